@@ -1,0 +1,687 @@
+"""Interned integer expressions in normal form: the nodes and their constructors.
+
+A `Dim` is a Python int or an `Expr`. Every Expr is immutable and interned, so two expressions
+in the same normal form are the same object, and equality is identity. The normal form is an
+expanded polynomial with integer coefficients over *atoms*: symbols and function nodes
+(floordiv, mod, ceildiv, min, max and opaque functions).
+
+* `Sum`: constant + coefficient * monomial + ..., monomials sorted by `Expr.order`. A scaled
+  monomial such as `s0*4` is a Sum of one term.
+* `Product`: a monomial of two or more atoms, sorted, repeated for a power.
+* division and remainder are Python's (rounding toward minus infinity, the remainder has the
+  divisor's sign).
+
+Every rewrite done here holds for all integer values for which the expression is defined. What
+needs a range (cancelling `s0` in `(i*s0 + j) // s0`) is done by `simplify`.
+
+The intern tables live as long as the process; the memo tables of `+`, `*`, `//` and `%` are
+emptied when they grow past a bound. All are plain dicts with atomic updates, safe for threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+from math import gcd
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+MAX_DEPTH = 200
+"""Deepest nesting of function nodes in one expression."""
+MAX_TERMS = 4096
+"""Most terms in one sum, and most factors in one product."""
+
+_MEMO_BOUND = 1 << 16
+_ORDER_BOUND = 400
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z")
+_DIGITS = re.compile(r"[0-9]+")
+_EMPTY: frozenset[str] = frozenset()
+_set = object.__setattr__
+_new = object.__new__
+
+
+class SymbolError(ValueError):
+    """A symbolic expression that cannot be built: a bad name, too deep or too large."""
+
+
+class Expr:
+    """A non-constant symbolic integer.
+
+    `order` is a string that sorts nodes the same way in every process; `symbols` the names of
+    the free symbols; `depth` the nesting of function nodes; `polynomial` whether there are none.
+    """
+
+    __slots__ = ("_text", "depth", "order", "polynomial", "symbols")
+
+    order: str
+    symbols: frozenset[str]
+    depth: int
+    polynomial: bool
+    _text: str | None
+
+    def __new__(cls, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError(f"{cls.__name__} is interned: use symbol(), function() or arithmetic")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"symbolic expressions are immutable: cannot set {name!r}")
+
+    def __add__(self, other: Dim) -> Dim:
+        if type(other) is not int and not isinstance(other, (Expr, int)):
+            return NotImplemented
+        key = (self, other)
+        found = _ADDS.get(key)
+        if found is None:
+            found = _remember(_ADDS, key, _add(self, other))
+        return found
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Dim) -> Dim:
+        if type(other) is not int and not isinstance(other, (Expr, int)):
+            return NotImplemented
+        key = (self, other)
+        found = _PRODUCT_MEMO.get(key)
+        if found is None:
+            if isinstance(other, Expr):
+                found = _multiply(self, other)
+            else:
+                found = _scale(self, other)
+            _remember(_PRODUCT_MEMO, key, found)
+        return found
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+    def __pos__(self) -> Dim:
+        return self
+
+    def __sub__(self, other: Dim) -> Dim:
+        if not isinstance(other, (Expr, int)):
+            return NotImplemented
+        return 0 if self is other else self + other * -1
+
+    def __rsub__(self, other: int) -> Dim:
+        if not isinstance(other, int):
+            return NotImplemented
+        return self * -1 + other
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floordiv(self, other) if isinstance(other, (Expr, int)) else NotImplemented
+
+    def __rfloordiv__(self, other: int) -> Dim:
+        return floordiv(other, self) if isinstance(other, int) else NotImplemented
+
+    def __mod__(self, other: Dim) -> Dim:
+        return mod(self, other) if isinstance(other, (Expr, int)) else NotImplemented
+
+    def __rmod__(self, other: int) -> Dim:
+        return mod(other, self) if isinstance(other, int) else NotImplemented
+
+    def __str__(self) -> str:
+        if self._text is None:
+            from irc.ir.symbols.text import format_dim
+
+            _set(self, "_text", format_dim(self))
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def __copy__(self) -> Expr:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Expr:
+        return self
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        from irc.ir.symbols.text import parse_dim
+
+        return parse_dim, (str(self),)
+
+
+class Symbol(Expr):
+    """A named unknown integer: a size, or an axis of an iteration space."""
+
+    __slots__ = ("name",)
+    name: str
+
+
+class Product(Expr):
+    """A product of two or more atoms, sorted by `order`."""
+
+    __slots__ = ("factors",)
+    factors: tuple[Expr, ...]
+
+
+class Sum(Expr):
+    """`constant + sum(coefficients[k] * monomials[k])`, no coefficient zero."""
+
+    __slots__ = ("coefficients", "constant", "monomials")
+    monomials: tuple[Expr, ...]
+    coefficients: tuple[int, ...]
+    constant: int
+
+
+class Function(Expr):
+    """A function node; of an opaque one only the name and the arguments are known."""
+
+    __slots__ = ("arguments", "name")
+    name: str
+    arguments: tuple[Dim, ...]
+
+
+class FloorDiv(Function):
+    """`floordiv(a, b)`; a ceiling division by a positive constant is one of these too."""
+
+    __slots__ = ()
+
+
+class Mod(Function):
+    """`mod(a, b)`, with the sign of b."""
+
+    __slots__ = ()
+
+
+class CeilDiv(Function):
+    """`ceildiv(a, b)` by a divisor that is not constant."""
+
+    __slots__ = ()
+
+
+class Min(Function):
+    """`min(a, b, ...)`, arguments sorted, a constant last."""
+
+    __slots__ = ()
+
+
+class Max(Function):
+    """`max(a, b, ...)`, arguments sorted, a constant last."""
+
+    __slots__ = ()
+
+
+Dim: TypeAlias = int | Expr
+if TYPE_CHECKING:
+    Key: TypeAlias = tuple[Dim, Dim]
+
+_SYMBOLS: dict[str, Symbol] = {}
+_PRODUCTS: dict[tuple[Expr, ...], Product] = {}
+_SUMS: dict[tuple[int, tuple[int, ...], tuple[Expr, ...]], Sum] = {}
+_FUNCTIONS: dict[tuple[str, tuple[Dim, ...]], Function] = {}
+_ADDS: dict[Key, Dim] = {}
+_PRODUCT_MEMO: dict[Key, Dim] = {}
+_FLOORDIVS: dict[Key, Dim] = {}
+_MODS: dict[Key, Dim] = {}
+
+_CLASSES: dict[str, type[Function]] = {
+    "floordiv": FloorDiv,
+    "mod": Mod,
+    "ceildiv": CeilDiv,
+    "min": Min,
+    "max": Max,
+}
+
+
+def _remember(memo: dict[Key, Dim], key: Key, value: Dim) -> Dim:
+    if len(memo) >= _MEMO_BOUND:
+        memo.clear()
+    memo[key] = value
+    return value
+
+
+# Nodes ------------------------------------------------------------------------------------
+
+
+def _fill(node: Expr, order: str, parts: Iterable[Dim], depth: int, polynomial: bool) -> None:
+    """Sets what every node caches; the order string is shortened by a digest when long."""
+    symbols = _EMPTY
+    for part in parts:
+        if isinstance(part, Expr):
+            symbols = symbols | part.symbols if symbols else part.symbols
+            depth = max(depth, part.depth)
+            polynomial = polynomial and part.polynomial
+    if len(order) > _ORDER_BOUND:
+        order = order[:100] + "\x02" + blake2b(order.encode(), digest_size=20).hexdigest()
+    _set(node, "order", order)
+    _set(node, "symbols", symbols)
+    _set(node, "depth", depth)
+    _set(node, "polynomial", polynomial)
+    _set(node, "_text", None)
+
+
+def order_of(d: Dim) -> str:
+    """The string by which arguments and terms are sorted; equal only for the same Dim."""
+    return d.order if isinstance(d, Expr) else str(d)
+
+
+def symbol(name: str) -> Symbol:
+    """The symbol of that name, an ASCII identifier of at most 256 characters."""
+    node = _SYMBOLS.get(name)
+    if node is None:
+        if not isinstance(name, str) or not _NAME.match(name):
+            raise SymbolError(f"not a symbol name: {name!r}")
+        node = _new(Symbol)
+        # A run of digits sorts by its length first, so that s2 comes before s10.
+        order = _DIGITS.sub(lambda m: f"\x01{len(m[0]):03d}{m[0]}", name)
+        _fill(node, order, (), 0, True)
+        _set(node, "symbols", frozenset((name,)))
+        _set(node, "name", name)
+        node = _SYMBOLS.setdefault(name, node)
+    return node
+
+
+def _product_node(factors: tuple[Expr, ...]) -> Expr:
+    """The monomial of sorted atoms."""
+    if len(factors) == 1:
+        return factors[0]
+    node = _PRODUCTS.get(factors)
+    if node is None:
+        if len(factors) > MAX_TERMS:
+            raise SymbolError(f"a product of {len(factors)} factors (the bound is {MAX_TERMS})")
+        node = _new(Product)
+        _fill(node, "*".join([f.order for f in factors]), factors, 0, True)
+        _set(node, "factors", factors)
+        node = _PRODUCTS.setdefault(factors, node)
+    return node
+
+
+def _sum_node(constant: int, coefficients: tuple[int, ...], monomials: tuple[Expr, ...]) -> Sum:
+    key = (constant, coefficients, monomials)
+    node = _SUMS.get(key)
+    if node is None:
+        if len(monomials) > MAX_TERMS:
+            raise SymbolError(f"a sum of {len(monomials)} terms (the bound is {MAX_TERMS})")
+        node = _new(Sum)
+        terms = [f"{m.order}*{c}" for m, c in zip(monomials, coefficients, strict=True)]
+        _fill(node, "+".join(terms) + f"+{constant}", monomials, 0, True)
+        _set(node, "constant", constant)
+        _set(node, "coefficients", coefficients)
+        _set(node, "monomials", monomials)
+        node = _SUMS.setdefault(key, node)
+    return node
+
+
+def _function_node(name: str, arguments: tuple[Dim, ...]) -> Function:
+    key = (name, arguments)
+    node = _FUNCTIONS.get(key)
+    if node is None:
+        node = _new(_CLASSES.get(name, Function))
+        order = f"{name}({','.join([order_of(a) for a in arguments])})"
+        deepest = max((a.depth for a in arguments if isinstance(a, Expr)), default=0) + 1
+        if deepest > MAX_DEPTH:
+            raise SymbolError(f"functions nested {deepest} deep (the bound is {MAX_DEPTH})")
+        _fill(node, order, arguments, deepest, False)
+        _set(node, "name", name)
+        _set(node, "arguments", arguments)
+        node = _FUNCTIONS.setdefault(key, node)
+    return node
+
+
+# Sums and products ------------------------------------------------------------------------
+
+
+def terms_of(d: Dim) -> tuple[tuple[tuple[Expr, int], ...], int]:
+    """`(((monomial, coefficient), ...), constant)` whose sum is d."""
+    if type(d) is Sum:
+        return tuple(zip(d.monomials, d.coefficients, strict=True)), d.constant
+    if isinstance(d, Expr):
+        return ((d, 1),), 0
+    return (), d
+
+
+def factors_of(monomial: Expr) -> tuple[Expr, ...]:
+    """The atoms of a monomial (an atom or a Product)."""
+    return monomial.factors if type(monomial) is Product else (monomial,)
+
+
+def _term_order(item: tuple[Expr, int]) -> str:
+    return item[0].order
+
+
+def from_terms(terms: dict[Expr, int], constant: int = 0) -> Dim:
+    """The Dim of a table monomial -> coefficient (zeros allowed) plus a constant."""
+    items = [item for item in terms.items() if item[1]]
+    if not items:
+        return constant
+    if len(items) == 1:
+        monomial, coefficient = items[0]
+        if coefficient == 1 and constant == 0:
+            return monomial
+        return _sum_node(constant, (coefficient,), (monomial,))
+    items.sort(key=_term_order)
+    return _sum_node(constant, tuple([c for _, c in items]), tuple([m for m, _ in items]))
+
+
+def _add(a: Expr, b: Dim) -> Dim:
+    if not isinstance(b, Expr):
+        if type(a) is not Sum:
+            return _sum_node(int(b), (1,), (a,)) if b else a
+        constant = a.constant + b
+        if constant == 0 and a.coefficients == (1,):
+            return a.monomials[0]
+        return _sum_node(constant, a.coefficients, a.monomials)
+    if type(a) is not Sum:
+        if type(b) is Sum:
+            a, b = b, a
+        elif a is b:
+            return _sum_node(0, (2,), (a,))
+        elif a.order < b.order:
+            return _sum_node(0, (1, 1), (a, b))
+        else:
+            return _sum_node(0, (1, 1), (b, a))
+    terms = dict(zip(a.monomials, a.coefficients, strict=True))
+    if type(b) is not Sum:
+        terms[b] = terms.get(b, 0) + 1
+        return from_terms(terms, a.constant)
+    for monomial, coefficient in zip(b.monomials, b.coefficients, strict=True):
+        terms[monomial] = terms.get(monomial, 0) + coefficient
+    return from_terms(terms, a.constant + b.constant)
+
+
+def _scale(a: Expr, factor: int) -> Dim:
+    if factor == 1:
+        return a
+    if factor == 0:
+        return 0
+    if type(a) is not Sum:
+        return _sum_node(0, (int(factor),), (a,))
+    constant = a.constant * factor
+    coefficients = tuple([c * factor for c in a.coefficients])
+    if constant == 0 and coefficients == (1,):
+        return a.monomials[0]
+    return _sum_node(constant, coefficients, a.monomials)
+
+
+def _monomial_product(a: Expr, b: Expr) -> Expr:
+    factors = factors_of(a) + factors_of(b)
+    return _product_node(tuple(sorted(factors, key=order_of)))
+
+
+def _multiply(a: Expr, b: Expr) -> Dim:
+    if type(a) is not Sum and type(b) is not Sum:
+        return _monomial_product(a, b)
+    left, left_constant = terms_of(a)
+    right, right_constant = terms_of(b)
+    if len(left) * len(right) > MAX_TERMS * 16:
+        raise SymbolError(f"a product of sums of {len(left)} and {len(right)} terms is too large")
+    terms: dict[Expr, int] = {}
+    for m, c in left:
+        for n, d in right:
+            product = _monomial_product(m, n)
+            terms[product] = terms.get(product, 0) + c * d
+        if right_constant:
+            terms[m] = terms.get(m, 0) + c * right_constant
+    if left_constant:
+        for n, d in right:
+            terms[n] = terms.get(n, 0) + d * left_constant
+    return from_terms(terms, left_constant * right_constant)
+
+
+def dim_sum(dims: Iterable[Dim]) -> Dim:
+    """The sum of any number of dims; 0 of none."""
+    terms: dict[Expr, int] = {}
+    constant = 0
+    for d in dims:
+        if type(d) is Sum:
+            for monomial, coefficient in zip(d.monomials, d.coefficients, strict=True):
+                terms[monomial] = terms.get(monomial, 0) + coefficient
+            constant += d.constant
+        elif isinstance(d, Expr):
+            terms[d] = terms.get(d, 0) + 1
+        else:
+            constant += d
+    return from_terms(terms, constant) if terms else constant
+
+
+def dim_product(dims: Iterable[Dim]) -> Dim:
+    """The product of any number of dims (the element count of a shape); 1 of none."""
+    scale = 1
+    atoms: list[Expr] = []
+    sums: list[Expr] = []
+    for d in dims:
+        if type(d) is Sum:
+            if d.constant == 0 and len(d.monomials) == 1:
+                scale *= d.coefficients[0]
+                atoms.extend(factors_of(d.monomials[0]))
+            else:
+                sums.append(d)
+        elif isinstance(d, Expr):
+            atoms.extend(factors_of(d))
+        else:
+            scale *= d
+    if scale == 0:
+        return 0
+    result: Dim = scale
+    if atoms:
+        result = _product_node(tuple(sorted(atoms, key=order_of))) * scale
+    for d in sums:
+        result = d * result
+    return result
+
+
+def content(d: Dim) -> int:
+    """The greatest common divisor of all coefficients and the constant; 0 of 0."""
+    if type(d) is Sum:
+        return gcd(d.constant, *d.coefficients)
+    return 1 if isinstance(d, Expr) else abs(d)
+
+
+def divide_exactly(d: Dim, divisor: int) -> Dim:
+    """d / divisor, for a divisor of `content(d)`."""
+    terms, constant = terms_of(d)
+    return from_terms({m: c // divisor for m, c in terms}, constant // divisor)
+
+
+# Division ---------------------------------------------------------------------------------
+
+
+def _split(a: Expr, divisor: int) -> tuple[dict[Expr, int], int, dict[Expr, int], int]:
+    """a = divisor * (outer + q) + (inner + k): every |inner coefficient| and k below divisor."""
+    outer: dict[Expr, int] = {}
+    inner: dict[Expr, int] = {}
+    terms, constant = terms_of(a)
+    for monomial, coefficient in terms:
+        quotient = abs(coefficient) // divisor
+        if coefficient < 0:
+            quotient = -quotient
+        if quotient:
+            outer[monomial] = quotient
+        if coefficient != quotient * divisor:
+            inner[monomial] = coefficient - quotient * divisor
+    quotient, rest = divmod(constant, divisor)
+    return outer, quotient, inner, rest
+
+
+def _checked(d: Dim) -> Dim:
+    """d with a bool made an int; TypeError when it is no Dim."""
+    if type(d) is int or isinstance(d, Expr):
+        return d
+    if isinstance(d, int):
+        return int(d)
+    raise TypeError(f"expected an int or a symbolic expression, got {type(d).__name__}")
+
+
+def floordiv(a: Dim, b: Dim) -> Dim:
+    """a // b rounded toward minus infinity; ZeroDivisionError when b is the constant 0."""
+    a, b = _checked(a), _checked(b)
+    if type(b) is int:
+        if b == 0:
+            raise ZeroDivisionError(f"floordiv({a}, 0)")
+        if type(a) is int:
+            return a // b
+    key = (a, b)
+    found = _FLOORDIVS.get(key)
+    if found is None:
+        if type(b) is int:
+            found = _floordiv_by_constant(a, b)
+        elif a == 0:
+            found = 0
+        else:
+            common = gcd(content(a), content(b))
+            if common > 1:
+                found = floordiv(divide_exactly(a, common), divide_exactly(b, common))
+            else:
+                found = _function_node("floordiv", (a, b))
+        _remember(_FLOORDIVS, key, found)
+    return found
+
+
+def _floordiv_by_constant(a: Expr, divisor: int) -> Dim:
+    if divisor == 1:
+        return a
+    if divisor < 0:
+        return floordiv(a * -1, -divisor)
+    outer, quotient, inner, rest = _split(a, divisor)
+    whole = from_terms(outer, quotient)
+    if not inner:
+        return whole
+    common = gcd(divisor, *inner.values())
+    if common > 1:
+        # (g*x + k) // (g*d) -> (x + k//g) // d
+        inner = {m: c // common for m, c in inner.items()}
+        rest //= common
+        divisor //= common
+    return whole + _floordiv_atom(inner, rest, divisor)
+
+
+def _floordiv_atom(inner: dict[Expr, int], rest: int, divisor: int) -> Dim:
+    if len(inner) == 1:
+        ((monomial, coefficient),) = inner.items()
+        if coefficient == 1 and isinstance(monomial, (FloorDiv, Mod)):
+            x, by = monomial.arguments
+            if type(by) is int and by > 0:
+                if type(monomial) is FloorDiv:
+                    # (x//a + k) // b -> (x + a*k) // (a*b)
+                    return floordiv(x + by * rest, by * divisor)
+                if rest == 0 and by % divisor == 0:
+                    # (x % (b*c)) // b -> (x//b) % c
+                    return mod(floordiv(x, divisor), by // divisor)
+    return _function_node("floordiv", (from_terms(inner, rest), divisor))
+
+
+def mod(a: Dim, b: Dim) -> Dim:
+    """a % b with b's sign; ZeroDivisionError when b is the constant 0."""
+    a, b = _checked(a), _checked(b)
+    if type(b) is int:
+        if b == 0:
+            raise ZeroDivisionError(f"mod({a}, 0)")
+        if type(a) is int:
+            return a % b
+    key = (a, b)
+    found = _MODS.get(key)
+    if found is None:
+        if type(b) is int:
+            found = _mod_by_constant(a, b)
+        elif a == 0:
+            found = 0
+        else:
+            common = gcd(content(a), content(b))
+            if common > 1:
+                # (g*a) % (g*b) -> g * (a % b)
+                found = common * mod(divide_exactly(a, common), divide_exactly(b, common))
+            else:
+                found = _function_node("mod", (a, b))
+        _remember(_MODS, key, found)
+    return found
+
+
+def _mod_by_constant(a: Expr, divisor: int) -> Dim:
+    if divisor < 0:
+        return -mod(a * -1, -divisor)
+    _, _, inner, rest = _split(a, divisor)
+    unwrapped = False
+    plain: dict[Expr, int] = {}
+    extra: list[Dim] = []
+    for monomial, coefficient in inner.items():
+        if type(monomial) is Mod:
+            x, by = monomial.arguments
+            if coefficient * content(by) % divisor == 0:
+                # (x % (b*c) + y) % b -> (x + y) % b
+                unwrapped = True
+                extra.append(x * coefficient)
+                continue
+        plain[monomial] = coefficient
+    if unwrapped:
+        return mod(dim_sum([from_terms(plain, rest), *extra]), divisor)
+    if not inner:
+        return rest
+    common = gcd(divisor, *inner.values())
+    if common > 1:
+        # (g*x + k) % (g*d) -> g * ((x + k//g) % d) + k % g
+        reduced = from_terms({m: c // common for m, c in inner.items()}, rest // common)
+        return mod(reduced, divisor // common) * common + rest % common
+    return _function_node("mod", (from_terms(inner, rest), divisor))
+
+
+def ceildiv(a: Dim, b: Dim) -> Dim:
+    """a / b rounded toward plus infinity; ZeroDivisionError when b is the constant 0.
+
+    By a constant it is a floordiv, so `ceildiv(s0, 4)` is `(s0 + 3) // 4`.
+    """
+    a, b = _checked(a), _checked(b)
+    if type(b) is int:
+        return floordiv(a + (b - 1), b) if b > 0 else floordiv(-a + (-b - 1), -b)
+    if a == 0:
+        return 0
+    common = gcd(content(a), content(b))
+    if common > 1:
+        return ceildiv(divide_exactly(a, common), divide_exactly(b, common))
+    return _function_node("ceildiv", (a, b))
+
+
+# Minimum, maximum, opaque functions ---------------------------------------------------------
+
+
+def _extreme(name: str, dims: tuple[Dim, ...]) -> Dim:
+    if not dims:
+        raise TypeError(f"{name} of no arguments")
+    pick = min if name == "min" else max
+    flat: list[Dim] = []
+    for d in dims:
+        d = _checked(d)
+        if isinstance(d, Function) and d.name == name:
+            flat.extend(d.arguments)
+        else:
+            flat.append(d)
+    # Of arguments that differ by a constant one decides: min(x, x + 3) -> x.
+    best: dict[Dim, int] = {}
+    for d in flat:
+        constant = d.constant if type(d) is Sum else 0 if isinstance(d, Expr) else d
+        base = d - constant
+        best[base] = pick(best[base], constant) if base in best else constant
+    chosen = [base + constant for base, constant in best.items()]
+    if len(chosen) == 1:
+        return chosen[0]
+    chosen.sort(key=lambda d: (type(d) is int, order_of(d)))
+    return _function_node(name, tuple(chosen))
+
+
+def minimum(*dims: Dim) -> Dim:
+    """The least of one or more dims."""
+    return _extreme("min", dims)
+
+
+def maximum(*dims: Dim) -> Dim:
+    """The greatest of one or more dims."""
+    return _extreme("max", dims)
+
+
+def function(name: str, *arguments: Dim) -> Dim:
+    """`name(arguments...)`: the normalised node for floordiv, mod, ceildiv, min and max, else
+    an opaque function of which nothing is assumed."""
+    if name in _CLASSES:
+        if name in ("min", "max"):
+            return _extreme(name, arguments)
+        if len(arguments) != 2:
+            raise SymbolError(f"{name} takes 2 arguments, not {len(arguments)}")
+        return {"floordiv": floordiv, "mod": mod, "ceildiv": ceildiv}[name](*arguments)
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise SymbolError(f"not a function name: {name!r}")
+    return _function_node(name, tuple([_checked(a) for a in arguments]))
+
+
+def statically_known_equal(a: Dim, b: Dim) -> bool:
+    """Whether a and b have one normal form. False means unknown, not different."""
+    return a is b or (type(a) is int and type(b) is int and a == b)
