@@ -25,6 +25,16 @@ from irc.ir.symbols.expr import (
     symbol,
     terms_of,
 )
+from irc.ir.symbols.ranges import (
+    Range,
+    known_divisible,
+    known_divisor,
+    known_nonnegative,
+    known_positive,
+    provable_le,
+    range_of,
+)
+from irc.ir.symbols.simplify import simplify
 from irc.ir.symbols.text import SymbolSyntaxError, format_dim, parse_dim
 from irc.ir.symbols.walk import (
     OPERATIONS,
@@ -48,6 +58,7 @@ __all__ = [
     "Min",
     "Mod",
     "Product",
+    "Range",
     "Sum",
     "Symbol",
     "SymbolError",
@@ -64,10 +75,17 @@ __all__ = [
     "format_dim",
     "free_symbols",
     "function",
+    "known_divisible",
+    "known_divisor",
+    "known_nonnegative",
+    "known_positive",
     "maximum",
     "minimum",
     "mod",
     "parse_dim",
+    "provable_le",
+    "range_of",
+    "simplify",
     "statically_known_equal",
     "substitute",
     "symbol",
