@@ -1,0 +1,112 @@
+"""The func dialect: functions, calls and returns, on every level above the host program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Block, Region
+from irc.ir.definition import Op, attribute, region, variadic_operand, variadic_result
+from irc.ir.traits import IsolatedFromAbove, SymbolOp, Terminator
+from irc.ir.types import FunctionType
+
+
+class FuncOp(Op):
+    """A function with one body block, whose arguments are the function's.
+
+    `result_info` (one dictionary per result, optional) says what the caller must see:
+    `strides` and `offset` (eager's, in elements), `alias_of` (the argument whose storage the
+    result shares), `requires_copy_from` and the like; passes preserve it and the host program
+    enforces it. `level` names the level that the body claims to be on.
+
+    `func.func @f(%x: f32) -> f32 { func.return %x : f32 }`
+    """
+
+    name = "func.func"
+    traits = frozenset({IsolatedFromAbove, SymbolOp})
+    sym_name = attribute(A.StringAttr)
+    function_type = attribute(A.TypeAttr)
+    arg_info = attribute(A.ArrayAttr, "one dictionary per argument", optional=True)
+    result_info = attribute(A.ArrayAttr, "one dictionary per result", optional=True)
+    level = attribute(A.StringAttr, optional=True)
+    body = region()
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        inputs: Iterable[Type],
+        results: Iterable[Type],
+        attributes: Mapping[str, Attribute] | None = None,
+    ) -> FuncOp:
+        """A function with an empty entry block with `inputs` as arguments."""
+        inputs = tuple(inputs)
+        entries: dict[str, Attribute] = {
+            "sym_name": A.StringAttr(name),
+            "function_type": A.TypeAttr(FunctionType(inputs, results)),
+            **(attributes or {}),
+        }
+        return cls((), (), entries, (Region([Block(inputs)]),))
+
+    @property
+    def block(self) -> Block:
+        """The entry block."""
+        return self.regions[0].blocks[0]
+
+    @property
+    def type(self) -> FunctionType:
+        """The function's type."""
+        return self.function_type  # type: ignore[no-any-return]
+
+    @property
+    def return_op(self) -> ReturnOp:
+        """The terminator."""
+        last = self.block.last
+        assert isinstance(last, ReturnOp), "function without func.return"
+        return last
+
+    def refresh_type(self) -> None:
+        """Set `function_type` from the block's arguments and the return's operands."""
+        inputs = [a.type for a in self.block.arguments]
+        results = [v.type for v in self.return_op.operands]
+        self.attributes["function_type"] = A.TypeAttr(FunctionType(inputs, results))
+
+    def verify_op(self) -> None:
+        inputs = tuple(a.type for a in self.block.arguments)
+        if inputs != self.type.inputs:
+            self.fail("the entry block's arguments differ from the function's type")
+
+
+class ReturnOp(Op):
+    """Returns the operands from the function around it.
+
+    `func.return %x : f32`
+    """
+
+    name = "func.return"
+    traits = frozenset({Terminator})
+    values = variadic_operand()
+
+    def verify_op(self) -> None:
+        parent = self.parent_op
+        if isinstance(parent, FuncOp):
+            types = tuple(v.type for v in self._operands)
+            if types != parent.type.results:
+                self.fail(
+                    "operand types differ from the function's results",
+                    f"returned: ({', '.join(map(str, types))})",
+                    f"declared: ({', '.join(map(str, parent.type.results))})",
+                )
+
+
+class CallOp(Op):
+    """Calls the function `callee` with the operands.
+
+    `%y = func.call @f(%x) : (f32) -> f32`
+    """
+
+    name = "func.call"
+    callee = attribute(A.SymbolRefAttr)
+    arguments = variadic_operand()
+    outputs = variadic_result()

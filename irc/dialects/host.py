@@ -1,0 +1,159 @@
+"""The host dialect: the program that allocates, launches kernels and calls ATen.
+
+Values are tensors with memory (handles), integers (`index`) and pointers. Order matters: every
+operation here happens where it stands.
+"""
+
+from __future__ import annotations
+
+from irc.ir import attributes as A
+from irc.ir.core import Block
+from irc.ir.definition import Op, attribute, of, operand, region, result, variadic_operand
+from irc.ir.definition import variadic_result
+from irc.ir.traits import (
+    AllocatesMemory,
+    IsolatedFromAbove,
+    Pure,
+    ReadsMemory,
+    SymbolOp,
+    Terminator,
+    WritesMemory,
+)
+from irc.ir.types import TensorType
+
+TENSOR = of(TensorType)
+
+
+class FuncOp(Op):
+    """The host program: arguments are tensors (with strides in their types, None-strided ones
+    accept any) and scalars; `arg_info` and `result_info` as on func.func.
+
+    `host.func @main(%x: tensor<[4] x f32, strides [1]>) { host.return %x : ... }`
+    """
+
+    name = "host.func"
+    traits = frozenset({IsolatedFromAbove, SymbolOp})
+    sym_name = attribute(A.StringAttr)
+    function_type = attribute(A.TypeAttr)
+    arg_info = attribute(A.ArrayAttr, optional=True)
+    result_info = attribute(A.ArrayAttr, optional=True)
+    body = region()
+
+    @property
+    def block(self) -> Block:
+        """The entry block."""
+        return self.regions[0].blocks[0]
+
+
+class ReturnOp(Op):
+    """Ends the host program with its results.
+
+    `host.return %x : tensor<[4] x f32, strides [1]>`
+    """
+
+    name = "host.return"
+    traits = frozenset({Terminator})
+    values = variadic_operand()
+
+
+class LaunchOp(Op):
+    """Runs the kernel `callee` over its whole grid.
+
+    Before `bufferize`: operands are the tensors read, results the arrays written (value
+    semantics); after it: `outs` are the tensors written and there is no result. Index arguments
+    of the kernel are the symbols it names. `inplace` facts are the kernel's.
+
+    `%y = host.launch %x {callee = @k0} : (tensor<...>) -> tensor<...>`
+    """
+
+    name = "host.launch"
+    traits = frozenset({ReadsMemory, WritesMemory})
+    inputs = variadic_operand(TENSOR)
+    outs = variadic_operand(TENSOR)
+    callee = attribute(A.SymbolRefAttr)
+    arrays = variadic_result(TENSOR)
+
+
+class AllocOp(Op):
+    """Fresh uninitialized memory with the sizes and strides of the result type.
+
+    `escapes` is present when the caller gets it (it is then a tensor of its own, else it may be
+    placed in the arena).
+
+    `%y = host.alloc : tensor<[4] x f32, strides [1]>`
+    """
+
+    name = "host.alloc"
+    traits = frozenset({AllocatesMemory})
+    escapes = attribute(A.UnitAttr)
+    offset = attribute(A.DimAttr, "bytes into the arena, set by plan-memory", optional=True)
+    memory = result(TENSOR)
+
+
+class ViewOp(Op):
+    """A handle on the memory of `source` with other sizes, strides and offset (in elements,
+    relative to the source's first element).
+
+    `%v = host.view %x {offset = #sym<0>} : (tensor<...>) -> tensor<...>`
+    """
+
+    name = "host.view"
+    traits = frozenset({Pure})
+    source = operand(TENSOR)
+    offset = attribute(A.DimAttr)
+    view = result(TENSOR)
+
+
+class CallAtenOp(Op):
+    """Calls an ATen (or custom) operator eagerly.
+
+    `callee`: "aten.mm.default". `arguments`: as on graph.call_aten. `path`: shim, dispatcher or
+    boxed. `outs` (with an out= overload as callee) are the tensors written; otherwise the results
+    are fresh or alias inputs as the schema says.
+
+    `%y = host.call_aten %a, %b {callee = "aten.mm.default", ...} : (...) -> tensor<...>`
+    """
+
+    name = "host.call_aten"
+    traits = frozenset({ReadsMemory, WritesMemory})
+    inputs = variadic_operand()
+    callee = attribute(A.StringAttr)
+    arguments = attribute(A.DictAttr)
+    path = attribute(A.StringAttr, optional=True)
+    outputs = variadic_result()
+
+
+class ConstantOp(Op):
+    """A tensor kept alive by the executable, named by its key in the module's resources.
+
+    `%w = host.constant {value = #irc.resource<"..."> : tensor<...>} : tensor<...>`
+    """
+
+    name = "host.constant"
+    traits = frozenset({Pure})
+    value = attribute(A.Attribute)
+    tensor = result(TENSOR)
+
+
+class ItemOp(Op):
+    """The only element of a tensor as a scalar (`index` for integers, f64 for floats, i1).
+
+    `%n = host.item %t : (tensor<[] x i64>) -> index`
+    """
+
+    name = "host.item"
+    traits = frozenset({ReadsMemory})
+    source = operand(TENSOR)
+    scalar = result()
+
+
+class CopyOp(Op):
+    """Copies the elements of `source` into `target` (an updated input), whatever their strides.
+
+    `host.copy %x into %y : ...`
+    """
+
+    name = "host.copy"
+    traits = frozenset({ReadsMemory, WritesMemory})
+    source = operand(TENSOR)
+    target = operand(TENSOR)

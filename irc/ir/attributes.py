@@ -1,0 +1,313 @@
+"""Attributes and types: immutable, interned, compared by identity.
+
+Two attributes built from equal parameters are the same object, so `is` (and the inherited
+`==` and `hash`) decide equality in constant time. Subclasses declare `fields` and read their
+parameters by those names:
+
+    class VectorType(Type):
+        mnemonic = "vector"
+        fields = ("shape", "element")
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from irc.ir.symbols import Dim
+
+
+class Attribute:
+    """Base of every attribute. Construction interns: equal parameters give one object."""
+
+    __slots__ = ("parameters", "_text")
+    mnemonic: ClassVar[str] = ""
+    fields: ClassVar[tuple[str, ...]] = ()
+    dialect: ClassVar[str] = "builtin"
+    _table: ClassVar[dict[Any, Any]] = {}
+
+    parameters: tuple[Any, ...]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._table = {}
+        for index, name in enumerate(cls.__dict__.get("fields", ())):
+            setattr(cls, name, property(_parameter_getter(index)))
+
+    def __new__(cls, *parameters: Any) -> Any:
+        table = cls._table
+        found = table.get(parameters)
+        if found is not None:
+            return found
+        return cls._intern(parameters, parameters)
+
+    @classmethod
+    def _intern(cls, key: Any, parameters: tuple[Any, ...]) -> Any:
+        found = cls._table.get(key)
+        if found is None:
+            self = object.__new__(cls)
+            self.parameters = parameters
+            self._text = None
+            self.validate()
+            # setdefault is atomic under the interpreter lock: two threads agree on one object.
+            found = cls._table.setdefault(key, self)
+        return found
+
+    def validate(self) -> None:
+        """Raise ValueError when the parameters make no sense together."""
+
+    def __copy__(self) -> Attribute:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Attribute:
+        return self
+
+    def __reduce__(self) -> Any:
+        return type(self), self.parameters
+
+    def __str__(self) -> str:
+        text = self._text
+        if text is None:
+            from irc.ir.printer import print_attribute
+
+            text = self._text = print_attribute(self)
+        return text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.parameters))})"
+
+
+def _parameter_getter(index: int) -> Any:
+    def get(self: Attribute) -> Any:
+        return self.parameters[index]
+
+    return get
+
+
+class Type(Attribute):
+    """Base of every type. A type is an attribute that a value may have."""
+
+    __slots__ = ()
+
+
+class UnitAttr(Attribute):
+    """Present or absent: `unit`."""
+
+    __slots__ = ()
+    mnemonic = "unit"
+
+
+class BoolAttr(Attribute):
+    """`true` or `false`."""
+
+    __slots__ = ()
+    fields = ("value",)
+    value: bool
+
+    def __new__(cls, value: bool) -> BoolAttr:
+        return TRUE if value else FALSE
+
+
+def _make_bool(value: bool) -> BoolAttr:
+    return BoolAttr._intern((value,), (value,))  # type: ignore[no-any-return]
+
+
+TRUE = _make_bool(True)
+FALSE = _make_bool(False)
+
+
+class IntegerAttr(Attribute):
+    """An integer with its type: `4 : i64`, `4 : index`. The value is unbounded here; the
+    verifier of the type bounds it."""
+
+    __slots__ = ()
+    fields = ("value", "type")
+    value: int
+    type: Type
+
+    def __new__(cls, value: int, type: Type | None = None) -> IntegerAttr:
+        if type is None:
+            from irc.ir.types import i64
+
+            type = i64
+        if value.__class__ is not int:
+            value = int(value)
+        key = (value, type)
+        found = cls._table.get(key)
+        return found if found is not None else cls._intern(key, key)
+
+
+class FloatAttr(Attribute):
+    """A float with its type, kept by its 64 bits: `-0.0`, infinities and NaN stay apart."""
+
+    __slots__ = ()
+    fields = ("value", "type")
+    value: float
+    type: Type
+
+    def __new__(cls, value: float, type: Type | None = None) -> FloatAttr:
+        if type is None:
+            from irc.ir.types import f64
+
+            type = f64
+        value = float(value)
+        key = (struct.pack("<d", value), type)
+        found = cls._table.get(key)
+        return found if found is not None else cls._intern(key, (value, type))
+
+
+class StringAttr(Attribute):
+    """A string: `"text"`."""
+
+    __slots__ = ()
+    fields = ("value",)
+    value: str
+
+
+class SymbolRefAttr(Attribute):
+    """A reference to a symbol operation (a function): `@name`."""
+
+    __slots__ = ()
+    fields = ("name",)
+    name: str
+
+
+class TypeAttr(Attribute):
+    """A type used as an attribute."""
+
+    __slots__ = ()
+    fields = ("type",)
+    type: Type
+
+
+class DimAttr(Attribute):
+    """A symbolic integer expression used as an attribute: `#sym<s0*4 + 1>`."""
+
+    __slots__ = ()
+    mnemonic = "sym"
+    fields = ("dim",)
+    dim: Dim
+
+
+class DimsAttr(Attribute):
+    """A list of symbolic integer expressions: `#sym.dims<[s0, 4]>`. None means unknown."""
+
+    __slots__ = ()
+    mnemonic = "sym.dims"
+    fields = ("dims",)
+    dims: tuple[Dim | None, ...]
+
+    def __new__(cls, dims: Iterable[Dim | None]) -> DimsAttr:
+        key = (tuple(dims),)
+        found = cls._table.get(key)
+        return found if found is not None else cls._intern(key, key)
+
+    def __iter__(self) -> Iterator[Dim | None]:
+        return iter(self.parameters[0])
+
+    def __len__(self) -> int:
+        return len(self.parameters[0])
+
+
+class ArrayAttr(Attribute):
+    """A list of attributes: `[1 : i64, "two"]`."""
+
+    __slots__ = ()
+    fields = ("elements",)
+    elements: tuple[Attribute, ...]
+
+    def __new__(cls, elements: Iterable[Attribute]) -> ArrayAttr:
+        key = (tuple(elements),)
+        found = cls._table.get(key)
+        return found if found is not None else cls._intern(key, key)
+
+    def __iter__(self) -> Iterator[Attribute]:
+        return iter(self.parameters[0])
+
+    def __len__(self) -> int:
+        return len(self.parameters[0])
+
+    def __getitem__(self, index: int) -> Attribute:
+        return self.parameters[0][index]  # type: ignore[no-any-return]
+
+
+class DenseIntsAttr(Attribute):
+    """A list of 64-bit integers: `array<i64: 1, 2>`. For permutations, axes and the like."""
+
+    __slots__ = ()
+    fields = ("values",)
+    values: tuple[int, ...]
+
+    def __new__(cls, values: Iterable[int]) -> DenseIntsAttr:
+        key = (tuple(int(v) for v in values),)
+        found = cls._table.get(key)
+        return found if found is not None else cls._intern(key, key)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.parameters[0])
+
+    def __len__(self) -> int:
+        return len(self.parameters[0])
+
+    def __getitem__(self, index: int) -> int:
+        return self.parameters[0][index]  # type: ignore[no-any-return]
+
+
+class DictAttr(Attribute):
+    """A dictionary of attributes with sorted names: `{a = 1 : i64, b}`."""
+
+    __slots__ = ()
+    fields = ("items",)
+    items: tuple[tuple[str, Attribute], ...]
+
+    def __new__(cls, entries: Mapping[str, Attribute] | Iterable[tuple[str, Attribute]]) -> DictAttr:
+        pairs = entries.items() if isinstance(entries, Mapping) else entries
+        key = (tuple(sorted(pairs, key=entry_name)),)
+        found = cls._table.get(key)
+        return found if found is not None else cls._intern(key, key)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The entry called `name`, or `default`."""
+        for key, value in self.parameters[0]:
+            if key == name:
+                return value
+        return default
+
+    def as_dict(self) -> dict[str, Attribute]:
+        """A fresh dictionary of the entries."""
+        return dict(self.parameters[0])
+
+
+def entry_name(pair: tuple[str, Attribute]) -> str:
+    """Sort key of a dictionary entry: its name."""
+    return pair[0]
+
+
+class DenseAttr(Attribute):
+    """Constant elements of a tensor or vector type, as little-endian bytes in row-major order.
+
+    `data` is the raw bytes: one element (a splat) or all of them. bool takes one byte an element.
+    """
+
+    __slots__ = ()
+    fields = ("type", "data")
+    type: Type
+    data: bytes
+
+
+class ResourceAttr(Attribute):
+    """A large constant kept beside the text, named by the sha256 of its bytes.
+
+    `#irc.resource<"sha256-hex"> : type`. The bytes live in the module's resource table.
+    """
+
+    __slots__ = ()
+    mnemonic = "resource"
+    fields = ("key", "type")
+    key: str
+    type: Type
+
+
+UNIT = UnitAttr()
+

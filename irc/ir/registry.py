@@ -1,0 +1,101 @@
+"""Which operations, attributes and types exist, by name. Dialects load when first named."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from irc.ir.attributes import Attribute
+from irc.ir.core import Operation
+
+# A dialect's operations and attributes register when its module is imported.
+DIALECT_MODULES: dict[str, str] = {
+    "builtin": "irc.dialects.builtin",
+    "sym": "irc.dialects.sym",
+    "func": "irc.dialects.func",
+    "arith": "irc.dialects.arith",
+    "math": "irc.dialects.math",
+    "aten": "irc.dialects.aten",
+    "graph": "irc.dialects.graph",
+    "layout": "irc.dialects.layout",
+    "loop": "irc.dialects.loop",
+    "kernel": "irc.dialects.kernel",
+    "host": "irc.dialects.host",
+}
+
+_ops: dict[str, type[Operation]] = {}
+_attributes: dict[str, type[Attribute]] = {}
+_resolvers: dict[str, Callable[[str], type[Operation] | None]] = {}
+_unregistered: dict[str, type[Operation]] = {}
+
+
+def register_op(cls: type[Operation]) -> None:
+    """Make an operation class known by its name. Raises ValueError for a second definition."""
+    known = _ops.get(cls.name)
+    if known is not None and known.__qualname__ != cls.__qualname__:
+        raise ValueError(f"operation {cls.name} is defined twice")
+    _ops[cls.name] = cls
+
+
+def register_attribute(cls: type[Attribute]) -> type[Attribute]:
+    """Make an attribute or type known by "dialect.mnemonic"; usable as a decorator.
+
+    The class gives `print_parameters(self, printer)` and `parse_parameters(cls, parser)`.
+    """
+    _attributes[f"{cls.dialect}.{cls.mnemonic}"] = cls
+    return cls
+
+
+def register_resolver(dialect: str, resolve: Callable[[str], type[Operation] | None]) -> None:
+    """Let a dialect make operation classes on demand (aten: from torch's schemas)."""
+    _resolvers[dialect] = resolve
+
+
+def load_dialect(name: str) -> bool:
+    """Import the dialect `name`; False when there is none of that name."""
+    module = DIALECT_MODULES.get(name)
+    if module is None:
+        return False
+    importlib.import_module(module)
+    return True
+
+
+def lookup_op(name: str) -> type[Operation] | None:
+    """The class of the operation `name`, loading its dialect if need be; None if unknown."""
+    found = _ops.get(name)
+    if found is not None:
+        return found
+    dialect = name.partition(".")[0]
+    load_dialect(dialect)
+    found = _ops.get(name)
+    if found is None and dialect in _resolvers:
+        found = _resolvers[dialect](name)
+    return found
+
+
+def lookup_attribute(name: str) -> type[Attribute] | None:
+    """The attribute or type class "dialect.mnemonic"; None if unknown."""
+    if name not in _attributes:
+        load_dialect(name.partition(".")[0])
+    return _attributes.get(name)
+
+
+def unregistered_op(name: str) -> type[Operation]:
+    """The class that stands for an operation irc does not know (only with allow-unregistered)."""
+    found = _unregistered.get(name)
+    if found is None:
+        members: dict[str, Any] = {"__slots__": (), "name": name}
+        found = _unregistered[name] = type("UnregisteredOp", (Operation,), members)
+    return found
+
+
+def registered_ops(dialect: str | None = None) -> list[type[Operation]]:
+    """Every operation class registered so far (of one dialect), by name."""
+    prefix = "" if dialect is None else dialect + "."
+    return [_ops[name] for name in sorted(_ops) if name.startswith(prefix)]
+
+
+def known_names() -> list[str]:
+    """Names of the operations registered so far; for did-you-mean."""
+    return sorted(_ops)

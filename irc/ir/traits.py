@@ -1,0 +1,60 @@
+"""Traits: facts about every operation of a kind, listed in its definition."""
+
+from __future__ import annotations
+
+
+class Trait:
+    """Base of the traits; they are used as classes, never as objects."""
+
+
+class Pure(Trait):
+    """No effect and always defined: may be removed when unused, duplicated, moved and merged."""
+
+
+class Terminator(Trait):
+    """Ends its block."""
+
+
+class Commutative(Trait):
+    """Its (two first) operands may be exchanged; the driver moves constants to the right."""
+
+
+class SameOperandsAndResultType(Trait):
+    """All operands and all results have one type; `make` infers the result's type."""
+
+
+class ConstantLike(Trait):
+    """Has no operand and an attribute `value` that is its result."""
+
+
+class IsolatedFromAbove(Trait):
+    """Its regions use no value defined outside."""
+
+
+class NoTerminator(Trait):
+    """Its blocks need no terminator (a module)."""
+
+
+class SymbolTable(Trait):
+    """Holds operations that are called by name (`sym_name`)."""
+
+
+class SymbolOp(Trait):
+    """Has a name in the symbol table around it, in its attribute `sym_name`."""
+
+
+class RandomEffect(Trait):
+    """Draws random numbers: never merged, folded, duplicated, recomputed or reordered against
+    another one."""
+
+
+class ReadsMemory(Trait):
+    """Reads memory that other operations may write."""
+
+
+class WritesMemory(Trait):
+    """Writes memory, or does something else that must stay in order (an assertion, a call)."""
+
+
+class AllocatesMemory(Trait):
+    """Makes fresh memory: removable when unused, never merged."""
