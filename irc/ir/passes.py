@@ -1,0 +1,431 @@
+"""Passes, the textual pipeline, and the manager that runs them.
+
+    @register_pass
+    class DropNothing(Pass):
+        \"\"\"Does nothing.\"\"\"
+
+        name = "drop-nothing"
+        summary = "do nothing, with a limit"
+        limit: int = 4
+
+        def run(self, op, context):
+            context.count("visited", sum(1 for _ in op.walk()))
+
+The class's annotated fields are the pass's options: `drop-nothing{limit=8}`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import time
+import typing
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import attrs
+
+from irc.ir.core import Operation
+from irc.ir.diagnostics import InternalError, IRCError, UserError
+from irc.ir.gc import gc_paused
+from irc.ir.location import UNKNOWN, Location
+
+PassT = TypeVar("PassT", bound="type[Pass]")
+MODULE = "builtin.module"
+
+
+class Pass:
+    """Base of the passes. Subclasses are made immutable records by `register_pass`.
+
+    anchor: the operation that the pass runs on ("builtin.module", "func.func", "any").
+    preserves: what stays equal in the interpreter: "bits", or "real" (real-number value).
+    """
+
+    name: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    anchor: ClassVar[str] = MODULE
+    preserves: ClassVar[str] = "bits"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        """Rewrite `op` in place."""
+        raise InternalError(f"pass {self.name} does not define run")
+
+    def cache_key(self) -> str:
+        """Text that changes whenever the pass's effect on a program may change."""
+        return pass_text(self)
+
+
+@attrs.define
+class Remark:
+    """A message for the user about one operation: why a thing was or wasn't done."""
+
+    pass_name: str
+    message: str
+    location: Location = UNKNOWN
+
+
+@attrs.define
+class PassContext:
+    """What a run of a pipeline shares: the target, statistics, remarks, timing, analyses' options.
+
+    `options` is the frozen options object of the compile (None outside one).
+    """
+
+    target: Any = None
+    options: Any = None
+    statistics: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+    remarks: list[Remark] = attrs.field(factory=list)
+    timings: list[tuple[str, float]] = attrs.field(factory=list)
+    current_pass: str = ""
+    data: dict[str, Any] = attrs.field(factory=dict)
+
+    def count(self, name: str, amount: int = 1) -> None:
+        """Add to the statistic `name` of the running pass."""
+        self.statistics[(self.current_pass, name)] += amount
+
+    def remark(self, message: str, op: Operation | None = None) -> None:
+        """Tell the user something about `op`."""
+        location = UNKNOWN if op is None else op.location
+        self.remarks.append(Remark(self.current_pass, message, location))
+
+
+class Instrumentation:
+    """Hooks around every pass; irc-opt prints, times and checks through them."""
+
+    def before_pass(self, pass_: Pass, op: Operation, context: PassContext) -> None:
+        """Called before the pass runs on `op`."""
+
+    def after_pass(self, pass_: Pass, op: Operation, context: PassContext) -> None:
+        """Called after the pass ran on `op`."""
+
+    def after_failure(
+        self, pass_: Pass, op: Operation, context: PassContext, error: BaseException
+    ) -> None:
+        """Called when the pass raised; the error goes on afterwards."""
+
+
+# -- registry
+
+_passes: dict[str, type[Pass]] = {}
+_pipelines: dict[str, str] = {}
+
+
+def register_pass(cls: PassT) -> PassT:
+    """Make a pass known by its name. Its annotated fields become options with defaults."""
+    if not cls.name:
+        raise UserError(f"pass {cls.__name__} has no name")
+    frozen = attrs.frozen(slots=False)(cls)
+    for field in attrs.fields(frozen):
+        if field.default is attrs.NOTHING:
+            raise UserError(f"option '{field.name}' of pass {cls.name} needs a default")
+    _passes[cls.name] = frozen
+    return frozen
+
+
+def register_pipeline(name: str, text: str) -> None:
+    """Give a pipeline text a name, usable wherever a pass name is."""
+    _pipelines[name] = text
+
+
+def _pass_modules() -> Iterator[str]:
+    import irc.passes
+
+    for level in pkgutil.iter_modules(irc.passes.__path__, "irc.passes."):
+        if level.ispkg:
+            package = importlib.import_module(level.name)
+            for module in pkgutil.iter_modules(package.__path__, level.name + "."):
+                yield module.name
+
+
+def lookup_pass(name: str) -> type[Pass]:
+    """The pass called `name`, importing its file if need be. Raises UserError."""
+    if name not in _passes:
+        wanted = name.replace("-", "_")
+        for module in _pass_modules():
+            if module.rpartition(".")[2] == wanted:
+                importlib.import_module(module)
+    found = _passes.get(name)
+    if found is None:
+        known = [*all_passes(), *_pipelines]
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        raise UserError(f"unknown pass '{name}'{hint}", notes=("--list-passes names them all",))
+    return found
+
+
+def all_passes() -> dict[str, type[Pass]]:
+    """Every pass, by name: imports all pass files."""
+    for module in _pass_modules():
+        importlib.import_module(module)
+    return dict(sorted(_passes.items()))
+
+
+# -- pipelines
+
+
+@attrs.frozen
+class Nested:
+    """Part of a pipeline that runs on each operation called `anchor` inside the one outside."""
+
+    anchor: str
+    steps: tuple[Pass | Nested, ...]
+
+
+def pass_text(pass_: Pass) -> str:
+    """`name{option=value ...}` with the options that differ from their defaults."""
+    parts = []
+    for field in attrs.fields(type(pass_)):
+        value = getattr(pass_, field.name)
+        default = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            default = default.factory()  # type: ignore[union-attr]
+        if value != default:
+            parts.append(f"{field.name}={_option_text(value)}")
+    return pass_.name + ("{" + " ".join(parts) + "}" if parts else "")
+
+
+def _option_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list):
+        return ",".join(map(_option_text, value))
+    return str(value)
+
+
+def make_pass(name: str, options: dict[str, str]) -> Pass:
+    """The pass `name` with options given as text. Raises UserError for a wrong name or value."""
+    cls = lookup_pass(name)
+    fields = {f.name: f for f in attrs.fields(cls)}
+    hints = typing.get_type_hints(cls) if options else {}
+    values: dict[str, Any] = {}
+    for key, text in options.items():
+        option = key.replace("-", "_")
+        if option not in fields:
+            close = difflib.get_close_matches(option, fields, 1)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            raise UserError(f"pass '{name}' has no option '{key}'{hint}")
+        values[option] = _convert_option(name, key, hints.get(option, str), text)
+    return cls(**values)
+
+
+def _convert_option(pass_name: str, key: str, kind: Any, text: str) -> Any:
+    arguments = [a for a in typing.get_args(kind) if a is not type(None)]
+    origin = typing.get_origin(kind)
+    if origin in (tuple, list):
+        return tuple(
+            _convert_option(pass_name, key, arguments[0], t) for t in text.split(",") if t
+        )
+    if arguments and origin is not typing.Literal:
+        kind = arguments[0]
+    try:
+        if kind is bool:
+            return {"true": True, "1": True, "": True, "false": False, "0": False}[text.lower()]
+        if kind in (int, float, str):
+            return kind(text)
+        if origin is typing.Literal and text in arguments:
+            return text
+    except (KeyError, ValueError):
+        pass
+    wanted = getattr(kind, "__name__", None) or " or ".join(map(str, arguments)) or str(kind)
+    raise UserError(f"option '{key}' of pass '{pass_name}' is {wanted}, not '{text}'")
+
+
+class _PipelineParser:
+    """`a,b{x=1 y=two},func.func(c,d)`; errors give the position in the text."""
+
+    MAX_DEPTH = 32
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+
+    def fail(self, message: str) -> typing.NoReturn:
+        raise UserError(
+            f"bad pipeline: {message} at column {self.position + 1}",
+            notes=(self.text, " " * self.position + "^"),
+        )
+
+    def peek(self) -> str:
+        while self.position < len(self.text) and self.text[self.position].isspace():
+            self.position += 1
+        return self.text[self.position] if self.position < len(self.text) else ""
+
+    def word(self) -> str:
+        self.peek()
+        start = self.position
+        while self.position < len(self.text) and (
+            self.text[self.position].isalnum() or self.text[self.position] in "-_."
+        ):
+            self.position += 1
+        if start == self.position:
+            self.fail("expected a pass name")
+        return self.text[start : self.position]
+
+    def options(self) -> dict[str, str]:
+        if self.peek() != "{":
+            return {}
+        self.position += 1
+        values: dict[str, str] = {}
+        while self.peek() != "}":
+            key = self.word()
+            value = ""
+            if self.peek() == "=":
+                self.position += 1
+                value = self.option_value()
+            values[key] = value
+        self.position += 1
+        return values
+
+    def option_value(self) -> str:
+        quote = self.peek()
+        start = self.position
+        if quote and quote in "\"'":
+            end = self.text.find(quote, start + 1)
+            if end < 0:
+                self.fail("unterminated string")
+            self.position = end + 1
+            return self.text[start + 1 : end]
+        while self.position < len(self.text) and self.text[self.position] not in " \t\n}":
+            self.position += 1
+        if self.position >= len(self.text):
+            self.fail("missing '}'")
+        return self.text[start : self.position]
+
+    def steps(self, depth: int = 0) -> list[Pass | Nested]:
+        if depth > self.MAX_DEPTH:
+            self.fail(f"nested deeper than {self.MAX_DEPTH}")
+        steps: list[Pass | Nested] = []
+        if self.peek() in ("", ")"):
+            return steps
+        while True:
+            steps.extend(self.step(depth))
+            if self.peek() != ",":
+                return steps
+            self.position += 1
+
+    def step(self, depth: int) -> list[Pass | Nested]:
+        name = self.word()
+        if self.peek() == "(":
+            self.position += 1
+            inner = tuple(self.steps(depth + 1))
+            if self.peek() != ")":
+                self.fail("expected ',' or ')'")
+            self.position += 1
+            return [Nested(name, inner)]
+        if name in _pipelines and name not in _passes:
+            return _PipelineParser(_pipelines[name]).steps(depth + 1)
+        return [make_pass(name, self.options())]
+
+    def parse(self) -> list[Pass | Nested]:
+        steps = self.steps()
+        if self.peek():
+            self.fail(f"unexpected '{self.peek()}'")
+        if len(steps) == 1 and isinstance(steps[0], Nested) and steps[0].anchor == MODULE:
+            return list(steps[0].steps)
+        return steps
+
+
+class PassManager:
+    """Runs a list of passes on a module.
+
+    `verify`: "none", "each" (after every pass) or "end". Errors name the pass.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Pass | Nested] = (),
+        *,
+        verify: str = "none",
+        instrumentations: Sequence[Instrumentation] = (),
+    ) -> None:
+        self.steps = list(steps)
+        self.verify = verify
+        self.instrumentations = list(instrumentations)
+
+    @classmethod
+    def parse(cls, text: str, **rest: Any) -> PassManager:
+        """From `"a,b{x=1},func.func(c)"`. Raises UserError with the column."""
+        return cls(_PipelineParser(text).parse(), **rest)
+
+    def __str__(self) -> str:
+        return ",".join(_step_text(s) for s in self.steps)
+
+    def run(self, module: Operation, context: PassContext | None = None) -> PassContext:
+        """Run every pass in order on `module`, in place; gives the context with what was noted."""
+        context = PassContext() if context is None else context
+        with gc_paused:
+            for step in self.steps:
+                self._run_step(step, module, context)
+        if self.verify == "end":
+            _verify(module)
+        return context
+
+    def _run_step(self, step: Pass | Nested, op: Operation, context: PassContext) -> None:
+        if isinstance(step, Nested):
+            targets = [o for o in op.walk() if o.name == step.anchor and o is not op]
+            for target in targets:
+                for inner in step.steps:
+                    self._run_step(inner, target, context)
+            return
+        if step.anchor not in ("any", op.name):
+            if op.name == MODULE:
+                for inner in [o for o in op.walk() if o.name == step.anchor]:
+                    self._run_pass(step, inner, context)
+                return
+            raise UserError(f"pass '{step.name}' runs on {step.anchor}, not on {op.name}")
+        self._run_pass(step, op, context)
+
+    def _run_pass(self, pass_: Pass, op: Operation, context: PassContext) -> None:
+        for hook in self.instrumentations:
+            hook.before_pass(pass_, op, context)
+        context.current_pass = pass_.name
+        start = time.perf_counter()
+        try:
+            pass_.run(op, context)
+            if self.verify == "each":
+                _verify(op)
+        except IRCError as error:
+            error.pass_name = error.pass_name or pass_.name
+            self._failed(pass_, op, context, error)
+            raise
+        except RecursionError as error:
+            self._failed(pass_, op, context, error)
+            raise InternalError(
+                "the program is nested too deeply for this pass", pass_name=pass_.name
+            ) from error
+        except Exception as error:
+            self._failed(pass_, op, context, error)
+            raise InternalError(
+                f"{type(error).__name__}: {error}", pass_name=pass_.name
+            ) from error
+        finally:
+            context.timings.append((pass_.name, time.perf_counter() - start))
+        for hook in self.instrumentations:
+            hook.after_pass(pass_, op, context)
+
+    def _failed(
+        self, pass_: Pass, op: Operation, context: PassContext, error: BaseException
+    ) -> None:
+        for hook in self.instrumentations:
+            hook.after_failure(pass_, op, context, error)
+
+
+def _step_text(step: Pass | Nested) -> str:
+    if isinstance(step, Nested):
+        return f"{step.anchor}({','.join(_step_text(s) for s in step.steps)})"
+    return pass_text(step)
+
+
+def _verify(op: Operation) -> None:
+    from irc.ir.verifier import verify
+
+    verify(op)
+
+
+__all__ = [
+    "Instrumentation", "Nested", "Pass", "PassContext", "PassManager",
+    "Remark", "all_passes", "lookup_pass", "make_pass", "pass_text", "register_pass",
+    "register_pipeline",
+]  # fmt: skip

@@ -1,0 +1,365 @@
+"""Pattern rewriting: patterns indexed by operation class, one greedy driver with bounded work.
+
+The driver also does what no pattern should repeat: folding, removal of unused pure operations,
+and moving constants of commutative operations to the right.
+
+    # addi(x, 0) -> x
+    @canonicalization(AddI, name="arith.add_zero")
+    def add_zero(op, rw):
+        if not is_zero(op.rhs):
+            return rw.no_match("the right operand is not zero")
+        rw.replace(op, [op.lhs])
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from irc.ir.attributes import Attribute, Type
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.definition import Op
+from irc.ir.diagnostics import InternalError, UserError
+from irc.ir.location import fuse
+from irc.ir.traits import Commutative, ConstantLike, Pure, Terminator
+
+Rewrite = Callable[[Any, "Rewriter"], Any]
+
+
+class Pattern:
+    """A rewrite rooted at operations of `op_classes`, with a stable dotted name.
+
+    Higher `benefit` is tried first.
+    """
+
+    __slots__ = ("name", "op_classes", "function", "benefit")
+
+    def __init__(
+        self, name: str, op_classes: tuple[type[Operation], ...], function: Rewrite, benefit: int
+    ) -> None:
+        self.name = name
+        self.op_classes = op_classes
+        self.function = function
+        self.benefit = benefit
+
+    def __repr__(self) -> str:
+        return f"<pattern {self.name}>"
+
+
+def pattern(
+    *op_classes: type[Operation], name: str | None = None, benefit: int = 1
+) -> Callable[[Rewrite], Pattern]:
+    """Make a function `(op, rw)` a pattern for operations of these classes.
+
+    The function changes the IR only through `rw` and returns True or None when it did, or
+    `rw.no_match(why)` when it did not.
+    """
+    if not op_classes:
+        raise UserError("a pattern needs the operation class that it is rooted at")
+
+    def decorate(function: Rewrite) -> Pattern:
+        return Pattern(name or function.__name__, op_classes, function, benefit)
+
+    return decorate
+
+
+_canonical: dict[type[Operation], list[Pattern]] = {}
+
+
+def canonicalization(
+    *op_classes: type[Operation], name: str | None = None, benefit: int = 1
+) -> Callable[[Rewrite], Pattern]:
+    """`pattern(...)`, and register it for the pass `canonicalize`."""
+
+    def decorate(function: Rewrite) -> Pattern:
+        made = pattern(*op_classes, name=name, benefit=benefit)(function)
+        for cls in op_classes:
+            _canonical.setdefault(cls, []).append(made)
+        return made
+
+    return decorate
+
+
+def canonicalization_patterns() -> list[Pattern]:
+    """Every canonicalization registered by the dialects loaded so far."""
+    unique: dict[Pattern, None] = {}
+    for patterns in _canonical.values():
+        unique.update(dict.fromkeys(patterns))
+    return list(unique)
+
+
+# How a folded attribute becomes a value again: per dialect, (builder, attribute, type) -> value.
+_materializers: dict[str, Callable[[Builder, Attribute, Type], Value | None]] = {}
+
+
+def register_materializer(
+    dialect: str, function: Callable[[Builder, Attribute, Type], Value | None]
+) -> None:
+    """Say how constants that the folds of `dialect` give are made operations."""
+    _materializers[dialect] = function
+
+
+class Rewriter:
+    """The only way for a pattern to change IR; tells the driver what to look at again."""
+
+    __slots__ = ("_driver", "op", "builder", "reason")
+
+    def __init__(self, driver: _Driver, op: Operation) -> None:
+        self._driver = driver
+        self.op = op
+        self.builder = _NotifyingBuilder(driver, op)
+        self.reason = ""
+
+    def no_match(self, reason: str) -> bool:
+        """Decline, with the reason; nothing may have been changed."""
+        self.reason = reason
+        return False
+
+    def insert(self, op: Operation) -> Operation:
+        """Insert a new operation before the matched one."""
+        return self.builder.insert(op)
+
+    def replace(
+        self, op: Operation, new: Sequence[Value] | Value | Operation, note: str = ""
+    ) -> None:
+        """Replace all results of `op` by `new` and erase it."""
+        if isinstance(new, Value):
+            new = (new,)
+        elif isinstance(new, Operation):
+            if new.parent is None:
+                self.insert(new)
+            new = new.results
+        if len(new) != len(op.results):
+            raise InternalError(
+                f"{op.name} has {len(op.results)} results, {len(new)} replacements given"
+            )
+        for value in new:
+            maker = value.defining_op
+            if maker is not None and maker.location is not op.location:
+                maker.location = fuse((maker.location, op.location), note)
+        for old, value in zip(op.results, new, strict=True):
+            if old.type is not value.type:
+                raise InternalError(
+                    f"{op.name}: replacing a value of type {old.type} by one of type {value.type}"
+                )
+            for user in old.users:
+                self._driver.enqueue(user)
+            old.replace_all_uses_with(value)
+        self.erase(op)
+
+    def erase(self, op: Operation) -> None:
+        """Erase an operation without uses."""
+        self._driver.erase(op)
+
+    def set_operand(self, op: Operation, index: int, value: Value) -> None:
+        """Change one operand in place."""
+        old = op.operands[index].defining_op
+        op.set_operand(index, value)
+        self._driver.enqueue(op)
+        if old is not None:
+            self._driver.enqueue(old)
+
+    def set_attribute(self, op: Operation, name: str, value: Attribute) -> None:
+        """Change one attribute in place."""
+        op.attributes[name] = value
+        self.changed(op)
+
+    def changed(self, op: Operation) -> None:
+        """Say that `op` was changed in place."""
+        self._driver.enqueue(op)
+        for result in op.results:
+            for user in result.users:
+                self._driver.enqueue(user)
+
+
+class _NotifyingBuilder(Builder):
+    __slots__ = ("_driver",)
+
+    def __init__(self, driver: _Driver, op: Operation) -> None:
+        assert op.parent is not None
+        super().__init__(op.parent, op, op.location)
+        self._driver = driver
+
+    def insert(self, op: Any) -> Any:
+        super().insert(op)
+        self._driver.enqueue(op)
+        return op
+
+
+class _Driver:
+    def __init__(
+        self, patterns: Iterable[Pattern], fold: bool, max_rewrites: int, counts: Counter[str]
+    ) -> None:
+        self.by_class: dict[type[Operation], list[Pattern]] = {}
+        self.declared: list[Pattern] = sorted(patterns, key=lambda p: -p.benefit)
+        self.fold = fold
+        self.worklist: list[Operation] = []
+        self.max_rewrites = max_rewrites
+        self.rewrites = 0
+        self.counts = counts
+        self.root: Operation | None = None
+
+    def patterns_for(self, cls: type[Operation]) -> list[Pattern]:
+        found = self.by_class.get(cls)
+        if found is None:
+            found = [p for p in self.declared if issubclass(cls, p.op_classes)]
+            self.by_class[cls] = found
+        return found
+
+    def enqueue(self, op: Operation) -> None:
+        if not op.queued:
+            op.queued = True
+            self.worklist.append(op)
+
+    def erase(self, op: Operation) -> None:
+        for operand in op.operands:
+            maker = operand.defining_op
+            if maker is not None:
+                self.enqueue(maker)
+        op.erase()
+
+    def applied(self, name: str) -> None:
+        self.rewrites += 1
+        self.counts[name] += 1
+        if self.rewrites > self.max_rewrites:
+            busiest, times = self.counts.most_common(1)[0]
+            raise InternalError(
+                f"rewriting did not converge after {self.max_rewrites} rewrites; "
+                f"pattern '{busiest}' was applied {times} times",
+                notes=("a pattern that undoes another one, or its own result, never ends",),
+            )
+
+    def run(self, root: Operation) -> bool:
+        self.root = root
+        for op in root.walk(reverse=True):
+            if op is not root:
+                self.enqueue(op)
+        worklist = self.worklist
+        try:
+            while worklist:
+                op = worklist.pop()
+                op.queued = False
+                if op.parent is not None:
+                    self.visit(op)
+        finally:
+            for op in worklist:
+                op.queued = False
+            worklist.clear()
+        return self.rewrites > 0
+
+    def visit(self, op: Operation) -> None:
+        if is_trivially_dead(op):
+            self.erase(op)
+            self.applied("dce")
+            return
+        traits = op.traits
+        if self.fold:
+            if Commutative in traits and self.constant_to_right(op):
+                self.applied("constant-to-right")
+            if self.try_fold(op):
+                return
+        for candidate in self.patterns_for(type(op)):
+            rewriter = Rewriter(self, op)
+            if candidate.function(op, rewriter) is not False:
+                self.applied(candidate.name)
+                if op.parent is not None:
+                    self.enqueue(op)
+                return
+
+    def constant_to_right(self, op: Operation) -> bool:
+        operands = op._operands
+        if len(operands) < 2 or not is_constant(operands[0]) or is_constant(operands[1]):
+            return False
+        first, second = operands[0], operands[1]
+        op.operands = (second, first, *operands[2:])
+        return True
+
+    def try_fold(self, op: Operation) -> bool:
+        cls = type(op)
+        if not isinstance(op, Op) or cls.fold is Op.fold or ConstantLike in cls.traits:
+            return False
+        constants = [constant_value(o) for o in op._operands]
+        folded = op.fold(constants)
+        if folded is None:
+            return False
+        outcome = list(folded) if isinstance(folded, list | tuple) else [folded]
+        rewriter = Rewriter(self, op)
+        values: list[Value] = []
+        for entry, result in zip(outcome, op.results, strict=True):
+            if isinstance(entry, Value):
+                values.append(entry)
+                continue
+            dialect = op.name.partition(".")[0]
+            materialize = _materializers.get(dialect)
+            value = None
+            if materialize is not None:
+                value = materialize(rewriter.builder, entry, result.type)
+            if value is None:
+                return False
+            values.append(value)
+        if any(v is r for v, r in zip(values, op.results, strict=True)):
+            return False
+        rewriter.replace(op, values)
+        self.applied("fold")
+        return True
+
+
+def is_trivially_dead(op: Operation) -> bool:
+    """Whether `op` has results, none is used, and it has no effect worth keeping."""
+    if not op.results or Terminator in op.traits:
+        return False
+    for result in op.results:
+        if result._users is not None:
+            return False
+    return has_no_effect(op)
+
+
+def has_no_effect(op: Operation) -> bool:
+    """Whether `op` may be removed when unused: pure itself, or allocating, or an op that says so
+    through `is_removable()`."""
+    from irc.ir.traits import AllocatesMemory, ReadsMemory
+
+    removable = getattr(op, "is_removable", None)
+    if removable is not None:
+        return bool(removable())
+    traits = op.traits
+    if Pure in traits or AllocatesMemory in traits:
+        return True
+    from irc.ir.traits import WritesMemory
+
+    return ReadsMemory in traits and WritesMemory not in traits
+
+
+def is_constant(value: Value) -> bool:
+    """Whether a constant-like operation makes `value`."""
+    maker = value.defining_op
+    return maker is not None and ConstantLike in maker.traits
+
+
+def constant_value(value: Value) -> Attribute | None:
+    """The attribute of the constant-like operation that makes `value`, or None."""
+    maker = value.defining_op
+    if maker is None or ConstantLike not in maker.traits:
+        return None
+    return maker.attributes.get("value")
+
+
+def apply_patterns_greedily(
+    root: Operation,
+    patterns: Iterable[Pattern] = (),
+    *,
+    fold: bool = True,
+    max_rewrites: int | None = None,
+    counts: Counter[str] | None = None,
+) -> bool:
+    """Apply patterns and folds inside `root` until nothing changes; says whether anything did.
+
+    `counts` collects how often each pattern was applied. Raises InternalError, naming the
+    busiest pattern, after `max_rewrites` (default: 16 per operation plus 10,000).
+    """
+    if max_rewrites is None:
+        max_rewrites = 10_000 + 16 * sum(1 for _ in root.walk())
+    driver = _Driver(patterns, fold, max_rewrites, Counter() if counts is None else counts)
+    return driver.run(root)

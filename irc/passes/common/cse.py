@@ -1,0 +1,95 @@
+"""The pass `cse`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irc.ir.core import Block, Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.traits import Commutative, IsolatedFromAbove, Pure, Terminator
+
+
+@register_pass
+class CommonSubexpressionElimination(Pass):
+    """Merges pure operations with equal operands, attributes, result types and regions.
+
+    Before:
+        %a = arith.addi %x, %y : i32
+        %b = arith.addi %x, %y : i32
+    After: every use of %b is a use of %a.
+    """
+
+    name = "cse"
+    summary = "merge equal pure operations, in the scope of the dominating one"
+    anchor = "any"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        merged = 0
+        for region in op.regions:
+            merged += _visit_region(region, [{}])
+        context.count("merged", merged)
+
+
+def _visit_region(region: Any, scopes: list[dict[Any, Operation]]) -> int:
+    if len(region.blocks) == 1:
+        return _visit_block(region.blocks[0], scopes)
+    # Blocks of a control-flow graph: each sees only what dominates the whole region.
+    return sum(_visit_block(block, [*scopes, {}]) for block in region.blocks)
+
+
+def _visit_block(block: Block, scopes: list[dict[Any, Operation]]) -> int:
+    merged = 0
+    known = scopes[-1]
+    for op in block.ops:
+        for region in op.regions:
+            inner = [{}] if IsolatedFromAbove in op.traits else [*scopes, {}]
+            merged += _visit_region(region, inner)
+        if Pure not in op.traits or Terminator in op.traits or not op.results:
+            continue
+        key = operation_key(op)
+        found = next((s[key] for s in reversed(scopes) if key in s), None)
+        if found is None:
+            known[key] = op
+            continue
+        for old, new in zip(op.results, found.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+        merged += 1
+    return merged
+
+
+def operation_key(op: Operation) -> Any:
+    """A hashable key: equal keys mean equal results. Regions count with their structure, values
+    defined inside by their position."""
+    if not op.regions:
+        operands = op._operands
+        if Commutative in op.traits and len(operands) == 2 and id(operands[0]) > id(operands[1]):
+            operands = [operands[1], operands[0]]
+        attributes = op.attributes
+        return (
+            type(op),
+            tuple(operands),
+            tuple(sorted(attributes.items(), key=_name)) if attributes else (),
+            op.results[0].type if len(op.results) == 1 else op.result_types,
+        )
+    numbers: dict[Value, int] = {}
+    return _structure(op, numbers)
+
+
+def _name(entry: tuple[str, Any]) -> str:
+    return entry[0]
+
+
+def _structure(op: Operation, numbers: dict[Value, int]) -> Any:
+    operands = tuple(numbers.get(o, o) for o in op._operands)
+    bodies = []
+    for region in op.regions:
+        for block in region.blocks:
+            for argument in block.arguments:
+                numbers[argument] = len(numbers)
+            types = tuple(a.type for a in block.arguments)
+            bodies.append((types, tuple(_structure(inner, numbers) for inner in block.ops)))
+    for result in op.results:
+        numbers[result] = len(numbers)
+    attributes = tuple(sorted(op.attributes.items(), key=_name))
+    return type(op), operands, attributes, op.result_types, tuple(bodies)
