@@ -1,0 +1,49 @@
+"""The named pipelines, in the order in which a program goes through them, and `compile_module`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from irc.ir.passes import PassContext, PassManager, register_pipeline
+
+if TYPE_CHECKING:
+    from irc.dialects.builtin import ModuleOp
+    from irc.runtime.executable import Executable
+
+# Each stage takes a module on one level to the next one.
+STAGES: dict[str, str] = {
+    "aten-to-graph": "convert-aten-to-graph,canonicalize,cse",
+    "graph-to-layout": "assign-layouts,insert-layout-copies,cse",
+    "layout-to-loop": "convert-to-loop,cse,dce",
+    "fuse-loops": (
+        "inline-computes,merge-computes,group-computes,localize,split-reductions,elide-rounding"
+    ),
+    "loop-to-kernel": "schedule{target=$TARGET},form-kernels",
+    "kernel-to-host": "bufferize,plan-memory",
+}
+TARGETS = {"llvm": "cpu", "triton": "gpu"}
+
+for _stage, _text in STAGES.items():
+    register_pipeline(_stage, _text.replace("$TARGET", "cpu"))
+register_pipeline("lower-to-cpu", ",".join(STAGES).replace("$TARGET", "cpu"))
+
+
+def pipeline_text(target: str = "llvm") -> str:
+    """The whole default pipeline for `target` ("llvm" or "triton") as text."""
+    return ",".join(STAGES.values()).replace("$TARGET", TARGETS[target])
+
+
+def lower(
+    module: ModuleOp, target: str = "llvm", options: Any = None, verify: str = "none"
+) -> PassContext:
+    """Take an aten-level module down to kernels and a host program, in place."""
+    manager = PassManager.parse(pipeline_text(target), verify=verify)
+    return manager.run(module, PassContext(target=target, options=options))
+
+
+def compile_module(module: ModuleOp, options: Any = None, target: str = "llvm") -> Executable:
+    """Lower `module` (changed in place) and build what runs it."""
+    from irc.runtime import build
+
+    lower(module, target, options)
+    return build(module, target=target)
