@@ -1,0 +1,101 @@
+"""Loads a native host function and makes Python builtins of it.
+
+The loader joins three things: object code (from the JIT or the cache), the addresses of torch's,
+Python's and our support functions, and the Python objects that the code refers to by context word.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+from irc.codegen.llvm import host_support
+from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
+from irc.codegen.llvm.target import TargetFeatures
+from irc.runtime import torch_abi
+
+_CONTEXT_RUNTIME, _CONTEXT_ARENA, _CONTEXT_FALLBACK, _CONTEXT_BOXED_FALLBACK = 0, 1, 2, 3
+_CONTEXT_OBJECTS = 4
+
+
+@functools.cache
+def _support_object() -> LoadedObject:
+    data = compile_module(host_support.support_text(), TargetFeatures.host())
+    return load_object(data, exports=host_support.SIGNATURES, symbols=torch_abi.symbols())
+
+
+@functools.cache
+def linker_symbols() -> Mapping[str, int]:
+    """Addresses for every function that a host module may declare."""
+    support = _support_object()
+    own = {name: support.address(name) for name in host_support.SIGNATURES}
+    return {**torch_abi.symbols(), **own}
+
+
+@functools.cache
+def _context_type(words: int) -> type:
+    return type("HostContext", (ctypes.c_uint64 * words,), {})
+
+
+def _free_arena(slots: ctypes.Array[ctypes.c_uint64]) -> None:
+    release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(
+        _support_object().address("irc_arena_free"))
+    for i, block in enumerate(slots):
+        if block:
+            slots[i] = 0
+            release(block)
+
+
+def _raise_shim_error(step: str) -> None:
+    raise RuntimeError(f"{step}: {torch_abi.last_error_text()}")
+
+
+def _raise_no_memory(size_bytes: int) -> None:
+    raise MemoryError(f"no memory for {size_bytes} bytes of intermediate results")
+
+
+def _standard_object(key: Hashable) -> object | None:
+    """The objects that every program may name, whatever it computes."""
+    if isinstance(key, tuple) and key[0] == "shim-error":
+        return functools.partial(_raise_shim_error, key[1])
+    return _raise_no_memory if key == ("no-memory",) else None
+
+
+class NativeProgram:
+    """A loaded host function: `call(*arguments)` and `call_boxed([arguments])`, both builtins.
+
+    `slots` are the emitter's `slot_keys`; `objects` gives the Python object for each. `fallback`
+    runs the same program in Python: it is called with the very arguments of a call whose checks
+    failed; `boxed_fallback` gets the list of a boxed call of the wrong length.
+    Raises KeyError for a slot without an object, JitError when the code doesn't link.
+    """
+
+    def __init__(
+        self, code: bytes, name: str, *, slots: Sequence[Hashable],
+        objects: Callable[[Hashable], object] | Mapping[Hashable, object],
+        fallback: Callable[..., object], boxed_fallback: Callable[[list[object]], object],
+        symbols: Mapping[str, int] | None = None,
+    ) -> None:
+        reason = torch_abi.unavailable_reason()
+        if reason is not None:
+            raise RuntimeError(f"native host functions can't run here: {reason}")
+        every = {**linker_symbols(), **(symbols or {})}
+        entries = (name, f"{name}.boxed")
+        loaded = load_object(code, exports=entries, symbols=every)
+        lookup = objects.__getitem__ if isinstance(objects, Mapping) else objects
+        kept = [fallback, boxed_fallback, *(_standard_object(key) or lookup(key) for key in slots)]
+        context = _context_type(_CONTEXT_OBJECTS + len(slots))()
+        arena = (ctypes.c_uint64 * host_support.ARENA_SLOTS)()
+        runtime = torch_abi.runtime_table()
+        context[_CONTEXT_RUNTIME] = ctypes.addressof(runtime)
+        context[_CONTEXT_ARENA] = ctypes.addressof(arena)
+        for word, kept_object in enumerate(kept, start=_CONTEXT_FALLBACK):
+            context[word] = id(kept_object)
+        # The builtins own the context through their `self`; it owns everything they reach.
+        context.keeps = (loaded, kept, arena, runtime)
+        weakref.finalize(context, _free_arena, arena).atexit = False
+        make = torch_abi.make_builtin
+        self.call = make(name, loaded.address(entries[0]), context, takes_list=False)
+        self.call_boxed = make(name, loaded.address(entries[1]), context, takes_list=True)
