@@ -1,0 +1,53 @@
+"""Counters of what irc did in this process, read and reset by users as `irc.metrics`.
+
+    irc.metrics.reset()
+    model(x)
+    assert irc.metrics.compiles == 1
+
+Reading a name that is no counter raises AttributeError. Increments are safe from any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+
+COUNTERS: dict[str, str] = {
+    "compiles": "graphs compiled to a program, loaded ones included",
+    "kernels": "generated kernels in compiled programs",
+    "aten_calls": "ATen calls in compiled programs",
+    "layout_copies": "copies made only to change a layout",
+    "num_comprehensive_padding": "values whose strides were padded",
+    "padding_bytes": "bytes that padding of strides added",
+    "select_algorithm_precompile": "candidates compiled ahead of a choice by timing",
+    "cache_hits": "programs found in the cache on disk",
+    "cache_misses": "programs looked up in the cache on disk and not found",
+    "cache_puts": "programs written to the cache on disk",
+}
+
+_lock = threading.Lock()
+_values = dict.fromkeys(COUNTERS, 0)
+
+
+def add(counter: str, amount: int = 1) -> None:
+    """Count `amount` more of `counter`; KeyError for a name that is no counter."""
+    with _lock:
+        _values[counter] += amount
+
+
+def snapshot() -> dict[str, int]:
+    """All counters at one moment."""
+    with _lock:
+        return dict(_values)
+
+
+def reset() -> None:
+    """Set every counter to zero."""
+    with _lock:
+        _values.update(dict.fromkeys(COUNTERS, 0))
+
+
+def __getattr__(name: str) -> int:
+    try:
+        return _values[name]
+    except KeyError:
+        raise AttributeError(f"irc.metrics has no counter {name!r}") from None

@@ -1,0 +1,149 @@
+"""The cache on disk: whole entries or misses, whatever other processes do."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from irc.runtime import metrics
+from irc.runtime.cache import DiskCache, default_directory, key_of
+
+KEY = key_of("some program")
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return DiskCache(tmp_path / "cache")
+
+
+def test_stores_and_finds_bytes_and_json(cache):
+    metrics.reset()
+    assert cache.get(KEY) is None
+    assert cache.put(KEY, b"\x00\xffcode") and cache.get(KEY) == b"\x00\xffcode"
+    assert cache.put_json(key_of("j"), {"b": [1, None]})
+    assert cache.get_json(key_of("j")) == {"b": [1, None]}
+    counts = metrics.snapshot()
+    assert (counts["cache_hits"], counts["cache_misses"], counts["cache_puts"]) == (2, 1, 2)
+
+
+def test_key_separates_its_parts():
+    assert key_of("ab", "c") != key_of("a", "bc") != key_of("abc")
+
+
+@pytest.mark.parametrize("damage", [
+    lambda b: b[:-1], lambda b: b[:20], lambda b: b"", lambda b: b + b"x",
+    lambda b: b[:-1] + bytes([b[-1] ^ 1]), lambda b: b"not ours\n" + b, lambda b: b"[" * 5000,
+    lambda b: b.replace(b'"format": 1', b'"format": 2'),
+])
+def test_damaged_entry_is_a_miss_and_goes_away(cache, damage):
+    cache.put(KEY, b"payload")
+    path = next(cache.directory.glob("*.entry"))
+    path.write_bytes(damage(path.read_bytes()))
+    assert cache.get(KEY) is None and not path.exists()
+
+
+def test_entry_under_another_key_is_a_miss(cache):
+    cache.put(KEY, b"payload")
+    other = key_of("other")
+    next(cache.directory.glob("*.entry")).rename(cache.directory / f"{other}.entry")
+    assert cache.get(other) is None
+
+
+def test_json_that_is_not_json_is_a_miss(cache):
+    cache.put(KEY, b"\x80\x04payload")
+    assert cache.get_json(KEY) is None
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o777, 0o770])
+def test_folder_open_to_others_is_not_used(tmp_path, mode):
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(mode)
+    cache = DiskCache(folder)
+    assert "0700" in cache.unusable
+    assert not cache.put(KEY, b"x") and cache.get(KEY) is None and not list(folder.iterdir())
+
+
+def test_link_as_folder_or_entry_is_not_followed(tmp_path, cache):
+    (tmp_path / "link").symlink_to(cache.directory)
+    assert DiskCache(tmp_path / "link").unusable
+    cache.put(KEY, b"x")
+    entry = next(cache.directory.glob("*.entry"))
+    elsewhere = tmp_path / "elsewhere"
+    entry.rename(elsewhere)
+    entry.symlink_to(elsewhere)
+    assert cache.get(KEY) is None
+
+
+def test_key_that_could_leave_the_folder_is_refused(cache):
+    with pytest.raises(ValueError, match="hexadecimal"):
+        cache.get("../x")
+
+
+def test_environment_chooses_and_disables(tmp_path, monkeypatch):
+    monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path / "there"))
+    assert default_directory() == tmp_path / "there"
+    monkeypatch.setenv("IRC_DISABLE_CACHE", "1")
+    assert DiskCache().unusable == "IRC_DISABLE_CACHE is set"
+
+
+WRITER = textwrap.dedent("""
+    import sys
+    from irc.runtime.cache import DiskCache, key_of
+    cache = DiskCache(sys.argv[1])
+    print("ready", flush=True)
+    for round in range(int(sys.argv[2])):
+        for name in range(4):
+            body = bytes([round % 256]) * 200_000
+            cache.put(key_of(str(name)), body)
+            seen = cache.get(key_of(str(name)))
+            assert seen is None or (len(seen) == 200_000 and len(set(seen)) == 1), len(seen)
+""")
+
+
+def _writer(folder, rounds):
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(folder), str(rounds)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_concurrent_processes_never_see_a_mix(cache):
+    writers = [_writer(cache.directory, 30) for _ in range(3)]
+    assert [w.wait(60) for w in writers] == [0, 0, 0]
+    for w in writers:
+        w.stdout.close()
+    assert len(cache.get(key_of("0"))) == 200_000
+
+
+def test_killed_writers_leave_only_whole_entries(cache):
+    for _ in range(3):
+        writer = _writer(cache.directory, 100_000)
+        assert writer.stdout.readline() == "ready\n"
+        time.sleep(0.05)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        for name in range(4):
+            seen = cache.get(key_of(str(name)))
+            assert seen is None or len(seen) == 200_000
+
+
+def test_stale_temporary_files_are_removed(cache):
+    old = cache.directory / "x.tmp"
+    old.write_bytes(b"")
+    os.utime(old, (1, 1))
+    fresh = cache.directory / "y.tmp"
+    fresh.write_bytes(b"")
+    DiskCache(cache.directory)
+    assert not old.exists() and fresh.exists()
+
+
+def test_header_says_what_the_file_is(cache):
+    cache.put(KEY, b"abc")
+    header = next(cache.directory.glob("*.entry")).read_bytes().split(b"\n")[0]
+    assert json.loads(header)["length"] == 3
