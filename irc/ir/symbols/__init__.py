@@ -1,5 +1,7 @@
 """Symbolic integer expressions: dimensions, strides and loop indices."""
 
+from irc.ir.symbols.bridge import from_sympy, to_sympy
+from irc.ir.symbols.division import ceildiv, floordiv, function, maximum, minimum, mod
 from irc.ir.symbols.expr import (
     CeilDiv,
     Dim,
@@ -13,14 +15,8 @@ from irc.ir.symbols.expr import (
     Sum,
     Symbol,
     SymbolError,
-    ceildiv,
     dim_product,
     dim_sum,
-    floordiv,
-    function,
-    maximum,
-    minimum,
-    mod,
     statically_known_equal,
     symbol,
     terms_of,
@@ -74,6 +70,7 @@ __all__ = [
     "fold",
     "format_dim",
     "free_symbols",
+    "from_sympy",
     "function",
     "known_divisible",
     "known_divisor",
@@ -90,4 +87,5 @@ __all__ = [
     "substitute",
     "symbol",
     "terms_of",
+    "to_sympy",
 ]

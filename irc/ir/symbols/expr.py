@@ -24,16 +24,20 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2b
 from math import gcd
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 MAX_DEPTH = 200
 """Deepest nesting of function nodes in one expression."""
 MAX_TERMS = 4096
 """Most terms in one sum, and most factors in one product."""
 
+DEEP = 16
+"""A walk of an expression nested deeper than this visits its parts in `postorder` first, so
+that recursion stays shallow wherever it is called from."""
+
 _MEMO_BOUND = 1 << 16
 _ORDER_BOUND = 400
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z")
 _DIGITS = re.compile(r"[0-9]+")
 _EMPTY: frozenset[str] = frozenset()
 _set = object.__setattr__
@@ -59,7 +63,7 @@ class Expr:
     polynomial: bool
     _text: str | None
 
-    def __new__(cls, *args: object, **kwargs: object) -> NoReturn:
+    def __new__(cls, *args: object, **kwargs: object) -> Expr:
         raise TypeError(f"{cls.__name__} is interned: use symbol(), function() or arithmetic")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -71,7 +75,7 @@ class Expr:
         key = (self, other)
         found = _ADDS.get(key)
         if found is None:
-            found = _remember(_ADDS, key, _add(self, other))
+            found = remember(_ADDS, key, _add(self, other))
         return found
 
     __radd__ = __add__
@@ -82,11 +86,8 @@ class Expr:
         key = (self, other)
         found = _PRODUCT_MEMO.get(key)
         if found is None:
-            if isinstance(other, Expr):
-                found = _multiply(self, other)
-            else:
-                found = _scale(self, other)
-            _remember(_PRODUCT_MEMO, key, found)
+            found = _multiply(self, other) if isinstance(other, Expr) else _scale(self, other)
+            remember(_PRODUCT_MEMO, key, found)
         return found
 
     __rmul__ = __mul__
@@ -108,23 +109,29 @@ class Expr:
         return self * -1 + other
 
     def __floordiv__(self, other: Dim) -> Dim:
-        return floordiv(self, other) if isinstance(other, (Expr, int)) else NotImplemented
+        return division.floordiv(self, other) if isinstance(other, (Expr, int)) else NotImplemented
 
     def __rfloordiv__(self, other: int) -> Dim:
-        return floordiv(other, self) if isinstance(other, int) else NotImplemented
+        return division.floordiv(other, self) if isinstance(other, int) else NotImplemented
 
     def __mod__(self, other: Dim) -> Dim:
-        return mod(self, other) if isinstance(other, (Expr, int)) else NotImplemented
+        return division.mod(self, other) if isinstance(other, (Expr, int)) else NotImplemented
 
     def __rmod__(self, other: int) -> Dim:
-        return mod(other, self) if isinstance(other, int) else NotImplemented
+        return division.mod(other, self) if isinstance(other, int) else NotImplemented
 
     def __str__(self) -> str:
-        if self._text is None:
+        text = self._text
+        if text is None:
             from irc.ir.symbols.text import format_dim
 
-            _set(self, "_text", format_dim(self))
-        return self._text
+            text = format_dim(self)
+            self.remember_text(text)
+        return text
+
+    def remember_text(self, text: str) -> None:
+        """Caches the text that `format_dim` found."""
+        _set(self, "_text", text)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}>"
@@ -203,8 +210,7 @@ class Max(Function):
 
 
 Dim: TypeAlias = int | Expr
-if TYPE_CHECKING:
-    Key: TypeAlias = tuple[Dim, Dim]
+Key: TypeAlias = tuple[Dim, Dim]
 
 _SYMBOLS: dict[str, Symbol] = {}
 _PRODUCTS: dict[tuple[Expr, ...], Product] = {}
@@ -212,10 +218,8 @@ _SUMS: dict[tuple[int, tuple[int, ...], tuple[Expr, ...]], Sum] = {}
 _FUNCTIONS: dict[tuple[str, tuple[Dim, ...]], Function] = {}
 _ADDS: dict[Key, Dim] = {}
 _PRODUCT_MEMO: dict[Key, Dim] = {}
-_FLOORDIVS: dict[Key, Dim] = {}
-_MODS: dict[Key, Dim] = {}
 
-_CLASSES: dict[str, type[Function]] = {
+FUNCTION_CLASSES: dict[str, type[Function]] = {
     "floordiv": FloorDiv,
     "mod": Mod,
     "ceildiv": CeilDiv,
@@ -224,14 +228,11 @@ _CLASSES: dict[str, type[Function]] = {
 }
 
 
-def _remember(memo: dict[Key, Dim], key: Key, value: Dim) -> Dim:
+def remember(memo: dict[Key, Dim], key: Key, value: Dim) -> Dim:
     if len(memo) >= _MEMO_BOUND:
         memo.clear()
     memo[key] = value
     return value
-
-
-# Nodes ------------------------------------------------------------------------------------
 
 
 def _fill(node: Expr, order: str, parts: Iterable[Dim], depth: int, polynomial: bool) -> None:
@@ -260,7 +261,7 @@ def symbol(name: str) -> Symbol:
     """The symbol of that name, an ASCII identifier of at most 256 characters."""
     node = _SYMBOLS.get(name)
     if node is None:
-        if not isinstance(name, str) or not _NAME.match(name):
+        if not isinstance(name, str) or not NAME.match(name):
             raise SymbolError(f"not a symbol name: {name!r}")
         node = _new(Symbol)
         # A run of digits sorts by its length first, so that s2 comes before s10.
@@ -303,11 +304,11 @@ def _sum_node(constant: int, coefficients: tuple[int, ...], monomials: tuple[Exp
     return node
 
 
-def _function_node(name: str, arguments: tuple[Dim, ...]) -> Function:
+def function_node(name: str, arguments: tuple[Dim, ...]) -> Function:
     key = (name, arguments)
     node = _FUNCTIONS.get(key)
     if node is None:
-        node = _new(_CLASSES.get(name, Function))
+        node = _new(FUNCTION_CLASSES.get(name, Function))
         order = f"{name}({','.join([order_of(a) for a in arguments])})"
         deepest = max((a.depth for a in arguments if isinstance(a, Expr)), default=0) + 1
         if deepest > MAX_DEPTH:
@@ -317,9 +318,6 @@ def _function_node(name: str, arguments: tuple[Dim, ...]) -> Function:
         _set(node, "arguments", arguments)
         node = _FUNCTIONS.setdefault(key, node)
     return node
-
-
-# Sums and products ------------------------------------------------------------------------
 
 
 def terms_of(d: Dim) -> tuple[tuple[tuple[Expr, int], ...], int]:
@@ -334,6 +332,31 @@ def terms_of(d: Dim) -> tuple[tuple[tuple[Expr, int], ...], int]:
 def factors_of(monomial: Expr) -> tuple[Expr, ...]:
     """The atoms of a monomial (an atom or a Product)."""
     return monomial.factors if type(monomial) is Product else (monomial,)
+
+
+def parts_of(d: Expr) -> tuple[Dim, ...]:
+    """The nodes directly under d; a sum's coefficients and constant left out."""
+    if isinstance(d, Sum):
+        return d.monomials
+    if isinstance(d, Product):
+        return d.factors
+    return d.arguments if isinstance(d, Function) else ()
+
+
+def postorder(d: Expr) -> list[Expr]:
+    """Every node of d once, each after its parts, d last."""
+    seen: set[Expr] = set()
+    order: list[Expr] = []
+    stack: list[tuple[Expr, bool]] = [(d, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((p, False) for p in parts_of(node) if isinstance(p, Expr))
+    return order
 
 
 def _term_order(item: tuple[Expr, int]) -> str:
@@ -474,27 +497,7 @@ def divide_exactly(d: Dim, divisor: int) -> Dim:
     return from_terms({m: c // divisor for m, c in terms}, constant // divisor)
 
 
-# Division ---------------------------------------------------------------------------------
-
-
-def _split(a: Expr, divisor: int) -> tuple[dict[Expr, int], int, dict[Expr, int], int]:
-    """a = divisor * (outer + q) + (inner + k): every |inner coefficient| and k below divisor."""
-    outer: dict[Expr, int] = {}
-    inner: dict[Expr, int] = {}
-    terms, constant = terms_of(a)
-    for monomial, coefficient in terms:
-        quotient = abs(coefficient) // divisor
-        if coefficient < 0:
-            quotient = -quotient
-        if quotient:
-            outer[monomial] = quotient
-        if coefficient != quotient * divisor:
-            inner[monomial] = coefficient - quotient * divisor
-    quotient, rest = divmod(constant, divisor)
-    return outer, quotient, inner, rest
-
-
-def _checked(d: Dim) -> Dim:
+def checked(d: Dim) -> Dim:
     """d with a bool made an int; TypeError when it is no Dim."""
     if type(d) is int or isinstance(d, Expr):
         return d
@@ -503,185 +506,10 @@ def _checked(d: Dim) -> Dim:
     raise TypeError(f"expected an int or a symbolic expression, got {type(d).__name__}")
 
 
-def floordiv(a: Dim, b: Dim) -> Dim:
-    """a // b rounded toward minus infinity; ZeroDivisionError when b is the constant 0."""
-    a, b = _checked(a), _checked(b)
-    if type(b) is int:
-        if b == 0:
-            raise ZeroDivisionError(f"floordiv({a}, 0)")
-        if type(a) is int:
-            return a // b
-    key = (a, b)
-    found = _FLOORDIVS.get(key)
-    if found is None:
-        if type(b) is int:
-            found = _floordiv_by_constant(a, b)
-        elif a == 0:
-            found = 0
-        else:
-            common = gcd(content(a), content(b))
-            if common > 1:
-                found = floordiv(divide_exactly(a, common), divide_exactly(b, common))
-            else:
-                found = _function_node("floordiv", (a, b))
-        _remember(_FLOORDIVS, key, found)
-    return found
-
-
-def _floordiv_by_constant(a: Expr, divisor: int) -> Dim:
-    if divisor == 1:
-        return a
-    if divisor < 0:
-        return floordiv(a * -1, -divisor)
-    outer, quotient, inner, rest = _split(a, divisor)
-    whole = from_terms(outer, quotient)
-    if not inner:
-        return whole
-    common = gcd(divisor, *inner.values())
-    if common > 1:
-        # (g*x + k) // (g*d) -> (x + k//g) // d
-        inner = {m: c // common for m, c in inner.items()}
-        rest //= common
-        divisor //= common
-    return whole + _floordiv_atom(inner, rest, divisor)
-
-
-def _floordiv_atom(inner: dict[Expr, int], rest: int, divisor: int) -> Dim:
-    if len(inner) == 1:
-        ((monomial, coefficient),) = inner.items()
-        if coefficient == 1 and isinstance(monomial, (FloorDiv, Mod)):
-            x, by = monomial.arguments
-            if type(by) is int and by > 0:
-                if type(monomial) is FloorDiv:
-                    # (x//a + k) // b -> (x + a*k) // (a*b)
-                    return floordiv(x + by * rest, by * divisor)
-                if rest == 0 and by % divisor == 0:
-                    # (x % (b*c)) // b -> (x//b) % c
-                    return mod(floordiv(x, divisor), by // divisor)
-    return _function_node("floordiv", (from_terms(inner, rest), divisor))
-
-
-def mod(a: Dim, b: Dim) -> Dim:
-    """a % b with b's sign; ZeroDivisionError when b is the constant 0."""
-    a, b = _checked(a), _checked(b)
-    if type(b) is int:
-        if b == 0:
-            raise ZeroDivisionError(f"mod({a}, 0)")
-        if type(a) is int:
-            return a % b
-    key = (a, b)
-    found = _MODS.get(key)
-    if found is None:
-        if type(b) is int:
-            found = _mod_by_constant(a, b)
-        elif a == 0:
-            found = 0
-        else:
-            common = gcd(content(a), content(b))
-            if common > 1:
-                # (g*a) % (g*b) -> g * (a % b)
-                found = common * mod(divide_exactly(a, common), divide_exactly(b, common))
-            else:
-                found = _function_node("mod", (a, b))
-        _remember(_MODS, key, found)
-    return found
-
-
-def _mod_by_constant(a: Expr, divisor: int) -> Dim:
-    if divisor < 0:
-        return -mod(a * -1, -divisor)
-    _, _, inner, rest = _split(a, divisor)
-    unwrapped = False
-    plain: dict[Expr, int] = {}
-    extra: list[Dim] = []
-    for monomial, coefficient in inner.items():
-        if type(monomial) is Mod:
-            x, by = monomial.arguments
-            if coefficient * content(by) % divisor == 0:
-                # (x % (b*c) + y) % b -> (x + y) % b
-                unwrapped = True
-                extra.append(x * coefficient)
-                continue
-        plain[monomial] = coefficient
-    if unwrapped:
-        return mod(dim_sum([from_terms(plain, rest), *extra]), divisor)
-    if not inner:
-        return rest
-    common = gcd(divisor, *inner.values())
-    if common > 1:
-        # (g*x + k) % (g*d) -> g * ((x + k//g) % d) + k % g
-        reduced = from_terms({m: c // common for m, c in inner.items()}, rest // common)
-        return mod(reduced, divisor // common) * common + rest % common
-    return _function_node("mod", (from_terms(inner, rest), divisor))
-
-
-def ceildiv(a: Dim, b: Dim) -> Dim:
-    """a / b rounded toward plus infinity; ZeroDivisionError when b is the constant 0.
-
-    By a constant it is a floordiv, so `ceildiv(s0, 4)` is `(s0 + 3) // 4`.
-    """
-    a, b = _checked(a), _checked(b)
-    if type(b) is int:
-        return floordiv(a + (b - 1), b) if b > 0 else floordiv(-a + (-b - 1), -b)
-    if a == 0:
-        return 0
-    common = gcd(content(a), content(b))
-    if common > 1:
-        return ceildiv(divide_exactly(a, common), divide_exactly(b, common))
-    return _function_node("ceildiv", (a, b))
-
-
-# Minimum, maximum, opaque functions ---------------------------------------------------------
-
-
-def _extreme(name: str, dims: tuple[Dim, ...]) -> Dim:
-    if not dims:
-        raise TypeError(f"{name} of no arguments")
-    pick = min if name == "min" else max
-    flat: list[Dim] = []
-    for d in dims:
-        d = _checked(d)
-        if isinstance(d, Function) and d.name == name:
-            flat.extend(d.arguments)
-        else:
-            flat.append(d)
-    # Of arguments that differ by a constant one decides: min(x, x + 3) -> x.
-    best: dict[Dim, int] = {}
-    for d in flat:
-        constant = d.constant if type(d) is Sum else 0 if isinstance(d, Expr) else d
-        base = d - constant
-        best[base] = pick(best[base], constant) if base in best else constant
-    chosen = [base + constant for base, constant in best.items()]
-    if len(chosen) == 1:
-        return chosen[0]
-    chosen.sort(key=lambda d: (type(d) is int, order_of(d)))
-    return _function_node(name, tuple(chosen))
-
-
-def minimum(*dims: Dim) -> Dim:
-    """The least of one or more dims."""
-    return _extreme("min", dims)
-
-
-def maximum(*dims: Dim) -> Dim:
-    """The greatest of one or more dims."""
-    return _extreme("max", dims)
-
-
-def function(name: str, *arguments: Dim) -> Dim:
-    """`name(arguments...)`: the normalised node for floordiv, mod, ceildiv, min and max, else
-    an opaque function of which nothing is assumed."""
-    if name in _CLASSES:
-        if name in ("min", "max"):
-            return _extreme(name, arguments)
-        if len(arguments) != 2:
-            raise SymbolError(f"{name} takes 2 arguments, not {len(arguments)}")
-        return {"floordiv": floordiv, "mod": mod, "ceildiv": ceildiv}[name](*arguments)
-    if not isinstance(name, str) or not _NAME.match(name):
-        raise SymbolError(f"not a function name: {name!r}")
-    return _function_node(name, tuple([_checked(a) for a in arguments]))
-
-
 def statically_known_equal(a: Dim, b: Dim) -> bool:
     """Whether a and b have one normal form. False means unknown, not different."""
     return a is b or (type(a) is int and type(b) is int and a == b)
+
+
+# The operators above use it, and it uses the nodes: it comes last, as a module.
+from irc.ir.symbols import division  # noqa: E402

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from irc.ir.symbols.expr import (
+    DEEP,
     CeilDiv,
     Dim,
     Expr,
@@ -28,6 +29,7 @@ from irc.ir.symbols.expr import (
     dim_sum,
     factors_of,
     from_terms,
+    postorder,
     symbol,
     terms_of,
 )
@@ -73,7 +75,7 @@ def _scale(a: Range, c: int) -> Range:
 def _multiply(a: Range, b: Range) -> Range:
     if a == Range(0, 0) or b == Range(0, 0):
         return Range(0, 0)
-    if None not in (a.lo, a.hi, b.lo, b.hi):
+    if a.lo is not None and a.hi is not None and b.lo is not None and b.hi is not None:
         corners = (a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi)
         return Range(min(corners), max(corners))
     if a.hi is not None and a.hi <= 0:
@@ -114,35 +116,27 @@ def _floor_divide(a: Range, b: Range) -> Range:
     return Range(lo, hi)
 
 
-def _extreme(parts: list[Range], greatest: bool) -> Range:
-    lows, highs = [p.lo for p in parts], [p.hi for p in parts]
-    if not greatest:
-        known = [h for h in highs if h is not None]
-        return Range(None if None in lows else min(lows), min(known) if known else None)
-    known = [low for low in lows if low is not None]
-    return Range(max(known) if known else None, None if None in highs else max(highs))
+def _least_of(parts: list[Range]) -> Range:
+    lows = [p.lo for p in parts if p.lo is not None]
+    highs = [p.hi for p in parts if p.hi is not None]
+    return Range(min(lows) if len(lows) == len(parts) else None, min(highs) if highs else None)
 
 
-def symbolic_divisors(d: Dim, found: set[str] | None = None) -> set[str]:
+def symbolic_divisors(d: Expr) -> set[str]:
     """The symbols that stand as a divisor, or as a factor of one, anywhere in d."""
-    found = set() if found is None else found
-    if isinstance(d, Expr) and not d.polynomial:
-        parts: tuple[Dim, ...] = ()
-        if isinstance(d, Sum):
-            parts = d.monomials
-        elif isinstance(d, Product):
-            parts = d.factors
-        elif isinstance(d, Function):
-            parts = d.arguments
-            if isinstance(d, (FloorDiv, Mod, CeilDiv)):
-                terms, constant = terms_of(parts[1])
-                if len(terms) == 1 and constant == 0:
-                    for factor in factors_of(terms[0][0]):
-                        if isinstance(factor, Symbol):
-                            found.add(factor.name)
-        for part in parts:
-            symbolic_divisors(part, found)
+    found: set[str] = set()
+    for node in postorder(d):
+        if isinstance(node, (FloorDiv, Mod, CeilDiv)):
+            found.update(_sizes_of_product(node.arguments[1]))
     return found
+
+
+def _sizes_of_product(d: Dim) -> list[str]:
+    """The symbols of a product of symbols and a number, none of anything else."""
+    terms, constant = terms_of(d)
+    if len(terms) != 1 or constant:
+        return []
+    return [f.name for f in factors_of(terms[0][0]) if isinstance(f, Symbol)]
 
 
 class Facts:
@@ -163,9 +157,7 @@ class Facts:
         self._proving: dict[Dim, bool] = {}
         positive = set(divisors or ())
         for extent in extents.values():
-            terms, constant = terms_of(extent)
-            if len(terms) == 1 and constant == 0:
-                positive.update(f.name for f in factors_of(terms[0][0]) if type(f) is Symbol)
+            positive.update(_sizes_of_product(extent))
         for name in positive:
             known = ranges.get(name, SIZE)
             if known.lo == 0 and known.hi != 0:
@@ -176,9 +168,9 @@ class Facts:
         if found is None:
             found = self.ranges.get(name, SIZE)
             if name in self.extents:
-                limit = self.of(self.extents[name]).hi
+                last = _plus(self.of(self.extents[name]).hi, -1)
                 lo = 0 if found.lo is None else max(found.lo, 0)
-                highs = [h for h in (found.hi, None if limit is None else limit - 1) if h is not None]
+                highs = [h for h in (found.hi, last) if h is not None]
                 # An axis of extent 0 has no points: any range holds for it.
                 found = Range(lo, max(lo, min(highs)) if highs else None)
             self._symbols[name] = found
@@ -192,10 +184,16 @@ class Facts:
             return self.of_symbol(d.name)
         found = self._memo.get(d)
         if found is None:
+            if d.depth > DEEP:
+                for part in postorder(d):
+                    if part not in self._memo:
+                        self._memo[part] = self._compute(part)
             found = self._memo[d] = self._compute(d)
         return found
 
     def _compute(self, d: Expr) -> Range:
+        if isinstance(d, Symbol):
+            return self.of_symbol(d.name)
         if isinstance(d, Sum):
             total = Range(d.constant, d.constant)
             for monomial, scale in zip(d.monomials, d.coefficients, strict=True):
@@ -207,7 +205,10 @@ class Facts:
             return self._division(d, *d.arguments)
         assert isinstance(d, Function)
         if isinstance(d, (Min, Max)):
-            return _extreme([self.of(a) for a in d.arguments], isinstance(d, Max))
+            parts = [self.of(a) for a in d.arguments]
+            if isinstance(d, Min):
+                return _least_of(parts)
+            return _scale(_least_of([_scale(p, -1) for p in parts]), -1)
         if d.name == "where" and len(d.arguments) == 3:
             yes, no = self.of(d.arguments[1]), self.of(d.arguments[2])
             lo = None if yes.lo is None or no.lo is None else min(yes.lo, no.lo)
@@ -231,14 +232,15 @@ class Facts:
         above, below = self.of(a), self.of(b)
         if below.lo is None or below.lo < 0 or below.hi == 0:
             return UNBOUNDED
-        below = Range(max(1, below.lo), below.hi)
+        least = max(1, below.lo)
+        below = Range(least, below.hi)
         if isinstance(d, FloorDiv):
             return _floor_divide(above, below)
         if isinstance(d, CeilDiv):
             return _scale(_floor_divide(_scale(above, -1), below), -1)
         top = None if below.hi is None else below.hi - 1
         if above.lo is not None and above.lo >= 0:
-            if above.hi is not None and above.hi < below.lo:
+            if above.hi is not None and above.hi < least:
                 return above
             highs = [h for h in (top, above.hi) if h is not None]
             return Range(0, min(highs) if highs else None)
@@ -303,7 +305,7 @@ class Facts:
     def positive_divisor(self, d: Dim) -> bool:
         """Whether d >= 1 holds where it is a divisor: a size that divides isn't 0."""
         lo = self.of(d).lo
-        return lo is not None and lo >= 0 or self.positive(d)
+        return (lo is not None and lo >= 0) or self.positive(d)
 
     def _least(self, d: Dim) -> float:
         """A lower bound of d by numeric ranges once every atom is counted from its own.

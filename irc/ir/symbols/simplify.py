@@ -13,10 +13,12 @@ With every axis in [0, extent) and divisors positive (see `ranges`):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import gcd
 
+from irc.ir.symbols.division import ceildiv, floordiv, function, maximum, minimum, mod
 from irc.ir.symbols.expr import (
+    DEEP,
     CeilDiv,
     Dim,
     Expr,
@@ -27,17 +29,11 @@ from irc.ir.symbols.expr import (
     Mod,
     Product,
     Sum,
-    Symbol,
-    ceildiv,
     dim_product,
     dim_sum,
     factors_of,
-    floordiv,
     from_terms,
-    function,
-    maximum,
-    minimum,
-    mod,
+    postorder,
     terms_of,
 )
 from irc.ir.symbols.ranges import _NO_EXTENTS, _NO_RANGES, Facts, Range, symbolic_divisors
@@ -57,7 +53,12 @@ def simplify(
     facts = Facts(ranges, extents, symbolic_divisors(d))
     for _ in range(_ROUNDS):
         before = d
-        d = _Simplifier(facts).visit(d)
+        simplifier = _Simplifier(facts)
+        if d.depth > DEEP:
+            for part in postorder(d):
+                facts.of(part)
+                simplifier.visit(part)
+        d = simplifier.visit(d)
         if d is before or not isinstance(d, Expr) or d.polynomial:
             break
     return d
@@ -236,8 +237,8 @@ class _Simplifier:
                     upper.append(quotient)
                 else:
                     lower[monomial] = coefficient
-            whole = constant // grain if isinstance(grain, int) else 0
-            rest = from_terms(lower, constant - whole * grain if whole else constant)
+            whole, left = divmod(constant, grain) if isinstance(grain, int) else (0, constant)
+            rest = from_terms(lower, left)
             if self.facts.below(rest, grain):
                 return grain, dim_sum([whole, *upper]), divide(b, grain)[0], rest
         return None
@@ -276,7 +277,7 @@ class _Simplifier:
                     break
         return d
 
-    def _joined(self, d: Sum):
+    def _joined(self, d: Sum) -> Iterator[Dim]:
         for monomial, scale in terms_of(d)[0]:
             for factor in factors_of(monomial):
                 if not isinstance(factor, Mod):

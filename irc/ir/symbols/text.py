@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 
+from irc.ir.symbols.division import function
 from irc.ir.symbols.expr import (
+    DEEP,
     MAX_DEPTH,
     Dim,
     Expr,
@@ -24,7 +26,7 @@ from irc.ir.symbols.expr import (
     SymbolError,
     dim_product,
     dim_sum,
-    function,
+    postorder,
     symbol,
 )
 
@@ -51,6 +53,13 @@ def format_dim(d: Dim) -> str:
         return str(d)
     if d._text is not None:
         return d._text
+    if d.depth > DEEP:
+        for part in postorder(d):
+            part.remember_text(_format(part))
+    return _format(d)
+
+
+def _format(d: Expr) -> str:
     if isinstance(d, Symbol):
         return d.name
     if isinstance(d, Product):
@@ -87,24 +96,57 @@ def parse_dim(text: str) -> Dim:
         raise SymbolSyntaxError(f"expression longer than {MAX_LENGTH} characters", MAX_LENGTH)
     parser = _Parser(text)
     try:
-        result = parser.sum(0)
+        return parser.parse()
     except SymbolSyntaxError:
         raise
-    except (SymbolError, ZeroDivisionError) as error:
-        raise SymbolSyntaxError(str(error), parser.start) from error
-    if parser.kind != "end":
-        raise parser.error("expected an operator or the end")
-    return result
+    except (SymbolError, ZeroDivisionError, TypeError, RecursionError) as error:
+        raise SymbolSyntaxError(str(error), parser.blame) from error
+
+
+class _Group:
+    """What is read so far of one parenthesis, of one call's argument, or of the whole."""
+
+    __slots__ = ("arguments", "factors", "name", "negative", "start", "subtract", "terms")
+
+    def __init__(self, name: str | None, start: int) -> None:
+        self.name = name
+        self.start = start
+        self.arguments: list[Dim] = []
+        self.restart()
+
+    def restart(self) -> None:
+        self.terms: list[Dim] = []
+        self.factors: list[Dim] = []
+        self.negative = False
+        self.subtract = False
+
+    def add_factor(self, value: Dim) -> None:
+        self.factors.append(-value if self.negative else value)
+        self.negative = False
+
+    def end_term(self, subtract_next: bool) -> None:
+        factors = self.factors
+        term = factors[0] if len(factors) == 1 else dim_product(factors)
+        self.terms.append(-term if self.subtract else term)
+        self.factors = []
+        self.subtract = subtract_next
+
+    def value(self) -> Dim:
+        self.end_term(False)
+        return self.terms[0] if len(self.terms) == 1 else dim_sum(self.terms)
 
 
 class _Parser:
-    """Recursive descent over one token of look-ahead."""
+    """One token of look-ahead and an explicit stack of groups: no recursion on input."""
 
-    __slots__ = ("kind", "position", "start", "text", "value")
+    __slots__ = ("blame", "group", "kind", "position", "stack", "start", "text", "value")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
+        self.blame = 0
+        self.group = _Group(None, 0)
+        self.stack: list[_Group] = []
         self.advance()
 
     def advance(self) -> None:
@@ -127,70 +169,66 @@ class _Parser:
         self.advance()
         return True
 
-    def expect(self, mark: str) -> None:
-        if not self.take(mark):
-            raise self.error(f"expected '{mark}'")
-
-    def sum(self, depth: int) -> Dim:
+    def open(self, name: str | None, start: int) -> None:
         # A level of text is a level of function nodes or a needless parenthesis.
-        if depth > MAX_DEPTH:
-            raise self.error(f"expression nested deeper than {MAX_DEPTH}")
-        first = self.product(depth)
-        if self.kind != "mark" or self.value not in "+-":
-            return first
-        terms = [first]
-        while self.kind == "mark" and self.value in "+-":
-            negative = self.value == "-"
-            self.advance()
-            term = self.product(depth)
-            terms.append(-term if negative else term)
-        return dim_sum(terms)
+        if len(self.stack) >= MAX_DEPTH:
+            raise SymbolSyntaxError(f"expression nested deeper than {MAX_DEPTH}", start)
+        self.stack.append(self.group)
+        self.group = _Group(name, start)
 
-    def product(self, depth: int) -> Dim:
-        first = self.factor(depth)
-        if self.kind != "mark" or self.value != "*":
-            return first
-        factors = [first]
-        while self.take("*"):
-            factors.append(self.factor(depth))
-        return dim_product(factors)
+    def close(self, arguments: list[Dim]) -> Dim:
+        name, self.blame = self.group.name, self.group.start
+        self.group = self.stack.pop()
+        return arguments[0] if name is None else function(name, *arguments)
 
-    def factor(self, depth: int) -> Dim:
-        negative = False
+    def parse(self) -> Dim:
+        while True:
+            self.blame = self.start
+            value = self.operand()
+            if value is not None and self.after(value):
+                return self.group.value()
+
+    def operand(self) -> Dim | None:
+        """The next operand, None when it opens a group whose operands come first."""
         while self.take("-"):
-            negative = not negative
-        value = self.primary(depth)
-        return -value if negative else value
-
-    def primary(self, depth: int) -> Dim:
+            self.group.negative = not self.group.negative
+        start, text = self.start, self.value
+        self.blame = start
         if self.kind == "integer":
-            if len(self.value) > MAX_DIGITS:
-                raise SymbolSyntaxError(f"integer of more than {MAX_DIGITS} digits", self.start)
-            value = int(self.value)
+            if len(text) > MAX_DIGITS:
+                raise SymbolSyntaxError(f"integer of more than {MAX_DIGITS} digits", start)
             self.advance()
-            return value
+            return int(text)
         if self.kind == "word":
-            name, start = self.value, self.start
             self.advance()
-            try:
-                if self.take("("):
-                    return function(name, *self.arguments(depth + 1))
-                return symbol(name)
-            except SymbolSyntaxError:
-                raise
-            except (SymbolError, ZeroDivisionError, TypeError) as error:
-                raise SymbolSyntaxError(str(error), start) from error
+            if not self.take("("):
+                return symbol(text)
+            self.open(text, start)
+            return self.close([]) if self.take(")") else None
         if self.take("("):
-            value = self.sum(depth + 1)
-            self.expect(")")
-            return value
+            self.open(None, start)
+            return None
         raise self.error("expected an integer, a name or '('")
 
-    def arguments(self, depth: int) -> list[Dim]:
-        if self.take(")"):
-            return []
-        arguments = [self.sum(depth)]
-        while self.take(","):
-            arguments.append(self.sum(depth))
-        self.expect(")")
-        return arguments
+    def after(self, value: Dim) -> bool:
+        """Places an operand, closes what it ends; whether the whole text is read."""
+        while True:
+            group = self.group
+            group.add_factor(value)
+            if self.take("*"):
+                return False
+            if self.kind == "mark" and self.value in "+-":
+                group.end_term(self.value == "-")
+                self.advance()
+                return False
+            if not self.stack:
+                if self.kind != "end":
+                    raise self.error("expected an operator or the end")
+                return True
+            if group.name is not None and self.take(","):
+                group.arguments.append(group.value())
+                group.restart()
+                return False
+            if not self.take(")"):
+                raise self.error("expected ')'")
+            value = self.close([*group.arguments, group.value()])

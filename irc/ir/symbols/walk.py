@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from irc.ir.symbols.division import function
 from irc.ir.symbols.expr import (
+    DEEP,
     Dim,
     Expr,
     Function,
@@ -19,7 +21,7 @@ from irc.ir.symbols.expr import (
     dim_sum,
     factors_of,
     from_terms,
-    function,
+    postorder,
     terms_of,
 )
 
@@ -39,7 +41,11 @@ def substitute(d: Dim, mapping: Mapping[str, Dim]) -> Dim:
     """d with every symbol in mapping replaced at once; the values are not visited again."""
     if not isinstance(d, Expr) or d.symbols.isdisjoint(mapping):
         return d
-    return _substitute(d, mapping, {})
+    memo: dict[Expr, Dim] = {}
+    if d.depth > DEEP:
+        for part in postorder(d):
+            _substitute(part, mapping, memo)
+    return _substitute(d, mapping, memo)
 
 
 def _substitute(d: Expr, mapping: Mapping[str, Dim], memo: dict[Expr, Dim]) -> Dim:
@@ -75,12 +81,14 @@ def fold(d: Dim, leaf: Callable[[int | str], T], node: Callable[..., T]) -> T:
     two operands, "floordiv", "mod", "ceildiv" with two, "min", "max" with two, and an opaque
     function's name with its own number.
     """
-    return _fold(d, leaf, node, {})
+    memo: dict[Dim, T] = {}
+    if isinstance(d, Expr) and d.depth > DEEP:
+        for part in postorder(d):
+            _fold(part, leaf, node, memo)
+    return _fold(d, leaf, node, memo)
 
 
-def _fold(
-    d: Dim, leaf: Callable[[int | str], T], node: Callable[..., T], memo: dict[Dim, T]
-) -> T:
+def _fold(d: Dim, leaf: Callable[[int | str], T], node: Callable[..., T], memo: dict[Dim, T]) -> T:
     if d in memo:
         return memo[d]
     if isinstance(d, Sum):
@@ -100,6 +108,7 @@ def _fold(
         else:
             result = node(d.name, *operands)
     else:
+        assert isinstance(d, (Symbol, int))
         result = leaf(d.name if isinstance(d, Symbol) else d)
     memo[d] = result
     return result
@@ -120,7 +129,7 @@ def _power(base: int, exponent: int) -> int:
     return base**exponent
 
 
-OPERATIONS: Mapping[str, Callable[..., int | float]] = {
+OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "add": operator.add,
     "mul": operator.mul,
     "floordiv": operator.floordiv,
@@ -172,6 +181,8 @@ def evaluate(d: Dim, env: Mapping[str, int]) -> int:
         return d
     if type(d) is Symbol:
         return env[d.name]
+    if d.depth > DEEP:
+        return evaluate_with(d, env, OPERATIONS)
     if type(d) is Sum:
         total = d.constant
         for monomial, coefficient in zip(d.monomials, d.coefficients, strict=True):
