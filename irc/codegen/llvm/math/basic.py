@@ -1,0 +1,165 @@
+"""Functions that are one instruction or a few: rounding, sign, extremes, tests, remainders."""
+
+from __future__ import annotations
+
+import math
+
+from irc.codegen.llvm.math.code import Lane
+from irc.codegen.llvm.math.registry import define, float_format
+
+
+def _intrinsic(name: str, stem: str) -> None:
+    @define(name)
+    def emit(code, x):
+        return code.call(stem, x.element, x)
+
+
+_intrinsic("abs", "llvm.fabs")
+_intrinsic("sqrt", "llvm.sqrt")
+
+
+def _rounding(name: str, stem: str) -> None:
+    @define(name)
+    def emit(code, x):
+        return _round(stem, x)
+
+
+def _round(stem: str, x: Lane) -> Lane:
+    """A rounding intrinsic; without an instruction for it, arithmetic and no call."""
+    code, features = x.code, x.code.features
+    if features.architecture != "x86_64" or features.has_avx2:
+        return code.call(stem, x.element, x)
+    form = float_format(x)
+    a = code.absolute(x)
+    limit = 2.0**form.mantissa_bits
+    nearest = (a + limit) - limit
+    if stem == "llvm.trunc":
+        nearest = code.select(nearest > a, nearest - 1.0, nearest)
+    signed = code.copysign(nearest, x)
+    if stem == "llvm.floor":
+        signed = code.select(signed > x, signed - 1.0, signed)
+    if stem == "llvm.ceil":
+        signed = code.copysign(code.select(signed < x, signed + 1.0, signed), x)
+    return code.select(a < limit, signed, x)
+
+
+# torch.round is half to even, as the machine's nearest is.
+for _name, _stem in (
+    ("floor", "llvm.floor"),
+    ("ceil", "llvm.ceil"),
+    ("trunc", "llvm.trunc"),
+    ("round", "llvm.rint"),
+):
+    _rounding(_name, _stem)
+
+
+@define("rsqrt")
+def _rsqrt(code, x):
+    return 1.0 / code.sqrt(x)
+
+
+@define("reciprocal")
+def _reciprocal(code, x):
+    return 1.0 / x
+
+
+@define("copysign", arity=2)
+def _copysign(code, x, y):
+    return code.copysign(x, y)
+
+
+@define("neg")
+def _neg(code, x):
+    return -x
+
+
+@define("maximum", arity=2)
+def _maximum(code, x, y):
+    """A NaN of either side propagates."""
+    return code.select(code.is_nan(x), x, code.select(code.compare("ogt", x, y), x, y))
+
+
+@define("minimum", arity=2)
+def _minimum(code, x, y):
+    return code.select(code.is_nan(x), x, code.select(code.compare("olt", x, y), x, y))
+
+
+@define("fmax", arity=2)
+def _fmax(code, x, y):
+    """The number when one side is NaN."""
+    return code.select(code.is_nan(y), x, code.select(code.compare("ogt", x, y), x, y))
+
+
+@define("fmin", arity=2)
+def _fmin(code, x, y):
+    return code.select(code.is_nan(y), x, code.select(code.compare("olt", x, y), x, y))
+
+
+@define("isnan")
+def _isnan(code, x):
+    return code.is_nan(x)
+
+
+@define("isinf")
+def _isinf(code, x):
+    return code.equal(code.absolute(x), math.inf)
+
+
+@define("isfinite")
+def _isfinite(code, x):
+    return code.compare("olt", code.absolute(x), math.inf)
+
+
+@define("signbit")
+def _signbit(code, x):
+    return code.compare("slt", code.bits(x), 0)
+
+
+@define("sign")
+def _sign(code, x):
+    """0 of a zero and of NaN, as torch.sign."""
+    above = code.select(x > 0.0, code.value(x.element, 1.0), 0.0)
+    return code.select(x < 0.0, -1.0, above)
+
+
+def _fmod_parts(x: Lane, y: Lane) -> tuple[Lane, Lane]:
+    """fmod for quotients that fit the mantissa, and the lanes where they may not."""
+    form, code = float_format(x), x.code
+    a, b = code.absolute(x), code.absolute(y)
+    quotient = a / b
+    whole = _round("llvm.trunc", quotient)
+    # Exact: the remainder has no more digits than b; the quotient is off by one at most.
+    rest = code.fma(-whole, b, a)
+    rest = code.select(rest < 0.0, rest + b, rest)
+    rest = code.select(rest >= b, rest - b, rest)
+    limit = 2.0 ** (form.mantissa_bits - 1)
+    easy = code.compare("olt", quotient, limit) & code.compare("olt", b, math.inf)
+    easy = easy & code.compare("ogt", b, form.smallest_normal * 2.0**form.mantissa_bits)
+    return code.copysign(rest, x), ~easy
+
+
+@define("fmod", arity=2, libm="fmod")
+def _fmod(code, x, y):
+    return _fmod_parts(x, y)
+
+
+@define("remainder_of_fmod", arity=2)
+def _remainder_of_fmod(code, mod, y):
+    """torch.remainder from fmod's result: the sign becomes the divisor's."""
+    differs = code.compare("slt", code.bits(mod) ^ code.bits(y), 0)
+    fix = code.compare("une", mod, 0.0) & differs
+    return code.select(fix, mod + y, mod)
+
+
+@define("floor_divide_of_fmod", arity=3)
+def _floor_divide_of_fmod(code, x, y, mod):
+    """torch's floor division from fmod(x, y): a quotient corrected to a whole number."""
+    quotient = (x - mod) / y
+    differs = code.compare("slt", code.bits(mod) ^ code.bits(y), 0)
+    fix = code.compare("une", mod, 0.0) & differs
+    quotient = code.select(fix, quotient - 1.0, quotient)
+    down = _round("llvm.floor", quotient)
+    down = code.select(quotient - down > 0.5, down + 1.0, down)
+    zero = code.copysign(code.value(x.element, 0.0), x / y)
+    result = code.select(code.compare("une", quotient, 0.0), down, zero)
+    return code.select(code.equal(y, 0.0), x / y, result)

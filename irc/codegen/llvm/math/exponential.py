@@ -1,0 +1,315 @@
+"""exp, log and what is made of them: powers, sigmoid, hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+import math
+
+from irc.codegen.llvm.math import coefficients as tables
+from irc.codegen.llvm.math.code import Lane
+from irc.codegen.llvm.math.registry import define, define_libm, float_format, table
+
+LOG2_E = 1.4426950408889634
+LOG2_E_LOW = {"f32": 1.9259629911266175e-08, "f64": 2.0355273740931033e-17}
+LOG10_E = 0.4342944819032518
+LOG10_E_LOW = {"f32": -1.0103050052231683e-08, "f64": 1.098319650216765e-17}
+LOG10_2_HIGH = {"f32": float.fromhex("0x1.344p-2"), "f64": float.fromhex("0x1.34413509f0000p-2")}
+LOG10_2_LOW = {"f32": 4.605038981195214e-06, "f64": 1.7336659603752853e-12}
+
+
+def _power_of_two(rounded: Lane) -> Lane:
+    """2^n, for n in the exponents of normal numbers, from `rounded` = n + magic."""
+    form = float_format(rounded)
+    code = rounded.code
+    shifted = (code.bits(rounded) << form.mantissa_bits) + (form.bias << form.mantissa_bits)
+    return code.from_bits(shifted, form.element)
+
+
+def _scale(value: Lane, rounded: Lane, count: Lane) -> Lane:
+    """value * 2^n rounded once, also to a denormal or infinity; `rounded` = n + magic."""
+    form = float_format(value)
+    code = value.code
+    element_bits = 32 if form.element == "f32" else 64
+    if code.features.has_avx512 and code.lanes * element_bits == 512:
+        kind = "ps" if form.element == "f32" else "pd"
+        mask = f"i{code.lanes}"
+        name = f"llvm.x86.avx512.mask.scalef.{kind}.512"
+        vector = code.type(form.element)
+        kinds = (form.element, form.element, form.element, f"={mask}", "=i32")
+        code.declarations[name] = (form.element, kinds)
+        operands = f"{vector} {value.ref}, {vector} {count.ref}, {vector} {value.ref}"
+        return code.record(
+            f"call {vector} @{name}({operands}, {mask} -1, i32 4)", form.element
+        )
+    # The product with half of the exponent is exact; only the second one rounds.
+    magic_bits = _magic_bits(form.magic, form.element)
+    whole = code.bits(rounded) - magic_bits
+    half = whole >> 1
+    rest = whole - half
+    bias = form.bias
+    first = code.from_bits((half + bias) << form.mantissa_bits, form.element)
+    second = code.from_bits((rest + bias) << form.mantissa_bits, form.element)
+    return value * first * second
+
+
+def _magic_bits(magic: float, element: str) -> int:
+    exponent = int(math.log2(magic))
+    if element == "f32":
+        return ((exponent + 127) << 23) | (1 << 22)
+    return ((exponent + 1023) << 52) | (1 << 51)
+
+
+def _reduce(x: Lane) -> tuple[Lane, Lane, Lane]:
+    """(n + magic, n, r) with x = n ln 2 + r and |r| at most ln 2 / 2."""
+    form, code = float_format(x), x.code
+    rounded = code.fma(x, LOG2_E, form.magic)
+    count = rounded - form.magic
+    r = code.fma(count, -form.log2_high, x)
+    return rounded, count, code.fma(count, -form.log2_low, r)
+
+
+def _residue(r: Lane) -> Lane:
+    """exp(r) - 1 of a reduced r."""
+    poly = r.code.polynomial(r, table(tables.EXP_F32, tables.EXP_F64, r))
+    return r.code.fma(r * r, poly, r)
+
+
+def _clamped(x: Lane, low: float, high: float) -> Lane:
+    return x.code.at_least(x.code.at_most(x, high), low)
+
+
+def exp_of(x: Lane) -> Lane:
+    """exp(x) for any x."""
+    form = float_format(x)
+    rounded, count, r = _reduce(_clamped(x, form.exp_low, form.exp_high))
+    return _scale(_residue(r) + 1.0, rounded, count)
+
+
+@define("exp")
+def _exp(code, x):
+    return exp_of(x)
+
+
+@define("exp2")
+def _exp2(code, x):
+    form = float_format(x)
+    x = _clamped(x, *table((-151.0, 129.0), (-1076.0, 1025.0), x))
+    rounded = x + form.magic
+    count = rounded - form.magic
+    r = (x - count) * math.log(2.0)
+    return _scale(_residue(r) + 1.0, rounded, count)
+
+
+def _expm1_parts(x: Lane, quarter: bool = False) -> Lane:
+    """exp(x) - 1, or a quarter of it, of an x whose exponent stays in the normal range."""
+    rounded, _, r = _reduce(x)
+    q = _residue(r)
+    scale = _power_of_two(rounded - 2.0 if quarter else rounded)
+    return x.code.fma(q, scale, scale - (0.25 if quarter else 1.0))
+
+
+@define("expm1")
+def _expm1(code, x):
+    form = float_format(x)
+    # A quarter, because 2^n overflows before exp(x) - 1 does.
+    part = _expm1_parts(_clamped(x, -40.0, form.exp_high), quarter=True)
+    # Below that the quarter would be rounded to a denormal; x itself is the nearest there.
+    tiny = code.absolute(x) < form.smallest_normal * 16.0
+    return code.copysign(code.select(tiny, x, part * 4.0), x)
+
+
+@define("sigmoid")
+def _sigmoid(code, x):
+    # exp of the negative side never overflows, and keeps its digits where the result is tiny.
+    small = exp_of(-code.absolute(x))
+    top = code.select(code.compare("olt", x, 0.0), small, 1.0)
+    return top / (small + 1.0)
+
+
+@define("tanh")
+def _tanh(code, x):
+    a = code.at_most(code.absolute(x), table(9.1, 20.0, x))
+    e = _expm1_parts(a + a)
+    return code.copysign(e / (e + 2.0), x)
+
+
+@define("sinh")
+def _sinh(code, x):
+    form = float_format(x)
+    a = code.absolute(x)
+    half = _expm1_parts(code.at_most(a, form.exp_high + 1.0), quarter=True) * 2.0
+    # em / (em + 1) is 1 to rounding far below the bound, which keeps infinity out of it.
+    bounded = code.at_most(half, 2.0**60)
+    value = half + bounded / code.fma(bounded, 2.0, 1.0)
+    tiny = a < table(2.0**-13, 2.0**-28, x)
+    return code.copysign(code.select(tiny, a, value), x)
+
+
+@define("cosh")
+def _cosh(code, x):
+    form = float_format(x)
+    a = code.at_most(code.absolute(x), form.exp_high + 1.0)
+    rounded, _, r = _reduce(a)
+    half = (_residue(r) + 1.0) * _power_of_two(rounded - 2.0) * 2.0
+    return half + 0.25 / half
+
+
+def _log_series(f: Lane) -> Lane:
+    """log(1 + f) - f for 1 + f between sqrt(1/2) and sqrt(2)."""
+    code = f.code
+    if f.element == "f32":
+        return f * f * code.polynomial(f, tables.LOG_F32)
+    s = f / (f + 2.0)
+    z = s * s
+    half_square = f * f * 0.5
+    ratio = z * code.polynomial(z, tables.LOG_RATIO_F64)
+    return code.fma(s, half_square + ratio, -half_square)
+
+
+def _exponent_field(x: Lane) -> tuple[Lane, Lane]:
+    """(n, n << mantissa bits) for positive normal x = 2^n m, m from sqrt(1/2) to sqrt(2)."""
+    form, code = float_format(x), x.code
+    root = _root_half_bits(form.element)
+    field = code.bits(x) - root
+    shifted = field & -(1 << form.mantissa_bits)
+    if form.element == "f32":
+        return code.cast("sitofp", field >> 23, "f32"), shifted
+    # AVX2 neither shifts nor converts signed 64-bit integers: build n + bias + 2^52 as bits.
+    biased = code.logical_shift_right(field + (1023 << 52), 52) | (1075 << 52)
+    return code.from_bits(biased, "f64") - (2.0**52 + 1023.0), shifted
+
+
+def _root_half_bits(element: str) -> int:
+    return 0x3F3504F3 if element == "f32" else 0x3FE6A09E667F3BCD
+
+
+def _log_split(x: Lane) -> tuple[Lane, Lane]:
+    """(n, f) with x = 2^n (1 + f), for positive finite x, denormals included."""
+    form, code = float_format(x), x.code
+    shift = form.mantissa_bits + 2
+    small = x < form.smallest_normal
+    normal = code.select(small, x * 2.0**shift, x)
+    n, shifted = _exponent_field(normal)
+    m = code.from_bits(code.bits(normal) - shifted, form.element)
+    return n - code.select(small, code.value(form.element, float(shift)), 0.0), m - 1.0
+
+
+def _log_limits(result: Lane, x: Lane) -> Lane:
+    """`result` where 0 < x < inf; -inf of 0, NaN below, x itself of infinity and NaN."""
+    code = x.code
+    result = code.select(code.compare("olt", x, math.inf), result, x)
+    zero = code.select(
+        code.equal(x, 0.0), code.value(x.element, -math.inf), code.value(x.element, math.nan)
+    )
+    return code.select(x > 0.0, result, zero)
+
+
+def log_sum(n: Lane, f: Lane) -> Lane:
+    """n ln 2 + log(1 + f)."""
+    form, code = float_format(f), f.code
+    small = code.fma(n, form.log2_low, _log_series(f)) + f
+    return code.fma(n, form.log2_high, small)
+
+
+def log_of(x: Lane) -> Lane:
+    """log(x) for any x."""
+    return _log_limits(log_sum(*_log_split(x)), x)
+
+
+@define("log")
+def _log(code, x):
+    return log_of(x)
+
+
+def _log_times(f: Lane, factor: float, factor_low: float) -> Lane:
+    """log(1 + f) times a constant given in two parts."""
+    code = f.code
+    return code.fma(f, factor, code.fma(f, factor_low, _log_series(f) * factor))
+
+
+@define("log2")
+def _log2(code, x):
+    n, f = _log_split(x)
+    return _log_limits(n + _log_times(f, LOG2_E, LOG2_E_LOW[x.element]), x)
+
+
+@define("log10")
+def _log10(code, x):
+    n, f = _log_split(x)
+    y = _log_times(f, LOG10_E, LOG10_E_LOW[x.element])
+    low = code.fma(n, LOG10_2_LOW[x.element], y)
+    return _log_limits(code.fma(n, LOG10_2_HIGH[x.element], low), x)
+
+
+def log1p_of(x: Lane) -> Lane:
+    """log(1 + x), without its limits, for -1 < x < inf."""
+    form, code = float_format(x), x.code
+    n, shifted = _exponent_field(x + 1.0)
+    # 2^-n is a denormal at the top of the range: reach it through four times itself.
+    inverse = code.from_bits(
+        code.value(form.integer, (form.bias + 2) << form.mantissa_bits) - shifted, form.element
+    )
+    inverse = inverse * 0.25
+    return log_sum(n, code.fma(inverse, x, inverse - 1.0))
+
+
+@define("log1p")
+def _log1p(code, x):
+    return code.copysign(_log_limits(log1p_of(x), x + 1.0), x)
+
+
+def _wide_sum(a: Lane, extra: Lane) -> Lane:
+    """log1p(extra), or log(2a) where a is so large that extra would overflow."""
+    code = a.code
+    large = a > 2.0**50
+    value = log1p_of(code.select(large, a, extra))
+    value = value + code.select(large, code.value(a.element, math.log(2.0)), 0.0)
+    return code.select(code.compare("olt", a, math.inf), value, a)
+
+
+@define("asinh")
+def _asinh(code, x):
+    a = code.absolute(x)
+    square = a * a
+    return code.copysign(_wide_sum(a, a + square / (code.sqrt(square + 1.0) + 1.0)), x)
+
+
+@define("acosh")
+def _acosh(code, x):
+    t = x - 1.0
+    value = _wide_sum(x, t + code.sqrt(code.fma(t, t, t + t)))
+    return code.select(code.compare("ult", x, 1.0), math.nan, value)
+
+
+@define("atanh")
+def _atanh(code, x):
+    a = code.absolute(x)
+    value = _log_limits(log1p_of((a + a) / (1.0 - a)), (a + a) / (1.0 - a) + 1.0)
+    return code.copysign(value * 0.5, x)
+
+
+@define("pow", arity=2, elements=("f32",))
+def _pow(code, x, y):
+    """In f64, whose exponent takes every f32 result before the one rounding at the end."""
+    a, exponent = code.absolute(x), code.cast("fpext", y, "f64")
+    wide = code.cast("fpext", a, "f64")
+    field, shifted = _exponent_field(wide)
+    f = code.from_bits(code.bits(wide) - shifted, "f64") - 1.0
+    log2 = field + (f + _log_series(f)) * LOG2_E
+    log2 = code.select(code.compare("olt", wide, math.inf), log2, wide)
+    log2 = code.select(code.equal(wide, 0.0), -math.inf, log2)
+    product = _clamped(exponent * log2, -200.0, 200.0)
+    rounded, _, r = _reduce(product * math.log(2.0))
+    value = code.cast("fptrunc", (_residue(r) + 1.0) * _power_of_two(rounded), "f32")
+    one = code.equal(a, 1.0) | code.equal(y, 0.0)
+    value = code.select(one, 1.0, value)
+    whole = code.equal(code.call("llvm.trunc", "f32", y), y)
+    half = y * 0.5
+    odd = whole & code.compare("one", code.call("llvm.trunc", "f32", half), half)
+    value = code.select(odd, code.copysign(value, x), value)
+    undefined = (x < 0.0) & code.compare("ogt", x, -math.inf) & ~whole
+    undefined = undefined & code.compare("one", y, 0.0) | (code.is_nan(y) & (x < 0.0))
+    return code.select(undefined, math.nan, value)
+
+
+define_libm("pow", "pow", arity=2)
+define_libm("cbrt", "cbrt", elements=("f32", "f64"))

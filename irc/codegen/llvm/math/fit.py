@@ -1,0 +1,160 @@
+"""Makes `coefficients.py`: `python -m irc.codegen.llvm.math.fit` prints it.
+
+Each table interpolates a smooth function at the Chebyshev nodes of its interval in 60-digit
+arithmetic, which is within a small factor of the best polynomial; degrees are chosen so that the
+error of the approximation stays well under the rounding of the evaluation.  Run by a developer
+when a degree or an interval changes, never at compile time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+
+Function = Callable[[Any], Any]
+
+
+def _nodes(low: Any, high: Any, count: int) -> list[Any]:
+    middle, half = (low + high) / 2, (high - low) / 2
+    return [
+        middle + half * mpmath.cos(mpmath.pi * (2 * i + 1) / (2 * count)) for i in range(count)
+    ]
+
+
+def fit_polynomial(function: Function, low: Any, high: Any, degree: int) -> list[Any]:
+    """Coefficients, lowest power first, of the interpolating polynomial of `degree`."""
+    nodes = _nodes(mpmath.mpf(low), mpmath.mpf(high), degree + 1)
+    matrix = mpmath.matrix(degree + 1, degree + 1)
+    for row, node in enumerate(nodes):
+        for power in range(degree + 1):
+            matrix[row, power] = node**power
+    right = mpmath.matrix([function(node) for node in nodes])
+    return list(mpmath.lu_solve(matrix, right))
+
+
+def fit_rational(
+    function: Function, low: Any, high: Any, top: int, bottom: int
+) -> tuple[list[Any], list[Any]]:
+    """Numerator and denominator (whose constant is 1) that interpolate `function`."""
+    nodes = _nodes(mpmath.mpf(low), mpmath.mpf(high), top + bottom + 1)
+    size = len(nodes)
+    matrix, right = mpmath.matrix(size, size), mpmath.matrix(size, 1)
+    for row, node in enumerate(nodes):
+        value = function(node)
+        for power in range(top + 1):
+            matrix[row, power] = node**power
+        for power in range(1, bottom + 1):
+            matrix[row, top + power] = -value * node**power
+        right[row] = value
+    solution = list(mpmath.lu_solve(matrix, right))
+    return solution[: top + 1], [mpmath.mpf(1), *solution[top + 1 :]]
+
+
+def worst_error(function: Function, coefficients: list[Any], low: Any, high: Any) -> float:
+    """The largest difference over 400 points of the interval."""
+    low, high = mpmath.mpf(low), mpmath.mpf(high)
+    points = [low + (high - low) * (i + 0.37) / 400 for i in range(400)]
+    return float(max(abs(mpmath.polyval(coefficients[::-1], p) - function(p)) for p in points))
+
+
+def _scaled_erfc(pivot: float) -> Function:
+    """erfc(x) exp(x^2) (1 + 2x) of t = (x - pivot) / (x + pivot)."""
+
+    def function(t: Any) -> Any:
+        x = pivot * (1 + t) / (1 - t)
+        return mpmath.erfc(x) * mpmath.exp(x * x) * (1 + 2 * x)
+
+    return function
+
+
+def _log_residue(z: Any) -> Any:
+    """(2 atanh(s)/s - 2) / s^2 of z = s^2."""
+    s = mpmath.sqrt(z)
+    return (2 * mpmath.atanh(s) / s - 2) / z
+
+
+def _root(function: Function) -> Function:
+    """(function(t)/t - 1) / t^2 of z = t^2, for odd functions that start as t."""
+
+    def residue(z: Any) -> Any:
+        t = mpmath.sqrt(z)
+        return (function(t) / t - 1) / z
+
+    return residue
+
+
+def _cos_residue(z: Any) -> Any:
+    return (mpmath.cos(mpmath.sqrt(z)) - 1 + z / 2) / (z * z)
+
+
+def _erf_residue(z: Any) -> Any:
+    t = mpmath.sqrt(z)
+    return mpmath.erf(t) / t - 1
+
+
+def _erf_ratio(z: Any) -> Any:
+    t = mpmath.sqrt(z)
+    return mpmath.erf(t) / t
+
+
+def _erfinv_central(w: Any) -> Any:
+    x = mpmath.sqrt(-mpmath.expm1(-w))
+    return mpmath.erfinv(x) / x
+
+
+def _erfinv_tail(s: Any) -> Any:
+    return _erfinv_central(s * s)
+
+
+LOG2 = mpmath.log(2)
+
+# name: (function, low, high, degree in f32, degree in f64); None where a type has no use for it
+TABLES: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
+    "exp": (lambda r: (mpmath.expm1(r) - r) / (r * r), -0.3468, 0.3467, 4, 9),
+    "log": (lambda f: (mpmath.log1p(f) - f) / (f * f), -0.2929, 0.4143, 8, None),
+    "log_ratio": (_log_residue, 0, 0.02944, None, 6),
+    "sin": (_root(mpmath.sin), 0, 2.4675, 4, 7),
+    "cos": (_cos_residue, 0, 0.6169, 2, 5),
+    "atan": (_root(mpmath.atan), 0, 1, 8, 19),
+    "asin": (_root(mpmath.asin), 0, 0.25, 5, 12),
+    "erf": (_erf_residue, 0, 1, 6, 11),
+    "erfc": (_scaled_erfc(4.0), -1, (10.1 - 4) / (10.1 + 4), 11, None),
+    "erfc_wide": (_scaled_erfc(4.0), -1, (27.3 - 4) / (27.3 + 4), None, 23),
+    "erfinv_central": (_erfinv_central, 0, 5, 10, None),
+    "erfinv_tail": (_erfinv_tail, 2.236, 4.1, 9, None),
+}
+
+
+def _print_table(name: str, coefficients: list[Any]) -> None:
+    print(f"{name} = (")
+    for coefficient in coefficients:
+        print(f"    {mpmath.nstr(coefficient, 20)},")
+    print(")")
+
+
+def main() -> None:
+    mpmath.mp.dps = 60
+    print('"""Polynomial coefficients, lowest power first; made by `fit.py`, not by hand."""\n')
+    for name, (function, low, high, degree_32, degree_64) in TABLES.items():
+        for bits, degree in ((32, degree_32), (64, degree_64)):
+            if degree is None:
+                continue
+            coefficients = fit_polynomial(function, low, high, degree)
+            error = worst_error(function, coefficients, low, high)
+            print(f"# largest error {error:.1e} on [{float(low):.4f}, {float(high):.4f}]")
+            _print_table(f"{name.upper()}_F{bits}", coefficients)
+    top, bottom = fit_rational(_erf_ratio, 0, 16, 6, 5)
+    points = [mpmath.mpf(16) * i / 400 for i in range(1, 400)]
+    error = max(
+        abs(mpmath.polyval(top[::-1], p) / mpmath.polyval(bottom[::-1], p) / _erf_ratio(p) - 1)
+        for p in points
+    )
+    print(f"# erf(x)/x of x^2 on [0, 16]: largest relative error {float(error):.1e}")
+    _print_table("ERF_TOP_F32", top)
+    _print_table("ERF_BOTTOM_F32", bottom)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""erf, erfc, erfinv, lgamma and digamma."""
+
+from __future__ import annotations
+
+import math
+
+from irc.codegen.llvm.math import coefficients as tables
+from irc.codegen.llvm.math.basic import _round
+from irc.codegen.llvm.math.code import Lane
+from irc.codegen.llvm.math.exponential import exp_of, log_of
+from irc.codegen.llvm.math.registry import define, define_libm, table
+from irc.codegen.llvm.math.trigonometric import _sin_series
+
+
+def _erfc_positive(a: Lane) -> Lane:
+    """erfc of a >= 0, as exp(-a^2) / (1 + 2a) times a polynomial of (a - 4) / (a + 4)."""
+    code = a.code
+    a = code.at_most(a, table(10.1, 27.3, a))
+    poly = code.polynomial((a - 4.0) / (a + 4.0), table(tables.ERFC_F32, tables.ERFC_WIDE_F64, a))
+    square = a * a
+    lost = code.fma(a, a, -square)
+    # exp(-(s + e)) = exp(-s) (1 - e); the factor goes in before the one that may be a denormal.
+    factor = poly / code.fma(a, 2.0, 1.0)
+    return exp_of(-square) * code.fma(-lost, factor, factor)
+
+
+@define("erfc")
+def _erfc(code, x):
+    value = _erfc_positive(code.absolute(x))
+    return code.select(code.compare("olt", x, 0.0), 2.0 - value, value)
+
+
+@define("erf")
+def _erf(code, x):
+    if x.element == "f32":
+        bounded = code.at_least(code.at_most(x, 4.0), -4.0)
+        square = bounded * bounded
+        top = code.polynomial(square, tables.ERF_TOP_F32)
+        value = bounded * (top / code.polynomial(square, tables.ERF_BOTTOM_F32))
+        # The quotient may end one step above 1 where erf rounds to 1.
+        return code.copysign(code.at_most(code.absolute(value), 1.0), x)
+    a = code.absolute(x)
+    near = code.at_most(a, 1.0)
+    series = code.fma(near, code.polynomial(near * near, tables.ERF_F64), near)
+    value = code.select(a > 1.0, 1.0 - _erfc_positive(a), series)
+    return code.copysign(value, x)
+
+
+@define("erfinv", elements=("f32",))
+def _erfinv(code, x):
+    w = -log_of((1.0 - x) * (x + 1.0))
+    central = code.polynomial(code.at_most(w, 5.0), tables.ERFINV_CENTRAL_F32)
+    tail = code.polynomial(code.sqrt(w), tables.ERFINV_TAIL_F32)
+    value = code.select(w > 5.0, tail, central) * x
+    edge = code.equal(code.absolute(x), 1.0)
+    limit = code.copysign(code.value(x.element, math.inf), x)
+    return code.select(edge, limit, value)
+
+
+STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+DIGAMMA_ASYMPTOTIC = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+_SHIFT = 8
+
+
+def _log_gamma_positive(a: Lane) -> Lane:
+    """log(gamma(a)) in f64 for a > 0: Stirling's series, a shifted up by 8 where it is small."""
+    code = a.code
+    small = a < 8.0
+    product = code.select(small, a, 1.0)
+    for step in range(1, _SHIFT):
+        product = product * code.select(small, a + float(step), 1.0)
+    z = code.select(small, a + float(_SHIFT), a)
+    inverse = 1.0 / z
+    series = inverse * code.polynomial(inverse * inverse, STIRLING)
+    value = (z - 0.5) * log_of(z) - z + (0.5 * math.log(2 * math.pi) + series)
+    return value - log_of(product)
+
+
+def _sin_pi(x: Lane) -> tuple[Lane, Lane]:
+    """(x less the nearest integer, |sin(pi x)|)."""
+    code = x.code
+    rest = x - _round("llvm.rint", x)
+    return rest, code.absolute(_sin_series(rest * math.pi))
+
+
+@define("lgamma", elements=("f32",))
+def _lgamma(code, x):
+    """In f64, whose digits near the zeros at 1 and 2 suffice for f32."""
+    wide = code.cast("fpext", x, "f64")
+    a = code.absolute(wide)
+    value = _log_gamma_positive(a)
+    _, sine = _sin_pi(wide)
+    reflected = math.log(math.pi) - log_of(sine * a) - value
+    value = code.select(code.compare("olt", wide, 0.0), reflected, value)
+    # A pole at zero and each negative integer; every f32 of 2^23 and more is an integer.
+    pole = code.equal(_round("llvm.floor", wide), wide) & code.compare("ole", wide, 0.0)
+    value = code.select(pole | code.equal(a, math.inf), math.inf, value)
+    return code.cast("fptrunc", value, "f32")
+
+
+def _digamma_wide(wide: Lane) -> Lane:
+    """digamma in f64."""
+    code = wide.code
+    negative = code.compare("olt", wide, 0.0)
+    a = code.select(negative, 1.0 - wide, wide)
+    small = a < 8.0
+    shift = code.value("f64", 0.0)
+    for step in range(_SHIFT):
+        shift = shift + 1.0 / (a + float(step))
+    z = code.select(small, a + float(_SHIFT), a)
+    inverse = 1.0 / z
+    square = inverse * inverse
+    value = log_of(z) - 0.5 * inverse - square * code.polynomial(square, DIGAMMA_ASYMPTOTIC)
+    value = value - code.select(small, shift, 0.0)
+    rest = wide - _round("llvm.rint", wide)
+    sine = _sin_series(rest * math.pi)
+    cosine = _sin_series((0.5 - code.absolute(rest)) * math.pi)
+    value = code.select(negative, value - math.pi * cosine / sine, value)
+    whole = code.equal(_round("llvm.floor", wide), wide)
+    value = code.select(whole & negative, math.nan, value)
+    infinite = code.copysign(code.value("f64", math.inf), -wide)
+    return code.select(code.equal(wide, 0.0), infinite, value)
+
+
+@define("digamma", elements=("f32",))
+def _digamma(code, x):
+    return code.cast("fptrunc", _digamma_wide(code.cast("fpext", x, "f64")), "f32")
+
+
+@define("digamma", elements=("f64",))
+def _digamma_double(code, x):
+    return _digamma_wide(x)
+
+
+define_libm("lgamma", "lgamma")
+define_libm("tgamma", "tgamma", elements=("f32", "f64"))
