@@ -51,7 +51,8 @@ class SymbolError(ValueError):
 class Expr:
     """A non-constant symbolic integer.
 
-    `order` is a string that sorts nodes the same way in every process; `symbols` the names of
+    `order` is a string that sorts nodes the same way in every process (read it by `order_of`:
+    a sum's is made on demand, and a long one is shortened by a digest); `symbols` the names of
     the free symbols; `depth` the nesting of function nodes; `polynomial` whether there are none.
     """
 
@@ -236,16 +237,14 @@ def remember(memo: dict[Key, Dim], key: Key, value: Dim) -> Dim:
 
 
 def _fill(node: Expr, order: str, parts: Iterable[Dim], depth: int, polynomial: bool) -> None:
-    """Sets what every node caches; the order string is shortened by a digest when long."""
+    """Sets what every node caches."""
     symbols = _EMPTY
     for part in parts:
         if isinstance(part, Expr):
             symbols = symbols | part.symbols if symbols else part.symbols
             depth = max(depth, part.depth)
             polynomial = polynomial and part.polynomial
-    if len(order) > _ORDER_BOUND:
-        order = order[:100] + "\x02" + blake2b(order.encode(), digest_size=20).hexdigest()
-    _set(node, "order", order)
+    _set(node, "order", _shortened(order))
     _set(node, "symbols", symbols)
     _set(node, "depth", depth)
     _set(node, "polynomial", polynomial)
@@ -254,7 +253,19 @@ def _fill(node: Expr, order: str, parts: Iterable[Dim], depth: int, polynomial: 
 
 def order_of(d: Dim) -> str:
     """The string by which arguments and terms are sorted; equal only for the same Dim."""
-    return d.order if isinstance(d, Expr) else str(d)
+    if not isinstance(d, Expr):
+        return str(d)
+    if not d.order and isinstance(d, Sum):
+        scaled = zip(d.monomials, d.coefficients, strict=True)
+        order = "+".join([f"{m.order}*{c}" for m, c in scaled])
+        _set(d, "order", _shortened(f"{order}+{d.constant}"))
+    return d.order
+
+
+def _shortened(order: str) -> str:
+    if len(order) <= _ORDER_BOUND:
+        return order
+    return order[:100] + "\x02" + blake2b(order.encode(), digest_size=20).hexdigest()
 
 
 def symbol(name: str) -> Symbol:
@@ -295,8 +306,8 @@ def _sum_node(constant: int, coefficients: tuple[int, ...], monomials: tuple[Exp
         if len(monomials) > MAX_TERMS:
             raise SymbolError(f"a sum of {len(monomials)} terms (the bound is {MAX_TERMS})")
         node = _new(Sum)
-        terms = [f"{m.order}*{c}" for m, c in zip(monomials, coefficients, strict=True)]
-        _fill(node, "+".join(terms) + f"+{constant}", monomials, 0, True)
+        # Only a sum that becomes an argument needs its order: `order_of` makes it then.
+        _fill(node, "", monomials, 0, True)
         _set(node, "constant", constant)
         _set(node, "coefficients", coefficients)
         _set(node, "monomials", monomials)

@@ -26,6 +26,8 @@ from irc.ir.symbols.expr import (
 )
 
 T = TypeVar("T")
+_COEFFICIENTS: dict[tuple[Expr, str], Dim | None] = {}
+_MEMO_BOUND = 1 << 16
 _NO_SYMBOLS: frozenset[str] = frozenset()
 
 MAX_POWER_BITS = 4096
@@ -223,6 +225,18 @@ def coefficient(d: Dim, name: str) -> Dim | None:
         return 0
     if type(d) is Symbol:
         return 1
+    key = (d, name)
+    known = _COEFFICIENTS.get(key, d)
+    if known is not d:
+        # d is never its own coefficient: it holds the symbol, its coefficient doesn't.
+        return known
+    if len(_COEFFICIENTS) >= _MEMO_BOUND:
+        _COEFFICIENTS.clear()
+    result = _COEFFICIENTS[key] = _coefficient(d, name)
+    return result
+
+
+def _coefficient(d: Expr, name: str) -> Dim | None:
     found: list[Dim] = []
     for monomial, scale in terms_of(d)[0]:
         if name not in monomial.symbols:
@@ -263,7 +277,7 @@ def affine_parts(d: Dim, names: Iterable[str]) -> tuple[dict[str, Dim], Dim] | N
         if len(used) > 1:
             return None
         (name,) = used
-        stride = _without(monomial, name)
+        stride = 1 if type(monomial) is Symbol else _without(monomial, name)
         if stride is None:
             return None
         parts[name].append(stride * scale)
