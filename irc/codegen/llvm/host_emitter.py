@@ -126,6 +126,8 @@ class HostEmitter:
     def __init__(self, module: ir.Module, name: str, *, arguments: int) -> None:
         self.module, self.name, self.arguments = module, name, arguments
         self.slot_keys: list[Hashable] = []
+        #: Names of the functions that the loader must find.
+        self.externals: set[str] = set()
         self._globals = 0
         self._handles = 0
         self._arenas: list[tuple[Value, _LateInt, Arena]] = []
@@ -164,6 +166,7 @@ class HostEmitter:
 
     def declare(self, name: str, result: ir.Type, parameters: Sequence[ir.Type]) -> ir.Function:
         """The external function `name` in this module, declared once."""
+        self.externals.add(name)
         known = self.module.globals.get(name)
         if known is not None:
             return known
@@ -198,10 +201,11 @@ class HostEmitter:
             return self.constants([v for v in values if isinstance(v, int)])
         room = self.alloca(I64, len(values))
         for i, value in enumerate(values):
-            self.builder.store(as_value(value), self._word(room, i))
+            self.builder.store(as_value(value), self.word(room, i))
         return room
 
-    def _word(self, base: Value, index: int, builder: ir.IRBuilder | None = None) -> Value:
+    def word(self, base: Value, index: int, builder: ir.IRBuilder | None = None) -> Value:
+        """The address of the `index`-th 64-bit word from `base`."""
         return (builder or self.builder).gep(base, [constant(index)], source_etype=I64)
 
     def object_slot(self, key: Hashable) -> int:
@@ -216,11 +220,11 @@ class HostEmitter:
 
     def object(self, key: Hashable) -> Value:
         """The Python object named `key`, borrowed."""
-        word = self._word(self._context, self.object_slot(key))
+        word = self.word(self._context, self.object_slot(key))
         return self.builder.load(word, typ=PTR)
 
     def _runtime_object(self, index: int) -> Value:
-        return self.builder.load(self._word(self._runtime, index), typ=PTR)
+        return self.builder.load(self.word(self._runtime, index), typ=PTR)
 
     @contextmanager
     def _cold(self, condition: Value, name: str) -> Any:
@@ -261,7 +265,7 @@ class HostEmitter:
         spec_words = self.constants(spec.words())
         failed = b.call(self._support("irc_check_tensor"), [self._runtime, item, spec_words, out])
         self.require(b.icmp_signed("==", failed, ir.Constant(I32, 0)))
-        data, sizes, strides = (b.load(self._word(out, i), typ=PTR) for i in range(3))
+        data, sizes, strides = (b.load(self.word(out, i), typ=PTR) for i in range(3))
         handle = self._handle_of(item)
         return Tensor(handle, len(spec.sizes), data, sizes, strides, argument=index)
 
@@ -313,7 +317,7 @@ class HostEmitter:
         is_excluded = self.declare("irc_tls_is_excluded", I8, (I32,))
         self._guards = [(None, b.call(is_enabled, []))]
         for word in (_RUNTIME_AUTOGRAD_KEY, _RUNTIME_AUTOCAST_KEY):
-            key = b.trunc(b.load(self._word(self._runtime, word), typ=I64), I32)
+            key = b.trunc(b.load(self.word(self._runtime, word), typ=I64), I32)
             self._guards.append((key, b.call(is_excluded, [key])))
         self._guards = [(key, self._spill(b.and_(was, I8(1)))) for key, was in self._guards]
         self._set_guards(lambda key, was: I32(0) if key is None else I32(1))
@@ -351,13 +355,13 @@ class HostEmitter:
         """Elements along `dimension`."""
         if tensor.sizes is None:
             tensor.sizes = self._read(tensor, "sizes", PTR)
-        return self.builder.load(self._word(tensor.sizes, dimension), typ=I64)
+        return self.builder.load(self.word(tensor.sizes, dimension), typ=I64)
 
     def stride(self, tensor: Tensor, dimension: int) -> Value:
         """Elements between neighbours along `dimension`."""
         if tensor.strides is None:
             tensor.strides = self._read(tensor, "strides", PTR)
-        return self.builder.load(self._word(tensor.strides, dimension), typ=I64)
+        return self.builder.load(self.word(tensor.strides, dimension), typ=I64)
 
     def storage_offset(self, tensor: Tensor) -> Value:
         """Elements between the storage's begin and the tensor's first element."""
@@ -365,22 +369,27 @@ class HostEmitter:
 
     # Tensors that the program makes
 
-    def _new_slot(self) -> int:
-        self._handles += 1
-        return self._handles - 1
+    def new_slots(self, count: int) -> int:
+        """Reserve `count` consecutive owned handle slots, null at first; the index of the first.
 
-    def _slot(self, index: int) -> Value:
+        Whatever handle is stored in one is deleted at the exit, if not released before.
+        """
+        self._handles += count
+        return self._handles - count
+
+    def slot(self, index: int) -> Value:
+        """The address of an owned handle slot."""
         return self.builder.gep(self._handle_slots, [constant(index)], source_etype=PTR)
 
     def own(self, rank: int, slot: int) -> Tensor:
         """The tensor whose handle a call has just stored into the owned slot `slot`."""
-        return Tensor(self.builder.load(self._slot(slot), typ=PTR), rank, slot=slot)
+        return Tensor(self.builder.load(self.slot(slot), typ=PTR), rank, slot=slot)
 
     def release(self, tensor: Tensor) -> None:
         """Delete an owned tensor's handle now instead of at the exit."""
         if tensor.slot is None:
             return
-        one = [self._slot(tensor.slot), constant(1)]
+        one = [self.slot(tensor.slot), constant(1)]
         self.builder.call(self._support("irc_release_handles"), one)
 
     def release_argument(self, index: int) -> None:
@@ -395,11 +404,11 @@ class HostEmitter:
 
     def empty(self, sizes: Sequence[Size], strides: Sequence[Size], dtype: int) -> Tensor:
         """A new uninitialized CPU tensor with exactly these strides, owned."""
-        slot = self._new_slot()
+        slot = self.new_slots(1)
         function = self.declare("aoti_torch_empty_strided", I32, (I64, PTR, PTR, I32, I32, I32, PTR))
         failed = self.builder.call(function, [
             constant(len(sizes)), self.array(sizes), self.array(strides), I32(dtype), I32(0),
-            I32(-1), self._slot(slot),
+            I32(-1), self.slot(slot),
         ])
         self.fail_if_error(failed, ("shim-error", "empty_strided"), [])
         tensor = self.own(len(sizes), slot)
@@ -412,11 +421,11 @@ class HostEmitter:
 
         For operands of calls inside the program; `result_view` makes what a caller sees.
         """
-        slot = self._new_slot()
+        slot = self.new_slots(1)
         function = self.declare("aoti_torch__reinterpret_tensor", I32, (PTR, I64, PTR, PTR, I64, PTR))
         failed = self.builder.call(function, [
             base.handle, constant(len(sizes)), self.array(sizes), self.array(strides),
-            as_value(offset), self._slot(slot),
+            as_value(offset), self.slot(slot),
         ])
         self.fail_if_error(failed, ("shim-error", "as_strided"), [])
         return self.own(len(sizes), slot)
@@ -438,7 +447,7 @@ class HostEmitter:
         return arena
 
     def _arena_slots(self) -> Value:
-        return self.builder.load(self._word(self._context, CONTEXT_ARENA), typ=PTR)
+        return self.builder.load(self.word(self._context, CONTEXT_ARENA), typ=PTR)
 
     def arena_pointer(self, arena: Arena, offset_bytes: Size) -> Value:
         """Address in the arena."""
@@ -455,8 +464,8 @@ class HostEmitter:
         """
         data = self.arena_pointer(arena, offset_bytes)
         if not all(isinstance(v, int) for v in (offset_bytes, *sizes, *strides)):
-            slot = self._new_slot()
-            self._from_blob(data, sizes, strides, dtype, self._slot(slot))
+            slot = self.new_slots(1)
+            self._from_blob(data, sizes, strides, dtype, self.slot(slot))
             tensor = self.own(len(sizes), slot)
         else:
             b = self.builder
@@ -493,7 +502,7 @@ class HostEmitter:
         for i, value in enumerate(arguments):
             kinds.append(self._kind_of(value))
             stored = self.builder.zext(value, I64) if value.type == I1 else value
-            self.builder.store(stored, self._word(payload, i))
+            self.builder.store(stored, self.word(payload, i))
         callee = self._support("irc_call_python")
         table = self.constants(kinds, I8)
         return self.builder.call(
@@ -580,7 +589,7 @@ class HostEmitter:
             self._allocas.call(function, [out])
             count = self._allocas.zext(self._allocas.load(out, typ=I32), I64)
             forked = self._allocas.load(
-                self._word(self._runtime, _RUNTIME_FORKED, self._allocas), typ=I64)
+                self.word(self._runtime, _RUNTIME_FORKED, self._allocas), typ=I64)
             alone = self._allocas.icmp_signed("!=", forked, constant(0))
             self._threads = self._allocas.select(alone, constant(1), count)
         return self._threads
@@ -681,11 +690,11 @@ class HostEmitter:
         new_tuple = self.declare("PyTuple_New", PTR, (I64,))
         results_tuple = b.call(new_tuple, [constant(len(results))])
         b.store(results_tuple, self._result)
-        self._error_if_null(results_tuple)
+        self.error_if_null(results_tuple)
         set_item = self.declare("PyTuple_SetItem", I32, (PTR, I64, PTR))
         for i, make in enumerate(results):
             item = make()
-            self._error_if_null(item)
+            self.error_if_null(item)
             b.call(set_item, [results_tuple, constant(i), item])
         b.branch(self._cleanup)
         self._finish_exits()
@@ -696,11 +705,20 @@ class HostEmitter:
             views.set(arena.views)
         self._define_entries()
 
-    def _error_if_null(self, pointer: Value) -> None:
+    def unpack(self, result: Value, kinds: Sequence[int], out: Value) -> Value:
+        """Store the items of the tuple `result` as words at `out`; i32, 0 for success."""
+        arguments = [self._runtime, result, self.constants(kinds, I8), out, constant(len(kinds))]
+        return self.builder.call(self._support("irc_unpack_results"), arguments)
+
+    def error_if(self, condition: Value) -> None:
+        """Leave the program when the i1 holds: a Python error is already set."""
         after = self.function.append_basic_block("made")
-        null = self.builder.icmp_unsigned("==", pointer, PTR(None))
-        self.builder.cbranch(null, self._error, after)
+        self.builder.cbranch(condition, self._error, after)
         self.builder.position_at_end(after)
+
+    def error_if_null(self, pointer: Value) -> None:
+        """Leave the program when `pointer` is null: a Python error is already set."""
+        self.error_if(self.builder.icmp_unsigned("==", pointer, PTR(None)))
 
     def _finish_exits(self) -> None:
         b = self.builder
@@ -727,7 +745,7 @@ class HostEmitter:
         self, b: ir.IRBuilder, context: Value, items: Value, count: Value,
         which: int = CONTEXT_FALLBACK,
     ) -> Value:
-        word = self._word(context, which, b)
+        word = self.word(context, which, b)
         call = self.declare("PyObject_Vectorcall", PTR, (PTR, PTR, I64, PTR))
         return b.call(call, [b.load(word, typ=PTR), items, count, PTR(None)])
 
@@ -753,7 +771,7 @@ class HostEmitter:
         context = b.load(context_at, typ=PTR)
         owned = _opaque(b.alloca(PTR, size=constant(max(1, self.arguments))))
         runtime = b.load(context, typ=PTR)
-        list_type = b.load(self._word(runtime, _RUNTIME_LIST, b), typ=PTR)
+        list_type = b.load(self.word(runtime, _RUNTIME_LIST, b), typ=PTR)
         type_at = b.gep(given, [constant(_OBJECT_TYPE)], source_etype=I8)
         is_list = b.icmp_unsigned("==", b.load(type_at, typ=PTR), list_type)
         size_at = b.gep(given, [constant(_OBJECT_SIZE)], source_etype=I8)

@@ -134,9 +134,8 @@ def _tanh(code, x):
 
 @define("sinh")
 def _sinh(code, x):
-    form = float_format(x)
     a = code.absolute(x)
-    half = _expm1_parts(code.at_most(a, form.exp_high + 1.0), quarter=True) * 2.0
+    half = _expm1_parts(code.at_most(a, table(89.5, 710.5, x)), quarter=True) * 2.0
     # em / (em + 1) is 1 to rounding far below the bound, which keeps infinity out of it.
     bounded = code.at_most(half, 2.0**60)
     value = half + bounded / code.fma(bounded, 2.0, 1.0)

@@ -59,14 +59,10 @@ def worst_error(function: Function, coefficients: list[Any], low: Any, high: Any
     return float(max(abs(mpmath.polyval(coefficients[::-1], p) - function(p)) for p in points))
 
 
-def _scaled_erfc(pivot: float) -> Function:
-    """erfc(x) exp(x^2) (1 + 2x) of t = (x - pivot) / (x + pivot)."""
-
-    def function(t: Any) -> Any:
-        x = pivot * (1 + t) / (1 - t)
-        return mpmath.erfc(x) * mpmath.exp(x * x) * (1 + 2 * x)
-
-    return function
+def _scaled_erfc(t: Any) -> Any:
+    """erfc(x) exp(x^2) (1 + 2x) of t = (x - 4) / (x + 4)."""
+    x = 4 * (1 + t) / (1 - t)
+    return mpmath.erfc(x) * mpmath.exp(x * x) * (1 + 2 * x)
 
 
 def _log_residue(z: Any) -> Any:
@@ -104,8 +100,14 @@ def _erfinv_central(w: Any) -> Any:
     return mpmath.erfinv(x) / x
 
 
-def _erfinv_tail(s: Any) -> Any:
-    return _erfinv_central(s * s)
+def _erfinv_near(shifted: Any) -> Any:
+    """erfinv(x) / x of -log(1 - x^2) - 2.5."""
+    return _erfinv_central(shifted + 2.5)
+
+
+def _erfinv_tail(shifted: Any) -> Any:
+    """erfinv(x) / x of sqrt(-log(1 - x^2)) - 3."""
+    return _erfinv_central((shifted + 3) ** 2)
 
 
 LOG2 = mpmath.log(2)
@@ -120,10 +122,10 @@ TABLES: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "atan": (_root(mpmath.atan), 0, 1, 8, 19),
     "asin": (_root(mpmath.asin), 0, 0.25, 5, 12),
     "erf": (_erf_residue, 0, 1, 6, 11),
-    "erfc": (_scaled_erfc(4.0), -1, (10.1 - 4) / (10.1 + 4), 11, None),
-    "erfc_wide": (_scaled_erfc(4.0), -1, (27.3 - 4) / (27.3 + 4), None, 23),
-    "erfinv_central": (_erfinv_central, 0, 5, 10, None),
-    "erfinv_tail": (_erfinv_tail, 2.236, 4.1, 9, None),
+    "erfc": (_scaled_erfc, -1, (10.1 - 4) / (10.1 + 4), 10, None),
+    "erfc_wide": (_scaled_erfc, -1, (27.3 - 4) / (27.3 + 4), None, 23),
+    "erfinv_central": (_erfinv_near, -2.5, 2.5, 10, None),
+    "erfinv_tail": (_erfinv_tail, -0.764, 1.1, 9, None),
 }
 
 

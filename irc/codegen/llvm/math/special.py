@@ -16,7 +16,13 @@ def _erfc_positive(a: Lane) -> Lane:
     """erfc of a >= 0, as exp(-a^2) / (1 + 2a) times a polynomial of (a - 4) / (a + 4)."""
     code = a.code
     a = code.at_most(a, table(10.1, 27.3, a))
-    poly = code.polynomial((a - 4.0) / (a + 4.0), table(tables.ERFC_F32, tables.ERFC_WIDE_F64, a))
+    # The quotient t is mended by its residual (a - 4) - t (a + 4): near t = -1 its rounding
+    # would show in the result.
+    inverse = 1.0 / (a + 4.0)
+    t = (a - 4.0) * inverse
+    residual = code.fma(t, -a, code.fma(t + 1.0, -4.0, a))
+    t = code.fma(inverse, residual, t)
+    poly = code.polynomial(t, table(tables.ERFC_F32, tables.ERFC_WIDE_F64, a))
     square = a * a
     lost = code.fma(a, a, -square)
     # exp(-(s + e)) = exp(-s) (1 - e); the factor goes in before the one that may be a denormal.
@@ -49,8 +55,8 @@ def _erf(code, x):
 @define("erfinv", elements=("f32",))
 def _erfinv(code, x):
     w = -log_of((1.0 - x) * (x + 1.0))
-    central = code.polynomial(code.at_most(w, 5.0), tables.ERFINV_CENTRAL_F32)
-    tail = code.polynomial(code.sqrt(w), tables.ERFINV_TAIL_F32)
+    central = code.polynomial(code.at_most(w, 5.0) - 2.5, tables.ERFINV_CENTRAL_F32)
+    tail = code.polynomial(code.sqrt(w) - 3.0, tables.ERFINV_TAIL_F32)
     value = code.select(w > 5.0, tail, central) * x
     edge = code.equal(code.absolute(x), 1.0)
     limit = code.copysign(code.value(x.element, math.inf), x)
@@ -95,6 +101,7 @@ def _lgamma(code, x):
     # A pole at zero and each negative integer; every f32 of 2^23 and more is an integer.
     pole = code.equal(_round("llvm.floor", wide), wide) & code.compare("ole", wide, 0.0)
     value = code.select(pole | code.equal(a, math.inf), math.inf, value)
+    value = code.select(code.equal(wide, 1.0) | code.equal(wide, 2.0), 0.0, value)
     return code.cast("fptrunc", value, "f32")
 
 
