@@ -9,12 +9,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from irc.codegen.llvm import host_support
 from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
 from irc.codegen.llvm.target import TargetFeatures
-from irc.runtime import torch_abi
+from irc.runtime import aten_paths, torch_abi
 
 _CONTEXT_RUNTIME, _CONTEXT_ARENA, _CONTEXT_FALLBACK, _CONTEXT_BOXED_FALLBACK = 0, 1, 2, 3
 _CONTEXT_OBJECTS = 4
@@ -26,12 +26,18 @@ def _support_object() -> LoadedObject:
     return load_object(data, exports=host_support.SIGNATURES, symbols=torch_abi.symbols())
 
 
-@functools.cache
-def linker_symbols() -> Mapping[str, int]:
-    """Addresses for every function that a host module may declare."""
-    support = _support_object()
-    own = {name: support.address(name) for name in host_support.SIGNATURES}
-    return {**torch_abi.symbols(), **own}
+def _addresses(externals: Iterable[str]) -> dict[str, int]:
+    """Where the functions are that a host module declares; KeyError for one that isn't anywhere."""
+    found = {}
+    for name in externals:
+        if name in host_support.SIGNATURES:
+            found[name] = _support_object().address(name)
+            continue
+        address = torch_abi.symbol_address(name)
+        if address is None:
+            raise KeyError(f"torch doesn't export {name}")
+        found[name] = address
+    return found
 
 
 @functools.cache
@@ -58,6 +64,10 @@ def _raise_no_memory(size_bytes: int) -> None:
 
 def _standard_object(key: Hashable) -> object | None:
     """The objects that every program may name, whatever it computes."""
+    if isinstance(key, tuple) and key[0] == "aten":
+        return aten_paths.boxed_callable(key[1], key[2])
+    if isinstance(key, tuple) and key[0] == "aten-replay":
+        return aten_paths.replay_callable(key[1], key[2])
     if isinstance(key, tuple) and key[0] == "shim-error":
         return functools.partial(_raise_shim_error, key[1])
     return _raise_no_memory if key == ("no-memory",) else None
@@ -67,7 +77,7 @@ class NativeProgram:
     """A loaded host function: `call(*arguments)` and `call_boxed([arguments])`, both builtins.
 
     `slots` are the emitter's `slot_keys`; `objects` gives the Python object for each. `fallback`
-    runs the same program in Python: it is called with the very arguments of a call whose checks
+    runs the same program in Python (`externals` are its declared functions): it is called with the very arguments of a call whose checks
     failed; `boxed_fallback` gets the list of a boxed call of the wrong length.
     Raises KeyError for a slot without an object, JitError when the code doesn't link.
     """
@@ -76,12 +86,12 @@ class NativeProgram:
         self, code: bytes, name: str, *, slots: Sequence[Hashable],
         objects: Callable[[Hashable], object] | Mapping[Hashable, object],
         fallback: Callable[..., object], boxed_fallback: Callable[[list[object]], object],
-        symbols: Mapping[str, int] | None = None,
+        externals: Iterable[str],
     ) -> None:
         reason = torch_abi.unavailable_reason()
         if reason is not None:
             raise RuntimeError(f"native host functions can't run here: {reason}")
-        every = {**linker_symbols(), **(symbols or {})}
+        every = _addresses(externals)
         entries = (name, f"{name}.boxed")
         loaded = load_object(code, exports=entries, symbols=every)
         lookup = objects.__getitem__ if isinstance(objects, Mapping) else objects

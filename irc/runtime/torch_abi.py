@@ -113,6 +113,12 @@ def tensor_from_handle(handle: int) -> torch.Tensor:
     return c_function("irc_wrap_tensor", ctypes.py_object, ctypes.c_void_p)(handle)
 
 
+@functools.cache
+def abi_version() -> int:
+    """torch's version as its C interface counts it; part of every dispatcher call."""
+    return c_function("aoti_torch_abi_version", ctypes.c_uint64)()
+
+
 def last_error_text() -> str:
     """Text of this thread's last failed C shim call, or a plain sentence before torch 2.13."""
     if symbol_address("torch_exception_get_what_without_backtrace") is None:
