@@ -34,7 +34,7 @@ AXIS_KINDS = ("par", "red", "scan")
 # Combiners: how many results each yielded value becomes.
 # sum prod min max any all xor: one. argmin, argmax: the i64 position (row-major over the red
 # axes) of the first extreme, NaN winning. moments: mean and sum of squared deviations.
-# logsumexp: maximum and sum of exp(x - maximum).
+# logsumexp: maximum m and sum of exp(x - m), an infinite m counting as 0 in the difference.
 COMBINER_RESULTS: dict[str, int] = {
     "sum": 1, "prod": 1, "min": 1, "max": 1, "any": 1, "all": 1, "xor": 1,
     "argmin": 1, "argmax": 1, "moments": 2, "logsumexp": 2,

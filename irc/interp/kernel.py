@@ -1,0 +1,304 @@
+"""The meaning of the kernel dialect: one program instance after the other on flat memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import torch
+
+from irc.dialects import kernel
+from irc.interp.core import Frame, Returned, interprets
+from irc.interp.loop import _first_extreme, _scan, _signless, identity
+from irc.ir.core import Block
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.types import IndexType, VectorType
+
+
+@attrs.frozen
+class Pointer:
+    """The address of element `base` of a flat array."""
+
+    memory: torch.Tensor
+    base: int = 0
+
+
+def pointer_to(content: torch.Tensor) -> Pointer:
+    """A pointer to a tensor's first element; it reaches the tensor's whole storage."""
+    content = _signless(content) if content.is_contiguous() else _signless_view(content)
+    elements = content.untyped_storage().nbytes() // max(content.element_size(), 1)
+    flat = content.as_strided((elements,), (1,), 0)
+    return Pointer(flat, content.storage_offset())
+
+
+def _signless_view(content: torch.Tensor) -> torch.Tensor:
+    from irc.interp.loop import _SIGNED
+
+    signed = _SIGNED.get(content.dtype)
+    if signed is None:
+        return content
+    flat = torch.empty(0, dtype=signed).set_(content.untyped_storage())  # type: ignore[call-overload]
+    return flat.as_strided(content.shape, content.stride(), content.storage_offset())
+
+
+def launch(
+    frame: Frame, callee: kernel.FuncOp, tensors: Sequence[torch.Tensor], program: int | None = None
+) -> None:
+    """Run every program instance of a kernel. `tensors`: the pointer arguments in order (inputs,
+    then outputs, which are written); symbols come from the frame."""
+    grid = frame.dim(callee.grid) if callee.grid is not None else 1
+    names = [a.value for a in callee.symbols] if callee.symbols is not None else []
+    scalars = [torch.tensor(int(frame.symbols[n])) for n in names]
+    pointers: list[Any] = [pointer_to(t) for t in tensors]
+    if callee.target == "cpu":
+        scalars += [torch.tensor(0), torch.tensor(grid)]
+        _run_instance(frame, callee, [*pointers, *scalars], 0)
+        return
+    for number in range(grid):
+        _run_instance(frame, callee, [*pointers, *scalars], number)
+
+
+def _run_instance(frame: Frame, callee: kernel.FuncOp, args: list[Any], number: int) -> None:
+    block = callee.block
+    if len(args) != len(block.arguments):
+        raise InvalidIR(
+            f"the kernel takes {len(block.arguments)} arguments, {len(args)} given", op=callee
+        )
+    inner = Frame(frame.module, frame.mode, symbols={}, state={**frame.state, "program": number})
+    for argument, content in zip(block.arguments, args, strict=True):
+        inner[argument] = content
+    try:
+        inner.run_block(block)
+    except Returned:
+        return
+    raise InvalidIR("the kernel ended without kernel.return", op=callee)
+
+
+@interprets(kernel.ReturnOp)
+def return_(frame: Frame, op: kernel.ReturnOp) -> None:
+    raise Returned([])
+
+
+@interprets(kernel.YieldOp)
+def yield_(frame: Frame, op: kernel.YieldOp) -> list[Any]:
+    return frame.operands(op)
+
+
+def _run_body(frame: Frame, block: Block, contents: Sequence[Any]) -> list[Any]:
+    for argument, content in zip(block.arguments, contents, strict=True):
+        frame[argument] = content
+    yielded = frame.run_block(block)
+    return list(yielded or ())
+
+
+@interprets(kernel.ForOp)
+def for_(frame: Frame, op: kernel.ForOp) -> list[Any]:
+    lower, upper, step = (int(frame[v]) for v in (op.lower, op.upper, op.step))
+    if step <= 0:
+        raise InvalidIR(f"the step is {step}", op=op)
+    carried = [frame[v] for v in op.initial]
+    for position in range(lower, upper, step):
+        carried = _run_body(frame, op.block, [torch.tensor(position), *carried])
+    return carried
+
+
+@interprets(kernel.IfOp)
+def if_(frame: Frame, op: kernel.IfOp) -> list[Any]:
+    region = op.then_body if bool(frame[op.condition]) else op.else_body
+    return _run_body(frame, region.blocks[0], []) if region.blocks else []
+
+
+@interprets(kernel.ProgramIdOp)
+def program_id(frame: Frame, op: kernel.ProgramIdOp) -> torch.Tensor:
+    return torch.tensor(frame.state["program"])
+
+
+# -- memory
+
+
+def _lanes(op: Any, offset: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    if not shape:
+        return offset
+    return offset + torch.arange(shape[-1])
+
+
+def _shape_of(type_: Any) -> tuple[int, ...]:
+    return type_.shape if isinstance(type_, VectorType) else ()
+
+
+def _places(
+    op: Any, pointer: Pointer, lanes: torch.Tensor, mask: torch.Tensor | None
+) -> torch.Tensor:
+    places = pointer.base + lanes
+    outside = (places < 0) | (places >= pointer.memory.numel())
+    if mask is not None:
+        outside = outside & mask
+    if outside.any():
+        raise InvalidIR(
+            f"reaches element {places[outside].reshape(-1)[0].item()} of memory with "
+            f"{pointer.memory.numel()} elements",
+            op=op,
+        )
+    return places if mask is None else torch.where(mask, places, 0)
+
+
+def _load(frame: Frame, op: Any, lanes: torch.Tensor) -> torch.Tensor:
+    pointer: Pointer = frame[op.pointer]
+    mask = None if op.mask is None else frame[op.mask].to(torch.bool).expand(lanes.shape)
+    if mask is not None and not mask.any():
+        content = torch.zeros(lanes.shape, dtype=pointer.memory.dtype)
+    else:
+        content = pointer.memory[_places(op, pointer, lanes, mask)]
+    if mask is None:
+        return content
+    other = frame[op.other] if op.other is not None else torch.zeros((), dtype=content.dtype)
+    return torch.where(mask, content, other.to(content.dtype))
+
+
+@interprets(kernel.LoadOp)
+def load(frame: Frame, op: kernel.LoadOp) -> torch.Tensor:
+    return _load(frame, op, _lanes(op, frame[op.offset], _shape_of(op.value.type)))
+
+
+@interprets(kernel.GatherOp)
+def gather(frame: Frame, op: kernel.GatherOp) -> torch.Tensor:
+    return _load(frame, op, frame[op.offsets])
+
+
+def _masked(
+    frame: Frame, op: Any, lanes: torch.Tensor, stored: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    stored = stored.expand(lanes.shape).reshape(-1)
+    mask = None if op.mask is None else frame[op.mask].to(torch.bool).expand(lanes.shape)
+    lanes = lanes.reshape(-1)
+    if mask is not None:
+        keep = mask.reshape(-1)
+        stored, lanes = stored[keep], lanes[keep]
+    places = _places(op, frame[op.pointer], lanes, None)
+    return places, stored.to(frame[op.pointer].memory.dtype)
+
+
+@interprets(kernel.StoreOp)
+def store(frame: Frame, op: kernel.StoreOp) -> None:
+    lanes = _lanes(op, frame[op.offset], _shape_of(op.stored.type))
+    places, stored = _masked(frame, op, lanes, frame[op.stored])
+    frame[op.pointer].memory[places] = stored
+
+
+@interprets(kernel.ScatterOp)
+def scatter(frame: Frame, op: kernel.ScatterOp) -> None:
+    places, stored = _masked(frame, op, frame[op.offsets], frame[op.stored])
+    memory = frame[op.pointer].memory
+    combine = {
+        "set": lambda old, new: new,
+        "sum": torch.add,
+        "prod": torch.mul,
+        "min": torch.minimum,
+        "max": torch.maximum,
+    }[op.combiner]
+    for place, value in zip(places.tolist(), stored, strict=True):
+        memory[place] = combine(memory[place], value)
+
+
+@interprets(kernel.ScratchOp)
+def scratch(frame: Frame, op: kernel.ScratchOp) -> Pointer:
+    dtype = frame.dtype(op.pointer.type.element)
+    memory = torch.zeros(op.count, dtype=dtype)
+    if dtype.is_floating_point:
+        memory.fill_(float("nan"))  # undefined memory: whoever reads it shows
+    return Pointer(memory)
+
+
+# -- vectors
+
+
+@interprets(kernel.SplatOp)
+def splat(frame: Frame, op: kernel.SplatOp) -> torch.Tensor:
+    return frame[op.scalar].expand(op.vector.type.shape).clone()
+
+
+@interprets(kernel.IotaOp)
+def iota(frame: Frame, op: kernel.IotaOp) -> torch.Tensor:
+    type_ = op.vector.type
+    dtype = torch.int64 if isinstance(type_.element, IndexType) else frame.dtype(type_.element)
+    shape = [1] * len(type_.shape)
+    shape[op.dim] = type_.shape[op.dim]
+    return torch.arange(type_.shape[op.dim], dtype=dtype).reshape(shape).expand(type_.shape).clone()
+
+
+@interprets(kernel.ExpandOp)
+def expand(frame: Frame, op: kernel.ExpandOp) -> torch.Tensor:
+    source = frame[op.source]
+    shape = [1] * len(op.expanded.type.shape)
+    for dim, size in zip(op.dims, source.shape, strict=True):
+        shape[dim] = size
+    return source.reshape(shape).expand(op.expanded.type.shape).clone()
+
+
+@interprets(kernel.TransposeOp)
+def transpose(frame: Frame, op: kernel.TransposeOp) -> torch.Tensor:
+    return frame[op.source].t().contiguous()
+
+
+@interprets(kernel.ReduceOp)
+def reduce(frame: Frame, op: kernel.ReduceOp) -> list[torch.Tensor]:
+    contents = [frame[v] for v in op.sources]
+    values = contents[0].movedim(op.dim, -1)
+    flat = values.reshape(-1, values.shape[-1])
+    shape = values.shape[:-1]
+    if op.combiner in ("argmin", "argmax"):
+        positions = contents[1].movedim(op.dim, -1).reshape(flat.shape)
+        best, place = _extreme_pair(flat, positions, op.combiner)
+        return [best.reshape(shape), place.reshape(shape)]
+    return [_combine_lanes(op.combiner, flat).reshape(shape)]
+
+
+def _extreme_pair(
+    values: torch.Tensor, positions: torch.Tensor, combiner: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    order = torch.argsort(positions, dim=1, stable=True)
+    values, positions = values.gather(1, order), positions.gather(1, order)
+    hit = _first_extreme(values, combiner).unsqueeze(1)
+    return values.gather(1, hit).squeeze(1), positions.gather(1, hit).squeeze(1)
+
+
+def _combine_lanes(combiner: str, flat: torch.Tensor) -> torch.Tensor:
+    if flat.dtype == torch.bool:
+        if combiner in ("any", "max", "sum"):
+            return flat.any(1)
+        if combiner in ("all", "min", "prod"):
+            return flat.all(1)
+        return (flat.sum(1) % 2).to(torch.bool)
+    if combiner == "sum":
+        return flat.sum(1, dtype=flat.dtype)
+    if combiner == "prod":
+        return flat.prod(1, dtype=flat.dtype)
+    if combiner == "min":
+        return flat.amin(1)
+    if combiner == "max":
+        return flat.amax(1)
+    total = torch.full((flat.shape[0],), identity(combiner, flat.dtype), dtype=flat.dtype)
+    combine = {"xor": torch.bitwise_xor, "any": torch.bitwise_or, "all": torch.bitwise_and}
+    for column in range(flat.shape[1]):
+        total = combine[combiner](total, flat[:, column])
+    return total
+
+
+@interprets(kernel.ScanOp)
+def scan(frame: Frame, op: kernel.ScanOp) -> list[torch.Tensor]:
+    values = frame[op.sources[0]].movedim(op.dim, -1)
+    scanned = _scan(op.combiner, values.reshape(-1, values.shape[-1])).reshape(values.shape)
+    return [scanned.movedim(-1, op.dim)]
+
+
+@interprets(kernel.ExtractOp)
+def extract(frame: Frame, op: kernel.ExtractOp) -> torch.Tensor:
+    return frame[op.vector][int(frame[op.lane])]
+
+
+@interprets(kernel.InsertOp)
+def insert(frame: Frame, op: kernel.InsertOp) -> torch.Tensor:
+    content = frame[op.vector].clone()
+    content[int(frame[op.lane])] = frame[op.scalar]
+    return content

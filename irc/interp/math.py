@@ -1,0 +1,42 @@
+"""The meaning of the math dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from irc.interp.core import Frame, interprets
+from irc.ir.core import Operation
+from irc.ir.registry import lookup_op
+
+FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
+    "exp": torch.exp, "exp2": torch.exp2, "expm1": torch.expm1,
+    "log": torch.log, "log2": torch.log2, "log10": torch.log10, "log1p": torch.log1p,
+    "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
+    "sin": torch.sin, "cos": torch.cos, "tan": torch.tan,
+    "asin": torch.asin, "acos": torch.acos, "atan": torch.atan, "atan2": torch.atan2,
+    "sinh": torch.sinh, "cosh": torch.cosh, "tanh": torch.tanh,
+    "asinh": torch.asinh, "acosh": torch.acosh, "atanh": torch.atanh,
+    "erf": torch.erf, "erfc": torch.erfc, "erfinv": torch.erfinv, "sigmoid": torch.sigmoid,
+    "powf": torch.pow, "floor": torch.floor, "ceil": torch.ceil, "trunc": torch.trunc,
+    "roundeven": torch.round, "absf": torch.abs, "absi": torch.abs, "copysign": torch.copysign,
+    "isnan": torch.isnan, "isinf": torch.isinf, "lgamma": torch.lgamma,
+    "digamma": torch.digamma, "nextafter": torch.nextafter,
+    "fma": lambda a, b, c: torch.addcmul(c, a, b),
+}  # fmt: skip
+
+
+def _handler(function: Callable[..., Any]) -> Callable[[Frame, Any], Any]:
+    def handle(frame: Frame, op: Operation) -> torch.Tensor:
+        operands = frame.operands(op)
+        return function(*operands)  # type: ignore[no-any-return]
+
+    return handle
+
+
+for _name, _function in FUNCTIONS.items():
+    _cls = lookup_op(f"math.{_name}")
+    if _cls is not None:
+        interprets(_cls)(_handler(_function))

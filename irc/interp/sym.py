@@ -1,0 +1,65 @@
+"""The meaning of the sym dialect."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+from irc.dialects import sym
+from irc.interp.core import Frame, interprets
+from irc.ir.diagnostics import UserError
+
+RELATIONS = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+}
+
+
+@interprets(sym.BindSizeOp)
+def bind_size(frame: Frame, op: sym.BindSizeOp) -> torch.Tensor:
+    source = frame[op.source]
+    number = source.stride(op.dim) if op.stride else source.size(op.dim)
+    return _bind(frame, op, number)
+
+
+@interprets(sym.BindOp)
+def bind(frame: Frame, op: sym.BindOp) -> torch.Tensor:
+    return _bind(frame, op, int(frame[op.source]))
+
+
+def _bind(frame: Frame, op: Any, number: int) -> torch.Tensor:
+    low, high = op.minimum, op.maximum
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise UserError(f"{op.symbol} is {number}, not between {low} and {high}", op=op)
+    frame.symbols[op.symbol] = number
+    return torch.tensor(number)
+
+
+@interprets(sym.ValueOp)
+def value(frame: Frame, op: sym.ValueOp) -> torch.Tensor:
+    return torch.tensor(frame.dim(op.dim))
+
+
+@interprets(sym.AssertOp)
+def assert_(frame: Frame, op: sym.AssertOp) -> None:
+    if not RELATIONS[op.relation](frame.dim(op.lhs), frame.dim(op.rhs)):
+        raise RuntimeError(op.message)
+
+
+@interprets(sym.AssertValueOp)
+def assert_value(frame: Frame, op: sym.AssertValueOp) -> None:
+    if not bool(frame[op.condition]):
+        raise RuntimeError(op.message)
+
+
+@interprets(sym.RefineOp)
+def refine(frame: Frame, op: sym.RefineOp) -> torch.Tensor:
+    source = frame[op.source]
+    expected = frame.dims(op.refined.type.shape)
+    if list(source.shape) != expected:
+        raise UserError(f"a tensor of sizes {list(source.shape)} is refined to {expected}", op=op)
+    return source
