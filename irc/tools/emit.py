@@ -1,0 +1,24 @@
+"""`irc-opt --emit`: the code that the kernels of a module become."""
+
+from __future__ import annotations
+
+from irc.dialects import kernel
+from irc.ir.core import Operation
+from irc.ir.diagnostics import UserError
+
+
+def emit(module: Operation, form: str) -> str:
+    """LLVM assembly, target assembly or Triton source of every kernel in `module`."""
+    kernels = [op for op in module.walk() if isinstance(op, kernel.FuncOp)]
+    if not kernels:
+        raise UserError(
+            "the program has no kernels to emit code for", notes=("run form-kernels first",)
+        )
+    if form == "triton":
+        from irc.codegen.triton.emitter import emit_kernel
+
+        return "\n\n".join(emit_kernel(k) for k in kernels if k.target == "gpu")
+    from irc.codegen.llvm.kernel_emitter import emit_text
+    from irc.codegen.llvm.target import TargetFeatures
+
+    return emit_text(kernels, TargetFeatures.host(), form)
