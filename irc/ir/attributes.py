@@ -261,7 +261,9 @@ class DictAttr(Attribute):
     fields = ("items",)
     items: tuple[tuple[str, Attribute], ...]
 
-    def __new__(cls, entries: Mapping[str, Attribute] | Iterable[tuple[str, Attribute]]) -> DictAttr:
+    def __new__(
+        cls, entries: Mapping[str, Attribute] | Iterable[tuple[str, Attribute]]
+    ) -> DictAttr:
         pairs = entries.items() if isinstance(entries, Mapping) else entries
         key = (tuple(sorted(pairs, key=entry_name)),)
         found = cls._table.get(key)
