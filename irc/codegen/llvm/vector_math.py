@@ -192,7 +192,8 @@ class VectorMath:
         if len(args) != definition.arity or any(a.type != args[0].type for a in args):
             kinds = ", ".join(str(a.type) for a in args)
             raise TypeError(f"{name} takes {definition.arity} operands of one type, not ({kinds})")
-        if self.precise and element == "f32" and self._is_approximate(name):
+        rounds_once = definition.exact or definition.emit is None
+        if self.precise and element == "f32" and not rounds_once and supported(name, "f64"):
             return self._through_double(builder, name, args, lanes)
         if definition.emit is None:
             return self._libm(builder, definition, args, element, lanes)
@@ -213,7 +214,8 @@ class VectorMath:
                 raise KeyError(f"there is no conversion of {kind!r}")
         element, lanes = element_and_lanes(value.type)
         if element != conversions.carrier(source):
-            raise TypeError(f"a {source} is carried as {conversions.carrier(source)}, not {element}")
+            expected = conversions.carrier(source)
+            raise TypeError(f"a {source} is carried as {expected}, not {element}")
         template = conversion_template(source, target, lanes, self.features)
         return self._paste(builder, template, [value], lanes, "convert")
 
@@ -241,11 +243,6 @@ class VectorMath:
             for o in operands
         ]
         ir.Function(self.module, ir.FunctionType(ir_type(result, lanes), kinds), name)
-
-    def _is_approximate(self, name: str) -> bool:
-        return DEFINITIONS[name, "f32"].emit is not None and not hasattr(basic, f"_{name}") and (
-            supported(name, "f64") and name not in _EXACT
-        )
 
     def _through_double(
         self, builder: ir.IRBuilder, name: str, args: list[ir.Value], lanes: int
@@ -295,6 +292,8 @@ class VectorMath:
         if function is None:
             kind = ir.FunctionType(scalar, [scalar] * len(args))
             function = ir.Function(self.module, kind, symbol)
+        elif not isinstance(function, ir.Function) or not function.is_declaration:
+            raise ValueError(f"the module defines {symbol!r}, which {definition.name} must call")
         if not lanes:
             return builder.call(function, args)
         return builder.call(self._lane_loop(function, args[0].type, len(args)), args)
@@ -327,8 +326,3 @@ class VectorMath:
         builder.position_at_end(done)
         builder.ret(following)
         return helper
-
-
-_EXACT = frozenset(
-    ("abs", "sqrt", "floor", "ceil", "trunc", "round", "neg", "fmod", "reciprocal", "copysign")
-)

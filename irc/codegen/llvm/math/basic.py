@@ -9,7 +9,7 @@ from irc.codegen.llvm.math.registry import define, float_format
 
 
 def _intrinsic(name: str, stem: str) -> None:
-    @define(name)
+    @define(name, exact=True)
     def emit(code, x):
         return code.call(stem, x.element, x)
 
@@ -19,7 +19,7 @@ _intrinsic("sqrt", "llvm.sqrt")
 
 
 def _rounding(name: str, stem: str) -> None:
-    @define(name)
+    @define(name, exact=True)
     def emit(code, x):
         return _round(stem, x)
 
@@ -58,64 +58,64 @@ def _rsqrt(code, x):
     return 1.0 / code.sqrt(x)
 
 
-@define("reciprocal")
+@define("reciprocal", exact=True)
 def _reciprocal(code, x):
     return 1.0 / x
 
 
-@define("copysign", arity=2)
+@define("copysign", arity=2, exact=True)
 def _copysign(code, x, y):
     return code.copysign(x, y)
 
 
-@define("neg")
+@define("neg", exact=True)
 def _neg(code, x):
     return -x
 
 
-@define("maximum", arity=2)
+@define("maximum", arity=2, exact=True)
 def _maximum(code, x, y):
     """A NaN of either side propagates."""
     return code.select(code.is_nan(x), x, code.select(code.compare("ogt", x, y), x, y))
 
 
-@define("minimum", arity=2)
+@define("minimum", arity=2, exact=True)
 def _minimum(code, x, y):
     return code.select(code.is_nan(x), x, code.select(code.compare("olt", x, y), x, y))
 
 
-@define("fmax", arity=2)
+@define("fmax", arity=2, exact=True)
 def _fmax(code, x, y):
     """The number when one side is NaN."""
     return code.select(code.is_nan(y), x, code.select(code.compare("ogt", x, y), x, y))
 
 
-@define("fmin", arity=2)
+@define("fmin", arity=2, exact=True)
 def _fmin(code, x, y):
     return code.select(code.is_nan(y), x, code.select(code.compare("olt", x, y), x, y))
 
 
-@define("isnan")
+@define("isnan", exact=True)
 def _isnan(code, x):
     return code.is_nan(x)
 
 
-@define("isinf")
+@define("isinf", exact=True)
 def _isinf(code, x):
     return code.equal(code.absolute(x), math.inf)
 
 
-@define("isfinite")
+@define("isfinite", exact=True)
 def _isfinite(code, x):
     return code.compare("olt", code.absolute(x), math.inf)
 
 
-@define("signbit")
+@define("signbit", exact=True)
 def _signbit(code, x):
     return code.compare("slt", code.bits(x), 0)
 
 
-@define("sign")
+@define("sign", exact=True)
 def _sign(code, x):
     """0 of a zero and of NaN, as torch.sign."""
     above = code.select(x > 0.0, code.value(x.element, 1.0), 0.0)
@@ -138,12 +138,12 @@ def _fmod_parts(x: Lane, y: Lane) -> tuple[Lane, Lane]:
     return code.copysign(rest, x), ~easy
 
 
-@define("fmod", arity=2, libm="fmod")
+@define("fmod", arity=2, libm="fmod", exact=True)
 def _fmod(code, x, y):
     return _fmod_parts(x, y)
 
 
-@define("remainder_of_fmod", arity=2)
+@define("remainder_of_fmod", arity=2, exact=True)
 def _remainder_of_fmod(code, mod, y):
     """torch.remainder from fmod's result: the sign becomes the divisor's."""
     differs = code.compare("slt", code.bits(mod) ^ code.bits(y), 0)
@@ -151,7 +151,7 @@ def _remainder_of_fmod(code, mod, y):
     return code.select(fix, mod + y, mod)
 
 
-@define("floor_divide_of_fmod", arity=3)
+@define("floor_divide_of_fmod", arity=3, exact=True)
 def _floor_divide_of_fmod(code, x, y, mod):
     """torch's floor division from fmod(x, y): a quotient corrected to a whole number."""
     quotient = (x - mod) / y

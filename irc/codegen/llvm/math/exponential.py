@@ -286,19 +286,22 @@ def _atanh(code, x):
     return code.copysign(value * 0.5, x)
 
 
-@define("pow", arity=2, elements=("f32",))
+@define("pow", arity=2, elements=("f32",), exact=True)
 def _pow(code, x, y):
     """In f64, whose exponent takes every f32 result before the one rounding at the end."""
     a, exponent = code.absolute(x), code.cast("fpext", y, "f64")
     wide = code.cast("fpext", a, "f64")
     field, shifted = _exponent_field(wide)
     f = code.from_bits(code.bits(wide) - shifted, "f64") - 1.0
-    log2 = field + (f + _log_series(f)) * LOG2_E
+    s = f / (f + 2.0)
+    square = s * s
+    log2 = code.fma(s * code.polynomial(square, tables.POW_LOG_F64), LOG2_E, field)
     log2 = code.select(code.compare("olt", wide, math.inf), log2, wide)
     log2 = code.select(code.equal(wide, 0.0), -math.inf, log2)
     product = _clamped(exponent * log2, -200.0, 200.0)
     rounded, _, r = _reduce(product * math.log(2.0))
-    value = code.cast("fptrunc", (_residue(r) + 1.0) * _power_of_two(rounded), "f32")
+    power = code.fma(r * r, code.polynomial(r, tables.POW_EXP_F64), r + 1.0)
+    value = code.cast("fptrunc", power * _power_of_two(rounded), "f32")
     one = code.equal(a, 1.0) | code.equal(y, 0.0)
     value = code.select(one, 1.0, value)
     whole = code.equal(code.call("llvm.trunc", "f32", y), y)

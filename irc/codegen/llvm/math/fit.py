@@ -117,6 +117,8 @@ TABLES: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "exp": (lambda r: (mpmath.expm1(r) - r) / (r * r), -0.3468, 0.3467, 4, 9),
     "log": (lambda f: (mpmath.log1p(f) - f) / (f * f), -0.2929, 0.4143, 8, None),
     "log_ratio": (_log_residue, 0, 0.02944, None, 6),
+    "pow_log": (lambda z: 2 * mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z), 0, 0.02944, None, 5),
+    "pow_exp": (lambda r: (mpmath.expm1(r) - r) / (r * r), -0.3468, 0.3467, None, 5),
     "sin": (_root(mpmath.sin), 0, 2.4675, 4, 7),
     "cos": (_cos_residue, 0, 0.6169, 2, 5),
     "atan": (_root(mpmath.atan), 0, 1, 8, 19),

@@ -29,18 +29,23 @@ class Definition:
     elements: frozenset[str]
     emit: Callable[..., Result] | None
     libm: str | None = None
+    exact: bool = False  # rounded once, so that more digits inside would change nothing
 
 
 DEFINITIONS: dict[tuple[str, str], Definition] = {}
 
 
 def define(
-    name: str, arity: int = 1, elements: tuple[str, ...] = ("f32", "f64"), libm: str | None = None
+    name: str,
+    arity: int = 1,
+    elements: tuple[str, ...] = ("f32", "f64"),
+    libm: str | None = None,
+    exact: bool = False,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Register `(code, *lanes) -> Result` as the function `name` on `elements`."""
 
     def register(emit: Callable[..., Result]) -> Callable[..., Result]:
-        _add(Definition(name, arity, frozenset(elements), emit, libm))
+        _add(Definition(name, arity, frozenset(elements), emit, libm, exact))
         return emit
 
     return register

@@ -89,7 +89,7 @@ def _sin_pi(x: Lane) -> tuple[Lane, Lane]:
     return rest, code.absolute(_sin_series(rest * math.pi))
 
 
-@define("lgamma", elements=("f32",))
+@define("lgamma", elements=("f32",), exact=True)
 def _lgamma(code, x):
     """In f64, whose digits near the zeros at 1 and 2 suffice for f32."""
     wide = code.cast("fpext", x, "f64")
@@ -129,7 +129,7 @@ def _digamma_wide(wide: Lane) -> Lane:
     return code.select(code.equal(wide, 0.0), infinite, value)
 
 
-@define("digamma", elements=("f32",))
+@define("digamma", elements=("f32",), exact=True)
 def _digamma(code, x):
     return code.cast("fptrunc", _digamma_wide(code.cast("fpext", x, "f64")), "f32")
 
