@@ -643,7 +643,7 @@ class HostEmitter:
         code = b.call(kernel, [*values[1:], begin, end])
         if kernel.function_type.return_type != VOID:
             with b.if_then(b.icmp_signed("!=", code, I32(0))):
-                b.store_atomic(code, values[0], "monotonic", 4)
+                b.atomic_rmw("xchg", values[0], code, "monotonic")
         b.ret_void()
         return piece
 
