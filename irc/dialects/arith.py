@@ -1,0 +1,307 @@
+"""The arith dialect: arithmetic on scalars and vectors of signless integers, index and floats.
+
+Names and meaning are MLIR's. Integers wrap. Nothing here is undefined behaviour: a shift by the
+width or more gives 0 (or the sign), a division by zero and a cast out of range give some value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Value
+from irc.ir.definition import Constraint, Op, attribute, operand, result
+from irc.ir.traits import Commutative, ConstantLike, Pure, SameOperandsAndResultType
+from irc.ir.types import FloatType, IndexType, IntegerType, VectorType, i1
+
+
+def element_type(type_: Type) -> Type:
+    """The element of a vector type; a scalar type itself."""
+    return type_.element if isinstance(type_, VectorType) else type_
+
+
+def with_element(type_: Type, element: Type) -> Type:
+    """`element`, in a vector of the same shape if `type_` is one."""
+    return VectorType(type_.shape, element) if isinstance(type_, VectorType) else element
+
+
+def _is_integer(type_: Type) -> bool:
+    element = element_type(type_)
+    return isinstance(element, IndexType) or (
+        isinstance(element, IntegerType) and not element.unsigned
+    )
+
+
+INTEGER = Constraint("a signless integer or index, or a vector of them", _is_integer)
+FLOAT = Constraint(
+    "a float or a vector of floats", lambda t: isinstance(element_type(t), FloatType)
+)
+BOOLEAN = Constraint("i1 or a vector of i1", lambda t: element_type(t) is i1)
+
+INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+FLOAT_PREDICATES = (
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord",
+    "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+)  # fmt: skip
+
+
+class ConstantOp(Op):
+    """A constant scalar, or a vector with this value in each lane (or DenseAttr lanes).
+
+    `%c = arith.constant {value = 4 : i32} : i32`
+    """
+
+    name = "arith.constant"
+    traits = frozenset({Pure, ConstantLike})
+    value = attribute(Attribute)
+    constant = result()
+
+    @classmethod
+    def infer_types(
+        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Type]:
+        value = attributes["value"]
+        if isinstance(value, A.BoolAttr):
+            return (i1,)
+        return (value.type,)  # type: ignore[attr-defined]
+
+    def verify_op(self) -> None:
+        value = self.attributes["value"]
+        element = element_type(self.results[0].type)
+        if isinstance(value, A.BoolAttr):
+            fits = element is i1
+        elif isinstance(value, A.IntegerAttr):
+            fits = isinstance(element, IntegerType | IndexType)
+        elif isinstance(value, A.FloatAttr):
+            fits = isinstance(element, FloatType)
+        else:
+            fits = isinstance(value, A.DenseAttr)
+        if not fits:
+            self.fail(f"the value {value} does not fit the type {self.results[0].type}")
+
+
+class _IntegerBinary(Op, abstract=True):
+    traits = frozenset({Pure, SameOperandsAndResultType})
+    lhs = operand(INTEGER)
+    rhs = operand(INTEGER)
+    output = result(INTEGER)
+
+
+class _FloatBinary(Op, abstract=True):
+    traits = frozenset({Pure, SameOperandsAndResultType})
+    lhs = operand(FLOAT)
+    rhs = operand(FLOAT)
+    output = result(FLOAT)
+
+
+def _binary(base: type[Op], class_name: str, name: str, doc: str, commutes: bool = False) -> type:
+    """One two-operand operation; its documentation ends in an example."""
+    type_name = "i32" if base is _IntegerBinary else "f32"
+    traits = base.traits | {Commutative} if commutes else base.traits
+    members = {
+        "__doc__": f"{doc}\n\n    `%z = arith.{name} %x, %y : {type_name}`\n    ",
+        "__module__": __name__,
+        "__qualname__": class_name,
+        "__slots__": (),
+        "name": f"arith.{name}",
+        "traits": traits,
+    }
+    return type(class_name, (base,), members)
+
+
+AddIOp = _binary(_IntegerBinary, "AddIOp", "addi", "The wrapping sum.", True)
+SubIOp = _binary(_IntegerBinary, "SubIOp", "subi", "The wrapping difference.")
+MulIOp = _binary(_IntegerBinary, "MulIOp", "muli", "The wrapping product.", True)
+DivSIOp = _binary(_IntegerBinary, "DivSIOp", "divsi", "The signed quotient, rounded to zero.")
+DivUIOp = _binary(_IntegerBinary, "DivUIOp", "divui", "The unsigned quotient.")
+FloorDivSIOp = _binary(
+    _IntegerBinary, "FloorDivSIOp", "floordivsi", "The signed quotient, rounded down."
+)
+CeilDivSIOp = _binary(
+    _IntegerBinary, "CeilDivSIOp", "ceildivsi", "The signed quotient, rounded up."
+)
+RemSIOp = _binary(
+    _IntegerBinary, "RemSIOp", "remsi", "The signed remainder, with the sign of the dividend."
+)
+RemUIOp = _binary(_IntegerBinary, "RemUIOp", "remui", "The unsigned remainder.")
+AndIOp = _binary(_IntegerBinary, "AndIOp", "andi", "Bitwise and.", True)
+OrIOp = _binary(_IntegerBinary, "OrIOp", "ori", "Bitwise or.", True)
+XOrIOp = _binary(_IntegerBinary, "XOrIOp", "xori", "Bitwise exclusive or.", True)
+ShLIOp = _binary(
+    _IntegerBinary, "ShLIOp", "shli", "Shift left; 0 for a negative or too large distance."
+)
+ShRSIOp = _binary(
+    _IntegerBinary,
+    "ShRSIOp",
+    "shrsi",
+    "Arithmetic shift right; the sign for a negative or too large distance.",
+)
+ShRUIOp = _binary(
+    _IntegerBinary, "ShRUIOp", "shrui", "Logical shift right; 0 for a bad distance."
+)
+MinSIOp = _binary(_IntegerBinary, "MinSIOp", "minsi", "The signed minimum.", True)
+MaxSIOp = _binary(_IntegerBinary, "MaxSIOp", "maxsi", "The signed maximum.", True)
+MinUIOp = _binary(_IntegerBinary, "MinUIOp", "minui", "The unsigned minimum.", True)
+MaxUIOp = _binary(_IntegerBinary, "MaxUIOp", "maxui", "The unsigned maximum.", True)
+
+AddFOp = _binary(_FloatBinary, "AddFOp", "addf", "The sum.", True)
+SubFOp = _binary(_FloatBinary, "SubFOp", "subf", "The difference.")
+MulFOp = _binary(_FloatBinary, "MulFOp", "mulf", "The product.", True)
+DivFOp = _binary(_FloatBinary, "DivFOp", "divf", "The quotient.")
+RemFOp = _binary(
+    _FloatBinary, "RemFOp", "remf", "The remainder of C's fmod, with the dividend's sign."
+)
+MinimumFOp = _binary(_FloatBinary, "MinimumFOp", "minimumf", "The minimum; NaN wins.", True)
+MaximumFOp = _binary(_FloatBinary, "MaximumFOp", "maximumf", "The maximum; NaN wins.", True)
+MinNumFOp = _binary(_FloatBinary, "MinNumFOp", "minnumf", "The minimum; NaN loses.", True)
+MaxNumFOp = _binary(_FloatBinary, "MaxNumFOp", "maxnumf", "The maximum; NaN loses.", True)
+
+
+class NegFOp(Op):
+    """The negation: flips the sign bit.
+
+    `%z = arith.negf %x : f32`
+    """
+
+    name = "arith.negf"
+    traits = frozenset({Pure, SameOperandsAndResultType})
+    source = operand(FLOAT)
+    output = result(FLOAT)
+
+
+class _Compare(Op, abstract=True):
+    predicate = attribute(A.StringAttr)
+    traits = frozenset({Pure})
+
+    @classmethod
+    def infer_types(
+        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Type]:
+        return (with_element(operands[0].type, i1),)
+
+    def _check(self, predicates: Sequence[str]) -> None:
+        if self.predicate not in predicates:
+            self.fail(f"predicate '{self.predicate}' is not one of {', '.join(predicates)}")
+        if self._operands[0].type is not self._operands[1].type:
+            self.fail(f"compares {self._operands[0].type} with {self._operands[1].type}")
+
+
+class CmpIOp(_Compare):
+    """Compares integers; `s` predicates as signed, `u` predicates as unsigned.
+
+    `%c = arith.cmpi %x, %y {predicate = "slt"} : (i32, i32) -> i1`
+    """
+
+    name = "arith.cmpi"
+    lhs = operand(INTEGER)
+    rhs = operand(INTEGER)
+    outcome = result(BOOLEAN)
+
+    def verify_op(self) -> None:
+        self._check(INTEGER_PREDICATES)
+
+
+class CmpFOp(_Compare):
+    """Compares floats; `o` predicates are false and `u` predicates true when one is NaN.
+
+    `%c = arith.cmpf %x, %y {predicate = "olt"} : (f32, f32) -> i1`
+    """
+
+    name = "arith.cmpf"
+    lhs = operand(FLOAT)
+    rhs = operand(FLOAT)
+    outcome = result(BOOLEAN)
+
+    def verify_op(self) -> None:
+        self._check(FLOAT_PREDICATES)
+
+
+class SelectOp(Op):
+    """`if_true` where the condition holds, else `if_false`; lane by lane for vectors.
+
+    `%z = arith.select %c, %x, %y : (i1, f32, f32) -> f32`
+    """
+
+    name = "arith.select"
+    traits = frozenset({Pure})
+    condition = operand(BOOLEAN)
+    if_true = operand()
+    if_false = operand()
+    output = result()
+
+    @classmethod
+    def infer_types(
+        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Type]:
+        return (operands[1].type,)
+
+    def verify_op(self) -> None:
+        if len({self._operands[1].type, self._operands[2].type, self.results[0].type}) != 1:
+            self.fail("both choices and the result have one type")
+
+
+class _Cast(Op, abstract=True):
+    traits = frozenset({Pure})
+
+    def verify_op(self) -> None:
+        source, target = self._operands[0].type, self.results[0].type
+        if with_element(source, i1) is not with_element(target, i1):
+            self.fail(f"the shapes of {source} and {target} differ")
+
+
+def _cast(
+    class_name: str, name: str, doc: str, types: tuple[str, str], ends: tuple[Constraint, Constraint]
+) -> type:
+    """One conversion; its documentation ends in an example."""
+    example = f"`%z = arith.{name} %x : ({types[0]}) -> {types[1]}`"
+    members = {
+        "__doc__": f"{doc}\n\n    {example}\n    ",
+        "__module__": __name__,
+        "__qualname__": class_name,
+        "__slots__": (),
+        "name": f"arith.{name}",
+        "source": operand(ends[0]),
+        "output": result(ends[1]),
+    }
+    return type(class_name, (_Cast,), members)
+
+
+_FF, _II = (FLOAT, FLOAT), (INTEGER, INTEGER)
+_ANY = Constraint("a scalar or vector", lambda t: True)
+ExtFOp = _cast("ExtFOp", "extf", "Widens a float, exactly.", ("bf16", "f32"), _FF)
+TruncFOp = _cast(
+    "TruncFOp", "truncf", "Narrows a float, to nearest even; NaN stays NaN.", ("f32", "bf16"), _FF
+)
+ExtSIOp = _cast("ExtSIOp", "extsi", "Widens a signed integer.", ("i8", "i32"), _II)
+ExtUIOp = _cast("ExtUIOp", "extui", "Widens an unsigned integer.", ("i8", "i32"), _II)
+TruncIOp = _cast("TruncIOp", "trunci", "Keeps the low bits.", ("i32", "i8"), _II)
+SIToFPOp = _cast(
+    "SIToFPOp", "sitofp", "A signed integer as a float.", ("i32", "f32"), (INTEGER, FLOAT)
+)
+UIToFPOp = _cast(
+    "UIToFPOp", "uitofp", "An unsigned integer as a float.", ("i32", "f32"), (INTEGER, FLOAT)
+)
+FPToSIOp = _cast(
+    "FPToSIOp",
+    "fptosi",
+    "A float as a signed integer, rounded to zero; some value out of range.",
+    ("f32", "i32"),
+    (FLOAT, INTEGER),
+)
+FPToUIOp = _cast(
+    "FPToUIOp",
+    "fptoui",
+    "A float as an unsigned integer, rounded to zero; some value out of range.",
+    ("f32", "i32"),
+    (FLOAT, INTEGER),
+)
+IndexCastOp = _cast(
+    "IndexCastOp", "index_cast", "Between index and a signed integer.", ("i32", "index"), _II
+)
+IndexCastUIOp = _cast(
+    "IndexCastUIOp", "index_castui", "Between index and an unsigned integer.", ("i32", "index"), _II
+)
+BitcastOp = _cast(
+    "BitcastOp", "bitcast", "The same bits as another type.", ("f32", "i32"), (_ANY, _ANY)
+)
