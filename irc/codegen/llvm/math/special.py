@@ -38,17 +38,15 @@ def _erfc(code, x):
 
 @define("erf")
 def _erf(code, x):
-    if x.element == "f32":
-        bounded = code.at_least(code.at_most(x, 4.0), -4.0)
-        square = bounded * bounded
-        top = code.polynomial(square, tables.ERF_TOP_F32)
-        value = bounded * (top / code.polynomial(square, tables.ERF_BOTTOM_F32))
-        # The quotient may end one step above 1 where erf rounds to 1.
-        return code.copysign(code.at_most(code.absolute(value), 1.0), x)
     a = code.absolute(x)
     near = code.at_most(a, 1.0)
-    series = code.fma(near, code.polynomial(near * near, tables.ERF_F64), near)
-    value = code.select(a > 1.0, 1.0 - _erfc_positive(a), series)
+    inner = code.polynomial(near * near, table(tables.ERF_F32, tables.ERF_F64, x))
+    if x.element == "f32":
+        # Near 1 only the absolute error of erfc counts: a polynomial without exp is enough.
+        outer = 1.0 - code.polynomial(code.at_most(a, 3.95) - 2.5, tables.ERF_TAIL_F32)
+    else:
+        outer = 1.0 - _erfc_positive(a)
+    value = code.select(a > 1.0, outer, code.fma(near, inner, near))
     return code.copysign(value, x)
 
 
