@@ -1,0 +1,157 @@
+"""What a program's arguments must be, and the error that names the one that isn't.
+
+The native host function tests the common case in nanoseconds and knows no words. This is the
+complete test in Python: it accepts everything the native one does and also tensor subclasses, and
+says of anything else which argument it is, what was expected, what was given and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import attrs
+import torch
+
+from irc.ir.diagnostics import UserError
+from irc.ir.symbols import Dim, Symbol, SymbolError, evaluate, format_dim
+from irc.runtime import torch_abi
+
+
+class ArgumentError(UserError):
+    """A call's argument is not what the program was compiled for."""
+
+
+@attrs.frozen
+class ArgumentSpec:
+    """One argument: a tensor with dtype, sizes and strides, or a number.
+
+    `sizes` and `strides` are in elements and may mention symbols. A size that is a bare symbol
+    binds it where it comes first; everything else is compared. `strides` None accepts any, and so
+    does an entry None; the stride of a dimension of at most one element is not looked at.
+    """
+
+    name: str
+    kind: Literal["tensor", "int", "float", "bool"]
+    dtype: torch.dtype | None = None
+    sizes: tuple[Dim, ...] = ()
+    strides: tuple[Dim | None, ...] | None = None
+    device: str = "cpu"
+    #: The symbol that an int argument binds, if any.
+    symbol: Dim | None = None
+
+    def describe(self) -> str:
+        """`tensor<float32, [s0, 8]>`, as error messages name it."""
+        if self.kind != "tensor":
+            return self.kind
+        sizes = ", ".join(format_dim(d) for d in self.sizes)
+        return f"{self.dtype} tensor of size [{sizes}]".removeprefix("torch.")
+
+
+def check_arguments(
+    specs: Sequence[ArgumentSpec], arguments: Sequence[object]
+) -> dict[str, int]:
+    """The values of the symbols that `arguments` bind.
+
+    Raises ArgumentError for the first argument that doesn't fit. Tensors come first to be bound,
+    then compared, so an argument may mention a symbol that a later one binds.
+    """
+    if len(arguments) != len(specs):
+        raise ArgumentError(
+            f"the program takes {len(specs)} arguments and was called with {len(arguments)}")
+    symbols: dict[str, int] = {}
+    origins: dict[str, str] = {}
+    for spec, argument in zip(specs, arguments, strict=True):
+        _check_kind(spec, argument)
+        for dim, value, what in _bindable(spec, argument):
+            if isinstance(dim, Symbol) and dim.name not in symbols:
+                symbols[dim.name] = value
+                origins[dim.name] = what
+    for spec, argument in zip(specs, arguments, strict=True):
+        _check_dims(spec, argument, symbols, origins)
+    return symbols
+
+
+def _bindable(spec: ArgumentSpec, argument: object) -> list[tuple[Dim, int, str]]:
+    if spec.kind == "int" and spec.symbol is not None:
+        return [(spec.symbol, int(argument), spec.name)]  # type: ignore[call-overload]
+    if not isinstance(argument, torch.Tensor):
+        return []
+    found = [(dim, size, f"{spec.name}.size({i})")
+             for i, (dim, size) in enumerate(zip(spec.sizes, argument.shape, strict=True))]
+    for i, dim in enumerate(spec.strides or ()):
+        if dim is not None and argument.shape[i] > 1:
+            found.append((dim, argument.stride(i), f"{spec.name}.stride({i})"))
+    return found
+
+
+def _check_dims(
+    spec: ArgumentSpec, argument: object, symbols: Mapping[str, int], origins: Mapping[str, str]
+) -> None:
+    for dim, value, what in _bindable(spec, argument):
+        try:
+            expected = evaluate(dim, symbols)
+        except KeyError:
+            continue  # a symbol that the program itself binds later
+        except (ZeroDivisionError, SymbolError) as error:
+            raise ArgumentError(f"{what}: {format_dim(dim)} has no value here: {error}") from error
+        if value != expected:
+            why = format_dim(dim)
+            if not isinstance(dim, int):
+                used = [n for n in origins if n in dim.symbols]
+                why = f"{why} = {expected} (" + ", ".join(
+                    f"{n} = {symbols[n]} from {origins[n]}" for n in used) + ")"
+            raise ArgumentError(f"{what} is {value}, the program was compiled for {why}")
+
+
+def _check_kind(spec: ArgumentSpec, argument: object) -> None:
+    if spec.kind != "tensor":
+        expected = {"int": int, "float": float, "bool": bool}[spec.kind]
+        if type(argument) is not expected:
+            raise ArgumentError(
+                f"argument {spec.name} must be of type {spec.kind}, got {type(argument).__name__}")
+        return
+    if not isinstance(argument, torch.Tensor):
+        raise ArgumentError(f"argument {spec.name} must be a {spec.describe()}, got "
+                            f"{type(argument).__name__}")
+    problem = _tensor_problem(spec, argument)
+    if problem is not None:
+        raise ArgumentError(f"argument {spec.name}: expected a {spec.describe()}, {problem}")
+
+
+def _tensor_problem(spec: ArgumentSpec, tensor: torch.Tensor) -> str | None:
+    """What is wrong with the tensor, sizes and strides apart."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    if isinstance(tensor, FakeTensor):
+        return "got a fake tensor: it has no data"
+    if tensor.device.type == "meta":
+        return "got a meta tensor: it has no data"
+    if tensor.is_nested:
+        return "got a nested tensor: make it dense with to_padded_tensor()"
+    if tensor.is_quantized:
+        return "got a quantized tensor: call dequantize()"
+    if tensor.layout != torch.strided:
+        return f"got layout {tensor.layout}: call to_dense()"
+    if str(tensor.device.type) != spec.device.split(":")[0]:
+        return f"got one on {tensor.device}: move it with to({spec.device!r})"
+    if tensor.dtype != spec.dtype:
+        return f"got dtype {str(tensor.dtype).removeprefix('torch.')}"
+    if tensor.dim() != len(spec.sizes):
+        return f"got rank {tensor.dim()} instead of {len(spec.sizes)}: {list(tensor.shape)}"
+    if tensor.is_conj():
+        return "got one with its conjugate bit set: call resolve_conj()"
+    if tensor.is_neg():
+        return "got one with its negative bit set: call resolve_neg()"
+    return _key_problem(tensor)
+
+
+def _key_problem(tensor: torch.Tensor) -> str | None:
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return f"got a {type(tensor).__name__}, which has its own dispatch"
+    if tensor.device.type == "cpu":
+        required, allowed = torch_abi.dense_cpu_keys()
+        keys = torch._C._dispatch_keys(tensor)
+        if keys.raw_repr() & required != required or keys.raw_repr() & ~allowed:
+            return f"got one that is wrapped or special: {keys}"
+    return None
