@@ -171,7 +171,8 @@ def load_object(
         try:
             tracker = library.link(_process_jit(), number)
         except RuntimeError as error:
-            raise JitError(f"can't link object code: {error}") from error
+            # LLVM says which exports failed, and why only on stderr.
+            raise JitError(f"can't link object code (undefined name?): {error}") from error
         loaded = LoadedObject(tracker, number)
         for name in names:
             loaded._found[name] = (tracker[name], tracker)

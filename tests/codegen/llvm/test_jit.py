@@ -38,7 +38,7 @@ def test_addresses_are_found_at_once_or_later():
 def test_undefined_names_resolve_to_libm_and_to_given_symbols():
     prototype = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
     library = jit.load_object(compiled(CALLS.format("cbrt")))
-    assert prototype(library.address("twice"))(27.0) == 6.0
+    assert prototype(library.address("twice"))(27.0) == pytest.approx(6.0)
     triple = prototype(lambda x: 3 * x)
     address = ctypes.cast(triple, ctypes.c_void_p).value
     given = jit.load_object(compiled(CALLS.format("irc_given")), symbols={"irc_given": address})
@@ -52,7 +52,7 @@ def test_refusals_say_what_is_wrong():
         jit.load_object(compiled(ADD.format("")), exports=["missing"])
     with pytest.raises(KeyError, match="missing"):
         jit.load_object(compiled(ADD.format(""))).address("missing")
-    with pytest.raises(jit.JitError, match="irc_nowhere"):
+    with pytest.raises(jit.JitError, match="undefined name.*twice"):
         jit.load_object(compiled(CALLS.format("irc_nowhere")), exports=["twice"])
     with pytest.raises(jit.JitError, match="link"):
         jit.load_object(compiled(ADD.format(""))[:200], exports=["add"])
@@ -69,7 +69,7 @@ def test_passes_run_when_asked():
 
 
 def test_threads_compile_and_load_together():
-    failures: list[BaseException] = []
+    failures: list[Exception] = []
 
     def work(number: int) -> None:
         try:
@@ -77,7 +77,7 @@ def test_threads_compile_and_load_together():
                 name = f"{number}_{step}"
                 loaded = jit.load_object(compiled(ADD.format(name)), exports=[f"add{name}"])
                 assert loaded.address(f"add{name}")
-        except BaseException as error:
+        except Exception as error:
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
