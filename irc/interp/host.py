@@ -1,0 +1,108 @@
+"""The meaning of the host dialect: memory, launches and calls in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from irc.dialects import host, kernel
+from irc.interp.core import Frame, Returned, interprets
+from irc.interp.kernel import launch
+from irc.interp.operators import call_operator, results_of
+from irc.ir import attributes as A
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.types import TensorType
+
+
+def fresh(frame: Frame, type_: TensorType) -> torch.Tensor:
+    """Undefined memory of a tensor type; floats hold NaN, so that reading it shows."""
+    strides = type_.strides
+    sizes = frame.dims(type_.shape)
+    dtype = frame.dtype(type_.element)
+    memory = (
+        torch.empty(sizes, dtype=dtype)
+        if strides is None
+        else torch.empty_strided(sizes, frame.dims(strides), dtype=dtype)
+    )
+    if dtype.is_floating_point:
+        memory.fill_(float("nan"))
+    return memory
+
+
+@interprets(host.ReturnOp)
+def return_(frame: Frame, op: host.ReturnOp) -> None:
+    values: list[Any] = []
+    for operand in op.operands:
+        content = frame[operand]
+        if not isinstance(operand.type, TensorType) and isinstance(content, torch.Tensor):
+            content = content.item()
+        values.append(content)
+    raise Returned(values)
+
+
+@interprets(host.LaunchOp)
+def launch_(frame: Frame, op: host.LaunchOp) -> list[torch.Tensor]:
+    callee = frame.module.lookup(op.callee) if frame.module is not None else None  # type: ignore[attr-defined]
+    if not isinstance(callee, kernel.FuncOp):
+        raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
+    inputs = [frame[v] for v in op.inputs]
+    made = [fresh(frame, r.type) for r in op.results]
+    launch(frame, callee, [*inputs, *(frame[v] for v in op.outs), *made])
+    return made
+
+
+@interprets(host.AllocOp)
+def alloc(frame: Frame, op: host.AllocOp) -> torch.Tensor:
+    return fresh(frame, op.memory.type)
+
+
+@interprets(host.ViewOp)
+def view(frame: Frame, op: host.ViewOp) -> torch.Tensor:
+    source = frame[op.source]
+    type_ = op.view.type
+    offset = source.storage_offset() + frame.dim(op.offset)
+    return source.as_strided(frame.dims(type_.shape), frame.dims(type_.strides), offset)
+
+
+@interprets(host.CallAtenOp)
+def call_aten(frame: Frame, op: host.CallAtenOp) -> list[Any]:
+    inputs = [frame[v] for v in op.inputs]
+    content = call_operator(frame, op.callee, op.arguments.as_dict(), inputs)
+    return results_of(content, len(op.results))
+
+
+def resource(frame: Frame, attr: A.Attribute) -> torch.Tensor:
+    """The tensor of a constant kept beside the module. Raises InvalidIR when it is missing."""
+    assert isinstance(attr, A.ResourceAttr)
+    table = getattr(frame.module, "resources", {})
+    content = table.get(attr.key)
+    if content is None:
+        raise InvalidIR(f"the constant {attr.key[:16]} is not beside the program")
+    assert isinstance(attr.type, TensorType)
+    if not isinstance(content, torch.Tensor):
+        from irc.interp.core import torch_dtype
+
+        raw = torch.frombuffer(bytearray(content), dtype=torch_dtype(attr.type.element))
+        content = raw.reshape(frame.dims(attr.type.shape))
+    return content.detach().to(frame.dtype(attr.type.element))
+
+
+@interprets(host.ConstantOp)
+def constant(frame: Frame, op: host.ConstantOp) -> torch.Tensor:
+    value = op.attributes["value"]
+    if isinstance(value, A.ResourceAttr):
+        return resource(frame, value)
+    from irc.interp.arith import dense_content
+
+    return dense_content(value, op.tensor.type, frame)
+
+
+@interprets(host.ItemOp)
+def item(frame: Frame, op: host.ItemOp) -> torch.Tensor:
+    return frame[op.source].reshape(()).to(frame.dtype(op.scalar.type))
+
+
+@interprets(host.CopyOp)
+def copy(frame: Frame, op: host.CopyOp) -> None:
+    frame[op.target].copy_(frame[op.source])

@@ -1,0 +1,115 @@
+"""Calling torch operators by name with encoded arguments, as the aten, graph and host levels do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from irc.interp.core import Frame
+from irc.ir import attributes as A
+from irc.ir.diagnostics import UserError
+
+
+def operator(callee: str) -> Any:
+    """The torch operator overload called "aten.mm.default" or "aten.extern.ns.op.overload".
+
+    Raises UserError when torch has none of that name.
+    """
+    parts = callee.split(".")
+    if parts[:2] == ["aten", "extern"]:
+        parts = parts[2:]
+    if len(parts) != 3:
+        raise UserError(f"'{callee}' is no operator name (namespace.name.overload)")
+    namespace, name, overload = parts
+    try:
+        return getattr(getattr(getattr(torch.ops, namespace), name), overload)
+    except AttributeError:
+        raise UserError(f"torch has no operator '{callee}'") from None
+
+
+def decode(frame: Frame, attr: A.Attribute, inputs: Sequence[Any]) -> Any:
+    """The Python value of one encoded argument."""
+    if isinstance(attr, A.IntegerAttr | A.FloatAttr | A.BoolAttr | A.StringAttr):
+        return attr.value
+    if isinstance(attr, A.DimAttr):
+        return frame.dim(attr.dim)
+    if isinstance(attr, A.DimsAttr):
+        return [None if d is None else frame.dim(d) for d in attr.dims]
+    if isinstance(attr, A.DenseIntsAttr):
+        return list(attr.values)
+    if isinstance(attr, A.ArrayAttr):
+        return [decode(frame, a, inputs) for a in attr]
+    kind = attr.mnemonic
+    if kind == "none":
+        return None
+    content = attr.parameters[0]
+    if kind == "operand":
+        return inputs[content]
+    if kind == "device":
+        return torch.device(content)
+    if kind in ("dtype", "memory_format", "layout"):
+        return getattr(torch, content)
+    raise UserError(f"{attr} can't be passed to an operator")
+
+
+def bind(
+    frame: Frame, target: Any, arguments: Mapping[str, A.Attribute], inputs: Sequence[Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments for a call of `target`."""
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    in_order = True
+    for argument in target._schema.arguments:
+        attr = arguments.get(argument.name)
+        if attr is None:
+            in_order = False
+            continue
+        content = _as_argument(decode(frame, attr, inputs), str(argument.type))
+        if in_order and not argument.kwarg_only:
+            positional.append(content)
+        else:
+            keywords[argument.name] = content
+    return positional, keywords
+
+
+def _as_argument(content: Any, kind: str) -> Any:
+    """A data-dependent scalar is a tensor in the frame; operators want a Python number."""
+    if isinstance(content, torch.Tensor) and "Tensor" not in kind:
+        return content.item()
+    if isinstance(content, list) and "Tensor" not in kind:
+        return [c.item() if isinstance(c, torch.Tensor) else c for c in content]
+    return content
+
+
+def call_operator(
+    frame: Frame, callee: str, arguments: Mapping[str, A.Attribute], inputs: Sequence[Any]
+) -> Any:
+    """Call an operator on contents. In mode "real", dtype arguments that ask for a smaller float
+    are raised to f64, as every float is carried so."""
+    target = operator(callee)
+    positional, keywords = bind(frame, target, arguments, inputs)
+    if frame.mode == "real":
+        positional = [_raise_dtype(p) for p in positional]
+        keywords = {k: _raise_dtype(v) for k, v in keywords.items()}
+    log = frame.state.get("random_log")
+    if log is not None and torch.Tag.nondeterministic_seeded in target.tags:
+        return log(target, positional, keywords)
+    with torch.no_grad():
+        return target(*positional, **keywords)
+
+
+def _raise_dtype(content: Any) -> Any:
+    if isinstance(content, torch.dtype) and content.is_floating_point:
+        return torch.float64
+    return content
+
+
+def results_of(content: Any, count: int) -> list[Any]:
+    """An operator's outcome as one entry per result."""
+    if count == 0:
+        return []
+    if isinstance(content, tuple | list):
+        return list(content)
+    return [content]
