@@ -21,10 +21,10 @@ _intrinsic("sqrt", "llvm.sqrt")
 def _rounding(name: str, stem: str) -> None:
     @define(name, exact=True)
     def emit(code, x):
-        return _round(stem, x)
+        return round_by(stem, x)
 
 
-def _round(stem: str, x: Lane) -> Lane:
+def round_by(stem: str, x: Lane) -> Lane:
     """A rounding intrinsic; without an instruction for it, arithmetic and no call."""
     code, features = x.code, x.code.features
     if features.architecture != "x86_64" or features.has_avx2:
@@ -127,7 +127,7 @@ def _fmod_parts(x: Lane, y: Lane) -> tuple[Lane, Lane]:
     form, code = float_format(x), x.code
     a, b = code.absolute(x), code.absolute(y)
     quotient = a / b
-    whole = _round("llvm.trunc", quotient)
+    whole = round_by("llvm.trunc", quotient)
     # Exact: the remainder has no more digits than b; the quotient is off by one at most.
     rest = code.fma(-whole, b, a)
     rest = code.select(rest < 0.0, rest + b, rest)
@@ -158,7 +158,7 @@ def _floor_divide_of_fmod(code, x, y, mod):
     differs = code.compare("slt", code.bits(mod) ^ code.bits(y), 0)
     fix = code.compare("une", mod, 0.0) & differs
     quotient = code.select(fix, quotient - 1.0, quotient)
-    down = _round("llvm.floor", quotient)
+    down = round_by("llvm.floor", quotient)
     down = code.select(quotient - down > 0.5, down + 1.0, down)
     zero = code.copysign(code.value(x.element, 0.0), x / y)
     result = code.select(code.compare("une", quotient, 0.0), down, zero)

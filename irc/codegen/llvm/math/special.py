@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from irc.codegen.llvm.math import coefficients as tables
-from irc.codegen.llvm.math.basic import _round
+from irc.codegen.llvm.math.basic import round_by
 from irc.codegen.llvm.math.code import Lane
 from irc.codegen.llvm.math.exponential import exp_of, log_of
 from irc.codegen.llvm.math.registry import define, define_libm, table
-from irc.codegen.llvm.math.trigonometric import _sin_series
+from irc.codegen.llvm.math.trigonometric import sin_series
 
 
 def _erfc_positive(a: Lane) -> Lane:
@@ -83,8 +83,8 @@ def _log_gamma_positive(a: Lane) -> Lane:
 def _sin_pi(x: Lane) -> tuple[Lane, Lane]:
     """(x less the nearest integer, |sin(pi x)|)."""
     code = x.code
-    rest = x - _round("llvm.rint", x)
-    return rest, code.absolute(_sin_series(rest * math.pi))
+    rest = x - round_by("llvm.rint", x)
+    return rest, code.absolute(sin_series(rest * math.pi))
 
 
 @define("lgamma", elements=("f32",), exact=True)
@@ -97,7 +97,7 @@ def _lgamma(code, x):
     reflected = math.log(math.pi) - log_of(sine * a) - value
     value = code.select(code.compare("olt", wide, 0.0), reflected, value)
     # A pole at zero and each negative integer; every f32 of 2^23 and more is an integer.
-    pole = code.equal(_round("llvm.floor", wide), wide) & code.compare("ole", wide, 0.0)
+    pole = code.equal(round_by("llvm.floor", wide), wide) & code.compare("ole", wide, 0.0)
     value = code.select(pole | code.equal(a, math.inf), math.inf, value)
     value = code.select(code.equal(wide, 1.0) | code.equal(wide, 2.0), 0.0, value)
     return code.cast("fptrunc", value, "f32")
@@ -117,11 +117,11 @@ def _digamma_wide(wide: Lane) -> Lane:
     square = inverse * inverse
     value = log_of(z) - 0.5 * inverse - square * code.polynomial(square, DIGAMMA_ASYMPTOTIC)
     value = value - code.select(small, shift, 0.0)
-    rest = wide - _round("llvm.rint", wide)
-    sine = _sin_series(rest * math.pi)
-    cosine = _sin_series((0.5 - code.absolute(rest)) * math.pi)
+    rest = wide - round_by("llvm.rint", wide)
+    sine = sin_series(rest * math.pi)
+    cosine = sin_series((0.5 - code.absolute(rest)) * math.pi)
     value = code.select(negative, value - math.pi * cosine / sine, value)
-    whole = code.equal(_round("llvm.floor", wide), wide)
+    whole = code.equal(round_by("llvm.floor", wide), wide)
     value = code.select(whole & negative, math.nan, value)
     infinite = code.copysign(code.value("f64", math.inf), -wide)
     return code.select(code.equal(wide, 0.0), infinite, value)

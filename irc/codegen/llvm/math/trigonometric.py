@@ -30,7 +30,7 @@ def _less_multiple(x: Lane, count: Lane, share: float) -> Lane:
     return r
 
 
-def _sin_series(r: Lane) -> Lane:
+def sin_series(r: Lane) -> Lane:
     square = r * r
     poly = r.code.polynomial(square, table(tables.SIN_F32, tables.SIN_F64, r))
     return r.code.fma(r * square, poly, r)
@@ -48,7 +48,7 @@ def _sin(code, x):
     form = float_format(x)
     rounded = code.fma(x, 1 / math.pi, form.magic)
     r = _less_multiple(x, rounded - form.magic, 1.0)
-    value = _flip_sign(_sin_series(r), rounded)
+    value = _flip_sign(sin_series(r), rounded)
     return code.select(code.equal(x, 0.0), x, value), _too_large(x)
 
 
@@ -60,7 +60,7 @@ def _cos(code, x):
     rounded = code.fma(a, 1 / math.pi, -0.5) + form.magic
     count = rounded - form.magic + 0.5
     r = _less_multiple(a, count, 1.0)
-    return -_flip_sign(_sin_series(r), rounded), _too_large(x)
+    return -_flip_sign(sin_series(r), rounded), _too_large(x)
 
 
 @define("tan", libm="tan")
@@ -69,7 +69,7 @@ def _tan(code, x):
     rounded = code.fma(x, 2 / math.pi, form.magic)
     r = _less_multiple(x, rounded - form.magic, 0.5)
     square = r * r
-    sine = _sin_series(r)
+    sine = sin_series(r)
     poly = code.polynomial(square, table(tables.COS_F32, tables.COS_F64, x))
     cosine = code.fma(square * square, poly, code.fma(square, -0.5, 1.0))
     odd = code.equal(code.bits(rounded) & 1, 1)
