@@ -1,0 +1,61 @@
+"""What all tests share: one thread, hypothesis profiles, the record of the seed rows.
+
+A test with the marker `seed("PAD-07")` shows a row of the conformance table. When its session ends,
+the outcome of each such row is merged into `out/seed_outcomes.json`, from which
+`python -m tests.conformance.report` writes docs/conformance.md.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from tests.conformance import seeds  # noqa: E402  (after the thread count is set)
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the hypothesis profile that HYPOTHESIS_PROFILE names ("default" or "fuzz")."""
+    try:
+        from hypothesis import HealthCheck, settings
+    except ImportError:
+        return
+    quiet = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    settings.register_profile(
+        "default", max_examples=30, deadline=None, derandomize=True, suppress_health_check=quiet
+    )
+    settings.register_profile(
+        "fuzz", max_examples=2000, deadline=None, suppress_health_check=quiet
+    )
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse unknown seed rows; skip what needs a GPU where there is none."""
+    known = seeds.row_ids()
+    for item in items:
+        for row in seeds.rows_of(item):
+            if row not in known:
+                raise pytest.UsageError(f"{item.nodeid}: no conformance row named {row!r}")
+        if item.get_closest_marker("gpu") is not None and not seeds.has_gpu():
+            item.add_marker(pytest.mark.skip(reason="needs a GPU"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    """Carry the rows of a test on its report, so that they survive xdist's workers."""
+    outcome = yield
+    rows = seeds.rows_of(item)
+    if rows:
+        outcome.get_result().user_properties.append(("seed_rows", ",".join(rows)))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Begin a record of seed outcomes, in the process that reports (not in xdist's workers)."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.pluginmanager.register(seeds.Recorder(ROOT / "out"), "irc-seed-recorder")
