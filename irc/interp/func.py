@@ -20,6 +20,10 @@ def return_(frame: Frame, op: func.ReturnOp) -> None:
         if not isinstance(operand.type, TensorType) and isinstance(content, torch.Tensor):
             content = content.item()
         values.append(content)
+    if "updates" in frame.state:
+        from irc.interp.graph import apply_updates
+
+        apply_updates(frame)
     raise Returned(values)
 
 

@@ -219,8 +219,9 @@ def _reduce(output: loop.ResultAttr, content: torch.Tensor) -> list[torch.Tensor
     combiner, dtype = output.combiner, content.dtype
     rows = content.shape[0]
     if combiner == "moments":
-        count = max(content.shape[1], 1)
-        mean = content.sum(1) / count
+        mean = content.sum(1) / content.shape[1] if content.shape[1] else content.new_full(
+            (rows,), math.nan
+        )
         return [mean, ((content - mean.unsqueeze(1)) ** 2).sum(1)]
     if content.shape[1] == 0:
         if combiner == "logsumexp":
