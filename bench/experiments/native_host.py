@@ -19,14 +19,21 @@ from pathlib import Path
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "runtime")]
+sys.path.insert(0, str(ROOT))
 
-from host_programs import F32, SlowPath, add_kernel, build, chain, spec  # noqa: E402
 from llvmlite import ir  # noqa: E402
 
 from irc.codegen.llvm.host_aten import AtenCall, call_aten  # noqa: E402
 from irc.codegen.llvm.jit import compile_module, load_object  # noqa: E402
 from irc.codegen.llvm.target import TargetFeatures  # noqa: E402
+from tests.runtime.host_programs import (  # noqa: E402
+    F32,
+    SlowPath,
+    add_kernel,
+    build,
+    chain,
+    spec,
+)
 
 
 def nanoseconds(function, *arguments, calls=100_000, rounds=7) -> float:
@@ -76,36 +83,47 @@ def cost() -> None:
     for kernels in (1, 10):
         program, wrapper = build(1, chain(kernels)), python_wrapper(kernels)
         native, boxed, python = (
-            nanoseconds(program.call, x), nanoseconds(lambda: program.call_boxed([x])),
-            nanoseconds(wrapper, x, calls=30_000))
-        print(f"cost: {kernels} kernels: native {native:.0f} ns, as a list {boxed:.0f} ns, "
-              f"Python wrapper {python:.0f} ns, ratio {python / native:.1f}")
+            nanoseconds(program.call, x),
+            nanoseconds(lambda call=program.call_boxed: call([x])),
+            nanoseconds(wrapper, x, calls=30_000),
+        )
+        print(
+            f"cost: {kernels} kernels: native {native:.0f} ns, as a list {boxed:.0f} ns, "
+            f"Python wrapper {python:.0f} ns, ratio {python / native:.1f}"
+        )
     empty = torch._C._dynamo.guards._empty_strided_cpu
-    print(f"cost: torch's own empty_strided from Python "
-          f"{nanoseconds(empty, (4, 8), (8, 1), torch.float32):.0f} ns, "
-          f"eager x + 1 {nanoseconds(lambda: x + 1):.0f} ns")
+    print(
+        f"cost: torch's own empty_strided from Python "
+        f"{nanoseconds(empty, (4, 8), (8, 1), torch.float32):.0f} ns, "
+        f"eager x + 1 {nanoseconds(lambda: x + 1):.0f} ns"
+    )
 
 
 def arguments_and_results() -> None:
     """Cost of each tensor argument's check, and of each output."""
+
     def many(count):
         def body(e):
             for i in range(count):
                 e.argument_tensor(i, spec(4, 8, strides=(8, 1)))
             e.begin()
             return [e.result_none()]
+
         return body
 
     def outputs(count):
         def body(e):
             e.begin()
             return [e.result_tensor(e.empty((4, 8), (8, 1), F32)) for _ in range(count)]
+
         return body
 
     x = torch.randn(4, 8)
     few, lots = (nanoseconds(build(n, many(n)).call, *[x] * n) for n in (10, 110))
-    print(f"cost: a call without tensors {nanoseconds(build(0, many(0)).call):.0f} ns, "
-          f"a checked tensor argument {(lots - few) / 100:.1f} ns")
+    print(
+        f"cost: a call without tensors {nanoseconds(build(0, many(0)).call):.0f} ns, "
+        f"a checked tensor argument {(lots - few) / 100:.1f} ns"
+    )
     few, lots = (nanoseconds(build(0, outputs(n)).call, calls=20_000) for n in (1, 21))
     print(f"cost: a new output tensor, made, wrapped and freed {(lots - few) / 20:.0f} ns")
 
@@ -130,8 +148,10 @@ def threads() -> None:
     for worker in workers:
         worker.join()
     took = time.perf_counter() - begin
-    print(f"threads: 8 threads, 1,000,000 calls of ten kernels in {took:.2f} s, wrong {len(wrong)}, "
-          f"memory grew {rss_kilobytes() - before} KB")
+    print(
+        f"threads: 8 threads, 1,000,000 calls of ten kernels in {took:.2f} s, wrong {len(wrong)}, "
+        f"memory grew {rss_kilobytes() - before} KB"
+    )
 
 
 def fork() -> None:
@@ -158,10 +178,16 @@ def odd_inputs() -> None:
     with FakeTensorMode() as mode:
         fake = mode.from_tensor(x)
     inputs = {
-        "offset": torch.randn(9, 8)[5:], "zero rows": x[:0], "parameter": torch.nn.Parameter(x),
-        "inference tensor": torch.inference_mode()(torch.ones)(4, 8), "fake": fake,
-        "negative bit": torch._neg_view(x), "meta": x.to("meta"), "other stride": x.t().contiguous().t(),
-        "functional": torch._to_functional_tensor(x), "sparse": x.to_sparse(),
+        "offset": torch.randn(9, 8)[5:],
+        "zero rows": x[:0],
+        "parameter": torch.nn.Parameter(x),
+        "inference tensor": torch.inference_mode()(torch.ones)(4, 8),
+        "fake": fake,
+        "negative bit": torch._neg_view(x),
+        "meta": x.to("meta"),
+        "other stride": x.t().contiguous().t(),
+        "functional": torch._to_functional_tensor(x),
+        "sparse": x.to_sparse(),
     }
     for name, value in inputs.items():
         try:
@@ -174,6 +200,7 @@ def odd_inputs() -> None:
 
 def failures() -> None:
     """Programs whose second step raises, over and over."""
+
     def refuse(code):
         raise ZeroDivisionError(code)
 
@@ -201,6 +228,7 @@ def failures() -> None:
         ("kernel status", lambda: status.call(bad), 100_000, ZeroDivisionError),
         ("ATen call", lambda: aten.call(square, wrong), 3_000, RuntimeError),
     ):
+
         def repeat(count, call=call, error=error):
             for _ in range(count):
                 try:
@@ -213,9 +241,11 @@ def failures() -> None:
         before = rss_kilobytes()
         repeat(times)
         same = counts == [sys.getrefcount(t) for t in (bad, square, wrong)]
-        print(f"failures: {name} half way, {times} times: memory grew "
-              f"{rss_kilobytes() - before} KB, reference counts {'same' if same else 'CHANGED'}, "
-              f"grad mode {torch.is_grad_enabled()}")
+        print(
+            f"failures: {name} half way, {times} times: memory grew "
+            f"{rss_kilobytes() - before} KB, reference counts {'same' if same else 'CHANGED'}, "
+            f"grad mode {torch.is_grad_enabled()}"
+        )
 
 
 def parallel() -> None:
@@ -230,15 +260,19 @@ def parallel() -> None:
     small = torch.randn(4096, 8)
     tiny = build(1, chain(1, grain=16384)).call
     forced = build(1, chain(1, grain=1024)).call
-    print(f"parallel: 32,768 elements plain {nanoseconds(tiny, small, calls=2000):.0f} ns, "
-          f"as one region {nanoseconds(forced, small, calls=2000):.0f} ns")
+    print(
+        f"parallel: 32,768 elements plain {nanoseconds(tiny, small, calls=2000):.0f} ns, "
+        f"as one region {nanoseconds(forced, small, calls=2000):.0f} ns"
+    )
     torch.set_num_threads(1)
 
 
 def main() -> None:
     """Everything, in order; the fork last but one, so that it inherits a used process."""
-    print(f"torch {torch.__version__}, Python {sys.version.split()[0]}, "
-          f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(
+        f"torch {torch.__version__}, Python {sys.version.split()[0]}, "
+        f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    )
     for part in (cost, arguments_and_results, odd_inputs, failures, threads, fork, parallel):
         part()
     print(f"load {os.getloadavg()[0]:.1f}")

@@ -48,9 +48,7 @@ class ArgumentSpec:
         return f"{self.dtype} tensor of size [{sizes}]".removeprefix("torch.")
 
 
-def check_arguments(
-    specs: Sequence[ArgumentSpec], arguments: Sequence[object]
-) -> dict[str, int]:
+def check_arguments(specs: Sequence[ArgumentSpec], arguments: Sequence[object]) -> dict[str, int]:
     """The values of the symbols that `arguments` bind.
 
     Raises ArgumentError for the first argument that doesn't fit. Tensors come first to be bound,
@@ -58,7 +56,8 @@ def check_arguments(
     """
     if len(arguments) != len(specs):
         raise ArgumentError(
-            f"the program takes {len(specs)} arguments and was called with {len(arguments)}")
+            f"the program takes {len(specs)} arguments and was called with {len(arguments)}"
+        )
     symbols: dict[str, int] = {}
     origins: dict[str, str] = {}
     for spec, argument in zip(specs, arguments, strict=True):
@@ -77,8 +76,10 @@ def _bindable(spec: ArgumentSpec, argument: object) -> list[tuple[Dim, int, str]
         return [(spec.symbol, int(argument), spec.name)]  # type: ignore[call-overload]
     if not isinstance(argument, torch.Tensor):
         return []
-    found = [(dim, size, f"{spec.name}.size({i})")
-             for i, (dim, size) in enumerate(zip(spec.sizes, argument.shape, strict=True))]
+    found = [
+        (dim, size, f"{spec.name}.size({i})")
+        for i, (dim, size) in enumerate(zip(spec.sizes, argument.shape, strict=True))
+    ]
     for i, dim in enumerate(spec.strides or ()):
         if dim is not None and argument.shape[i] > 1:
             found.append((dim, argument.stride(i), f"{spec.name}.stride({i})"))
@@ -99,8 +100,11 @@ def _check_dims(
             why = format_dim(dim)
             if not isinstance(dim, int):
                 used = [n for n in origins if n in dim.symbols]
-                why = f"{why} = {expected} (" + ", ".join(
-                    f"{n} = {symbols[n]} from {origins[n]}" for n in used) + ")"
+                why = (
+                    f"{why} = {expected} ("
+                    + ", ".join(f"{n} = {symbols[n]} from {origins[n]}" for n in used)
+                    + ")"
+                )
             raise ArgumentError(f"{what} is {value}, the program was compiled for {why}")
 
 
@@ -109,11 +113,13 @@ def _check_kind(spec: ArgumentSpec, argument: object) -> None:
         expected = {"int": int, "float": float, "bool": bool}[spec.kind]
         if type(argument) is not expected:
             raise ArgumentError(
-                f"argument {spec.name} must be of type {spec.kind}, got {type(argument).__name__}")
+                f"argument {spec.name} must be of type {spec.kind}, got {type(argument).__name__}"
+            )
         return
     if not isinstance(argument, torch.Tensor):
-        raise ArgumentError(f"argument {spec.name} must be a {spec.describe()}, got "
-                            f"{type(argument).__name__}")
+        raise ArgumentError(
+            f"argument {spec.name} must be a {spec.describe()}, got {type(argument).__name__}"
+        )
     problem = _tensor_problem(spec, argument)
     if problem is not None:
         raise ArgumentError(f"argument {spec.name}: expected a {spec.describe()}, {problem}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 import attrs
@@ -114,23 +114,54 @@ class CallPath:
 
 #: C form of each schema type, without those that need a length.
 _FORMS = {
-    "Tensor": "handle", "Optional[Tensor]": "handle?", "int": "i64", "SymInt": "i64",
-    "Optional[int]": "i64?", "Optional[SymInt]": "i64?", "float": "double",
-    "Optional[float]": "double?", "number": "double", "Scalar": "double",
-    "Optional[number]": "double?", "Optional[Scalar]": "double?", "bool": "i32",
-    "Optional[bool]": "i32?", "str": "text", "Optional[str]": "text?", "ScalarType": "i32",
-    "Optional[ScalarType]": "i32?", "Optional[Layout]": "i32?", "Layout": "i32",
-    "Optional[MemoryFormat]": "i32?", "MemoryFormat": "i32", "Optional[Generator]": "generator?",
+    "Tensor": "handle",
+    "Optional[Tensor]": "handle?",
+    "int": "i64",
+    "SymInt": "i64",
+    "Optional[int]": "i64?",
+    "Optional[SymInt]": "i64?",
+    "float": "double",
+    "Optional[float]": "double?",
+    "number": "double",
+    "Scalar": "double",
+    "Optional[number]": "double?",
+    "Optional[Scalar]": "double?",
+    "bool": "i32",
+    "Optional[bool]": "i32?",
+    "str": "text",
+    "Optional[str]": "text?",
+    "ScalarType": "i32",
+    "Optional[ScalarType]": "i32?",
+    "Optional[Layout]": "i32?",
+    "Layout": "i32",
+    "Optional[MemoryFormat]": "i32?",
+    "MemoryFormat": "i32",
+    "Optional[Generator]": "generator?",
 }
 _LIST_FORMS = {
-    "List[int]": "i64s", "List[SymInt]": "i64s", "Optional[List[int]]": "i64s?",
-    "Optional[List[SymInt]]": "i64s?", "List[bool]": "i32s", "List[Tensor]": "handles",
-    "List[Optional[Tensor]]": "handles?", "List[Optional[number]]": "doubles?",
+    "List[int]": "i64s",
+    "List[SymInt]": "i64s",
+    "Optional[List[int]]": "i64s?",
+    "Optional[List[SymInt]]": "i64s?",
+    "List[bool]": "i32s",
+    "List[Tensor]": "handles",
+    "List[Optional[Tensor]]": "handles?",
+    "List[Optional[number]]": "doubles?",
 }
 #: Schema types that torch's C dispatcher interface can carry, alone, optional or in a list.
-_DISPATCHER_TYPES = frozenset({
-    "Tensor", "int", "SymInt", "float", "bool", "ScalarType", "Layout", "MemoryFormat", "str",
-})
+_DISPATCHER_TYPES = frozenset(
+    {
+        "Tensor",
+        "int",
+        "SymInt",
+        "float",
+        "bool",
+        "ScalarType",
+        "Layout",
+        "MemoryFormat",
+        "str",
+    }
+)
 
 
 def type_of(argument: torch._C.Argument) -> str:
@@ -177,18 +208,27 @@ def shim_parameters(schema: torch._C.FunctionSchema) -> tuple[ShimParameter, ...
 
 
 def dispatcher_can(schema: torch._C.FunctionSchema) -> bool:
-    """Whether every argument and result of the schema fits torch's C dispatcher interface."""
+    """Whether torch's C dispatcher interface carries every argument and result of the schema."""
     if any(str(r.type) not in ("Tensor", "int", "float", "bool") for r in schema.returns):
         return False
+    if any(_lists_symbols(a.real_type) for a in schema.arguments):
+        return False  # torch 2.13 makes a list of symbolic sizes, which int[] kernels refuse
     boxes = any(type_of(a).startswith("Optional[") for a in schema.arguments)
     if boxes and torch_abi.symbol_address("torch_new_stable_ivalue") is None:
         return False
     return all(_innermost(type_of(a)) in _DISPATCHER_TYPES for a in schema.arguments)
 
 
+def _lists_symbols(kind: torch._C.JitType) -> bool:
+    """Whether it is SymInt[], which prints as a list of ints."""
+    if kind.kind() == "OptionalType":
+        return _lists_symbols(kind.getElementType())
+    return kind.kind() == "ListType" and kind.getElementType().kind() == "SymIntType"
+
+
 def _innermost(kind: str) -> str:
     while kind.endswith("]"):
-        kind = kind[kind.index("[") + 1:-1]
+        kind = kind[kind.index("[") + 1 : -1]
     return kind
 
 
@@ -228,8 +268,11 @@ class Named:
         """The torch object; ValueError for a name that torch doesn't have."""
         if self.kind == "device":
             return torch.device(self.name)
-        wanted = {"dtype": torch.dtype, "layout": torch.layout,
-                  "memory_format": torch.memory_format}[self.kind]
+        wanted = {
+            "dtype": torch.dtype,
+            "layout": torch.layout,
+            "memory_format": torch.memory_format,
+        }[self.kind]
         found = getattr(torch, self.name, None)
         if not isinstance(found, wanted):
             raise ValueError(f"torch has no {self.kind} {self.name!r}")
@@ -271,10 +314,18 @@ def _resolve_names(template: object) -> object:
     return template
 
 
+def _flat(results: Iterable[object]) -> Iterator[object]:
+    for item in results:
+        if isinstance(item, (tuple, list)):
+            yield from item
+        else:
+            yield item
+
+
 def boxed_callable(
     callee: str, arguments: tuple[tuple[str, object], ...]
 ) -> Callable[..., tuple[object, ...]]:
-    """A function of the dynamic values that calls `callee` and returns its results as a tuple.
+    """A function of the dynamic values: calls `callee`, returns its results as one flat tuple.
 
     `arguments` are (schema name, template) pairs: constants, `Named`, `Dynamic`, tuples for lists.
     """
@@ -290,15 +341,13 @@ def boxed_callable(
         keywords = {name: _fill(template, values) for name, template in templates.items()}
         result = op(*(_fill(template, values) for template in positional), **keywords)
         if isinstance(result, (tuple, list)):
-            return tuple(result)
+            return tuple(_flat(result))
         return () if result is None and not op._schema.returns else (result,)
 
     return call
 
 
-def replay_callable(
-    callee: str, arguments: tuple[tuple[str, object], ...]
-) -> Callable[..., None]:
+def replay_callable(callee: str, arguments: tuple[tuple[str, object], ...]) -> Callable[..., None]:
     """A function that repeats a failed call through Python, so that torch raises its own error."""
     call = boxed_callable(callee, arguments)
 

@@ -1,8 +1,8 @@
 """The cache on disk: bytes under a key, safe under concurrent processes, kills and foreign files.
 
-An entry is one file: a line of JSON (magic, format version, key, length, sha256) and the payload. It
-is written to a temporary name in the same folder and renamed, so a reader sees all of it or none; a
-file that is truncated, damaged, made by something else or under another key is a miss and is removed.
+An entry is one file: a line of JSON (magic, format version, key, length, sha256), then the payload.
+It is written to a temporary name in the same folder and renamed, so a reader sees all of it or
+none; a file that is truncated, damaged, foreign or under another key is a miss and is removed.
 The folder belongs to the user with mode 0700, and isn't used when it doesn't: another user who can
 write there could feed us machine code. Entries are bytes or JSON, never pickles.
 
@@ -120,7 +120,10 @@ class DiskCache:
         if self.unusable is not None:
             return False
         record = {
-            "magic": _MAGIC, "format": _FORMAT, "key": key, "length": len(payload),
+            "magic": _MAGIC,
+            "format": _FORMAT,
+            "key": key,
+            "length": len(payload),
             "sha256": hashlib.sha256(payload).hexdigest(),
         }
         temporary = None

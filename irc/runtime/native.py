@@ -46,8 +46,7 @@ def _context_type(words: int) -> type:
 
 
 def _free_arena(slots: ctypes.Array[ctypes.c_uint64]) -> None:
-    release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(
-        _support_object().address("irc_arena_free"))
+    release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_support_object().address("irc_arena_free"))
     for i, block in enumerate(slots):
         if block:
             slots[i] = 0
@@ -76,16 +75,22 @@ def _standard_object(key: Hashable) -> object | None:
 class NativeProgram:
     """A loaded host function: `call(*arguments)` and `call_boxed([arguments])`, both builtins.
 
-    `slots` are the emitter's `slot_keys`; `objects` gives the Python object for each. `fallback`
-    runs the same program in Python (`externals` are its declared functions): it is called with the very arguments of a call whose checks
-    failed; `boxed_fallback` gets the list of a boxed call of the wrong length.
+    `slots` are the emitter's `slot_keys`, `externals` the functions that it declared; `objects`
+    gives the Python object for each slot. `fallback` runs the same program in Python: it is called
+    with the very arguments of a call whose checks failed; `boxed_fallback` gets the list of a boxed
+    call of the wrong length.
     Raises KeyError for a slot without an object, JitError when the code doesn't link.
     """
 
     def __init__(
-        self, code: bytes, name: str, *, slots: Sequence[Hashable],
+        self,
+        code: bytes,
+        name: str,
+        *,
+        slots: Sequence[Hashable],
         objects: Callable[[Hashable], object] | Mapping[Hashable, object],
-        fallback: Callable[..., object], boxed_fallback: Callable[[list[object]], object],
+        fallback: Callable[..., object],
+        boxed_fallback: Callable[[list[object]], object],
         externals: Iterable[str],
     ) -> None:
         reason = torch_abi.unavailable_reason()

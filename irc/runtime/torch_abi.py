@@ -7,7 +7,7 @@ exclusion of autograd and autocast on this thread. `self_test` looks each of the
 tensors and compares with what torch's Python interface says. When anything differs, `available()`
 is False, `unavailable_reason()` names it, and executables run on `irc.runtime.python_host`.
 
-Setting the environment variable `IRC_FORCE_SLOW_HOST=1` (read at each question) has the same effect.
+The environment variable `IRC_FORCE_SLOW_HOST=1` (read at each question) has the same effect.
 """
 
 from __future__ import annotations
@@ -36,29 +36,72 @@ _MANGLED = {
 #: Everything that generated host code and its support functions may call.
 REQUIRED_SYMBOLS = (
     *_MANGLED,
-    "aoti_torch_get_dtype", "aoti_torch_get_dim", "aoti_torch_get_sizes",
-    "aoti_torch_get_strides", "aoti_torch_get_data_ptr", "aoti_torch_get_storage_offset",
-    "aoti_torch_empty_strided", "aoti_torch_delete_tensor_object", "aoti_torch_new_tensor_handle",
-    "aoti_torch_create_tensor_from_blob_v2", "aoti_torch__reinterpret_tensor",
-    "aoti_torch_grad_mode_is_enabled", "aoti_torch_grad_mode_set_enabled",
-    "torch_parallel_for", "torch_get_num_threads", "torch_call_dispatcher",
-    "torch_new_list_reserve_size", "torch_list_push_back", "torch_list_get_item",
-    "torch_list_size", "torch_delete_list", "torch_new_string_handle",
+    "aoti_torch_get_dtype",
+    "aoti_torch_get_dim",
+    "aoti_torch_get_sizes",
+    "aoti_torch_get_strides",
+    "aoti_torch_get_data_ptr",
+    "aoti_torch_get_storage_offset",
+    "aoti_torch_empty_strided",
+    "aoti_torch_delete_tensor_object",
+    "aoti_torch_new_tensor_handle",
+    "aoti_torch_create_tensor_from_blob_v2",
+    "aoti_torch__reinterpret_tensor",
+    "aoti_torch_grad_mode_is_enabled",
+    "aoti_torch_grad_mode_set_enabled",
+    "torch_parallel_for",
+    "torch_get_num_threads",
+    "torch_call_dispatcher",
+    "torch_new_list_reserve_size",
+    "torch_list_push_back",
+    "torch_list_get_item",
+    "torch_list_size",
+    "torch_delete_list",
+    "torch_new_string_handle",
 )
 
 _PYTHON_SYMBOLS = (
-    "PyObject_Vectorcall", "PyTuple_New", "PyTuple_SetItem", "PyLong_FromLongLong",
-    "PyLong_AsLongLong", "PyLong_AsLongLongAndOverflow", "PyFloat_FromDouble", "PyFloat_AsDouble",
-    "PyBool_FromLong", "PyList_SetSlice", "PyErr_Occurred", "PyErr_SetString",
-    "PyEval_SaveThread", "PyEval_RestoreThread", "Py_IncRef", "Py_DecRef",
+    "PyObject_Vectorcall",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyLong_FromLongLong",
+    "PyLong_AsLongLong",
+    "PyLong_AsLongLongAndOverflow",
+    "PyFloat_FromDouble",
+    "PyFloat_AsDouble",
+    "PyBool_FromLong",
+    "PyList_SetSlice",
+    "PyErr_Occurred",
+    "PyErr_SetString",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "Py_IncRef",
+    "Py_DecRef",
 )
 _LIBC_SYMBOLS = ("aligned_alloc", "free", "calloc", "madvise", "memset", "memcpy")
 
 DTYPE_CODES: dict[torch.dtype, int] = {}
 _DTYPE_NAMES = (
-    "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32",
-    "complex64", "complex128", "bool", "bfloat16", "float8_e5m2", "float8_e4m3fn",
-    "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32", "uint64",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex32",
+    "complex64",
+    "complex128",
+    "bool",
+    "bfloat16",
+    "float8_e5m2",
+    "float8_e4m3fn",
+    "float8_e5m2fnuz",
+    "float8_e4m3fnuz",
+    "uint16",
+    "uint32",
+    "uint64",
 )
 
 
@@ -135,8 +178,14 @@ def _probes() -> list[torch.Tensor]:
     dense = torch.ones(2, 3)
     half = torch.ones(4, dtype=torch.complex64)
     return [
-        dense, torch.nn.Parameter(torch.ones(3)), dense[:, 1:], half.conj(), torch._neg_view(dense),
-        dense.to_sparse(), torch.empty(2, device="meta"), torch._efficientzerotensor(2),
+        dense,
+        torch.nn.Parameter(torch.ones(3)),
+        dense[:, 1:],
+        half.conj(),
+        torch._neg_view(dense),
+        dense.to_sparse(),
+        torch.empty(2, device="meta"),
+        torch._efficientzerotensor(2),
         torch.ones(0, dtype=torch.int64),
     ]
 
@@ -267,9 +316,7 @@ def self_test() -> str | None:
     if missing:
         return f"torch doesn't export {', '.join(missing)}"
     probes = _probes()
-    return (
-        _test_python() or _test_handles(probes) or _test_keys(probes) or _test_exclusion()
-    )
+    return _test_python() or _test_handles(probes) or _test_keys(probes) or _test_exclusion()
 
 
 @functools.cache
@@ -329,8 +376,10 @@ def runtime_table() -> ctypes.Array[ctypes.c_uint64]:
 
 class _MethodDef(ctypes.Structure):
     _fields_ = [
-        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
     ]
 
 
@@ -346,6 +395,7 @@ def make_builtin(name: str, address: int, owner: object, *, takes_list: bool) ->
     flags = _METH_O if takes_list else _METH_FASTCALL
     record = _MethodDef(name.encode(), address, flags, None)
     owner.__dict__.setdefault("method_records", []).append(record)
-    new = c_function("PyCFunction_NewEx", ctypes.py_object, ctypes.c_void_p, ctypes.py_object,
-                     ctypes.c_void_p)
+    new = c_function(
+        "PyCFunction_NewEx", ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    )
     return new(ctypes.addressof(record), owner, None)

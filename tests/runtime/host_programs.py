@@ -38,7 +38,9 @@ def add_kernel(module: ir.Module, amount: float, *, status: bool = False) -> ir.
     kernel = ir.Function(module, kind, f"add.{len(module.functions)}")
     kernel.linkage = "internal"
     source, target, begin, end = kernel.args
-    entry, loop, body, done = (kernel.append_basic_block(n) for n in ("entry", "loop", "body", "done"))
+    entry, loop, body, done = (
+        kernel.append_basic_block(n) for n in ("entry", "loop", "body", "done")
+    )
     b = ir.IRBuilder(entry)
     b.branch(loop)
     b.position_at_end(loop)
@@ -59,8 +61,10 @@ def add_kernel(module: ir.Module, amount: float, *, status: bool = False) -> ir.
 
 
 def build(
-    arguments: int, body: Callable[[HostEmitter], Sequence[object]],
-    objects: Mapping[object, object] | None = None, fallback: Callable[..., object] = slow,
+    arguments: int,
+    body: Callable[[HostEmitter], Sequence[object]],
+    objects: Mapping[object, object] | None = None,
+    fallback: Callable[..., object] = slow,
 ) -> NativeProgram:
     """Compile and load the program that `body` emits; `body` returns the results."""
     module = ir.Module("test")
@@ -69,8 +73,14 @@ def build(
     emitter.finish(results)  # type: ignore[arg-type]
     code = compile_module(str(module), TargetFeatures.host())
     return NativeProgram(
-        code, "program", slots=emitter.slot_keys, objects=objects or {}, fallback=fallback,
-        boxed_fallback=fallback, externals=emitter.externals)
+        code,
+        "program",
+        slots=emitter.slot_keys,
+        objects=objects or {},
+        fallback=fallback,
+        boxed_fallback=fallback,
+        externals=emitter.externals,
+    )
 
 
 def chain(kernels: int, grain: int = 16384) -> Callable[[HostEmitter], Sequence[object]]:

@@ -30,21 +30,24 @@ def test_subclass_without_dispatch_is_accepted():
     check_arguments(SPECS, [x.as_subclass(Sub), torch.nn.Parameter(y), n])
 
 
-@pytest.mark.parametrize("position, value, message", [
-    (0, lambda x: x.double(), r"argument x: .*float32.*\[s0, 8\].*dtype float64"),
-    (0, lambda x: x[0], "argument x: .*rank 1 instead of 2"),
-    (0, lambda x: x[:, :4], r"x\.size\(1\) is 4, the program was compiled for 8"),
-    (0, lambda x: x.t().contiguous().t(), r"x\.stride\(0\) is 1, .* for 8"),
-    (0, lambda x: x.to("meta"), "argument x: .*meta"),
-    (0, lambda x: torch._neg_view(x), r"argument x: .*resolve_neg\(\)"),
-    (0, lambda x: x.to_sparse(), r"argument x: .*to_dense\(\)"),
-    (0, lambda x: torch.quantize_per_tensor(x, 1.0, 0, torch.qint8), "argument x: .*quantized"),
-    (0, lambda x: torch.nested.nested_tensor([x]), "argument x: .*nested"),
-    (0, lambda x: torch._to_functional_tensor(x), "argument x: .*special"),
-    (0, lambda x: None, "argument x must be a float32 tensor .* got NoneType"),
-    (1, lambda y: y[1:], r"y\.size\(0\) is 6, .*= 7 \(s0 = 3 from x\.size\(0\)\)"),
-    (2, lambda n: True, "argument n must be of type int, got bool"),
-])
+@pytest.mark.parametrize(
+    "position, value, message",
+    [
+        (0, lambda x: x.double(), r"argument x: .*float32.*\[s0, 8\].*dtype float64"),
+        (0, lambda x: x[0], "argument x: .*rank 1 instead of 2"),
+        (0, lambda x: x[:, :4], r"x\.size\(1\) is 4, the program was compiled for 8"),
+        (0, lambda x: x.t().contiguous().t(), r"x\.stride\(0\) is 1, .* for 8"),
+        (0, lambda x: x.to("meta"), "argument x: .*meta"),
+        (0, lambda x: torch._neg_view(x), r"argument x: .*resolve_neg\(\)"),
+        (0, lambda x: x.to_sparse(), r"argument x: .*to_dense\(\)"),
+        (0, lambda x: torch.quantize_per_tensor(x, 1.0, 0, torch.qint8), "argument x: .*quantized"),
+        (0, lambda x: torch.nested.nested_tensor([x]), "argument x: .*nested"),
+        (0, lambda x: torch._to_functional_tensor(x), "argument x: .*special"),
+        (0, lambda x: None, "argument x must be a float32 tensor .* got NoneType"),
+        (1, lambda y: y[1:], r"y\.size\(0\) is 6, .*= 7 \(s0 = 3 from x\.size\(0\)\)"),
+        (2, lambda n: True, "argument n must be of type int, got bool"),
+    ],
+)
 def test_error_names_the_argument(position, value, message):
     arguments = _good()
     arguments[position] = value(arguments[position])

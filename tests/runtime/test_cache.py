@@ -35,11 +35,19 @@ def test_key_separates_its_parts():
     assert key_of("ab", "c") != key_of("a", "bc") != key_of("abc")
 
 
-@pytest.mark.parametrize("damage", [
-    lambda b: b[:-1], lambda b: b[:20], lambda b: b"", lambda b: b + b"x",
-    lambda b: b[:-1] + bytes([b[-1] ^ 1]), lambda b: b"not ours\n" + b, lambda b: b"[" * 5000,
-    lambda b: b.replace(b'"format": 1', b'"format": 2'),
-])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda b: b[:-1],
+        lambda b: b[:20],
+        lambda b: b"",
+        lambda b: b + b"x",
+        lambda b: b[:-1] + bytes([b[-1] ^ 1]),
+        lambda b: b"not ours\n" + b,
+        lambda b: b"[" * 5000,
+        lambda b: b.replace(b'"format": 1', b'"format": 2'),
+    ],
+)
 def test_damaged_entry_is_a_miss_and_goes_away(cache, damage):
     cache.put(KEY, b"payload")
     path = next(cache.directory.glob("*.entry"))

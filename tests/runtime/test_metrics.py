@@ -24,8 +24,10 @@ def test_unknown_counter_is_an_error():
 
 def test_threads_lose_no_increment():
     metrics.reset()
-    many = [threading.Thread(target=lambda: [metrics.add("compiles") for _ in range(2000)])
-            for _ in range(4)]
+    many = [
+        threading.Thread(target=lambda: [metrics.add("compiles") for _ in range(2000)])
+        for _ in range(4)
+    ]
     for thread in many:
         thread.start()
     for thread in many:

@@ -1,12 +1,12 @@
 """Native host functions: checks, results, failure, threads, fork, references."""
 
 import gc
-import os
 import resource
 import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,10 +17,11 @@ from irc.runtime import torch_abi
 from irc.runtime.aten_paths import Named
 
 pytestmark = pytest.mark.skipif(
-    not torch_abi.available(), reason=f"native host: {torch_abi.unavailable_reason()}")
+    not torch_abi.available(), reason=f"native host: {torch_abi.unavailable_reason()}"
+)
 
 if torch_abi.available():
-    from host_programs import F32, SlowPath, add_kernel, build, chain, spec
+    from tests.runtime.host_programs import F32, SlowPath, add_kernel, build, chain, spec
 
 
 def _rss_kilobytes():
@@ -59,10 +60,19 @@ def _strange_inputs():
         pass
 
     return {
-        "dtype": x.double(), "rank": x[0], "size": x[:, :4].contiguous(), "stride": x.new_zeros(8, 4).t(),
-        "meta": x.to("meta"), "fake": fake, "negative bit": torch._neg_view(x), "sparse": x.to_sparse(),
-        "zero tensor": torch._efficientzerotensor(4, 8), "subclass": x.as_subclass(Sub),
-        "not a tensor": 3, "None": None, "nested": torch.nested.nested_tensor([x]),
+        "dtype": x.double(),
+        "rank": x[0],
+        "size": x[:, :4].contiguous(),
+        "stride": x.new_zeros(8, 4).t(),
+        "meta": x.to("meta"),
+        "fake": fake,
+        "negative bit": torch._neg_view(x),
+        "sparse": x.to_sparse(),
+        "zero tensor": torch._efficientzerotensor(4, 8),
+        "subclass": x.as_subclass(Sub),
+        "not a tensor": 3,
+        "None": None,
+        "nested": torch.nested.nested_tensor([x]),
         "quantized": torch.quantize_per_tensor(x, 1.0, 0, torch.qint8),
     }
 
@@ -127,13 +137,24 @@ def test_scalars_in_and_out():
         n, f, flag = e.argument_int(0), e.argument_float(1), e.argument_bool(2)
         e.require_equal(n, e.builder.mul(n, I64(1)))
         e.begin()
-        return [e.result_int(e.builder.add(n, I64(1))), e.result_float(f), e.result_bool(flag),
-                e.result_none(), e.result_int(-5)]
+        return [
+            e.result_int(e.builder.add(n, I64(1))),
+            e.result_float(f),
+            e.result_bool(flag),
+            e.result_none(),
+            e.result_int(-5),
+        ]
 
     program = build(3, body)
     assert program.call(2**62, 0.5, True) == (2**62 + 1, 0.5, True, None, -5)
     assert program.call(-3, -0.0, False)[:3] == (-2, 0.0, False)
-    for wrong in ((True, 0.5, True), (1, 1, True), (1, 0.5, 1), (2**63, 0.5, True), ("1", 0.5, True)):
+    for wrong in (
+        (True, 0.5, True),
+        (1, 1, True),
+        (1, 0.5, 1),
+        (2**63, 0.5, True),
+        ("1", 0.5, True),
+    ):
         with pytest.raises(SlowPath):
             program.call(*wrong)
 
@@ -236,7 +257,8 @@ def test_runs_below_autograd_and_autocast_and_restores_the_thread():
             assert torch.is_grad_enabled() is enabled
     assert torch.mm(x, x).requires_grad
     assert not torch._C._dispatch_tls_is_dispatch_key_excluded(
-        torch._C.DispatchKey.AutogradFunctionality)
+        torch._C.DispatchKey.AutogradFunctionality
+    )
 
 
 @pytest.mark.parametrize("path", ["shim", "dispatcher", "boxed"])
@@ -258,8 +280,12 @@ def test_aten_results_of_each_path_are_bit_equal(path):
         return e.view(x, (1, e.size(x, 0), 8), (8, 8, 1), 0)
 
     x = torch.randn(6, 8)
-    expected = (*torch.sort(x, 1, True), torch.cumsum(x, 0, dtype=torch.float64),
-                torch.cat([x, x], 1), torch.nn.functional.avg_pool2d(x[None], [2, 2]))
+    expected = (
+        *torch.sort(x, 1, True),
+        torch.cumsum(x, 0, dtype=torch.float64),
+        torch.cat([x, x], 1),
+        torch.nn.functional.avg_pool2d(x[None], [2, 2]),
+    )
     got = build(1, body).call(x)
     assert len(got) == len(expected)
     for ours, theirs in zip(got, expected, strict=True):
@@ -328,8 +354,8 @@ def test_parallel_pieces_cover_the_range():
 
 FORK = """
 import os, sys, torch
-sys.path.insert(0, os.path.dirname(sys.argv[1]))
-from host_programs import build, chain
+sys.path.insert(0, sys.argv[1])
+from tests.runtime.host_programs import build, chain
 program = build(1, chain(3, grain=64))
 torch.set_num_threads(2)
 x = torch.randn(2000, 8)
@@ -345,7 +371,7 @@ assert torch.equal(program.call(x)[0], expected)
 
 
 def test_forked_child_runs_with_one_thread():
-    path = os.path.join(os.path.dirname(__file__), "host_programs.py")
+    path = str(Path(__file__).parents[2])
     done = subprocess.run([sys.executable, "-c", FORK, path], timeout=60, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
 

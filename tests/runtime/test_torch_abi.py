@@ -37,12 +37,26 @@ def test_unknown_dtype_is_refused():
 
 
 _C_TYPES = {
-    "handle": "AtenTensorHandle", "handle?": "AtenTensorHandle*", "i64": "int64_t",
-    "i64?": "int64_t*", "double": "double", "double?": "double*", "i32": "int32_t",
-    "i32?": "int32_t*", "text": "const char*", "text?": "const char**", "i64s": "const int64_t*",
-    "i64s?": "const int64_t**", "i32s": "const int32_t*", "handles": "const AtenTensorHandle*",
-    "handles?": "const AtenTensorHandle**", "doubles?": "const double**", "length": "int64_t",
-    "index": "int32_t", "result": "AtenTensorHandle*", "generator?": "AtenGeneratorHandle*",
+    "handle": "AtenTensorHandle",
+    "handle?": "AtenTensorHandle*",
+    "i64": "int64_t",
+    "i64?": "int64_t*",
+    "double": "double",
+    "double?": "double*",
+    "i32": "int32_t",
+    "i32?": "int32_t*",
+    "text": "const char*",
+    "text?": "const char**",
+    "i64s": "const int64_t*",
+    "i64s?": "const int64_t**",
+    "i32s": "const int32_t*",
+    "handles": "const AtenTensorHandle*",
+    "handles?": "const AtenTensorHandle**",
+    "doubles?": "const double**",
+    "length": "int64_t",
+    "index": "int32_t",
+    "result": "AtenTensorHandle*",
+    "generator?": "AtenGeneratorHandle*",
 }
 
 
@@ -70,13 +84,20 @@ def test_every_shim_has_the_signature_of_torchs_header():
     assert compared >= 120
 
 
-@pytest.mark.parametrize("callee, floating, path", [
-    ("aten.mm.out", True, "shim"), ("aten.addmm.out", True, "shim"),
-    ("aten.addmm.out", False, "boxed"), ("aten.mm.default", True, "dispatcher"),
-    ("aten._softmax.default", True, "dispatcher"), ("aten.mul.Scalar", False, "boxed"),
-    ("aten.linalg_svd.default", True, "dispatcher"), ("aten.bernoulli.default", True, "boxed"),
-    ("aten.split.Tensor", True, "boxed"),
-])
+@pytest.mark.parametrize(
+    "callee, floating, path",
+    [
+        ("aten.mm.out", True, "shim"),
+        ("aten.addmm.out", True, "shim"),
+        ("aten.addmm.out", False, "boxed"),
+        ("aten.mm.default", True, "dispatcher"),
+        ("aten._softmax.default", True, "dispatcher"),
+        ("aten.mul.Scalar", False, "boxed"),
+        ("aten.linalg_svd.default", True, "dispatcher"),
+        ("aten.bernoulli.default", True, "boxed"),
+        ("aten.split.Tensor", True, "boxed"),
+    ],
+)
 def test_path_of_an_operator(callee, floating, path):
     op = aten_paths.find_operator(callee)
     assert aten_paths.classify(op, floating=floating).name == path
@@ -88,12 +109,19 @@ def test_unknown_operator_is_an_error():
 
 
 def test_boxed_callable_fills_lists_and_names():
-    call = aten_paths.boxed_callable("aten.cat.default", (
-        ("tensors", (aten_paths.Dynamic(0), aten_paths.Dynamic(1))), ("dim", 0)))
+    call = aten_paths.boxed_callable(
+        "aten.cat.default",
+        (("tensors", (aten_paths.Dynamic(0), aten_paths.Dynamic(1))), ("dim", 0)),
+    )
     assert call(torch.ones(1), torch.zeros(1))[0].tolist() == [1.0, 0.0]
-    full = aten_paths.boxed_callable("aten.full.default", (
-        ("size", (2, aten_paths.Dynamic(0))), ("fill_value", 1),
-        ("dtype", aten_paths.Named("dtype", "int16"))))
+    full = aten_paths.boxed_callable(
+        "aten.full.default",
+        (
+            ("size", (2, aten_paths.Dynamic(0))),
+            ("fill_value", 1),
+            ("dtype", aten_paths.Named("dtype", "int16")),
+        ),
+    )
     assert full(3)[0].shape == (2, 3) and full(3)[0].dtype == torch.int16
     with pytest.raises(ValueError, match="dtype"):
         aten_paths.Named("dtype", "os").resolve()

@@ -17,8 +17,18 @@ from typing import Any
 import attrs
 from llvmlite import ir
 
-from irc.codegen.llvm.host_emitter import F64, I1, I32, I64, PTR, HostEmitter, Tensor, Value
-from irc.codegen.llvm.host_emitter import as_value, constant
+from irc.codegen.llvm.host_emitter import (
+    F64,
+    I1,
+    I32,
+    I64,
+    PTR,
+    HostEmitter,
+    Tensor,
+    Value,
+    as_value,
+    constant,
+)
 from irc.codegen.llvm.host_support import KIND_BOOL, KIND_FLOAT, KIND_INT, KIND_TENSOR
 
 _RESULT_KINDS = {"Tensor": KIND_TENSOR, "int": KIND_INT, "float": KIND_FLOAT, "bool": KIND_BOOL}
@@ -32,6 +42,8 @@ class AtenCall:
     arguments: Mapping[str, Any]
     #: Rank of each tensor result, for the handles that come back.
     result_ranks: Sequence[int] = ()
+    #: How many tensors a result of type Tensor[] has; needed for such an operator only.
+    list_length: int | None = None
 
 
 def call_aten(
@@ -100,18 +112,32 @@ def _fail(emitter: HostEmitter, call: AtenCall, code: Value) -> None:
 
 # Boxed
 
-def _fresh_results(op: Any) -> list[int]:
-    """Kinds of the results that are not arguments."""
+
+def _fresh_results(call: AtenCall, op: Any) -> list[int]:
+    """Kinds of the results, lists flattened; an argument that is returned counts, too."""
     returned = []
     for result in op._schema.returns:
-        if result.alias_info is None or not result.alias_info.is_write:
-            returned.append(_RESULT_KINDS.get(str(result.type), KIND_TENSOR))
+        kind = str(result.type)
+        if kind == "List[Tensor]" and call.list_length is not None:
+            returned += [KIND_TENSOR] * call.list_length
+        elif kind in _RESULT_KINDS:
+            returned.append(_RESULT_KINDS[kind])
+        else:
+            raise ValueError(f"{call.callee} has a result of type {kind}: its items must be known")
     return returned
+
+
+def _without_arguments(op: Any, results: list[Any]) -> list[Any]:
+    """The results without those that are arguments written to."""
+    written = [r.alias_info is not None and r.alias_info.is_write for r in op._schema.returns]
+    if len(written) != len(results):
+        return results
+    return [value for value, same in zip(results, written, strict=True) if not same]
 
 
 def _call_boxed(emitter: HostEmitter, call: AtenCall, op: Any) -> list[Tensor | Value | None]:
     arguments, values = _template(call)
-    kinds = _fresh_results(op)
+    kinds = _fresh_results(call, op)
     b = emitter.builder
     emitter.lock()
     result = emitter.call_python(("aten", call.callee, arguments), values)
@@ -124,7 +150,7 @@ def _call_boxed(emitter: HostEmitter, call: AtenCall, op: Any) -> list[Tensor | 
     failed = emitter.unpack(result, kinds, emitter.slot(first))
     b.call(drop, [result])
     emitter.error_if(b.icmp_signed("!=", failed, I32(0)))
-    return _take_results(emitter, call, kinds, first)
+    return _without_arguments(op, _take_results(emitter, call, kinds, first))
 
 
 def _take_results(
@@ -146,6 +172,7 @@ def _take_results(
 
 
 # Shims
+
 
 def _call_shim(
     emitter: HostEmitter, call: AtenCall, op: Any, path: Any
@@ -237,6 +264,7 @@ class _Marshal:
 
 # The dispatcher
 
+
 def _call_dispatcher(emitter: HostEmitter, call: AtenCall, op: Any) -> list[Tensor | Value | None]:
     from irc.runtime import aten_paths, torch_abi
 
@@ -250,9 +278,15 @@ def _call_dispatcher(emitter: HostEmitter, call: AtenCall, op: Any) -> list[Tens
     packer.check()
     name, overload = op._schema.name, op._schema.overload_name
     function = emitter.declare("torch_call_dispatcher", I32, (PTR, PTR, PTR, I64))
-    code = emitter.builder.call(function, [
-        emitter.text(name), emitter.text(overload), stack, constant(torch_abi.abi_version()),
-    ])
+    code = emitter.builder.call(
+        function,
+        [
+            emitter.text(name),
+            emitter.text(overload),
+            stack,
+            constant(torch_abi.abi_version()),
+        ],
+    )
     _fail(emitter, call, code)
     return _dispatcher_results(emitter, call, op, stack)
 
@@ -268,9 +302,7 @@ def _dispatcher_results(
         if kinds[i] == KIND_BOOL:
             word = b.and_(word, constant(1))
         b.store(word, emitter.slot(first + i))
-    taken = _take_results(emitter, call, kinds, first)
-    fresh = [r.alias_info is None or not r.alias_info.is_write for r in op._schema.returns]
-    return [value for value, own in zip(taken, fresh, strict=True) if own]
+    return _without_arguments(op, _take_results(emitter, call, kinds, first))
 
 
 class _Packer:
@@ -300,13 +332,13 @@ class _Packer:
         if kind.startswith("Optional["):
             if value is None:
                 return constant(0)
-            inner = self(kind[len("Optional["):-1], value)
+            inner = self(kind[len("Optional[") : -1], value)
             box = self._made("torch_new_stable_ivalue", [])
             b = self.emitter.builder
             b.store(inner, b.inttoptr(box, PTR))
             return box
         if kind.startswith("List["):
-            items = [self(kind[len("List["):-1], item) for item in value]
+            items = [self(kind[len("List[") : -1], item) for item in value]
             made = self._made("torch_new_list_reserve_size", [constant(len(items))])
             push = self.emitter.declare("torch_list_push_back", I32, (PTR, I64))
             b = self.emitter.builder
@@ -332,4 +364,3 @@ class _Packer:
         if hasattr(value, "code"):
             return constant(value.code() & 0xFFFFFFFF)
         return constant(int(value))
-

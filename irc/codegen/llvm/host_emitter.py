@@ -156,8 +156,10 @@ class HostEmitter:
         self._handle_count = _LateInt()
         self._handle_slots = _opaque(b.alloca(PTR, size=self._handle_count, name="handles"))
         self._handle_bytes = _LateInt()
-        b.call(self.declare("memset", PTR, (PTR, I32, I64)),
-               [self._handle_slots, ir.Constant(I32, 0), self._handle_bytes])
+        b.call(
+            self.declare("memset", PTR, (PTR, I32, I64)),
+            [self._handle_slots, ir.Constant(I32, 0), self._handle_bytes],
+        )
         self._result = _opaque(b.alloca(PTR, name="result"))
         b.store(PTR(None), self._result)
         self._thread_state = _opaque(b.alloca(PTR, name="thread.state"))
@@ -189,7 +191,7 @@ class HostEmitter:
         self._globals += 1
         data.initializer = ir.Constant(array, [ir.Constant(kind, v) for v in words])
         data.linkage, data.global_constant = "internal", True
-        return data
+        return _opaque(data)
 
     def text(self, value: str) -> Value:
         """A pointer to `value` as a zero-ended UTF-8 string."""
@@ -405,11 +407,21 @@ class HostEmitter:
     def empty(self, sizes: Sequence[Size], strides: Sequence[Size], dtype: int) -> Tensor:
         """A new uninitialized CPU tensor with exactly these strides, owned."""
         slot = self.new_slots(1)
-        function = self.declare("aoti_torch_empty_strided", I32, (I64, PTR, PTR, I32, I32, I32, PTR))
-        failed = self.builder.call(function, [
-            constant(len(sizes)), self.array(sizes), self.array(strides), I32(dtype), I32(0),
-            I32(-1), self.slot(slot),
-        ])
+        function = self.declare(
+            "aoti_torch_empty_strided", I32, (I64, PTR, PTR, I32, I32, I32, PTR)
+        )
+        failed = self.builder.call(
+            function,
+            [
+                constant(len(sizes)),
+                self.array(sizes),
+                self.array(strides),
+                I32(dtype),
+                I32(0),
+                I32(-1),
+                self.slot(slot),
+            ],
+        )
         self.fail_if_error(failed, ("shim-error", "empty_strided"), [])
         tensor = self.own(len(sizes), slot)
         return tensor
@@ -422,11 +434,20 @@ class HostEmitter:
         For operands of calls inside the program; `result_view` makes what a caller sees.
         """
         slot = self.new_slots(1)
-        function = self.declare("aoti_torch__reinterpret_tensor", I32, (PTR, I64, PTR, PTR, I64, PTR))
-        failed = self.builder.call(function, [
-            base.handle, constant(len(sizes)), self.array(sizes), self.array(strides),
-            as_value(offset), self.slot(slot),
-        ])
+        function = self.declare(
+            "aoti_torch__reinterpret_tensor", I32, (PTR, I64, PTR, PTR, I64, PTR)
+        )
+        failed = self.builder.call(
+            function,
+            [
+                base.handle,
+                constant(len(sizes)),
+                self.array(sizes),
+                self.array(strides),
+                as_value(offset),
+                self.slot(slot),
+            ],
+        )
         self.fail_if_error(failed, ("shim-error", "as_strided"), [])
         return self.own(len(sizes), slot)
 
@@ -454,7 +475,11 @@ class HostEmitter:
         return self.builder.gep(arena.block, [as_value(offset_bytes)], source_etype=I8)
 
     def arena_tensor(
-        self, arena: Arena, offset_bytes: Size, sizes: Sequence[Size], strides: Sequence[Size],
+        self,
+        arena: Arena,
+        offset_bytes: Size,
+        sizes: Sequence[Size],
+        strides: Sequence[Size],
         dtype: int,
     ) -> Tensor:
         """A tensor handle over arena memory, for operands and results of ATen calls.
@@ -469,7 +494,9 @@ class HostEmitter:
             tensor = self.own(len(sizes), slot)
         else:
             b = self.builder
-            cache_at = b.gep(arena.block, [constant(8 - support.ARENA_HEADER_BYTES)], source_etype=I8)
+            cache_at = b.gep(
+                arena.block, [constant(8 - support.ARENA_HEADER_BYTES)], source_etype=I8
+            )
             cell = b.gep(b.load(cache_at, typ=PTR), [constant(arena.views)], source_etype=PTR)
             arena.views += 1
             missing = b.icmp_unsigned("==", b.load(cell, typ=PTR), PTR(None))
@@ -484,10 +511,23 @@ class HostEmitter:
     ) -> None:
         kinds = (PTR, I64, PTR, PTR, I64, I32, I32, I32, PTR, I32, PTR, I64)
         function = self.declare("aoti_torch_create_tensor_from_blob_v2", I32, kinds)
-        failed = self.builder.call(function, [
-            data, constant(len(sizes)), self.array(sizes), self.array(strides), constant(0),
-            I32(dtype), I32(0), I32(-1), out, I32(0), PTR(None), constant(0),
-        ])
+        failed = self.builder.call(
+            function,
+            [
+                data,
+                constant(len(sizes)),
+                self.array(sizes),
+                self.array(strides),
+                constant(0),
+                I32(dtype),
+                I32(0),
+                I32(-1),
+                out,
+                I32(0),
+                PTR(None),
+                constant(0),
+            ],
+        )
         self.fail_if_error(failed, ("shim-error", "from_blob"), [])
 
     # Failure
@@ -506,7 +546,8 @@ class HostEmitter:
         callee = self._support("irc_call_python")
         table = self.constants(kinds, I8)
         return self.builder.call(
-            callee, [self.object(key), table, payload, constant(len(arguments))])
+            callee, [self.object(key), table, payload, constant(len(arguments))]
+        )
 
     @staticmethod
     def _kind_of(value: Value) -> int:
@@ -559,8 +600,13 @@ class HostEmitter:
     # Kernels
 
     def call_kernel(
-        self, kernel: ir.Function, arguments: Sequence[Value], *, extent: Size | None = None,
-        grain: Size = 1, on_status: Hashable | None = None,
+        self,
+        kernel: ir.Function,
+        arguments: Sequence[Value],
+        *,
+        extent: Size | None = None,
+        grain: Size = 1,
+        on_status: Hashable | None = None,
     ) -> None:
         """Call a generated kernel: `kernel(arguments..., begin, end)`, or without a range.
 
@@ -589,7 +635,8 @@ class HostEmitter:
             self._allocas.call(function, [out])
             count = self._allocas.zext(self._allocas.load(out, typ=I32), I64)
             forked = self._allocas.load(
-                self.word(self._runtime, _RUNTIME_FORKED, self._allocas), typ=I64)
+                self.word(self._runtime, _RUNTIME_FORKED, self._allocas), typ=I64
+            )
             alone = self._allocas.icmp_signed("!=", forked, constant(0))
             self._threads = self._allocas.select(alone, constant(1), count)
         return self._threads
@@ -612,7 +659,11 @@ class HostEmitter:
         return b.load(status, typ=I32)
 
     def _parallel_call(
-        self, kernel: ir.Function, arguments: list[Value], extent: Value, grain: Value,
+        self,
+        kernel: ir.Function,
+        arguments: list[Value],
+        extent: Value,
+        grain: Value,
         status: Value,
     ) -> None:
         b = self.builder
@@ -742,7 +793,11 @@ class HostEmitter:
         b.ret(self._call_fallback(b, self._context, self._items, constant(self.arguments)))
 
     def _call_fallback(
-        self, b: ir.IRBuilder, context: Value, items: Value, count: Value,
+        self,
+        b: ir.IRBuilder,
+        context: Value,
+        items: Value,
+        count: Value,
         which: int = CONTEXT_FALLBACK,
     ) -> Value:
         word = self.word(context, which, b)

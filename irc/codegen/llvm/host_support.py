@@ -473,7 +473,7 @@ answer:
   ret i32 1
 }
 
-@irc_bad_results = private constant [52 x i8] c"a called op's results differ from what was compiled\\00"
+@irc_bad_results = private constant [48 x i8] c"results of a call differ from what was compiled\\00"
 """
 
 #: Names and LLVM signatures of the functions above, for the modules that call them.
