@@ -1,0 +1,419 @@
+"""The aten dialect: torch's operators as operations, made on demand from their schemas.
+
+`aten.add.Tensor` is `aten::add.Tensor`; an operator of another library is
+`aten.extern.<namespace>.<op>.<overload>`. Tensors and scalars that are data at run time are
+operands; everything else stands in the dictionary `arguments` under the schema's names, where
+`#aten.operand<k>` stands for operand k:
+
+    %z = aten.add.Tensor %x, %y {arguments = {alpha = 2 : i64, other = #aten.operand<1>,
+         self = #aten.operand<0>}} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+
+Arguments that equal the schema's default are left out. Types carry eager's strides. Operations
+may write their operands and alias them, exactly as in eager mode: nothing here is pure.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from irc.dialects.aten_schema import Argument, Schema, declare_schema, find_overload, find_schema
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Value
+from irc.ir.definition import Op, attribute, variadic_operand, variadic_result
+from irc.ir.diagnostics import InvalidIR, UserError
+from irc.ir.location import UNKNOWN, Location
+from irc.ir.registry import register_attribute, register_resolver
+from irc.ir.symbols import Expr
+from irc.ir.traits import ReadsMemory, Trait, WritesMemory
+from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
+
+EXTERN = "extern."
+
+
+# -- attributes
+
+
+@register_attribute
+class OperandAttr(Attribute):
+    """`#aten.operand<k>`: operand number k of the operation, inside `arguments`."""
+
+    __slots__ = ()
+    dialect = "aten"
+    mnemonic = "operand"
+    fields = ("index",)
+    index: int
+
+
+@register_attribute
+class NoneAttr(Attribute):
+    """`#aten.none`: Python's None."""
+
+    __slots__ = ()
+    dialect = "aten"
+    mnemonic = "none"
+
+
+@register_attribute
+class DtypeAttr(Attribute):
+    """`#aten.dtype<"float32">`: a torch dtype by its name."""
+
+    __slots__ = ()
+    dialect = "aten"
+    mnemonic = "dtype"
+    fields = ("name",)
+    name: str
+
+    @property
+    def element(self) -> Type:
+        """The element type. Raises UserError for a dtype without one."""
+        found = ELEMENT_OF_DTYPE.get(self.name)
+        if found is None:
+            raise UserError(f"dtype {self.name} has no element type here")
+        return found
+
+
+@register_attribute
+class DeviceAttr(Attribute):
+    """`#aten.device<"cuda:0">`: a torch device."""
+
+    __slots__ = ()
+    dialect = "aten"
+    mnemonic = "device"
+    fields = ("name",)
+    name: str
+
+
+@register_attribute
+class LayoutAttr(Attribute):
+    """`#aten.layout<"strided">`: a torch layout by its name."""
+
+    __slots__ = ()
+    dialect = "aten"
+    mnemonic = "layout"
+    fields = ("name",)
+    name: str
+
+
+@register_attribute
+class MemoryFormatAttr(Attribute):
+    """`#aten.memory_format<"channels_last">`: a torch memory format by its name."""
+
+    __slots__ = ()
+    dialect = "aten"
+    mnemonic = "memory_format"
+    fields = ("name",)
+    name: str
+
+
+NONE = NoneAttr()
+NAMED_ATTRIBUTES = (DtypeAttr, DeviceAttr, LayoutAttr, MemoryFormatAttr)
+
+
+# -- operations
+
+
+class AtenOp(Op, abstract=True):
+    """Base of the operations made from schemas. `qualified` is "namespace.name.overload"."""
+
+    __slots__ = ()
+    qualified: ClassVar[str] = ""
+    schema: ClassVar[Schema]
+    inputs = variadic_operand()
+    arguments = attribute(A.DictAttr)
+    outputs = variadic_result()
+
+    def is_removable(self) -> bool:
+        """Whether it may go when its results are unused."""
+        return not self.schema.has_effect
+
+    def verify_op(self) -> None:
+        given = self.attributes.get("arguments")
+        if not isinstance(given, A.DictAttr):
+            self.fail("needs the dictionary 'arguments'")
+        entries = given.as_dict()  # type: ignore[union-attr]
+        for name in entries:
+            if self.schema.argument(name) is None:
+                self.fail(f"the operator has no argument '{name}'", self.schema.text)
+        for argument in self.schema.arguments:
+            if argument.name not in entries and not argument.has_default:
+                self.fail(f"argument '{argument.name}' is missing", self.schema.text)
+        used = set(operand_indices(given))
+        if used != set(range(len(self._operands))):
+            self.fail(f"arguments mention operands {sorted(used)} of {len(self._operands)}")
+        for name, attr in entries.items():
+            self._check_argument(self.schema.argument(name), attr)
+
+    def _check_argument(self, argument: Argument | None, attr: Attribute) -> None:
+        if argument is None or not argument.takes_tensor:
+            return
+        parts = attr.elements if isinstance(attr, A.ArrayAttr) else (attr,)
+        for part in parts:
+            if isinstance(part, OperandAttr):
+                kind = self._operands[part.index].type
+                if not isinstance(kind, TensorType):
+                    self.fail(f"argument '{argument.name}' is {kind}, not a tensor")
+            elif part is not NONE:
+                self.fail(f"argument '{argument.name}' is {part}, not a tensor")
+
+
+class SchemaOp(Op):
+    """Declares the schema of an operator that torch may not know; stands before its first use.
+
+    `aten.schema {schema = "mylib::scale(Tensor x, float by) -> Tensor"}`
+    """
+
+    name = "aten.schema"
+    schema = attribute(A.StringAttr)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        text = self.attributes.get("schema")
+        if isinstance(text, A.StringAttr):
+            declare_schema(text.value)
+
+    def verify_op(self) -> None:
+        try:
+            declare_schema(self.schema)
+        except UserError as error:
+            self.fail(error.message, *error.notes)
+
+
+def operand_indices(attr: Attribute) -> list[int]:
+    """The operand numbers that an attribute mentions, in order."""
+    if isinstance(attr, OperandAttr):
+        return [attr.index]
+    if isinstance(attr, A.DictAttr):
+        return [i for _, entry in attr.items for i in operand_indices(entry)]
+    if isinstance(attr, A.ArrayAttr):
+        return [i for entry in attr for i in operand_indices(entry)]
+    return []
+
+
+def op_name(qualified: str) -> str:
+    """The operation's name for an operator "namespace.name.overload"."""
+    return qualified if qualified.startswith("aten.") else f"aten.{EXTERN}{qualified}"
+
+
+def qualified_name(name: str) -> str:
+    """The operator "namespace.name.overload" that an operation's name stands for."""
+    rest = name.removeprefix("aten.")
+    return rest.removeprefix(EXTERN) if rest.startswith(EXTERN) else name
+
+
+@functools.cache
+def op_class(qualified: str) -> type[AtenOp] | None:
+    """The operation class of an operator, made from its schema; None if there is no operator."""
+    schema = find_schema(qualified)
+    if schema is None:
+        return None
+    return _make_class(schema)
+
+
+def _make_class(schema: Schema) -> type[AtenOp]:
+    traits: set[type[Trait]] = {ReadsMemory}
+    if schema.has_effect:
+        traits.add(WritesMemory)
+    members = {
+        "__slots__": (),
+        "__doc__": f"The operator `{schema.text}`.",
+        "__module__": __name__,
+        "name": op_name(schema.qualified),
+        "qualified": schema.qualified,
+        "schema": schema,
+        "traits": frozenset(traits),
+    }
+    return type(AtenOp)(f"Aten_{schema.qualified.replace('.', '_')}", (AtenOp,), members)
+
+
+def _resolve(name: str) -> type[AtenOp] | None:
+    qualified = qualified_name(name)
+    if qualified.count(".") != 2:
+        return None
+    found = op_class(qualified)
+    if found is None:
+        op_class.cache_clear()  # a later declaration may bring it
+    return found
+
+
+register_resolver("aten", _resolve)
+
+
+# -- arguments
+
+
+def encode(value: Any, operand_of: Callable[[Any], int | None]) -> Attribute:
+    """The attribute for a Python argument. `operand_of` gives the operand number of what is an
+    SSA value, None for what is not. Raises UserError for what has no attribute."""
+    number = operand_of(value)
+    if number is not None:
+        return OperandAttr(number)
+    if value is None:
+        return NONE
+    if isinstance(value, Attribute):
+        return value
+    if isinstance(value, bool):
+        return A.BoolAttr(value)
+    if isinstance(value, int):
+        return A.IntegerAttr(value)
+    if isinstance(value, float):
+        return A.FloatAttr(value)
+    if isinstance(value, complex):
+        return A.ArrayAttr([A.StringAttr("complex"), A.FloatAttr(value.real),
+                            A.FloatAttr(value.imag)])  # fmt: skip
+    if isinstance(value, str):
+        return A.StringAttr(value)
+    if isinstance(value, Expr):
+        return A.DimAttr(value)
+    if isinstance(value, list | tuple):
+        return A.ArrayAttr([encode(v, operand_of) for v in value])
+    kind = type(value)
+    if kind.__module__ == "torch":
+        text = str(value)
+        if kind.__name__ == "dtype":
+            return DtypeAttr(text.removeprefix("torch."))
+        if kind.__name__ == "device":
+            return DeviceAttr(text)
+        if kind.__name__ == "layout":
+            return LayoutAttr(text.removeprefix("torch."))
+        if kind.__name__ == "memory_format":
+            return MemoryFormatAttr(text.removeprefix("torch."))
+    raise UserError(f"an argument of type {kind.__module__}.{kind.__qualname__} is not supported")
+
+
+def decode(attr: Attribute, operands: Sequence[Value]) -> Any:
+    """The Python argument of an attribute: SSA values, numbers, Exprs, lists, None; dtypes and
+    the like stay attributes (`to_torch` gives torch's objects)."""
+    if isinstance(attr, OperandAttr):
+        return operands[attr.index]
+    if attr is NONE:
+        return None
+    if isinstance(attr, A.ArrayAttr):
+        items = [decode(a, operands) for a in attr]
+        if items and items[0] == "complex":
+            return complex(items[1], items[2])
+        return items
+    if isinstance(attr, A.IntegerAttr | A.FloatAttr | A.BoolAttr | A.StringAttr | A.DimAttr):
+        return attr.parameters[0]
+    if isinstance(attr, A.DimsAttr | A.DenseIntsAttr):
+        return list(attr.parameters[0])
+    return attr
+
+
+def to_torch(value: Any) -> Any:
+    """torch's object for a dtype, device, layout or memory_format attribute; others unchanged.
+
+    Raises UserError for a name that torch does not have.
+    """
+    if not isinstance(value, NAMED_ATTRIBUTES):
+        return value
+    import torch
+
+    if isinstance(value, DeviceAttr):
+        return torch.device(value.name)
+    found = getattr(torch, value.name, None)
+    wanted = getattr(torch, value.mnemonic)
+    if not isinstance(found, wanted):
+        raise UserError(f"torch has no {value.mnemonic} '{value.name}'")
+    return found
+
+
+def arguments_of(op: Any) -> dict[str, Any]:
+    """Every argument of an aten operation or call by its schema name, defaults filled in."""
+    schema = schema_of(op)
+    given = op.attributes["arguments"].as_dict()
+    operands = op.operands
+    return {
+        a.name: decode(given[a.name], operands) if a.name in given else a.default
+        for a in schema.arguments
+    }
+
+
+def bind_arguments(op: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments of an aten operation (or call), in schema order, with
+    SSA values for operands; defaults of keyword-only arguments are left out."""
+    schema = schema_of(op)
+    given = op.attributes["arguments"].as_dict()
+    every = arguments_of(op)
+    positional = [every[a.name] for a in schema.arguments if not a.kwarg_only]
+    keywords = {n.name: every[n.name] for n in schema.arguments if n.kwarg_only and n.name in given}
+    return positional, keywords
+
+
+def schema_of(op: Any) -> Schema:
+    """The schema of an aten operation, or of an operation with the attribute `callee`."""
+    if isinstance(op, AtenOp):
+        return type(op).schema
+    schema = find_schema(qualified_name(op.callee))
+    if schema is None:
+        raise InvalidIR(f"torch has no operator '{op.callee}'", op=op)
+    return schema
+
+
+def make_aten(
+    target: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    value_of: Callable[[Any], Value | None],
+    result_types: Sequence[Type],
+    location: Location = UNKNOWN,
+) -> AtenOp:
+    """The operation for a call `target(*args, **kwargs)`.
+
+    target: an OpOverload or "namespace.name.overload". `value_of` gives the SSA value of an
+    argument (or list element) that is one, None for constants. Raises UserError for an operator
+    without schema or an argument that has no attribute.
+    """
+    qualified = target if isinstance(target, str) else overload_name(target)
+    cls = op_class(qualified)
+    if cls is None:
+        raise UserError(f"torch has no operator '{qualified}'", location)
+    operands: list[Value] = []
+    numbers: dict[Value, int] = {}
+
+    def operand_of(argument: Any) -> int | None:
+        value = value_of(argument)
+        if value is None:
+            return None
+        number = numbers.setdefault(value, len(numbers))
+        if number == len(operands):
+            operands.append(value)
+        return number
+
+    entries: dict[str, Attribute] = {}
+    names = [a.name for a in cls.schema.arguments]
+    if len(args) > len(names):
+        raise UserError(f"{qualified} takes {len(names)} arguments, {len(args)} given", location)
+    for name, argument in [*zip(names, args, strict=False), *kwargs.items()]:
+        declared = cls.schema.argument(name)
+        if declared is None:
+            raise UserError(f"{qualified} has no argument '{name}'", location)
+        if declared.has_default and _equal(argument, declared.default):
+            continue
+        entries[name] = encode(argument, operand_of)
+    attributes: dict[str, Attribute] = {"arguments": A.DictAttr(entries)}
+    return cls(operands, result_types, attributes, (), location)
+
+
+def _equal(argument: Any, default: Any) -> bool:
+    if isinstance(argument, list | tuple) and isinstance(default, list):
+        same = len(argument) == len(default)
+        return same and all(map(_equal, argument, default))
+    return type(argument) is type(default) and argument == default
+
+
+def overload_name(overload: Any) -> str:
+    """`namespace.name.overload` of an OpOverload."""
+    name = overload._schema.name.replace("::", ".")
+    return f"{name}.{overload._overloadname}"
+
+
+def overload_of(op: Any) -> Any:
+    """torch's OpOverload of an aten operation or call. Raises UserError."""
+    qualified = op.qualified if isinstance(op, AtenOp) else qualified_name(op.callee)
+    found = find_overload(qualified)
+    if found is None:
+        raise UserError(f"torch has no operator '{qualified}'", op=op)
+    return found
