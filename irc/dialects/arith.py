@@ -6,12 +6,17 @@ width or more gives 0 (or the sign), a division by zero and a cast out of range 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from irc.dialects import arith_fold
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
+from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.definition import Constraint, Op, attribute, operand, result
+from irc.ir.rewriting import canonicalization, register_materializer
 from irc.ir.traits import Commutative, ConstantLike, Pure, SameOperandsAndResultType
 from irc.ir.types import FloatType, IndexType, IntegerType, VectorType, i1
 
@@ -87,12 +92,18 @@ class _IntegerBinary(Op, abstract=True):
     rhs = operand(INTEGER)
     output = result(INTEGER)
 
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        return arith_fold.fold_binary(self, constants)
+
 
 class _FloatBinary(Op, abstract=True):
     traits = frozenset({Pure, SameOperandsAndResultType})
     lhs = operand(FLOAT)
     rhs = operand(FLOAT)
     output = result(FLOAT)
+
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        return arith_fold.fold_binary(self, constants)
 
 
 def _binary(base: type[Op], class_name: str, name: str, doc: str, commutes: bool = False) -> type:
@@ -169,6 +180,13 @@ class NegFOp(Op):
     source = operand(FLOAT)
     output = result(FLOAT)
 
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        value = arith_fold.number_of(constants[0])
+        if value is not None:
+            return arith_fold.attribute_of(-value, self.results[0].type)
+        maker = self._operands[0].defining_op
+        return maker._operands[0] if isinstance(maker, NegFOp) else None
+
 
 class _Compare(Op, abstract=True):
     predicate = attribute(A.StringAttr)
@@ -179,6 +197,9 @@ class _Compare(Op, abstract=True):
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
         return (with_element(operands[0].type, i1),)
+
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        return arith_fold.fold_compare(self, constants)
 
     def _check(self, predicates: Sequence[str]) -> None:
         if self.predicate not in predicates:
@@ -236,6 +257,9 @@ class SelectOp(Op):
     ) -> Sequence[Type]:
         return (operands[1].type,)
 
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        return arith_fold.fold_select(self, constants)
+
     def verify_op(self) -> None:
         if len({self._operands[1].type, self._operands[2].type, self.results[0].type}) != 1:
             self.fail("both choices and the result have one type")
@@ -244,6 +268,9 @@ class SelectOp(Op):
 class _Cast(Op, abstract=True):
     traits = frozenset({Pure})
 
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        return arith_fold.fold_cast(self, constants)
+
     def verify_op(self) -> None:
         source, target = self._operands[0].type, self.results[0].type
         if with_element(source, i1) is not with_element(target, i1):
@@ -251,7 +278,11 @@ class _Cast(Op, abstract=True):
 
 
 def _cast(
-    class_name: str, name: str, doc: str, types: tuple[str, str], ends: tuple[Constraint, Constraint]
+    class_name: str,
+    name: str,
+    doc: str,
+    types: tuple[str, str],
+    ends: tuple[Constraint, Constraint],
 ) -> type:
     """One conversion; its documentation ends in an example."""
     example = f"`%z = arith.{name} %x : ({types[0]}) -> {types[1]}`"
@@ -305,3 +336,50 @@ IndexCastUIOp = _cast(
 BitcastOp = _cast(
     "BitcastOp", "bitcast", "The same bits as another type.", ("f32", "i32"), (_ANY, _ANY)
 )
+
+
+# -- canonicalization
+
+
+def _materialize(builder: Builder, attr: Attribute, type_: Type) -> Value:
+    return builder.value(ConstantOp, value=attr, result_types=type_)  # type: ignore[no-any-return]
+
+
+register_materializer("arith", _materialize)
+register_materializer("math", _materialize)
+
+
+# divf(x, c) -> mulf(x, 1/c) where 1/c is exact (c a power of two, both normal)
+@canonicalization(DivFOp, name="arith.divide_by_power_of_two")
+def divide_by_power_of_two(op: Any, rw: Any) -> Any:
+    maker = op.rhs.defining_op
+    value = maker.attributes.get("value") if isinstance(maker, ConstantOp) else None
+    if not isinstance(value, A.FloatAttr):
+        return rw.no_match("the divisor is not a constant")
+    mantissa, exponent = math.frexp(value.value)
+    if abs(mantissa) != 0.5 or not -13 < exponent < 15:
+        return rw.no_match("the divisor is not a power of two near one")
+    inverse = A.FloatAttr(1.0 / value.value, value.type)
+    factor = rw.builder.value(ConstantOp, value=inverse, result_types=op.rhs.type)
+    rw.replace(op, rw.builder.value(MulFOp, op.lhs, factor))
+
+
+# xori(xori(x, true), true) -> x
+@canonicalization(XOrIOp, name="arith.double_not")
+def double_not(op: Any, rw: Any) -> Any:
+    inner = op.lhs.defining_op
+    if not isinstance(inner, XOrIOp):
+        return rw.no_match("the left operand is no xori")
+    if inner.rhs is not op.rhs and not _equal_constants(inner.rhs, op.rhs):
+        return rw.no_match("the two right operands differ")
+    rw.replace(op, [inner.lhs])
+
+
+def _equal_constants(a: Value, b: Value) -> bool:
+    first, second = a.defining_op, b.defining_op
+    return (
+        isinstance(first, ConstantOp)
+        and isinstance(second, ConstantOp)
+        and first.attributes["value"] is second.attributes["value"]
+        and a.type is b.type
+    )

@@ -70,7 +70,9 @@ def _divide(mode: str) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def _ceil_divide(a: Tensor, b: Tensor) -> Tensor:
-    return -_divide("floor")(-a, b)
+    quotient = _divide("trunc")(a, b)
+    inexact = _remainder_signed(a, b) != 0
+    return quotient + (inexact & ((a < 0) == (b < 0))).to(a.dtype)
 
 
 def _remainder_signed(a: Tensor, b: Tensor) -> Tensor:
