@@ -1,0 +1,173 @@
+"""The `irc` command: run a program file, on any level, in the interpreter or compiled."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from irc.ir.diagnostics import IRCError, UserError
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The argument parser of the command and its subcommands."""
+    parser = argparse.ArgumentParser(prog="irc", description=__doc__, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run a function of a program file")
+    run.add_argument("file", help="the program (-: standard input)")
+    run.add_argument("--function", default="main", help="which function (default: main)")
+    run.add_argument("--mode", default="exact", choices=("exact", "real"))
+    run.add_argument("--size", action="append", default=[], metavar="s0=7",
+                     help="the value of a symbol (default: its hint, or 5)")  # fmt: skip
+    run.add_argument("--seed", type=int, default=0, help="seed of the random arguments")
+    run.add_argument("--load", metavar="FILE.pt", help="arguments saved with torch.save")
+    run.add_argument("--save", metavar="FILE.pt", help="save arguments and results")
+    run.add_argument("--pass-pipeline", help="run these passes first")
+    run.add_argument("--debug", action="store_true", help="show Python tracebacks")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; gives the exit code (0: fine, 1: an error was printed)."""
+    arguments = make_parser().parse_args(sys.argv[1:] if argv is None else argv)
+    try:
+        return run_file(arguments)
+    except IRCError as error:
+        if arguments.debug:
+            raise
+        from irc.tools.irc_opt import _render
+
+        print(_render(error), file=sys.stderr)
+        return 1
+    except (OSError, RuntimeError) as error:
+        if arguments.debug:
+            raise
+        print(f"irc: error: {error}", file=sys.stderr)
+        return 1
+
+
+def run_file(arguments: argparse.Namespace) -> int:
+    """Interpret a function on random or saved arguments and print its results."""
+    from irc.tools.irc_opt import _name, _read
+
+    text = _read(arguments.file)
+    from irc.interp import run
+    from irc.ir.parser import parse
+    from irc.ir.verifier import verify
+
+    module = parse(text, filename=_name(arguments.file))
+    verify(module)
+    if arguments.pass_pipeline:
+        import irc.pipeline  # noqa: F401  # the named pipelines register on import
+        from irc.ir.passes import PassManager
+
+        PassManager.parse(arguments.pass_pipeline).run(module)
+    function = module.lookup(arguments.function)
+    if function is None:
+        raise UserError(f"{arguments.file} has no function '{arguments.function}'")
+    if arguments.load:
+        inputs = load_arguments(Path(arguments.load))
+    else:
+        inputs = random_arguments(function, parse_sizes(arguments.size), arguments.seed)
+    results = run(module, *inputs, mode=arguments.mode, function=arguments.function)
+    for number, content in enumerate(results):
+        print(f"result {number}: {describe(content)}")
+    if arguments.save:
+        import torch
+
+        torch.save({"arguments": inputs, "results": results}, arguments.save)
+    return 0
+
+
+def load_arguments(path: Path) -> list[Any]:
+    """Arguments from a file: a list of tensors and numbers, or what --save wrote."""
+    import torch
+
+    content = torch.load(path, weights_only=True)
+    found = content["arguments"] if isinstance(content, dict) else content
+    if not isinstance(found, list | tuple):
+        raise UserError(f"{path} holds {type(content).__name__}, not a list of arguments")
+    return list(found)
+
+
+def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
+    """Symbols' values from `name=number` words. Raises UserError."""
+    sizes = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not value.isdigit():
+            raise UserError(f"--size {text}: expected name=number")
+        sizes[name] = int(value)
+    return sizes
+
+
+DEFAULT_SIZE = 5
+
+
+def random_arguments(function: Any, sizes: dict[str, int], seed: int) -> list[Any]:
+    """One random argument per parameter: floats are normal, integers 0 to 3, sizes as given."""
+    import torch
+
+    from irc.interp.core import torch_dtype
+    from irc.ir.symbols import evaluate, free_symbols
+    from irc.ir.types import TensorType
+
+    block = function.regions[0].blocks[0]
+    env = {**hints(function), **sizes}
+    generator = torch.Generator().manual_seed(seed)
+    made: list[Any] = []
+    for argument in block.arguments:
+        type_ = argument.type
+        if not isinstance(type_, TensorType):
+            made.append(_random_scalar(argument, env))
+            continue
+        for dim in (*type_.shape, *(type_.strides or ())):
+            for name in free_symbols(dim):
+                env.setdefault(name, DEFAULT_SIZE)
+        shape = [evaluate(d, env) for d in type_.shape]
+        dtype = torch_dtype(type_.element)
+        if dtype.is_floating_point or dtype.is_complex:
+            content = torch.randn(shape, generator=generator).to(dtype)
+        else:
+            content = torch.randint(0, 4, shape, generator=generator).to(dtype)
+        if type_.strides is not None:
+            strides = [evaluate(d, env) for d in type_.strides]
+            content = torch.empty_strided(shape, strides, dtype=dtype).copy_(content)
+        made.append(content)
+    return made
+
+
+def hints(function: Any) -> dict[str, int]:
+    """The hints of the symbols that a function binds."""
+    found = {}
+    for op in function.walk():
+        symbol, hint = op.attributes.get("symbol"), op.attributes.get("hint")
+        if symbol is not None and hint is not None:
+            found[symbol.value] = hint.value
+    return found
+
+
+def _random_scalar(argument: Any, env: dict[str, int]) -> Any:
+    for user in argument.users:
+        symbol = user.attributes.get("symbol")
+        if symbol is not None:
+            return env.setdefault(symbol.value, DEFAULT_SIZE)
+    return DEFAULT_SIZE if str(argument.type) in ("index", "i64") else 0.5
+
+
+def describe(content: Any) -> str:
+    """A result in a few lines: dtype, sizes, strides, and its elements."""
+    import torch
+
+    if not isinstance(content, torch.Tensor):
+        return repr(content)
+    dtype = str(content.dtype).removeprefix("torch.")
+    head = f"{dtype} {list(content.shape)} strides {list(content.stride())}"
+    with torch._tensor_str.printoptions(precision=6, threshold=40):  # type: ignore[attr-defined]
+        return f"{head}\n{content}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
