@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from irc.dialects import aten
 from irc.interp.core import Frame
 from irc.ir import attributes as A
 from irc.ir.diagnostics import UserError
@@ -17,9 +18,7 @@ def operator(callee: str) -> Any:
 
     Raises UserError when torch has none of that name.
     """
-    parts = callee.split(".")
-    if parts[:2] == ["aten", "extern"]:
-        parts = parts[2:]
+    parts = aten.qualified_name(callee).split(".")
     if len(parts) != 3:
         raise UserError(f"'{callee}' is no operator name (namespace.name.overload)")
     namespace, name, overload = parts
@@ -40,17 +39,14 @@ def decode(frame: Frame, attr: A.Attribute, inputs: Sequence[Any]) -> Any:
     if isinstance(attr, A.DenseIntsAttr):
         return list(attr.values)
     if isinstance(attr, A.ArrayAttr):
-        return [decode(frame, a, inputs) for a in attr]
-    kind = attr.mnemonic
-    if kind == "none":
+        items = [decode(frame, a, inputs) for a in attr]
+        return complex(items[1], items[2]) if items[:1] == ["complex"] else items
+    if isinstance(attr, aten.OperandAttr):
+        return inputs[attr.index]
+    if attr is aten.NONE:
         return None
-    content = attr.parameters[0]
-    if kind == "operand":
-        return inputs[content]
-    if kind == "device":
-        return torch.device(content)
-    if kind in ("dtype", "memory_format", "layout"):
-        return getattr(torch, content)
+    if isinstance(attr, aten.NAMED_ATTRIBUTES):
+        return aten.to_torch(attr)
     raise UserError(f"{attr} can't be passed to an operator")
 
 
