@@ -1,0 +1,99 @@
+"""The conformance harness itself: faults that it must see, selection, resuming, the summary."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from tests.conformance import cases, compare, ops, worker
+from tests.conformance.runner import Runner
+
+
+@pytest.mark.parametrize(
+    ("backend", "case", "status"),
+    [
+        ("eager", "add/f32/backward/dynamic", "pass"),
+        ("irc_test_wrong_value", "add/f32/forward/static", "wrong"),
+        ("irc_test_wrong_dtype", "add/f32/forward/static", "metadata"),
+        ("irc_test_wrong_strides", "add/f32/forward/static", "metadata"),
+        ("irc_test_no_alias", "unsqueeze/i64/forward/static", "metadata"),
+    ],
+)
+def test_faults_are_seen(backend: str, case: str, status: str) -> None:
+    from tests.conformance import broken_backends  # noqa: F401  (registers the backends)
+
+    result = worker.run_case(case, backend)
+    assert result["status"] == status, result
+    assert (result["samples"] == worker.SAMPLES) == (status == "pass")
+
+
+def test_crash_and_hang_are_isolated() -> None:
+    with Runner("irc_test_crash", timeout=5.0, preload="tests.conformance.broken_backends") as run:
+        assert run.run("neg/f32/forward/static")["status"] == "crash"
+        run.backend = "eager"
+        assert run.run("neg/f32/forward/static")["status"] == "pass"
+        run.close()
+        run.backend = "irc_test_hang"
+        assert run.run("neg/f32/forward/static")["status"] == "timeout"
+
+
+def test_copies_keep_layout_and_sharing() -> None:
+    base = torch.arange(12.0).view(3, 4)
+    byte = torch.tensor(2, dtype=torch.int8)
+    originals = [base[1:, ::2], base.t(), torch.ones(1).expand(5), byte]
+    made = compare.copies(originals)
+    for original, copy in zip(originals, made, strict=True):
+        assert torch.equal(original, copy) and original.stride() == copy.stride()
+        assert original.storage_offset() == copy.storage_offset()
+    made[0].zero_()
+    assert made[1][0, 1] == 0 and base[1, 0] == 4
+
+
+def test_nearer_to_float64_than_eager_passes() -> None:
+    exact = torch.linspace(-3, 3, 1000, dtype=torch.float64)
+    rounded = exact.bfloat16()
+    off = (exact * 1.01).bfloat16()
+    assert compare.no_farther(rounded, off, exact)
+    assert not compare.no_farther(off, rounded, exact)
+    with_nan = rounded.clone()
+    with_nan[3] = float("nan")
+    assert not compare.no_farther(with_nan, off, exact)
+
+
+def test_mutation_of_an_argument_is_compared() -> None:
+    def call(function) -> compare.Call:
+        return compare.call(function, [torch.zeros(3)], False, lambda x: x)
+
+    expected = call(lambda x: x.add_(1) * 2)
+    assert compare.difference(expected, call(lambda x: x.add_(1) * 2), None) is None
+    found = compare.difference(expected, call(lambda x: (x + 1) * 2), None)
+    assert found is not None and found[0] == "mutation"
+
+
+def test_selection_is_nested_and_shards_cover() -> None:
+    names = [f"op{k}/f32/forward/static" for k in range(3000)]
+    small = {n for n in names if cases.in_fraction(n, 0.05)}
+    assert small < {n for n in names if cases.in_fraction(n, 0.2)} and 100 < len(small) < 200
+    homes = [[s for s in range(3) if cases.in_shard(n, s, 3)] for n in names]
+    assert all(len(home) == 1 for home in homes)
+
+
+def test_results_survive_a_cut_off_line_and_are_summarized(tmp_path) -> None:
+    path = tmp_path / "results.jsonl"
+    good = {"case": "add/f32/forward/static", "status": "pass", "aten_calls": 0}
+    bad = {"case": "mul/f32/forward/static", "status": "wrong", "message": "off", "aten_calls": 1}
+    path.write_text(json.dumps(good) + "\n" + json.dumps(bad) + "\n" + '{"case": "cut')
+    results = ops.read_results(path)
+    assert set(results) == {good["case"], bad["case"]}
+    text, code = ops.summarize(results, {good["case"]: "pass", bad["case"]: "pass"})
+    assert code == 1 and "1 pass (50.00%)" in text and "1 of 2 (50.0%)" in text
+    text, code = ops.summarize(results, {good["case"]: "pass", bad["case"]: "error"})
+    assert code == 0 and "1 pass (100.00%)" in text
+
+
+def test_names_of_cases() -> None:
+    assert cases.parse("a/b@c/f32/forward/static")[0] == "a/b@c"
+    with pytest.raises(ValueError, match="names no case"):
+        cases.parse("add/f64/forward/static")

@@ -1,0 +1,173 @@
+"""The child process of the op conformance: reads a case a line, answers with a JSON line each.
+
+    python -m tests.conformance.worker BACKEND ANSWER_FD [MODULE]
+
+MODULE is imported first.  Answers go to their own file descriptor, so that nothing an op prints can
+mix with them; the first one says that the process is ready.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import os
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from tests.conformance import cases, compare
+
+SAMPLES = 8
+
+
+class Refused(Exception):
+    """Eager mode itself can't run the case, so nothing can be compared."""
+
+
+def samples(case: str) -> Iterator[tuple[Callable[..., Any], list[torch.Tensor], Any]]:
+    """(function of tensors, its tensors, output processing) for the first samples of a case."""
+    entry, dtype, direction, _ = cases.parse(case)
+    op = cases.entries()[entry]
+    torch.manual_seed(3)
+    random.seed(3)
+    made = op.sample_inputs(
+        "cpu", getattr(torch, cases.DTYPES[dtype]), requires_grad=direction == "backward"
+    )
+    for sample in itertools.islice(made, SAMPLES):
+        leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+        places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+        yield (
+            as_function(op.get_op(), leaves, spec, places),
+            [leaves[k] for k in places],
+            sample.output_process_fn_grad,
+        )
+
+
+def as_function(op: Any, leaves: list[Any], spec: Any, places: list[int]) -> Callable[..., Any]:
+    """`op` as a function of the tensors among its arguments; the other arguments are constants."""
+
+    def function(*tensors: torch.Tensor) -> Any:
+        filled = list(leaves)
+        for place, tensor in zip(places, tensors, strict=True):
+            filled[place] = tensor
+        first, rest, keywords = pytree.tree_unflatten(filled, spec)
+        return op(first, *rest, **keywords)
+
+    return function
+
+
+def first_frames(error: BaseException) -> list[BaseException]:
+    """An exception and what caused it, outermost first."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = getattr(error, "inner_exception", None) or error.__cause__ or error.__context__
+    return chain
+
+
+def classify(error: BaseException) -> tuple[str, str]:
+    """("refused", text) for irc's refusals by name, else ("error", text)."""
+    chain = first_frames(error)
+    for link in chain:
+        names = {kind.__name__ for kind in type(link).__mro__}
+        if type(link).__module__.startswith("irc.") and "UserError" in names:
+            return "refused", " ".join(str(link).split())[:300]
+    root = next((e for e in chain if type(e).__module__.startswith("irc.")), chain[0])
+    return "error", f"{type(root).__name__}: {' '.join(str(root).split())[:300]}"
+
+
+def counters() -> dict[str, int]:
+    """irc's counters of generated kernels and ATen calls; empty where irc is not loaded."""
+    module = sys.modules.get("irc.runtime.metrics")
+    return {k: getattr(module, k) for k in ("kernels", "aten_calls")} if module else {}
+
+
+def run_sample(
+    case: str, backend: str, function: Callable[..., Any], tensors: list[Any], process: Any
+) -> tuple[str, str] | None:
+    """The first difference between the compiled and the eager function.
+
+    Raises what compiling raises; Refused if eager mode can't run the sample.
+    """
+    entry, _, direction, sizes = cases.parse(case)
+    backward = direction == "backward"
+    try:
+        expected = compare.call(function, compare.copies(tensors), backward, process)
+    except Exception as error:
+        raise Refused(f"{type(error).__name__}: {str(error)[:200]}") from None
+    torch._dynamo.reset()
+    compiled = torch.compile(
+        function, backend=backend, fullgraph=True, dynamic=sizes == "dynamic"
+    )
+    got = compare.call(compiled, compare.copies(tensors), backward, process)
+
+    def exact() -> compare.Call:
+        return compare.call(function, compare.copies(tensors, torch.float64), backward, process)
+
+    def exact_or_eager() -> compare.Call:
+        # Some ops have no float64 or need their operands' own dtype: then eager is the measure.
+        try:
+            return exact()
+        except Exception:
+            return compare.Call([], [], [])
+
+    values = entry not in compare.UNINITIALISED
+    found = compare.difference(expected, got, exact_or_eager, values)
+    if found is not None and found[0] in ("values", "gradient", "mutation"):
+        again = compare.call(function, compare.copies(tensors), backward, process)
+        if compare.difference(expected, again, None) is not None:
+            found = compare.difference(expected, got, None, values=False)
+    return found
+
+
+def run_case(case: str, backend: str) -> dict[str, Any]:
+    """The result of a case: status pass, wrong, metadata, refused, error or skipped."""
+    started = time.perf_counter()
+    result: dict[str, Any] = {"case": case, "status": "pass", "samples": 0}
+    totals: dict[str, int] = {}
+    try:
+        for function, tensors, process in samples(case):
+            before = counters()
+            found = run_sample(case, backend, function, tensors, process)
+            for name, count in counters().items():
+                totals[name] = totals.get(name, 0) + count - before.get(name, 0)
+            if found is not None:
+                kind = "wrong" if found[0] in ("values", "gradient", "mutation") else "metadata"
+                result.update(status=kind, kind=found[0], message=found[1])
+                break
+            result["samples"] += 1
+    except Refused as error:
+        result.update(status="skipped", message=f"eager: {error}")
+    except Exception as error:
+        status, message = classify(error)
+        result.update(status=status, message=message)
+    if result["status"] == "pass" and result["samples"] == 0:
+        result.update(status="skipped", message="no samples")
+    result.update(totals, seconds=round(time.perf_counter() - started, 2))
+    return result
+
+
+def main() -> None:
+    """Answer cases until stdin ends."""
+    backend, answers = sys.argv[1], os.fdopen(int(sys.argv[2]), "w")
+    for module in sys.argv[3:]:
+        importlib.import_module(module)
+    cases.entries()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    answers.write(json.dumps({"ready": True}) + "\n")
+    answers.flush()
+    for line in sys.stdin:
+        answers.write(json.dumps(run_case(line.strip(), backend)) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
