@@ -1,0 +1,256 @@
+"""What the loop passes ask about computes: costs, readers, index maps and dependence.
+
+Costs are in units of about one vectorized floating-point addition per element. Sizes that are
+symbolic count as `SYMBOLIC_SIZE`, whatever their hints, so that a program compiles to the same
+text for every hint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from irc.dialects import loop
+from irc.ir.attributes import Type
+from irc.ir.core import Block, Operation, Value
+from irc.ir.symbols import Dim, Expr, Symbol, evaluate, free_symbols
+from irc.ir.traits import Pure, RandomEffect, Terminator, WritesMemory
+from irc.ir.types import TensorType, element_bytes
+
+SYMBOLIC_SIZE = 61
+
+# Relative costs of scalar operations; anything else counts 1. Measured on vectors of f32.
+FREE = frozenset(
+    "arith.constant arith.extf arith.truncf arith.extsi arith.extui arith.trunci arith.bitcast "
+    "arith.index_cast arith.index_castui arith.sitofp arith.uitofp arith.fptosi arith.fptoui "
+    "arith.select arith.andi arith.ori arith.xori arith.cmpi loop.read loop.index".split()
+)
+DIVISIONS = frozenset(
+    "arith.divf arith.remf arith.divsi arith.divui arith.floordivsi arith.ceildivsi arith.remsi "
+    "arith.remui math.sqrt math.rsqrt".split()
+)
+CHEAP_MATH = frozenset(
+    "math.absf math.absi math.fma math.floor math.ceil math.trunc math.roundeven math.copysign "
+    "math.isnan math.isinf".split()
+)
+DIVISION_COST = 4
+FUNCTION_COST = 16
+
+
+def op_cost(op: Operation) -> int:
+    """The cost of one evaluation of a scalar operation."""
+    name = op.name
+    if name in FREE:
+        return 0
+    if name in DIVISIONS:
+        return DIVISION_COST
+    if name.startswith("math.") and name not in CHEAP_MATH:
+        return FUNCTION_COST
+    return 1
+
+
+def estimate(dim: Dim) -> int:
+    """A size for decisions: symbols count as `SYMBOLIC_SIZE`."""
+    if not isinstance(dim, Expr):
+        return dim
+    try:
+        value = evaluate(dim, dict.fromkeys(free_symbols(dim), SYMBOLIC_SIZE))
+    except (ValueError, ZeroDivisionError):
+        return SYMBOLIC_SIZE
+    return int(value)
+
+
+def points(extents: Iterable[Dim]) -> int:
+    """The estimated number of points of a space."""
+    total = 1
+    for extent in extents:
+        total *= estimate(extent)
+    return total
+
+
+def array_bytes(type_: Type) -> int:
+    """The estimated bytes of an array."""
+    assert isinstance(type_, TensorType)
+    return points(type_.shape) * element_bytes(type_.element)
+
+
+def is_map(op: Operation) -> bool:
+    """Whether `op` is a compute all of whose outputs are maps, over par axes only."""
+    if not isinstance(op, loop.ComputeOp):
+        return False
+    return all(o is loop.MAP for o in op.output_list) and all(a.kind == "par" for a in op.axis_list)
+
+
+def reads_by_source(op: Operation) -> dict[Value, list[loop.ReadOp]]:
+    """The reads inside a compute or group by the array that they read."""
+    found: dict[Value, list[loop.ReadOp]] = {}
+    for region in op.regions:
+        for inner in region.walk():
+            if isinstance(inner, loop.ReadOp):
+                found.setdefault(inner.source, []).append(inner)
+    return found
+
+
+def outer_op(op: Operation, block: Block) -> Operation:
+    """The operation of `block` that is `op` or holds it."""
+    while op.parent is not block:
+        parent = op.parent_op
+        assert parent is not None, "the operation is not inside the block"
+        op = parent
+    return op
+
+
+def axis_position(dim: Dim, names: Sequence[str]) -> int | None:
+    """The position of the axis that an index expression is; None for anything else."""
+    if isinstance(dim, Symbol) and dim.name in names:
+        return names.index(dim.name)
+    return None
+
+
+def leading_axes(read: loop.ReadOp, names: Sequence[str]) -> int:
+    """How many leading indices of a read are exactly the leading axes `names`, in order."""
+    count = 0
+    for dim, name in zip(read.indices, names, strict=False):
+        if not (isinstance(dim, Symbol) and dim.name == name):
+            break
+        count += 1
+    return count
+
+
+def is_unit(extent: Dim) -> bool:
+    """Whether an axis has exactly one point."""
+    return isinstance(extent, int) and extent == 1
+
+
+class Clusters:
+    """Operations of a block put into clusters, without cycles between the clusters.
+
+    Each operation starts as its own cluster. An edge goes from an operation to each that it
+    depends on: through values (also those used inside its regions), and through order, where an
+    effect (an assertion, a call that writes, a binder of a symbol) must stay before or after it.
+    Sets of clusters are bit sets in integers, so a merge costs one pass over the live clusters.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self.ops: list[Operation] = list(block.ops)
+        self.number: dict[Operation, int] = {op: k for k, op in enumerate(self.ops)}
+        count = len(self.ops)
+        self._leader = list(range(count))
+        self.members: dict[int, list[int]] = {k: [k] for k in range(count)}
+        self._mask = [1 << k for k in range(count)]
+        self._direct: list[set[int]] = [set() for _ in range(count)]
+        self._before = [0] * count  # every cluster that must come before, transitively
+        self._link(block)
+
+    def _link(self, block: Block) -> None:
+        number = self.number
+        barrier = last_random = last_effect = -1
+        for k, op in enumerate(self.ops):
+            direct = self._direct[k]
+            for value in used_values(op):
+                maker = value.defining_op
+                if maker is not None:
+                    if maker.parent is not block:
+                        continue
+                    direct.add(number[maker])
+            if barrier >= 0:
+                direct.add(barrier)
+            if RandomEffect in op.traits:
+                if last_random >= 0:
+                    direct.add(last_random)
+                last_random = k
+            if has_effect(op):
+                if last_effect >= 0:
+                    direct.add(last_effect)
+                last_effect = k
+            if is_barrier(op):
+                barrier = k
+            before = 0
+            for d in direct:
+                before |= self._before[d] | self._mask[d]
+            self._before[k] = before
+
+    def find(self, k: int) -> int:
+        """The cluster of operation number k."""
+        leader = self._leader
+        while leader[k] != k:
+            leader[k] = leader[leader[k]]
+            k = leader[k]
+        return k
+
+    def cluster_of(self, op: Operation) -> int:
+        """The cluster of an operation of the block."""
+        return self.find(self.number[op])
+
+    def depends(self, later: int, earlier: int) -> bool:
+        """Whether cluster `later` must come after cluster `earlier`."""
+        return bool(self._before[later] & self._mask[earlier])
+
+    def direct(self, cluster: int) -> set[int]:
+        """The clusters that `cluster` uses directly."""
+        return {self.find(d) for d in self._direct[cluster]} - {cluster}
+
+    def can_merge(self, a: int, b: int) -> bool:
+        """Whether no path leads from one cluster to the other through a third one."""
+        for first, second in ((a, b), (b, a)):
+            if self.depends(second, first):
+                for d in self.direct(second):
+                    if d != first and self.depends(d, first):
+                        return False
+        return True
+
+    def merge(self, a: int, b: int) -> int:
+        """Make two clusters one; gives its number."""
+        before = self._before
+        mask = self._mask[a] | self._mask[b]
+        above = (before[a] | before[b]) & ~mask
+        self._leader[b] = a
+        self._mask[a] = mask
+        self._direct[a] |= self._direct[b]
+        self.members[a] += self.members.pop(b)
+        before[a] = above
+        for k in self.members:
+            if k != a and before[k] & mask:
+                before[k] |= above | mask
+        return a
+
+    def order(self) -> list[list[Operation]]:
+        """The clusters' operations in an order that honours every dependence, each cluster's own
+        in their original order; close to the original order of first members."""
+        for members in self.members.values():
+            members.sort()
+        done: set[int] = set()
+        result: list[list[Operation]] = []
+        for start in range(len(self.ops)):
+            stack = [self.find(start)]
+            while stack:
+                cluster = stack[-1]
+                if cluster in done:
+                    stack.pop()
+                    continue
+                waiting = [d for d in sorted(self.direct(cluster)) if d not in done]
+                if waiting:
+                    stack.extend(reversed(waiting))
+                    continue
+                stack.pop()
+                done.add(cluster)
+                result.append([self.ops[k] for k in self.members[cluster]])
+        return result
+
+
+def used_values(op: Operation) -> Iterator[Value]:
+    """The values that an operation uses, also inside its regions (some defined there)."""
+    yield from op._operands
+    for region in op.regions:
+        for inner in region.walk():
+            yield from inner._operands
+
+
+def has_effect(op: Operation) -> bool:
+    """Whether `op` does more than give its results."""
+    traits = op.traits
+    return WritesMemory in traits or (Pure not in traits and not op.results)
+
+
+def is_barrier(op: Operation) -> bool:
+    """Whether everything after `op` must stay after it: an assertion, or a symbol's binder."""
+    return op.name.startswith("sym.") and op.name != "sym.value" or Terminator in op.traits

@@ -1,0 +1,157 @@
+"""What a view op of the graph level does: to indices, and to strides where it needs no copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from irc.analysis.strides import is_contiguous, regroup, reshape_strides
+from irc.dialects import graph
+from irc.ir.core import Operation
+from irc.ir.symbols import Dim, dim_sum, floordiv, mod, simplify
+from irc.ir.types import TensorType, contiguous_strides
+
+Dims = Sequence[Dim]
+Extents = dict[str, Dim]
+
+
+def delinearize(linear: Dim, shape: Dims, extents: Extents) -> list[Dim]:
+    """The row-major position number `linear` as one index per dimension of `shape`."""
+    indices: list[Dim] = []
+    suffix = contiguous_strides(shape)
+    for dim, size in enumerate(shape):
+        if size == 1:
+            indices.append(0)
+            continue
+        index = floordiv(linear, suffix[dim])
+        if dim and any(outer != 1 for outer in shape[:dim]):
+            index = mod(index, size)
+        indices.append(simplify(index, {}, extents))
+    return indices
+
+
+def linearize(indices: Dims, shape: Dims) -> Dim:
+    """The row-major position number of `indices`."""
+    strides = contiguous_strides(shape)
+    return dim_sum([i * s for i, s in zip(indices, strides, strict=True)])
+
+
+def _types(op: Operation) -> tuple[TensorType, TensorType]:
+    source, made = op._operands[0].type, op.results[0].type
+    assert isinstance(source, TensorType) and isinstance(made, TensorType)
+    return source, made
+
+
+# -- indices: where element (i0, i1, ...) of the result is in the source
+
+
+def _reshape_indices(op: graph.Reshape, at: Dims, extents: Extents) -> list[Dim]:
+    source, made = _types(op)
+    indices: list[Dim] = [0] * source.rank
+    for left, right in regroup(source.shape, made.shape):
+        linear = linearize([at[d] for d in right], [made.shape[d] for d in right])
+        parts = delinearize(linear, [source.shape[d] for d in left], extents)
+        for dim, part in zip(left, parts, strict=True):
+            indices[dim] = part
+    return indices
+
+
+def _permute_indices(op: graph.Permute, at: Dims, extents: Extents) -> list[Dim]:
+    indices: list[Dim] = [0] * len(at)
+    for position, dim in enumerate(op.permutation):
+        indices[dim] = at[position]
+    return indices
+
+
+def _broadcast_indices(op: graph.Broadcast, at: Dims, extents: Extents) -> list[Dim]:
+    source, _ = _types(op)
+    return [0 if size == 1 else at[d] for size, d in zip(source.shape, op.dims, strict=True)]
+
+
+def _slice_indices(op: graph.Slice, at: Dims, extents: Extents) -> list[Dim]:
+    return [at[d] * op.step + op.start if d == op.dim else at[d] for d in range(len(at))]
+
+
+def _reverse_indices(op: graph.Reverse, at: Dims, extents: Extents) -> list[Dim]:
+    source, _ = _types(op)
+    return [source.shape[d] - 1 - at[d] if d in op.dims else at[d] for d in range(len(at))]
+
+
+def _window_indices(op: graph.Window, at: Dims, extents: Extents) -> list[Dim]:
+    indices = list(at[:-1])
+    indices[op.dim] = at[op.dim] * op.step + at[-1] * op.dilation
+    return indices
+
+
+def _diagonal_indices(op: graph.Diagonal, at: Dims, extents: Extents) -> list[Dim]:
+    source, _ = _types(op)
+    rest = iter(at[:-1])
+    indices: list[Dim] = []
+    for dim in range(source.rank):
+        if dim == op.dim1:
+            indices.append(at[-1] + max(-op.offset, 0))
+        elif dim == op.dim2:
+            indices.append(at[-1] + max(op.offset, 0))
+        else:
+            indices.append(next(rest))
+    return indices
+
+
+def _strided_window_indices(op: graph.StridedWindow, at: Dims, extents: Extents) -> list[Dim]:
+    source, _ = _types(op)
+    linear = dim_sum([op.offset, *[i * s for i, s in zip(at, op.strides, strict=True)]])
+    return delinearize(linear, source.shape, extents)
+
+
+INDICES: dict[type[Operation], Callable[..., list[Dim]]] = {
+    graph.Reshape: _reshape_indices,
+    graph.Permute: _permute_indices,
+    graph.Broadcast: _broadcast_indices,
+    graph.Slice: _slice_indices,
+    graph.Reverse: _reverse_indices,
+    graph.Window: _window_indices,
+    graph.Diagonal: _diagonal_indices,
+    graph.StridedWindow: _strided_window_indices,
+}
+
+
+def source_indices(op: Operation, at: Dims, extents: Extents) -> list[Dim]:
+    """The source's index of the element of a view op's result at `at` (one Dim per dimension)."""
+    return INDICES[type(op)](op, at, extents)
+
+
+# -- strides: (strides, offset) of the result as a view of the source, None where it can't be one
+
+
+def view_strides(op: Operation) -> tuple[tuple[Dim, ...], Dim] | None:
+    """The strides and the offset (in elements, from the source's first element) that make the
+    result of a view op a view of its source; None where only a copy can be it."""
+    source, made = _types(op)
+    strides = source.strides
+    assert strides is not None, "strides of the source are not decided"
+    if isinstance(op, graph.Reshape):
+        found = reshape_strides(source.shape, strides, made.shape)
+        return None if found is None else (found, 0)
+    if isinstance(op, graph.Reverse):
+        return None
+    if isinstance(op, graph.StridedWindow):
+        if not is_contiguous(source.shape, strides):
+            return None
+        return tuple(op.strides), op.offset
+    if isinstance(op, graph.Permute):
+        return tuple(strides[d] for d in op.permutation), 0
+    if isinstance(op, graph.Broadcast):
+        spread: list[Dim] = [0] * made.rank
+        for dim, (size, stride) in zip(op.dims, zip(source.shape, strides, strict=True),
+                                       strict=True):  # fmt: skip
+            spread[dim] = stride if size == made.shape[dim] else 0
+        return tuple(spread), 0
+    if isinstance(op, graph.Slice):
+        stepped = [s * op.step if d == op.dim else s for d, s in enumerate(strides)]
+        return tuple(stepped), op.start * strides[op.dim]
+    if isinstance(op, graph.Window):
+        windows = [s * op.step if d == op.dim else s for d, s in enumerate(strides)]
+        return (*windows, strides[op.dim] * op.dilation), 0
+    assert isinstance(op, graph.Diagonal)
+    rest = [s for d, s in enumerate(strides) if d not in (op.dim1, op.dim2)]
+    start = strides[op.dim1] * max(-op.offset, 0) + strides[op.dim2] * max(op.offset, 0)
+    return (*rest, strides[op.dim1] + strides[op.dim2]), start

@@ -1,0 +1,176 @@
+"""The pass `assign-layouts`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from irc.analysis.strides import dense_like
+from irc.analysis.views import INDICES, view_strides
+from irc.dialects import func, graph, sym
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim
+from irc.ir.types import TensorType, contiguous_strides
+
+Strides = tuple[Dim, ...]
+
+# Results of these follow the order of their first operand's strides (of all for concat).
+ORDERED = (
+    graph.Cast, graph.Bitcast, graph.Copy, graph.Pad, graph.Scan, graph.Scatter, graph.Put,
+    graph.Reverse, graph.Select, graph.Concat, graph.PointwiseOp,
+)  # fmt: skip
+
+
+@register_pass
+class AssignLayouts(Pass):
+    """Decides the strides of every value, and which results of view ops are views.
+
+    A result of the function gets the strides that its caller must see (`result_info`) where it
+    is computed; a view op that needs no copy is flagged `view`; pointwise results follow the
+    order of their operands' strides, so that channels-last stays; results of ATen calls have
+    eager's strides; everything else is contiguous.
+
+    Before:
+        %y = graph.permute %x {permutation = array<i64: 1, 0>} : (tensor<4x6xf32>) -> tensor<6x4xf32>
+    After:
+        %y = graph.permute %x {permutation = array<i64: 1, 0>, view} :
+          (tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[6, 4] x f32, strides [1, 6]>
+    """  # noqa: E501
+
+    name = "assign-layouts"
+    summary = "choose strides for every value and say what is a view"
+    anchor = "func.func"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        _assign_arguments(op)
+        demanded = demanded_strides(op)
+        for inner in op.block.ops:
+            assign(inner, demanded)
+        op.attributes["level"] = A.StringAttr("layout")
+        op.refresh_type()
+
+
+def entry(info: A.ArrayAttr | None, position: int) -> A.DictAttr | None:
+    """The dictionary of argument or result number `position`, if there is one."""
+    if info is None or position >= len(info):
+        return None
+    found = info[position]
+    return found if isinstance(found, A.DictAttr) else None
+
+
+def strides_entry(info: A.ArrayAttr | None, position: int) -> Strides | None:
+    """The strides recorded for argument or result number `position`."""
+    found = entry(info, position)
+    dims = None if found is None else found.get("strides")
+    return tuple(dims) if isinstance(dims, A.DimsAttr) else None  # type: ignore[arg-type]
+
+
+def _assign_arguments(function: func.FuncOp) -> None:
+    for position, argument in enumerate(function.block.arguments):
+        type_ = argument.type
+        if isinstance(type_, TensorType) and type_.strides is None:
+            strides = strides_entry(function.arg_info, position)
+            if strides is None or len(strides) != type_.rank:
+                strides = contiguous_strides(type_.shape)
+            argument.type = type_.with_strides(strides)
+
+
+def demanded_strides(function: func.FuncOp) -> dict[Value, Strides]:
+    """The strides that the caller must see, for values that are computed here; through
+    permutations back to what is permuted."""
+    demanded: dict[Value, Strides] = {}
+    for position, value in enumerate(function.return_op._operands):
+        strides = strides_entry(function.result_info, position)
+        if strides is None or not isinstance(value.type, TensorType):
+            continue
+        if len(strides) != value.type.rank:
+            continue
+        maker = value.defining_op
+        while isinstance(maker, graph.Permute):
+            demanded.setdefault(value, strides)
+            back: list[Dim] = [0] * len(strides)
+            for position_, dim in enumerate(maker.permutation):
+                back[dim] = strides[position_]
+            strides, value = tuple(back), maker.source
+            maker = value.defining_op
+        if maker is not None and value not in demanded:
+            demanded[value] = strides
+    return demanded
+
+
+def assign(op: Operation, demanded: dict[Value, Strides]) -> None:
+    """Give the tensor results of one operation their strides."""
+    tensors = [r for r in op.results if isinstance(r.type, TensorType)]
+    if not tensors:
+        return
+    if type(op) in INDICES:
+        found = view_strides(op)
+        if found is not None:
+            op.attributes["view"] = A.UNIT
+            _set(tensors[0], found[0])
+            return
+    recorded = op.attributes.get("eager_strides")
+    for number, (result, strides) in enumerate(zip(tensors, natural_strides(op), strict=False)):
+        if isinstance(recorded, A.ArrayAttr):
+            eager = recorded[number]
+            assert isinstance(eager, A.DimsAttr)
+            strides = tuple(eager)  # type: ignore[arg-type]
+        elif not isinstance(op, graph.CallAten):
+            wanted = demanded.get(result)
+            if wanted is not None and is_writable(result.type, wanted):
+                strides = wanted
+        _set(result, strides)
+
+
+def _set(result: Value, strides: Sequence[Dim]) -> None:
+    assert isinstance(result.type, TensorType)
+    result.type = result.type.with_strides(strides)
+
+
+def is_writable(type_: object, strides: Strides) -> bool:
+    """Whether no two elements can share a place: strides 0 only where the size is at most 1."""
+    assert isinstance(type_, TensorType)
+    return all(
+        stride != 0 or (isinstance(size, int) and size <= 1)
+        for size, stride in zip(type_.shape, strides, strict=True)
+    )
+
+
+def natural_strides(op: Operation) -> Iterator[Strides]:
+    """The strides that each tensor result has unless somebody wants others."""
+    for result in op.results:
+        type_ = result.type
+        if not isinstance(type_, TensorType):
+            continue
+        if isinstance(op, ORDERED):
+            operands = [v.type for v in op._operands if isinstance(v.type, TensorType)]
+            if isinstance(op, graph.Scatter | graph.Put):
+                operands = operands[:1]
+            same = [t.strides for t in operands if t.rank == type_.rank and t.strides is not None]
+            yield dense_like(type_.shape, same)
+        elif isinstance(op, graph.Reduce | graph.ArgReduce | graph.Moments):
+            yield _reduced(op, type_)
+        elif isinstance(op, sym.RefineOp):
+            yield _refined(op, type_)
+        else:
+            yield contiguous_strides(type_.shape)
+
+
+def _reduced(op: Operation, type_: TensorType) -> Strides:
+    source = op._operands[0].type
+    assert isinstance(source, TensorType) and source.strides is not None
+    if type_.rank == source.rank:
+        return dense_like(type_.shape, [source.strides])
+    dims = op.dims  # type: ignore[attr-defined]
+    kept = [s for d, s in enumerate(source.strides) if d not in dims]
+    return dense_like(type_.shape, [kept])
+
+
+def _refined(op: sym.RefineOp, type_: TensorType) -> Strides:
+    source = op._operands[0].type
+    assert isinstance(source, TensorType) and source.strides is not None
+    if source.strides == contiguous_strides(source.shape):
+        return contiguous_strides(type_.shape)
+    return source.strides

@@ -1,0 +1,82 @@
+"""The pass `insert-layout-copies`."""
+
+from __future__ import annotations
+
+from irc.analysis.strides import same_layout
+from irc.dialects import func, graph, layout, sym
+from irc.ir.builder import Builder
+from irc.ir.core import BlockArgument, Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.types import TensorType
+from irc.passes.layout.assign_layouts import entry, strides_entry
+
+
+@register_pass
+class InsertLayoutCopies(Pass):
+    """Makes each result of the function have the strides and the storage that its caller expects.
+
+    A result whose strides differ from `result_info` becomes a copy, or a view where only the
+    strides of dimensions of size 1 differ. A result that shares an argument's or a constant's
+    storage without `alias_of` becomes a copy, and so does one that is returned twice.
+
+    Before:
+        func.return %x : tensor<[4, 6] x f32, strides [6, 1]>      // result_info: strides [1, 4]
+    After:
+        %y = layout.copy %x {reason = "result 0 of the function"} : ...
+        func.return %y : tensor<[4, 6] x f32, strides [1, 4]>
+    """
+
+    name = "insert-layout-copies"
+    summary = "copy results whose strides or storage are not what the caller must see"
+    anchor = "func.func"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        terminator = op.return_op
+        seen: set[Value] = set()
+        for position, value in enumerate(terminator.operands):
+            if not isinstance(value.type, TensorType):
+                continue
+            new = self._result(op, position, value, seen)
+            if new is not value:
+                terminator.set_operand(position, new)
+                context.count("copies", int(isinstance(new.defining_op, layout.CopyOp)))
+            seen.add(storage_root(new))
+        op.refresh_type()
+
+    def _result(
+        self, function: func.FuncOp, position: int, value: Value, seen: set[Value]
+    ) -> Value:
+        type_ = value.type
+        assert isinstance(type_, TensorType) and type_.strides is not None
+        wanted = strides_entry(function.result_info, position)
+        if wanted is None or len(wanted) != type_.rank:
+            wanted = type_.strides
+        info = entry(function.result_info, position)
+        root = storage_root(value)
+        owned = isinstance(root, BlockArgument) or isinstance(root.defining_op, graph.Constant)
+        shared = info is not None and info.get("alias_of") is None and (owned or value in seen)
+        builder = Builder.before(function.return_op)
+        if shared or not same_layout(type_.shape, wanted, type_.strides):
+            return builder.value(  # type: ignore[no-any-return]
+                layout.CopyOp,
+                value,
+                reason=f"result {position} of the function",
+                result_types=type_.with_strides(wanted),
+            )
+        if wanted != type_.strides:
+            return builder.value(  # type: ignore[no-any-return]
+                layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
+            )
+        return value
+
+
+def storage_root(value: Value) -> Value:
+    """The value whose memory `value` shares: itself, or what it is a view of in the end."""
+    maker = value.defining_op
+    while maker is not None and (
+        "view" in maker.attributes or isinstance(maker, layout.ViewOp | sym.RefineOp)
+    ):
+        value = maker._operands[0]
+        maker = value.defining_op
+    return value

@@ -1,0 +1,137 @@
+"""The pass `convert-to-loop`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irc.analysis.views import INDICES, view_strides
+from irc.dialects import func, graph, layout, sym
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.types import element_bytes
+from irc.passes.loop.convert_to_loop_rules import RULES, Converter
+
+# What stays as it is on the loop level; its tensors are handles to memory.
+STAYS = (
+    func.ReturnOp, graph.CallAten, graph.Item, graph.UpdateInput, graph.FromScalar,
+    layout.ViewOp, sym.RefineOp,
+)  # fmt: skip
+
+
+@register_pass
+class ConvertToLoop(Pass):
+    """Turns every op of the graph level into `loop.compute`, but for calls and what the host does.
+
+    A view becomes a compute that reads its source (for the computes among its users) and, where
+    a call, a return or the host wants it, a `layout.view`.
+
+    Before:
+        %y = graph.add %a, %b : tensor<[4] x f32, strides [1]>
+    After:
+        %y = loop.compute par(i0: 4) -> map {
+          %0 = loop.read %a[i0] : f32
+          %1 = loop.read %b[i0] : f32
+          %2 = arith.addf %0, %1 : f32
+          loop.yield %2 }
+    """
+
+    name = "convert-to-loop"
+    summary = "turn graph ops into computes over named axes"
+    anchor = "func.func"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        converter = _Conversion(op)
+        converted = 0
+        for inner in op.block.ops:
+            if converter.convert(inner):
+                converted += 1
+        for inner in op.block.reversed_ops:
+            removable = inner.name in ("loop.compute", "layout.view", "graph.constant")
+            if removable and all(r._users is None for r in inner.results):
+                inner.erase()
+        op.attributes["level"] = A.StringAttr("loop")
+        context.count("converted", converted)
+
+
+class _Conversion:
+    """One function under conversion.
+
+    `handles` has, for a value that computes read, the value that shares the memory of the view
+    that it stands for; a value without an entry is its own handle.
+    """
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self.function = function
+        self.handles: dict[Value, Value] = {}
+
+    def convert(self, op: Operation) -> bool:
+        """Convert one operation of the entry block; False when it stays."""
+        if isinstance(op, STAYS) or not op.name.startswith(("graph.", "layout.")):
+            self._keep(op)
+            return False
+        if isinstance(op, graph.Constant) and not _is_splat(op):
+            return False
+        if type(op) in INDICES and "view" in op.attributes:
+            self._convert_view(op)
+            return True
+        rule = RULES.get(type(op))
+        if rule is None:
+            for base in type(op).__mro__:
+                rule = RULES.get(base)
+                if rule is not None:
+                    break
+        if rule is None:
+            raise InvalidIR(f"'{op.name}' has no form on the loop level", op=op)
+        converter = Converter(Builder.before(op), op, self.handles)
+        rule(converter, op)
+        for old, new in zip(op.results, converter.results, strict=True):
+            new.name_hint = new.name_hint or old.name_hint
+        self._replace(op, converter.results)
+        return True
+
+    def _replace(self, op: Operation, values: list[Value]) -> None:
+        for old, new in zip(op.results, values, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+
+    def _keep(self, op: Operation) -> None:
+        source = op._operands[0] if isinstance(op, sym.RefineOp) else None
+        for position, operand in enumerate(op.operands):
+            handle = self.handles.get(operand)
+            if handle is not None:
+                op.set_operand(position, handle)
+        if source is not None:
+            # Computes read through it, so that they can fuse with what it refines.
+            refined: Any = op.results[0]
+            builder = Builder.after(op)
+            converter = Converter(builder, op, self.handles)
+            read = converter.map(lambda body, at: body.read(source, at), refined.type)
+            refined.replace_all_uses_with(read)
+            self.handles[read] = refined
+
+    def _convert_view(self, op: Any) -> None:
+        found = view_strides(op)
+        assert found is not None
+        builder = Builder.before(op)
+        source = op._operands[0]
+        handle = self.handles.get(source, source)
+        made = builder.value(
+            layout.ViewOp, handle, offset=found[1], result_types=op.results[0].type
+        )
+        converter = Converter(builder, op, self.handles)
+        RULES[type(op)](converter, op)
+        read = converter.results[0]
+        self.handles[read] = made
+        made.name_hint = op.results[0].name_hint
+        self._replace(op, [read])
+
+
+def _is_splat(op: Any) -> bool:
+    value = op.value
+    return isinstance(value, A.DenseAttr) and len(value.data) == element_bytes(
+        op.results[0].type.element
+    )

@@ -1,0 +1,552 @@
+"""How each graph op is a compute: one rule per class, used by `convert-to-loop`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from irc.analysis.strides import ordered_like
+from irc.analysis.views import INDICES, source_indices
+from irc.dialects import graph, layout, loop, sym
+from irc.ir import attributes as A
+from irc.ir.attributes import Type
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import Dim, symbol
+from irc.ir.types import FloatType, IndexType, IntegerType, TensorType, f32, i1, i64, index
+from irc.passes.loop.bodies import Body, axes_of, axis_name, make_axes, make_compute
+from irc.passes.loop.scalar_semantics import POINTWISE, RAISES_ON_ZERO, cast
+
+Rule = Callable[["Converter", Any], None]
+RULES: dict[type[Operation], Rule] = {}
+
+
+def rule(*op_classes: type[Operation]) -> Callable[[Rule], Rule]:
+    """Register a rule for op classes."""
+
+    def decorate(function: Rule) -> Rule:
+        for cls in op_classes:
+            RULES[cls] = function
+        return function
+
+    return decorate
+
+
+class Converter:
+    """Builds the computes that replace one op; a rule ends in setting `results`."""
+
+    def __init__(self, builder: Builder, op: Operation, handles: dict[Value, Value]) -> None:
+        self.builder = builder
+        self.op = op
+        self.handles = handles
+        self.results: list[Value] = []
+
+    @property
+    def type(self) -> TensorType:
+        """The type of the (first) result."""
+        type_ = self.op.results[0].type
+        assert isinstance(type_, TensorType)
+        return type_
+
+    def body(self) -> Body:
+        """A fresh body with the op's location."""
+        body = Body()
+        body.location = self.op.location
+        return body
+
+    def compute(
+        self,
+        body: Body,
+        values: Sequence[Value],
+        outputs: Sequence[loop.ResultAttr],
+        types: Sequence[Type],
+        axes: A.ArrayAttr,
+    ) -> tuple[Value, ...]:
+        """Finish `body` and insert its compute; gives the results."""
+        body.finish(values)
+        return make_compute(self.builder, axes, outputs, types, body).results
+
+    def map(self, value_of: Callable[[Body, tuple[Dim, ...]], Value], type_: TensorType) -> Value:
+        """A map over the sizes of `type_`."""
+        body = self.body()
+        value = value_of(body, axes_of(type_.rank))
+        return self.compute(body, [value], [loop.MAP], [type_], make_axes(type_.shape))[0]
+
+    def emit_map(self, value_of: Callable[[Body, tuple[Dim, ...]], Value]) -> None:
+        """The op is one map."""
+        self.results = [self.map(value_of, self.type)]
+
+    def emit_reduce(
+        self,
+        read: Callable[[Body, tuple[Dim, ...]], Value],
+        shape: Sequence[Dim],
+        dims: Sequence[int],
+        combiner: str,
+        accumulator: Type,
+    ) -> None:
+        """The op is a reduction of a space of sizes `shape` along `dims`."""
+        body = self.body()
+        value = read(body, axes_of(len(shape)))
+        output = loop.ResultAttr("reduce", combiner, accumulator, None)
+        wanted = [r.type for r in self.op.results]
+        kept = [d for d in range(len(shape)) if d not in dims]
+        types = [_without_unit_dims(t, kept) for t in wanted]
+        found = self.compute(body, [value], [output], types, make_axes(shape, dims))
+        self.results = [
+            value if value.type is type_ else self.with_unit_dims(value, type_, kept)
+            for value, type_ in zip(found, wanted, strict=True)
+        ]
+
+    def with_unit_dims(self, value: Value, type_: Any, kept: Sequence[int]) -> Value:
+        """`value` with dimensions of size 1 added: a map for computes, a view for the others."""
+        at = axes_of(type_.rank)
+        read = self.map(lambda body, _: body.read(value, [at[d] for d in kept]), type_)
+        self.handles[read] = self.builder.value(layout.ViewOp, value, offset=0, result_types=type_)
+        return read
+
+    def check(
+        self, holds: Callable[[Body, tuple[Dim, ...]], Value], over: Value, text: str
+    ) -> None:
+        """Raise RuntimeError(text) at run time unless `holds` at every element of `over`."""
+        type_ = over.type
+        assert isinstance(type_, TensorType)
+        body = self.body()
+        value = holds(body, axes_of(type_.rank))
+        output = loop.ResultAttr("reduce", "all", i1, None)
+        made = TensorType((), i1, (), type_.device)
+        axes = make_axes(type_.shape, range(type_.rank))
+        (all_hold,) = self.compute(body, [value], [output], [made], axes)
+        flag = self.builder.value(graph.Item, all_hold, result_types=i1)
+        self.builder.create(sym.AssertValueOp, flag, message=text)
+
+
+def _without_unit_dims(type_: Any, kept: Sequence[int]) -> TensorType:
+    """The type of a reduction's result without the dimensions of size 1 that it keeps."""
+    if type_.rank == len(kept):
+        return type_  # type: ignore[no-any-return]
+    return type_.with_shape(  # type: ignore[no-any-return]
+        [type_.shape[d] for d in kept], [type_.strides[d] for d in kept]
+    )
+
+
+def constant_scalar(value: Any, element: Type) -> Any:
+    """The Python number of an attribute that stands for one element."""
+    if isinstance(value, A.DenseAttr):
+        return decode_element(value.data, element)
+    return value.value
+
+
+def decode_element(data: bytes, element: Type) -> Any:
+    """The number that little-endian bytes are, as an element."""
+    if isinstance(element, FloatType):
+        codes = {"f16": "<e", "f32": "<f", "f64": "<d"}
+        if element.name in codes:
+            return struct.unpack(codes[element.name], data)[0]
+        if element.name == "bf16":
+            return struct.unpack("<f", b"\0\0" + data)[0]
+        raise InvalidIR(f"a constant of {element} elements can't be a scalar yet")
+    signed = isinstance(element, IntegerType) and not element.unsigned and element is not i1
+    return int.from_bytes(data, "little", signed=signed)
+
+
+def computes_in(element: Type) -> Type:
+    """The type in which reductions of an element type accumulate: f32 for 16-bit floats."""
+    return f32 if isinstance(element, FloatType) and element.width < 32 else element
+
+
+def element_of(value: Value) -> Type:
+    """The element type of a tensor value."""
+    assert isinstance(value.type, TensorType)
+    return value.type.element
+
+
+# -- constants
+
+
+@rule(graph.Constant)
+def _constant(c: Converter, op: graph.Constant) -> None:
+    element = c.type.element
+    number = constant_scalar(op.attributes["value"], element)
+    c.emit_map(lambda body, at: body.constant(number, loop.signless(element)))
+
+
+@rule(graph.Full)
+def _full(c: Converter, op: graph.Full) -> None:
+    element = c.type.element
+    if not op._operands:
+        number = op.attributes["value"].value  # type: ignore[attr-defined]
+        c.emit_map(lambda body, at: body.constant(number, loop.signless(element)))
+        return
+    scalar = op._operands[0]
+    known = symbolic_value(scalar)
+    if known is not None:
+
+        def from_symbol(body: Body, at: tuple[Dim, ...]) -> Value:
+            value = body.op("arith.index_cast", body.index(known), type=i64)
+            return cast(body, value, i64, element)
+
+        c.emit_map(from_symbol)
+        return
+    held = c.builder.value(
+        graph.FromScalar, scalar, result_types=scalar_tensor(scalar.type, c.type.device)
+    )
+    c.emit_map(lambda body, at: cast(body, body.read(held, ()), element_of(held), element))
+
+
+def symbolic_value(scalar: Value) -> Dim | None:
+    """The symbolic expression that an index value is, if it is one."""
+    maker = scalar.defining_op
+    if isinstance(maker, sym.ValueOp):
+        return maker.dim  # type: ignore[no-any-return]
+    if isinstance(maker, sym.BindOp | sym.BindSizeOp):
+        return symbol(maker.symbol)
+    return None
+
+
+def scalar_tensor(type_: Type, device: str) -> TensorType:
+    """The type of `graph.from_scalar`'s result, with (no) strides."""
+    return TensorType((), i64 if isinstance(type_, IndexType) else type_, (), device)
+
+
+@rule(graph.Undefined)
+def _undefined(c: Converter, op: graph.Undefined) -> None:
+    element = loop.signless(c.type.element)
+    c.emit_map(lambda body, at: body.zero(element))
+
+
+@rule(graph.Iota)
+def _iota(c: Converter, op: graph.Iota) -> None:
+    element = loop.signless(c.type.element)
+    c.emit_map(lambda body, at: body.op("arith.index_cast", body.index(at[op.dim]), type=element))
+
+
+# -- pointwise
+
+
+@rule(graph.PointwiseOp)
+def _pointwise(c: Converter, op: graph.PointwiseOp) -> None:
+    element = element_of(op._operands[0])
+    function = POINTWISE[op.function]
+    if op.function in RAISES_ON_ZERO and isinstance(element, IntegerType):
+        _check_divisor(c, op._operands[1])
+
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        return function(body, element, *[body.read(v, at) for v in op._operands])
+
+    c.emit_map(value_of)
+
+
+def _check_divisor(c: Converter, divisor: Value) -> None:
+    """An assertion that no element of an integer divisor is 0, unless it is a constant."""
+    maker = divisor.defining_op
+    if isinstance(maker, loop.ComputeOp):
+        yielded = maker.yield_op._operands[0].defining_op
+        while isinstance(yielded, loop.ReadOp) and isinstance(
+            yielded.source.defining_op, loop.ComputeOp
+        ):
+            yielded = yielded.source.defining_op.yield_op._operands[0].defining_op
+        if yielded is not None and yielded.name == "arith.constant":
+            if yielded.attributes["value"].value != 0:  # type: ignore[attr-defined]
+                return
+
+    def holds(body: Body, at: tuple[Dim, ...]) -> Value:
+        value = body.read(divisor, at)
+        return body.compare("ne", value, body.zero(value.type))
+
+    c.check(holds, divisor, "ZeroDivisionError")
+
+
+@rule(graph.Select)
+def _select(c: Converter, op: graph.Select) -> None:
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        condition, yes, no = (body.read(v, at) for v in op._operands)
+        return body.op("arith.select", condition, yes, no, type=yes.type)
+
+    c.emit_map(value_of)
+
+
+@rule(graph.Cast)
+def _cast(c: Converter, op: graph.Cast) -> None:
+    source, target = element_of(op._operands[0]), c.type.element
+    c.emit_map(lambda body, at: cast(body, body.read(op._operands[0], at), source, target))
+
+
+@rule(graph.Bitcast)
+def _bitcast(c: Converter, op: graph.Bitcast) -> None:
+    target = loop.signless(c.type.element)
+
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        value = body.read(op._operands[0], at)
+        return value if value.type is target else body.op("arith.bitcast", value, type=target)
+
+    c.emit_map(value_of)
+
+
+@rule(graph.Copy, layout.CopyOp)
+def _copy(c: Converter, op: Operation) -> None:
+    c.emit_map(lambda body, at: body.read(op._operands[0], at))
+
+
+# -- the same elements elsewhere
+
+
+@rule(*INDICES)
+def _view(c: Converter, op: Operation) -> None:
+    extents = {axis_name(d): size for d, size in enumerate(c.type.shape)}
+    type_ = c.type
+    assert type_.strides is not None
+    # A view may repeat elements in memory; the array that stands for it has none twice.
+    dense = type_.with_strides(ordered_like(type_.shape, type_.strides))
+    c.results = [
+        c.map(lambda body, at: body.read(op._operands[0], source_indices(op, at, extents)), dense)
+    ]
+
+
+def in_range(body: Body, position: Dim, low: Dim, high: Dim) -> Value | None:
+    """The mask low <= position < high; a bound that is None isn't checked."""
+    mask: Value | None = None
+    value = body.index(position)
+    if low is not None:
+        mask = body.compare("sge", value, body.index(low))
+    if high is not None:
+        mask = body.both(mask, body.compare("slt", value, body.index(high)))
+    return mask
+
+
+@rule(graph.Concat)
+def _concat(c: Converter, op: graph.Concat) -> None:
+    dim = op.dim
+    sources = [v for v in op._operands if v.type.shape[dim] != 0]  # type: ignore[attr-defined]
+    starts: list[Dim] = []
+    running: Dim = 0
+    for source in sources:
+        starts.append(running)
+        running = running + source.type.shape[dim]  # type: ignore[attr-defined]
+
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        value: Value | None = None
+        for number in range(len(sources) - 1, -1, -1):
+            shifted = list(at)
+            shifted[dim] = at[dim] - starts[number]
+            low: Any = starts[number] if number else None
+            high: Any = starts[number + 1] if number + 1 < len(sources) else None
+            mask = in_range(body, at[dim], low, high)
+            value = body.read(sources[number], shifted, (), mask, None if mask is None else value)
+        if value is None:
+            return body.zero(loop.signless(c.type.element))
+        return value
+
+    c.emit_map(value_of)
+
+
+@rule(graph.Pad)
+def _pad(c: Converter, op: graph.Pad) -> None:
+    source = op._operands[0]
+    sizes = source.type.shape  # type: ignore[attr-defined]
+    fill = constant_scalar(op.attributes["value"], c.type.element)
+
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        mask: Value | None = None
+        shifted: list[Dim] = []
+        for dim, size in enumerate(sizes):
+            low, high = op.low[dim], op.high[dim]
+            shifted.append(at[dim] - low)
+            below: Any = None if isinstance(low, int) and low <= 0 else 0
+            above: Any = None if isinstance(high, int) and high <= 0 else size
+            if below is not None or above is not None:
+                mask = body.both(mask, in_range(body, at[dim] - low, below, above))
+        other = None if mask is None else body.constant(fill, loop.signless(c.type.element))
+        return body.read(source, shifted, (), mask, other)
+
+    c.emit_map(value_of)
+
+
+@rule(graph.DiagonalEmbed)
+def _diagonal_embed(c: Converter, op: graph.DiagonalEmbed) -> None:
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        row = at[op.dim1] - max(-op.offset, 0)
+        column = at[op.dim2] - max(op.offset, 0)
+        indices = [a for d, a in enumerate(at) if d not in (op.dim1, op.dim2)]
+        mask = body.compare("eq", body.index(row), body.index(column))
+        mask = body.both(mask, in_range(body, row, 0, op.source.type.shape[-1]))  # type: ignore
+        return body.read(op.source, [*indices, row], (), mask, body.zero(op_scalar(c)))
+
+    c.emit_map(value_of)
+
+
+def op_scalar(c: Converter) -> Type:
+    """The scalar type of the result's elements."""
+    return loop.signless(c.type.element)
+
+
+# -- by index
+
+
+def position_of(body: Body, value: Value) -> Value:
+    """An integer scalar as an index."""
+    return body.op("arith.index_cast", value, type=index)
+
+
+def check_bounds(c: Converter, indices: Value, size: Dim, dim: int) -> None:
+    """Raise at run time where an index is outside of [0, size)."""
+
+    def holds(body: Body, at: tuple[Dim, ...]) -> Value:
+        value = position_of(body, body.read(indices, at))
+        return body.op(
+            "arith.andi",
+            body.compare("sge", value, body.index(0)),
+            body.compare("slt", value, body.index(size)),
+        )
+
+    c.check(holds, indices, f"index out of bounds for dimension {dim} with size {size}")
+
+
+@rule(graph.Gather)
+def _gather(c: Converter, op: graph.Gather) -> None:
+    source, indices = op._operands
+    if op.check_bounds:
+        check_bounds(c, indices, source.type.shape[op.dim], op.dim)  # type: ignore[attr-defined]
+
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        found = position_of(body, body.read(indices, at))
+        place = [symbol(loop.placeholder(0)) if d == op.dim else a for d, a in enumerate(at)]
+        return body.read(source, place, [found])
+
+    c.emit_map(value_of)
+
+
+def _taken(op: Any, at: tuple[Dim, ...], index_rank: int) -> tuple[tuple[Dim, ...], list[Dim]]:
+    """The index tensors' position, and the source's indices with placeholders, for the element
+    at `at` of what a take reads (or a put writes)."""
+    start = op.position
+    inner = at[start : start + index_rank]
+    rest = iter([*at[:start], *at[start + index_rank :]])
+    source_rank = len(at) - index_rank + len(op.dims)
+    place: list[Dim] = []
+    for dim in range(source_rank):
+        if dim in op.dims:
+            place.append(symbol(loop.placeholder(op.dims.index(dim))))
+        else:
+            place.append(next(rest))
+    return inner, place
+
+
+def _check_all(c: Converter, op: Any, indices: Iterable[Value]) -> None:
+    if op.check_bounds:
+        shape = op.source.type.shape
+        for value, dim in zip(indices, op.dims, strict=True):
+            check_bounds(c, value, shape[dim], dim)
+
+
+@rule(graph.Take)
+def _take(c: Converter, op: graph.Take) -> None:
+    _check_all(c, op, op.indices)
+
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        inner, place = _taken(op, at, op.indices[0].type.rank)
+        found = [position_of(body, body.read(v, inner)) for v in op.indices]
+        return body.read(op.source, place, found)
+
+    c.emit_map(value_of)
+
+
+def _emit_scatter(
+    c: Converter,
+    space: Sequence[Dim],
+    init: Value,
+    combiner: str,
+    content: Callable[[Body, tuple[Dim, ...]], tuple[Value, list[Value], list[Dim]]],
+) -> None:
+    body = c.body()
+    value, extra, place = content(body, axes_of(len(space)))
+    body.finish([value], extra)
+    output = loop.ResultAttr("scatter", combiner, None, A.DimsAttr(place))
+    made = make_compute(c.builder, make_axes(space), [output], [c.type], body, [init])
+    c.results = [made.results[0]]
+
+
+@rule(graph.Scatter)
+def _scatter(c: Converter, op: graph.Scatter) -> None:
+    if op.check_bounds:
+        check_bounds(c, op.indices, op.source.type.shape[op.dim], op.dim)
+
+    def content(body: Body, at: tuple[Dim, ...]) -> tuple[Value, list[Value], list[Dim]]:
+        found = position_of(body, body.read(op.indices, at))
+        place = [symbol(loop.placeholder(0)) if d == op.dim else a for d, a in enumerate(at)]
+        return body.read(op._operands[2], at), [found], place
+
+    _emit_scatter(c, op.indices.type.shape, op.source, op.combiner, content)
+
+
+@rule(graph.Put)
+def _put(c: Converter, op: graph.Put) -> None:
+    _check_all(c, op, op.indices)
+    written = op._operands[1]
+
+    def content(body: Body, at: tuple[Dim, ...]) -> tuple[Value, list[Value], list[Dim]]:
+        inner, place = _taken(op, at, op.indices[0].type.rank)
+        found = [position_of(body, body.read(v, inner)) for v in op.indices]
+        return body.read(written, at), found, place
+
+    _emit_scatter(c, written.type.shape, op.source, op.combiner, content)  # type: ignore
+
+
+# -- reductions and scans
+
+
+def _widened(c: Converter, source: Value) -> Callable[[Body, tuple[Dim, ...]], Value]:
+    element = element_of(source)
+    wide = computes_in(element)
+    return lambda body, at: cast(body, body.read(source, at), element, wide)
+
+
+@rule(graph.Reduce)
+def _reduce(c: Converter, op: graph.Reduce) -> None:
+    source: Any = op._operands[0]
+    element = source.type.element
+    if not op.dims:
+        c.emit_map(lambda body, at: body.read(source, at))
+        return
+    combiner = op.combiner
+    if element is i1:
+        combiner = {"max": "any", "min": "all", "prod": "all", "sum": "any"}.get(combiner, combiner)
+    c.emit_reduce(_widened(c, source), source.type.shape, op.dims, combiner, computes_in(element))
+
+
+@rule(graph.ArgReduce)
+def _arg_reduce(c: Converter, op: graph.ArgReduce) -> None:
+    source: Any = op._operands[0]
+    if not op.dims:
+        c.emit_map(lambda body, at: body.zero(i64))
+        return
+    wide = computes_in(source.type.element)
+    c.emit_reduce(_widened(c, source), source.type.shape, op.dims, op.combiner, wide)
+
+
+@rule(graph.Moments)
+def _moments(c: Converter, op: graph.Moments) -> None:
+    source: Any = op._operands[0]
+    if op.dims:
+        c.emit_reduce(
+            _widened(c, source), source.type.shape, op.dims, "moments", source.type.element
+        )
+        return
+    element = source.type.element
+    zero = c.map(lambda body, at: body.zero(element), op.results[1].type)
+    c.results = [c.map(lambda body, at: body.read(source, at), c.type), zero]
+
+
+@rule(graph.Scan)
+def _scan(c: Converter, op: graph.Scan) -> None:
+    source: Any = op._operands[0]
+    wide = computes_in(source.type.element)
+    body = c.body()
+    value = _widened(c, source)(body, axes_of(source.type.rank))
+    output = loop.ResultAttr("scan", op.combiner, wide, None)
+    axes = make_axes(source.type.shape, [op.dim], "scan")
+    c.results = list(c.compute(body, [value], [output], [c.type], axes))
+
+
+__all__ = ["RULES", "Converter", "constant_scalar", "symbolic_value"]
