@@ -1,0 +1,288 @@
+"""Canonicalization of the graph dialect: algebra that holds for every element, NaN and -0.0 too."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from irc.dialects import graph
+from irc.ir.core import Value
+from irc.ir.rewriting import canonicalization
+from irc.ir.types import FloatType, IntegerType, Type, bf16, f16, f32, f64, i1
+
+
+def full_value(value: Value) -> Any:
+    """The number that every element of a `graph.full` (also seen through casts-free views) is."""
+    maker = value.defining_op
+    while isinstance(maker, graph.Broadcast | graph.Reshape | graph.Permute | graph.Slice):
+        maker = maker.source.defining_op
+    if isinstance(maker, graph.Full):
+        attr = maker.attributes.get("value")
+        if isinstance(attr, graph.SCALAR_ATTRIBUTES):
+            return attr.value
+    return None
+
+
+def _is(value: Value, wanted: float) -> bool:
+    found = full_value(value)
+    return (
+        found is not None
+        and found == wanted
+        and math.copysign(1, found) == math.copysign(1, wanted)
+    )
+
+
+# reshape(reshape(x)) -> reshape(x); a reshape to the same sizes -> x
+@canonicalization(graph.Reshape, name="graph.reshape")
+def reshape(op: graph.Reshape, rw: Any) -> Any:
+    if op.source.type is op.view.type:
+        rw.replace(op, [op.source])
+        return True
+    inner = op.source.defining_op
+    if not isinstance(inner, graph.Reshape):
+        return rw.no_match("the source is no reshape")
+    rw.replace(op, rw.builder.value(graph.Reshape, inner.source, result_types=op.view.type))
+    return True
+
+
+# permute(permute(x, p), q) -> permute(x, p[q]); the identity -> x
+@canonicalization(graph.Permute, name="graph.permute")
+def permute(op: graph.Permute, rw: Any) -> Any:
+    order = op.permutation
+    if list(order) == list(range(len(order))):
+        rw.replace(op, [op.source])
+        return True
+    inner = op.source.defining_op
+    if not isinstance(inner, graph.Permute):
+        return rw.no_match("the source is no permute")
+    combined = [inner.permutation[d] for d in order]
+    rw.replace(op, rw.builder.value(graph.Permute, inner.source, permutation=combined))
+    return True
+
+
+# broadcast(broadcast(x, a), b) -> broadcast(x, b[a]); to the same sizes -> x
+@canonicalization(graph.Broadcast, name="graph.broadcast")
+def broadcast(op: graph.Broadcast, rw: Any) -> Any:
+    if op.source.type is op.view.type:
+        rw.replace(op, [op.source])
+        return True
+    inner = op.source.defining_op
+    if isinstance(inner, graph.Full):
+        rw.replace(op, _full_like(rw, inner, op.view.type))
+        return True
+    if not isinstance(inner, graph.Broadcast):
+        return rw.no_match("the source is no broadcast and no full")
+    dims = [op.dims[d] for d in inner.dims]
+    rw.replace(
+        op,
+        rw.builder.value(graph.Broadcast, inner.source, dims=dims, result_types=op.view.type),
+    )
+    return True
+
+
+def _full_like(rw: Any, full: graph.Full, type_: Type) -> Value:
+    return rw.builder.value(  # type: ignore[no-any-return]
+        graph.Full, full.scalar, value=full.attributes.get("value"), result_types=type_
+    )
+
+
+# reshape(full), permute(full), slice(full), reverse(full) -> full
+@canonicalization(
+    graph.Reshape, graph.Permute, graph.Slice, graph.Reverse, graph.Window, graph.StridedWindow,
+    name="graph.view_of_full",
+)  # fmt: skip
+def view_of_full(op: Any, rw: Any) -> Any:
+    inner = op.source.defining_op
+    if not isinstance(inner, graph.Full):
+        return rw.no_match("the source is no full")
+    rw.replace(op, _full_like(rw, inner, op.results[0].type))
+    return True
+
+
+# slice(x, 0, step 1) of the whole dimension -> x
+@canonicalization(graph.Slice, name="graph.whole_slice")
+def whole_slice(op: graph.Slice, rw: Any) -> Any:
+    if op.source.type is not op.view.type or op.step != 1 or op.start != 0:
+        return rw.no_match("it is not the whole dimension")
+    rw.replace(op, [op.source])
+    return True
+
+
+# concat(x) -> x
+@canonicalization(graph.Concat, name="graph.concat_of_one")
+def concat_of_one(op: graph.Concat, rw: Any) -> Any:
+    if len(op.sources) != 1 or op.sources[0].type is not op.joined.type:
+        return rw.no_match("several sources")
+    rw.replace(op, [op.sources[0]])
+    return True
+
+
+# pad(x, 0, 0) -> x
+@canonicalization(graph.Pad, name="graph.pad_by_nothing")
+def pad_by_nothing(op: graph.Pad, rw: Any) -> Any:
+    if any(d != 0 for d in (*op.low, *op.high)) or op.source.type is not op.padded.type:
+        return rw.no_match("something is added")
+    rw.replace(op, [op.source])
+    return True
+
+
+EXACT_BITS: dict[Type, int] = {f16: 11, bf16: 8, f32: 24, f64: 53}
+
+
+def widens(source: Type, target: Type) -> bool:
+    """Whether every value of `source` is a value of `target`."""
+    if source is target:
+        return True
+    if isinstance(source, IntegerType) and isinstance(target, IntegerType):
+        if target is i1:
+            return False
+        if source is i1:
+            return True
+        if source.unsigned:
+            return target.width > source.width or (
+                target.unsigned and target.width == source.width
+            )
+        return not target.unsigned and target.width >= source.width
+    if isinstance(source, IntegerType) and target in EXACT_BITS:
+        bits = 1 if source is i1 else source.width
+        return bits <= EXACT_BITS[target]
+    exact = {(f16, f32), (f16, f64), (bf16, f32), (bf16, f64), (f32, f64)}
+    return (source, target) in exact
+
+
+# cast(x) to its own type -> x; cast(cast(x)) -> cast(x) where the first cast loses nothing
+@canonicalization(graph.Cast, name="graph.cast")
+def cast(op: graph.Cast, rw: Any) -> Any:
+    if op.x.type is op.value.type:
+        rw.replace(op, [op.x])
+        return True
+    inner = op.x.defining_op
+    if isinstance(inner, graph.Full) and inner.attributes.get("value") is not None:
+        return _cast_full(op, inner, rw)
+    if not isinstance(inner, graph.Cast):
+        return rw.no_match("the source is no cast")
+    first, middle = inner.x.type.element, op.x.type.element
+    target = op.value.type.element
+    if not widens(first, middle):
+        return rw.no_match("the first cast may lose bits")
+    if isinstance(middle, FloatType) and isinstance(target, IntegerType) and target is not i1:
+        return rw.no_match("a float to an integer out of range is unspecified")
+    if isinstance(first, IntegerType) and isinstance(target, FloatType):
+        # Integer to 16-bit float: through f32 or f64 it could round differently.
+        if middle is not target and not widens(first, target):
+            return rw.no_match("would round in another place")
+    rw.replace(op, graph.Cast.to(inner.x, target))
+    return True
+
+
+def _cast_full(op: graph.Cast, full: graph.Full, rw: Any) -> Any:
+    from irc.dialects.arith_fold import round_float
+
+    value = full.attributes["value"].value  # type: ignore[attr-defined]
+    target = op.value.type.element
+    source = op.x.type.element
+    if isinstance(target, FloatType):
+        try:
+            exact = float(value)
+            if abs(value) > 1 << 53 and not isinstance(source, FloatType):
+                return rw.no_match("the integer rounds twice")
+            number: Any = round_float(exact, target)
+        except ValueError:
+            return rw.no_match("no rounding to this type here")
+    elif target is i1:
+        number = value != 0
+    elif isinstance(source, IntegerType) and isinstance(target, IntegerType):
+        number = int(value) & ((1 << target.width) - 1)
+        if not target.unsigned and number >> (target.width - 1):
+            number -= 1 << target.width
+    elif isinstance(target, IntegerType) and math.isfinite(value) and abs(value) < 2**31:
+        number = int(value)
+        if target.width < 64 or target.unsigned:
+            low = 0 if target.unsigned else -(1 << (target.width - 1))
+            if not low <= number < 1 << (target.width - (not target.unsigned)):
+                return rw.no_match("out of range")
+    else:
+        return rw.no_match("out of range")
+    attr = graph.scalar_attribute(number, target)
+    rw.replace(op, rw.builder.value(graph.Full, None, value=attr, result_types=op.value.type))
+    return True
+
+
+# x + -0.0, x - 0.0, x * 1, x / 1, and for integers x + 0 -> x
+@canonicalization(graph.Add, graph.Sub, graph.Mul, graph.Div, name="graph.neutral_element")
+def neutral_element(op: Any, rw: Any) -> Any:
+    is_float = isinstance(op.value.type.element, FloatType)
+    if isinstance(op, graph.Mul | graph.Div):
+        neutral = 1.0
+    else:
+        neutral = -0.0 if is_float and isinstance(op, graph.Add) else 0.0
+    if _is(op.rhs, neutral):
+        rw.replace(op, [op.lhs])
+        return True
+    if isinstance(op, graph.Add | graph.Mul) and _is(op.lhs, neutral):
+        rw.replace(op, [op.rhs])
+        return True
+    return rw.no_match("no operand is the neutral element")
+
+
+# select(full(c), x, y) -> x or y; select(c, x, x) -> x
+@canonicalization(graph.Select, name="graph.select")
+def select(op: graph.Select, rw: Any) -> Any:
+    if op.on_true is op.on_false:
+        rw.replace(op, [op.on_true])
+        return True
+    condition = full_value(op.condition)
+    if condition is None:
+        return rw.no_match("the condition is not known")
+    rw.replace(op, [op.on_true if condition else op.on_false])
+    return True
+
+
+# not(not(x)) -> x; neg(neg(x)) -> x
+@canonicalization(graph.Not, graph.Neg, name="graph.double_inverse")
+def double_inverse(op: Any, rw: Any) -> Any:
+    inner = op.x.defining_op
+    if type(inner) is not type(op):
+        return rw.no_match("the source is not the same operation")
+    rw.replace(op, [inner.x])
+    return True
+
+
+# and(x, x), or(x, x) -> x; and(x, true), or(x, false) -> x
+@canonicalization(graph.And, graph.Or, name="graph.and_or")
+def and_or(op: Any, rw: Any) -> Any:
+    if op.lhs is op.rhs:
+        rw.replace(op, [op.lhs])
+        return True
+    if op.value.type.element is not i1:
+        return rw.no_match("not of bool")
+    neutral = isinstance(op, graph.And)
+    for known, other in ((op.rhs, op.lhs), (op.lhs, op.rhs)):
+        if full_value(known) is neutral:
+            rw.replace(op, [other])
+            return True
+    return rw.no_match("no operand is the neutral element")
+
+
+# eq of a bool with true -> x
+@canonicalization(graph.Eq, graph.Ne, name="graph.compare_bool")
+def compare_bool(op: Any, rw: Any) -> Any:
+    if op.lhs.type.element is not i1:
+        return rw.no_match("not of bool")
+    known = full_value(op.rhs)
+    if known is None:
+        return rw.no_match("the right operand is not known")
+    same = bool(known) == isinstance(op, graph.Eq)
+    rw.replace(op, [op.lhs] if same else rw.builder.value(graph.Not, op.lhs))
+    return True
+
+
+# a reduction of no dimensions -> x (reshaped where sizes of 1 were to stay)
+@canonicalization(graph.Reduce, name="graph.empty_reduce")
+def empty_reduce(op: graph.Reduce, rw: Any) -> Any:
+    if op.dims or op.source.type is not op.value.type:
+        return rw.no_match("it reduces something")
+    rw.replace(op, [op.source])
+    return True
+
+

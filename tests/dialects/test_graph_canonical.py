@@ -1,0 +1,129 @@
+"""Graph canonicalization keeps every value, and removes what it should."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from irc.dialects import graph  # noqa: E402
+from irc.dialects.builtin import ModuleOp  # noqa: E402
+from irc.dialects.func import FuncOp, ReturnOp  # noqa: E402
+from irc.interp import run  # noqa: E402
+from irc.interp.core import torch_dtype  # noqa: E402
+from irc.ir import types as T  # noqa: E402
+from irc.ir.builder import Builder  # noqa: E402
+from irc.ir.passes import PassManager  # noqa: E402
+from irc.ir.types import TensorType  # noqa: E402
+
+SPECIAL = [0.0, -0.0, 1.5, -2.0, math.inf, -math.inf, math.nan, 1e-40, 300.7, 65504.0, -1.0, 7.0]
+
+
+def simplify(build, type_):
+    """The ops left of main(x) = build(x) after canonicalize, with equal values before and after."""
+    module = ModuleOp.empty()
+    function = FuncOp.create("main", [type_], [])
+    module.block.append(function)
+    b = Builder.at_end(function.block)
+    out = build(b, function.block.arguments[0])
+    b.create(ReturnOp, [out])
+    function.refresh_type()
+    values = torch.tensor(SPECIAL).reshape(type_.shape)
+    if not torch_dtype(type_.element).is_floating_point:
+        values = values.nan_to_num(5.0, 100.0, -100.0)
+    x = values.to(torch_dtype(type_.element))
+    before = run(module, x)[0]
+    PassManager.parse("canonicalize", verify="none").run(module)
+    after = run(module, x)[0]
+    torch.testing.assert_close(after, before, rtol=0, atol=0, equal_nan=True)
+    number = before == before
+    assert torch.equal(torch.signbit(after)[number], torch.signbit(before)[number])
+    return [op.name.partition(".")[2] for op in function.block.ops][:-1]
+
+
+X = TensorType([3, 4], T.f32)
+
+
+def full(b, value, type_):
+    attr = graph.scalar_attribute(value, type_.element)
+    return b.value(graph.Full, None, value=attr, result_types=type_)
+
+
+def test_views_of_views_become_one():
+    def twice(b, x):
+        y = b.value(graph.Permute, x, permutation=[1, 0])
+        y = b.value(graph.Permute, y, permutation=[1, 0])
+        y = b.value(graph.Reshape, y, result_types=TensorType([12], T.f32))
+        return b.value(graph.Reshape, y, result_types=TensorType([2, 6], T.f32))
+
+    assert simplify(twice, X) == ["reshape"]
+
+
+def test_broadcasts_combine():
+    def twice(b, x):
+        y = b.value(
+            graph.Broadcast, x, dims=[1, 2], result_types=TensorType([2, 3, 4], T.f32)
+        )
+        return b.value(
+            graph.Broadcast, y, dims=[0, 2, 3], result_types=TensorType([2, 5, 3, 4], T.f32)
+        )
+
+    assert simplify(twice, X) == ["broadcast"]
+
+
+@pytest.mark.parametrize(
+    "op, value, left",
+    [
+        (graph.Add, 0.0, ["full", "add"]),
+        (graph.Add, -0.0, []),
+        (graph.Sub, 0.0, []),
+        (graph.Sub, -0.0, ["full", "sub"]),
+        (graph.Mul, 1.0, []),
+        (graph.Mul, 0.0, ["full", "mul"]),
+        (graph.Div, 1.0, []),
+    ],
+)
+def test_only_true_neutral_elements_go(op, value, left):
+    assert simplify(lambda b, x: b.value(op, x, full(b, value, X)), X) == left
+
+
+@pytest.mark.parametrize(
+    "path, left",
+    [
+        ([T.f32, T.bf16], 0),
+        ([T.f32, T.f64, T.bf16], 0),
+        ([T.f64, T.f16, T.f32], 2),
+        ([T.i32, T.f32], 2),
+        ([T.f32, T.f16], 1),
+        ([T.i1, T.bf16], 2),
+    ],
+)
+def test_casts_combine_only_where_nothing_is_lost(path, left):
+    start = TensorType([3, 4], T.bf16)
+
+    def casts(b, x):
+        for element in path:
+            x = b.insert(graph.Cast.to(x, element)).results[0]
+        return x
+
+    assert len(simplify(casts, start)) == left
+
+
+def test_casts_of_constants_fold_to_the_rounded_value():
+    def cast(b, x):
+        y = full(b, 0.1, TensorType([3, 4], T.f32))
+        return b.insert(graph.Cast.to(y, T.bf16)).results[0]
+
+    assert simplify(cast, X) == ["full"]
+
+
+def test_bool_algebra():
+    flag = TensorType([3, 4], T.i1)
+
+    def program(b, x):
+        y = b.value(graph.And, x, full(b, True, flag))
+        y = b.value(graph.Or, full(b, False, flag), y)
+        y = b.value(graph.Not, b.value(graph.Not, y))
+        return b.value(graph.Eq, y, full(b, True, flag))
+
+    assert simplify(program, flag) == []
