@@ -1,0 +1,172 @@
+"""Binding symbols: where each symbol of a function comes from, and what must hold of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from irc.dialects import graph, sym
+from irc.frontend import symbols
+from irc.ir.builder import Builder
+from irc.ir.core import Value
+from irc.ir.diagnostics import UserError
+from irc.ir.symbols import Dim, free_symbols
+from irc.ir.types import TensorType
+
+
+class Binder:
+    """Makes the binders and assertions of one function. `bound` are the symbols known so far;
+    `floats` the rank-0 tensors of symbolic floats, by name."""
+
+    def __init__(self, builder: Builder, shape_env: Any) -> None:
+        self.builder = builder
+        self.shape_env = shape_env
+        self.bound: set[str] = set()
+        self.floats: dict[str, Value] = {}
+        self.asserted: set[Any] = set()
+
+    def knows(self, kind: TensorType) -> bool:
+        """Whether every symbol that the type mentions is bound."""
+        return all(free_symbols(d) <= self.bound for d in (*kind.shape, *(kind.strides or ())))
+
+    # -- arguments
+
+    def bind_arguments(self, metas: Sequence[Any], arguments: Sequence[Value]) -> None:
+        """Bind every symbol of the arguments: to an integer argument that is just it, to a size,
+        to a stride, or to an integer argument that is linear in it."""
+        pairs = list(zip(metas, arguments, strict=True))
+        for value, argument in pairs:
+            if isinstance(value, torch.SymFloat):
+                self.bind_float(value, argument)
+            elif isinstance(value, torch.SymInt):
+                self.bind_if_symbol(value, sym.BindOp, argument)
+        for stride in (False, True):
+            for value, argument in pairs:
+                if isinstance(value, torch.Tensor):
+                    for dim, size in enumerate(value.stride() if stride else value.shape):
+                        self.bind_if_symbol(
+                            size, sym.BindSizeOp, argument, dim=dim, stride=stride
+                        )
+        for value, argument in pairs:
+            if isinstance(value, torch.SymInt):
+                self.bind_linear(value, argument)
+
+    def bind_if_symbol(self, value: Any, cls: Any, source: Value, **extra: Any) -> None:
+        """Bind what is nothing but a symbol."""
+        if isinstance(value, torch.SymInt):
+            found = symbols.expression(value)
+            if found.is_Symbol:
+                self.bind(found, cls, source, **extra)
+
+    def bind(self, symbol: Any, cls: Any, source: Value, **extra: Any) -> None:
+        """Bind a sympy symbol, with its range and hint, unless it is bound already."""
+        if symbol.name in self.bound:
+            return
+        minimum, maximum = symbols.bounds(self.shape_env, symbol)
+        if minimum is None:
+            minimum = 0 if cls is sym.BindSizeOp else symbols.INT64_MIN
+        made = self.builder.create(
+            cls, source, symbol=symbol.name, minimum=minimum, maximum=maximum,
+            hint=symbols.hint(self.shape_env, symbol), **extra,
+        )  # fmt: skip
+        made.results[0].name_hint = symbol.name
+        self.bound.add(symbol.name)
+        self.assert_deferred(symbol.name)
+
+    def bind_linear(self, value: torch.SymInt, argument: Value) -> None:
+        """From an argument that is a*s + b: bind s = (argument - b) / a."""
+        from irc.dialects import arith
+
+        expression = symbols.expression(value)
+        unknown = [s for s in expression.free_symbols if s.name not in self.bound]
+        if len(unknown) != 1:
+            return
+        polynomial = expression.as_poly(unknown[0])
+        if polynomial is None or polynomial.degree() != 1:
+            return
+        slope, offset = (symbols.dim_of(c) for c in polynomial.all_coeffs())
+        if not isinstance(slope, int):
+            return
+        constant = self.builder.value(sym.ValueOp, dim=offset)
+        rest = self.builder.value(arith.SubI, argument, constant)
+        divisor = self.builder.value(sym.ValueOp, dim=slope)
+        self.bind(unknown[0], sym.BindOp, self.builder.value(arith.DivSI, rest, divisor))
+
+    def bind_float(self, value: torch.SymFloat, scalar: Value) -> None:
+        """Make the rank-0 tensor of an argument that is a symbolic float."""
+        expression = symbols.expression(value)
+        if expression.is_Symbol:
+            self.floats[expression.name] = self.builder.value(graph.FromScalar, scalar)
+
+    # -- data-dependent values
+
+    def bind_unbacked(self, node: fx.Node, value: Any) -> None:
+        """Bind the symbols that torch made for the data-dependent parts of a node's value
+        (`value`: the SSA values, nested as the node's)."""
+        for symbol, path in symbols.unbacked_bindings(self.shape_env, node).items():
+            if symbol.name not in self.bound and symbol.name not in self.floats:
+                self._bind_path(symbol, path, value)
+
+    def _bind_path(self, symbol: Any, path: Sequence[Any], value: Any) -> None:
+        method, dim, divisor = "", None, None
+        for key in path:
+            kind = type(key).__name__
+            if kind == "SequenceKey" and isinstance(value, list):
+                value = value[key.idx]
+            elif kind == "SequenceKey":
+                dim = key.idx
+            elif kind == "CallMethodKey":
+                method = key.name
+            elif kind == "DivideByKey":
+                divisor = symbols.dim_of(key.divisor)
+            elif kind != "ConvertIntKey":
+                raise UserError(f"a data-dependent value at {list(path)} is not supported")
+        if not isinstance(value, Value) or (dim is None) == isinstance(value.type, TensorType):
+            raise UserError(f"a data-dependent {method or 'value'} is not supported")
+        if symbol.name.startswith("zuf"):
+            self.floats[symbol.name] = self.builder.value(graph.FromScalar, value)
+        elif dim is None:
+            self.bind(symbol, sym.BindOp, value)
+        else:
+            self._bind_dim(symbol, value, dim, method == "stride", divisor)
+
+    def _bind_dim(
+        self, symbol: Any, value: Value, dim: int, stride: bool, divisor: Dim | None
+    ) -> None:
+        if divisor is None:
+            self.bind(symbol, sym.BindSizeOp, value, dim=dim, stride=stride)
+            return
+        from irc.dialects import arith
+
+        name = f"{symbol.name}_whole"
+        whole = self.builder.value(sym.BindSizeOp, value, dim=dim, stride=stride, symbol=name)
+        self.bound.add(name)
+        part = self.builder.value(sym.ValueOp, dim=divisor)
+        self.bind(symbol, sym.BindOp, self.builder.value(arith.DivSI, whole, part))
+
+    # -- assertions
+
+    def assert_deferred(self, name: str) -> None:
+        """State the ShapeEnv's runtime assertions about the symbol `name` and bound ones. They
+        are taken as torch recorded them: simplified ones would have lost what they assert."""
+        if self.shape_env is None:
+            return
+        for assertions in self.shape_env.deferred_runtime_asserts.values():
+            for assertion in assertions:
+                names = {s.name for s in assertion.expr.free_symbols}
+                if name in names and names <= self.bound:
+                    self.assert_condition(assertion.expr, str(assertion.msg))
+
+    def assert_condition(self, condition: Any, message: str) -> None:
+        """A `sym.assert` for each part of a sympy condition that is not stated yet."""
+        if condition in self.asserted:
+            return
+        self.asserted.add(condition)
+        text = message
+        if "Runtime assertion failed" not in text:
+            text = f"Runtime assertion failed for expression {condition}: {message}"
+        for relation, lhs, rhs in symbols.relations_of(condition):
+            self.builder.create(sym.AssertOp, relation=relation, lhs=lhs, rhs=rhs, message=text)

@@ -1,0 +1,401 @@
+"""FX graphs to the aten level.
+
+The graph has fake-tensor metas (`node.meta["val"]`), as AOTAutograd and make_fx give them. Every
+size, stride and offset stays an expression in the symbols that torch's ShapeEnv made; a symbol is
+bound at the argument (or the operation) that it comes from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch import fx
+
+from irc.dialects import aten, func, graph, sym
+from irc.dialects.builtin import ModuleOp
+from irc.frontend import scalars, symbols
+from irc.frontend.binding import Binder
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.builder import Builder
+from irc.ir.core import Value
+from irc.ir.diagnostics import UserError
+from irc.ir.gc import gc_paused
+from irc.ir.location import UNKNOWN, FileLocation, Location
+from irc.ir.symbols import Dim, free_symbols
+from irc.ir.types import (
+    ELEMENT_OF_DTYPE,
+    TensorType,
+    contiguous_strides,
+    f64,
+    i1,
+    index,
+    none,
+)
+
+_FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
+INLINE_BYTES = 256
+_ASSERT_OPS = frozenset({"_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"})
+_DROPPED_OPS = frozenset({"_assert_tensor_metadata", "_functional_assert_async"})
+_NUMBERS = (int, float)
+
+
+@attrs.frozen
+class Literal:
+    """An output of the FX graph that is no value: None or a Python number."""
+
+    value: Any
+
+
+@attrs.frozen
+class Imported:
+    """An imported graph: the module, and for each output of the FX graph the number of the
+    function's result that holds it, or a Literal."""
+
+    module: ModuleOp
+    outputs: tuple[int | Literal, ...]
+
+
+def import_graph(
+    module: fx.GraphModule,
+    *,
+    name: str = "main",
+    argument_kinds: Sequence[str] = (),
+    argument_names: Sequence[str] = (),
+) -> Imported:
+    """The aten-level module of a traced FX graph.
+
+    argument_kinds: "input", "parameter" or "buffer" per placeholder (default: input). Raises
+    UserError for what has no meaning here: higher-order operators, script objects, sparse or
+    quantized tensors.
+    """
+    with gc_paused:
+        return _Importer(module, name, argument_kinds, argument_names).run()
+
+
+def element_type(dtype: torch.dtype) -> Type:
+    """The element type of a torch dtype. Raises UserError for one that irc does not have."""
+    found = ELEMENT_OF_DTYPE.get(str(dtype).removeprefix("torch."))
+    if found is None:
+        raise UserError(f"tensors of {dtype} are not supported")
+    return found
+
+
+def tensor_type(value: torch.Tensor, raw: bool = False) -> TensorType:
+    """The type with eager's strides; `raw` leaves out equalities that torch learned later."""
+    if value.layout is not torch.strided or value.is_quantized or value.is_nested:
+        kind = "quantized" if value.is_quantized else str(value.layout)
+        raise UserError(f"tensors of layout {kind} are not supported")
+    convert = symbols.raw_dim_of if raw else symbols.dim_of
+    shape = [convert(s) for s in value.shape]
+    strides = [convert(s) for s in value.stride()]
+    return TensorType(shape, element_type(value.dtype), strides, str(value.device))
+
+
+def location_of(node: fx.Node) -> Location:
+    """The line of the model that made a node."""
+    trace = node.stack_trace
+    if not trace:
+        return UNKNOWN
+    frames = _FRAME.findall(trace)
+    return FileLocation(frames[-1][0], int(frames[-1][1]), 0) if frames else UNKNOWN
+
+
+class _Importer:
+    def __init__(
+        self, module: fx.GraphModule, name: str, kinds: Sequence[str], names: Sequence[str]
+    ) -> None:
+        self.graph_module = module
+        self.name = name
+        self.kinds, self.names = kinds, names
+        self.values: dict[fx.Node, Any] = {}
+        self.storages: dict[int, int] = {}
+        self.module = ModuleOp.empty()
+
+    def run(self) -> Imported:
+        nodes = list(self.graph_module.graph.nodes)
+        placeholders = [n for n in nodes if n.op == "placeholder"]
+        types = [self.type_of(n.meta.get("val"), n, argument=True) for n in placeholders]
+        self.function = function = func.FuncOp.create(self.name, types, ())
+        self.module.block.append(function)
+        self.builder = Builder.at_end(function.block)
+        shape_env = symbols.shape_env_of(n.meta.get("val") for n in nodes)
+        self.binder = Binder(self.builder, shape_env)
+        self.arguments(placeholders)
+        outputs: tuple[int | Literal, ...] = ()
+        for node in nodes:
+            self.builder.location = location_of(node)
+            if node.op == "call_function":
+                self.call(node)
+            elif node.op == "get_attr":
+                self.values[node] = self.constant(node)
+            elif node.op == "output":
+                outputs = self.output(node)
+            elif node.op != "placeholder":
+                self.refuse(node, f"an FX node of kind {node.op}")
+        function.attributes["level"] = A.StringAttr("aten")
+        function.refresh_type()
+        return Imported(self.module, outputs)
+
+    def refuse(self, node: fx.Node, what: str) -> Any:
+        raise UserError(f"{what} is not supported ({node.name})", location_of(node))
+
+    def type_of(self, value: Any, node: fx.Node, argument: bool = False) -> Type:
+        if isinstance(value, torch.Tensor):
+            found = tensor_type(value)
+            return found if argument or self.binder.knows(found) else tensor_type(value, raw=True)
+        if value is None:
+            return none
+        if isinstance(value, bool | torch.SymBool):
+            return i1
+        if isinstance(value, int | torch.SymInt):
+            return index
+        if isinstance(value, float | torch.SymFloat):
+            return f64
+        return self.refuse(node, f"a value of type {type(value).__name__}")
+
+    def arguments(self, placeholders: Sequence[fx.Node]) -> None:
+        arguments = self.function.block.arguments
+        for node, argument in zip(placeholders, arguments, strict=True):
+            argument.name_hint = node.name
+            self.values[node] = argument
+        metas = [n.meta.get("val") for n in placeholders]
+        self.binder.bind_arguments(metas, arguments)
+        info = []
+        for position, (node, value) in enumerate(zip(placeholders, metas, strict=True)):
+            kind = arguments[position].type
+            if isinstance(kind, TensorType) and not self.binder.knows(kind):
+                self.refuse(node, f"an argument of type {kind}, with symbols bound nowhere,")
+            if isinstance(value, torch.Tensor):
+                self.storages.setdefault(value.untyped_storage()._cdata, position)
+            info.append(self.argument_info(position, node, value))
+        self.function.attributes["arg_info"] = A.ArrayAttr(info)
+
+    def argument_info(self, position: int, node: fx.Node, value: Any) -> Attribute:
+        name = self.names[position] if position < len(self.names) else node.name
+        kind = self.kinds[position] if position < len(self.kinds) else "input"
+        entry: dict[str, Attribute] = {"name": A.StringAttr(name), "kind": A.StringAttr(kind)}
+        if isinstance(value, torch.Tensor):
+            offset = symbols.dim_of(value.storage_offset())
+            if free_symbols(offset) <= self.binder.bound:
+                entry["offset"] = A.DimAttr(offset)
+        return A.DictAttr(entry)
+
+    # -- nodes
+
+    def call(self, node: fx.Node) -> None:
+        target, value = node.target, node.meta.get("val")
+        if target is operator.getitem:
+            self.values[node] = self.values[node.args[0]][node.args[1]]
+        elif isinstance(target, torch._ops.OpOverload):
+            self.call_operator(node, target, value)
+        elif isinstance(target, torch._ops.HigherOrderOperator):
+            self.refuse(node, f"the higher-order operator {target.name()}")
+        elif not isinstance(value, (*symbols.SYMBOLIC, *_NUMBERS)):
+            self.refuse(node, f"a call of {getattr(target, '__name__', target)}")
+        # otherwise it is a number, whose expression is in the meta
+
+    def call_operator(self, node: fx.Node, target: Any, value: Any) -> None:
+        short = target._schema.name.removeprefix("aten::")
+        if short in _DROPPED_OPS or short.startswith("sym_") and short not in _ASSERT_OPS:
+            return
+        if short in _ASSERT_OPS:
+            self.assertion(node, short)
+            return
+        leaves, rebuild = _flatten(value)
+        if not target._schema.returns:
+            leaves = []
+        args = [self.argument(a) for a in node.args]
+        keywords = {k: self.argument(a) for k, a in node.kwargs.items()}
+        op = aten.make_aten(
+            target, args, keywords, _as_value, self.result_types(node, leaves),
+            self.builder.location,
+        )  # fmt: skip
+        self.builder.insert(op)
+        for result in op.results:
+            result.name_hint = node.name
+        self.values[node] = rebuild(list(op.results)) if leaves else None
+        self.binder.bind_unbacked(node, self.values[node])
+
+    def result_types(self, node: fx.Node, leaves: Sequence[Any]) -> list[Type]:
+        """The types of a node's results, which may mention the symbols that it binds itself."""
+        known = self.binder.bound
+        fresh = symbols.unbacked_bindings(self.binder.shape_env, node)
+        self.binder.bound = known | {s.name for s in fresh}
+        try:
+            return [self.type_of(leaf, node) for leaf in leaves]
+        finally:
+            self.binder.bound = known
+
+    def argument(self, argument: Any) -> Any:
+        """An FX argument for `make_aten`: nodes become values, expressions or numbers."""
+        if isinstance(argument, fx.Node):
+            return self.operand(argument)
+        if isinstance(argument, list | tuple):
+            return [self.argument(a) for a in argument]
+        if isinstance(argument, torch.SymInt):
+            return self.integer(argument)
+        return argument
+
+    def operand(self, node: fx.Node) -> Any:
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt | torch.SymBool):
+            return self.integer(value)
+        if isinstance(value, torch.SymFloat):
+            return self.float_scalar(node, value)
+        if isinstance(value, _NUMBERS) and node not in self.values:
+            return value
+        found = self.values[node]
+        if isinstance(found, Value) and isinstance(value, torch.Tensor):
+            return self.refined(found, value)
+        return found
+
+    def integer(self, value: Any) -> Dim:
+        dim = symbols.dim_of(value)
+        return dim if free_symbols(dim) <= self.binder.bound else symbols.raw_dim_of(value)
+
+    def float_scalar(self, node: fx.Node, value: torch.SymFloat) -> Value:
+        found = self.values.get(node)
+        if found is None:
+            expression = symbols.expression(value)
+            tensor = scalars.float_tensor(self.builder, expression, self.binder.floats)
+            found = self.values[node] = self.builder.value(graph.Item, tensor)
+        return found  # type: ignore[no-any-return]
+
+    def refined(self, found: Value, value: torch.Tensor) -> Value:
+        """`found`, with what torch learned about its sizes since it was made."""
+        wanted = tensor_type(value)
+        if found.type is wanted or not self.binder.knows(wanted):
+            return found
+        if isinstance(found.defining_op, graph.Constant):
+            return found
+        return self.builder.insert(sym.RefineOp((found,), (wanted,))).results[0]
+
+    def assertion(self, node: fx.Node, short: str) -> None:
+        subject = node.args[0]
+        value = subject.meta["val"] if isinstance(subject, fx.Node) else subject
+        if short == "_assert_scalar":
+            condition = symbols.raw_expression(value)
+            if not isinstance(condition, bool | int):
+                self.binder.assert_condition(condition, str(node.args[1]))
+            return
+        dim = self.integer(value) if isinstance(value, torch.SymInt) else value
+        low, high = node.kwargs.get("min"), node.kwargs.get("max")
+        if low is None and short.endswith("for_size"):
+            low = 0
+        for lower, upper in ((low, dim), (dim, high)):
+            if lower is not None and upper is not None:
+                text = f"Invalid value range: {lower} <= {upper} does not hold"
+                self.builder.create(
+                    sym.AssertOp, relation="le", lhs=lower, rhs=upper, message=text
+                )
+
+    def constant(self, node: fx.Node) -> Any:
+        found: Any = self.graph_module
+        for part in str(node.target).split("."):
+            found = getattr(found, part)
+        if not isinstance(found, torch.Tensor):
+            return self.refuse(node, f"the attribute {node.target}, a {type(found).__name__},")
+        return add_constant(self.builder, self.module, found)
+
+    # -- outputs
+
+    def output(self, node: fx.Node) -> tuple[int | Literal, ...]:
+        outputs: list[int | Literal] = []
+        values: list[Value] = []
+        info: list[Attribute] = []
+        returned: Any = node.args[0]
+        for entry in returned if isinstance(returned, list | tuple) else (returned,):
+            value = entry.meta.get("val") if isinstance(entry, fx.Node) else entry
+            is_number = isinstance(value, _NUMBERS) and entry not in self.values
+            if not isinstance(entry, fx.Node) or value is None or is_number:
+                outputs.append(Literal(value))
+                continue
+            outputs.append(len(values))
+            values.append(self.returned(entry, value))
+            info.append(self.result_info(value, values[-1]))
+        self.builder.create(func.ReturnOp, values)
+        self.function.attributes["result_info"] = A.ArrayAttr(info)
+        return tuple(outputs)
+
+    def returned(self, node: fx.Node, value: Any) -> Value:
+        if isinstance(value, torch.SymInt | torch.SymBool):
+            return self.builder.value(sym.ValueOp, dim=self.integer(value))
+        found = self.operand(node)
+        if not isinstance(found, Value):
+            return self.refuse(node, "an output that is a list")  # type: ignore[no-any-return]
+        return found
+
+    def result_info(self, value: Any, result: Value) -> Attribute:
+        """What the caller must see of a result: eager's strides, offset and aliasing; the kind of
+        a number."""
+        if not isinstance(value, torch.Tensor):
+            kind = type(value).__name__.removeprefix("Sym").lower()
+            return A.DictAttr({"kind": A.StringAttr(kind)})
+        kind = tensor_type(value)
+        if not self.binder.knows(kind):
+            kind = tensor_type(value, raw=True)
+        entries: dict[str, Attribute] = {
+            "strides": A.DimsAttr(kind.strides or ()),
+            "offset": A.DimAttr(self.integer(value.storage_offset())),
+        }
+        argument = self.storages.get(value.untyped_storage()._cdata)
+        if argument is not None:
+            entries["alias_of"] = A.IntegerAttr(argument)
+        return A.DictAttr(entries)
+
+
+def _as_value(argument: Any) -> Value | None:
+    return argument if isinstance(argument, Value) else None
+
+
+def add_constant(builder: Builder, module: ModuleOp, tensor: torch.Tensor) -> Value:
+    """A `graph.constant` with the elements of `tensor`: in the text when small, else as a resource
+    of the module, by the hash of its bytes."""
+    dense = tensor.detach().contiguous()
+    shape = tuple(int(s) for s in dense.shape)
+    element, device = element_type(dense.dtype), str(dense.device)
+    kind = TensorType(shape, element, contiguous_strides(shape), device)
+    data = tensor_bytes(dense)
+    attribute: Attribute
+    if len(data) <= INLINE_BYTES:
+        attribute = A.DenseAttr(kind, data)
+    else:
+        key = hashlib.sha256(data).hexdigest()
+        module.resources[key] = dense
+        attribute = A.ResourceAttr(key, kind)
+    return builder.value(graph.Constant, value=attribute)  # type: ignore[no-any-return]
+
+
+def tensor_bytes(tensor: torch.Tensor) -> bytes:
+    """The elements of a tensor in row-major order, little-endian."""
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    if flat.numel() == 0:
+        return b""
+    return bytes(flat.view(torch.uint8).numpy().tobytes())
+
+
+def _flatten(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """The leaves of nested lists, and a function that nests a list of as many values alike."""
+    if not isinstance(value, list | tuple):
+        return [value], lambda values: values[0]
+    parts = [_flatten(v) for v in value]
+
+    def rebuild(values: list[Any]) -> Any:
+        made, start = [], 0
+        for leaves, inner in parts:
+            made.append(inner(values[start : start + len(leaves)]))
+            start += len(leaves)
+        return made
+
+    return [leaf for leaves, _ in parts for leaf in leaves], rebuild
+
+
+__all__ = ["Imported", "Literal", "add_constant", "element_type", "import_graph", "location_of",
+           "tensor_bytes", "tensor_type"]  # fmt: skip

@@ -1,0 +1,111 @@
+"""torch's symbolic integers as irc's: expressions, ranges, hints and relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from irc.ir.symbols import Dim, SymbolError, from_sympy
+
+INT64_MIN = -(2**63)
+INT64_MAX = 2**63 - 1
+
+# sympy's relation -> (sym.assert relation, operands swapped)
+RELATIONS = {
+    "Equality": ("eq", False),
+    "Eq": ("eq", False),
+    "Unequality": ("ne", False),
+    "Ne": ("ne", False),
+    "StrictLessThan": ("lt", False),
+    "LessThan": ("le", False),
+    "StrictGreaterThan": ("lt", True),
+    "GreaterThan": ("le", True),
+}
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def expression(value: Any) -> Any:
+    """The sympy expression of a SymInt, SymFloat or SymBool, with torch's replacements applied;
+    other values as they are."""
+    return value.node.expr if isinstance(value, SYMBOLIC) else value
+
+
+def raw_expression(value: Any) -> Any:
+    """As `expression`, but as it was made: equalities learned later are not applied."""
+    return value.node._expr if isinstance(value, SYMBOLIC) else value
+
+
+def dim_of(value: Any) -> Dim:
+    """The Dim of an int, a SymInt or an integer sympy expression. Raises SymbolError."""
+    return int(value) if isinstance(value, int) else from_sympy(expression(value))
+
+
+def raw_dim_of(value: Any) -> Dim:
+    """As `dim_of`, from the expression as it was made."""
+    return int(value) if isinstance(value, int) else from_sympy(raw_expression(value))
+
+
+def shape_env_of(metas: Iterable[Any]) -> Any:
+    """The ShapeEnv of the first symbolic or fake value, or None."""
+    for value in metas:
+        if isinstance(value, SYMBOLIC):
+            return value.node.shape_env
+        if isinstance(value, torch.Tensor):
+            mode = getattr(value, "fake_mode", None)
+            if mode is not None and mode.shape_env is not None:
+                return mode.shape_env
+    return None
+
+
+def bounds(shape_env: Any, symbol: Any) -> tuple[int | None, int | None]:
+    """The inclusive range of a sympy symbol; None where it is unbounded (or beyond int64)."""
+    found = shape_env.var_to_range.get(symbol) if shape_env is not None else None
+    if found is None:
+        return None, None
+    return _bound(found.lower), _bound(found.upper)
+
+
+def _bound(value: Any) -> int | None:
+    if not getattr(value, "is_Integer", False):
+        return None
+    number = int(value)
+    return number if INT64_MIN < number < INT64_MAX - 1 else None
+
+
+def hint(shape_env: Any, symbol: Any) -> int | None:
+    """The size that a sympy symbol had when it was traced; None for an unbacked one."""
+    for table in ("backed_var_to_val", "var_to_val"):
+        known = getattr(shape_env, table, None)
+        if known is not None and symbol in known:
+            value = known[symbol]
+            return int(value) if getattr(value, "is_Integer", False) else None
+    return None
+
+
+def unbacked_bindings(shape_env: Any, node: Any) -> dict[Any, Any]:
+    """sympy symbol -> key path into the node's value, for the unbacked symbols made there."""
+    found = node.meta.get("unbacked_bindings")
+    if not found or shape_env is None:
+        return {}
+    from torch.fx.experimental.symbolic_shapes import resolve_unbacked_bindings
+
+    return resolve_unbacked_bindings(shape_env, found) or {}
+
+
+def relations_of(condition: Any) -> list[tuple[str, Dim, Dim]]:
+    """A sympy condition as facts that must all hold: (relation, lhs, rhs). Raises SymbolError."""
+    kind = type(condition).__name__
+    if kind == "And":
+        return [fact for part in condition.args for fact in relations_of(part)]
+    if kind in ("BooleanTrue", "bool") and bool(condition):
+        return []
+    if kind in RELATIONS:
+        name, swapped = RELATIONS[kind]
+        try:
+            left, right = (from_sympy(a) for a in condition.args)
+        except SymbolError:
+            return [("eq", from_sympy(condition), 1)]
+        return [(name, right, left) if swapped else (name, left, right)]
+    return [("eq", from_sympy(condition), 1)]
