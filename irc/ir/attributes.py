@@ -15,6 +15,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from irc.ir.floats import round_to_format
 from irc.ir.symbols import Dim
 
 
@@ -139,7 +140,8 @@ class IntegerAttr(Attribute):
 
 
 class FloatAttr(Attribute):
-    """A float with its type, kept by its 64 bits: `-0.0`, infinities and NaN stay apart."""
+    """A float with its type, to which it is rounded. It is kept by its bits: `-0.0`, infinities
+    and NaN stay apart."""
 
     __slots__ = ()
     fields = ("value", "type")
@@ -151,7 +153,7 @@ class FloatAttr(Attribute):
             from irc.ir.types import f64
 
             type = f64
-        value = float(value)
+        value = round_to_format(float(value), type.name)  # type: ignore[attr-defined]
         key = (struct.pack("<d", value), type)
         found = cls._table.get(key)
         return found if found is not None else cls._intern(key, (value, type))

@@ -1,0 +1,323 @@
+"""Printing operations: irc's own form, and MLIR's generic form.
+
+    %r0, %r1 = dialect.name %a, %b [^bb1] {attr = value, flag} ({regions...}) : (T0, T1) -> (T2, T3)
+
+An operation class with `print_custom(self, printer)` writes what follows its name. Text is
+deterministic to the byte: attributes are sorted by name, values are named by their hints (made
+unique inside a function) or numbered in the order in which they appear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from irc.ir.attributes import UNIT, Attribute, Type
+from irc.ir.attribute_text import (
+    TextWriter,
+    attribute_text,
+    dict_text,
+    location_text,
+    results_text,
+)
+from irc.ir.core import Block, Operation, Region, Value
+from irc.ir.definition import SEGMENTS, Op
+from irc.ir.location import UNKNOWN, Location
+from irc.ir.segments import implied_segments
+from irc.ir.symbols import Dim, Expr, format_dim
+from irc.ir.traits import IsolatedFromAbove, SameOperandsAndResultType
+from irc.ir.types import FunctionType
+
+BAD_CHARACTERS = re.compile(r"[^A-Za-z0-9_$.]")
+PLACEHOLDER = re.compile(r"\b_(\d+)\b")
+LONG_TYPE = 40
+
+
+def print_attribute(attr: Attribute, generic: bool = False) -> str:
+    """The text of an attribute or type; `generic`: the form that MLIR's tools read."""
+    return attribute_text(attr, generic)
+
+
+def print_op(
+    op: Operation, generic: bool = False, locations: bool = False, aliases: bool = False
+) -> str:
+    """The text of `op` and all inside it.
+
+    generic: MLIR's generic form. locations: `loc(...)` after each operation. aliases: long types
+    and locations used more than once are defined above as `!t0`, `#loc0`.
+    """
+    printer = Printer(generic, locations)
+    if aliases:
+        printer.collect_aliases(op)
+    printer.op(op)
+    printer.out.append("\n")
+    return "".join(printer.out)
+
+
+class Printer(TextWriter):
+    """Writes operations. `print_custom` methods of operations call its public methods."""
+
+    __slots__ = ("locations", "names", "taken", "next_number", "indent", "aliases")
+
+    def __init__(self, generic: bool = False, locations: bool = False) -> None:
+        super().__init__(generic)
+        self.locations = locations
+        self.names: dict[Value, str] = {}
+        self.taken: set[str] = set()
+        self.next_number = 0
+        self.indent = "\n"
+        self.aliases: dict[Attribute, str] = {}
+
+    # -- pieces
+
+    def attribute(self, attr: Attribute) -> None:
+        """Write an attribute or a type, by its alias if it has one."""
+        alias = self.aliases.get(attr)
+        self.out.append(attribute_text(attr, self.generic) if alias is None else alias)
+
+    type = attribute
+
+    def types(self, types: Iterable[Type]) -> None:
+        """Write types with commas between."""
+        self.separated(types, self.attribute)
+
+    def value_name(self, value: Value) -> str:
+        """The name of a value, `%` included; chosen when it first appears."""
+        name = self.names.get(value)
+        if name is None:
+            name = self.names[value] = self._choose_name(value.name_hint)
+        return name
+
+    def _choose_name(self, hint: str | None) -> str:
+        taken = self.taken
+        if hint:
+            hint = BAD_CHARACTERS.sub("_", hint)
+            if hint[0] in "0123456789":
+                hint = None if hint.isdigit() else "_" + hint
+        if not hint:
+            name = f"%{self.next_number}"
+            self.next_number += 1
+            return name
+        name = "%" + hint
+        number = 0
+        while name in taken:
+            name = f"%{hint}_{number}"
+            number += 1
+        taken.add(name)
+        return name
+
+    def value(self, value: Value) -> None:
+        """Write a value's name."""
+        self.out.append(self.value_name(value))
+
+    def values(self, values: Iterable[Value]) -> None:
+        """Write values' names with commas between."""
+        self.out.append(", ".join([self.value_name(v) for v in values]))
+
+    def dim_with_values(self, dim: Dim | None, values: Sequence[Value]) -> None:
+        """Write an expression in which `_0`, `_1`, ... stand for values, with their names."""
+        if not isinstance(dim, Expr):
+            self.out.append("?" if dim is None else str(dim))
+            return
+
+        def name(match: re.Match[str]) -> str:
+            position = int(match[1])
+            return self.value_name(values[position]) if position < len(values) else match[0]
+
+        self.out.append(PLACEHOLDER.sub(name, format_dim(dim)))
+
+    def attributes(
+        self, entries: Mapping[str, Attribute], hidden: Iterable[str] = (), keyword: str = ""
+    ) -> None:
+        """Write ` keyword {...}` with the entries not in `hidden`; nothing if there are none."""
+        shown = sorted(item for item in entries.items() if item[0] not in hidden)
+        if shown:
+            self.out.append(f" {keyword} {{" if keyword else " {")
+            self.separated(shown, self._entry)
+            self.out.append("}")
+
+    def _entry(self, item: tuple[str, Attribute]) -> None:
+        name, attr = item
+        if attr is UNIT:
+            self.out.append(dict_text((item,))[1:-1])
+            return
+        self.out.append(dict_text(((name, UNIT),))[1:-1])
+        self.out.append(" = ")
+        self.attribute(attr)
+
+    # -- blocks and regions
+
+    def region(self, region: Region, header: bool = True, elide: type | None = None) -> None:
+        """Write ` {...}`. header: whether the entry block's arguments are written too; elide: a
+        terminator class that is left out where it has neither operands nor attributes."""
+        out = self.out
+        outer = self.indent
+        out.append("{")
+        self.indent = outer + "  "
+        for number, block in enumerate(region.blocks):
+            if number or (header and (block.arguments or block.first is None)):
+                out.append(f"{outer}^bb{number}")
+                if block.arguments:
+                    out.append("(")
+                    self.arguments(block)
+                    out.append(")")
+                out.append(":")
+            op = block.first
+            while op is not None:
+                following = op.next
+                bare = op.__class__ is elide and not op._operands and not op.attributes
+                if following is not None or not bare:
+                    out.append(self.indent)
+                    self.op(op)
+                op = following
+        self.indent = outer
+        out.append(f"{outer}}}")
+
+    def arguments(self, block: Block) -> None:
+        """Write `%a: T, %b: U` for the arguments of a block."""
+        self.separated(block.arguments, self._argument)
+
+    def _argument(self, argument: Value) -> None:
+        self.out.append(self.value_name(argument) + ": ")
+        self.attribute(argument.type)
+
+    def _successors(self, op: Operation) -> None:
+        if op.successors:
+            names = []
+            for block in op.successors:
+                region = block.parent
+                number = region.blocks.index(block) if region is not None else -1
+                names.append(f"^bb{number}" if number >= 0 else "^detached")
+            self.out.append(f"[{', '.join(names)}]")
+
+    # -- operations
+
+    def op(self, op: Operation) -> None:
+        """Write one operation, without a line break around it."""
+        out = self.out
+        isolated = IsolatedFromAbove in op.traits
+        if op.results:
+            out.append(", ".join([self.value_name(r) for r in op.results]) + " = ")
+        if isolated:
+            outer = self.names, self.taken, self.next_number
+            self.names, self.taken, self.next_number = dict(self.names), set(), 0
+        if self.generic:
+            from irc.ir.generic_form import print_generic
+
+            print_generic(self, op)
+        else:
+            out.append(op.name if op.is_registered else f'"{op.name}"')
+            custom = getattr(op, "print_custom", None)
+            if custom is not None and op.is_registered:
+                custom(self)
+            elif op.is_registered:
+                self._default(op)
+            else:
+                self._unregistered(op)
+        if isolated:
+            self.names, self.taken, self.next_number = outer
+        if self.locations:
+            self.location(op.location)
+
+    def _default(self, op: Operation) -> None:
+        if op._operands:
+            self.out.append(" ")
+            self.values(op._operands)
+        if op.successors:
+            self.out.append(" ")
+            self._successors(op)
+        if op.attributes:
+            self.attributes(op.attributes, hidden_segments(op))
+        self._regions(op)
+        self.signature(op)
+
+    def _regions(self, op: Operation) -> None:
+        if op.regions:
+            self.out.append(" (")
+            self.separated(op.regions, self.region)
+            self.out.append(")")
+
+    def signature(self, op: Operation) -> None:
+        """Write ` : types` of an operation in the default form."""
+        operands, results = op._operands, op.results
+        if not operands and not results:
+            return
+        if operands and SameOperandsAndResultType in op.traits and results:
+            first = operands[0].type
+            if all(v.type is first for v in operands) and all(r.type is first for r in results):
+                self.out.append(" : ")
+                self.attribute(first)
+                return
+        if not operands and len(results) == 1 and results[0].type.__class__ is not FunctionType:
+            self.out.append(" : ")
+            self.attribute(results[0].type)
+            return
+        self.out.append(" : (")
+        self.types(v.type for v in operands)
+        self.out.append(")")
+        if results:
+            self.out.append(" -> ")
+            self.result_types(r.type for r in results)
+
+    def result_types(self, types: Iterable[Type]) -> None:
+        """Write one type as it is, several in parentheses."""
+        listed = list(types)
+        if len(listed) == 1 and listed[0].__class__ is not FunctionType:
+            self.attribute(listed[0])
+            return
+        self.out.append("(")
+        self.types(listed)
+        self.out.append(")")
+
+    def _unregistered(self, op: Operation) -> None:
+        self.out.append("(")
+        self.values(op._operands)
+        self.out.append(")")
+        self._successors(op)
+        self._regions(op)
+        self.attributes(op.attributes)
+        self.out.append(" : (")
+        self.types(v.type for v in op._operands)
+        self.out.append(") -> ")
+        self.result_types(r.type for r in op.results)
+
+    # -- locations and aliases
+
+    def location(self, location: Location) -> None:
+        """Write ` loc(...)`."""
+        alias = self.aliases.get(location)
+        self.out.append(f" loc({location_text(location) if alias is None else alias})")
+
+    def collect_aliases(self, root: Operation) -> None:
+        """Name long types and locations used more than once, and write the definitions."""
+        counts: dict[Any, int] = {}
+        for op in root.walk():
+            types: list[Attribute] = [r.type for r in op.results]
+            types += [v.type for v in op._operands]
+            types += [a.type for r in op.regions for b in r.blocks for a in b.arguments]
+            if self.locations and op.location is not UNKNOWN:
+                types.append(op.location)
+            for attr in types:
+                counts[attr] = counts.get(attr, 0) + 1
+        numbers = {"!t": 0, "#loc": 0}
+        for attr, count in counts.items():
+            text = attribute_text(attr, self.generic)
+            if count < 2 or len(text) < (LONG_TYPE if isinstance(attr, Type) else 12):
+                continue
+            kind = "!t" if isinstance(attr, Type) else "#loc"
+            alias = self.aliases[attr] = f"{kind}{numbers[kind]}"
+            numbers[kind] += 1
+            self.out.append(f"{alias} = {text}\n")
+
+
+def hidden_segments(op: Operation) -> tuple[str, ...]:
+    """The name of the segment sizes where reading the operands from left to right gives them."""
+    sizes = op.attributes.get(SEGMENTS)
+    if sizes is None or not isinstance(op, Op):
+        return ()
+    implied = implied_segments(type(op).operand_fields, len(op._operands))
+    return (SEGMENTS,) if getattr(sizes, "parameters", (None,))[0] == implied else ()
+
+
+__all__ = ["Printer", "print_attribute", "print_op", "results_text"]
