@@ -15,6 +15,7 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from tests.conformance import seeds  # noqa: E402  (after the thread count is set)
+from tests.ir_files import pytest_addoption, pytest_collect_file  # noqa: E402, F401  (hooks)
 
 ROOT = Path(__file__).resolve().parent.parent
 
