@@ -1,0 +1,259 @@
+"""The pass `inline-computes`."""
+
+from __future__ import annotations
+
+import attrs
+
+from irc.analysis.loop import (
+    FUNCTION_COST,
+    array_bytes,
+    is_map,
+    op_cost,
+    points,
+)
+from irc.dialects import loop
+from irc.ir.core import Block, Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim, free_symbols
+from irc.ir.traits import Terminator
+from irc.passes.loop.bodies import Body, Transplant, clean_block, extents_of, ops_needed
+
+# Arrays smaller than this are read from cache: reading them again costs next to nothing.
+SMALL_BYTES = 16_384
+
+
+@attrs.define
+class Summary:
+    """What one evaluation of a map costs, with everything that is inlined into it.
+
+    cost: scalar work; ops: operations; sources: arrays read, with their bytes; indirect: whether
+    an index comes from a read; reads: number of `loop.read`.
+    """
+
+    cost: int = 0
+    ops: int = 0
+    reads: int = 0
+    indirect: bool = False
+    sources: dict[Value, int] = attrs.field(factory=dict)
+
+    @property
+    def large_sources(self) -> int:
+        """How many of the arrays read are too large to stay in cache."""
+        return sum(1 for size in self.sources.values() if size > SMALL_BYTES)
+
+
+@register_pass
+class InlineComputes(Pass):
+    """Substitutes maps into the computes that read them.
+
+    A map is inlined when it is little more than reads, when one read uses it without evaluating
+    it more often, or when evaluating it again is cheaper than storing and loading it. All its
+    readers inline it or none does, unless it is a plain view.
+
+    Before:
+        %a = loop.compute par(i: 4) -> map { %x = loop.read %s[i] ... %e = math.exp %x ... }
+        %b = loop.compute red(i: 4) -> reduce(sum, f32) { %r = loop.read %a[i] ... }
+    After:
+        %b = loop.compute red(i: 4) -> reduce(sum, f32) {
+          %x = loop.read %s[i] ... %e = math.exp %x ... }
+    """
+
+    name = "inline-computes"
+    summary = "substitute cheap and singly read maps into their readers"
+    anchor = "func.func"
+    max_ops: int = 256
+    max_reads: int = 48
+    max_duplicated_cost: int = 8
+    max_duplicated_sources: int = 2
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        block = op.regions[0].blocks[0]
+        chosen = _Chooser(self, block).choose()
+        inlined = 0
+        for outer in block.reversed_ops:
+            if not isinstance(outer, loop.ComputeOp):
+                continue
+            if outer in chosen and all(r._users is None for r in outer.results):
+                outer.erase()
+                continue
+            inlined += inline_into(outer, chosen)
+        context.count("inlined reads", inlined)
+
+
+class _Chooser:
+    """Decides which maps are inlined, producers first."""
+
+    def __init__(self, options: InlineComputes, block: Block) -> None:
+        self.options = options
+        self.block = block
+        self.chosen: dict[Operation, None] = {}
+        self.summaries: dict[Operation, Summary] = {}
+
+    def choose(self) -> dict[Operation, None]:
+        for op in self.block.ops:
+            if isinstance(op, loop.ComputeOp):
+                self.summaries[op] = self.summarize(op)
+                if is_map(op) and self.decide(op):
+                    self.chosen[op] = None
+        return self.chosen
+
+    def summarize(self, op: loop.ComputeOp) -> Summary:
+        total = Summary()
+        for inner in op.block.ops:
+            if isinstance(inner, loop.ReadOp):
+                source = inner.source
+                maker = source.defining_op
+                if maker is not None and maker in self.chosen:
+                    part = self.summaries[maker]
+                    total.cost += part.cost
+                    total.ops += part.ops
+                    total.reads += part.reads
+                    total.indirect |= part.indirect
+                    total.sources.update(part.sources)
+                    continue
+                total.reads += 1
+                total.sources[source] = array_bytes(source.type)
+                total.indirect |= bool(inner.positions)
+            elif Terminator not in inner.traits:
+                total.cost += op_cost(inner)
+            total.ops += 1
+        return total
+
+    def decide(self, op: loop.ComputeOp) -> bool:
+        readers = compute_readers(op)
+        if not readers:
+            return False
+        uses = sum(r.use_count for r in op.results)
+        external = uses > len(readers)
+        summary = self.summaries[op]
+        if summary.ops > self.options.max_ops or summary.reads > self.options.max_reads:
+            return False
+        plain = summary.cost == 0 and summary.reads <= 1
+        if plain and not summary.indirect and not _masked(op):
+            return True
+        if summary.reads == 0 and summary.cost < FUNCTION_COST:
+            return True
+        if external:
+            return False
+        own = points(a.extent for a in op.axis_list)
+        evaluations = sum(evaluated_points(read) for read in readers)
+        if len(readers) == 1:
+            return evaluations <= own or self.repeats_cheaply(op, summary, evaluations // own)
+        return self.duplicates_cheaply(summary, evaluations, own, len(readers))
+
+    def repeats_cheaply(self, op: loop.ComputeOp, summary: Summary, times: int) -> bool:
+        """Whether one read that evaluates the map `times` as often should still inline it."""
+        if summary.cost == 0 and not summary.indirect:
+            return summary.large_sources <= 1
+        small = array_bytes(op.results[0].type) <= SMALL_BYTES
+        if small and not self.reads_reductions(summary):
+            # A kernel of its own for a few values (a scale per channel) costs more than the work.
+            return summary.cost <= 2 * FUNCTION_COST
+        return times <= 4 and summary.cost <= self.options.max_duplicated_cost
+
+    def reads_reductions(self, summary: Summary) -> bool:
+        """Whether the map can share a kernel with what it reads instead."""
+        return any(isinstance(s.defining_op, loop.ComputeOp) for s in summary.sources)
+
+    def duplicates_cheaply(
+        self, summary: Summary, evaluations: int, own: int, readers: int
+    ) -> bool:
+        """Whether several reads should each evaluate the map."""
+        options = self.options
+        if summary.indirect:
+            return False
+        if summary.cost > options.max_duplicated_cost or evaluations > own * 2 * readers:
+            return summary.cost == 0 and summary.large_sources <= 1
+        return summary.large_sources <= options.max_duplicated_sources and summary.reads <= 6
+
+
+def compute_readers(op: Operation) -> list[loop.ReadOp]:
+    """The reads of an operation's results inside other computes."""
+    return [
+        user
+        for result in op.results
+        for user in result.users
+        if isinstance(user, loop.ReadOp) and user.source is result
+    ]
+
+
+def _masked(op: loop.ComputeOp) -> bool:
+    return any(read.mask is not None for read in op.reads)
+
+
+def evaluated_points(read: loop.ReadOp) -> int:
+    """How often a reader evaluates what stands at `read`: its points, without the innermost axes
+    that the read doesn't depend on."""
+    compute = read.parent_op
+    assert isinstance(compute, loop.ComputeOp)
+    names: set[str] = set()
+    for dim in read.indices:
+        names |= free_symbols(dim)
+    if read.positions or read.mask is not None:
+        return points(a.extent for a in compute.axis_list)
+    extents: list[Dim] = [a.extent for a in compute.axis_list]
+    used = [k for k, a in enumerate(compute.axis_list) if a.name in names]
+    last = used[-1] + 1 if used else 0
+    return points(extents[:last])
+
+
+def inline_into(compute: loop.ComputeOp, chosen: dict[Operation, None]) -> int:
+    """Substitute the chosen maps into one compute, and what they read in turn; gives how many
+    reads went."""
+    block = compute.block
+    extents = extents_of(compute)
+    done: dict[tuple[object, ...], Value] = {}
+    replaced: dict[Value, Value] = {}
+    inlined = 0
+    op = block.first
+    while op is not None:
+        source = op.source.defining_op if isinstance(op, loop.ReadOp) else None
+        if source is None or source not in chosen:
+            op = op.next
+            continue
+        assert isinstance(op, loop.ReadOp) and isinstance(source, loop.ComputeOp)
+        key = (tuple(op._operands), op.attributes["indices"], op.attributes["operandSegmentSizes"])
+        value = done.get(key)
+        previous = op.prev
+        if value is None:
+            value = done[key] = substitute_read(op, source, extents)
+        while value in replaced:
+            value = replaced[value]
+        replaced[op.results[0]] = value
+        op.results[0].replace_all_uses_with(value)
+        op.erase()
+        # What was put in place of the read may read inlined maps itself: look at it next.
+        op = previous.next if previous is not None else block.first
+        inlined += 1
+    if inlined:
+        clean_block(block)
+    return inlined
+
+
+def substitute_read(read: loop.ReadOp, producer: loop.ComputeOp, extents: dict[str, Dim]) -> Value:
+    """The value that `read` gives, computed in place from the producer's body."""
+    assert read.parent is not None
+    into = Body(read.parent, read)
+    mapping = {a.name: d for a, d in zip(producer.axis_list, read.indices, strict=True)}
+    mask, other = read.mask, read.other
+    copier = Transplant(into, mapping, extents, read.positions, mask)
+    yielded = producer.yield_op.values[read.source.index]  # type: ignore[attr-defined]
+    for op in ops_needed(producer.block, yielded):
+        copier.copy(op)
+    value = copier.values.get(yielded, yielded)
+    into.location = read.location
+    if mask is None:
+        return value
+    maker = value.defining_op
+    only = yielded.defining_op
+    if other is None:
+        other = into.zero(value.type)
+    if isinstance(maker, loop.ReadOp) and isinstance(only, loop.ReadOp):
+        # The masked read gives `other` by itself; where only the inner mask fails, its own.
+        if only.mask is None:
+            inner: Value | None = other
+        else:
+            own = copier.values[only.other] if only.other is not None else into.zero(value.type)
+            inner = own if own is other else into.op("arith.select", mask, own, other)
+        return into.read(maker.source, maker.indices, maker.positions, maker.mask, inner)
+    return into.op("arith.select", mask, value, other)
