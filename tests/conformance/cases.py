@@ -25,10 +25,19 @@ def entry_name(op: OpInfo) -> str:
 
 @functools.cache
 def entries() -> dict[str, Any]:
-    """The entries of torch's op_db by name; imports torch."""
-    from torch.testing._internal.common_methods_invocations import op_db
+    """The entries of torch's op_db by name; imports torch.
 
-    return {entry_name(op): op for op in op_db}
+    Random entries call their op through a helper that saves and restores the generator's state,
+    which Dynamo can't trace; it is replaced by a plain call, since `compare.call` sets the seed.
+    """
+    from torch.testing._internal import common_methods_invocations
+
+    common_methods_invocations.wrapper_set_seed = _plain_call
+    return {entry_name(op): op for op in common_methods_invocations.op_db}
+
+
+def _plain_call(op: Any, *arguments: Any, **keywords: Any) -> Any:
+    return op(*arguments, **keywords)
 
 
 def all_cases() -> list[str]:

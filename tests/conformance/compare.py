@@ -57,10 +57,12 @@ def call(
     arguments: list[torch.Tensor],
     backward: bool,
     process: Callable[[Any], Any],
+    dtype: torch.dtype = torch.float64,
 ) -> Call:
     """Call `function` under a fixed seed; with `backward` also get gradients of the arguments.
 
-    The gradient's seed for each result is random but the same for equal shapes and dtypes.
+    The gradients that flow in are random but the same in each call: rounded to `dtype`, and then to
+    the result's own.
     """
     torch.manual_seed(7)
     output = function(*arguments)
@@ -76,7 +78,7 @@ def call(
         if scored and wanted:
             generator = torch.Generator().manual_seed(11)
             seeds = [
-                torch.randn(r.shape, generator=generator, dtype=torch.float64).to(r.dtype)
+                torch.randn(r.shape, generator=generator, dtype=torch.float64).to(dtype).to(r.dtype)
                 for r in scored
             ]
             gradients = list(torch.autograd.grad(scored, wanted, seeds, allow_unused=True))

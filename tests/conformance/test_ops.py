@@ -1,24 +1,22 @@
 """The fixed 5 % of the op conformance: cases that aot_eager passes, through irc.
 
-A refusal passes only if refusals.json, from which docs list them, names its entry.  Choose another
-backend with IRC_CONFORMANCE_BACKEND.
+A refusal passes only if refusals.json, from which docs list them, names its entry.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.backends import BACKEND, needs_backend
 from tests.conformance.ops import BASELINE, read_baseline
 from tests.conformance.runner import Runner
 
 REFUSALS = Path(__file__).with_name("refusals.json")
-BACKEND = os.environ.get("IRC_CONFORMANCE_BACKEND", "irc")
 CASES = sorted(c for c, status in read_baseline(BASELINE).items() if status == "pass")
 
 
@@ -35,6 +33,7 @@ def runner() -> Iterator[Runner]:
         yield runner
 
 
+@needs_backend
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: str, runner: Runner) -> None:
     result = runner.run(case)

@@ -96,32 +96,32 @@ def run_sample(
 
     Raises what compiling raises; Refused if eager mode can't run the sample.
     """
-    entry, _, direction, sizes = cases.parse(case)
-    backward = direction == "backward"
+    entry, short, direction, sizes = cases.parse(case)
+    dtype = getattr(torch, cases.DTYPES[short])
+
+    def call(function: Callable[..., Any], arguments: list[torch.Tensor]) -> compare.Call:
+        rounding = dtype if dtype.is_floating_point else torch.float64
+        return compare.call(function, arguments, direction == "backward", process, rounding)
+
     try:
-        expected = compare.call(function, compare.copies(tensors), backward, process)
+        expected = call(function, compare.copies(tensors))
     except Exception as error:
         raise Refused(f"{type(error).__name__}: {str(error)[:200]}") from None
     torch._dynamo.reset()
-    compiled = torch.compile(
-        function, backend=backend, fullgraph=True, dynamic=sizes == "dynamic"
-    )
-    got = compare.call(compiled, compare.copies(tensors), backward, process)
+    compiled = torch.compile(function, backend=backend, fullgraph=True, dynamic=sizes == "dynamic")
+    got = call(compiled, compare.copies(tensors))
 
     def exact() -> compare.Call:
-        return compare.call(function, compare.copies(tensors, torch.float64), backward, process)
-
-    def exact_or_eager() -> compare.Call:
         # Some ops have no float64 or need their operands' own dtype: then eager is the measure.
         try:
-            return exact()
+            return call(function, compare.copies(tensors, torch.float64))
         except Exception:
             return compare.Call([], [], [])
 
     values = entry not in compare.UNINITIALISED
-    found = compare.difference(expected, got, exact_or_eager, values)
+    found = compare.difference(expected, got, exact, values)
     if found is not None and found[0] in ("values", "gradient", "mutation"):
-        again = compare.call(function, compare.copies(tensors), backward, process)
+        again = call(function, compare.copies(tensors))
         if compare.difference(expected, again, None) is not None:
             found = compare.difference(expected, got, None, values=False)
     return found
