@@ -39,7 +39,7 @@ def _unsigned(x: Tensor) -> np.ndarray[Any, Any]:
 
 
 def _from_unsigned(array: Any, like: Tensor) -> Tensor:
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")  # keeps a scalar without dimensions
     if like.dtype == torch.bool:
         return torch.from_numpy(array).to(torch.bool)
     return torch.from_numpy(array.view(array.dtype.str.replace("u", "i")).copy())

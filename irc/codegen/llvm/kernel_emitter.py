@@ -33,8 +33,13 @@ def emit_kernels(
     for an operation or type that a cpu kernel can't have.
     """
     module = ModuleWriter(features, precise)
+    names = set()
     for kernel in kernels:
         module.functions.append(_emit_function(module, kernel))
+        names.add(kernel.sym_name)
+    taken = names & (module.declarations.keys() | module.helpers.keys())
+    if taken:
+        raise InvalidIR(f"a kernel can't be called {min(taken)!r}: the kernels call that function")
     return module.text()
 
 
