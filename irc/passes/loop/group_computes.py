@@ -1,0 +1,280 @@
+"""The pass `group-computes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from irc.analysis.loop import (
+    Clusters,
+    array_bytes,
+    leading_axes,
+    points,
+    reads_by_source,
+)
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.core import Block, Operation, Region, Value
+from irc.ir.location import fuse
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim
+from irc.ir.types import TensorType, element_bytes
+from irc.passes.loop.bodies import axis_name, make_axes
+from irc.passes.loop.inline_computes import SMALL_BYTES
+from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
+
+# A reduction's result with at most this many elements may be finished in the reduction's kernel.
+EPILOGUE_POINTS = 16
+
+
+@attrs.define
+class Prefix:
+    """The leading par axes that a cluster's members share, and their scalar operations."""
+
+    extents: tuple[Dim, ...]
+    ops: int
+
+
+@register_pass
+class GroupComputes(Pass):
+    """Puts computes that share leading par axes, and feed each other or read the same arrays,
+    into one `loop.group`.
+
+    A member reads another member's array at the same point of the shared axes only, so what one
+    point of them makes stays in cache or in registers.
+
+    Before:
+        %m = loop.compute par(i0: 4) red(i1: 8) -> reduce(max, f32) { ... }
+        %y = loop.compute par(i0: 4, i1: 8) -> map { ... loop.read %m[i0] ... }
+    After:
+        %y = loop.group (i0: 4) {
+          %m = loop.compute par(i0: 4) red(i1: 8) -> reduce(max, f32) { ... }
+          %n = loop.compute par(i0: 4, i1: 8) -> map { ... loop.read %m[i0] ... }
+          loop.yield %n }
+    """
+
+    name = "group-computes"
+    summary = "put computes that share leading axes and data into one group"
+    anchor = "func.func"
+    max_ops: int = 2048
+    point_bytes: int = 1 << 20
+    min_parallel: int = 32
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        block = op.regions[0].blocks[0]
+        planner = _Planner(self, block)
+        if planner.plan():
+            prefixes = planner.prefix_of_first_member()
+            grouped = emit(
+                planner.clusters, block, lambda members: group_members(members, prefixes)
+            )
+            context.count("grouped", grouped)
+
+
+class _Planner:
+    def __init__(self, options: GroupComputes, block: Block) -> None:
+        self.options = options
+        self.clusters = Clusters(block)
+        self.prefixes: dict[int, Prefix] = {}
+        self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
+        self.readers: dict[Value, list[int]] = {}
+
+    def plan(self) -> int:
+        """Decide the groups; gives the number of merges."""
+        merges = 0
+        for number, op in enumerate(self.clusters.ops):
+            if not isinstance(op, loop.ComputeOp) or op.schedule is not None:
+                continue
+            prefix = prefix_of(op)
+            if prefix is None:
+                continue
+            self.prefixes[number] = prefix
+            self.reads[op] = reads_by_source(op)
+            for candidate in self.candidates(op):
+                merges += self.try_merge(candidate, self.clusters.find(number))
+            for source in self.reads[op]:
+                self.readers.setdefault(source, []).append(number)
+        return merges
+
+    def candidates(self, op: Operation) -> list[int]:
+        """Clusters to try: of producers (the nearest first), then of readers of large arrays."""
+        found: dict[int, None] = {}
+        number = self.clusters.number
+        makers = {s.defining_op for s in self.reads[op] if s.defining_op in self.reads}
+        for maker in sorted(makers, key=lambda m: -number[m]):  # type: ignore[index]
+            found[self.clusters.find(number[maker])] = None  # type: ignore[index]
+        for source in self.reads[op]:
+            if array_bytes(source.type) > SMALL_BYTES:
+                for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
+                    found[self.clusters.find(reader)] = None
+        return list(found)
+
+    def try_merge(self, a: int, b: int) -> bool:
+        """Group two clusters if that is legal and pays."""
+        clusters = self.clusters
+        a = clusters.find(a)
+        if a == b or a not in self.prefixes:
+            return False
+        first, second = self.prefixes[a], self.prefixes[b]
+        ops = first.ops + second.ops
+        shared = 0
+        for x, y in zip(first.extents, second.extents, strict=False):
+            if x != y:
+                break
+            shared += 1
+        shared = self.shared_axes(a, b, shared)
+        extents = first.extents[:shared]
+        if ops > self.options.max_ops or not self.pays(a, b, extents):
+            return False
+        if not clusters.can_merge(a, b):
+            return False
+        del self.prefixes[a], self.prefixes[b]
+        self.prefixes[clusters.merge(a, b)] = Prefix(extents, ops)
+        return True
+
+    def shared_axes(self, a: int, b: int, limit: int) -> int:
+        """How many leading axes the data that passes between two clusters, or that both read,
+        lets them share."""
+        clusters = self.clusters
+        names = [axis_name(k) for k in range(limit)]
+        common: dict[Value, int] = {}
+        for number in clusters.members[a]:
+            for source, reads in self.reads[clusters.ops[number]].items():
+                count = min(leading_axes(read, names) for read in reads)
+                common[source] = min(count, common.get(source, count))
+        shared = limit
+        siblings = 0
+        related = False
+        for producer, consumer in ((a, b), (b, a)):
+            for source, reads in self.reads_between(producer, consumer):
+                related = True
+                shared = min(shared, *[leading_axes(read, names) for read in reads])
+        if related:
+            return shared
+        for number in clusters.members[b]:
+            for source, reads in self.reads[clusters.ops[number]].items():
+                if source in common and array_bytes(source.type) > SMALL_BYTES:
+                    count = min(leading_axes(read, names) for read in reads)
+                    siblings = max(siblings, min(count, common[source]))
+        return siblings
+
+    def reads_between(
+        self, producer: int, consumer: int
+    ) -> list[tuple[Value, list[loop.ReadOp]]]:
+        """What `consumer` reads of arrays that `producer` makes."""
+        clusters = self.clusters
+        if not clusters.depends(consumer, producer):
+            return []
+        return [
+            (source, reads)
+            for number in clusters.members[consumer]
+            for source, reads in self.reads[clusters.ops[number]].items()
+            if source.defining_op in self.reads
+            and clusters.cluster_of(source.defining_op) == producer  # type: ignore[arg-type]
+        ]
+
+    def pays(self, a: int, b: int, extents: tuple[Dim, ...]) -> bool:
+        """Whether one pass over the shared axes beats two over each."""
+        before = (self.prefixes[a].extents, self.prefixes[b].extents)
+        if not extents:
+            return self.is_epilogue(a, b)
+        if extents not in before and points(extents) < self.options.min_parallel:
+            return False
+        if points(extents) < self.options.min_parallel and not self.is_small(a, b):
+            shorter = min(points(p) for p in before)
+            if points(extents) < shorter:
+                return False
+        volume = sum(
+            point_bytes(source.type, len(extents))
+            for pair in ((a, b), (b, a))
+            for source, _ in self.reads_between(*pair)
+        )
+        return volume <= self.options.point_bytes
+
+    def is_small(self, a: int, b: int) -> bool:
+        """Whether all results of both clusters stay in cache anyway."""
+        return all(
+            array_bytes(result.type) <= SMALL_BYTES
+            for cluster in (a, b)
+            for number in self.clusters.members[cluster]
+            for result in self.clusters.ops[number].results
+        )
+
+    def is_epilogue(self, a: int, b: int) -> bool:
+        """Whether one finishes the other's full reduction: a few points, no shared axes."""
+        for producer, consumer in ((a, b), (b, a)):
+            if not self.reads_between(producer, consumer):
+                continue
+            ends = self.clusters.members[consumer]
+            few = all(total_points(self.clusters.ops[n]) <= EPILOGUE_POINTS for n in ends)
+            return few and not self.prefixes[producer].extents
+        return False
+
+    def prefix_of_first_member(self) -> dict[Operation, tuple[Dim, ...]]:
+        """The shared axes of each cluster, by its first operation."""
+        clusters = self.clusters
+        return {
+            clusters.ops[min(clusters.members[c])]: prefix.extents
+            for c, prefix in self.prefixes.items()
+        }
+
+
+def prefix_of(op: loop.ComputeOp) -> Prefix | None:
+    """The leading par axes of a compute; None for one that groups with nothing."""
+    if any(o.kind == "scatter" for o in op.output_list):
+        return None
+    extents: list[Dim] = []
+    for position, axis in enumerate(op.axis_list):
+        if axis.name != axis_name(position):
+            return None
+        if axis.kind != "par":
+            break
+        extents.append(axis.extent)
+    return Prefix(tuple(extents), len(op.block))
+
+
+def total_points(op: Operation) -> int:
+    """The estimated number of points of a compute's space."""
+    assert isinstance(op, loop.ComputeOp)
+    return points(a.extent for a in op.axis_list)
+
+
+def point_bytes(type_: object, shared: int) -> int:
+    """The bytes of an array that belong to one point of its leading `shared` dimensions."""
+    assert isinstance(type_, TensorType)
+    return points(type_.shape[shared:]) * element_bytes(type_.element)
+
+
+def group_members(
+    members: Sequence[Operation], prefixes: dict[Operation, tuple[Dim, ...]]
+) -> loop.GroupOp:
+    """One group in the place of adjacent computes that share the axes of `prefixes`."""
+    inside = set(members)
+    extents = prefixes[members[0]]
+    stored = [
+        result
+        for member in members
+        for result in member.results
+        if any(user.parent_op not in inside for user in result.users)
+    ]
+    block = Block()
+    group = loop.GroupOp(
+        (),
+        [value.type for value in stored],
+        {"axes": make_axes(extents)},
+        (Region([block]),),
+        fuse([m.location for m in members], "group-computes"),
+    )
+    first = members[0]
+    assert first.parent is not None
+    first.parent.insert_before(group, first)
+    for old, new in zip(stored, group.results, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_uses_if(new, lambda user: user.parent_op not in inside)
+    for member in members:
+        member.detach()
+        block.append(member)
+    segments = A.DenseIntsAttr((len(stored), 0, 0))
+    block.append(loop.YieldOp(stored, (), {"operandSegmentSizes": segments}))
+    return group

@@ -1,0 +1,309 @@
+"""The pass `merge-computes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from irc.analysis.loop import Clusters, array_bytes, is_unit, points, reads_by_source
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.core import Block, Operation, Region, Value
+from irc.ir.location import fuse
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim
+from irc.passes.loop.bodies import Body, axes_of, axis_name, clean_block
+from irc.passes.loop.inline_computes import SMALL_BYTES
+
+# Spaces up to this many points are merged even if they share no array: a kernel costs more.
+TINY_POINTS = 4096
+# Candidates looked at per array that computes share.
+MAX_SIBLINGS = 8
+
+
+@attrs.define
+class Space:
+    """The iteration space of a cluster of computes.
+
+    combined: the positions of the red or scan axes; kind: "" (maps only), "red" or "scan";
+    maps: whether some output is a map; ops: scalar operations in all bodies.
+    """
+
+    extents: tuple[Dim, ...]
+    combined: frozenset[int]
+    kind: str
+    maps: bool
+    ops: int
+    outputs: int
+
+    def joined(self, other: Space) -> Space | None:
+        """The space of both together; None where they don't fit."""
+        if self.extents != other.extents:
+            return None
+        if self.kind and other.kind and (
+            self.kind != other.kind or self.combined != other.combined
+        ):  # fmt: skip
+            return None
+        combined = self.combined | other.combined
+        kind, maps = self.kind or other.kind, self.maps or other.maps
+        if kind == "red" and maps and not self._trailing(combined):
+            # A map beside a reduction over leading axes would keep it out of row groups.
+            return None
+        return Space(
+            self.extents, combined, kind, maps, self.ops + other.ops, self.outputs + other.outputs
+        )
+
+    def _trailing(self, combined: frozenset[int]) -> bool:
+        first = min(combined)
+        return all(
+            k in combined or is_unit(self.extents[k]) for k in range(first, len(self.extents))
+        )
+
+
+def space_of(op: loop.ComputeOp) -> Space | None:
+    """The space of one compute; None for one that merges with nothing."""
+    outputs = op.output_list
+    if any(o.kind == "scatter" for o in outputs) or op.schedule is not None:
+        return None
+    axes = op.axis_list
+    if any(a.name != axis_name(k) for k, a in enumerate(axes)):
+        return None
+    combined = frozenset(k for k, a in enumerate(axes) if a.kind != "par")
+    kinds = {a.kind for a in axes} - {"par"}
+    maps = any(o.kind == "map" for o in outputs)
+    if len(kinds) > 1:
+        return None
+    return Space(
+        tuple(a.extent for a in axes), combined, kinds.pop() if kinds else "", maps,
+        len(op.block), len(outputs),
+    )  # fmt: skip
+
+
+@register_pass
+class MergeComputes(Pass):
+    """Makes one compute of several over the same space.
+
+    Computes merge that read a common array, or of which one reads the other's map at the same
+    point: that value is then used directly. Maps merge with reductions and with scans.
+
+    Before:
+        %e = loop.compute par(i0: 4, i1: 8) -> map { ... math.exp ... }
+        %s = loop.compute par(i0: 4) red(i1: 8) -> reduce(sum, f32) { ... loop.read %e[i0, i1] ... }
+    After:
+        %e, %s = loop.compute par(i0: 4) red(i1: 8) -> map, reduce(sum, f32) {
+          ... %x = math.exp ... loop.yield %x, %x }
+    """
+
+    name = "merge-computes"
+    summary = "make one compute of those over one space that share arrays or feed each other"
+    anchor = "func.func"
+    max_ops: int = 1024
+    max_outputs: int = 24
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        block = op.regions[0].blocks[0]
+        planner = _Planner(self, block)
+        if planner.plan():
+            merged = emit(planner.clusters, block, merge_members)
+            context.count("merged", merged)
+
+
+class _Planner:
+    def __init__(self, options: MergeComputes, block: Block) -> None:
+        self.options = options
+        self.clusters = Clusters(block)
+        self.spaces: dict[int, Space] = {}
+        self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
+        self.readers: dict[Value, list[int]] = {}
+        self.tiny: dict[tuple[Dim, ...], list[int]] = {}
+
+    def plan(self) -> int:
+        """Decide the clusters; gives the number of merges."""
+        merges = 0
+        for number, op in enumerate(self.clusters.ops):
+            if not isinstance(op, loop.ComputeOp):
+                continue
+            space = space_of(op)
+            if space is None:
+                continue
+            self.spaces[number] = space
+            self.reads[op] = reads_by_source(op)
+            for candidate in self.candidates(op, number):
+                merges += self.try_merge(candidate, self.clusters.find(number))
+            for source in self.reads[op]:
+                self.readers.setdefault(source, []).append(number)
+            if points(space.extents) <= TINY_POINTS:
+                self.tiny.setdefault(space.extents, []).append(number)
+        return merges
+
+    def candidates(self, op: loop.ComputeOp, number: int) -> list[int]:
+        """Clusters to try: those of producers, then of those that read the same large arrays."""
+        find = self.clusters.find
+        found: dict[int, None] = {}
+        for source in self.reads[op]:
+            maker = source.defining_op
+            if maker is not None and maker in self.reads:
+                found[find(self.clusters.number[maker])] = None
+        for source in self.reads[op]:
+            if array_bytes(source.type) > SMALL_BYTES:
+                for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
+                    found[find(reader)] = None
+        for other in self.tiny.get(self.spaces[number].extents, [])[-MAX_SIBLINGS:]:
+            found[find(other)] = None
+        return list(found)
+
+    def try_merge(self, a: int, b: int) -> bool:
+        """Merge two clusters if that is legal."""
+        clusters = self.clusters
+        a = clusters.find(a)
+        if a == b or a not in self.spaces:
+            return False
+        space = self.spaces[a].joined(self.spaces[b])
+        if space is None or space.ops > self.options.max_ops:
+            return False
+        if space.outputs > self.options.max_outputs or not clusters.can_merge(a, b):
+            return False
+        if not (self.reads_pointwise(a, b) and self.reads_pointwise(b, a)):
+            return False
+        del self.spaces[a], self.spaces[b]
+        self.spaces[clusters.merge(a, b)] = space
+        return True
+
+    def reads_pointwise(self, producer: int, consumer: int) -> bool:
+        """Whether all that `consumer` reads of `producer` are maps, each at the same point."""
+        clusters = self.clusters
+        if not clusters.depends(consumer, producer):
+            return True
+        for number in clusters.members[consumer]:
+            for source, reads in self.reads[clusters.ops[number]].items():
+                maker = source.defining_op
+                if maker not in self.reads or clusters.cluster_of(maker) != producer:
+                    continue
+                assert isinstance(maker, loop.ComputeOp)
+                if output_of(maker, source).kind != "map":
+                    return False
+                if any(not at_same_point(read, maker) for read in reads):
+                    return False
+        return True
+
+
+def output_of(op: loop.ComputeOp, result: Value) -> loop.ResultAttr:
+    """The output that `result` of `op` belongs to."""
+    position = result.index  # type: ignore[attr-defined]
+    for output in op.output_list:
+        position -= output.result_count
+        if position < 0:
+            return output
+    raise IndexError(f"{op.name} has no result {result}")
+
+
+def at_same_point(read: loop.ReadOp, producer: loop.ComputeOp) -> bool:
+    """Whether a read is at exactly the point of the space that made the element."""
+    return read.mask is None and tuple(read.indices) == axes_of(len(producer.axis_list))
+
+
+# -- rewriting
+
+
+def emit(clusters: Clusters, block: Block, build: object) -> int:
+    """Put the block's operations in the clusters' order and make one operation of each cluster
+    with several members, by `build(members)`; gives how many operations went."""
+    order = clusters.order()
+    for op in clusters.ops:
+        op.detach()
+    removed = 0
+    for members in order:
+        if len(members) == 1:
+            block.append(members[0])
+            continue
+        for member in members:
+            block.append(member)
+        build(members)  # type: ignore[operator]
+        removed += len(members) - 1
+    return removed
+
+
+def merge_members(members: Sequence[Operation]) -> loop.ComputeOp:
+    """One compute in the place of adjacent ones over the same space; unused maps are dropped."""
+    inside = set(members)
+    yielded: dict[Value, Value] = {}
+    block = Block()
+    outputs: list[loop.ResultAttr] = []
+    values: list[Value] = []
+    kept: list[Value] = []
+    kinds: dict[int, str] = {}
+    for member in members:
+        assert isinstance(member, loop.ComputeOp)
+        for k, axis in enumerate(member.axis_list):
+            if axis.kind != "par":
+                kinds[k] = axis.kind
+        _move_body(member, block, yielded)
+        terminator = member.yield_op
+        for number, output in enumerate(member.output_list):
+            results = member.results_of(number)
+            if output is loop.MAP:
+                yielded[results[0]] = terminator.values[number]
+    for member in members:
+        assert isinstance(member, loop.ComputeOp)
+        for number, output in enumerate(member.output_list):
+            results = member.results_of(number)
+            if any(_used_outside(r, inside) for r in results):
+                outputs.append(output)
+                values.append(member.yield_op.values[number])
+                kept.extend(results)
+    return _build_merged(members, block, outputs, values, kept, kinds)
+
+
+def _move_body(member: loop.ComputeOp, block: Block, yielded: dict[Value, Value]) -> None:
+    """Move the member's operations to the end of `block`; reads of values at hand go."""
+    terminator = member.yield_op
+    for op in member.block.ops:
+        if op is terminator:
+            continue
+        if isinstance(op, loop.ReadOp) and op.source in yielded:
+            op.results[0].replace_all_uses_with(yielded[op.source])
+            op.erase()
+            continue
+        op.detach()
+        block.append(op)
+
+
+def _used_outside(result: Value, inside: set[Operation]) -> bool:
+    for user in result.users:
+        if user.parent_op not in inside:
+            return True
+    return False
+
+
+def _build_merged(
+    members: Sequence[Operation],
+    block: Block,
+    outputs: Sequence[loop.ResultAttr],
+    values: Sequence[Value],
+    kept: Sequence[Value],
+    kinds: dict[int, str],
+) -> loop.ComputeOp:
+    first = members[0]
+    assert isinstance(first, loop.ComputeOp)
+    body = Body(block)
+    body.finish(values)
+    clean_block(block)
+    axes = A.ArrayAttr(
+        [loop.AxisAttr(a.name, kinds.get(k, "par"), a.extent) for k, a in enumerate(first.axis_list)]
+    )
+    merged = loop.ComputeOp(
+        (),
+        [value.type for value in kept],
+        {"axes": axes, "outputs": A.ArrayAttr(outputs)},
+        (Region([block]),),
+        fuse([m.location for m in members], "merge-computes"),
+    )
+    assert first.parent is not None
+    first.parent.insert_before(merged, first)
+    for old, new in zip(kept, merged.results, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    for member in reversed(members):
+        member.erase()
+    return merged
