@@ -186,7 +186,7 @@ def dense_content(attr: A.Attribute, type_: Type, frame: Frame) -> Tensor:
 
         raw = torch.frombuffer(bytearray(attr.data), dtype=torch_dtype(element)).clone()
         shape = frame.dims(getattr(type_, "shape", ()))
-        content = raw.expand(shape).clone() if raw.numel() == 1 else raw.reshape(shape)
+        content = raw.reshape(()).expand(shape).clone() if raw.numel() == 1 else raw.reshape(shape)
         return content.to(dtype)
     raise InvalidIR(f"{attr} is no constant of type {type_}")
 

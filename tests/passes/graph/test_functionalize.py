@@ -1,0 +1,204 @@
+"""functionalize: values, mutated arguments and aliasing equal eager's; nothing mutates after."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
+from irc.dialects import aten, func  # noqa: E402
+from irc.frontend.importer import import_graph  # noqa: E402
+from irc.interp import run  # noqa: E402
+from irc.ir.diagnostics import UserError  # noqa: E402
+from irc.ir.passes import PassManager  # noqa: E402
+
+
+def trace(function, *args):
+    """The aten-level module of a function, with its mutation kept."""
+    graph = make_fx(function, tracing_mode="fake")(*args)
+    return import_graph(graph).module
+
+
+def clones(args):
+    return [torch.empty_strided(a.shape, a.stride(), dtype=a.dtype).copy_(a) for a in args]
+
+
+def check(function, *args, expect_writes=True):
+    """Compare eager, the imported program and the functionalized one; gives the module."""
+    module = trace(function, *clones(args))
+    eager_args, plain_args, new_args = clones(args), clones(args), clones(args)
+    expected = function(*eager_args)
+    expected = list(expected) if isinstance(expected, tuple | list) else [expected]
+    plain = run(module, *plain_args)
+    PassManager.parse("functionalize", verify="none").run(module)
+    got = run(module, *new_args)
+    for a, b, c in zip(expected, plain, got, strict=True):
+        torch.testing.assert_close(b, a, rtol=0, atol=0)
+        torch.testing.assert_close(c, a, rtol=0, atol=0)
+    for a, b, c in zip(eager_args, plain_args, new_args, strict=True):
+        torch.testing.assert_close(b, a, rtol=0, atol=0)
+        torch.testing.assert_close(c, a, rtol=0, atol=0)
+    assert_functional(module)
+    return module
+
+
+def assert_functional(module):
+    """Only the trailing copies onto arguments write."""
+    function = module.lookup("main")
+    arguments = set(function.block.arguments)
+    for op in function.block.ops:
+        if isinstance(op, aten.AtenOp) and type(op).schema.is_mutable:
+            if op.name == "aten.copy_.default":
+                assert op.operands[0] in arguments
+                assert all(
+                    o.name == "aten.copy_.default" or isinstance(o, func.ReturnOp)
+                    for o in _following(op)
+                )
+            else:
+                assert op.operands[0].owner.name == "aten.clone.default"
+
+
+def _following(op):
+    while op.next is not None:
+        op = op.next
+        yield op
+
+
+X = torch.arange(24.0).reshape(4, 6)
+Y = torch.arange(4.0)
+
+
+def seen_through_views(x):
+    v = x[1:3]
+    w = v.transpose(0, 1)
+    w.mul_(2)
+    x[0].add_(1)
+    return v + 1, w
+
+
+def write_seen_by_an_older_view(x):
+    v = x.view(6, 4)
+    x.mul_(3)
+    return v
+
+
+def intermediate(x):
+    y = x + 1
+    z = y.view(-1)
+    z[3:7] = 5
+    y[:, 1] += 2
+    return z, y.sum()
+
+
+def promotion(x, y):
+    i = x.to(torch.int64)
+    i.mul_(2).add_(y.to(torch.int32).unsqueeze(1))
+    return i
+
+
+def out_variant(x, y):
+    o = torch.empty(4)
+    torch.sin(y, out=o)
+    torch.add(y, o, out=y)
+    return o
+
+
+def many_outputs(x):
+    a, b = x.split([2, 4], dim=1)
+    c = x.unbind(0)
+    a.zero_()
+    c[2].fill_(7)
+    b.diagonal().add_(100)
+    return a, b, c[1]
+
+
+def strided(x):
+    x.as_strided((3, 2), (6, 1), 2).fill_(-1)
+    v = x[1:].as_strided((2, 2), (6, 1), 1)
+    return v + 0
+
+
+def shapes_in_place(x):
+    y = x.clone()
+    y.t_()
+    y.unsqueeze_(0)
+    y.squeeze_(0)
+    y.add_(1)
+    return y, y.t()
+
+
+def indexed(x, y):
+    x[torch.tensor([0, 2])] = y[:2].unsqueeze(1)
+    x.index_add_(0, torch.tensor([1, 1]), x[:2].clone())
+    x.masked_fill_(x > 20, 0.5)
+    return x
+
+
+def aliased_result(x):
+    x.add_(1)
+    return x, x[1:]
+
+
+@pytest.mark.parametrize(
+    "function, args",
+    [
+        (seen_through_views, (X,)),
+        (write_seen_by_an_older_view, (X,)),
+        (intermediate, (X,)),
+        (promotion, (X, Y)),
+        (out_variant, (X, Y)),
+        (many_outputs, (X,)),
+        (strided, (X,)),
+        (shapes_in_place, (X,)),
+        (indexed, (X, Y)),
+        (aliased_result, (X,)),
+    ],
+    ids=lambda v: getattr(v, "__name__", ""),
+)
+def test_equal_to_eager(function, args):
+    check(function, *args)
+
+
+def test_results_that_share_an_arguments_storage_say_so():
+    module = check(aliased_result, X)
+    infos = module.lookup("main").result_info
+    assert [i.get("alias_of").value for i in infos] == [0, 0]
+
+
+def test_overlapping_writes_are_refused():
+    def overlapping(x):
+        return x[:, :1].expand(4, 6).add_(1)
+
+    module = trace_unchecked(overlapping, X)
+    with pytest.raises(UserError, match="overlap"):
+        PassManager.parse("functionalize").run(module)
+
+
+def trace_unchecked(function, *args):
+    """Trace with meta checks of overlap off, as text could say it."""
+    def shaped(x):
+        return x[:, :1].expand(4, 6)
+
+    module = trace(shaped, *args)
+    main = module.lookup("main")
+    returned = main.return_op
+    add = aten.make_aten(
+        "aten.mul_.Scalar",
+        (returned.operands[0], 2.0),
+        {},
+        lambda v: v if hasattr(v, "users") else None,
+        [returned.operands[0].type],
+    )
+    main.block.insert_before(add, returned)
+    return module
+
+
+def test_storage_changes_are_refused_with_the_reason():
+    def grow(x):
+        y = x.clone()
+        y.resize_(8, 3)
+        return y
+
+    module = trace(grow, X)
+    with pytest.raises(UserError, match="changes the size of a storage"):
+        PassManager.parse("functionalize").run(module)
