@@ -159,9 +159,7 @@ class _Planner:
                     siblings = max(siblings, min(count, common[source]))
         return siblings
 
-    def reads_between(
-        self, producer: int, consumer: int
-    ) -> list[tuple[Value, list[loop.ReadOp]]]:
+    def reads_between(self, producer: int, consumer: int) -> list[tuple[Value, list[loop.ReadOp]]]:
         """What `consumer` reads of arrays that `producer` makes."""
         clusters = self.clusters
         if not clusters.depends(consumer, producer):

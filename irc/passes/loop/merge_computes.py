@@ -290,7 +290,10 @@ def _build_merged(
     body.finish(values)
     clean_block(block)
     axes = A.ArrayAttr(
-        [loop.AxisAttr(a.name, kinds.get(k, "par"), a.extent) for k, a in enumerate(first.axis_list)]
+        [
+            loop.AxisAttr(a.name, kinds.get(k, "par"), a.extent)
+            for k, a in enumerate(first.axis_list)
+        ]
     )
     merged = loop.ComputeOp(
         (),

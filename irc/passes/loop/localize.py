@@ -1,0 +1,93 @@
+"""The pass `localize`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.core import Block, Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.passes.loop.bodies import SEGMENTS, clean_block
+
+
+@register_pass
+class Localize(Pass):
+    """Drops what nobody outside reads: results of groups, and outputs of computes.
+
+    An array that only members of its group read is not stored any more: it lives for one point
+    of the shared axes.
+
+    Before:
+        %a, %b = loop.group (i0: 4) { ... loop.yield %m, %n }      // %a is not used
+    After:
+        %b = loop.group (i0: 4) { ... loop.yield %n }
+    """
+
+    name = "localize"
+    summary = "drop results of groups and outputs of computes that nobody reads"
+    anchor = "func.func"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        context.count("dropped", localize_block(op.regions[0].blocks[0]))
+
+
+def localize_block(block: Block) -> int:
+    """Drop unused results of the computes and groups of a block, last first; how many went."""
+    dropped = 0
+    for op in block.reversed_ops:
+        if not isinstance(op, loop.ComputeOp | loop.GroupOp):
+            continue
+        if all(r._users is None for r in op.results):
+            dropped += len(op.results)
+            op.erase()
+            continue
+        if isinstance(op, loop.GroupOp):
+            dropped += _localize_group(op)
+        else:
+            dropped += _drop_outputs(op)
+    return dropped
+
+
+def _localize_group(group: loop.GroupOp) -> int:
+    terminator = group.yield_op
+    keep = [r._users is not None for r in group.results]
+    dropped = keep.count(False)
+    if dropped:
+        stored = [v for v, k in zip(terminator._operands, keep, strict=True) if k]
+        terminator.operands = stored
+        terminator.attributes[SEGMENTS] = A.DenseIntsAttr((len(stored), 0, 0))
+        _with_results(group, keep, group.attributes)
+    return dropped + localize_block(terminator.parent)  # type: ignore[arg-type]
+
+
+def _drop_outputs(op: loop.ComputeOp) -> int:
+    outputs = op.output_list
+    live = [any(r._users is not None for r in op.results_of(k)) for k in range(len(outputs))]
+    # A scatter's operands are shared between its outputs: it stays whole.
+    if all(live) or any(o.kind == "scatter" for o in outputs):
+        return 0
+    keep = [live[k] for k, o in enumerate(outputs) for _ in range(o.result_count)]
+    terminator = op.yield_op
+    values = [v for v, k in zip(terminator.values, live, strict=True) if k]
+    terminator.operands = values
+    terminator.attributes[SEGMENTS] = A.DenseIntsAttr((len(values), 0, 0))
+    attributes = dict(op.attributes)
+    attributes["outputs"] = A.ArrayAttr([o for o, k in zip(outputs, live, strict=True) if k])
+    clean_block(op.block)
+    _with_results(op, keep, attributes)
+    return keep.count(False)
+
+
+def _with_results(op: Operation, keep: Sequence[bool], attributes: dict[str, A.Attribute]) -> None:
+    """Replace `op` by one that has only the results to keep, with the same region."""
+    region = op.regions[0]
+    kept: list[Value] = [r for r, k in zip(op.results, keep, strict=True) if k]
+    new = type(op)(op._operands, [r.type for r in kept], attributes, (region,), op.location)
+    op.regions = ()
+    assert op.parent is not None
+    op.parent.insert_before(new, op)
+    for old, fresh in zip(kept, new.results, strict=True):
+        fresh.name_hint = old.name_hint
+        old.replace_all_uses_with(fresh)
+    op.erase()

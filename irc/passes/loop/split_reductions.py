@@ -1,0 +1,252 @@
+"""The pass `split-reductions`."""
+
+from __future__ import annotations
+
+import attrs
+
+from irc.analysis.loop import estimate, points
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Block, Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim, ceildiv, known_divisible
+from irc.ir.types import (
+    FloatType,
+    IndexType,
+    IntegerType,
+    TensorType,
+    contiguous_strides,
+    i1,
+)
+from irc.passes.loop.bodies import (
+    Body,
+    Transplant,
+    axes_of,
+    axis,
+    axis_name,
+    make_compute,
+)
+
+SPLITTABLE = frozenset(("sum", "prod", "min", "max", "any", "all", "xor"))
+
+
+@attrs.define
+class Split:
+    """How a reduction is split: its leading red axes become par (`whole`), or the red axis at
+    `position` becomes `parts` of `size` points each, the last ones perhaps shorter."""
+
+    whole: tuple[int, ...] = ()
+    position: int = 0
+    parts: int = 0
+    size: Dim = 0
+
+
+@register_pass
+class SplitReductions(Pass):
+    """Makes two computes of a large reduction with few results: parts, then their combination.
+
+    The parts can run in parallel. Their number depends on the sizes alone, never on the number
+    of threads, so that results don't either.
+
+    Before:
+        %s = loop.compute red(i0: 1000000) -> reduce(sum, f32) { ... loop.read %x[i0] ... }
+    After:
+        %p = loop.compute par(i0: 64) red(i1: 15625) -> reduce(sum, f32) {
+          ... loop.read %x[i0*15625 + i1] ... }
+        %s = loop.compute red(i0: 64) -> reduce(sum, f32) { ... loop.read %p[i0] ... }
+    """
+
+    name = "split-reductions"
+    summary = "split large reductions with few results into parts and their combination"
+    anchor = "func.func"
+    preserves = "real"
+    min_points: int = 32_768
+    max_results: int = 16
+    parts: int = 64
+    max_parts: int = 4096
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        block = op.regions[0].blocks[0]
+        for inner in list(block.ops):
+            if isinstance(inner, loop.ComputeOp):
+                context.count("split", self._split(inner, inner))
+            elif isinstance(inner, loop.GroupOp) and not inner.axis_list:
+                for member in list(inner.block.ops):
+                    if isinstance(member, loop.ComputeOp):
+                        context.count("split", self._split(member, inner))
+
+    def _split(self, op: loop.ComputeOp, outer: Operation) -> int:
+        """Split one compute at the place of `outer`; 1 if it was."""
+        if not self._wants_split(op, outer):
+            return 0
+        split = self._choose(op)
+        if split is None:
+            return 0
+        builder = Builder.before(outer)
+        if split.whole:
+            partial = _partial_axes(op, split, builder)
+        else:
+            partial = _partial_ranges(op, split, builder)
+        _combine(op, split, partial)
+        return 1
+
+    def _wants_split(self, op: loop.ComputeOp, outer: Operation) -> bool:
+        axes = op.axis_list
+        kinds = {o.kind for o in op.output_list}
+        if "reduce" not in kinds or kinds - {"reduce", "map"} or op.schedule is not None:
+            return False
+        if any(o.kind == "reduce" and o.combiner not in SPLITTABLE for o in op.output_list):
+            return False
+        if any(a.name != axis_name(k) for k, a in enumerate(axes)):
+            return False
+        if points(a.extent for a in axes if a.kind == "par") > self.max_results:
+            return False
+        if points(a.extent for a in axes) < self.min_points:
+            return False
+        # The parts move out of the group, so they may not read what is made inside it.
+        return outer is op or not any(_defined_in(r.source, outer) for r in op.reads)
+
+    def _choose(self, op: loop.ComputeOp) -> Split | None:
+        axes = op.axis_list
+        red = [k for k, a in enumerate(axes) if a.kind == "red"]
+        total = points(axes[k].extent for k in red)
+        leading = 1
+        for count, k in enumerate(red[:-1], 1):
+            leading *= estimate(axes[k].extent)
+            if self.parts // 2 <= leading <= self.max_parts and total // leading >= 64:
+                return Split(tuple(red[:count]))
+        if any(o.kind == "map" for o in op.output_list):
+            return None
+        position = max(red, key=lambda k: (estimate(axes[k].extent), -k))
+        extent = axes[position].extent
+        if estimate(extent) < 2 * self.parts:
+            return None
+        for parts in (self.parts, *range(self.parts // 2, 4 * self.parts)):
+            if known_divisible(extent, parts):
+                return Split((), position, parts, extent // parts)
+        return Split((), position, self.parts, ceildiv(extent, self.parts))
+
+
+def _defined_in(value: Value, outer: Operation) -> bool:
+    maker = value.defining_op
+    return maker is not None and maker.parent_op is outer
+
+
+def _partial_type(op: loop.ComputeOp, number: int, shape: list[Dim]) -> TensorType:
+    output = op.output_list[number]
+    type_ = op.results_of(number)[0].type
+    assert isinstance(type_, TensorType)
+    if output.kind == "map":
+        return type_
+    assert output.accumulator is not None
+    return TensorType(shape, output.accumulator, contiguous_strides(shape), type_.device)
+
+
+def _partial_axes(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.ComputeOp:
+    """The parts where leading red axes become par; takes the body along."""
+    axes = [
+        loop.AxisAttr(a.name, "par" if k in split.whole else a.kind, a.extent)
+        for k, a in enumerate(op.axis_list)
+    ]
+    shape = [a.extent for a in axes if a.kind == "par"]
+    body = Body(_copy_block(op))
+    types = [_partial_type(op, k, shape) for k in range(len(op.output_list))]
+    return make_compute(builder, A.ArrayAttr(axes), op.output_list, types, body, (), op.location)
+
+
+def _copy_block(op: loop.ComputeOp) -> Block:
+    return op.regions[0].clone({}).blocks[0]
+
+
+def _partial_ranges(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.ComputeOp:
+    """The parts where one red axis becomes a par axis over parts and a red one inside."""
+    old = op.axis_list
+    at = split.position
+    extents: list[Dim] = [a.extent for a in old]
+    extents[at : at + 1] = [split.parts, split.size]
+    kinds = [a.kind for a in old]
+    kinds[at : at + 1] = ["par", "red"]
+    mapping: dict[str, Dim] = {}
+    for k, a in enumerate(old):
+        mapping[a.name] = axis(k if k < at else k + 1)
+    whole = axis(at) * split.size + axis(at + 1)
+    mapping[old[at].name] = whole
+    names = {axis_name(k): extent for k, extent in enumerate(extents)}
+    body = Body()
+    mask: Value | None = None
+    if split.size * split.parts != old[at].extent:
+        mask = body.compare("slt", body.index(whole), body.index(old[at].extent))
+    copier = Transplant(body, mapping, names, (), mask)
+    for inner in op.block.ops:
+        if inner is not op.yield_op:
+            copier.copy(inner)
+    values = []
+    for value, output in zip(op.yield_op.values, op.output_list, strict=True):
+        copied = copier.values.get(value, value)
+        if mask is not None:
+            assert output.accumulator is not None
+            neutral = identity(body, output.combiner, copied.type, output.accumulator)
+            copied = body.op("arith.select", mask, copied, neutral, type=copied.type)
+        values.append(copied)
+    body.finish(values)
+    axes = A.ArrayAttr(
+        [
+            loop.AxisAttr(axis_name(k), kind, extent)
+            for k, (kind, extent) in enumerate(zip(kinds, extents, strict=True))
+        ]
+    )
+    shape = [e for e, kind in zip(extents, kinds, strict=True) if kind == "par"]
+    types = [_partial_type(op, k, shape) for k in range(len(op.output_list))]
+    return make_compute(builder, axes, op.output_list, types, body, (), op.location)
+
+
+def identity(body: Body, combiner: str, type_: object, accumulator: object) -> Value:
+    """The constant that changes nothing when combined."""
+    assert isinstance(type_, FloatType | IntegerType | IndexType)
+    if combiner in ("sum", "xor", "any"):
+        return body.constant(0, type_)
+    if combiner in ("prod", "all"):
+        return body.constant(1, type_)
+    if isinstance(type_, FloatType):
+        return body.constant(float("inf") if combiner == "min" else float("-inf"), type_)
+    if type_ is i1:
+        return body.constant(int(combiner == "min"), type_)
+    width = type_.width if isinstance(type_, IntegerType) else 64
+    if getattr(accumulator, "unsigned", False):
+        return body.constant(-1 if combiner == "min" else 0, type_)
+    top = (1 << (width - 1)) - 1
+    return body.constant(top if combiner == "min" else -top - 1, type_)
+
+
+def _combine(op: loop.ComputeOp, split: Split, partial: loop.ComputeOp) -> None:
+    """Put the combination of the parts in the place of `op`."""
+    kept = [k for k, a in enumerate(partial.axis_list) if a.kind == "par"]
+    first = partial.axis_list
+    red = set(split.whole) if split.whole else {split.position}
+    axes = A.ArrayAttr(
+        [
+            loop.AxisAttr(axis_name(n), "red" if k in red else "par", first[k].extent)
+            for n, k in enumerate(kept)
+        ]
+    )
+    body = Body()
+    body.location = op.location
+    outputs, values, types, old = [], [], [], []
+    for number, output in enumerate(op.output_list):
+        result = op.results_of(number)[0]
+        part = partial.results_of(number)[0]
+        if output.kind == "map":
+            result.replace_all_uses_with(part)
+            continue
+        outputs.append(output)
+        values.append(body.read(part, axes_of(len(kept))))
+        types.append(result.type)
+        old.append(result)
+    body.finish(values)
+    builder = Builder.before(op)
+    combined = make_compute(builder, axes, outputs, types, body, (), op.location)
+    for result, new in zip(old, combined.results, strict=True):
+        new.name_hint = result.name_hint
+        result.replace_all_uses_with(new)
+    op.erase()
