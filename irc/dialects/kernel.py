@@ -78,6 +78,7 @@ class FuncOp(Op):
     inplace = attribute(A.DenseIntsAttr, optional=True)
     num_warps = attribute(A.IntegerAttr, "gpu", optional=True)
     num_stages = attribute(A.IntegerAttr, "gpu", optional=True)
+    index_bits = attribute(A.IntegerAttr, "gpu: 32 where no index leaves 32 bits", optional=True)
     body = region()
 
     @classmethod

@@ -1,0 +1,428 @@
+"""Triton source for kernels: `emit_kernel` and `emit_module`.
+
+A source is importable as it stands: imports, the helper functions used (`irc_...`), then one
+`@triton.jit` function per kernel with the kernel's arguments in order (pointers, then sizes).
+Every SSA value is one assignment. Index arithmetic is 64-bit unless the kernel carries the
+attribute `index_bits = 32`, which promises that no index of it leaves 32 bits.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from irc.codegen.triton import functions, scalar_ops
+from irc.codegen.triton.functions import Helper, TRITON_NAMES
+from irc.codegen.triton.scalar_ops import element_of, narrow, short_name
+from irc.dialects import kernel
+from irc.ir.core import Block, Operation, Value
+from irc.ir.diagnostics import UserError
+from irc.ir.symbols import evaluate_with
+from irc.ir.types import IntegerType, VectorType
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_RESERVED = re.compile(r"(v[0-9]+|irc_.*|_.*|tl|triton|libdevice|range|float)\Z")
+HEADER = "import triton\nimport triton.language as tl\n"
+LIBDEVICE_IMPORT = "from triton.language.extra import libdevice\n"
+
+
+def emit_kernel(kernel_func: kernel.FuncOp) -> str:
+    """A complete source with one gpu kernel. UserError names what has no Triton code."""
+    return emit_module([kernel_func])
+
+
+def emit_module(kernels: Iterable[kernel.FuncOp]) -> str:
+    """A complete source with these gpu kernels; helpers appear once."""
+    helpers: dict[str, Helper] = {}
+    bodies = []
+    libdevice = False
+    for func in kernels:
+        writer = KernelWriter(func, helpers)
+        bodies.append(writer.write())
+        libdevice = libdevice or writer.libdevice
+    imports = HEADER + (LIBDEVICE_IMPORT if libdevice else "")
+    return "\n\n".join([imports, *(h.source for h in helpers.values()), *bodies])
+
+
+def safe_name(name: str) -> str:
+    """A Python identifier for a kernel. UserError when the symbol is not one."""
+    if not _WORD.match(name) or keyword.iskeyword(name) or _RESERVED.match(name):
+        raise UserError(f"@{name} can't name a Triton kernel: not a plain Python name")
+    return name
+
+
+class KernelWriter:
+    """Writes one kernel."""
+
+    def __init__(self, func: kernel.FuncOp, helpers: dict[str, Helper]) -> None:
+        if func.target != "gpu":
+            raise UserError(f"@{func.sym_name} is a {func.target} kernel, not a gpu one", op=func)
+        bits: Any = func.attr("index_bits")
+        self.func = func
+        self.helpers = helpers
+        self.index_bits = 64 if bits is None else int(bits)
+        if self.index_bits not in (32, 64):
+            raise UserError(f"index_bits is {bits}, not 32 or 64", op=func)
+        self.index_type = f"tl.int{self.index_bits}"
+        self.libdevice = False
+        self.lines: list[str] = []
+        self.depth = 1
+        self.names: dict[Value, str] = {}
+        self.symbols: dict[str, str] = {}
+        self.count = 0
+
+    # -- what the spellings use
+
+    def ref(self, value: Value) -> str:
+        return self.names[value]
+
+    def use(self, found: Helper) -> str:
+        for needed in found.needs:
+            self.use(needed)
+        self.helpers.setdefault(found.name, found)
+        return found.name
+
+    def use_libdevice(self, name: str) -> str:
+        self.libdevice = True
+        return f"libdevice.{name}"
+
+    def line(self, text: str) -> None:
+        """Write one statement."""
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self, value: Value) -> str:
+        """A new name for a value."""
+        name = self.names[value] = f"v{self.count}"
+        self.count += 1
+        return name
+
+    def name_of(self, element: Any) -> str:
+        return short_name(element, self.index_bits)
+
+    def define(self, value: Value, text: str) -> None:
+        """`value = text`."""
+        self.line(f"{self.fresh(value)} = {text}")
+
+    # -- the kernel
+
+    def write(self) -> str:
+        """The text of the jit function."""
+        parameters = self._parameters()
+        self._block(self.func.block, None)
+        head = f"@triton.jit\ndef {safe_name(self.func.sym_name)}({', '.join(parameters)}):"
+        return "\n".join([head, *self.lines]) + "\n"
+
+    def _parameters(self) -> list[str]:
+        names: list[str] = []
+        symbols = [a.value for a in self.func.symbols] if self.func.symbols is not None else []
+        scalars = 0
+        for position, argument in enumerate(self.func.block.arguments):
+            kind: Any = argument.type
+            if isinstance(kind, kernel.PointerType):
+                name = f"p{position}"
+                self.names[argument] = name
+                element = kind.element
+                if isinstance(element, IntegerType) and element.unsigned:
+                    signed = TRITON_NAMES[f"i{element.width}"]
+                    self.line(f"{name} = {name}.to(tl.pointer_type({signed}), bitcast=True)")
+                else:
+                    self.name_of(element)  # refuses elements that Triton lacks
+            else:
+                name = f"n{position}"
+                self.line(f"{name}_ = tl.cast({name}, {self.index_type})")
+                self.names[argument] = f"{name}_"
+                if scalars < len(symbols):
+                    self.symbols[symbols[scalars]] = f"{name}_"
+                scalars += 1
+            names.append(name)
+        return names
+
+    def _block(self, block: Block, targets: Sequence[str] | None) -> None:
+        """Write a body; at its yield, the values are assigned to `targets`."""
+        before = len(self.lines)
+        for op in block.ops:
+            if isinstance(op, kernel.YieldOp):
+                self._assign(targets or (), [self.ref(v) for v in op.values])
+                continue
+            handler = _HANDLERS.get(type(op))
+            if handler is not None:
+                handler(self, op)
+            elif op.name.startswith("arith."):
+                self.define(op.results[0], scalar_ops.arith_text(self, op))
+            elif op.name.startswith("math."):
+                self._math(op)
+            else:
+                raise UserError(f"{op.name} has no Triton code", op=op)
+        if len(self.lines) == before:
+            self.line("pass")
+
+    def _assign(self, targets: Sequence[str], values: Sequence[str]) -> None:
+        moves = [(t, v) for t, v in zip(targets, values, strict=True) if t != v]
+        if any(v in targets for _, v in moves) and len(moves) > 1:
+            temporaries = []
+            for target, value in moves:
+                self.line(f"next_{target} = {value}")
+                temporaries.append((target, f"next_{target}"))
+            moves = temporaries
+        for target, value in moves:
+            self.line(f"{target} = {value}")
+
+    def _math(self, op: Operation) -> None:
+        refs = [self.ref(o) for o in op._operands]
+        name = self.name_of(element_of(op._operands[0]))
+        text = scalar_ops.math_call(self, op.name.partition(".")[2], refs, name)
+        self.define(op.results[0], text)
+
+
+# -- operations of the kernel dialect
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    return value.type.shape if isinstance(value.type, VectorType) else ()
+
+
+def _dims(shape: Sequence[int]) -> str:
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def _return(w: KernelWriter, op: kernel.ReturnOp) -> None:
+    """The function ends by itself."""
+
+
+def _program_id(w: KernelWriter, op: kernel.ProgramIdOp) -> None:
+    w.define(op.results[0], f"tl.program_id(0).to({w.index_type})")
+
+
+def _sym_value(w: KernelWriter, op: Any) -> None:
+    texts = {
+        "add": lambda a, b: f"({a} + {b})",
+        "mul": lambda a, b: f"({a} * {b})",
+        "min": lambda a, b: f"tl.minimum({a}, {b})",
+        "max": lambda a, b: f"tl.maximum({a}, {b})",
+        "floordiv": lambda a, b: scalar_ops.integer_binary(w, "floordivsi", str(a), str(b), "i64"),
+        "ceildiv": lambda a, b: scalar_ops.integer_binary(w, "ceildivsi", str(a), str(b), "i64"),
+    }
+    text = evaluate_with(op.dim, w.symbols, texts)  # type: ignore[arg-type]
+    w.define(op.results[0], f"tl.cast({text}, {w.index_type})")
+
+
+def _for(w: KernelWriter, op: kernel.ForOp) -> None:
+    names = []
+    for initial, final in zip(op.initial, op.final, strict=True):
+        names.append(w.fresh(final))
+        w.line(f"{names[-1]} = {w.ref(initial)}")
+    position, *carried = op.block.arguments
+    counter = f"i{w.count}"
+    bounds = ", ".join(w.ref(v) for v in (op.lower, op.upper, op.step))
+    w.line(f"for {counter} in range({bounds}):")
+    w.depth += 1
+    # In the interpreter the counter is a Python int.
+    w.define(position, f"tl.cast({counter}, {w.index_type})")
+    for argument, name in zip(carried, names, strict=True):
+        w.names[argument] = name
+    w._block(op.block, names)
+    w.depth -= 1
+
+
+def _if(w: KernelWriter, op: kernel.IfOp) -> None:
+    names = [w.fresh(r) for r in op.outcome]
+    w.line(f"if {w.ref(op.condition)}:")
+    for region, text in ((op.then_body, None), (op.else_body, "else:")):
+        if not region.blocks:
+            continue
+        if text is not None:
+            w.line(text)
+        w.depth += 1
+        w._block(region.blocks[0], names)
+        w.depth -= 1
+
+
+_I1 = IntegerType(1)
+
+
+def _pointer(w: KernelWriter, op: Any) -> str:
+    """The pointer operand; a bool is one byte in memory and addressed as such."""
+    ref = w.ref(op.pointer)
+    if op.pointer.type.element is _I1:
+        return f"{ref}.to(tl.pointer_type(tl.int8), bitcast=True)"
+    return ref
+
+
+def _consecutive(w: KernelWriter, op: Any, shape: Sequence[int]) -> str:
+    offset = w.ref(op.offset)
+    return f"({offset} + tl.arange(0, {shape[-1]}))" if shape else offset
+
+
+def _load_from(w: KernelWriter, op: Any, offsets: str) -> None:
+    boolean = op.pointer.type.element is _I1
+    text = f"tl.load({_pointer(w, op)} + {offsets}"
+    if op.mask is not None:
+        other = "0" if op.other is None else w.ref(op.other)
+        if boolean and op.other is not None:
+            other = f"{other}.to(tl.int8)"
+        text += f", mask={w.ref(op.mask)}, other={other}"
+    w.define(op.results[0], f"{text})" + (" != 0" if boolean else ""))
+
+
+def _load(w: KernelWriter, op: kernel.LoadOp) -> None:
+    _load_from(w, op, _consecutive(w, op, _shape(op.value)))
+
+
+def _gather(w: KernelWriter, op: kernel.GatherOp) -> None:
+    _load_from(w, op, w.ref(op.offsets))
+
+
+def _store_to(w: KernelWriter, op: Any, offsets: str) -> None:
+    mask = "" if op.mask is None else f", mask={w.ref(op.mask)}"
+    stored = w.ref(op.stored)
+    if op.pointer.type.element is _I1:
+        stored = f"{stored}.to(tl.int8)"
+    w.line(f"tl.store({_pointer(w, op)} + {offsets}, {stored}{mask})")
+
+
+def _store(w: KernelWriter, op: kernel.StoreOp) -> None:
+    _store_to(w, op, _consecutive(w, op, _shape(op.stored)))
+
+
+def _scatter(w: KernelWriter, op: kernel.ScatterOp) -> None:
+    offsets = w.ref(op.offsets)
+    if op.combiner == "set":
+        _store_to(w, op, offsets)
+        return
+    function = w.use(functions.atomic(op.combiner, w.name_of(op.pointer.type.element)))
+    shape = _shape(op.offsets) or (1,)
+    one = "" if _shape(op.offsets) else " + tl.arange(0, 1)"
+    mask = f"tl.full({_dims(shape)}, True, tl.int1)"
+    if op.mask is not None:
+        mask = f"tl.broadcast_to({w.ref(op.mask)}, {_dims(shape)})"
+        # A masked lane must name a place that exists: compare-and-swap has no mask.
+        offsets = f"tl.where({w.ref(op.mask)}, {offsets}, 0)"
+    stored = f"tl.broadcast_to({w.ref(op.stored)}, {_dims(shape)})"
+    w.line(f"{function}({w.ref(op.pointer)} + ({offsets}{one}), {stored}, {mask})")
+
+
+def _splat(w: KernelWriter, op: kernel.SplatOp) -> None:
+    w.define(op.vector, f"tl.broadcast_to({w.ref(op.scalar)}, {_dims(_shape(op.vector))})")
+
+
+def _iota(w: KernelWriter, op: kernel.IotaOp) -> None:
+    shape = _shape(op.vector)
+    text = f"tl.arange(0, {shape[op.dim]})"
+    if len(shape) > 1:
+        text += _axes(len(shape), (op.dim,))
+        text = f"tl.broadcast_to({text}, {_dims(shape)})"
+    w.define(op.vector, f"{text}.to({TRITON_NAMES[w.name_of(element_of(op.vector))]})")
+
+
+def _axes(rank: int, kept: Sequence[int]) -> str:
+    return "[" + ", ".join(":" if d in kept else "None" for d in range(rank)) + "]"
+
+
+def _expand(w: KernelWriter, op: kernel.ExpandOp) -> None:
+    shape = _shape(op.expanded)
+    text = w.ref(op.source) + (_axes(len(shape), op.dims) if len(op.dims) < len(shape) else "")
+    w.define(op.expanded, f"tl.broadcast_to({text}, {_dims(shape)})")
+
+
+def _transpose(w: KernelWriter, op: kernel.TransposeOp) -> None:
+    w.define(op.transposed, f"tl.trans({w.ref(op.source)})")
+
+
+def _combined_sources(w: KernelWriter, op: Any) -> tuple[list[str], list[str]]:
+    """The operands widened to what Triton combines, and the types to come back to."""
+    texts, back = [], []
+    for source in op.sources:
+        name = w.name_of(element_of(source))
+        ref = w.ref(source)
+        wide = "tl.float32" if narrow(name) else "tl.int32"
+        needed = narrow(name) or name in ("i1", "i8", "i16")
+        texts.append(f"{ref}.to({wide})" if needed else ref)
+        back.append(name if needed else "")
+    return texts, back
+
+
+# On bool the arithmetic combiners are the logical ones.
+_BOOL_COMBINERS = {"sum": "any", "max": "any", "prod": "all", "min": "all"}
+
+
+def _combine(w: KernelWriter, op: Any, results: Sequence[Value], function: str) -> None:
+    texts, back = _combined_sources(w, op)
+    name = w.name_of(element_of(op.sources[0]))
+    combiner = _BOOL_COMBINERS.get(op.combiner, op.combiner) if name == "i1" else op.combiner
+    if combiner == "sum":
+        combine = "tl.standard._sum_combine"
+    else:
+        combine = w.use(functions.combiner(combiner, name[0] in "fb"))
+    sources = f"({', '.join(texts)})" if len(texts) > 1 else texts[0]
+    names = [w.fresh(r) for r in results]
+    w.line(f"{', '.join(names)} = tl.{function}({sources}, {op.dim}, {combine})")
+    for result, target in zip(names, back, strict=True):
+        if target == "i1":
+            w.line(f"{result} = {result} != 0")
+        elif target:
+            w.line(f"{result} = {result}.to({TRITON_NAMES[target]})")
+
+
+def _reduce(w: KernelWriter, op: kernel.ReduceOp) -> None:
+    _combine(w, op, op.reduced, "reduce")
+
+
+def _scan(w: KernelWriter, op: kernel.ScanOp) -> None:
+    _combine(w, op, op.scanned, "associative_scan")
+
+
+def _extract(w: KernelWriter, op: kernel.ExtractOp) -> None:
+    name = w.name_of(element_of(op.vector))
+    chosen = f"tl.arange(0, {_shape(op.vector)[0]}) == {w.ref(op.lane)}"
+    bits = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}.get(name)
+    ref = w.ref(op.vector)
+    if bits is not None:
+        ref = f"{ref}.to(tl.int{bits}, bitcast=True)"
+    wide = "tl.int64" if (bits or 0) == 64 or name == "i64" else "tl.int32"
+    text = f"tl.sum(tl.where({chosen}, {ref}.to({wide}), 0), 0)"
+    if bits is not None:
+        text = f"{text}.to(tl.int{bits}).to({TRITON_NAMES[name]}, bitcast=True)"
+    else:
+        text = f"{text} != 0" if name == "i1" else f"{text}.to({TRITON_NAMES[name]})"
+    w.define(op.scalar, text)
+
+
+def _insert(w: KernelWriter, op: kernel.InsertOp) -> None:
+    chosen = f"tl.arange(0, {_shape(op.vector)[0]}) == {w.ref(op.lane)}"
+    w.define(op.inserted, f"tl.where({chosen}, {w.ref(op.scalar)}, {w.ref(op.vector)})")
+
+
+def _scratch(w: KernelWriter, op: kernel.ScratchOp) -> None:
+    raise UserError("kernel.scratch has no meaning in a gpu kernel", op=op)
+
+
+_HANDLERS: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
+    kernel.ReturnOp: _return,
+    kernel.ProgramIdOp: _program_id,
+    kernel.ForOp: _for,
+    kernel.IfOp: _if,
+    kernel.LoadOp: _load,
+    kernel.StoreOp: _store,
+    kernel.GatherOp: _gather,
+    kernel.ScatterOp: _scatter,
+    kernel.SplatOp: _splat,
+    kernel.IotaOp: _iota,
+    kernel.ExpandOp: _expand,
+    kernel.TransposeOp: _transpose,
+    kernel.ReduceOp: _reduce,
+    kernel.ScanOp: _scan,
+    kernel.ExtractOp: _extract,
+    kernel.InsertOp: _insert,
+    kernel.ScratchOp: _scratch,
+}
+
+
+def _register_symbols() -> None:
+    from irc.dialects import sym
+
+    _HANDLERS[sym.ValueOp] = _sym_value
+
+
+_register_symbols()

@@ -1,0 +1,375 @@
+"""Helper functions of the emitted Triton sources: elementary functions, rounding, combiners.
+
+The elementary functions are recorded from the same definitions as the CPU's
+(`irc.codegen.llvm.math`), through a `Code` that writes Triton instead of LLVM IR, so both targets
+have the same accuracy. Everything works in Triton's CPU interpreter, but for the three functions of
+`LIBDEVICE`, which exist only in compiled code: pow, lgamma and erfinv of f64.
+
+A helper is asked for by `helper(name, element)` and gives (function name, source text, names of
+the helpers that it calls).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from irc.codegen.llvm.math import basic, exponential, special, trigonometric
+from irc.codegen.llvm.math.code import BITS, FLOATS, Code, Lane, float_text
+from irc.codegen.llvm.math.registry import DEFINITIONS
+from irc.ir.diagnostics import UserError
+
+FAMILIES = (basic, exponential, special, trigonometric)  # importing them fills DEFINITIONS
+
+TRITON_NAMES = {
+    "f16": "tl.float16", "bf16": "tl.bfloat16", "f32": "tl.float32", "f64": "tl.float64",
+    "i1": "tl.int1", "i8": "tl.int8", "i16": "tl.int16", "i32": "tl.int32", "i64": "tl.int64",
+    "f8E4M3FN": "tl.float8e4nv", "f8E5M2": "tl.float8e5",
+    "ui8": "tl.uint8", "ui16": "tl.uint16", "ui32": "tl.uint32", "ui64": "tl.uint64",
+}  # fmt: skip
+
+# Functions that Triton computes accurately itself, in its interpreter and through libdevice.
+NATIVE = {
+    "exp2": "tl.exp2({0})", "log": "tl.log({0})", "log2": "tl.log2({0})", "sin": "tl.sin({0})",
+    "cos": "tl.cos({0})", "erf": "tl.erf({0})", "rsqrt": "tl.rsqrt({0})",
+    "floor": "tl.floor({0})", "ceil": "tl.ceil({0})", "absf": "tl.abs({0})",
+    "tan": "tl.sin({0}) / tl.cos({0})", "isnan": "{0} != {0}",
+    "fma": "tl.fma({0}, {1}, {2})",
+}  # fmt: skip
+
+# (function, element) with libdevice's name: not available in Triton's interpreter.
+LIBDEVICE = {("powf", "f64"): "pow", ("lgamma", "f64"): "lgamma", ("erfinv", "f64"): "erfinv"}
+
+RECORDED = {
+    "exp": "exp", "expm1": "expm1", "log10": "log10", "log1p": "log1p", "asin": "asin",
+    "acos": "acos", "atan": "atan", "atan2": "atan2", "sinh": "sinh", "cosh": "cosh",
+    "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erfc": "erfc",
+    "erfinv": "erfinv", "sigmoid": "sigmoid", "powf": "pow", "lgamma": "lgamma",
+    "digamma": "digamma",
+}  # fmt: skip
+
+# Whose divisors stay between 1 and 2^30, where the hardware's short division is within 2 ulp.
+SHORT_DIVISION = frozenset({"tanh", "sigmoid"})
+
+
+@attrs.frozen
+class Helper:
+    """A function of the emitted source. `needs`: other helpers, defined before it."""
+
+    name: str
+    source: str
+    needs: tuple[Helper, ...] = ()
+
+
+@attrs.frozen
+class _Features:
+    """What the shared definitions ask about a target."""
+
+    architecture: str = "nvptx"
+    has_fma: bool = True
+    has_avx2: bool = False
+    has_avx512: bool = False
+    has_f16c: bool = False
+    has_bf16: bool = False
+
+
+class _TritonLane(Lane):
+    """A value of a helper; arithmetic on it records a line of Triton."""
+
+    __slots__ = ()
+
+    def _binary(self, stem: str, left: Any, right: Any) -> Lane:
+        code: Any = self.code
+        a, b = code.value(self.element, left), code.value(self.element, right)
+        if stem == "div" and self.element == "f32" and not code.short_division:
+            return code.record(f"tl.div_rn({a.ref}, {b.ref})", self.element)  # type: ignore[no-any-return]
+        sign = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[stem]
+        return code.record(f"{a.ref} {sign} {b.ref}", self.element)  # type: ignore[no-any-return]
+
+    def __neg__(self) -> Lane:
+        if self.element not in FLOATS:
+            return 0 - self
+        return self * -1.0
+
+
+_INTEGER_TEXT = {
+    "and": "{a} & {b}", "or": "{a} | {b}", "xor": "{a} ^ {b}", "shl": "{a} << {b}",
+    "ashr": "{a} >> {b}", "add": "{a} + {b}", "sub": "{a} - {b}",
+    "lshr": "({a}.to({u}, bitcast=True) >> {b}.to({u}, bitcast=True)).to({s}, bitcast=True)",
+}  # fmt: skip
+COMPARISONS = {
+    "eq": "{a} == {b}", "ne": "{a} != {b}", "slt": "{a} < {b}", "sle": "{a} <= {b}",
+    "sgt": "{a} > {b}", "sge": "{a} >= {b}",
+    "oeq": "{a} == {b}", "une": "{a} != {b}", "olt": "{a} < {b}", "ole": "{a} <= {b}",
+    "ogt": "{a} > {b}", "oge": "{a} >= {b}", "one": "({a} < {b}) | ({a} > {b})",
+    "ueq": "~(({a} < {b}) | ({a} > {b}))", "ult": "~({a} >= {b})", "ule": "~({a} > {b})",
+    "ugt": "~({a} <= {b})", "uge": "~({a} < {b})",
+    "ord": "({a} == {a}) & ({b} == {b})", "uno": "({a} != {a}) | ({b} != {b})",
+}  # fmt: skip
+
+
+class _TritonCode(Code):
+    """Records a helper's body."""
+
+    def __init__(self, short_division: bool) -> None:
+        super().__init__(0, _Features())  # type: ignore[arg-type]
+        self.short_division = short_division
+        self.helpers: dict[str, Helper] = {}
+
+    def record(self, text: str, element: str) -> Lane:
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = _TritonLane(self, element, f"v{len(self.lines)}")
+            self.lines.append(f"{known.ref} = {text}")
+        return known
+
+    def value(self, element: str, operand: Any) -> Lane:
+        if isinstance(operand, Lane):
+            return operand
+        return self.record(constant_text(operand, element, ()), element)
+
+    def call(self, stem: str, element: str, *operands: Lane, types: Sequence[str] = ()) -> Lane:
+        name = stem.removeprefix("llvm.")
+        refs = [o.ref for o in operands]
+        if name in ("fabs", "floor", "ceil"):
+            return self.record(NATIVE[{"fabs": "absf"}.get(name, name)].format(*refs), element)
+        if name == "fma":
+            return self.record(f"tl.fma({', '.join(refs)})", element)
+        name = {"rint": "roundeven"}.get(name, name)
+        found = helper(name, element)
+        self.helpers[found.name] = found
+        return self.record(f"{found.name}({', '.join(refs)})", element)
+
+    def integer(self, opcode: str, left: Lane, right: Any) -> Lane:
+        other = self.value(left.element, right)
+        if left.element == "i1" and opcode == "xor" and right == 1:
+            return self.record(f"~{left.ref}", "i1")
+        text = _INTEGER_TEXT[opcode].format(
+            a=left.ref,
+            b=other.ref,
+            s=TRITON_NAMES[left.element],
+            u=TRITON_NAMES.get("u" + left.element),
+        )
+        return self.record(text, left.element)
+
+    def compare(self, predicate: str, left: Lane, right: Any) -> Lane:
+        other = self.value(left.element, right)
+        if left.element not in FLOATS:
+            if predicate in ("olt", "ole", "ogt", "oge"):
+                predicate = "s" + predicate[1:]
+            elif predicate in ("ult", "ule", "ugt", "uge"):
+                raise NotImplementedError("an unsigned comparison in an elementary function")
+        return self.record(COMPARISONS[predicate].format(a=left.ref, b=other.ref), "i1")
+
+    def select(self, condition: Lane, yes: Any, no: Any) -> Lane:
+        element = yes.element if isinstance(yes, Lane) else no.element
+        a, b = self.value(element, yes), self.value(element, no)
+        return self.record(f"tl.where({condition.ref}, {a.ref}, {b.ref})", element)
+
+    def cast(self, opcode: str, value: Lane, element: str) -> Lane:
+        if opcode == "bitcast":
+            if value.element == element:
+                return value
+            return self.record(f"{value.ref}.to({TRITON_NAMES[element]}, bitcast=True)", element)
+        if opcode not in ("fpext", "fptrunc", "sitofp"):
+            raise NotImplementedError(f"the conversion {opcode} in an elementary function")
+        return self.record(f"{value.ref}.to({TRITON_NAMES[element]})", element)
+
+
+def constant_text(value: Any, element: str, shape: Sequence[int]) -> str:
+    """A tile (or scalar) constant with exactly this value and type."""
+    dims = "[" + ", ".join(map(str, shape)) + "]"
+    kind = TRITON_NAMES[element]
+    if element in FLOATS or element.startswith("f8"):
+        number = float(value)
+        if math.isnan(number):
+            return f'tl.full({dims}, float("nan"), {kind})'
+        if math.isinf(number):
+            return f'tl.full({dims}, float("{"-" if number < 0 else ""}inf"), {kind})'
+        if number == 0 and math.copysign(1.0, number) < 0:
+            # Triton's own constant zero has no sign.
+            bits = BITS[element]
+            integer = f"tl.full({dims}, {-(1 << (bits - 1))}, tl.int{bits})"
+            return f"{integer}.to({kind}, bitcast=True)"
+        return f"tl.full({dims}, {number!r}, {kind})"
+    if element == "i1":
+        return f"tl.full({dims}, {bool(value)}, tl.int1)"
+    width = BITS[element]
+    wrapped = int(value) & ((1 << width) - 1)
+    if wrapped >> (width - 1):
+        wrapped -= 1 << width
+    return f"tl.full({dims}, {wrapped}, {kind})"
+
+
+def _function(name: str, parameters: str, lines: Sequence[str]) -> str:
+    body = "\n".join(f"    {line}" for line in lines)
+    return f"@triton.jit\ndef {name}({parameters}):\n{body}\n"
+
+
+_BITWISE = {"f32": ("tl.int32", 32, 23), "f64": ("tl.int64", 64, 52)}
+
+
+def _copysign(element: str) -> list[str]:
+    kind, bits, _ = _BITWISE[element]
+    top = -(1 << (bits - 1))
+    return [
+        f"sign = y.to({kind}, bitcast=True) & tl.full([], {top}, {kind})",
+        f"size = x.to({kind}, bitcast=True) & tl.full([], {~top}, {kind})",
+        f"return (sign | size).to({TRITON_NAMES[element]}, bitcast=True)",
+    ]
+
+
+def _roundeven(element: str) -> list[str]:
+    kind, bits, mantissa = _BITWISE[element]
+    limit = repr(2.0**mantissa)
+    return [
+        "size = tl.abs(x)",
+        f"near = (size + {limit}) - {limit}",
+        f"sign = x.to({kind}, bitcast=True) & tl.full([], {-(1 << (bits - 1))}, {kind})",
+        f"near = (near.to({kind}, bitcast=True) | sign).to({TRITON_NAMES[element]}, bitcast=True)",
+        f"return tl.where(size < {limit}, near, x)",
+    ]
+
+
+def _nextafter(element: str) -> list[str]:
+    """One step of the bits, away from zero when the direction agrees with the sign."""
+    kind, bits, _ = _BITWISE[element]
+    name = TRITON_NAMES[element]
+    top = f"tl.full([], {-(1 << (bits - 1))}, {kind})"
+    return [
+        f"bits = x.to({kind}, bitcast=True)",
+        "step = tl.where((x < y) == (x > 0.0), 1, -1)",
+        f"moved = (bits + step.to({kind})).to({name}, bitcast=True)",
+        f"least = ((y.to({kind}, bitcast=True) & {top}) | 1).to({name}, bitcast=True)",
+        "moved = tl.where(x == 0.0, least, moved)",
+        "moved = tl.where(x == y, y, moved)",
+        "return tl.where((x != x) | (y != y), x + y, moved)",
+    ]
+
+
+_WRITTEN = {
+    "copysign": ("x, y", _copysign),
+    "roundeven": ("x", _roundeven),
+    "nextafter": ("x, y", _nextafter),
+    "trunc": ("x", lambda element: ["return tl.where(x < 0.0, tl.ceil(x), tl.floor(x))"]),
+    "sqrt": ("x", lambda e: ["return tl.sqrt_rn(x)" if e == "f32" else "return tl.sqrt(x)"]),
+    "isinf": ("x", lambda element: ['return tl.abs(x) == float("inf")']),
+}  # fmt: skip
+
+
+@functools.cache
+def helper(name: str, element: str) -> Helper:
+    """The helper for the math function `name` on f32 or f64. UserError if there is none."""
+    written = _WRITTEN.get(name)
+    title = f"irc_{name}_{element}"
+    if written is not None:
+        parameters, make = written
+        return Helper(title, _function(title, parameters, make(element)))
+    definition = DEFINITIONS.get((RECORDED.get(name, name), element))
+    if definition is None or definition.emit is None:
+        raise UserError(f"math.{name} has no Triton code for {element}")
+    code = _TritonCode(short_division=name in SHORT_DIVISION)
+    parameters = ["x", "y", "z"][: definition.arity]
+    result = definition.emit(code, *[_TritonLane(code, element, p) for p in parameters])
+    if isinstance(result, tuple):
+        raise UserError(f"math.{name} has no Triton code for {element}")
+    lines = [*code.lines, f"return {result.ref}"]
+    source = _function(title, ", ".join(parameters), lines)
+    return Helper(title, source, tuple(code.helpers.values()))
+
+
+# -- combiners: functions of two values, for reductions and scans
+
+_COMBINE = {
+    "sum": "a + b", "prod": "a * b", "xor": "a ^ b", "any": "a | b", "all": "a & b",
+    "min": "tl.minimum(a, b)", "max": "tl.maximum(a, b)",
+}  # fmt: skip
+
+
+@functools.cache
+def combiner(name: str, floating: bool) -> Helper:
+    """The function that combines two accumulators; min and max of floats propagate NaN."""
+    if name in ("argmin", "argmax"):
+        return _pair_combiner(name, floating)
+    if name in ("min", "max") and floating:
+        title = f"irc_combine_{name}_nan"
+        sign = "<" if name == "min" else ">"
+        # Written out rather than propagate_nan, so that it holds for f64 too.
+        return Helper(
+            title, _function(title, "a, b", [f"return tl.where((a {sign} b) | (a != a), a, b)"])
+        )
+    text = _COMBINE.get(name)
+    if text is None:
+        raise UserError(f"the combiner {name} has no Triton code")
+    title = f"irc_combine_{name}"
+    return Helper(title, _function(title, "a, b", [f"return {text}"]))
+
+
+def _pair_combiner(name: str, floating: bool) -> Helper:
+    """(value, position): the extreme, the smallest position on a tie; NaN beats every number."""
+    title = f"irc_combine_{name}{'_nan' if floating else ''}"
+    sign = "<" if name == "argmin" else ">"
+    lines = [f"better = a {sign} b", "equal = a == b"]
+    if floating:
+        lines = [
+            "a_nan = a != a",
+            "b_nan = b != b",
+            f"better = (a {sign} b) | (a_nan & ~b_nan)",
+            "equal = (a == b) | (a_nan & b_nan)",
+        ]
+    lines += [
+        "keep = better | (equal & (i < j))",
+        "return tl.where(keep, a, b), tl.where(keep, i, j)",
+    ]
+    return Helper(title, _function(title, "a, i, b, j", lines))
+
+
+ATOMIC_LIMITS = "8-bit and bool elements have no atomic combination"
+
+
+@functools.cache
+def atomic(combiner_name: str, element: str) -> Helper:
+    """`f(pointers, values, mask)` that combines values into memory atomically, relaxed.
+
+    sum of i32, i64 and floats, min and max of integers are one hardware atomic; the others loop
+    over compare-and-swap on the elements' bits. UserError for elements of one byte.
+    """
+    title = f"irc_atomic_{combiner_name}_{element}"
+    single = combiner_name == "sum" and element in ("i32", "i64", "f16", "bf16", "f32", "f64")
+    single = single or (combiner_name in ("min", "max") and element in ("i32", "i64"))
+    if single:
+        name = "add" if combiner_name == "sum" else combiner_name
+        call = f'tl.atomic_{name}(pointers, values, mask=mask, sem="relaxed")'
+        return Helper(title, _function(title, "pointers, values, mask", [call]))
+    bits = BITS.get(element, 8)
+    if bits < 16:
+        raise UserError(f"scatter {combiner_name} of {element}: {ATOMIC_LIMITS}")
+    kind = f"tl.int{bits}"
+    floating = element in FLOATS
+    function = combiner(combiner_name, floating)
+    widen = ".to(tl.float32)" if floating and bits == 16 else ""
+    name = TRITON_NAMES[element]
+    lines = [
+        # A lane that is done, or masked, swaps a value for itself at a place that exists.
+        f"places = pointers.to(tl.pointer_type({kind}), bitcast=True)",
+        "seen = tl.load(places, mask=mask, other=0)",
+        "waiting = mask",
+        "while tl.max(waiting.to(tl.int32)) > 0:",
+        f"    old = seen.to({name}, bitcast=True){widen}",
+        f"    new = {function.name}(old, values{widen}).to({name}).to({kind}, bitcast=True)",
+        "    new = tl.where(waiting, new, seen)",
+        '    found = tl.atomic_cas(places, seen, new, sem="relaxed")',
+        "    waiting = waiting & (found != seen)",
+        "    seen = tl.where(waiting, found, seen)",
+    ]
+    return Helper(title, _function(title, "pointers, values, mask", lines), (function,))
+
+
+__all__ = [
+    "COMPARISONS", "Helper", "LIBDEVICE", "NATIVE", "TRITON_NAMES", "atomic", "combiner",
+    "constant_text", "float_text", "helper",
+]  # fmt: skip

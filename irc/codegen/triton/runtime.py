@@ -1,0 +1,300 @@
+"""From Triton source to code that runs: loading, compiling without a GPU, interpreting, launching.
+
+Triton reads a jit function's text back from its file, so a source is written to the user's own
+cache directory (under its hash, mode 0700) and imported from there by path. Only sources that
+`irc.codegen.triton.emitter` made are meant to come here: loading one runs it as Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import attrs
+
+from irc.codegen.triton.functions import TRITON_NAMES
+from irc.codegen.triton.scalar_ops import short_name
+from irc.dialects import kernel
+from irc.ir.diagnostics import UserError
+from irc.ir.symbols import Dim, evaluate
+from irc.runtime.cache import default_directory, key_of
+
+_modules: dict[str, ModuleType] = {}
+_lock = threading.Lock()
+
+# Triton's names of element types in signatures.
+_SIGNATURE = {
+    "f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv",
+    "f8E5M2": "fp8e5",
+    **{f"i{w}": f"i{w}" for w in (1, 8, 16, 32, 64)},
+    **{f"ui{w}": f"u{w}" for w in (8, 16, 32, 64)},
+}  # fmt: skip
+
+
+def source_path(source: str) -> Path:
+    """The file that holds `source` in the cache directory, written if it is not there.
+
+    Raises UserError when the directory is not the user's own: another user who may write there
+    could feed this process code.
+    """
+    directory = default_directory() / "triton"
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner = directory.stat()
+    except OSError as error:
+        raise UserError(f"the cache directory {directory} can't be used: {error}") from error
+    if hasattr(os, "getuid") and owner.st_uid != os.getuid():
+        raise UserError(f"the cache directory {directory} belongs to another user")
+    if stat.S_IMODE(owner.st_mode) & 0o022:
+        raise UserError(f"the cache directory {directory} can be written by others")
+    path = directory / f"irc_{key_of(source)[:32]}.py"
+    data = source.encode()
+    with contextlib.suppress(OSError):
+        if not path.is_symlink() and path.read_bytes() == data:
+            return path
+    handle, temporary = tempfile.mkstemp(dir=directory, suffix=".tmp")
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(data)
+    os.replace(temporary, path)
+    return path
+
+
+def load(source: str) -> ModuleType:
+    """Import a source by its path; equal sources give one module."""
+    key = key_of(source)[:32]
+    with _lock:
+        found = _modules.get(key)
+        if found is not None:
+            return found
+        path = source_path(source)
+        spec = importlib.util.spec_from_file_location(f"irc_triton_{key}", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        _modules[key] = module
+        return module
+
+
+def signature_of(func: kernel.FuncOp) -> dict[str, str]:
+    """Triton's type of each parameter: `{"p0": "*fp32", "n1": "i64"}`."""
+    signature = {}
+    for position, argument in enumerate(func.block.arguments):
+        kind: Any = argument.type
+        if isinstance(kind, kernel.PointerType):
+            signature[f"p{position}"] = "*" + _SIGNATURE[short_name(kind.element)]
+        else:
+            signature[f"n{position}"] = "i64"
+    return signature
+
+
+def launch_options(func: kernel.FuncOp) -> dict[str, int]:
+    """num_warps and num_stages of a kernel."""
+    return {"num_warps": func.num_warps or 4, "num_stages": func.num_stages or 1}
+
+
+def _supported_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """`options` with contraction on and flushing of denormals off, where this Triton knows them."""
+    from triton.backends.nvidia.compiler import CUDAOptions
+
+    wanted = {**options, "enable_fp_fusion": True, "enable_reflect_ftz": False}
+    known = getattr(CUDAOptions, "__dataclass_fields__", {})
+    return {name: value for name, value in wanted.items() if name in known}
+
+
+def compile_for(
+    source: str,
+    name: str,
+    signature: Mapping[str, str],
+    target: tuple[str, int] = ("cuda", 90),
+    *,
+    aligned: bool = True,
+    **options: Any,
+) -> dict[str, Any]:
+    """Compile one kernel of a source for a GPU that need not be there.
+
+    `signature` as from `signature_of`; `aligned`: pointers are multiples of 16 bytes. Options are
+    Triton's (`num_warps`, `num_stages`). Gives ttir, ttgir, llir, ptx (text), cubin (bytes),
+    shared (bytes), num_warps, and registers and spills where the assembler tells them.
+    """
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        raise UserError("compile_for needs a process without TRITON_INTERPRET=1")
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    function = getattr(load(source), name)
+    hints = {}
+    if aligned:
+        for position, kind in enumerate(signature.values()):
+            if kind.startswith("*"):
+                hints[(position,)] = [["tt.divisibility", 16]]
+    text = ASTSource(function, dict(signature), {}, hints)
+    compiled = triton.compile(
+        text, target=GPUTarget(target[0], target[1], 32), options=_supported_options(options)
+    )
+    asm = compiled.asm
+    outcome: dict[str, Any] = {
+        key: asm[key] for key in ("ttir", "ttgir", "llir", "ptx", "cubin") if key in asm
+    }
+    outcome["shared"] = compiled.metadata.shared
+    outcome["num_warps"] = compiled.metadata.num_warps
+    outcome["local_memory_bytes"] = _local_bytes(outcome.get("ptx", ""))
+    return outcome
+
+
+def _local_bytes(ptx: str) -> int:
+    """Bytes of local memory that the PTX declares (0: everything is in registers)."""
+    total = 0
+    for line in ptx.splitlines():
+        if ".local " in line and "[" in line:
+            total += int(line.rpartition("[")[2].partition("]")[0] or 0)
+    return total
+
+
+# -- launching on a GPU
+
+
+def grid_of(func: kernel.FuncOp, symbols: Mapping[str, int]) -> int:
+    """The number of program instances for these sizes."""
+    dim: Dim = 1 if func.grid is None else func.grid
+    return dim if isinstance(dim, int) else int(evaluate(dim, symbols))
+
+
+def scalars_of(func: kernel.FuncOp, symbols: Mapping[str, int]) -> list[int]:
+    """The index arguments of a kernel for these sizes, in order."""
+    names = [a.value for a in func.symbols] if func.symbols is not None else []  # type: ignore[attr-defined]
+    return [int(symbols[name]) for name in names]
+
+
+def launch(
+    func: kernel.FuncOp,
+    source: str,
+    tensors: Sequence[Any],
+    symbols: Mapping[str, int] | None = None,
+    prepared: Mapping[int, Any] | None = None,
+) -> None:
+    """Run a kernel on the GPU of its tensors: inputs, then outputs (written), in order."""
+    launcher(func, source, symbols or {})(*tensors)
+
+
+def launcher(
+    func: kernel.FuncOp, source: str, symbols: Mapping[str, int]
+) -> Callable[..., None]:
+    """`f(*tensors)` that launches the kernel for fixed sizes; a grid of 0 launches nothing."""
+    function = getattr(load(source), func.sym_name)
+    grid = grid_of(func, symbols)
+    scalars = scalars_of(func, symbols)
+    options = _supported_options(launch_options(func))
+
+    def run(*tensors: Any) -> None:
+        if grid:
+            function[(grid,)](*tensors, *scalars, **options)
+
+    return run
+
+
+# -- Triton's CPU interpreter
+
+
+@attrs.frozen
+class Job:
+    """One launch for the interpreter: tensors are inputs, then outputs, on the CPU."""
+
+    source: str
+    name: str
+    grid: int
+    tensors: tuple[Any, ...]
+    scalars: tuple[int, ...] = ()
+
+    @classmethod
+    def of(
+        cls, func: kernel.FuncOp, source: str, tensors: Sequence[Any], symbols: Mapping[str, int]
+    ) -> Job:
+        """The launch of a kernel for these sizes."""
+        return cls(
+            source,
+            func.sym_name,
+            grid_of(func, symbols),
+            tuple(tensors),
+            tuple(scalars_of(func, symbols)),
+        )
+
+
+def run_interpreted(jobs: Sequence[Job], timeout: float = 300.0) -> list[list[Any]]:
+    """Run launches one after the other in a process with Triton's CPU interpreter.
+
+    Gives for each job its tensors as they are afterwards (the given ones stay as they were); each
+    keeps its strides, and memory between its elements is zero. Raises UserError with the other
+    process's message when it fails.
+    """
+    import numpy as np
+
+    with tempfile.TemporaryDirectory(prefix="irc-triton-") as folder:
+        arrays: dict[str, Any] = {}
+        listed = []
+        for number, job in enumerate(jobs):
+            path = Path(folder) / f"source_{number}.py"
+            path.write_text(job.source)
+            forms = []
+            for position, tensor in enumerate(job.tensors):
+                arrays[f"{number}_{position}"], form = _packed(tensor)
+                forms.append(form)
+            listed.append(
+                {"path": str(path), "name": job.name, "grid": job.grid, "tensors": forms,
+                 "scalars": list(job.scalars)}
+            )  # fmt: skip
+        np.savez(Path(folder) / "inputs.npz", **arrays)
+        (Path(folder) / "jobs.json").write_text(json.dumps(listed))
+        environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "irc.codegen.triton.interpreted", folder]
+        finished = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        if finished.returncode:
+            raise UserError(f"Triton's interpreter failed:\n{finished.stderr[-4000:]}")
+        with np.load(Path(folder) / "outputs.npz", allow_pickle=False) as content:
+            return [
+                [_unpacked(content[f"{n}_{p}"], f) for p, f in enumerate(entry["tensors"])]
+                for n, entry in enumerate(listed)
+            ]
+
+
+def _packed(tensor: Any) -> tuple[Any, dict[str, Any]]:
+    """A tensor's storage from its first to its last element as bytes, and how to see it."""
+    import torch
+
+    span = 1 + sum((s - 1) * t for s, t in zip(tensor.shape, tensor.stride(), strict=True))
+    span = span if tensor.numel() else 0
+    flat = torch.zeros(span, dtype=tensor.dtype)
+    if span:
+        flat.as_strided(tensor.shape, tensor.stride()).copy_(tensor)
+    form = {
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "shape": list(tensor.shape),
+        "strides": list(tensor.stride()),
+    }
+    return flat.view(torch.uint8).numpy().copy() if span else flat.numpy()[:0].copy(), form
+
+
+def _unpacked(data: Any, form: Mapping[str, Any]) -> Any:
+    import torch
+
+    dtype = getattr(torch, form["dtype"])
+    if not data.size:
+        return torch.empty_strided(form["shape"], form["strides"], dtype=dtype)
+    flat = torch.from_numpy(data.copy()).view(dtype)
+    return flat.as_strided(form["shape"], form["strides"])
+
+
+assert set(_SIGNATURE) == set(TRITON_NAMES)
