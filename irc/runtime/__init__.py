@@ -1,0 +1,18 @@
+"""Running compiled programs. Importing this package loads nothing; its names load on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from irc.runtime.executable import Executable
+
+
+def build(module: Any, target: str = "llvm", options: Any = None) -> Executable:
+    """Compile and load a module with a `host.func @main` and its kernels.
+
+    See `irc.runtime.build_program.build`.
+    """
+    from irc.runtime.build_program import build as build_
+
+    return build_(module, target, options)

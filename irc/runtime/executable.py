@@ -54,6 +54,8 @@ class NativeCode:
     entry: str
     slots: tuple[Any, ...]
     externals: frozenset[str]
+    #: Addresses of the kernels that it calls, by name.
+    symbols: Mapping[str, int] = attrs.field(factory=dict)
 
 
 class Executable:
@@ -88,6 +90,7 @@ class Executable:
                 fallback=run,
                 boxed_fallback=run.call_list,
                 externals=native.externals,
+                symbols=native.symbols,
             )
             self._call, self._call_list = program.call, program.call_boxed
         self.boxed = _boxed(self._call_list)

@@ -12,9 +12,10 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from irc.codegen.llvm import host_support
+from irc.codegen.llvm.host_dims import dim_callable
 from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
 from irc.codegen.llvm.target import TargetFeatures
-from irc.runtime import aten_paths, torch_abi
+from irc.runtime import aten_paths, python_host, torch_abi
 
 _CONTEXT_RUNTIME, _CONTEXT_ARENA, _CONTEXT_FALLBACK, _CONTEXT_BOXED_FALLBACK = 0, 1, 2, 3
 _CONTEXT_OBJECTS = 4
@@ -61,6 +62,19 @@ def _raise_no_memory(size_bytes: int) -> None:
     raise MemoryError(f"no memory for {size_bytes} bytes of intermediate results")
 
 
+def _raises(function: Callable[..., None]) -> Callable[..., object]:
+    return lambda *fixed: functools.partial(function, *fixed)
+
+
+#: Makers of the objects that a lowered host program names, from the rest of their keys.
+_MADE: dict[object, Callable[..., object]] = {
+    "raise": _raises(python_host.raise_error),
+    "range": _raises(python_host.raise_out_of_range),
+    "wrong-size": _raises(python_host.raise_wrong_size),
+    "dim": dim_callable,
+}
+
+
 def _standard_object(key: Hashable) -> object | None:
     """The objects that every program may name, whatever it computes."""
     if isinstance(key, tuple) and key[0] == "aten":
@@ -69,6 +83,8 @@ def _standard_object(key: Hashable) -> object | None:
         return aten_paths.replay_callable(key[1], key[2])
     if isinstance(key, tuple) and key[0] == "shim-error":
         return functools.partial(_raise_shim_error, key[1])
+    if isinstance(key, tuple) and key[0] in _MADE:
+        return _MADE[key[0]](*key[1:])
     return _raise_no_memory if key == ("no-memory",) else None
 
 
@@ -76,7 +92,8 @@ class NativeProgram:
     """A loaded host function: `call(*arguments)` and `call_boxed([arguments])`, both builtins.
 
     `slots` are the emitter's `slot_keys`, `externals` the functions that it declared; `objects`
-    gives the Python object for each slot. `fallback` runs the same program in Python: it is called
+    gives the Python object for each slot; `symbols` are addresses of generated kernels, which the
+    caller keeps loaded. `fallback` runs the same program in Python: it is called
     with the very arguments of a call whose checks failed; `boxed_fallback` gets the list of a boxed
     call of the wrong length.
     Raises KeyError for a slot without an object, JitError when the code doesn't link.
@@ -92,11 +109,12 @@ class NativeProgram:
         fallback: Callable[..., object],
         boxed_fallback: Callable[[list[object]], object],
         externals: Iterable[str],
+        symbols: Mapping[str, int] | None = None,
     ) -> None:
         reason = torch_abi.unavailable_reason()
         if reason is not None:
             raise RuntimeError(f"native host functions can't run here: {reason}")
-        every = _addresses(externals)
+        every = {**_addresses(externals), **(symbols or {})}
         entries = (name, f"{name}.boxed")
         loaded = load_object(code, exports=entries, symbols=every)
         lookup = objects.__getitem__ if isinstance(objects, Mapping) else objects

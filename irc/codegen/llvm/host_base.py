@@ -1,0 +1,325 @@
+"""The lowest layer of the host emitter: values, constants, Python objects, failure, the lock.
+
+`host_memory` adds tensors and scratch memory to it, `host_emitter` arguments, kernels and results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+
+import attrs
+from llvmlite import ir
+
+from irc.codegen.llvm import host_support as support
+
+I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+F64, PTR, VOID = ir.DoubleType(), ir.PointerType(), ir.VoidType()
+_TYPES = {"i32": I32, "i64": I64, "ptr": PTR, "void": VOID}
+
+#: Words of the context before the objects: the runtime table, the arena's slots, the
+#: Python executor for many arguments and for one list.
+CONTEXT_RUNTIME, CONTEXT_ARENA, CONTEXT_FALLBACK, CONTEXT_BOXED_FALLBACK = 0, 1, 2, 3
+CONTEXT_OBJECTS = 4
+
+#: Indices into `irc.runtime.torch_abi.runtime_table()`.
+RUNTIME_NONE, RUNTIME_FORKED, RUNTIME_TRUE, RUNTIME_FALSE, RUNTIME_LIST = 2, 6, 7, 8, 9
+RUNTIME_SYSTEM_ERROR = 11
+RUNTIME_INT, RUNTIME_FLOAT, RUNTIME_AUTOGRAD_KEY, RUNTIME_AUTOCAST_KEY = 12, 13, 14, 15
+TENSOR_FIELD, CDATA_POINTER, LIST_ITEMS, OBJECT_SIZE, OBJECT_TYPE = 16, 16, 24, 16, 8
+
+Value = ir.Value
+Size = int | ir.Value
+
+
+@attrs.frozen
+class TensorSpec:
+    """What an argument must be: dtype code, sizes and strides with None for "any, read it".
+
+    `dtype` is torch's integer code (`torch_abi.dtype_code`); `strides` None accepts any.
+    """
+
+    dtype: int
+    sizes: tuple[int | None, ...]
+    strides: tuple[int | None, ...] | None = None
+
+    def words(self) -> list[int]:
+        """The table that `irc_check_tensor` reads."""
+        strides = self.strides if self.strides is not None else (None,) * len(self.sizes)
+        shape = [-1 if d is None else d for d in (*self.sizes, *strides)]
+        return [self.dtype, len(self.sizes), int(self.strides is not None), *shape]
+
+
+@attrs.define(eq=False)
+class Tensor:
+    """A tensor in the program: its handle, and what has been read from it so far."""
+
+    handle: Value
+    rank: int
+    data: Value | None = None
+    sizes: Value | None = None
+    strides: Value | None = None
+    #: Index of the owned handle slot, None when borrowed.
+    slot: int | None = None
+    #: Index of the argument that it is, None when it isn't one.
+    argument: int | None = None
+
+
+@attrs.define(eq=False)
+class Arena:
+    """One block of scratch memory for the length of a call."""
+
+    block: Value
+    views: int = 0
+
+
+class LateInt(ir.Constant):
+    """An integer constant whose value is known when the function is finished."""
+
+    def __init__(self) -> None:
+        super().__init__(I64, 0)
+
+    def set(self, value: int) -> None:
+        """Fix the value: before the module is printed."""
+        self.constant = value
+
+
+def opaque(value: Value) -> Value:
+    """llvmlite gives memory it makes a typed pointer; everything here uses opaque ones."""
+    value.type = PTR
+    return value
+
+
+def constant(value: int) -> ir.Constant:
+    """An i64 constant."""
+    return ir.Constant(I64, value)
+
+
+def as_value(value: Size) -> Value:
+    """`value` as an i64: Python integers become constants."""
+    return constant(value) if isinstance(value, int) else value
+
+class HostBase:
+    """Builds one host function in `module`."""
+
+    module: ir.Module
+    name: str
+    arguments: int
+
+    def __init__(self, module: ir.Module, name: str, *, arguments: int) -> None:
+        self.module, self.name, self.arguments = module, name, arguments
+        self.slot_keys: list[Hashable] = []
+        #: Names of the functions that the loader must find.
+        self.externals: set[str] = set()
+        self._globals = 0
+        self._handles = 0
+        self._arenas: list[tuple[Value, LateInt, Arena]] = []
+        self._trampolines: dict[tuple[str, tuple[str, ...]], ir.Function] = {}
+        self._threads: Value | None = None
+        self._unlocked: Value | None = None
+        self._began = False
+        kind = ir.FunctionType(PTR, (PTR, PTR, PTR))
+        self.function = ir.Function(module, kind, f"{name}.body")
+        self.function.linkage = "internal"
+        self._self, self._items, self._owned = self.function.args
+        self._allocas = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.builder = ir.IRBuilder(self.function.append_basic_block("start"))
+        self._fallback = self.function.append_basic_block("fallback")
+        self._error = self.function.append_basic_block("error")
+        self._cleanup = self.function.append_basic_block("cleanup")
+        self._prepare()
+
+    # Building blocks
+
+    def _prepare(self) -> None:
+        b = self._allocas
+        at = b.gep(self._self, [constant(CDATA_POINTER)], source_etype=I8)
+        self._context = b.load(at, typ=PTR)
+        self._runtime = b.load(self._context, typ=PTR)
+        self._handle_count = LateInt()
+        self._handle_slots = opaque(b.alloca(PTR, size=self._handle_count, name="handles"))
+        self._handle_bytes = LateInt()
+        b.call(
+            self.declare("memset", PTR, (PTR, I32, I64)),
+            [self._handle_slots, ir.Constant(I32, 0), self._handle_bytes],
+        )
+        self._result = opaque(b.alloca(PTR, name="result"))
+        b.store(PTR(None), self._result)
+        self._thread_state = opaque(b.alloca(PTR, name="thread.state"))
+        b.store(PTR(None), self._thread_state)
+        self._guards: list[tuple[Value | None, Value]] = []
+
+    def declare(self, name: str, result: ir.Type, parameters: Sequence[ir.Type]) -> ir.Function:
+        """The external function `name` in this module, declared once."""
+        self.externals.add(name)
+        known = self.module.globals.get(name)
+        if known is not None:
+            return known
+        return ir.Function(self.module, ir.FunctionType(result, parameters), name)
+
+    def _support(self, name: str) -> ir.Function:
+        result, parameters = support.SIGNATURES[name]
+        return self.declare(name, _TYPES[result], [_TYPES[p] for p in parameters])
+
+    def alloca(self, kind: ir.Type, count: int | None = None) -> Value:
+        """Stack memory that lives as long as the call (never inside a loop's growth)."""
+        size = None if count is None else constant(count)
+        return opaque(self._allocas.alloca(kind, size=size))
+
+    def constants(self, values: Sequence[int], kind: ir.Type = I64) -> Value:
+        """A pointer to a constant array in the module."""
+        array = ir.ArrayType(kind, max(1, len(values)))
+        words = list(values) or [0]
+        data = ir.GlobalVariable(self.module, array, f"{self.name}.data.{self._globals}")
+        self._globals += 1
+        data.initializer = ir.Constant(array, [ir.Constant(kind, v) for v in words])
+        data.linkage, data.global_constant = "internal", True
+        return opaque(data)
+
+    def text(self, value: str) -> Value:
+        """A pointer to `value` as a zero-ended UTF-8 string."""
+        return self.constants([*value.encode(), 0], I8)
+
+    def array(self, values: Sequence[Size]) -> Value:
+        """A pointer to i64s: in the module when all are constant, else on the stack."""
+        if all(isinstance(v, int) for v in values):
+            return self.constants([v for v in values if isinstance(v, int)])
+        room = self.alloca(I64, len(values))
+        for i, value in enumerate(values):
+            self.builder.store(as_value(value), self.word(room, i))
+        return room
+
+    def word(self, base: Value, index: int, builder: ir.IRBuilder | None = None) -> Value:
+        """The address of the `index`-th 64-bit word from `base`."""
+        return (builder or self.builder).gep(base, [constant(index)], source_etype=I64)
+
+    def object_slot(self, key: Hashable) -> int:
+        """Reserve the context word for the Python object named `key`; equal keys share one.
+
+        The loader stores there the address of the object that it makes for `key`, and keeps the
+        object alive. `slot_keys[i]` is the key of word `CONTEXT_OBJECTS + i`.
+        """
+        if key not in self.slot_keys:
+            self.slot_keys.append(key)
+        return CONTEXT_OBJECTS + self.slot_keys.index(key)
+
+    def object(self, key: Hashable) -> Value:
+        """The Python object named `key`, borrowed."""
+        word = self.word(self._context, self.object_slot(key))
+        return self.builder.load(word, typ=PTR)
+
+    def _runtime_object(self, index: int) -> Value:
+        return self.builder.load(self.word(self._runtime, index), typ=PTR)
+
+    @contextmanager
+    def _cold(self, condition: Value, name: str) -> Iterator[None]:
+        """Emit into a block that runs only when `condition`; it must end the block itself."""
+        taken = self.function.append_basic_block(name)
+        after = self.function.append_basic_block("next")
+        self.builder.cbranch(condition, taken, after)
+        self.builder.position_at_end(taken)
+        yield
+        self.builder.position_at_end(after)
+
+    def new_slots(self, count: int) -> int:
+        """Reserve `count` consecutive owned handle slots, null at first; the index of the first.
+
+        Whatever handle is stored in one is deleted at the exit, if not released before.
+        """
+        self._handles += count
+        return self._handles - count
+
+    def slot(self, index: int) -> Value:
+        """The address of an owned handle slot."""
+        return self.builder.gep(self._handle_slots, [constant(index)], source_etype=PTR)
+
+    # Failure
+
+    def call_python(self, key: Hashable, arguments: Sequence[Value]) -> Value:
+        """Call the Python object `key` with i64, double, i1 values and tensors' handles (pointers).
+
+        Returns the result object (a new reference) or null with a Python error set. i1 becomes
+        bool; a pointer is a tensor handle.
+        """
+        kinds, payload = [], self.alloca(I64, max(1, len(arguments)))
+        for i, value in enumerate(arguments):
+            kinds.append(self._kind_of(value))
+            stored = self.builder.zext(value, I64) if value.type == I1 else value
+            self.builder.store(stored, self.word(payload, i))
+        callee = self._support("irc_call_python")
+        table = self.constants(kinds, I8)
+        return self.builder.call(
+            callee, [self.object(key), table, payload, constant(len(arguments))]
+        )
+
+    @staticmethod
+    def _kind_of(value: Value) -> int:
+        if value.type == I1:
+            return support.KIND_BOOL
+        if value.type == F64:
+            return support.KIND_FLOAT
+        return support.KIND_TENSOR if isinstance(value.type, ir.PointerType) else support.KIND_INT
+
+    def fail_if(self, condition: Value, key: Hashable, arguments: Sequence[Value]) -> None:
+        """Leave the program when the i1 `condition` holds, with the error that `key` raises.
+
+        The Python object `key` is called with `arguments` (as in `call_python`) and must raise.
+        """
+        with self._cold(condition, "failed"):
+            self.lock()
+            result = self.call_python(key, arguments)
+            raised = self.builder.icmp_unsigned("==", result, PTR(None))
+            silent = self.function.append_basic_block("silent")
+            self.builder.cbranch(raised, self._error, silent)
+            self.builder.position_at_end(silent)
+            self.builder.call(self.declare("Py_DecRef", VOID, (PTR,)), [result])
+            text = self.text("a failed step of the program didn't raise")
+            raise_error = self.declare("PyErr_SetString", VOID, (PTR, PTR))
+            self.builder.call(raise_error, [self._runtime_object(RUNTIME_SYSTEM_ERROR), text])
+            self.builder.branch(self._error)
+
+    def fail_if_error(self, code: Value, key: Hashable, arguments: Sequence[Value]) -> None:
+        """`fail_if` for the i32 return code of a C shim, 0 being success."""
+        self.fail_if(self.builder.icmp_signed("!=", code, I32(0)), key, arguments)
+
+    def error_if(self, condition: Value) -> None:
+        """Leave the program when the i1 holds: a Python error is already set."""
+        after = self.function.append_basic_block("made")
+        self.builder.cbranch(condition, self._error, after)
+        self.builder.position_at_end(after)
+
+    def error_if_null(self, pointer: Value) -> None:
+        """Leave the program when `pointer` is null: a Python error is already set."""
+        self.error_if(self.builder.icmp_unsigned("==", pointer, PTR(None)))
+
+    def unpack(self, result: Value, kinds: Sequence[int], out: Value) -> Value:
+        """Store the items of the tuple `result` as words at `out`; i32, 0 for success."""
+        arguments = [self._runtime, result, self.constants(kinds, I8), out, constant(len(kinds))]
+        return self.builder.call(self._support("irc_unpack_results"), arguments)
+
+    def unlock(self) -> None:
+        """Let other Python threads run until `lock`: around kernels that take long."""
+        state = self.builder.call(self.declare("PyEval_SaveThread", PTR, ()), [])
+        self.builder.store(state, self._thread_state)
+        self._unlocked = state
+
+    def lock(self) -> None:
+        """Take the interpreter lock again if `unlock` gave it away on the way here."""
+        if self._unlocked is None:
+            return
+        b = self.builder
+        state = b.load(self._thread_state, typ=PTR)
+        with b.if_then(b.icmp_unsigned("!=", state, PTR(None))):
+            b.store(PTR(None), self._thread_state)
+            b.call(self.declare("PyEval_RestoreThread", VOID, (PTR,)), [state])
+
+    def unlock_if(self, condition: Value) -> None:
+        """`unlock` when the i1 `condition` holds and the lock is held."""
+        b = self.builder
+        held = b.icmp_unsigned("==", b.load(self._thread_state, typ=PTR), PTR(None))
+        with b.if_then(b.and_(held, condition)):
+            self.unlock()
+
+    def drop_object(self, item: Value) -> None:
+        """Give up a new reference to a Python object; the lock must be held."""
+        self.builder.call(self.declare("Py_DecRef", VOID, (PTR,)), [item])

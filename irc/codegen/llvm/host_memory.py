@@ -1,0 +1,215 @@
+"""Tensors and scratch memory in a native host program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from irc.codegen.llvm import host_support as support
+from irc.codegen.llvm.host_base import (
+    CONTEXT_ARENA,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Arena,
+    HostBase,
+    LateInt,
+    Size,
+    Tensor,
+    Value,
+    as_value,
+    constant,
+    opaque,
+)
+
+
+class HostMemory(HostBase):
+    """What a tensor says, new tensors, views, and the arena."""
+
+    def _read(self, tensor: Tensor, what: str, kind: ir.Type) -> Value:
+        """A borrowed field through the C shim `what`; the shim can't fail on a live tensor."""
+        out = self.alloca(kind)
+        function = self.declare(f"aoti_torch_get_{what}", I32, (PTR, PTR))
+        self.builder.call(function, [tensor.handle, out])
+        return self.builder.load(out, typ=kind)
+
+    def data(self, tensor: Tensor) -> Value:
+        """Address of the tensor's first element."""
+        if tensor.data is None:
+            tensor.data = self._read(tensor, "data_ptr", PTR)
+        return tensor.data
+
+    def size(self, tensor: Tensor, dimension: int) -> Value:
+        """Elements along `dimension`."""
+        if tensor.sizes is None:
+            tensor.sizes = self._read(tensor, "sizes", PTR)
+        return self.builder.load(self.word(tensor.sizes, dimension), typ=I64)
+
+    def stride(self, tensor: Tensor, dimension: int) -> Value:
+        """Elements between neighbours along `dimension`."""
+        if tensor.strides is None:
+            tensor.strides = self._read(tensor, "strides", PTR)
+        return self.builder.load(self.word(tensor.strides, dimension), typ=I64)
+
+    def storage_offset(self, tensor: Tensor) -> Value:
+        """Elements between the storage's begin and the tensor's first element."""
+        return self._read(tensor, "storage_offset", I64)
+
+    def own(self, rank: int, slot: int) -> Tensor:
+        """The tensor whose handle a call has just stored into the owned slot `slot`."""
+        return Tensor(self.builder.load(self.slot(slot), typ=PTR), rank, slot=slot)
+
+    def release(self, tensor: Tensor) -> None:
+        """Delete an owned tensor's handle now instead of at the exit."""
+        if tensor.slot is None:
+            return
+        one = [self.slot(tensor.slot), constant(1)]
+        self.builder.call(self._support("irc_release_handles"), one)
+
+    def empty(self, sizes: Sequence[Size], strides: Sequence[Size], dtype: int) -> Tensor:
+        """A new uninitialized CPU tensor with exactly these strides, owned."""
+        slot = self.new_slots(1)
+        function = self.declare(
+            "aoti_torch_empty_strided", I32, (I64, PTR, PTR, I32, I32, I32, PTR)
+        )
+        failed = self.builder.call(
+            function,
+            [
+                constant(len(sizes)),
+                self.array(sizes),
+                self.array(strides),
+                I32(dtype),
+                I32(0),
+                I32(-1),
+                self.slot(slot),
+            ],
+        )
+        self.fail_if_error(failed, ("shim-error", "empty_strided"), [])
+        tensor = self.own(len(sizes), slot)
+        return tensor
+
+    def view(
+        self, base: Tensor, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
+    ) -> Tensor:
+        """A handle that shares `base`'s storage at `offset` elements, invisible to autograd.
+
+        For operands of calls inside the program; `result_view` makes what a caller sees.
+        """
+        slot = self.new_slots(1)
+        function = self.declare(
+            "aoti_torch__reinterpret_tensor", I32, (PTR, I64, PTR, PTR, I64, PTR)
+        )
+        failed = self.builder.call(
+            function,
+            [
+                base.handle,
+                constant(len(sizes)),
+                self.array(sizes),
+                self.array(strides),
+                as_value(offset),
+                self.slot(slot),
+            ],
+        )
+        self.fail_if_error(failed, ("shim-error", "as_strided"), [])
+        return self.own(len(sizes), slot)
+
+    def arena(self, size_bytes: Size) -> Arena:
+        """Scratch memory of at least `size_bytes` bytes, aligned to 64, for this call only."""
+        room = opaque(self._allocas.alloca(PTR, name="arena"))
+        self._allocas.store(PTR(None), room)
+        views = LateInt()
+        acquire = self._support("irc_arena_acquire")
+        block = self.builder.call(acquire, [self._arena_slots(), as_value(size_bytes), views])
+        self.builder.store(block, room)
+        empty = self.builder.icmp_unsigned("==", block, PTR(None))
+        self.fail_if(empty, ("no-memory",), [as_value(size_bytes)])
+        arena = Arena(block)
+        self._arenas.append((room, views, arena))
+        return arena
+
+    def _arena_slots(self) -> Value:
+        return self.builder.load(self.word(self._context, CONTEXT_ARENA), typ=PTR)
+
+    def arena_pointer(self, arena: Arena, offset_bytes: Size) -> Value:
+        """Address in the arena."""
+        return self.builder.gep(arena.block, [as_value(offset_bytes)], source_etype=I8)
+
+    def arena_tensor(
+        self,
+        arena: Arena,
+        offset_bytes: Size,
+        sizes: Sequence[Size],
+        strides: Sequence[Size],
+        dtype: int,
+    ) -> Tensor:
+        """A tensor handle over arena memory, for operands and results of ATen calls.
+
+        With constant offset, sizes and strides the handle is made once per block and kept with
+        it: only a graph's first call pays for it. It must not outlive the call in either case.
+        """
+        data = self.arena_pointer(arena, offset_bytes)
+        if not all(isinstance(v, int) for v in (offset_bytes, *sizes, *strides)):
+            slot = self.new_slots(1)
+            self._from_blob(data, sizes, strides, dtype, self.slot(slot))
+            tensor = self.own(len(sizes), slot)
+        else:
+            b = self.builder
+            cache_at = b.gep(
+                arena.block, [constant(8 - support.ARENA_HEADER_BYTES)], source_etype=I8
+            )
+            cell = b.gep(b.load(cache_at, typ=PTR), [constant(arena.views)], source_etype=PTR)
+            arena.views += 1
+            missing = b.icmp_unsigned("==", b.load(cell, typ=PTR), PTR(None))
+            with b.if_then(missing, likely=False):
+                self._from_blob(data, sizes, strides, dtype, cell)
+            tensor = Tensor(b.load(cell, typ=PTR), len(sizes))
+        tensor.data = data
+        return tensor
+
+    def _from_blob(
+        self, data: Value, sizes: Sequence[Size], strides: Sequence[Size], dtype: int, out: Value
+    ) -> None:
+        kinds = (PTR, I64, PTR, PTR, I64, I32, I32, I32, PTR, I32, PTR, I64)
+        function = self.declare("aoti_torch_create_tensor_from_blob_v2", I32, kinds)
+        failed = self.builder.call(
+            function,
+            [
+                data,
+                constant(len(sizes)),
+                self.array(sizes),
+                self.array(strides),
+                constant(0),
+                I32(dtype),
+                I32(0),
+                I32(-1),
+                out,
+                I32(0),
+                PTR(None),
+                constant(0),
+            ],
+        )
+        self.fail_if_error(failed, ("shim-error", "from_blob"), [])
+
+    def restride_if(
+        self,
+        condition: Value,
+        tensor: Tensor,
+        sizes: Sequence[Size],
+        strides: Sequence[Size],
+        dtype: int,
+    ) -> None:
+        """Where the i1 holds, put a copy with these strides in the place of an owned tensor."""
+        if tensor.slot is None:
+            raise AssertionError("only an owned tensor can be replaced")
+        with self.builder.if_then(condition, likely=False):
+            copy = self.empty(sizes, strides, dtype)
+            function = self.declare("aoti_torch_copy_", I32, (PTR, PTR, I32))
+            failed = self.builder.call(function, [copy.handle, tensor.handle, I32(0)])
+            self.fail_if_error(failed, ("shim-error", "copy_"), [])
+            self.release(tensor)
+            self.builder.store(copy.handle, self.slot(tensor.slot))
+            self.builder.store(PTR(None), self.slot(copy.slot or 0))
+        tensor.handle = self.builder.load(self.slot(tensor.slot), typ=PTR)
+        tensor.data = tensor.sizes = tensor.strides = None

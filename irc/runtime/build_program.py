@@ -1,0 +1,238 @@
+"""From a lowered module to an `Executable`.
+
+    executable = irc.build(module)            # host.func @main and its kernels
+    y, = executable(x)
+
+The kernels and the host function are two objects: kernels don't depend on torch, so they serve
+the Python executor as well, and only their addresses are linked into the host function.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import torch
+
+from irc.dialects import kernel
+from irc.ir.diagnostics import InvalidIR, UserError
+from irc.runtime import host_program as P
+from irc.runtime import metrics, torch_abi
+from irc.runtime.arguments import ArgumentSpec
+from irc.runtime.executable import Executable, NativeCode, ProgramInfo, ResultSpec
+from irc.runtime.python_host import CpuKernels, KernelTable, PythonHost
+from irc.runtime.read_host import read_host_program
+
+
+@attrs.frozen
+class BuildOptions:
+    """`native`: call through native code where torch allows it. `precise`: elementary functions
+    of f32 through f64."""
+
+    native: bool = True
+    precise: bool = False
+
+    @staticmethod
+    def of(options: Any) -> BuildOptions:
+        """From any object with (some of) these attributes, a mapping, or None."""
+        if options is None:
+            return BuildOptions()
+        if isinstance(options, BuildOptions):
+            return options
+        get: Callable[[str, Any], Any]
+        if isinstance(options, Mapping):
+            get = options.get  # type: ignore[assignment]
+        else:
+            get = lambda name, default: getattr(options, name, default)  # noqa: E731
+        return BuildOptions(native=bool(get("native", True)), precise=bool(get("precise", False)))
+
+
+@attrs.frozen
+class CompiledParts:
+    """What a program is made of once compiled: bytes and plain data, storable.
+
+    `kernels`: object code of all kernels. `host`: object code of the native host function, empty
+    when there is none; `slots` and `externals` as its emitter left them.
+    """
+
+    program: P.HostProgram
+    kernels: bytes
+    host: bytes = b""
+    slots: tuple[Any, ...] = ()
+    externals: frozenset[str] = frozenset()
+    #: Counters that passes left: layout_copies, padding_bytes, ...
+    counters: Mapping[str, int] = attrs.field(factory=dict)
+
+
+def build(module: Any, target: str = "llvm", options: Any = None) -> Executable:
+    """Compile and load `module`: a `host.func @main` after `plan-memory`, and its kernels.
+
+    `target` is "llvm" (cpu kernels) or "triton". Raises InvalidIR for a module on another level,
+    UserError for what isn't supported, by name.
+    """
+    chosen = BuildOptions.of(options)
+    if target == "triton":
+        raise UserError("target triton has no launcher here yet: build for target llvm")
+    if target != "llvm":
+        raise UserError(f"target is {target!r}, not llvm or triton")
+    from irc.runtime.program_cache import compiled_parts
+
+    parts = compiled_parts(module, chosen)
+    return load(parts, getattr(module, "resources", {}), chosen)
+
+
+def compile_parts(module: Any, options: BuildOptions) -> CompiledParts:
+    """Generate the code of a module: nothing is loaded."""
+    from irc.codegen.llvm.jit import compile_module
+    from irc.codegen.llvm.kernel_emitter import compile_kernels
+    from irc.codegen.llvm.target import TargetFeatures
+
+    program = read_host_program(module)
+    used = set(program.kernels)
+    kernels = [op for op in module.ops if isinstance(op, kernel.FuncOp) and op.sym_name in used]
+    for op in kernels:
+        if op.target != "cpu":
+            raise UserError(f"kernel @{op.sym_name} is for {op.target}: build for target triton")
+    features = TargetFeatures.host()
+    code = compile_kernels(kernels, features, options.precise) if kernels else b""
+    if not (options.native and torch_abi.available()):
+        return CompiledParts(program, code)
+    from irc.codegen.llvm.host_lowering import emit_host
+
+    host = emit_host(program)
+    return CompiledParts(
+        program, code, compile_module(host.text, features), host.slots, host.externals
+    )
+
+
+def load(parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptions) -> Executable:
+    """Link compiled parts into this process. `resources` has the large constants by key."""
+    program = parts.program
+    constants = {
+        key: constant_tensor(key, data, resources) for key, data in program.constants.items()
+    }
+    kernels = load_kernels(program, parts.kernels)
+    native = None
+    if parts.host and options.native and torch_abi.available():
+        from irc.codegen.llvm.host_lowering import ENTRY, kernel_symbol
+
+        symbols = {kernel_symbol(name): kernels.address(name) for name in program.kernels}
+        native = NativeCode(parts.host, ENTRY, parts.slots, parts.externals, symbols)
+    counters = {
+        **parts.counters,
+        "kernels": len(program.kernels),
+        "aten_calls": sum(isinstance(s, P.CallAten) for s in program.steps),
+    }
+    metrics.add("compiles")
+    for name, amount in counters.items():
+        metrics.add(name, amount)
+    return make_executable(program, kernels, constants, native, counters)
+
+
+def make_executable(
+    program: P.HostProgram,
+    kernels: KernelTable,
+    constants: Mapping[str, torch.Tensor],
+    native: NativeCode | None,
+    counters: Mapping[str, int],
+) -> Executable:
+    """The executable of a program over any target's kernels."""
+    info = ProgramInfo(
+        program.name,
+        tuple(_argument_spec(a) for a in program.arguments),
+        tuple(_result_spec(o) for o in program.outputs),
+        dict(counters),
+    )
+    objects = {("constant", key): tensor for key, tensor in constants.items()}
+    # `PythonHost` keeps the kernels loaded for as long as the executable's native code lives.
+    return Executable(info, PythonHost(program, kernels, constants), native, objects)
+
+
+def load_kernels(program: P.HostProgram, code: bytes) -> CpuKernels:
+    """Link the kernels' object code; all names that the program launches are resolved."""
+    names = program.kernels
+    if not names:
+        return CpuKernels({}, None)
+    from irc.codegen.llvm.jit import load_object, make_torch_visible
+
+    make_torch_visible()
+    loaded = load_object(code, exports=names)
+    return CpuKernels({name: loaded.address(name) for name in names}, loaded)
+
+
+def constant_tensor(
+    key: str, constant: P.ConstantData, resources: Mapping[str, Any]
+) -> torch.Tensor:
+    """The tensor of a constant, with the strides of its type.
+
+    Raises InvalidIR when a resource is missing or hasn't the size that its type says.
+    """
+    layout = constant.layout
+    sizes = tuple(int(d) for d in layout.sizes)  # type: ignore[arg-type]
+    dtype = getattr(torch, layout.dtype)
+    content: Any = constant.data
+    if content is None:
+        content = resources.get(key.partition(":")[0])
+        if content is None:
+            raise InvalidIR(f"the constant {key[:16]} is not beside the program")
+    if isinstance(content, torch.Tensor):
+        tensor = content.detach()
+        if tensor.dtype != dtype or tuple(tensor.shape) != sizes:
+            raise InvalidIR(
+                f"the constant {key[:16]} is {tensor.dtype} {list(tensor.shape)}, the program "
+                f"says {dtype} {list(sizes)}"
+            )
+    else:
+        tensor = _from_bytes(key, bytes(content), dtype, sizes)
+    if layout.strides is not None:
+        strides = tuple(int(d) for d in layout.strides)  # type: ignore[arg-type]
+        pairs = zip(sizes, tensor.stride(), strides, strict=True)
+        if any(size > 1 and a != b for size, a, b in pairs):
+            tensor = torch.empty_strided(sizes, strides, dtype=dtype).copy_(tensor)
+    return tensor
+
+
+def _from_bytes(
+    key: str, data: bytes, dtype: torch.dtype, sizes: tuple[int, ...]
+) -> torch.Tensor:
+    count = 1
+    for size in sizes:
+        count *= size
+    if count == 0:
+        return torch.empty(sizes, dtype=dtype)
+    flat = torch.frombuffer(bytearray(data), dtype=dtype)
+    if flat.numel() == 1:
+        return flat.expand(sizes).clone()
+    if flat.numel() != count:
+        raise InvalidIR(f"the constant {key[:16]} has {flat.numel()} elements, not {count}")
+    return flat.reshape(sizes)
+
+
+def _argument_spec(argument: P.Argument) -> ArgumentSpec:
+    layout = argument.layout
+    if layout is None:
+        return ArgumentSpec(argument.name, argument.kind)  # type: ignore[arg-type]
+    return ArgumentSpec(
+        argument.name, "tensor", getattr(torch, layout.dtype), layout.sizes, layout.strides
+    )
+
+
+def _result_spec(output: P.Output) -> ResultSpec:
+    layout = output.layout
+    if layout is None:
+        return ResultSpec(output.kind)
+    return ResultSpec(
+        "tensor", getattr(torch, layout.dtype), layout.sizes, layout.strides or (), output.alias_of
+    )
+
+
+def build_seconds(module: Any, options: Any = None) -> dict[str, float]:
+    """How long the parts of a build take: generating code, loading it."""
+    chosen = BuildOptions.of(options)
+    start = time.perf_counter()
+    parts = compile_parts(module, chosen)
+    middle = time.perf_counter()
+    load(parts, getattr(module, "resources", {}), chosen)
+    return {"compile": middle - start, "load": time.perf_counter() - middle}

@@ -1,0 +1,237 @@
+"""Compiled programs in the disk cache.
+
+Two keys lead to one kind of entry (object code, and the host program as JSON):
+
+* the key of the lowered module, used by `irc.build`: skips generating code;
+* the key of the module as it came from the front end, with the pipeline's text: skips all passes.
+
+    executable = compile_cached(module, lower, pipeline="convert-aten-to-graph,...")
+
+A key is the sha256 of the module's canonical text (no names of values, locations or hints), the
+target's features, the versions and sources of everything that makes code, and the options. Large
+constants are no part of an entry: they are named by key, and looked up beside the module.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import platform
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+from irc.runtime import host_program as P
+from irc.runtime import torch_abi
+from irc.runtime.build_program import BuildOptions, CompiledParts, compile_parts, load
+from irc.runtime.cache import DiskCache, key_of
+from irc.runtime.executable import Executable
+
+#: Attributes that say nothing about meaning.
+_HINTS = frozenset({"hint"})
+
+
+def canonical_text(module: Operation) -> str:
+    """A text that is equal for two modules exactly when they are the same program.
+
+    Values are numbered in order; names of values, locations and hints don't count.
+    """
+    lines: list[str] = []
+    _write(module, {}, lines)
+    return "\n".join(lines)
+
+
+def _write(op: Operation, numbers: dict[Value, int], lines: list[str]) -> None:
+    operands = ",".join(str(numbers[v]) for v in op._operands)
+    for value in op.results:
+        numbers[value] = len(numbers)
+    types = ",".join(str(v.type) for v in op.results)
+    entries = op.attributes
+    written = ";".join(
+        f"{name}={_attribute_text(entries[name])}" for name in sorted(entries) if name not in _HINTS
+    )
+    lines.append(f"{op.name}({operands})->({types}){{{written}}}{len(op.regions)}")
+    for region in op.regions:
+        for block in region.blocks:
+            for argument in block.arguments:
+                numbers[argument] = len(numbers)
+            lines.append(f"^({','.join(str(a.type) for a in block.arguments)})")
+            for inner in block.ops:
+                _write(inner, numbers, lines)
+        lines.append("end")
+
+
+def _attribute_text(attr: A.Attribute) -> str:
+    if isinstance(attr, A.DenseAttr):
+        return f"dense {attr.type} {attr.data.hex()}"
+    if isinstance(attr, A.StringAttr):
+        return json.dumps(attr.value)
+    return str(attr)
+
+
+@functools.cache
+def _sources() -> str:
+    """Identity of irc's own sources: path, size and time of every file."""
+    root = Path(__file__).resolve().parent.parent
+    found = []
+    for folder, _, files in os.walk(root):
+        for name in files:
+            if name.endswith(".py"):
+                status = os.stat(os.path.join(folder, name))
+                relative = os.path.relpath(os.path.join(folder, name), root)
+                found.append(f"{relative}:{status.st_size}:{status.st_mtime_ns}")
+    return key_of(*sorted(found))
+
+
+@functools.cache
+def _environment() -> str:
+    """What else decides the code: the machine, versions, whether native host code runs."""
+    import llvmlite
+    import torch
+
+    from irc.codegen.llvm.target import TargetFeatures
+
+    return key_of(
+        TargetFeatures.host().cache_key(),
+        torch.__version__,
+        llvmlite.__version__,
+        platform.python_version(),
+        _sources(),
+    )
+
+
+def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
+    """The key of `module`; `context` is whatever else decides what becomes of it."""
+    native = "native" if options.native and torch_abi.available() else "python"
+    precise = "precise" if options.precise else "fast"
+    return key_of(canonical_text(module), _environment(), native, precise, *context)
+
+
+@functools.lru_cache(maxsize=8)
+def _cache_at(directory: str, disabled: str) -> DiskCache:
+    return DiskCache(directory or None)
+
+
+def disk_cache() -> DiskCache:
+    """The cache of the folder that the environment names now."""
+    directory = os.environ.get("IRC_CACHE_DIR", "")
+    return _cache_at(directory, os.environ.get("IRC_DISABLE_CACHE", ""))
+
+
+# Entries
+
+
+def pack(parts: CompiledParts) -> bytes:
+    """An entry: length of the JSON, the JSON, the two objects."""
+    record = {
+        "program": P.to_json(parts.program),
+        "kernels": len(parts.kernels),
+        "host": len(parts.host),
+        "slots": _slots_to_json(parts.slots),
+        "externals": sorted(parts.externals),
+        "counters": dict(parts.counters),
+    }
+    text = json.dumps(record, separators=(",", ":")).encode()
+    return struct.pack("<Q", len(text)) + text + parts.kernels + parts.host
+
+
+def unpack(data: bytes) -> CompiledParts:
+    """The inverse of `pack`. Raises ValueError for anything else."""
+    try:
+        (length,) = struct.unpack_from("<Q", data)
+        record = json.loads(data[8 : 8 + length])
+        middle = 8 + length + record["kernels"]
+        if len(data) != middle + record["host"]:
+            raise ValueError("the objects' lengths don't fit")
+        return CompiledParts(
+            P.from_json(record["program"]),
+            data[8 + length : middle],
+            data[middle:],
+            _slots_from_json(record["slots"]),
+            frozenset(record["externals"]),
+            record["counters"],
+        )
+    except (struct.error, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"this is no compiled program: {error}") from error
+
+
+def _slots_to_json(value: Any) -> Any:
+    """Keys of objects: tuples of JSON's types, with an operator's arguments among them."""
+    from irc.runtime.aten_paths import Dynamic, Named
+
+    if isinstance(value, Dynamic):
+        return {"dynamic": value.index}
+    if isinstance(value, Named):
+        return {"named": [value.kind, value.name]}
+    if isinstance(value, (tuple, list)):
+        return [_slots_to_json(item) for item in value]
+    return P.to_json(value)
+
+
+def _slots_from_json(value: Any) -> Any:
+    from irc.runtime.aten_paths import Dynamic, Named
+
+    if isinstance(value, list):
+        return tuple(_slots_from_json(item) for item in value)
+    if isinstance(value, dict) and "dynamic" in value:
+        return Dynamic(value["dynamic"])
+    if isinstance(value, dict) and "named" in value:
+        return Named(*value["named"])
+    return P.from_json(value)
+
+
+def lookup(key: str, resources: Mapping[str, Any]) -> CompiledParts | None:
+    """The parts stored under `key`; None when there are none, or a constant isn't at hand."""
+    data = disk_cache().get(key)
+    if data is None:
+        return None
+    try:
+        parts = unpack(data)
+    except ValueError:
+        return None
+    for name, constant in parts.program.constants.items():
+        if constant.data is None and name.partition(":")[0] not in resources:
+            return None
+    return parts
+
+
+def store(key: str, parts: CompiledParts) -> bool:
+    """Keep the parts under `key`; False when the cache can't."""
+    return disk_cache().put(key, pack(parts))
+
+
+def compiled_parts(module: Any, options: BuildOptions) -> CompiledParts:
+    """The compiled form of a lowered module: from the cache, else compiled and stored."""
+    if disk_cache().unusable is not None:
+        return compile_parts(module, options)
+    key = module_key(module, options, "lowered")
+    parts = lookup(key, getattr(module, "resources", {}))
+    if parts is None:
+        parts = compile_parts(module, options)
+        store(key, parts)
+    return parts
+
+
+def compile_cached(
+    module: Any, lower: Callable[[Any], object], *, pipeline: str, options: Any = None
+) -> Executable:
+    """The executable of a module of any level, which `lower` takes down in place when need be.
+
+    `pipeline` is the text of the passes that `lower` runs, with the options that matter to them.
+    The key is taken before: a hit runs no pass at all.
+    """
+    chosen = BuildOptions.of(options)
+    if disk_cache().unusable is not None:
+        lower(module)
+        return load(compile_parts(module, chosen), module.resources, chosen)
+    key = module_key(module, chosen, pipeline)
+    parts = lookup(key, module.resources)
+    if parts is None:
+        lower(module)
+        parts = compile_parts(module, chosen)
+        store(key, parts)
+    return load(parts, module.resources, chosen)

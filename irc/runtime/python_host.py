@@ -1,0 +1,281 @@
+"""Runs a `HostProgram` in Python: always right, microseconds slower than the native function.
+
+It serves where the native function can't run (`torch_abi`), and takes the calls that the native
+checks hand over. Kernels are reached through a `KernelTable`, so that another target can bring
+its own launches.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from irc.ir.diagnostics import InternalError
+from irc.ir.symbols import Dim, evaluate, free_symbols
+from irc.runtime import aten_paths
+from irc.runtime import host_program as P
+from irc.runtime.arguments import ArgumentError
+
+RELATIONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le}
+ERRORS = {
+    e.__name__: e for e in (RuntimeError, IndexError, ValueError, ZeroDivisionError, TypeError)
+}
+
+
+class KernelTable(Protocol):
+    """How kernels are run: the seam between the host program and a target."""
+
+    def launch(
+        self, name: str, tensors: Sequence[torch.Tensor], symbols: Sequence[int], grid: int
+    ) -> None:
+        """Run the kernel over [0, grid) on these tensors and sizes."""
+
+
+class CpuKernels:
+    """Kernels in loaded object code, called on one thread with the interpreter lock released."""
+
+    def __init__(self, addresses: Mapping[str, int], keep: object) -> None:
+        self._addresses, self._keep = dict(addresses), keep
+        self._functions: dict[tuple[str, int, int], Callable[..., None]] = {}
+
+    def address(self, name: str) -> int:
+        """Where the kernel's code is; KeyError when there is none of that name."""
+        return self._addresses[name]
+
+    def launch(
+        self, name: str, tensors: Sequence[torch.Tensor], symbols: Sequence[int], grid: int
+    ) -> None:
+        """Run the kernel over [0, grid)."""
+        key = (name, len(tensors), len(symbols))
+        function = self._functions.get(key)
+        if function is None:
+            kinds = [ctypes.c_void_p] * len(tensors) + [ctypes.c_int64] * (len(symbols) + 2)
+            function = ctypes.CFUNCTYPE(None, *kinds)(self._addresses[name])
+            self._functions[key] = function
+        function(*(t.data_ptr() for t in tensors), *symbols, 0, grid)
+
+
+def argument_symbols(program: P.HostProgram, found: Mapping[str, int], given: Sequence[Any]) -> Any:
+    """The values of the symbols that arguments bind, ranges checked; raises ArgumentError."""
+    symbols = dict(found)
+    values = {a.register: content for a, content in zip(program.arguments, given, strict=True)}
+    names = {a.register: a.name for a in program.arguments}
+    for bind in program.bindings:
+        number = symbols.setdefault(bind.symbol, _bound(bind, values[bind.register]))
+        if not _in_range(bind, number):
+            what = names[bind.register]
+            if bind.dim is not None:
+                what += f".{'stride' if bind.stride else 'size'}({bind.dim})"
+            raise ArgumentError(f"{what} is {number}, the program was compiled for {span(bind)}")
+    return symbols
+
+
+def _bound(bind: P.Bind, content: Any) -> int:
+    if bind.dim is None:
+        return int(content)
+    return int(content.stride(bind.dim) if bind.stride else content.size(bind.dim))
+
+
+def _in_range(bind: P.Bind, number: int) -> bool:
+    low, high = bind.minimum, bind.maximum
+    return (low is None or number >= low) and (high is None or number <= high)
+
+
+def span(bind: P.Bind) -> str:
+    """The range of a binding in words."""
+    if bind.maximum is None:
+        return f"{bind.symbol} of at least {bind.minimum}"
+    if bind.minimum is None:
+        return f"{bind.symbol} of at most {bind.maximum}"
+    return f"{bind.symbol} from {bind.minimum} to {bind.maximum}"
+
+
+def raise_out_of_range(symbol: str, span_text: str, number: int) -> None:
+    """The error of a symbol bound to data outside of its range."""
+    raise RuntimeError(f"{symbol} is {number}, not as the program assumes: {span_text}")
+
+
+def raise_error(error: str, message: str) -> None:
+    """Raise one of `ERRORS` by name."""
+    raise ERRORS[error](message)
+
+
+def raise_wrong_size(callee: str, dim: int, expected: int, actual: int) -> None:
+    """The error of an operator whose result hasn't the size that was compiled for."""
+    raise RuntimeError(
+        f"{callee} gave a result with {actual} elements along {dim}; the program was compiled for "
+        f"{expected}"
+    )
+
+
+@functools.cache
+def _dtype(name: str) -> torch.dtype:
+    return getattr(torch, name)  # type: ignore[no-any-return]
+
+
+class PythonHost:
+    """`PythonHost(program, kernels, constants)(symbols, arguments)` gives the results."""
+
+    def __init__(
+        self,
+        program: P.HostProgram,
+        kernels: KernelTable,
+        constants: Mapping[str, torch.Tensor],
+    ) -> None:
+        self.program, self.kernels, self.constants = program, kernels, constants
+        self._plan = [(_RUN[type(step)], step) for step in program.steps]
+
+    def __call__(self, symbols: Mapping[str, int], arguments: Sequence[object]) -> list[object]:
+        run = _Run(self, argument_symbols(self.program, symbols, arguments))
+        for argument, content in zip(self.program.arguments, arguments, strict=True):
+            run.values[argument.register] = content
+        for method, step in self._plan:
+            method(run, step)
+        return [run.output(o, arguments) for o in self.program.outputs]
+
+
+class _Run:
+    """One call: the registers' contents and the symbols' values."""
+
+    def __init__(self, owner: PythonHost, symbols: dict[str, int]) -> None:
+        self.owner, self.symbols = owner, symbols
+        self.values: dict[int, Any] = {}
+        self.pending: list[tuple[str, int, P.Layout]] = []
+
+    def dim(self, dim: Dim) -> int:
+        return dim if isinstance(dim, int) else evaluate(dim, self.symbols)
+
+    def dims(self, dims: Sequence[Dim]) -> list[int]:
+        return [d if isinstance(d, int) else evaluate(d, self.symbols) for d in dims]
+
+    def bind(self, step: P.Bind) -> None:
+        number = self.symbols[step.symbol] = _bound(step, self.values[step.register])
+        if not _in_range(step, number):
+            raise_out_of_range(step.symbol, span(step), number)
+        self.settle()
+
+    def symbol_value(self, step: P.SymbolValue) -> None:
+        self.values[step.register] = self.dim(step.dim)
+
+    def check(self, step: P.Assert) -> None:
+        if not RELATIONS[step.relation](self.dim(step.lhs), self.dim(step.rhs)):
+            raise_error(step.error, step.message)
+
+    def check_value(self, step: P.AssertValue) -> None:
+        if not self.values[step.register]:
+            raise_error(step.error, step.message)
+
+    def alloc(self, step: P.Alloc) -> None:
+        layout = step.layout
+        assert layout.strides is not None
+        sizes, strides = self.dims(layout.sizes), self.dims(layout.strides)
+        self.values[step.register] = torch.empty_strided(sizes, strides, dtype=_dtype(layout.dtype))
+
+    def launch(self, step: P.Launch) -> None:
+        tensors = [self.values[r] for r in step.tensors]
+        symbols = [self.symbols[s] for s in step.symbols]
+        self.owner.kernels.launch(step.kernel, tensors, symbols, self.dim(step.grid))
+
+    def view(self, step: P.View) -> None:
+        source = self.values[step.source]
+        sizes = self.dims(step.layout.sizes)
+        strides = source.stride() if step.layout.strides is None else step.layout.strides
+        offset = source.storage_offset() + self.dim(step.offset)
+        self.values[step.register] = source.as_strided(sizes, self.dims(strides), offset)
+
+    def constant(self, step: P.Constant) -> None:
+        self.values[step.register] = self.owner.constants[step.key]
+
+    def item(self, step: P.Item) -> None:
+        content = self.values[step.source].item()
+        self.values[step.register] = {"int": int, "float": float, "bool": bool}[step.kind](content)
+
+    def copy(self, step: P.Copy) -> None:
+        self.values[step.target].copy_(self.values[step.source])
+
+    def content(self, content: Any) -> Any:
+        if isinstance(content, P.Register):
+            return self.values[content.index]
+        if isinstance(content, P.Size):
+            return self.dim(content.dim)
+        if isinstance(content, P.Named):
+            return aten_paths.Named(content.kind, content.name).resolve()  # type: ignore[arg-type]
+        if isinstance(content, tuple):
+            return [self.content(c) for c in content]
+        return content
+
+    def call_aten(self, step: P.CallAten) -> None:
+        op = aten_paths.find_operator(step.callee)
+        given = {name: self.content(c) for name, c in step.arguments}
+        positional = []
+        for argument in op._schema.arguments:
+            if argument.kwarg_only or argument.name not in given:
+                break
+            positional.append(given.pop(argument.name))
+        outcome = op(*positional, **given)
+        if not step.results:
+            return
+        items = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
+        flat = [x for i in items for x in (i if isinstance(i, (tuple, list)) else (i,))]
+        if len(flat) != len(step.results):
+            raise InternalError(f"{step.callee} gave {len(flat)} results, not {len(step.results)}")
+        for result, content in zip(step.results, flat, strict=True):
+            self.values[result.register] = content
+            if result.layout is not None:
+                self.pending.append((step.callee, result.register, result.layout))
+        self.settle()
+
+    def settle(self) -> None:
+        """Check results of operators as soon as every symbol in their types is known."""
+        later = []
+        for callee, register, layout in self.pending:
+            dims = (*layout.sizes, *(layout.strides or ()))
+            if all(free_symbols(d) <= self.symbols.keys() for d in dims):
+                self.values[register] = self.as_expected(callee, self.values[register], layout)
+            else:
+                later.append((callee, register, layout))
+        self.pending = later
+
+    def as_expected(self, callee: str, content: torch.Tensor, layout: P.Layout) -> torch.Tensor:
+        """The tensor itself, or a copy with the strides that the program was compiled for."""
+        sizes = self.dims(layout.sizes)
+        for dim, (expected, actual) in enumerate(zip(sizes, content.shape, strict=True)):
+            if expected != actual:
+                raise_wrong_size(callee, dim, expected, actual)
+        if layout.strides is None:
+            return content
+        strides = self.dims(layout.strides)
+        if all(s <= 1 or a == b for s, a, b in zip(sizes, content.stride(), strides, strict=True)):
+            return content
+        return restrided(content, strides)
+
+    def output(self, output: P.Output, arguments: Sequence[Any]) -> Any:
+        if output.register is None:
+            return None
+        return self.values[output.register]
+
+
+def restrided(content: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """A copy of `content` with other strides."""
+    target = torch.empty_strided(content.shape, strides, dtype=content.dtype)
+    return target.copy_(content)
+
+
+_RUN: dict[type, Callable[[_Run, Any], None]] = {
+    P.Bind: _Run.bind,
+    P.SymbolValue: _Run.symbol_value,
+    P.Assert: _Run.check,
+    P.AssertValue: _Run.check_value,
+    P.Alloc: _Run.alloc,
+    P.Launch: _Run.launch,
+    P.View: _Run.view,
+    P.Constant: _Run.constant,
+    P.Item: _Run.item,
+    P.Copy: _Run.copy,
+    P.CallAten: _Run.call_aten,
+}

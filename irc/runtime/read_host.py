@@ -1,0 +1,319 @@
+"""From the host dialect to a `HostProgram`.
+
+Raises UserError for what no host program can do yet (other devices), InvalidIR for one that
+breaks the level's rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from irc.dialects import host, kernel, sym
+from irc.ir import attributes as A
+from irc.ir import types as T
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR, UserError
+from irc.ir.symbols import Dim, free_symbols
+from irc.runtime import host_program as P
+
+#: Errors that an assertion may ask for by name.
+ERRORS = ("RuntimeError", "IndexError", "ValueError", "ZeroDivisionError", "TypeError")
+
+
+def read_host_program(module: Any, name: str = "main") -> P.HostProgram:
+    """The program of the `host.func` called `name` in `module`."""
+    function = module.lookup(name)
+    if not isinstance(function, host.FuncOp):
+        what = "nothing" if function is None else f"a {function.name}"
+        raise InvalidIR(
+            f"the module has {what} called @{name}, not a host.func",
+            notes=("run the pipeline down to plan-memory first",),
+        )
+    return _Reader(module, function).read()
+
+
+def layout_of(type_: T.TensorType, op: Operation | None = None) -> P.Layout:
+    """What a tensor type says. Raises UserError for another device than the cpu."""
+    if type_.device != "cpu":
+        raise UserError(
+            f"a host program for the cpu can't hold a tensor on {type_.device}", op=op
+        )
+    dtype = T.DTYPE_OF_ELEMENT.get(type_.element)
+    if dtype is None:
+        raise InvalidIR(f"{type_.element} is no element of a tensor in memory", op=op)
+    return P.Layout(dtype, type_.shape, type_.strides, T.element_bytes(type_.element))
+
+
+def kind_of(type_: T.Type, op: Operation | None = None) -> str:
+    """Which kind of register holds a value of this type."""
+    if isinstance(type_, T.TensorType):
+        return "tensor"
+    if isinstance(type_, T.NoneType):
+        return "none"
+    if type_ is T.i1:
+        return "bool"
+    if isinstance(type_, T.IntegerType | T.IndexType):
+        return "int"
+    if isinstance(type_, T.FloatType):
+        return "float"
+    raise InvalidIR(f"a host program holds no value of type {type_}", op=op)
+
+
+class _Reader:
+    def __init__(self, module: Any, function: host.FuncOp) -> None:
+        self.module, self.function = module, function
+        self.registers: dict[Value, int] = {}
+        self.layouts: dict[int, P.Layout] = {}
+        self.kinds: dict[int, str] = {}
+        self.bindings: list[P.Bind] = []
+        self.steps: list[P.Step] = []
+        self.outputs: tuple[P.Output, ...] = ()
+        self.constants: dict[str, P.ConstantData] = {}
+
+    def read(self) -> P.HostProgram:
+        arguments = tuple(self._argument(i, a) for i, a in enumerate(self.function.block.arguments))
+        self.arguments = {a.register for a in arguments}
+        for op in self.function.block.ops:
+            handler = _HANDLERS.get(type(op))
+            if handler is None:
+                raise InvalidIR("a host program has no such operation", op=op)
+            handler(self, op)
+        program = P.HostProgram(
+            self.function.sym_name, arguments, tuple(self.bindings), tuple(self.steps),
+            self.outputs, len(self.registers), self.constants, self.layouts, self.kinds,
+        )  # fmt: skip
+        _check_aliases(program)
+        return program
+
+    def _argument(self, index: int, value: Value) -> P.Argument:
+        info = self.function.arg_info
+        entry = info[index] if info is not None else A.DictAttr({})
+        name = entry.get("name")
+        text = name.value if name is not None else (value.name_hint or f"arg{index}")
+        kind = kind_of(value.type, self.function)
+        register = self.define(value)
+        return P.Argument(text, kind, register, self.layouts.get(register))
+
+    def define(self, value: Value) -> int:
+        """A register for a value that an operation makes."""
+        register = self.registers[value] = len(self.registers)
+        self.kinds[register] = kind_of(value.type)
+        if isinstance(value.type, T.TensorType):
+            self.layouts[register] = layout_of(value.type, value.defining_op)
+        return register
+
+    def __getitem__(self, value: Value) -> int:
+        return self.registers[value]
+
+    # One method for each operation
+
+    def bind_size(self, op: sym.BindSizeOp) -> None:
+        source = self[op.source]
+        self._bind(op, source, P.Bind(
+            op.symbol, source, op.dim, op.stride, op.minimum, op.maximum,
+        ))  # fmt: skip
+
+    def bind(self, op: sym.BindOp) -> None:
+        source = self[op.source]
+        self._bind(op, source, P.Bind(
+            op.symbol, source, minimum=op.minimum, maximum=op.maximum,
+        ))  # fmt: skip
+
+    def _bind(self, op: Any, source: int, bind: P.Bind) -> None:
+        (self.bindings if source in self.arguments else self.steps).append(bind)
+        from irc.ir.symbols import symbol
+
+        self.steps.append(P.SymbolValue(self.define(op.value), symbol(bind.symbol)))
+
+    def value(self, op: sym.ValueOp) -> None:
+        self.steps.append(P.SymbolValue(self.define(op.value), op.dim))
+
+    def assert_(self, op: sym.AssertOp) -> None:
+        self.steps.append(P.Assert(op.relation, op.lhs, op.rhs, op.message, _error_of(op)))
+
+    def assert_value(self, op: sym.AssertValueOp) -> None:
+        self.steps.append(P.AssertValue(self[op.condition], op.message, _error_of(op)))
+
+    def refine(self, op: sym.RefineOp) -> None:
+        layout = layout_of(op.refined.type, op)
+        source = self[op.source]
+        if layout.strides is None:
+            layout = P.Layout(
+                layout.dtype, layout.sizes, self.layouts[source].strides, layout.element_bytes
+            )
+        register = self.define(op.refined)
+        self.steps.append(P.View(register, source, layout, 0))
+
+    def alloc(self, op: host.AllocOp) -> None:
+        layout = layout_of(op.memory.type, op)
+        if layout.strides is None:
+            raise InvalidIR("memory needs strides in its type", op=op)
+        offset = None if op.escapes else op.offset
+        self.steps.append(P.Alloc(self.define(op.memory), layout, offset))
+
+    def launch(self, op: host.LaunchOp) -> None:
+        callee = self.module.lookup(op.callee)
+        if not isinstance(callee, kernel.FuncOp):
+            raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
+        if op.results:
+            raise InvalidIR("a launch with results needs bufferize before it can be built", op=op)
+        tensors = tuple(self[v] for v in (*op.inputs, *op.outs))
+        symbols = tuple(a.value for a in callee.symbols or ())
+        expected = len(tensors) + len(symbols) + (2 if callee.target == "cpu" else 0)
+        if len(callee.block.arguments) != expected:
+            raise InvalidIR(
+                f"@{op.callee} takes {len(callee.block.arguments)} arguments, not {expected}: "
+                "its tensors, its symbols, begin and end", op=op
+            )  # fmt: skip
+        grid = 1 if callee.grid is None else callee.grid
+        self.steps.append(P.Launch(op.callee, tensors, symbols, grid, callee.work))
+
+    def view(self, op: host.ViewOp) -> None:
+        layout = layout_of(op.view.type, op)
+        if layout.strides is None:
+            raise InvalidIR("a view needs strides in its type", op=op)
+        source = self[op.source]
+        self.steps.append(P.View(self.define(op.view), source, layout, op.offset))
+
+    def constant(self, op: host.ConstantOp) -> None:
+        value = op.attributes["value"]
+        layout = layout_of(op.tensor.type, op)
+        if isinstance(value, A.ResourceAttr):
+            content, base = None, value.key
+        else:
+            content = _dense_bytes(value, op)
+            base = hashlib.sha256(content).hexdigest()
+        key = f"{base}:{op.tensor.type}"
+        self.constants[key] = P.ConstantData(layout, content)
+        self.steps.append(P.Constant(self.define(op.tensor), key, layout))
+
+    def item(self, op: host.ItemOp) -> None:
+        kind = kind_of(op.scalar.type, op)
+        self.steps.append(P.Item(self.define(op.scalar), self[op.source], kind))  # type: ignore[arg-type]
+
+    def copy(self, op: host.CopyOp) -> None:
+        self.steps.append(P.Copy(self[op.source], self[op.target]))
+
+    def call_aten(self, op: host.CallAtenOp) -> None:
+        callee = op.callee
+        if callee.startswith("aten.extern."):
+            callee = callee.removeprefix("aten.extern.")
+        arguments = tuple((n, self._content(a, op)) for n, a in op.arguments.items)
+        tensors = [v.type for v in (*op.inputs, *op.results) if isinstance(v.type, T.TensorType)]
+        floating = all(isinstance(t.element, T.FloatType) for t in tensors)
+        results = []
+        for value in op.results:
+            register = self.define(value)
+            kind = self.kinds[register]
+            results.append(P.Result(register, kind, self.layouts.get(register)))  # type: ignore[arg-type]
+        path = op.path
+        self.steps.append(P.CallAten(callee, arguments, tuple(results), floating, path))
+
+    def _content(self, attr: A.Attribute, op: host.CallAtenOp) -> Any:
+        if isinstance(attr, A.IntegerAttr | A.FloatAttr | A.BoolAttr | A.StringAttr):
+            return attr.value
+        if isinstance(attr, A.DimAttr):
+            return _size(attr.dim)
+        if isinstance(attr, A.DimsAttr):
+            return tuple(None if d is None else _size(d) for d in attr.dims)
+        if isinstance(attr, A.DenseIntsAttr):
+            return tuple(attr.values)
+        if isinstance(attr, A.ArrayAttr):
+            return tuple(self._content(a, op) for a in attr)
+        kind = attr.mnemonic
+        if kind == "none":
+            return None
+        if kind == "operand":
+            return P.Register(self[op._operands[attr.parameters[0]]])
+        if kind == "device":
+            if attr.parameters[0] != "cpu":
+                raise UserError(f"a host program for the cpu has no {attr.parameters[0]}", op=op)
+            return P.Named("device", "cpu")
+        if kind in ("dtype", "memory_format", "layout"):
+            return P.Named(kind, attr.parameters[0])
+        raise InvalidIR(f"{attr} can't be passed to an operator", op=op)
+
+    def return_(self, op: host.ReturnOp) -> None:
+        info = self.function.result_info
+        if info is not None and len(info) != len(op._operands):
+            raise InvalidIR(f"{len(op._operands)} results, {len(info)} in result_info", op=op)
+        self.outputs = tuple(
+            self._output(value, info[i] if info is not None else A.DictAttr({}), op)
+            for i, value in enumerate(op._operands)
+        )
+
+    def _output(self, value: Value, info: A.DictAttr, op: host.ReturnOp) -> P.Output:
+        register = self[value]
+        kind = self.kinds[register]
+        layout = self.layouts.get(register)
+        wanted = info.get("strides")
+        if kind == "none":
+            return P.Output(None, "none")
+        if layout is not None and wanted is not None:
+            if layout.strides is None:
+                layout = P.Layout(layout.dtype, layout.sizes, wanted.dims, layout.element_bytes)
+            elif any(
+                a != b and not (isinstance(size, int) and size <= 1)
+                for a, b, size in zip(layout.strides, wanted.dims, layout.sizes, strict=True)
+            ):
+                raise InvalidIR(
+                    f"a result has strides {list(map(str, layout.strides))}, the caller must see "
+                    f"{list(map(str, wanted.dims))}", op=op
+                )  # fmt: skip
+        alias = info.get("alias_of")
+        return P.Output(register, kind, layout, None if alias is None else alias.value)  # type: ignore[arg-type]
+
+
+def _size(dim: Dim) -> Any:
+    return dim if isinstance(dim, int) else P.Size(dim)
+
+
+def _error_of(op: Operation) -> str:
+    attr = op.attributes.get("error")
+    if attr is None:
+        return "RuntimeError"
+    if attr.value not in ERRORS:  # type: ignore[attr-defined]
+        raise InvalidIR(f"error is one of {', '.join(ERRORS)}, not {attr}", op=op)
+    return attr.value  # type: ignore[attr-defined,no-any-return]
+
+
+def _dense_bytes(value: A.Attribute, op: host.ConstantOp) -> bytes:
+    if isinstance(value, A.DenseAttr):
+        return value.data
+    raise InvalidIR("a constant of the host program is dense or a resource", op=op)
+
+
+def _check_aliases(program: P.HostProgram) -> None:
+    """A result that shares an argument's memory must be a view of it."""
+    for number, output in enumerate(program.outputs):
+        if output.alias_of is None or output.register is None:
+            continue
+        root, _ = program.root(output.register)
+        if root != program.arguments[output.alias_of].register:
+            name = program.arguments[output.alias_of].name
+            raise InvalidIR(f"result {number} must share the memory of {name} and is no view of it")
+
+
+def unbound_symbols(dims: tuple[Dim | None, ...], known: frozenset[str] | set[str]) -> bool:
+    """Whether any of these expressions mentions a symbol that isn't known."""
+    return any(not free_symbols(d) <= known for d in dims if d is not None)
+
+
+_HANDLERS: dict[type, Callable[[_Reader, Any], None]] = {
+    sym.BindSizeOp: _Reader.bind_size,
+    sym.BindOp: _Reader.bind,
+    sym.ValueOp: _Reader.value,
+    sym.AssertOp: _Reader.assert_,
+    sym.AssertValueOp: _Reader.assert_value,
+    sym.RefineOp: _Reader.refine,
+    host.AllocOp: _Reader.alloc,
+    host.LaunchOp: _Reader.launch,
+    host.ViewOp: _Reader.view,
+    host.ConstantOp: _Reader.constant,
+    host.ItemOp: _Reader.item,
+    host.CopyOp: _Reader.copy,
+    host.CallAtenOp: _Reader.call_aten,
+    host.ReturnOp: _Reader.return_,
+}
