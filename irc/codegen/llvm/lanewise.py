@@ -84,9 +84,13 @@ def _through_float(code: Code, a: Lane, b: Lane, signed: bool) -> Lane:
     return code.cast(back, code.cast(to, a, wide) / code.cast(to, b, wide), a.element)
 
 
-def _quotient(code: Code, a: Lane, b: Lane, signed: bool, safe: bool) -> Lane:
+def _quotient(code: Code, a: Lane, b: Lane, signed: bool, safe: bool, counts: bool) -> Lane:
     divisor = b if safe else _safe_divisor(code, b, signed)
-    if code.lanes and not safe and 8 <= WIDTH[a.element] <= 32:
+    if code.lanes and counts and code.features.has_avx512:
+        # Positions stay below 2**52, so f64 divides them as exactly; i64 would go lane by lane.
+        quotient = code.cast("sitofp", a, "f64") / code.cast("sitofp", divisor, "f64")
+        quotient = code.cast("fptosi", quotient, a.element)
+    elif code.lanes and not safe and 8 <= WIDTH[a.element] <= 32:
         quotient = _through_float(code, a, divisor, signed)
     else:
         quotient = code.integer("sdiv" if signed else "udiv", a, divisor)
@@ -96,17 +100,19 @@ def _quotient(code: Code, a: Lane, b: Lane, signed: bool, safe: bool) -> Lane:
 
 
 @_rule("divsi")
-def _divsi(code: Code, a: Lane, b: Lane, safe: bool) -> Lane:
-    return _quotient(code, a, b, True, safe)
+def _divsi(code: Code, a: Lane, b: Lane, safe: bool, counts: bool) -> Lane:
+    return _quotient(code, a, b, True, safe, counts)
 
 
 @_rule("divui")
-def _divui(code: Code, a: Lane, b: Lane, safe: bool) -> Lane:
-    return _quotient(code, a, b, False, safe)
+def _divui(code: Code, a: Lane, b: Lane, safe: bool, counts: bool) -> Lane:
+    return _quotient(code, a, b, False, safe, counts)
 
 
-def _rounded_quotient(code: Code, a: Lane, b: Lane, safe: bool, down: bool) -> Lane:
-    quotient = _quotient(code, a, b, True, safe)
+def _rounded_quotient(
+    code: Code, a: Lane, b: Lane, safe: bool, counts: bool, down: bool
+) -> Lane:
+    quotient = _quotient(code, a, b, True, safe, counts)
     divisor = b if safe else code.select(code.equal(b, 0), 1, b)
     rest = a - quotient * divisor
     opposite = code.compare("slt", rest ^ divisor, 0)
@@ -117,21 +123,21 @@ def _rounded_quotient(code: Code, a: Lane, b: Lane, safe: bool, down: bool) -> L
 
 
 @_rule("floordivsi")
-def _floordivsi(code: Code, a: Lane, b: Lane, safe: bool) -> Lane:
-    return _rounded_quotient(code, a, b, safe, True)
+def _floordivsi(code: Code, a: Lane, b: Lane, safe: bool, counts: bool) -> Lane:
+    return _rounded_quotient(code, a, b, safe, counts, True)
 
 
 @_rule("ceildivsi")
-def _ceildivsi(code: Code, a: Lane, b: Lane, safe: bool) -> Lane:
-    return _rounded_quotient(code, a, b, safe, False)
+def _ceildivsi(code: Code, a: Lane, b: Lane, safe: bool, counts: bool) -> Lane:
+    return _rounded_quotient(code, a, b, safe, counts, False)
 
 
 @_rule("remsi", "remui")
-def _remainder(code: Code, a: Lane, b: Lane, safe: bool, signed: bool) -> Lane:
-    if safe:
+def _remainder(code: Code, a: Lane, b: Lane, safe: bool, counts: bool, signed: bool) -> Lane:
+    if safe and not (counts and code.lanes):
         return code.integer("srem" if signed else "urem", a, b)
-    divisor = code.select(code.equal(b, 0), 1, b)
-    return a - _quotient(code, a, b, signed, False) * divisor
+    divisor = b if safe else code.select(code.equal(b, 0), 1, b)
+    return a - _quotient(code, a, b, signed, safe, counts) * divisor
 
 
 @_rule("shli")
@@ -176,14 +182,18 @@ def _fma(code: Code, a: Lane, b: Lane, c: Lane) -> Lane:
 
 
 @_rule("nextafter")
-def _nextafter(code: Code, x: Lane, y: Lane) -> Lane:
-    bits = code.bits(x)
+def _nextafter(code: Code, x: Lane, y: Lane, element: str) -> Lane:
+    """On the bits, which count as the floats do; compared in f32 when they are 16."""
+    bits, other = code.bits(x), code.bits(y)
+    if element in NARROW_FLOATS:
+        x, y = (convert(code, v, element, "f32") for v in (x, y))
     away = code.compare("olt", x, y) ^ code.compare("slt", bits, 0)
-    step = code.from_bits(code.select(away, bits + 1, bits - 1), x.element)
-    sign = code.bits(y) & -(1 << (WIDTH[x.element] - 1))
-    step = code.select(code.equal(x, 0.0), code.from_bits(sign | 1, x.element), step)
-    step = code.select(code.equal(x, y), y, step)
-    return code.select(code.compare("uno", x, y), x + y, step)
+    step = code.select(away, bits + 1, bits - 1)
+    sign = other & -(1 << (WIDTH[element] - 1))
+    step = code.select(code.equal(x, 0.0), sign | 1, step)
+    step = code.select(code.equal(x, y), other, step)
+    total = code.bits(convert(code, x + y, x.element, element))
+    return code.from_bits(code.select(code.compare("uno", x, y), total, step), _carried(element))
 
 
 @_rule("erfinv")
@@ -253,15 +263,17 @@ def _integer_to_float(code: Code, x: Lane, source: str, target: str, signed: boo
 
 @functools.lru_cache(maxsize=8192)
 def rule_template(
-    name: str, elements: tuple[str, ...], lanes: int, features: TargetFeatures, extra: tuple[Any, ...]
+    name: str,
+    elements: tuple[str, ...],
+    lanes: int,
+    features: TargetFeatures,
+    extra: tuple[Any, ...],
 ) -> Template:
     """The recording of a rule for operands of `elements`; `extra` are its further arguments."""
     code = Code(lanes, features)
     operands = [Lane(code, _carried(e), f"${i}") for i, e in enumerate(elements)]
-    if elements[0] in NARROW_FLOATS and name not in ("fptosi", "fptoui"):
+    if elements[0] in NARROW_FLOATS and name not in ("fptosi", "fptoui", "nextafter"):
         narrow = elements[0]
-        if name == "nextafter":
-            raise InvalidIR(f"nextafter of {narrow} can't be computed in f32")
         operands = [convert(code, o, narrow, "f32") for o in operands]
         result = convert(code, RULES[name](code, *operands, *extra), "f32", narrow)
     else:
@@ -307,7 +319,8 @@ def apply(
     if name in _SHIFTS and second is not None and 0 <= second < WIDTH[element]:
         return body.value(f"{_SHIFTS[name]} {vector_text(element, lanes)} {refs[0]}, {refs[1]}")
     if name in RULES and not (name == "erfinv" and element != "f64"):
-        template = rule_template(name, (element,) * len(refs), lanes, body.features, ())
+        extra = (element,) if name == "nextafter" else ()
+        template = rule_template(name, (element,) * len(refs), lanes, body.features, extra)
         return body.paste(template, lanes, refs)[0]
     return function(body, FUNCTIONS.get(name, name), element, lanes, refs)
 
@@ -328,9 +341,9 @@ def _divide(
         return body.value(f"ashr {vector_text(element, lanes)} {refs[0]}, {shift}")
     # A size or stride never is 0 where it divides.
     safe = (element == "index" and not lanes) if second is None else second not in (0, -1)
-    extra: tuple[Any, ...] = (safe,)
+    extra: tuple[Any, ...] = (safe, element == "index")
     if name in ("remsi", "remui"):
-        extra = (safe, name == "remsi")
+        extra = (*extra, name == "remsi")
     template = rule_template(name, (element,) * 2, lanes, body.features, extra)
     return body.paste(template, lanes, refs)[0]
 
@@ -432,7 +445,7 @@ def _names(base: type, *modules: Any) -> list[str]:
         cls.name
         for module in modules
         for cls in vars(module).values()
-        if isinstance(cls, type) and issubclass(cls, base) and not cls.__dict__.get("abstract", True)
+        if isinstance(cls, type) and issubclass(cls, base) and not cls.abstract
     ]
 
 

@@ -280,38 +280,44 @@ def _combine_at(body: KernelBody, op: Any, element: str, offset: Ref, ref: Ref) 
     body.line(f"store {REGISTER[lies]} {ref}, ptr {place}, align {_align(lies)}")
 
 
+def _spill(body: KernelBody, element: str, lanes: int, ref: Ref) -> Ref:
+    """The vector in memory, where reading a lane costs less than extracting it by its number."""
+    room = body.alloca(REGISTER[element], lanes, 64)
+    body.line(f"store {vector_text(element, lanes)} {ref}, ptr {room}, align 64")
+    return room
+
+
+def _lane(body: KernelBody, element: str, room: Ref, lane: Ref) -> Ref:
+    register = REGISTER[element]
+    place = body.value(f"getelementptr {register}, ptr {room}, i64 {lane}")
+    return body.value(f"load {register}, ptr {place}, align {_align(element)}")
+
+
 def _scatter_loop(body: KernelBody, op: Any, shape: Shape) -> None:
-    """One lane after the other, so that lanes with one place combine in order. The lanes pass
-    through memory, which costs less than to extract each by its number."""
-    lanes = shape.lanes
-    lies = memory_element(shape.element)
-    spilled = [("i64", f"<{lanes} x i64>", body[op.offsets])]
-    stored = _to_memory(body, shape, body[op.stored])
-    spilled.append((REGISTER[lies], vector_text(lies, lanes), stored))
-    if op.mask is not None and shape_of(op.mask.type).lanes:
-        bytes_ = f"<{lanes} x i8>"
-        mask = body.value(f"zext <{lanes} x i1> {body[op.mask]} to {bytes_}")
-        spilled.append(("i8", bytes_, mask))
-    rooms = []
-    for scalar, kind, ref in spilled:
-        rooms.append((scalar, body.alloca(scalar, lanes, 64)))
-        body.line(f"store {kind} {ref}, ptr {rooms[-1][1]}, align 64")
+    """One lane after the other, so that lanes with one place combine in order."""
+    lanes, lies = shape.lanes, memory_element(shape.element)
+    scalar = Shape(shape.element, 0, 0, REGISTER[shape.element])
+    offsets = _spill(body, "index", lanes, body[op.offsets])
+    values = _spill(body, lies, lanes, _to_memory(body, shape, body[op.stored]))
+
+    def combine(lane: Ref) -> None:
+        value = _from_memory(body, scalar, _lane(body, lies, values, lane))
+        _combine_at(body, op, shape.element, _lane(body, "index", offsets, lane), value)
+
+    if op.mask is None or not shape_of(op.mask.type).lanes:
+        for lane in range(lanes):
+            combine(str(lane))
+        return
+    mask = body.value(f"zext <{lanes} x i1> {body[op.mask]} to <{lanes} x i8>")
+    masks = _spill(body, "i8", lanes, mask)
     before, loop, done = body.block, body.name("lanes"), body.name("done")
     body.jump(loop)
     body.open(loop)
     lane, following = f"%{body.name('lane')}", f"%{body.name('next')}"
     at = len(body.lines)
     body.line("")
-    contents = []
-    for scalar, room in rooms:
-        place = body.value(f"getelementptr {scalar}, ptr {room}, i64 {lane}")
-        contents.append(body.value(f"load {scalar}, ptr {place}"))
-    value = _from_memory(body, Shape(shape.element, 0, 0, REGISTER[shape.element]), contents[1])
-    if len(contents) == 3:
-        keep = body.value(f"icmp ne i8 {contents[2]}, 0")
-        _under(body, keep, lambda: _combine_at(body, op, shape.element, contents[0], value))
-    else:
-        _combine_at(body, op, shape.element, contents[0], value)
+    keep = body.value(f"icmp ne i8 {_lane(body, 'i8', masks, lane)}, 0")
+    _under(body, keep, lambda: combine(lane))
     body.line(f"{following} = add i64 {lane}, 1")
     more = body.value(f"icmp ult i64 {following}, {lanes}")
     body.lines[at] = f"  {lane} = phi i64 [ 0, %{before} ], [ {following}, %{body.block} ]"

@@ -130,7 +130,9 @@ class Compiled:
         kind = ctypes.CFUNCTYPE(
             None, *[ctypes.c_void_p] * pointers, ctypes.c_int64, ctypes.c_int64
         )
-        return kind(self.loaded.address(name))
+        function = kind(self.loaded.address(name))
+        function.owner = self  # the code lives as long as this object
+        return function
 
     def run(self, name: str, tensors: Sequence[torch.Tensor], begin: int, end: int) -> None:
         self.function(name, len(tensors))(*[t.data_ptr() for t in tensors], begin, end)
