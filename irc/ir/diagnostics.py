@@ -7,12 +7,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from irc.ir.location import UNKNOWN, Location, file_positions
 
 if TYPE_CHECKING:
     from irc.ir.core import Operation
+
+EXCERPT_BEFORE = 60
+EXCERPT_AFTER = 60
+_WORD = re.compile(r'"?[\w.$%@#!^]*')
 
 
 class IRCError(Exception):
@@ -35,6 +40,7 @@ class IRCError(Exception):
             location = op.location
         self.location = location
         self.op = op
+        self.excerpt = ""
         self.pass_name = pass_name
         self.notes = notes
 
@@ -50,9 +56,62 @@ class IRCError(Exception):
         if self.op is not None and self.op.name not in self.message:
             parts.append(f"'{self.op.name}': ")
         parts.append(self.message)
+        if self.excerpt:
+            parts.append("\n" + self.excerpt)
         for note in self.notes:
             parts.append(f"\n  note: {note}")
         return "".join(parts)
+
+
+    def attach_source(self, filename: str, text: str) -> None:
+        """Show the line of `text` that the error is about, if it is about the file `filename`."""
+        for position in file_positions(self.location):
+            if position.filename == filename and not self.excerpt:
+                start = offset_of(text, position.line, position.column)
+                if start is not None:
+                    self.excerpt = excerpt(text, start, _word_end(text, start))
+
+
+def offset_of(text: str, line: int, column: int) -> int | None:
+    """The offset of a position (both from 1) in `text`; None when there is no such line."""
+    start = 0
+    for _ in range(line - 1):
+        start = text.find("\n", start) + 1
+        if start == 0:
+            return None
+    return min(start + max(column, 1) - 1, len(text))
+
+
+def _word_end(text: str, start: int) -> int:
+    match = _WORD.match(text, start)
+    assert match is not None
+    return match.end()
+
+
+def excerpt(text: str, start: int, end: int) -> str:
+    """The line of `text` around `start` with a caret below, and `~` up to `end`.
+
+    Of a long line only the surroundings are shown.
+    """
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    if line_end < 0:
+        line_end = len(text)
+    number = str(text.count("\n", 0, line_start) + 1)
+    left = max(line_start, start - EXCERPT_BEFORE)
+    right = min(line_end, start + EXCERPT_AFTER)
+    before = ("..." if left > line_start else "") + text[left:start]
+    shown = before + text[start:right] + ("..." if right < line_end else "")
+    length = max(1, min(end, right) - start)
+    blank = "".join(["\t" if c == "\t" else " " for c in before])
+    pad = " " * len(number)
+    shown = "".join([c if c.isprintable() or c == "\t" else "\ufffd" for c in shown])
+    return f" {number} | {shown}\n {pad} | {blank}^{'~' * (length - 1)}"
+
+
+def render(error: IRCError) -> str:
+    """The whole text of an error: position, message, the line with a caret, notes."""
+    return str(error)
 
 
 class UserError(IRCError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from functools import lru_cache
+from functools import cache
 
 FORMATS: dict[str, tuple[int, int, int, str]] = {
     "f16": (5, 10, 15, "ieee"),
@@ -62,7 +62,7 @@ def float_bits(value: float, name: str) -> int:
     return sign | magnitude
 
 
-@lru_cache(maxsize=None)
+@cache
 def _limits(name: str) -> tuple[int, int]:
     """The magnitude bits of the largest finite number, and of what lies beyond it."""
     exponent_bits, mantissa_bits, _, kind = FORMATS[name]

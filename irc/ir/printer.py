@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from irc.ir.attributes import UNIT, Attribute, Type
 from irc.ir.attribute_text import (
     TextWriter,
     attribute_text,
@@ -21,6 +20,7 @@ from irc.ir.attribute_text import (
     location_text,
     results_text,
 )
+from irc.ir.attributes import UNIT, Attribute, Type
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.definition import SEGMENTS, Op
 from irc.ir.location import UNKNOWN, Location

@@ -1,0 +1,640 @@
+"""Reading attributes, types, symbolic expressions and locations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from irc.ir import attributes as A
+from irc.ir import types as T
+from irc.ir.attributes import Attribute, Type
+from irc.ir.dense_text import parse_dense
+from irc.ir.floats import FORMATS, bits_float
+from irc.ir.lexer import Lexer
+from irc.ir.location import UNKNOWN, FileLocation, FusedLocation, Location, NameLocation
+from irc.ir.registry import lookup_attribute
+from irc.ir.symbols import Dim, Expr, SymbolError, SymbolSyntaxError, parse_dim
+
+SHAPE = re.compile(r"[ \t\r\n]*((?:(?:[0-9]+|\?)[ ]?x[ ]?)*)", re.A)
+INTEGER_TYPE = re.compile(r"(u|s)?i([0-9]+)\Z", re.A)
+SIMPLE_TYPES: dict[str, Type] = {"index": T.index, "none": T.none, **T.FLOAT_TYPES}
+TYPE_WORDS = ("tensor", "vector", "complex")
+
+
+class OpaqueAttr(Attribute):
+    """An attribute of a dialect that irc does not know, kept as text."""
+
+    __slots__ = ()
+    fields = ("text",)
+    text: str
+
+    def print_text(self) -> str:
+        """The whole text."""
+        return self.parameters[0]  # type: ignore[no-any-return]
+
+
+class OpaqueType(Type):
+    """A type of a dialect that irc does not know, kept as text."""
+
+    __slots__ = ()
+    fields = ("text",)
+    text: str
+
+    def print_text(self) -> str:
+        """The whole text."""
+        return self.parameters[0]  # type: ignore[no-any-return]
+
+
+class AttributeParser(Lexer):
+    """Reads attributes and types. `parse_parameters` classmethods of dialect attributes get one:
+    they read what stands between `<` and `>` and return the attribute."""
+
+    def __init__(
+        self,
+        text: str,
+        filename: str = "<text>",
+        *,
+        allow_unregistered: bool = False,
+        resources: Mapping[str, object] | None = None,
+    ) -> None:
+        self.allow_unregistered = allow_unregistered
+        self.resources = {} if resources is None else resources
+        self.used_resources: dict[str, object] = {}
+        self.aliases: dict[str, Attribute] = {}
+        super().__init__(text, filename)
+
+    # -- symbolic expressions
+
+    def dim(self, placeholder: Callable[[str, int], str] | None = None) -> Dim:
+        """A symbolic expression, up to the first token that can't continue it.
+
+        placeholder: gives the symbol that stands for a value `%name`, with its offset in the
+        text; without it, values are not allowed.
+        """
+        first = self.start
+        end = first
+        depth = 0
+        pieces: list[str] | None = None
+        while True:
+            kind, token = self.kind, self.token
+            if kind == "mark":
+                if token == "(":
+                    depth += 1
+                elif token == ")":
+                    if depth == 0:
+                        break
+                    depth -= 1
+                elif token == ",":
+                    if depth == 0:
+                        break
+                elif token not in "+-*":
+                    break
+            elif kind == "value" and placeholder is not None:
+                pieces = [] if pieces is None else pieces
+                pieces.append(self.text[end:self.start])
+                pieces.append(placeholder(token, self.start))
+                end = self.position
+            elif kind != "word" and kind != "number":
+                break
+            self.advance()
+            if pieces is None:
+                end = self._last_end
+            elif kind != "value":
+                pieces.append(self.text[end:self._last_end])
+                end = self._last_end
+        if end == first and not pieces:
+            self.fail_expecting("a symbolic expression")
+        text = self.text[first:end] if pieces is None else "".join(pieces)
+        try:
+            return parse_dim(text)
+        except SymbolSyntaxError as error:
+            self.fail(error.message, first + error.offset if pieces is None else first)
+        except SymbolError as error:
+            self.fail(str(error), first)
+
+    def dims(self, placeholder: Callable[[str, int], str] | None = None) -> tuple[Any, ...]:
+        """A bracketed list of symbolic expressions; `?` gives None."""
+        self.expect("[")
+        found: list[Dim | None] = []
+        if not self.take("]"):
+            while True:
+                found.append(None if self.take("?") else self.dim(placeholder))
+                if not self.take(","):
+                    break
+            self.expect("]")
+        return tuple(found)
+
+    def advance(self) -> None:
+        """Read the next token."""
+        self._last_end = self.position
+        super().advance()
+
+    # -- types
+
+    def type(self) -> Type:
+        """A type."""
+        found = self.optional_type()
+        if found is None:
+            self.fail_expecting("a type")
+        return found
+
+    def optional_type(self) -> Type | None:
+        """A type if one is next, else None."""
+        kind, token = self.kind, self.token
+        if kind == "word":
+            simple = SIMPLE_TYPES.get(token)
+            if simple is not None:
+                self.advance()
+                return simple
+            match = INTEGER_TYPE.match(token)
+            if match is not None:
+                return self._integer_type(match)
+            if token not in TYPE_WORDS:
+                return None
+            self.enter()
+            self.advance()
+            self.expect("<")
+            made = getattr(self, f"_{token}_type")()
+            self.expect(">")
+            self.leave()
+            return made  # type: ignore[no-any-return]
+        if kind == "mark" and token == "(":
+            return self.function_type()
+        if kind == "bang":
+            made = self._named(token)
+            if not isinstance(made, Type):
+                self.fail(f"'{token}' is not a type")
+            return made
+        return None
+
+    def _integer_type(self, match: re.Match[str]) -> Type:
+        width = int(match[2]) if len(match[2]) < 6 else 0
+        if match[1] == "s":
+            self.fail(f"'{self.token}': signed integer types are written i{match[2]} here")
+        if not 1 <= width <= 128:
+            self.fail(f"integer width {match[2]} is not between 1 and 128")
+        self.advance()
+        return T.IntegerType(width, match[1] == "u")
+
+    def function_type(self) -> T.FunctionType:
+        """`(inputs) -> results`."""
+        self.enter()
+        inputs = self.parenthesized_types()
+        self.expect("->")
+        results = self.result_types()
+        self.leave()
+        return T.FunctionType(inputs, results)
+
+    def parenthesized_types(self) -> tuple[Type, ...]:
+        """`(T0, T1, ...)`."""
+        self.expect("(")
+        if self.take(")"):
+            return ()
+        types = self.type_list()
+        self.expect(")")
+        return types
+
+    def type_list(self) -> tuple[Type, ...]:
+        """`T0, T1, ...`: at least one."""
+        types = [self.type()]
+        while self.take(","):
+            types.append(self.type())
+        return tuple(types)
+
+    def result_types(self) -> tuple[Type, ...]:
+        """What follows an arrow: one type, or several in parentheses."""
+        if not self.at("("):
+            return (self.type(),)
+        types = self.parenthesized_types()
+        if self.at("->"):
+            self.fail("a function type as a result stands in parentheses")
+        return types
+
+    def _complex_type(self) -> Type:
+        element = self.type()
+        if not isinstance(element, T.FloatType):
+            self.fail(f"complex numbers of {element} are not supported", self._last_start)
+        return T.ComplexType(element)
+
+    @property
+    def _last_start(self) -> int:
+        return max(0, self._last_end - 1)
+
+    def _static_shape(self) -> list[int | None]:
+        """`4x?x` before an element type; `?` gives None."""
+        match = SHAPE.match(self.text, self.start)
+        assert match is not None
+        sizes: list[int | None] = []
+        for size in match[1].replace(" ", "").split("x")[:-1]:
+            sizes.append(None if size == "?" else self.to_int(size))
+        if sizes:
+            self.reset(match.end())
+        return sizes
+
+    def _vector_type(self) -> Type:
+        start = self.start
+        sizes = self._static_shape()
+        if None in sizes:
+            self.fail("the sizes of a vector are integers", start)
+        return T.VectorType(sizes, self.type())  # type: ignore[arg-type]
+
+    def _tensor_type(self) -> Type:
+        start = self.start
+        shape: tuple[Any, ...]
+        if self.at("["):
+            shape = self.dims()
+            if not (self.kind == "word" and self.token[0] == "x"):
+                self.fail_expecting("'x' and the element type")
+            self.reset(self.start + 1)
+        else:
+            shape = tuple(self._static_shape())
+        element = self.type()
+        strides = None
+        device = "cpu"
+        while self.take(","):
+            if self.take("strides"):
+                strides = self.dims()
+            elif self.kind == "string":
+                device = self.string()
+            else:
+                shape, strides, device = self._encoding(shape)
+        if None in shape:
+            self.fail("size '?' has no symbol: write tensor<[s0, 4] x f32>", start)
+        if strides is not None and None in strides:
+            self.fail("stride '?' has no symbol", start)
+        return self._build(start, T.TensorType, shape, element, strides, device)  # type: ignore
+
+    def _encoding(self, sizes: tuple[Any, ...]) -> tuple[Any, Any, str]:
+        """Sizes, strides and device that MLIR's encoding attribute holds."""
+        start, name = self.start, self.token
+        if name not in ("#sym.shape", "#irc.layout"):
+            self.fail_expecting("'strides', a device or the encoding #sym.shape or #irc.layout")
+        self.advance()
+        self.expect("<")
+        shape = self.dims()
+        strides = None
+        device = "cpu"
+        if name == "#irc.layout":
+            self.expect(",")
+            strides = None if self.take("none") else self.dims()
+            if self.take(","):
+                device = self.string()
+        self.expect(">")
+        known = [None if isinstance(s, Expr) else s for s in shape]
+        if known != list(sizes):
+            self.fail(f"the sizes {list(sizes)} and {known} differ", start)
+        return shape, strides, device
+
+    def _build(self, start: int, make: Callable[..., Attribute], *parameters: Any) -> Attribute:
+        """`make(*parameters)`, with what is wrong with them as an error at `start`."""
+        try:
+            return make(*parameters)
+        except (ValueError, TypeError, AttributeError) as error:
+            self.fail(str(error), start)
+
+    # -- attributes
+
+    def attribute(self) -> Attribute:
+        """An attribute. A type stands for a TypeAttr."""
+        kind, token = self.kind, self.token
+        if kind == "string":
+            return A.StringAttr(self.string())
+        if kind == "number" or token == "-" and kind == "mark":
+            return self.number()
+        if kind == "hash":
+            return self._hash_attribute()
+        if kind == "at":
+            name = self.symbol_name()
+            if self.at(":"):
+                self.fail("nested symbol references are not supported")
+            return A.SymbolRefAttr(name)
+        if kind == "mark" and token in "[{":
+            self.enter()
+            made = self._array() if token == "[" else A.DictAttr(self.attribute_dict())
+            self.leave()
+            return made
+        if kind == "word":
+            special = _WORDS.get(token)
+            if special is not None:
+                return special(self)
+        type_ = self.optional_type()
+        if type_ is None:
+            self.fail_expecting("an attribute")
+        return A.TypeAttr(type_)
+
+    def _array(self) -> A.ArrayAttr:
+        self.expect("[")
+        elements: list[Attribute] = []
+        if not self.take("]"):
+            elements.append(self.attribute())
+            while self.take(","):
+                elements.append(self.attribute())
+            self.expect("]")
+        return A.ArrayAttr(elements)
+
+    def attribute_dict(self) -> dict[str, Attribute]:
+        """`{name = attribute, flag}`; the names in the order of the text."""
+        self.expect("{")
+        entries: dict[str, Attribute] = {}
+        if self.take("}"):
+            return entries
+        while True:
+            start = self.start
+            if self.kind == "string":
+                name = self.string()
+            else:
+                name = self.word("an attribute name")
+            if name in entries:
+                self.fail(f"the attribute '{name}' is given twice", start)
+            entries[name] = self.attribute() if self.take("=") else A.UNIT
+            if not self.take(","):
+                break
+        self.expect("}")
+        return entries
+
+    def optional_attribute_dict(self, keyword: str = "") -> dict[str, Attribute]:
+        """`{...}` (after `keyword`, if one is given) if it is next, else nothing."""
+        if keyword:
+            return self.attribute_dict() if self.take(keyword) else {}
+        return self.attribute_dict() if self.at("{") else {}
+
+    def number(self) -> Attribute:
+        """`4`, `4 : i32`, `0.5 : f32`, `0x7FC00000 : f32`; i64 and f64 where no type is given."""
+        start = self.start
+        negative = self.take("-")
+        if self.kind != "number":
+            self.fail_expecting("a number")
+        token = self.token
+        self.advance()
+        decimal = "." in token
+        type_: Type = T.f64 if decimal else T.i64
+        if self.take(":"):
+            type_ = self.type()
+        if isinstance(type_, T.FloatType):
+            return A.FloatAttr(self.float_value(token, negative, type_, start), type_)
+        if decimal or not isinstance(type_, T.IntegerType | T.IndexType):
+            self.fail(f"{token} is no value of type {type_}", start)
+        value = -self.to_int(token) if negative else self.to_int(token)
+        width = type_.width if isinstance(type_, T.IntegerType) else 64
+        if not -(1 << (width - 1)) <= value < (1 << width):
+            self.fail(f"{value} does not fit {type_}", start)
+        return A.IntegerAttr(value, type_)
+
+    def float_value(self, token: str, negative: bool, type_: T.FloatType, start: int) -> float:
+        """The value of a number token as a float of `type_`; hexadecimal gives its bits."""
+        if token.startswith("0x"):
+            bits = int(token, 16) if len(token) < 40 else 1 << 64
+            if negative or bits >> (1 + sum(FORMATS[type_.name][:2])):
+                self.fail(f"{token} is not the bits of a {type_}", start)
+            return bits_float(bits, type_.name)
+        value = float(token)
+        return -value if negative else value
+
+    def _dense_ints(self) -> Attribute:
+        self.advance()
+        self.expect("<")
+        element = self.word("an integer type")
+        if not INTEGER_TYPE.match(element):
+            self.fail(f"array<...> holds integers, not {element}", self._last_start)
+        values = []
+        if self.take(":"):
+            values.append(self.integer())
+            while self.take(","):
+                values.append(self.integer())
+        self.expect(">")
+        return A.DenseIntsAttr(values)
+
+    def _hash_attribute(self) -> Attribute:
+        token, start = self.token, self.start
+        if token == "#sym":
+            self.advance()
+            self.expect("<")
+            dim = self.dim()
+            self.expect(">")
+            return A.DimAttr(dim)
+        if token == "#sym.dims":
+            self.advance()
+            self.expect("<")
+            dims = self.dims()
+            self.expect(">")
+            return A.DimsAttr(dims)
+        if token == "#irc.resource":
+            return self._resource(start)
+        return self._named(token)
+
+    def _resource(self, start: int) -> Attribute:
+        self.advance()
+        self.expect("<")
+        key = self.string()
+        type_ = None
+        if self.take(","):
+            type_ = self.type()
+        self.expect(">")
+        if type_ is None:
+            self.expect(":")
+            type_ = self.type()
+        if key not in self.resources:
+            self.fail(
+                f"the constant {key[:16]} is kept beside the text and was not given",
+                start,
+                "give the resources of the module that this text was printed from",
+            )
+        self.used_resources[key] = self.resources[key]
+        return A.ResourceAttr(key, type_)
+
+    def _named(self, token: str) -> Attribute:
+        """An alias, or a dialect's attribute or type."""
+        start = self.start
+        if "." not in token:
+            found = self.aliases.get(token)
+            if found is None:
+                self.fail(f"the alias '{token}' is not defined")
+            self.advance()
+            return found
+        cls = lookup_attribute(token[1:])
+        if cls is None or issubclass(cls, Type) != (token[0] == "!"):
+            return self._opaque(token)
+        self.enter()
+        self.advance()
+        read = getattr(cls, "parse_parameters", None)
+        if not self.take("<"):
+            made = self._build(start, cls)
+        elif read is not None:
+            made = self._build(start, read, self)
+            self.expect(">")
+        else:
+            parameters = []
+            if not self.at(">"):
+                parameters.append(self.parameter())
+                while self.take(","):
+                    parameters.append(self.parameter())
+            self.expect(">")
+            if len(parameters) != len(cls.fields):
+                self.fail(
+                    f"{token} has {len(cls.fields)} parameters ({', '.join(cls.fields)}), "
+                    f"{len(parameters)} given",
+                    start,
+                )
+            made = self._build(start, cls, *parameters)
+        self.leave()
+        return made
+
+    def _opaque(self, token: str) -> Attribute:
+        """An attribute or type of an unknown dialect, as text."""
+        start = self.start
+        known = token in ("#arith.fastmath", "#arith.overflow")
+        if not (self.allow_unregistered or known):
+            kind = "type" if token[0] == "!" else "attribute"
+            self.fail(f"unknown {kind} '{token}'")
+        self.advance()
+        end = self._last_end
+        if self.at("<"):
+            depth = 0
+            while True:
+                if self.kind == "mark" and self.token in "<([{":
+                    depth += 1
+                elif self.kind == "mark" and self.token in ">)]}":
+                    depth -= 1
+                elif self.kind in ("end", "bad"):
+                    self.fail_expecting("'>'")
+                self.advance()
+                if depth == 0:
+                    break
+            end = self._last_end
+        text = self.text[start:end]
+        return OpaqueType(text) if token[0] == "!" else OpaqueAttr(text)
+
+    def parameter(self) -> Any:
+        """One parameter of a dialect attribute, as the printer writes it."""
+        kind, token = self.kind, self.token
+        if kind == "string":
+            return self.string()
+        if kind == "mark" and token == "[":
+            self.enter()
+            self.advance()
+            items = []
+            if not self.at("]"):
+                items.append(self.parameter())
+                while self.take(","):
+                    items.append(self.parameter())
+            self.expect("]")
+            self.leave()
+            return tuple(items)
+        if kind == "word":
+            if token in _PARAMETER_WORDS:
+                self.advance()
+                return _PARAMETER_WORDS[token]
+            if token in ("dim", "type", "attr"):
+                return self._wrapped_parameter(token)
+            type_ = self.optional_type()
+            if type_ is not None:
+                return type_
+            if token in _WORDS:
+                return self.attribute()
+            return self.dim()
+        if kind == "bang":
+            return self.type()
+        if kind in ("hash", "at") or token == "{":
+            return self.attribute()
+        if kind == "number" and ("." in token or token.startswith("0x")):
+            self.advance()
+            return self.float_value(token, False, T.f64, self._last_start)
+        start = self.start
+        if kind == "mark" and token == "-":
+            self.advance()
+            if self.kind == "number" and "." in self.token:
+                value = float(self.token)
+                self.advance()
+                return -value
+            self.reset(start)
+        return self.dim()
+
+    def _wrapped_parameter(self, wrapper: str) -> Any:
+        self.enter()
+        self.advance()
+        self.expect("(")
+        value: Any
+        if wrapper == "dim":
+            value = self.dim()
+        else:
+            value = self.type() if wrapper == "type" else self.attribute()
+        self.expect(")")
+        self.leave()
+        return value
+
+    # -- locations
+
+    def location(self) -> Location:
+        """`loc(...)`."""
+        self.expect("loc")
+        self.expect("(")
+        made = self.location_body()
+        self.expect(")")
+        return made
+
+    def location_body(self) -> Location:
+        """What stands between the parentheses of `loc(...)`."""
+        if self.kind == "hash":
+            found = self.aliases.get(self.token)
+            if not isinstance(found, Location):
+                self.fail(f"the location '{self.token}' is not defined")
+            self.advance()
+            return found
+        if self.take("unknown"):
+            return UNKNOWN
+        if self.take("loc"):
+            self.expect("(")
+            made = self.location_body()
+            self.expect(")")
+            return made
+        self.enter()
+        made = self._fused() if self.at("fused") else self._file_or_name()
+        self.leave()
+        return made
+
+    def _fused(self) -> Location:
+        self.advance()
+        note = ""
+        if self.take("<"):
+            note = self.string()
+            self.expect(">")
+        self.expect("[")
+        children = []
+        if not self.at("]"):
+            children.append(self.location_body())
+            while self.take(","):
+                children.append(self.location_body())
+        self.expect("]")
+        return FusedLocation(note, tuple(children))
+
+    def _file_or_name(self) -> Location:
+        name = self.string()
+        if self.take(":"):
+            line = self.integer()
+            self.expect(":")
+            return FileLocation(name, line, self.integer())
+        if self.take("("):
+            child = self.location_body()
+            self.expect(")")
+            return NameLocation(name, child)
+        return NameLocation(name, UNKNOWN)
+
+
+def _constant_word(value: Any) -> Callable[[AttributeParser], Attribute]:
+    def read(parser: AttributeParser) -> Attribute:
+        parser.advance()
+        return value  # type: ignore[no-any-return]
+
+    return read
+
+
+_WORDS: dict[str, Callable[[AttributeParser], Attribute]] = {
+    "true": _constant_word(A.TRUE),
+    "false": _constant_word(A.FALSE),
+    "unit": _constant_word(A.UNIT),
+    "dense": parse_dense,
+    "array": AttributeParser._dense_ints,
+    "loc": AttributeParser.location,
+}
+_PARAMETER_WORDS: dict[str, Any] = {"none": None, "true": True, "false": False}
