@@ -31,6 +31,9 @@ def dense_like(shape: Dims, operands: Sequence[Dims]) -> tuple[Dim, ...]:
     stride 0 tell nothing."""
     if all(is_contiguous(shape, strides) for strides in operands) or len(shape) < 2:
         return contiguous_strides(shape)
+    first = tuple(operands[0])
+    if all(tuple(strides) == first for strides in operands) and is_dense(shape, first):
+        return first
     rank = len(shape)
     fastest_first: list[int] = list(range(rank - 1, -1, -1))
     for i in range(1, rank):
@@ -49,6 +52,20 @@ def dense_like(shape: Dims, operands: Sequence[Dims]) -> tuple[Dim, ...]:
         if not (isinstance(shape[dim], int) and shape[dim] <= 1):  # type: ignore[operator]
             running = running * shape[dim]
     return tuple(strides)
+
+
+def is_dense(shape: Dims, strides: Dims) -> bool:
+    """Whether the elements fill their memory without gaps and without sharing a place."""
+    steps = {stride: size for size, stride in zip(shape, strides, strict=True) if size != 1}
+    running: Dim = 1
+    for _ in range(len(steps)):
+        size = steps.pop(running, None)
+        if size is None:
+            return False
+        running = running * size
+    return len({d for d, s in enumerate(shape) if s != 1}) == len(
+        {s for d, s in zip(shape, strides, strict=True) if d != 1}
+    )
 
 
 def _order(shape: Dims, operands: Sequence[Dims], a: int, b: int) -> int:

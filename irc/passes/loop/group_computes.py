@@ -147,7 +147,7 @@ class _Planner:
         siblings = 0
         related = False
         for producer, consumer in ((a, b), (b, a)):
-            for source, reads in self.reads_between(producer, consumer):
+            for _, reads in self.reads_between(producer, consumer):
                 related = True
                 shared = min(shared, *[leading_axes(read, names) for read in reads])
         if related:

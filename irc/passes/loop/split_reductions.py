@@ -114,7 +114,7 @@ class SplitReductions(Pass):
         leading = 1
         for count, k in enumerate(red[:-1], 1):
             leading *= estimate(axes[k].extent)
-            if self.parts // 2 <= leading <= self.max_parts and total // leading >= 64:
+            if self.parts // 2 <= leading <= self.max_parts and total // leading >= 32:
                 return Split(tuple(red[:count]))
         if any(o.kind == "map" for o in op.output_list):
             return None

@@ -76,7 +76,9 @@ class Graph:
     def reduce(self, x: Value, combiner: str, dims: Sequence[int], keepdim: bool = False) -> Value:
         return self.op("reduce", x, combiner=combiner, dims=list(dims), keepdim=keepdim)
 
-    def call(self, callee: str, *operands: Value, type: Any, **arguments: Any) -> Value:
+    def call(
+        self, callee: str, *operands: Value, type: Any, arguments: dict[str, A.Attribute]
+    ) -> Value:
         return self.op(
             "call_aten", operands, type=type, callee=callee,
             arguments=A.DictAttr(arguments),

@@ -1,0 +1,163 @@
+"""Strides: what is a view, who writes the strides that the caller must see, what is copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import irc.interp
+from irc.analysis.strides import dense_like, regroup, reshape_strides
+from irc.dialects import func, layout
+from irc.ir import attributes as A
+from irc.ir.passes import PassManager
+from irc.ir.symbols import symbol
+from irc.ir.types import TensorType, contiguous_strides, f32
+from tests.passes.loop.programs import program, tensor
+
+LAYOUT = "assign-layouts,insert-layout-copies"
+
+
+def strided(shape: Any, strides: Any) -> TensorType:
+    return TensorType(shape, f32, strides)
+
+
+def run(module: Any) -> func.FuncOp:
+    PassManager.parse(LAYOUT).run(module)
+    return next(iter(module.ops))  # type: ignore[no-any-return]
+
+
+def info(strides: Any, **rest: Any) -> dict[str, Any]:
+    return {"strides": A.DimsAttr(strides), **rest}
+
+
+def copies(function: func.FuncOp) -> int:
+    return sum(isinstance(op, layout.CopyOp) for op in function.block.ops)
+
+
+def test_channels_last_stays_through_pointwise_ops() -> None:
+    last = (60, 1, 15, 3)  # of sizes (2, 3, 4, 5)
+    module = program(
+        [strided((2, 3, 4, 5), last), tensor(3)],
+        lambda g, x, b: g.op("exp", g.op("add", x, g.broadcast(b, x.type.shape, [1]))),
+        [info(last)],
+    )
+    function = run(module)
+    assert function.return_op.operands[0].type.strides == last
+    assert copies(function) == 0
+
+
+def test_a_producer_writes_the_strides_that_its_caller_wants() -> None:
+    module = program([tensor(4, 6)], lambda g, x: g.op("exp", x), [info((1, 4))])
+    function = run(module)
+    assert function.return_op.operands[0].type.strides == (1, 4)
+    assert copies(function) == 0
+
+
+def test_a_wish_goes_back_through_a_permutation() -> None:
+    module = program(
+        [tensor(4, 6)],
+        lambda g, x: g.op("permute", g.op("exp", x), permutation=[1, 0]),
+        [info((4, 1))],
+    )
+    function = run(module)
+    assert function.return_op.operands[0].type.strides == (4, 1)
+    assert copies(function) == 0
+
+
+def test_an_argument_that_is_returned_is_copied_unless_it_is_an_alias() -> None:
+    module = program([tensor(4, 6)], lambda g, x: x)
+    assert copies(run(module)) == 1
+    alias = info((6, 1), alias_of=A.IntegerAttr(0))
+    module = program([tensor(4, 6)], lambda g, x: x, [alias])
+    assert copies(run(module)) == 0
+
+
+def test_a_view_of_an_argument_stays_a_view() -> None:
+    alias = info((1, 6), alias_of=A.IntegerAttr(0))
+    module = program([tensor(4, 6)], lambda g, x: g.op("permute", x, permutation=[1, 0]), [alias])
+    function = run(module)
+    assert "view" in function.return_op.operands[0].defining_op.attributes
+    assert copies(function) == 0
+
+
+def test_a_call_that_gives_other_strides_is_copied() -> None:
+    def build(g: Any, x: Any) -> Any:
+        return g.call("aten.relu.default", x, type=tensor(4, 6), arguments={})
+
+    function = run(program([tensor(4, 6)], build, [info((1, 4))]))
+    assert copies(function) == 1
+    assert function.return_op.operands[0].type.strides == (1, 4)
+
+
+def test_strides_of_single_elements_are_shown_without_a_copy() -> None:
+    function = run(program([tensor(4, 1, 6)], lambda g, x: g.call(
+        "aten.relu.default", x, type=tensor(4, 1, 6), arguments={}), [info((6, 1, 1))]))  # fmt: skip
+    assert function.return_op.operands[0].type.strides == (6, 1, 1)
+    assert copies(function) == 0
+
+
+S0, S1 = symbol("s0"), symbol("s1")
+
+
+@pytest.mark.parametrize(
+    ("source", "strides", "target", "expected"),
+    [
+        ((4, 6), (6, 1), (24,), (1,)),
+        ((4, 6), (1, 4), (24,), None),
+        ((4, 6), (12, 2), (24,), (2,)),
+        ((2, 3, 4), (24, 4, 1), (2, 12), (24, 1)),
+        ((2, 12), (24, 1), (2, 3, 4), (24, 4, 1)),
+        ((S0, S1, 12), (S1 * 12, 12, 1), (S0 * S1, 12), (12, 1)),
+        ((S0, S1, 12), (S1 * 24, 24, 1), (S0 * S1, 12), (24, 1)),
+        ((S0, S1, 12), (S1 * 24, 24, 2), (S0, S1, 3, 4), (S1 * 24, 24, 8, 2)),
+        ((S0, 12, S1), (S1 * 12, 1, 12), (S0, 3, 4, S1), (S1 * 12, 4, 1, 12)),
+        ((S0, 12, S1), (S1 * 12, 1, 12), (S0, 12 * S1), None),
+    ],
+)
+def test_reshape_strides(source: Any, strides: Any, target: Any, expected: Any) -> None:
+    assert reshape_strides(source, strides, target) == expected
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_views_and_dense_orders_are_those_of_eager(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+
+    def pick(low: int, high: int) -> int:
+        return int(torch.randint(low, high, (), generator=generator))
+
+    shape = [pick(1, 5) for _ in range(pick(2, 5))]
+    order = torch.randperm(len(shape), generator=generator).tolist()
+    x = torch.randn([shape[d] for d in order]).permute(torch.tensor(order).argsort().tolist())
+    assert list(x.shape) == shape
+    y = torch.randn(shape)
+    assert dense_like(shape, [x.stride(), y.stride()]) == (x + y).stride()
+    assert dense_like(shape, [x.stride()]) == x.neg().stride()
+    groups = list(regroup(shape, [x.numel()]))
+    assert sum(len(left) for left, _ in groups) == sum(size != 1 for size in shape)
+    cut = pick(1, len(shape))
+    merged = [*shape[: cut - 1], shape[cut - 1] * shape[cut], *shape[cut + 1 :]] if cut < len(
+        shape
+    ) else shape  # fmt: skip
+    try:
+        expected = x.view(merged).stride()
+    except RuntimeError:
+        assert reshape_strides(shape, x.stride(), merged) is None
+        return
+    found = reshape_strides(shape, x.stride(), merged)
+    assert found is not None
+    strided_view = x.as_strided(merged, found)
+    assert torch.equal(strided_view, x.reshape(merged)) and len(found) == len(expected)
+
+
+def test_every_level_gives_the_same_memory_order() -> None:
+    module = program(
+        [strided((3, 4), (1, 3)), tensor(3, 4)],
+        lambda g, x, y: [g.op("add", x, y), g.op("mul", y, x)],
+        [info((1, 3)), info(contiguous_strides((3, 4)))],
+    )
+    x, y = torch.randn(4, 3).t(), torch.randn(3, 4)
+    run(module)
+    first, second = irc.interp.run(module, x, y)
+    assert torch.equal(first, x + y) and torch.equal(second, y * x)
