@@ -25,12 +25,26 @@ def is_contiguous(shape: Dims, strides: Dims) -> bool:
     return same_layout(shape, strides, contiguous_strides(shape))
 
 
+def channels_last_strides(shape: Dims) -> tuple[Dim, ...]:
+    """The strides of sizes (N, C, spatial...) with C the fastest dimension."""
+    strides: list[Dim] = [1] * len(shape)
+    running: Dim = shape[1]
+    for dim in (*range(len(shape) - 1, 1, -1), 0):
+        strides[dim] = running
+        running = running * shape[dim]
+    return tuple(strides)
+
+
 def dense_like(shape: Dims, operands: Sequence[Dims]) -> tuple[Dim, ...]:
     """Strides without gaps in the order of the operands' strides, as eager PyTorch chooses for
     pointwise results: the first operand that tells two dimensions apart decides; dimensions of
     stride 0 tell nothing."""
     if all(is_contiguous(shape, strides) for strides in operands) or len(shape) < 2:
         return contiguous_strides(shape)
+    if len(shape) in (4, 5):
+        last = channels_last_strides(shape)
+        if all(same_layout(shape, strides, last) for strides in operands):
+            return last
     first = tuple(operands[0])
     if all(tuple(strides) == first for strides in operands) and is_dense(shape, first):
         return first

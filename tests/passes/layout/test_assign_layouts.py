@@ -92,8 +92,10 @@ def test_a_call_that_gives_other_strides_is_copied() -> None:
 
 
 def test_strides_of_single_elements_are_shown_without_a_copy() -> None:
-    function = run(program([tensor(4, 1, 6)], lambda g, x: g.call(
-        "aten.relu.default", x, type=tensor(4, 1, 6), arguments={}), [info((6, 1, 1))]))  # fmt: skip
+    def build(g: Any, x: Any) -> Any:
+        return g.call("aten.relu.default", x, type=tensor(4, 1, 6), arguments={})
+
+    function = run(program([tensor(4, 1, 6)], build, [info((6, 1, 1))]))
     assert function.return_op.operands[0].type.strides == (6, 1, 1)
     assert copies(function) == 0
 
