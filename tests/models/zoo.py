@@ -1,7 +1,7 @@
 """Small models of many Hugging Face architectures, built from configurations, without downloads.
 
 Each entry has 2 layers and a hidden size near 64; weights are random under a fixed seed.
-`ZOO[name]` gives an `Entry`: `make_model()` an eval-mode f32 model that returns a tuple of tensors, and
+`ZOO[name]` gives an `Entry`: `make_model()` an eval-mode f32 model that returns tensors, and
 `make_inputs(size)` its tensor arguments for one of the entry's two `sizes` (odd where the
 architecture allows it: sequence length, or image side).
 """
