@@ -13,7 +13,7 @@ from irc.frontend import symbols
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
-from irc.ir.symbols import Dim, free_symbols
+from irc.ir.symbols import Dim, Symbol, free_symbols
 from irc.ir.types import TensorType
 
 
@@ -25,6 +25,7 @@ class Binder:
         self.builder = builder
         self.shape_env = shape_env
         self.bound: set[str] = set()
+        self.sizes: set[str] = set()
         self.floats: dict[str, Value] = {}
         self.asserted: set[Any] = set()
 
@@ -74,6 +75,8 @@ class Binder:
         )  # fmt: skip
         made.results[0].name_hint = symbol.name
         self.bound.add(symbol.name)
+        if cls is sym.BindSizeOp:
+            self.sizes.add(symbol.name)
         self.assert_deferred(symbol.name)
 
     def bind_linear(self, value: torch.SymInt, argument: Value) -> None:
@@ -162,11 +165,16 @@ class Binder:
 
     def assert_condition(self, condition: Any, message: str) -> None:
         """A `sym.assert` for each part of a sympy condition that is not stated yet."""
-        if condition in self.asserted:
-            return
-        self.asserted.add(condition)
         text = message
         if "Runtime assertion failed" not in text:
-            text = f"Runtime assertion failed for expression {condition}: {message}"
+            text = f"Runtime assertion failed for expression {condition}"
         for relation, lhs, rhs in symbols.relations_of(condition):
+            fact = (relation, lhs, rhs)
+            if fact in self.asserted or (relation == "le" and lhs == 0 and self.is_size(rhs)):
+                continue
+            self.asserted.add(fact)
             self.builder.create(sym.AssertOp, relation=relation, lhs=lhs, rhs=rhs, message=text)
+
+    def is_size(self, dim: Dim) -> bool:
+        """Whether `dim` is a symbol that is bound to a size, so that it is not negative."""
+        return isinstance(dim, Symbol) and dim.name in self.sizes

@@ -76,12 +76,11 @@ def _bound(value: Any) -> int | None:
 
 def hint(shape_env: Any, symbol: Any) -> int | None:
     """The size that a sympy symbol had when it was traced; None for an unbacked one."""
-    for table in ("backed_var_to_val", "var_to_val"):
-        known = getattr(shape_env, table, None)
-        if known is not None and symbol in known:
-            value = known[symbol]
-            return int(value) if getattr(value, "is_Integer", False) else None
-    return None
+    if shape_env is None:
+        return None
+    table = "backed_var_to_val" if hasattr(shape_env, "backed_var_to_val") else "var_to_val"
+    value = getattr(shape_env, table).get(symbol)
+    return int(value) if getattr(value, "is_Integer", False) else None
 
 
 def unbacked_bindings(shape_env: Any, node: Any) -> dict[Any, Any]:

@@ -1,0 +1,299 @@
+"""Reductions, scans, softmax and what else combines elements along dimensions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from irc.dialects import graph
+from irc.ir.attributes import Type
+from irc.ir.core import Value
+from irc.ir.symbols import Dim, dim_product
+from irc.ir.types import ComplexType, IntegerType, i1, i64
+from irc.passes.graph.convert_aten.pointwise import round_cast, truth
+from irc.passes.graph.convert_aten.support import (
+    Call,
+    compute_element,
+    converts,
+    decline,
+    dims_list,
+    element_of,
+    is_float,
+    normalized,
+    rank_of,
+    shape_of,
+)
+
+
+def _input(c: Call) -> Value:
+    value = c.arguments.get("self", c.arguments.get("inp"))
+    if isinstance(element_of(value), ComplexType):
+        decline("complex reductions are ATen's")
+    return value  # type: ignore[no-any-return]
+
+
+def _dims(c: Call, source: Value, empty_is_all: bool = True) -> tuple[list[int], bool]:
+    dim = c.arguments.get("dim", c.arguments.get("dims"))
+    dims = dims_list(dim, rank_of(source), empty_is_all)
+    return dims, bool(c.arguments.get("keepdim", False))
+
+
+def _count(source: Value, dims: Sequence[int]) -> Dim:
+    return dim_product([shape_of(source)[d] for d in dims])
+
+
+def _accumulated(c: Call, source: Value, element: Type) -> Value:
+    """The source in the type that a sum with results of `element` is made in."""
+    if isinstance(element, ComplexType):
+        decline("complex reductions are ATen's")
+    return round_cast(c, source, compute_element(element))
+
+
+@converts("aten.sum.default", "aten.sum.dim_IntList", "aten.prod.default", "aten.prod.dim_int",
+          "aten.nansum.default", "aten.extern.prims.sum.default")  # fmt: skip
+def sum_(c: Call) -> Value:
+    source = _input(c)
+    dims, keepdim = _dims(c, source)
+    name = c.op.schema.name
+    value = _accumulated(c, source, c.result.element)
+    if name == "nansum" and is_float(element_of(value)):
+        value = c.select(c.pointwise("isnan", value), c.full(0, value), value)
+    if element_of(value) is i1:
+        decline("bools are not summed")
+    combiner = "prod" if name == "prod" else "sum"
+    return c.finish(c.reduce(combiner, value, dims, keepdim))
+
+
+@converts("aten.mean.default", "aten.mean.dim")
+def mean(c: Call) -> Value:
+    source = _input(c)
+    dims, keepdim = _dims(c, source)
+    total = c.reduce("sum", _accumulated(c, source, c.result.element), dims, keepdim)
+    return c.finish(c.pointwise("div", total, c.full(_count(source, dims), total)))
+
+
+@converts("aten.amax.default", "aten.amin.default", "aten.max.default", "aten.min.default")
+def extreme(c: Call) -> Value:
+    source = _input(c)
+    dims, keepdim = _dims(c, source)
+    largest = c.op.schema.name in ("amax", "max")
+    if element_of(source) is i1:
+        return c.reduce("any" if largest else "all", source, dims, keepdim)
+    if _count(source, dims) == 0:
+        decline("ATen raises for an empty reduction")
+    value = c.compute(source)
+    return c.finish(c.reduce("max" if largest else "min", value, dims, keepdim))
+
+
+@converts("aten.max.dim", "aten.min.dim")
+def extreme_with_index(c: Call) -> Sequence[Value]:
+    source = _input(c)
+    (dim,), keepdim = dims_list(c.dim, rank_of(source)) or [0], c.keepdim
+    largest = c.op.schema.name == "max"
+    if not rank_of(source):
+        return [source, c.full(0, c.result_types[1])]
+    value, combiner = c.compute(source), "max" if largest else "min"
+    if element_of(source) is i1:
+        value = c.cast(source, i64)
+    best = c.reduce(combiner, value, [dim], keepdim)
+    place = c.emit(
+        graph.ArgReduce, value, combiner=f"arg{combiner}", dims=[dim], keepdim=keepdim
+    )
+    return [c.finish(best), place]
+
+
+@converts("aten.aminmax.default")
+def aminmax(c: Call) -> Sequence[Value]:
+    source = _input(c)
+    dims, keepdim = _dims(c, source)
+    if element_of(source) is i1 or _count(source, dims) == 0:
+        decline("bools and empty tensors are ATen's")
+    value = c.compute(source)
+    return [c.finish(c.reduce(k, value, dims, keepdim)) for k in ("min", "max")]
+
+
+@converts("aten.argmax.default", "aten.argmin.default")
+def arg_extreme(c: Call) -> Value:
+    source = _input(c)
+    dims, keepdim = _dims(c, source)
+    if _count(source, dims) == 0:
+        decline("ATen raises for an empty reduction")
+    if not rank_of(source):
+        return c.full(0, c.result)
+    value = c.cast(source, i64) if element_of(source) is i1 else c.compute(source)
+    return c.emit(
+        graph.ArgReduce, value, combiner=c.op.schema.name, dims=dims, keepdim=keepdim
+    )
+
+
+@converts("aten.any.default", "aten.any.dim", "aten.any.dims", "aten.all.default", "aten.all.dim",
+          "aten.all.dims")  # fmt: skip
+def any_all(c: Call) -> Value:
+    source = _input(c)
+    dims, keepdim = _dims(c, source, empty_is_all=c.op.schema.overload != "dims")
+    return c.cast(c.reduce(c.op.schema.name, truth(c, source), dims, keepdim), c.result.element)
+
+
+@converts("aten.count_nonzero.default", "aten.count_nonzero.dim_IntList")
+def count_nonzero(c: Call) -> Value:
+    source = _input(c)
+    dims, _ = _dims(c, source)
+    return c.reduce("sum", c.cast(truth(c, source), i64), dims)
+
+
+@converts("aten.var.correction", "aten.std.correction", "aten.var_mean.correction",
+          "aten.std_mean.correction", "aten.var.dim", "aten.var.default", "aten.std.default",
+          "aten.std.dim", "aten.var_mean.default", "aten.var_mean.dim",
+          "aten.extern.prims.var.default")  # fmt: skip
+def variance(c: Call) -> Any:
+    source = _input(c)
+    dims, keepdim = _dims(c, source)
+    correction = c.arguments.get("correction", None)
+    if correction is None:
+        correction = 1 if c.arguments.get("unbiased", True) else 0
+    name = c.op.schema.name
+    made = c.builder.create(
+        graph.Moments, _accumulated(c, source, c.result.element), dims=dims, keepdim=keepdim
+    )
+    mean_, deviations = made.results
+    count = _count(source, dims)
+    divisor: Value
+    if isinstance(count, int) and isinstance(correction, int | float):
+        divisor = c.full(float(max(count - correction, 0)), deviations)
+    else:
+        total = c.full(count, deviations)
+        rest = c.pointwise("sub", total, c.full(correction, total))
+        divisor = c.pointwise("maximum", rest, c.full(0, rest))
+    result = c.pointwise("div", deviations, divisor)
+    if name.startswith("std"):
+        result = c.pointwise("sqrt", result)
+    result = c.finish(result)
+    return [result, c.finish(mean_)] if name.endswith("mean") else result
+
+
+@converts("aten.logsumexp.default")
+def logsumexp(c: Call) -> Value:
+    source = _input(c)
+    dims, keepdim = _dims(c, source)
+    if _count(source, dims) == 0:
+        decline("an empty reduction is ATen's")
+    value = _accumulated(c, source, c.result.element)
+    largest = c.reduce("max", value, dims, True)
+    infinite = c.pointwise("isinf", largest)
+    shift = c.select(infinite, c.full(0, largest), largest)
+    spread = c.pointwise("sub", value, c.broadcast(shift, shape_of(value)))
+    total = c.reduce("sum", c.pointwise("exp", spread), dims, True)
+    result = c.pointwise("add", c.pointwise("log", total), shift)
+    return c.finish(c.reshape(result, c.result.shape))
+
+
+@converts("aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar",
+          "aten.norm.ScalarOpt_dim_dtype")  # fmt: skip
+def vector_norm(c: Call) -> Value:
+    source = _input(c)
+    order = c.arguments.get("ord", c.arguments.get("p"))
+    order = 2.0 if order is None else order
+    dims, keepdim = _dims(c, source)
+    if not isinstance(order, int | float):
+        decline("the order is not a constant")
+    if _count(source, dims) == 0 and (order < 0 or math.isinf(order)):
+        decline("ATen decides about an empty norm")
+    value = c.pointwise("abs", _accumulated(c, source, c.result.element))
+    if order == math.inf or order == -math.inf:
+        return c.finish(c.reduce("max" if order > 0 else "min", value, dims, keepdim))
+    if order == 0:
+        ones = c.cast(c.pointwise("ne", value, c.full(0, value)), element_of(value))
+        return c.finish(c.reduce("sum", ones, dims, keepdim))
+    if order == 1:
+        return c.finish(c.reduce("sum", value, dims, keepdim))
+    if order == 2:
+        squares = c.reduce("sum", c.pointwise("mul", value, value), dims, keepdim)
+        return c.finish(c.pointwise("sqrt", squares))
+    powers = c.reduce("sum", c.pointwise("pow", value, c.full(order, value)), dims, keepdim)
+    return c.finish(c.pointwise("pow", powers, c.full(1.0 / order, powers)))
+
+
+# -- scans
+
+
+@converts("aten.cumsum.default", "aten.cumprod.default", "aten.logcumsumexp.default")
+def cumulative(c: Call) -> Value:
+    source = _input(c)
+    combiner = {"cumsum": "sum", "cumprod": "prod"}.get(c.op.schema.name, "logsumexp")
+    value = _accumulated(c, source, c.result.element)
+    if not rank_of(source):
+        return c.finish(value)
+    dim = normalized(c.dim, rank_of(source))
+    return c.finish(c.emit(graph.Scan, value, combiner=combiner, dim=dim))
+
+
+@converts("aten.cummax.default", "aten.cummin.default")
+def cumulative_extreme(c: Call) -> Sequence[Value]:
+    """The position is the last one that set the extreme: a scan of the positions that did."""
+    source = _input(c)
+    if not rank_of(source):
+        return [source, c.full(0, c.result_types[1])]
+    dim = normalized(c.dim, rank_of(source))
+    value = c.cast(source, i64) if element_of(source) is i1 else c.compute(source)
+    combiner = c.op.schema.name.removeprefix("cum")
+    best = c.emit(graph.Scan, value, combiner=combiner, dim=dim)
+    sets = c.pointwise("eq", value, best)
+    if is_float(element_of(value)):
+        sets = c.pointwise("or", sets, c.pointwise("isnan", value))
+    positions = c.iota(dim, value)
+    marked = c.select(sets, positions, c.full(0, positions))
+    return [c.finish(best), c.emit(graph.Scan, marked, combiner="max", dim=dim)]
+
+
+# -- softmax
+
+
+@converts("aten._softmax.default", "aten._log_softmax.default", "aten.softmax.int",
+          "aten.log_softmax.int", "aten._safe_softmax.default")  # fmt: skip
+def softmax(c: Call) -> Value:
+    source = _input(c)
+    value = _accumulated(c, source, c.result.element)
+    name = c.op.schema.name
+    if not rank_of(source):
+        nothing = c.pointwise("sub", value, value)  # NaN of NaN and of infinities
+        return c.finish(nothing if name.endswith("log_softmax") else c.pointwise("exp", nothing))
+    dim = normalized(c.dim, rank_of(source))
+    shape = shape_of(value)
+    largest = c.broadcast(c.reduce("max", value, [dim], True), shape)
+    shifted = c.pointwise("sub", value, largest)
+    powers = c.pointwise("exp", shifted)
+    total = c.broadcast(c.reduce("sum", powers, [dim], True), shape)
+    if name.endswith("log_softmax"):
+        return c.finish(c.pointwise("sub", shifted, c.pointwise("log", total)))
+    result = c.pointwise("div", powers, total)
+    if name == "_safe_softmax":
+        masked = c.pointwise("eq", value, c.full(-math.inf, value))
+        nothing = c.broadcast(c.reduce("all", masked, [dim], True), shape)
+        result = c.select(nothing, c.full(0, result), result)
+    return c.finish(result)
+
+
+@converts("aten._softmax_backward_data.default", "aten._log_softmax_backward_data.default")
+def softmax_backward(c: Call) -> Value:
+    gradient, output = (c.compute(v) for v in (c.grad_output, c.output))
+    if not c.result.rank:
+        decline("a softmax of one element is ATen's")
+    dim = normalized(c.dim, c.result.rank)
+    shape = c.result.shape
+    if c.op.schema.name == "_softmax_backward_data":
+        product = c.pointwise("mul", gradient, output)
+        total = c.broadcast(c.reduce("sum", product, [dim], True), shape)
+        return c.finish(c.pointwise("sub", product, c.pointwise("mul", output, total)))
+    total = c.broadcast(c.reduce("sum", gradient, [dim], True), shape)
+    scaled = c.pointwise("mul", c.pointwise("exp", output), total)
+    return c.finish(c.pointwise("sub", gradient, scaled))
+
+
+@converts("aten.dot.default", "aten.vdot.default")
+def dot(c: Call) -> Value:
+    if isinstance(c.result.element, ComplexType | IntegerType):
+        decline("complex and integer products are ATen's")
+    other = c.arguments.get("tensor", c.arguments.get("other"))
+    x, y = (c.compute(v) for v in (c.self_, other))
+    return c.finish(c.reduce("sum", c.pointwise("mul", x, y), [0]))

@@ -1,0 +1,362 @@
+"""The table of converters, and the small steps that they are made of.
+
+A converter is a function of a `Call` that gives the graph values for the results, or raises
+`Declined` with the reason; the operator is then called as it is (`graph.call_aten`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from irc.dialects import aten, graph, sym
+from irc.ir.attributes import Type
+from irc.ir.builder import Builder
+from irc.ir.core import Value
+from irc.ir.symbols import Dim, Expr
+from irc.ir.types import (
+    DTYPE_OF_ELEMENT,
+    ELEMENT_OF_DTYPE,
+    ComplexType,
+    FloatType,
+    IndexType,
+    IntegerType,
+    TensorType,
+    f32,
+    f64,
+    i1,
+    i64,
+)
+
+Converter = Callable[["Call"], Value | Sequence[Value | None]]
+CONVERTERS: dict[str, Converter] = {}
+
+
+class Declined(Exception):
+    """A converter does not cover this use of its operator; the message says why."""
+
+
+def decline(reason: str) -> NoReturn:
+    """Leave the operator to ATen."""
+    raise Declined(reason)
+
+
+def converts(*names: str) -> Callable[[Converter], Converter]:
+    """Register a converter for "aten.add.Tensor" and the like."""
+
+    def register(function: Converter) -> Converter:
+        for name in names:
+            if name in CONVERTERS:
+                raise ValueError(f"two converters for {name}")
+            CONVERTERS[name] = function
+        return function
+
+    return register
+
+
+def is_float(element: Type) -> bool:
+    """Whether elements are real floats of any width."""
+    return isinstance(element, FloatType)
+
+
+def compute_element(element: Type) -> Type:
+    """The type in which arithmetic on these elements is done: f32 for narrower floats."""
+    if isinstance(element, FloatType) and element is not f64:
+        return f32
+    return element
+
+
+@functools.cache
+def promote(first: Type, second: Type) -> Type:
+    """torch's promotion of two dtypes of one category rank."""
+    import torch
+
+    names = [getattr(torch, DTYPE_OF_ELEMENT[e]) for e in (first, second)]
+    return ELEMENT_OF_DTYPE[str(torch.promote_types(*names)).removeprefix("torch.")]
+
+
+class Call:
+    """One operator call being converted: its arguments as graph values, and a builder.
+
+    `call.x` is the schema argument `x` (values, numbers, Exprs, lists, None); `result` is the
+    type of the first result, without strides.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        op: Any,
+        arguments: dict[str, Any],
+        sources: dict[str, Any],
+        result_types: Sequence[Type],
+    ) -> None:
+        self.builder = builder
+        self.op = op
+        self.arguments = arguments
+        self.sources = sources
+        self.result_types = tuple(result_types)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.arguments["self" if name == "self_" else name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def result(self) -> TensorType:
+        """The type of the first result."""
+        first = self.result_types[0]
+        assert isinstance(first, TensorType)
+        return first
+
+    def strides_of(self, name: str) -> tuple[Dim, ...]:
+        """Eager's strides of a tensor argument."""
+        return self.sources[name].type.strides  # type: ignore[no-any-return]
+
+    # -- making values
+
+    def emit(self, cls: Any, *operands: Any, **rest: Any) -> Value:
+        """The only result of a new operation."""
+        return self.builder.value(cls, *operands, **rest)  # type: ignore[no-any-return]
+
+    def pointwise(self, name: str, *operands: Value) -> Value:
+        """`graph.<name>` of operands that fit already."""
+        return self.emit(graph.POINTWISE[name], *operands)
+
+    def select(self, condition: Value, yes: Value, no: Value) -> Value:
+        """`graph.select`."""
+        return self.emit(graph.Select, condition, yes, no)
+
+    def cast(self, value: Value, element: Type) -> Value:
+        """`value` with this element type; itself when it has it."""
+        if element_of(value) is element:
+            return value
+        return self.builder.insert(graph.Cast.to(value, element)).results[0]
+
+    def compute(self, value: Value) -> Value:
+        """`value` in the type that arithmetic on it uses."""
+        return self.cast(value, compute_element(element_of(value)))
+
+    def full(self, number: Any, like: TensorType | Value, element: Type | None = None) -> Value:
+        """A tensor of `number` (Python number, Expr, SSA scalar) with the shape of `like`."""
+        kind = like.type if isinstance(like, Value) else like
+        assert isinstance(kind, TensorType)
+        target = TensorType(kind.shape, element or kind.element, None, kind.device)
+        if isinstance(number, Expr):
+            number = self.emit(sym.ValueOp, dim=number)
+        if isinstance(number, Value):
+            return self.emit(graph.Full, number, result_types=target)
+        if isinstance(target.element, ComplexType):
+            decline("complex constants are ATen's")
+        value = graph.scalar_attribute(wrapped(number, target.element), target.element)
+        return self.emit(graph.Full, None, value=value, result_types=target)
+
+    def iota(self, dim: int, like: TensorType | Value, element: Type = i64) -> Value:
+        """Positions along `dim` with the shape of `like`."""
+        kind = like.type if isinstance(like, Value) else like
+        target = TensorType(kind.shape, element, None, kind.device)  # type: ignore[attr-defined]
+        return self.emit(graph.Iota, dim=dim, result_types=target)
+
+    # -- shapes
+
+    def broadcast(self, value: Value, shape: Sequence[Dim]) -> Value:
+        """`value` repeated to `shape`, dimensions aligned from the right as torch does."""
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        shape = tuple(shape)
+        if kind.shape == shape:
+            return value
+        offset = len(shape) - kind.rank
+        if offset < 0:
+            decline(f"{kind} can't be broadcast to rank {len(shape)}")
+        value = self._agree(value, shape[offset:])
+        kind = value.type  # type: ignore[assignment]
+        if kind.shape == shape:
+            return value
+        dims = tuple(range(offset, len(shape)))
+        return self.emit(graph.Broadcast, value, dims=dims, result_types=kind.with_shape(shape))
+
+    def _agree(self, value: Value, shape: Sequence[Dim]) -> Value:
+        """Refine sizes that torch knows to be equal to those of `shape`, with an assertion."""
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        sizes = []
+        for have, want in zip(kind.shape, shape, strict=True):
+            if have != want and have != 1:
+                if isinstance(have, int) and isinstance(want, int):
+                    decline(f"size {have} can't be broadcast to {want}")
+                text = f"The size of tensor a ({have}) must match the size of tensor b ({want})"
+                self.builder.create(
+                    sym.AssertOp, relation="eq", lhs=have, rhs=want, message=text
+                )
+                have = want
+            sizes.append(have)
+        if tuple(sizes) == kind.shape:
+            return value
+        return self.emit_typed(sym.RefineOp, value, kind.with_shape(sizes))
+
+    def emit_typed(self, cls: Any, value: Value, kind: Type, **attributes: Any) -> Value:
+        """A one-operand operation with a given result type."""
+        return self.emit(cls, value, result_types=kind, **attributes)
+
+    def reshape(self, value: Value, shape: Sequence[Dim]) -> Value:
+        """`graph.reshape`, or `value` when the shape is the same."""
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        if kind.shape == tuple(shape):
+            return value
+        return self.emit_typed(graph.Reshape, value, kind.with_shape(shape))
+
+    def permute(self, value: Value, order: Sequence[int]) -> Value:
+        """`graph.permute`, or `value` for the identity."""
+        if list(order) == list(range(len(order))):
+            return value
+        return self.emit(graph.Permute, value, permutation=list(order))
+
+    def slice(self, value: Value, dim: int, start: Dim, size: Dim, step: int = 1) -> Value:
+        """`size` elements along `dim` from `start`."""
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        if start == 0 and step == 1 and size == kind.shape[dim]:
+            return value
+        return self.emit_typed(
+            graph.Slice, value, graph.replace_size(kind, dim, size), dim=dim, start=start, step=step
+        )
+
+    def reduce(
+        self, combiner: str, value: Value, dims: Sequence[int], keepdim: bool = False
+    ) -> Value:
+        """`graph.reduce`."""
+        return self.emit(
+            graph.Reduce, value, combiner=combiner, dims=sorted(dims), keepdim=keepdim
+        )
+
+    # -- operands of arithmetic
+
+    def operand(self, value: Any, shape: Sequence[Dim], element: Type) -> Value:
+        """A tensor or number as a tensor of this shape and element type."""
+        if isinstance(value, Value) and isinstance(value.type, TensorType):
+            if isinstance(value.type.element, ComplexType):
+                decline("complex operands are ATen's")
+            if is_float(element) and compute_element(element) is element:
+                value = self.compute(value) if is_float(value.type.element) else value
+            return self.broadcast(self.cast(value, element), shape)
+        return self.full(value, self.result.with_shape(shape), element)
+
+    def operands(self, *values: Any, element: Type | None = None) -> list[Value]:
+        """Tensors and numbers promoted, in the type that arithmetic uses (of the result's dtype
+        unless given), and broadcast to the result's shape."""
+        chosen = compute_element(element or self.result.element)
+        if isinstance(chosen, ComplexType):
+            decline("complex arithmetic is ATen's")
+        return [self.operand(v, self.result.shape, chosen) for v in values]
+
+    def finish(self, value: Value) -> Value:
+        """`value` in the result's dtype."""
+        return self.cast(value, self.result.element)
+
+    def promoted(self, *values: Any) -> Type:
+        """The dtype that torch computes these operands in (without widening 16-bit floats)."""
+        return promoted_element(values)
+
+
+def element_of(value: Value) -> Type:
+    """The element type of a tensor value."""
+    return value.type.element  # type: ignore[attr-defined, no-any-return]
+
+
+def shape_of(value: Value) -> tuple[Dim, ...]:
+    """The sizes of a tensor value."""
+    return value.type.shape  # type: ignore[attr-defined, no-any-return]
+
+
+def rank_of(value: Value) -> int:
+    """The rank of a tensor value."""
+    return len(shape_of(value))
+
+
+def wrapped(number: Any, element: Type) -> Any:
+    """A Python number as an element: integers wrap around as in torch."""
+    if isinstance(element, IntegerType) and element is not i1:
+        if isinstance(number, float) and not math.isfinite(number):
+            decline(f"{number} is no integer")
+        whole = int(number) & ((1 << element.width) - 1)
+        negative = not element.unsigned and whole >> (element.width - 1)
+        return whole - (1 << element.width) if negative else whole
+    return number
+
+
+def promoted_element(values: Sequence[Any]) -> Type:
+    """torch's result type of tensors and Python numbers.
+
+    Tensors of higher rank go before those of rank 0, and these before numbers, within the
+    highest category (bool, integer, float) that any has.
+    """
+    groups: list[Type | None] = [None, None, None]
+    for value in values:
+        if value is None:
+            continue
+        if isinstance(value, Value) and isinstance(value.type, TensorType):
+            number, element = (0 if value.type.rank else 1), value.type.element
+        else:
+            number, element = 2, number_element(value)
+            element = default_float() if element is f64 else element
+        if isinstance(element, ComplexType):
+            decline("complex arithmetic is ATen's")
+        known = groups[number]
+        groups[number] = element if known is None else promote(known, element)
+    result = _before(groups[0], _before(groups[1], groups[2]))
+    if result is None:
+        decline("there is no operand")
+    return result
+
+
+def _before(first: Type | None, second: Type | None) -> Type | None:
+    """The type of operands of which the first kind goes before the second."""
+    if first is None or second is None:
+        return first or second
+    if is_float(first) or (first is not i1 and not is_float(second)):
+        return first
+    return promote(first, second)
+
+
+def default_float() -> Type:
+    """torch's default dtype."""
+    import torch
+
+    return ELEMENT_OF_DTYPE[str(torch.get_default_dtype()).removeprefix("torch.")]
+
+
+def number_element(value: Any) -> Type:
+    """The element type of a Python number, Expr or SSA scalar."""
+    if isinstance(value, Value):
+        kind = value.type
+        return i64 if isinstance(kind, IndexType) else kind
+    if isinstance(value, bool):
+        return i1
+    if isinstance(value, int | Expr):
+        return i64
+    if isinstance(value, float):
+        return f64
+    decline(f"{value!r} is no real number")
+
+
+def normalized(dim: int, rank: int) -> int:
+    """A dimension number that may be negative, as one that is not."""
+    return dim + max(rank, 1) if dim < 0 else dim
+
+
+def dims_list(dims: Any, rank: int, empty_is_all: bool = True) -> list[int]:
+    """Dimension numbers of a reduction; None (and an empty list) mean all."""
+    if dims is None or (empty_is_all and isinstance(dims, list) and not dims):
+        return list(range(rank))
+    if isinstance(dims, int):
+        dims = [dims]
+    return sorted({normalized(d, rank) for d in dims if rank})
+
+
+def dtype_element(value: Any, otherwise: Type) -> Type:
+    """The element type of a dtype argument, or `otherwise` for None."""
+    return value.element if isinstance(value, aten.DtypeAttr) else otherwise

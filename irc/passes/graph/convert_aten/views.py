@@ -1,0 +1,437 @@
+"""Operators that only rearrange elements: views, concatenation, padding, repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from irc.dialects import graph
+from irc.ir.core import Value
+from irc.ir.symbols import Dim, dim_product, dim_sum, maximum, minimum
+from irc.ir.types import ComplexType, contiguous_strides, i64
+from irc.passes.graph.convert_aten.support import (
+    Call,
+    converts,
+    decline,
+    element_of,
+    normalized,
+    rank_of,
+    shape_of,
+    wrapped,
+)
+
+
+def _source(c: Call) -> Value:
+    """The tensor argument; complex elements are moved by ATen."""
+    value = c.arguments.get("self", c.arguments.get("a", c.arguments.get("input")))
+    if isinstance(element_of(value), ComplexType):
+        decline("complex elements are moved by ATen")
+    return value  # type: ignore[no-any-return]
+
+
+@converts("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default",
+          "aten._reshape_alias.default", "aten.view_copy.default", "aten.view_as.default",
+          "aten.reshape_as.default", "aten.flatten.using_ints", "aten.unflatten.int",
+          "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims", "aten.unsqueeze.default",
+          "aten.squeeze_copy.default", "aten.squeeze_copy.dim", "aten.squeeze_copy.dims",
+          "aten.unsqueeze_copy.default", "aten.extern.prims.view_of.default", "aten.ravel.default",
+          "aten.extern.prims.squeeze.default", "aten.extern.prims.collapse_view.default",
+          "aten.extern.prims.split_dim.default", "aten.atleast_1d.default",
+          "aten.atleast_2d.default")  # fmt: skip
+def reshape(c: Call) -> Value:
+    return c.reshape(_source(c), c.result.shape)
+
+
+@converts("aten.permute.default", "aten.permute_copy.default",
+          "aten.extern.prims.transpose.default")  # fmt: skip
+def permute(c: Call) -> Value:
+    dims = c.arguments.get("dims", c.arguments.get("permutation"))
+    return c.permute(_source(c), [normalized(d, len(dims)) for d in dims])
+
+
+@converts("aten.transpose.int", "aten.transpose_copy.int", "aten.swapaxes.default",
+          "aten.swapdims.default")  # fmt: skip
+def transpose(c: Call) -> Value:
+    names = [n for n in c.arguments if n != "self"]
+    first, second = (normalized(c.arguments[n], rank_of(c.self_)) for n in names)
+    order = list(range(rank_of(c.self_)))
+    if order:
+        order[first], order[second] = order[second], order[first]
+    return c.permute(_source(c), order)
+
+
+@converts("aten.t.default", "aten.t_copy.default", "aten.numpy_T.default", "aten.mT.default",
+          "aten.adjoint.default", "aten.mH.default", "aten.matrix_H.default")  # fmt: skip
+def matrix_transpose(c: Call) -> Value:
+    rank = rank_of(c.self_)
+    order = list(range(rank))
+    if c.op.schema.name == "numpy_T":
+        order.reverse()
+    elif rank >= 2:
+        order[-2:] = [rank - 1, rank - 2]
+    return c.permute(_source(c), order)
+
+
+@converts("aten.movedim.intlist", "aten.movedim.int")
+def movedim(c: Call) -> Value:
+    rank = rank_of(c.self_)
+    as_list = lambda v: v if isinstance(v, list) else [v]  # noqa: E731
+    sources = [normalized(d, rank) for d in as_list(c.source)]
+    targets = [normalized(d, rank) for d in as_list(c.destination)]
+    order = [d for d in range(rank) if d not in sources]
+    for target, source in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, source)
+    return c.permute(_source(c), order)
+
+
+@converts("aten.expand.default", "aten.expand_copy.default", "aten.expand_as.default",
+          "aten.broadcast_to.default")  # fmt: skip
+def expand(c: Call) -> Value:
+    return c.broadcast(_source(c), c.result.shape)
+
+
+@converts("aten.extern.prims.broadcast_in_dim.default")
+def broadcast_in_dim(c: Call) -> Value:
+    source = _source(c)
+    dims = list(c.broadcast_dimensions)
+    if shape_of(source) == c.result.shape:
+        return source
+    return c.emit_typed(graph.Broadcast, source, c.result, dims=dims)
+
+
+# -- parts
+
+
+@converts("aten.slice.Tensor", "aten.slice_copy.Tensor")
+def slice_(c: Call) -> Value:
+    source = _source(c)
+    dim = normalized(c.dim, rank_of(source))
+    size = shape_of(source)[dim]
+    start = slice_start(c.start, c.end, size, c.result.shape[dim], c.step)
+    return c.slice(source, dim, start, c.result.shape[dim], c.step)
+
+
+def slice_start(start: Any, end: Any, size: Dim, length: Dim, step: Dim) -> Dim:
+    """Where a slice of `length` elements (as torch traced it) begins."""
+    if not start:
+        return 0
+    if isinstance(start, int):
+        place = size + start if start < 0 else start
+        # Lengths without a minimum or maximum: torch knows that nothing was clamped.
+        if step == 1 and (length == size - place or (end is not None and length == end - place)):
+            return place
+    return clamped(start, size)
+
+
+def clamped(position: Dim, size: Dim) -> Dim:
+    """A slice bound of Python as a position between 0 and `size`.
+
+    A symbolic bound counts from the start: torch guards on its sign while it traces.
+    """
+    if isinstance(position, int) and position < 0:
+        return maximum(0, size + position)
+    return minimum(position, size) if isinstance(position, int) and position else position
+
+
+@converts("aten.select.int", "aten.select_copy.int")
+def select(c: Call) -> Value:
+    source = _source(c)
+    dim = normalized(c.dim, rank_of(source))
+    index = c.index
+    if isinstance(index, int) and index < 0:
+        index = shape_of(source)[dim] + index
+    return c.reshape(c.slice(source, dim, index, 1), c.result.shape)
+
+
+@converts("aten.narrow.default", "aten.narrow_copy.default")
+def narrow(c: Call) -> Value:
+    source = _source(c)
+    dim = normalized(c.dim, rank_of(source))
+    start = c.start
+    if isinstance(start, int) and start < 0:
+        start = shape_of(source)[dim] + start
+    return c.slice(source, dim, start, c.length)
+
+
+@converts("aten.split.Tensor", "aten.split_with_sizes.default",
+          "aten.split_with_sizes_copy.default", "aten.split_copy.Tensor", "aten.chunk.default", "aten.unsafe_split.Tensor",
+          "aten.unsafe_chunk.default", "aten.tensor_split.sections", "aten.split.sizes",
+          "aten.unsafe_split_with_sizes.default", "aten.tensor_split.indices")  # fmt: skip
+def split(c: Call) -> Sequence[Value]:
+    source = _source(c)
+    dim = normalized(c.dim, rank_of(source))
+    parts, start = [], 0
+    for kind in c.result_types:
+        size = kind.shape[dim]  # type: ignore[attr-defined]
+        parts.append(c.slice(source, dim, start, size))
+        start = start + size
+    return parts
+
+
+@converts("aten.unbind.int", "aten.unbind_copy.int")
+def unbind(c: Call) -> Sequence[Value]:
+    source = _source(c)
+    dim = normalized(c.dim, rank_of(source))
+    return [
+        c.reshape(c.slice(source, dim, k, 1), kind.shape)  # type: ignore[attr-defined]
+        for k, kind in enumerate(c.result_types)
+    ]
+
+
+@converts("aten.diagonal.default", "aten.diagonal_copy.default")
+def diagonal(c: Call) -> Value:
+    source = _source(c)
+    first, second = (normalized(d, rank_of(source)) for d in (c.dim1, c.dim2))
+    return c.emit_typed(
+        graph.Diagonal, source, c.result, offset=c.offset, dim1=first, dim2=second
+    )
+
+
+@converts("aten.diag_embed.default")
+def diag_embed(c: Call) -> Value:
+    first, second = (normalized(d, c.result.rank) for d in (c.dim1, c.dim2))
+    return c.emit_typed(
+        graph.DiagonalEmbed, _source(c), c.result, offset=c.offset, dim1=first, dim2=second
+    )
+
+
+@converts("aten.unfold.default", "aten.unfold_copy.default")
+def unfold(c: Call) -> Value:
+    source = _source(c)
+    if not rank_of(source):
+        return c.reshape(source, c.result.shape)
+    if not isinstance(c.step, int):
+        decline("the step is symbolic")
+    dim = normalized(c.dimension, rank_of(source))
+    return c.emit_typed(graph.Window, source, c.result, dim=dim, step=c.step, dilation=1)
+
+
+@converts("aten.as_strided.default", "aten.as_strided_copy.default")
+def as_strided(c: Call) -> Value:
+    source = _source(c)
+    eager = c.strides_of("self")
+    kind = c.sources["self"].type
+    order = dense_order(kind.shape, eager)
+    if order is None:
+        decline("the source is not dense")
+    base = c.permute(source, order)
+    offset = c.storage_offset
+    if offset is None:
+        offset = 0
+    if eager == contiguous_strides(kind.shape) and offset == 0 and c.result.shape == kind.shape:
+        if tuple(c.stride) == eager:
+            return source
+    return c.emit_typed(
+        graph.StridedWindow, base, c.result, strides=list(c.stride), offset=offset
+    )
+
+
+def dense_order(shape: Sequence[Dim], strides: Sequence[Dim]) -> list[int] | None:
+    """The order of dimensions in which a dense tensor's elements lie in memory; None when its
+    strides are not those of a permuted contiguous tensor."""
+    left = [d for d in range(len(shape)) if shape[d] != 1]
+    order: list[int] = []
+    expected: Dim = 1
+    while left:
+        found = next((d for d in reversed(left) if strides[d] == expected), None)
+        if found is None:
+            return None
+        order.append(found)
+        left.remove(found)
+        expected = expected * shape[found]
+    ones = [d for d in range(len(shape)) if shape[d] == 1]
+    return ones + order[::-1]
+
+
+@converts("aten.flip.default", "aten.extern.prims.rev.default")
+def flip(c: Call) -> Value:
+    source = _source(c)
+    dims = sorted({normalized(d, rank_of(source)) for d in c.dims})
+    return c.emit(graph.Reverse, source, dims=dims) if dims and rank_of(source) else source
+
+
+@converts("aten.roll.default")
+def roll(c: Call) -> Value:
+    value = source = _source(c)
+    shifts, dims = list(c.shifts), list(c.dims)
+    if not dims:
+        value, dims = c.reshape(source, (dim_product(shape_of(source)),)), [0]
+    for shift, dim in zip(shifts, dims, strict=True):
+        dim = normalized(dim, rank_of(value))
+        size = shape_of(value)[dim]
+        if size == 0 or not rank_of(value):
+            continue
+        start = (size - shift) % size
+        parts = [
+            c.slice(value, dim, start, size - start),
+            c.slice(value, dim, 0, start),
+        ]
+        value = c.emit(graph.Concat, parts, dim=dim, result_types=value.type)
+    return c.reshape(value, c.result.shape)
+
+
+# -- joining
+
+
+@converts("aten.cat.default", "aten.concat.default", "aten.extern.prims.cat.default")
+def cat(c: Call) -> Value:
+    rank = c.result.rank
+    dim = normalized(c.dim, rank)
+    tensors = c.arguments["tensors"]
+    parts = []
+    for tensor in tensors:
+        if isinstance(element_of(tensor), ComplexType):
+            decline("complex elements are moved by ATen")
+        if shape_of(tensor) == (0,) and rank != 1:
+            continue  # torch lets an empty tensor of rank 1 join anything
+        part = c.cast(tensor, c.result.element)
+        shape = [shape_of(part)[d] if d == dim else s for d, s in enumerate(c.result.shape)]
+        parts.append(c.broadcast(part, shape))
+    if not parts:
+        return c.full(0, c.result)
+    return _concat(c, parts, dim)
+
+
+def _concat(c: Call, parts: Sequence[Value], dim: int) -> Value:
+    if len(parts) == 1:
+        return c.broadcast(parts[0], c.result.shape)
+    joined = dim_sum([shape_of(p)[dim] for p in parts])
+    if joined != c.result.shape[dim]:
+        kind = graph.replace_size(c.result, dim, joined)
+        value = c.emit(graph.Concat, list(parts), dim=dim, result_types=kind)
+        return c.broadcast(value, c.result.shape)
+    return c.emit(graph.Concat, list(parts), dim=dim, result_types=c.result)
+
+
+@converts("aten.stack.default")
+def stack(c: Call) -> Value:
+    dim = normalized(c.dim, c.result.rank)
+    parts = []
+    for tensor in c.tensors:
+        if isinstance(element_of(tensor), ComplexType):
+            decline("complex elements are moved by ATen")
+        shape = [1 if d == dim else s for d, s in enumerate(c.result.shape)]
+        parts.append(c.reshape(c.cast(tensor, c.result.element), shape))
+    return _concat(c, parts, dim)
+
+
+@converts("aten.constant_pad_nd.default")
+def constant_pad(c: Call) -> Value:
+    source = _source(c)
+    rank = rank_of(source)
+    low: list[Dim] = [0] * rank
+    high: list[Dim] = [0] * rank
+    for k in range(len(c.pad) // 2):
+        low[rank - 1 - k], high[rank - 1 - k] = c.pad[2 * k], c.pad[2 * k + 1]
+    return pad(c, source, low, high, c.value)
+
+
+def pad(c: Call, source: Value, low: Sequence[Dim], high: Sequence[Dim], value: Any) -> Value:
+    """`graph.pad` with a constant."""
+    if not isinstance(value, bool | int | float):
+        decline("the padding is not a constant")
+    element = element_of(source)
+    attribute = graph.scalar_attribute(wrapped(value, element), element)
+    return c.emit_typed(
+        graph.Pad, source, c.result, low=list(low), high=list(high), value=attribute
+    )
+
+
+@converts("aten.repeat.default", "aten.tile.default")
+def repeat(c: Call) -> Value:
+    source = _source(c)
+    repeats = list(c.arguments.get("repeats", c.arguments.get("dims")))
+    rank = max(len(repeats), rank_of(source))
+    repeats = [1] * (rank - len(repeats)) + repeats
+    sizes: list[Dim] = [1] * (rank - rank_of(source)) + list(shape_of(source))
+    wide: list[Dim] = []
+    dims = []
+    for position, (times, size) in enumerate(zip(repeats, sizes, strict=True)):
+        wide.append(times)
+        if position >= rank - rank_of(source):
+            dims.append(len(wide))
+        wide.append(size)
+    kind = source.type.with_shape(wide)  # type: ignore[attr-defined]
+    spread = c.emit_typed(graph.Broadcast, source, kind, dims=dims)
+    return c.reshape(spread, c.result.shape)
+
+
+@converts("aten.repeat_interleave.self_int")
+def repeat_interleave(c: Call) -> Value:
+    source = _source(c)
+    if c.dim is None:
+        source = c.reshape(source, (dim_product(shape_of(source)),))
+    dim = normalized(0 if c.dim is None else c.dim, rank_of(source))
+    shape = list(shape_of(source))
+    wide = [*shape[: dim + 1], c.repeats, *shape[dim + 1 :]]
+    dims = [d if d <= dim else d + 1 for d in range(len(shape))]
+    kind = source.type.with_shape(wide)  # type: ignore[attr-defined]
+    spread = c.emit_typed(graph.Broadcast, source, kind, dims=dims)
+    return c.reshape(spread, c.result.shape)
+
+
+@converts("aten.slice_scatter.default", "aten.select_scatter.default")
+def slice_scatter(c: Call) -> Value:
+    """The source with a slice replaced: inside the slice its element, else the old one."""
+    source, part = _source(c), c.src
+    rank = rank_of(source)
+    dim = normalized(c.dim, rank)
+    size = shape_of(source)[dim]
+    part = c.cast(part, c.result.element)
+    if c.op.schema.name == "select_scatter":
+        index = c.index + size if isinstance(c.index, int) and c.index < 0 else c.index
+        shape = [1 if d == dim else s for d, s in enumerate(shape_of(source))]
+        start, step, part = index, 1, c.reshape(part, shape)
+    else:
+        step = c.step
+        start = slice_start(c.start, c.end, size, shape_of(part)[dim], step)
+    if shape_of(part)[dim] == size and start == 0:
+        return c.broadcast(part, c.result.shape)
+    if step != 1:
+        return _strided_scatter(c, source, part, dim, start, step)
+    width = shape_of(part)[dim]
+    parts = [
+        c.slice(source, dim, 0, start),
+        part,
+        c.slice(source, dim, start + width, size - start - width),
+    ]
+    parts = [p for p in parts if shape_of(p)[dim] != 0]
+    return _concat(c, parts, dim)
+
+
+def _strided_scatter(
+    c: Call, source: Value, part: Value, dim: int, start: Dim, step: int
+) -> Value:
+    width = shape_of(part)[dim]
+    kind = c.result.with_shape((width,)).with_element(i64)
+    positions = c.iota(0, kind)
+    positions = c.pointwise("mul", positions, c.full(step, positions))
+    positions = c.pointwise("add", positions, c.full(start, positions))
+    return c.emit(
+        graph.Put, source, part, [positions], dims=[dim], position=dim, combiner="set"
+    )
+
+
+@converts("aten.diagonal_scatter.default")
+def diagonal_scatter(c: Call) -> Value:
+    source = _source(c)
+    rank = rank_of(source)
+    first, second = (normalized(d, rank) for d in (c.dim1, c.dim2))
+    embed_kind = source.type
+    part = c.cast(c.src, c.result.element)
+    embedded = c.emit_typed(
+        graph.DiagonalEmbed, part, embed_kind, offset=c.offset, dim1=first, dim2=second
+    )
+    rows, columns = c.iota(first, source), c.iota(second, source)
+    shifted = c.pointwise("add", rows, c.full(c.offset, rows))
+    return c.select(c.pointwise("eq", shifted, columns), embedded, source)
+
+
+@converts("aten.tril.default", "aten.triu.default")
+def triangle(c: Call) -> Value:
+    source = _source(c)
+    rank = rank_of(source)
+    rows, columns = c.iota(rank - 2, source), c.iota(rank - 1, source)
+    bound = c.pointwise("add", rows, c.full(c.diagonal, rows))
+    function = "le" if c.op.schema.name == "tril" else "ge"
+    return c.select(c.pointwise(function, columns, bound), source, c.full(0, source))

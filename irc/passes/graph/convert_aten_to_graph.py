@@ -1,0 +1,247 @@
+"""The pass `convert-aten-to-graph`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from typing import Any
+
+from irc.dialects import aten, func, graph
+from irc.dialects.aten_schema import find_schema
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.location import fuse
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.types import TensorType
+from irc.passes.graph.convert_aten.support import CONVERTERS, Call, Declined, converts
+
+
+def load_converters() -> None:
+    """Import every file of converters."""
+    import irc.passes.graph.convert_aten as package
+
+    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
+
+
+@register_pass
+class ConvertAtenToGraph(Pass):
+    """Turns ATen operators into operations of the graph dialect: promotion becomes casts,
+    broadcasting `graph.broadcast`, 16-bit floats are computed in f32. What has no converter
+    becomes `graph.call_aten`. Strides leave the types; the function's `arg_info` and
+    `result_info` keep eager's.
+
+    Before:
+        %y = aten.add.Tensor %x {arguments = {other = 1 : i64, self = #aten.operand<0>}} :
+          (tensor<[4] x bf16, strides [1]>) -> tensor<[4] x bf16, strides [1]>
+    After:
+        %0 = graph.cast %x : (tensor<4xbf16>) -> tensor<4xf32>
+        %1 = graph.full {value = 1.0 : f32} : tensor<4xf32>
+        %2 = graph.add %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        %y = graph.cast %2 : (tensor<4xf32>) -> tensor<4xbf16>
+    """
+
+    name = "convert-aten-to-graph"
+    summary = "ATen operators to the closed graph dialect, everything explicit"
+    anchor = "func.func"
+    preserves = "real"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        load_converters()
+        _FunctionConversion(op, context).run()
+
+
+def without_strides(kind: Type) -> Type:
+    """A tensor type as the graph level has it."""
+    return kind.with_strides(None) if isinstance(kind, TensorType) else kind
+
+
+class _FunctionConversion:
+    def __init__(self, function: func.FuncOp, context: PassContext) -> None:
+        self.function = function
+        self.context = context
+        self.values: dict[Value, Value] = {}
+
+    def run(self) -> None:
+        block = self.function.block
+        olds = list(block.ops)
+        self.convert_arguments()
+        self.builder = Builder.at_end(block)
+        for op in olds:
+            self.builder.location = op.location
+            if isinstance(op, aten.AtenOp):
+                self.convert(op)
+            else:
+                self.keep(op)
+        for op in reversed(olds):
+            op.erase()
+        self.function.attributes["level"] = A.StringAttr("graph")
+        self.function.refresh_type()
+
+    def convert_arguments(self) -> None:
+        """Move the strides of arguments from their types to `arg_info`."""
+        info = self.function.arg_info
+        entries = list(info) if info is not None else []
+        for position, argument in enumerate(self.function.block.arguments):
+            old = argument.type
+            if position == len(entries):
+                entries.append(A.DictAttr({}))
+            # Operations not converted yet still read the strides of eager here.
+            stand_in = _StandIn(old)
+            argument.replace_all_uses_with(stand_in)
+            self.values[stand_in] = argument
+            if isinstance(old, TensorType) and old.strides is not None:
+                found = entries[position].as_dict()  # type: ignore[attr-defined]
+                found["strides"] = A.DimsAttr(old.strides)
+                entries[position] = A.DictAttr(found)
+                argument.type = old.with_strides(None)
+        if entries:
+            self.function.attributes["arg_info"] = A.ArrayAttr(entries)
+
+    def keep(self, op: Operation) -> None:
+        """A copy of an operation of another dialect, on types without strides."""
+        operands = [self.values[o] for o in op.operands]
+        attributes = dict(op.attributes)
+        value = attributes.get("value")
+        if isinstance(op, graph.Constant) and isinstance(value, A.DenseAttr | A.ResourceAttr):
+            first, second = value.parameters
+            kind = without_strides(first if isinstance(value, A.DenseAttr) else second)
+            parts = (kind, second) if isinstance(value, A.DenseAttr) else (first, kind)
+            attributes["value"] = type(value)(*parts)
+        copy = type(op)(
+            operands, [without_strides(r.type) for r in op.results], attributes, (), op.location
+        )
+        self.builder.insert(copy)
+        self.define(op, copy.results)
+
+    def define(self, op: Operation, values: Sequence[Value | None]) -> None:
+        for old, new in zip(op.results, values, strict=True):
+            if new is None:
+                if old.has_uses:
+                    raise InvalidIR("a result that is used was not converted", op=op)
+                continue
+            self.values[old] = new
+            if new.name_hint is None:
+                new.name_hint = old.name_hint
+
+    def convert(self, op: aten.AtenOp) -> None:
+        converter = CONVERTERS.get(op.name)
+        sources = aten.arguments_of(op)
+        arguments = {name: self.new_argument(v) for name, v in sources.items()}
+        types = [without_strides(r.type) for r in op.results]
+        if op.qualified == "aten.copy_.default":
+            self.update_input(op, Call(self.builder, op, arguments, sources, types))
+            return
+        last = self.function.block.last
+        reason = "no converter"
+        if converter is not None:
+            try:
+                made = converter(Call(self.builder, op, arguments, sources, types))
+                values = [made] if isinstance(made, Value) else list(made)
+                self.check(op, values, types)
+                self.define(op, values)
+                return
+            except Declined as declined:
+                reason = str(declined)
+                self.discard_after(last)
+        self.context.count(f"ATen calls: {op.qualified}")
+        self.context.remark(f"{op.qualified} is left to ATen: {reason}", op)
+        self.call(op, types)
+
+    def check(self, op: aten.AtenOp, values: Sequence[Value | None], types: Sequence[Type]) -> None:
+        for value, kind in zip(values, types, strict=True):
+            if value is not None and value.type is not kind:
+                raise InvalidIR(f"{op.name} became {value.type}, not {kind}", op=op)
+
+    def discard_after(self, last: Operation | None) -> None:
+        """Erase what a converter made before it declined."""
+        while self.function.block.last is not last:
+            made = self.function.block.last
+            assert made is not None
+            made.erase()
+
+    def new_argument(self, argument: Any) -> Any:
+        if isinstance(argument, Value):
+            return self.values[argument]
+        if isinstance(argument, list):
+            return [self.new_argument(a) for a in argument]
+        return argument
+
+    def update_input(self, op: aten.AtenOp, call: Call) -> None:
+        """`copy_` onto an argument at the end: the only mutation of a functionalized graph."""
+        target = self.values[aten.arguments_of(op)["self"]]
+        if target not in self.function.block.arguments:
+            raise InvalidIR("writes a value that is no argument; functionalize first", op=op)
+        from irc.passes.graph.convert_aten.pointwise import round_cast
+
+        value = round_cast(call, call.src, call.result.element)
+        value = call.broadcast(value, call.result.shape)
+        self.builder.create(graph.UpdateInput, value, argument=target.index)  # type: ignore[attr-defined]
+        self.define(op, [value])
+
+    def call(self, op: aten.AtenOp, types: Sequence[Type]) -> None:
+        """`graph.call_aten`, of the variant that makes a fresh result where there is one."""
+        schema, attributes = op.schema, dict(op.attributes)
+        if schema.is_mutable and not op.qualified.startswith("aten."):
+            raise InvalidIR("writes its operands; functionalize first", op=op)
+        if schema.is_mutable:
+            raise InvalidIR("writes its operands; functionalize first", op=op)
+        callee, contiguous = op.qualified, False
+        if schema.returns_alias:
+            callee, contiguous = copying_variant(op)
+        strides: list[Attribute] = []
+        for result in op.results:
+            kind = result.type
+            if isinstance(kind, TensorType):
+                dims = kind.strides
+                if contiguous or dims is None:
+                    from irc.ir.types import contiguous_strides
+
+                    dims = contiguous_strides(kind.shape)
+                strides.append(A.DimsAttr(dims))
+        entries: dict[str, Attribute] = {
+            "callee": A.StringAttr(callee),
+            "arguments": attributes["arguments"],
+            "eager_strides": A.ArrayAttr(strides),
+        }
+        if schema.is_random:
+            entries["random"] = A.UNIT
+        if not schema.returns:
+            entries["mutates"] = A.UNIT
+        made = graph.CallAten(
+            [self.values[o] for o in op.operands], types, entries, (), fuse([op.location])
+        )
+        self.builder.insert(made)
+        self.define(op, made.results)
+
+
+def copying_variant(op: aten.AtenOp) -> tuple[str, bool]:
+    """The operator that gives a view's elements in fresh contiguous memory, for a view operator;
+    whether it is another one."""
+    schema = op.schema
+    overload = schema.overload or "default"
+    for name in (f"{schema.name}_copy", f"_{schema.name}_copy"):
+        qualified = f"{schema.namespace}.{name}.{overload}"
+        found = find_schema(qualified)
+        if found is not None and len(found.arguments) == len(schema.arguments):
+            return qualified, True
+    return op.qualified, False
+
+
+class _StandIn(Value):
+    """Stands for a function argument, with its old type, while the body is converted."""
+
+    __slots__ = ()
+
+    def __init__(self, kind: Type) -> None:
+        self.type = kind
+        self._users = None
+        self.name_hint = None
+
+
+__all__ = ["ConvertAtenToGraph", "converts", "load_converters", "without_strides"]
