@@ -1,0 +1,26 @@
+"""The IR: values, operations, types, symbols, text, verifier, rewriting, passes."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_EXPORTS = {
+    "parse": "irc.ir.parser",
+    "parse_attribute": "irc.ir.parser",
+    "parse_file": "irc.ir.parser",
+    "parse_type": "irc.ir.parser",
+    "print_attribute": "irc.ir.printer",
+    "print_op": "irc.ir.printer",
+    "structurally_equal": "irc.ir.equality",
+    "verify": "irc.ir.verifier",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _EXPORTS.get(name)
+    if module is None:
+        raise AttributeError(f"module 'irc.ir' has no attribute '{name}'")
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value

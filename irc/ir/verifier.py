@@ -1,0 +1,466 @@
+"""Checking that a program keeps the rules: definitions, traits, dominance of values and symbols.
+
+`verify` raises InvalidIR about the first operation that breaks one. The tables per class are made
+once; types that passed an operation's constraints are remembered, so most operations cost a few
+look-ups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from irc.ir import attributes as A
+from irc.ir.arity import arity_error
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Block, BlockArgument, Operation, OpResult, Region, Value
+from irc.ir.definition import SEGMENTS, Field, Op, needs_segments
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.dominance import dominator_tree
+from irc.ir.mentions import PLACEHOLDER, mentioned_symbols
+from irc.ir.traits import (
+    IsolatedFromAbove,
+    NoTerminator,
+    SameOperandsAndResultType,
+    SymbolOp,
+    SymbolTable,
+    Terminator,
+)
+
+# Operations that bind a symbol (their attribute `symbol`) for what they dominate.
+BINDERS = frozenset({"sym.bind", "sym.bind_size"})
+
+
+def verify(op: Operation, *, uses: bool = False) -> None:
+    """Raise InvalidIR if `op` or anything inside it breaks a rule.
+
+    uses: also check that the use lists agree with the operands (slow, for debugging irc).
+    """
+    _Verifier(op).check(op)
+    if uses:
+        check_uses(op)
+
+
+class _ClassRules:
+    """What an operation class asks for, in the form that is quick to check."""
+
+    __slots__ = ("attributes", "cls", "fits", "operands", "results", "segmented", "same_type")
+
+    def __init__(self, cls: type[Op]) -> None:
+        self.cls = cls
+        self.operands: Sequence[Field] = cls.operand_fields
+        self.results: Sequence[Field] = cls.result_fields
+        self.segmented = needs_segments(cls.operand_fields)
+        self.same_type = SameOperandsAndResultType in cls.traits
+        self.attributes = [
+            (name, field.constraint, field.kind == "one")
+            for name, field in cls.attribute_fields.items()
+        ]
+        # Operand types, result types, group sizes and number of regions that passed.
+        self.fits: set[Any] = set()
+
+    def check(self, op: Op) -> None:
+        attributes = op.attributes
+        for name, cls, required in self.attributes:
+            attr = attributes.get(name)
+            if attr is None:
+                if required:
+                    op.fail(f"the attribute '{name}' is missing")
+            elif not isinstance(attr, cls):
+                op.fail(f"the attribute '{name}' is {attr}, not a {cls.__name__}")
+        key = (
+            tuple([v.type for v in op._operands]),
+            tuple([r.type for r in op.results]),
+            attributes.get(SEGMENTS) if self.segmented else None,
+            len(op.regions),
+        )
+        if key not in self.fits:
+            self.check_types(op)
+            self.fits.add(key)
+
+    def check_types(self, op: Op) -> None:
+        counts = len(op._operands), len(op.results), len(op.regions)
+        wrong = arity_error(self.cls, *counts)
+        if wrong is not None:
+            op.fail(wrong)
+        sizes = self.segment_sizes(op) if self.segmented else _sizes(self.operands, counts[0])
+        _check_group(op, "operand", self.operands, sizes, op._operands)
+        _check_group(op, "result", self.results, _sizes(self.results, counts[1]), op.results)
+        if self.same_type:
+            types = dict.fromkeys([v.type for v in (*op._operands, *op.results)])
+            if len(types) > 1:
+                op.fail(f"operands and results have one type, not {_and(types)}")
+
+    def segment_sizes(self, op: Op) -> Sequence[int]:
+        attr = op.attributes.get(SEGMENTS)
+        if not isinstance(attr, A.DenseIntsAttr):
+            op.fail(f"the attribute '{SEGMENTS}' is missing")
+        sizes: Sequence[int] = attr.values  # type: ignore[union-attr]
+        if len(sizes) != len(self.operands) or sum(sizes) != len(op._operands):
+            op.fail(f"{SEGMENTS} {list(sizes)} does not fit {len(op._operands)} operands")
+        for size, field in zip(sizes, self.operands):
+            most = {"one": 1, "optional": 1}.get(field.kind, size)
+            if not (size >= (field.kind == "one") and 0 <= size <= most):
+                op.fail(f"{size} operands given for '{field.name}'")
+        return sizes
+
+
+def _sizes(fields: Sequence[Field], count: int) -> list[int]:
+    """How many values fall to each group, where at most one group is open."""
+    spare = count - sum(1 for f in fields if f.kind == "one")
+    return [1 if f.kind == "one" else spare for f in fields]
+
+
+def _check_group(
+    op: Op, what: str, fields: Sequence[Field], sizes: Sequence[int], values: Sequence[Value]
+) -> None:
+    position = 0
+    for field, size in zip(fields, sizes):
+        for value in values[position : position + size]:
+            if not field.constraint.test(value.type):
+                op.fail(f"{what} '{field.name}' is {value.type}, not "
+                        f"{field.constraint.description}")  # fmt: skip
+        position += size
+
+
+def _and(types: Iterable[Type]) -> str:
+    return " and ".join(map(str, types))
+
+
+_rules: dict[type[Operation], _ClassRules] = {}
+
+
+class _Verifier:
+    """One walk. `visible` and `symbols` hold what may be used where the walk stands; what a
+    region adds is dropped from their ends when it is left."""
+
+    def __init__(self, root: Operation) -> None:
+        self.root = root
+        self.visible: dict[Value, None] = {}
+        self.symbols: dict[str, None] = {}
+        self.bound: set[str] = set()
+        # Inside a part of a function the binders around it are not seen.
+        self.in_function = False
+
+    def check(self, op: Operation) -> None:
+        """Check `op` and what is inside it."""
+        cls = op.__class__
+        is_op = isinstance(op, Op)
+        if is_op:
+            rules = _rules.get(cls)
+            if rules is None:
+                rules = _rules[cls] = _ClassRules(cls)  # type: ignore[arg-type]
+            rules.check(op)  # type: ignore[arg-type]
+        visible = self.visible
+        for value in op._operands:
+            if value not in visible:
+                self.not_visible(op, value)
+        traits = cls.traits
+        if op.successors:
+            self.check_successors(op)
+        if IsolatedFromAbove in traits:
+            self.isolated(op)
+        else:
+            if self.in_function:
+                self.check_symbols(op)
+            if op.regions:
+                self.regions(op)
+        if is_op:
+            op.verify_op()  # type: ignore[attr-defined]
+        for result in op.results:
+            visible[result] = None
+
+    # -- regions
+
+    def isolated(self, op: Operation) -> None:
+        """Check the regions of an operation that sees nothing from outside."""
+        outer = self.visible, self.symbols, self.bound, self.in_function
+        self.visible, self.symbols, self.bound = {}, {}, set()
+        self.in_function = SymbolOp in op.traits
+        if self.in_function:
+            self.bind_arguments(op)
+        self.regions(op)
+        if self.in_function:
+            # What the function says of its results may mention all that its body binds.
+            self.symbols = dict.fromkeys([*_local_symbols(op), *sorted(self.bound)])
+            self.check_symbols(op)
+        if SymbolTable in op.traits:
+            self.check_names(op)
+        self.visible, self.symbols, self.bound, self.in_function = outer
+
+    def bind_arguments(self, op: Operation) -> None:
+        """Check that the symbols in the arguments' types are bound: by the function itself
+        (`local_symbols`) or by binders of its arguments in the entry block."""
+        self.symbols.update(dict.fromkeys(_local_symbols(op)))
+        for region in op.regions:
+            for argument in region.blocks[0].arguments if region.blocks else ():
+                for name in sorted(mentioned_symbols(argument.type)):
+                    if name not in self.symbols and name not in _bound_at_entry(region.blocks[0]):
+                        raise InvalidIR(
+                            f"symbol '{name}' in the type {argument.type} of argument "
+                            f"{argument.index} is bound by no sym.bind_size or sym.bind of an "
+                            "argument",
+                            op=op,
+                        )
+
+    def regions(self, op: Operation) -> None:
+        """Check all regions of `op`."""
+        visible, symbols = self.visible, self.symbols
+        for region in op.regions:
+            known, named = len(visible), len(symbols)
+            if region.parent is not op:
+                raise InvalidIR("a region does not know the operation that owns it", op=op)
+            if IsolatedFromAbove not in op.traits:
+                self.open_symbols(op)
+            if len(region.blocks) > 1:
+                self.blocks(region)
+            elif region.blocks:
+                self.block(region.blocks[0])
+            elif op.is_registered and NoTerminator not in op.traits:
+                raise InvalidIR("a region without a block", op=op)
+            _shrink(visible, known)
+            _shrink(symbols, named)
+
+    def open_symbols(self, op: Operation) -> None:
+        """Make the symbols visible that `op` declares for its regions."""
+        for name in _local_symbols(op):
+            if name in self.bound:
+                raise InvalidIR(f"'{name}' is a symbol of the function already", op=op)
+            self.symbols[name] = None
+
+    def blocks(self, region: Region) -> None:
+        """Check the blocks of a region, each after the one that dominates it."""
+        children, unreachable = dominator_tree(region)
+        # A block to check, or the sizes to shrink to when all that it dominates is checked.
+        stack: list[Block | tuple[int, int]] = [region.blocks[0]]
+        while stack:
+            entry = stack.pop()
+            if isinstance(entry, tuple):
+                _shrink(self.visible, entry[0])
+                _shrink(self.symbols, entry[1])
+                continue
+            stack.append((len(self.visible), len(self.symbols)))
+            self.block(entry)
+            stack.extend(reversed(children[entry]))
+        if unreachable:
+            # Nothing reaches them, so everything dominates them.
+            for block in region.blocks:
+                self.visible.update(dict.fromkeys(block.arguments))
+                for op in block.ops:
+                    self.visible.update(dict.fromkeys(op.results))
+            for block in unreachable:
+                self.block(block)
+
+    def block(self, block: Block) -> None:
+        """Check the arguments, the operations and the end of a block."""
+        parent = block.parent_op
+        assert parent is not None
+        visible = self.visible
+        for position, argument in enumerate(block.arguments):
+            if argument.owner is not block or argument.index != position:
+                raise InvalidIR(f"block argument {position} is out of place", op=parent)
+            visible[argument] = None
+        op = block.first
+        last = block.last
+        while op is not None:
+            if op.parent is not block:
+                raise InvalidIR("an operation does not know its block", op=op)
+            if op is not last and Terminator in op.traits:
+                raise InvalidIR("a terminator is not the last operation of its block", op=op)
+            self.check(op)
+            op = op.next
+        if NoTerminator not in parent.traits and parent.is_registered:
+            if last is None or (last.is_registered and Terminator not in last.traits):
+                raise InvalidIR(
+                    "the block ends without a terminator", op=parent if last is None else last
+                )
+
+    def check_successors(self, op: Operation) -> None:
+        region = None if op.parent is None else op.parent.parent
+        for successor in op.successors:
+            if successor.parent is not region:
+                raise InvalidIR("a successor is in another region", op=op)
+            if region is not None and successor is region.blocks[0]:
+                raise InvalidIR("the entry block is a successor", op=op)
+        if op.is_registered and Terminator not in op.traits:
+            raise InvalidIR("only a terminator has successors", op=op)
+
+    def check_names(self, op: Operation) -> None:
+        """Check that no two operations of a symbol table have one name."""
+        seen: dict[Attribute, Operation] = {}
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    name = inner.attributes.get("sym_name")
+                    if name is None or SymbolOp not in inner.traits:
+                        continue
+                    if name in seen:
+                        raise InvalidIR(f"the name {name} is given twice", op=inner)
+                    seen[name] = inner
+
+    # -- values and symbols
+
+    def not_visible(self, op: Operation, value: Value) -> None:
+        """Raise InvalidIR unless `value` stands outside of what is verified."""
+        number = next(i for i, v in enumerate(op._operands) if v is value)
+        where = f"operand {number}" + (f" (%{value.name_hint})" if value.name_hint else "")
+        maker = value.defining_op
+        block = value.parent_block
+        if block is None:
+            self.refuse(op, f"{where} is made by an operation that is in no block", maker)
+        root_block = self.root.parent
+        if op is self.root:
+            return
+        if root_block is not None and _encloses(block, self.root):
+            isolated = [a for a in (op, *op.ancestors()) if IsolatedFromAbove in a.traits]
+            if isolated and not _inside(block, isolated[-1] if op is self.root else isolated[0]):
+                self.refuse(op, f"{where} comes from outside of {isolated[0].name}, which is "
+                            "isolated", maker)  # fmt: skip
+            return
+        if block is op.parent:
+            self.refuse(op, f"{where} is used before its definition", maker)
+        if not _encloses(block, op):
+            same_region = op.parent is not None and block.parent is op.parent.parent
+            reason = (
+                "does not dominate this use" if same_region
+                else "is defined in a region that does not enclose this operation"
+            )
+            self.refuse(op, f"{where} {reason}", maker)
+        for ancestor in (op, *op.ancestors()):
+            if ancestor.parent is block:
+                break
+            if ancestor is not op and IsolatedFromAbove in ancestor.traits:
+                self.refuse(op, f"{where} comes from outside of {ancestor.name}, which is "
+                            "isolated", maker)  # fmt: skip
+        self.refuse(op, f"{where} is used before its definition", maker)
+
+    def refuse(self, op: Operation, message: str, maker: Operation | None) -> NoReturn:
+        """Raise InvalidIR about a use of what `maker` makes."""
+        notes = () if maker is None else (f"it is made by {maker.name}, {_where(maker)}",)
+        raise InvalidIR(message, op=op, notes=notes)
+
+    def check_symbols(self, op: Operation) -> None:
+        """Check that the symbols in the result types and attributes of `op` are bound."""
+        symbols = self.symbols
+        for result in op.results:
+            mentioned = mentioned_symbols(result.type)
+            if mentioned:
+                for name in sorted(mentioned):
+                    if name not in symbols and not _bound_by_users(op, name):
+                        self.unbound(op, name, f"the type {result.type}")
+        for key, attr in op.attributes.items():
+            mentioned = mentioned_symbols(attr)
+            if mentioned and not mentioned <= symbols.keys():
+                self.check_attribute(op, key, attr, mentioned)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    for name in sorted(mentioned_symbols(argument.type)):
+                        if name not in symbols and IsolatedFromAbove not in op.traits:
+                            self.unbound(op, name, f"the type {argument.type}")
+        if op.name in BINDERS:
+            self.bind(op)
+
+    def check_attribute(
+        self, op: Operation, key: str, attr: Attribute, mentioned: frozenset[str]
+    ) -> None:
+        """Check the symbols of one attribute: bound before, or by `op` for its own attributes."""
+        if key == "function_type":
+            return
+        own = set(_local_symbols(op))
+        placeholders = getattr(op, "placeholder_count", 0)
+        for name in sorted(mentioned):
+            if name in self.symbols or name in own:
+                continue
+            match = PLACEHOLDER.match(name)
+            if match is not None and int(match[1]) < placeholders:
+                continue
+            self.unbound(op, name, f"the attribute '{key}'")
+
+    def bind(self, op: Operation) -> None:
+        """Take note of the symbol that a binder binds."""
+        attr = op.attributes.get("symbol")
+        if isinstance(attr, A.StringAttr):
+            if attr.value in self.bound:
+                raise InvalidIR(f"symbol '{attr.value}' is bound a second time", op=op)
+            self.bound.add(attr.value)
+            self.symbols[attr.value] = None
+
+    def unbound(self, op: Operation, name: str, where: str) -> NoReturn:
+        """Raise InvalidIR about a symbol without a dominating binder."""
+        raise InvalidIR(f"symbol '{name}' in {where} is not bound here", op=op)
+
+
+def _local_symbols(op: Operation) -> Sequence[str]:
+    """The symbols that `op` itself binds for its regions (axes, a kernel's sizes)."""
+    declared = getattr(op, "local_symbols", None)
+    return () if declared is None else declared()
+
+
+def _bound_at_entry(block: Block) -> set[str]:
+    """The symbols that binders of a function's arguments bind in its entry block."""
+    found = set()
+    for argument in block.arguments:
+        for user in argument.users:
+            attr = user.attributes.get("symbol")
+            if user.name in BINDERS and user.parent is block and isinstance(attr, A.StringAttr):
+                found.add(attr.value)
+    return found
+
+
+def _bound_by_users(op: Operation, name: str) -> bool:
+    """Whether a size or stride of a result of `op` is what the symbol is bound to."""
+    for result in op.results:
+        for user in result.users:
+            attr = user.attributes.get("symbol")
+            if user.name in BINDERS and isinstance(attr, A.StringAttr) and attr.value == name:
+                return True
+    return False
+
+
+def _shrink(table: dict[Any, None], size: int) -> None:
+    while len(table) > size:
+        table.popitem()
+
+
+def _encloses(block: Block, op: Operation) -> bool:
+    """Whether `op` stands in `block`, at any depth."""
+    return any(a.parent is block for a in (op, *op.ancestors()))
+
+
+def _inside(block: Block, op: Operation) -> bool:
+    """Whether `block` is part of `op`."""
+    owner = block.parent_op
+    return owner is not None and (owner is op or op in owner.ancestors())
+
+
+def _where(op: Operation) -> str:
+    from irc.ir.location import file_positions
+
+    positions = file_positions(op.location)
+    if not positions:
+        return "of unknown location"
+    return f"{positions[0].filename}:{positions[0].line}:{positions[0].column}"
+
+
+def check_uses(root: Operation) -> None:
+    """Raise InvalidIR if a use list inside `root` disagrees with the operands."""
+    counts: dict[Value, dict[Operation, int]] = {}
+    for op in root.walk():
+        for value in op._operands:
+            users = counts.setdefault(value, {})
+            users[op] = users.get(op, 0) + 1
+    for op in root.walk():
+        values: list[OpResult | BlockArgument] = list(op.results)
+        values += [a for r in op.regions for b in r.blocks for a in b.arguments]
+        for value in values:
+            recorded = value._users
+            if recorded is None:
+                recorded = {}
+            elif recorded.__class__ is not dict:
+                recorded = {recorded: 1}
+            if recorded != counts.get(value, {}):
+                raise InvalidIR(f"the use list of {value!r} is wrong", op=op)
+
+
+__all__ = ["check_uses", "verify"]
