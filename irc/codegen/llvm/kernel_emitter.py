@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from irc.codegen.llvm import lanewise, memory_emitter, reduce_emitter
+from irc.codegen.llvm import arith_emitter, memory_emitter, reduce_emitter
 from irc.codegen.llvm.jit import compile_module, module_assembly
 from irc.codegen.llvm.kernel_writer import KernelBody, ModuleWriter, Ref, emits, shape_of
 from irc.codegen.llvm.target import TargetFeatures
@@ -21,7 +21,7 @@ from irc.ir.core import Block, Value
 from irc.ir.diagnostics import InvalidIR, UserError
 
 #: The files whose import registers how operations are written.
-EMITTERS = (lanewise, memory_emitter, reduce_emitter)
+EMITTERS = (arith_emitter, memory_emitter, reduce_emitter)
 
 
 def emit_kernels(
@@ -163,30 +163,30 @@ def _row_types(values: Sequence[Value]) -> list[str]:
 @emits("kernel.for")
 def for_(body: KernelBody, op: Any) -> None:
     lower, upper, step = (body[v] for v in (op.lower, op.upper, op.step))
-    known_step = body.constants.get(op.step)
     unroll = max(op.unroll or 1, 1)
     carried = [ref for _, ref in body.flatten(op.initial)]
-    bounds = [body.constants.get(v) for v in (op.lower, op.upper)]
-    if known_step is not None and None not in bounds:
-        trips = max(0, -((bounds[0] - bounds[1]) // known_step))
-        if trips <= max(unroll, 1):
-            positions = [str(bounds[0] + known_step * n) for n in range(trips)]
-            body.assign(op.results, _copies(body, op, positions, carried))
-            return
-        if unroll > 1 and trips % unroll == 0:
-            _, carried = _loop(body, op, lower, upper, step, unroll, carried, True)
-            body.assign(op.results, carried)
-            return
-        if unroll == 1:
-            _, carried = _loop(body, op, lower, upper, step, 1, carried, True)
-            body.assign(op.results, carried)
-            return
-    if unroll > 1:
-        ahead = _scaled(body, step, known_step, unroll - 1)
-        limit = body.value(f"sub nsw i64 {upper}, {ahead}")
-        lower, carried = _loop(body, op, lower, limit, step, unroll, carried, False)
-    _, carried = _loop(body, op, lower, upper, step, 1, carried, False)
+    positions = _known_positions(body, op)
+    if positions is not None and len(positions) <= unroll:
+        carried = _copies(body, op, [str(p) for p in positions], carried)
+    elif positions is not None and len(positions) % unroll == 0:
+        _, carried = _loop(body, op, lower, upper, step, unroll, carried, True)
+    else:
+        if unroll > 1:
+            ahead = _scaled(body, step, body.constants.get(op.step), unroll - 1)
+            limit = body.value(f"sub nsw i64 {upper}, {ahead}")
+            lower, carried = _loop(body, op, lower, limit, step, unroll, carried, False)
+        _, carried = _loop(body, op, lower, upper, step, 1, carried, False)
     body.assign(op.results, carried)
+
+
+def _known_positions(body: KernelBody, op: Any) -> range | None:
+    """The positions of a loop whose bounds and step are constants."""
+    lower, upper, step = (body.constants.get(v) for v in (op.lower, op.upper, op.step))
+    if lower is None or upper is None or step is None:
+        return None
+    if step <= 0:
+        raise InvalidIR(f"the step is {step}", op=op)
+    return range(lower, upper, step)
 
 
 def _scaled(body: KernelBody, step: Ref, known: int | None, factor: int) -> Ref:

@@ -286,7 +286,8 @@ class KernelBody:
     def shuffle(self, vector: str, a: Ref, b: Ref, lanes: Sequence[int]) -> Ref:
         """Lanes of `a` and `b` (both of type `vector`); -1 is any value."""
         picked = ", ".join("i32 poison" if i < 0 else f"i32 {i}" for i in lanes)
-        return self.value(f"shufflevector {vector} {a}, {vector} {b}, <{len(lanes)} x i32> <{picked}>")
+        mask = f"<{len(lanes)} x i32> <{picked}>"
+        return self.value(f"shufflevector {vector} {a}, {vector} {b}, {mask}")
 
     # -- our operations
 
