@@ -1,0 +1,142 @@
+"""The pass `form-kernels`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irc.dialects import func, host, kernel, loop, sym
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+from irc.ir.definition import SEGMENTS
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Range
+from irc.passes.kernel.form_kernels_plan import Plan, make_plan
+
+
+@register_pass
+class FormKernels(Pass):
+    """Makes each top-level compute and group a kernel and a launch of it with value semantics.
+
+    Equal computes (same structure, types and symbols) share one kernel.
+
+    Before:
+        %y = loop.compute par(i0: 64) -> map schedule #loop.schedule<cpu, ...> { ... }
+    After:
+        kernel.func @k0(...) { ... }
+        %y = host.launch %x {callee = @k0} : (tensor<64xf32>) -> tensor<64xf32>
+    """
+
+    name = "form-kernels"
+    summary = "make kernels of scheduled computes and groups"
+    preserves = "real"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        former = _Former(op)
+        for function in [f for f in op.regions[0].blocks[0].ops if isinstance(f, func.FuncOp)]:
+            former.run(function)
+        context.count("kernels", former.made)
+        context.count("launches", former.launches)
+
+
+class _Former:
+    """Forms the kernels of one module."""
+
+    def __init__(self, module: Operation) -> None:
+        self.module = module
+        self.known: dict[Any, kernel.FuncOp] = {}
+        block = module.regions[0].blocks[0]
+        self.names = {
+            o.attributes["sym_name"].parameters[0] for o in block.ops if "sym_name" in o.attributes
+        }
+        self.made = 0
+        self.launches = 0
+
+    def run(self, function: func.FuncOp) -> None:
+        """Replace the computes and groups of one function."""
+        ranges = symbol_ranges(function)
+        for op in function.block.ops:
+            if isinstance(op, loop.ComputeOp | loop.GroupOp):
+                self.form(op, ranges)
+
+    def form(self, op: Operation, ranges: dict[str, Range]) -> None:
+        """Replace one compute or group by a launch."""
+        schedule = op.attributes.get("schedule")
+        if not isinstance(schedule, loop.ScheduleAttr):
+            raise InvalidIR("there is no schedule here; run the pass 'schedule' first", op=op)
+        plan = make_plan(op)
+        key = structural_key(op, plan.inputs)
+        callee = self.known.get(key)
+        if callee is None:
+            name = self.fresh_name()
+            if schedule.target == "cpu":
+                from irc.passes.kernel.form_kernels_cpu import form_cpu_kernel
+
+                callee = form_cpu_kernel(plan, schedule, name, ranges)
+            else:
+                from irc.passes.kernel.form_kernels_gpu import form_gpu_kernel
+
+                callee = form_gpu_kernel(plan, schedule, name, ranges)
+            self.module.regions[0].blocks[0].append(callee)
+            self.known[key] = callee
+            self.made += 1
+        self.launch(op, plan, callee)
+
+    def fresh_name(self) -> str:
+        """A name for a kernel that nothing in the module has."""
+        number = self.made
+        while f"k{number}" in self.names:
+            number += 1
+        self.names.add(f"k{number}")
+        return f"k{number}"
+
+    def launch(self, op: Operation, plan: Plan, callee: kernel.FuncOp) -> None:
+        """Put the launch in the place of `op`."""
+        attributes = {
+            "callee": A.SymbolRefAttr(callee.attributes["sym_name"].parameters[0]),
+            SEGMENTS: A.DenseIntsAttr((len(plan.inputs), 0)),
+        }
+        types = [v.type for v in plan.outputs]
+        launch = host.LaunchOp(plan.inputs, types, attributes, (), op.location)
+        assert op.parent is not None
+        op.parent.insert_before(launch, op)
+        op.replace_with(launch.results[: len(op.results)])
+        self.launches += 1
+
+
+def symbol_ranges(function: func.FuncOp) -> dict[str, Range]:
+    """What the binders of a function say of its symbols."""
+    ranges: dict[str, Range] = {}
+    for op in function.block.ops:
+        if isinstance(op, sym.BindSizeOp | sym.BindOp):
+            size = isinstance(op, sym.BindSizeOp)
+            least = op.minimum if op.minimum is not None else (0 if size else None)
+            ranges[op.symbol] = Range(least, op.maximum)
+    return ranges
+
+
+def structural_key(op: Operation, inputs: list[Value]) -> Any:
+    """Equal for two computes or groups from which the same kernel is formed."""
+    numbers: dict[Value, int] = {}
+    parts: list[Any] = []
+    for value in inputs:
+        numbers[value] = len(numbers)
+        parts.append(value.type)
+
+    def visit(inner: Operation) -> None:
+        for result in inner.results:
+            numbers[result] = len(numbers)
+        parts.append(type(inner))
+        parts.append(tuple([numbers.get(o, -1) for o in inner._operands]))
+        parts.append(tuple([r.type for r in inner.results]))
+        parts.append(tuple(sorted(inner.attributes.items(), key=A.entry_name)))
+        for region in inner.regions:
+            for block in region.blocks:
+                current = block.first
+                while current is not None:
+                    visit(current)
+                    current = current.next
+                parts.append(None)
+
+    visit(op)
+    return tuple(parts)

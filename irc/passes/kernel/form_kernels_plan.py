@@ -1,0 +1,532 @@
+"""What `schedule` and `form-kernels` know of a compute or group: axes, members, memory accesses.
+
+A plan is flat: shared axes (a group's, or all par axes of a lone compute), and members in order,
+each with axes of its own. Every read, store and index value is one linear expression over axes
+and symbols, so strides, collapsible axes and contiguity are questions about expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from irc.dialects import loop
+from irc.ir.attributes import Type
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import (
+    Dim,
+    Expr,
+    FloorDiv,
+    Mod,
+    Product,
+    Sum,
+    Symbol,
+    coefficient,
+    dim_product,
+    dim_sum,
+    known_divisor,
+    substitute,
+    symbol,
+    terms_of,
+)
+from irc.ir.types import TensorType, contiguous_strides, element_bytes
+
+SCRATCH_BYTES = 64 * 1024
+"""Most bytes that one local array may take as scratch; larger ones become temporaries."""
+
+
+@attrs.define(eq=False)
+class Axis:
+    """An axis of a plan; collapsing lets one stand for several of the compute's."""
+
+    name: str
+    kind: str
+    extent: Dim
+
+
+@attrs.define(eq=False)
+class Storage:
+    """Where an array lives: `argument` (memory of the kernel's caller), `scratch` (one point's
+    part of a local, on the stack) or `register` (a scalar per point).
+
+    `strides`: of the dimensions from `skip` on, in elements.
+    """
+
+    kind: str
+    value: Value
+    strides: tuple[Dim, ...]
+    skip: int = 0
+    count: int = 0
+
+    @property
+    def element(self) -> Type:
+        """The element type in memory, signless."""
+        return loop.signless(self.value.type.element)  # type: ignore[attr-defined]
+
+
+@attrs.define(eq=False)
+class Access:
+    """One linear expression: the element offset of a read or store, or an index value.
+
+    `positions`: the operands that renamed placeholders stand for.
+    """
+
+    expression: Dim
+    storage: Storage | None
+    positions: dict[str, Value]
+    is_store: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the element accessed; 0 for an index value."""
+        if self.storage is None or self.storage.kind == "register":
+            return 0
+        return element_bytes(self.storage.element)
+
+
+@attrs.define(eq=False)
+class Member:
+    """A compute inside a plan: its own axes, and an access for each read, index and result."""
+
+    compute: loop.ComputeOp
+    own: list[Axis]
+    reads: dict[Operation, Access]
+    stores: dict[Value, list[Access]]
+    positions: list[Access]
+
+    def accesses(self) -> Iterable[Access]:
+        """Every access of the member."""
+        yield from self.reads.values()
+        for group in self.stores.values():
+            yield from group
+        yield from self.positions
+
+    @property
+    def red_axes(self) -> list[Axis]:
+        """The axes that are combined over, in order."""
+        return [a for a in self.own if a.kind == "red"]
+
+
+@attrs.define(eq=False)
+class Plan:
+    """A kernel to be: `inputs` are read, `outputs` (results of `op`, then temporaries) written."""
+
+    op: Operation
+    shared: list[Axis]
+    members: list[Member]
+    inputs: list[Value]
+    outputs: list[Value]
+    storage: dict[Value, Storage]
+    results: dict[Value, list[Value]]
+
+    def axes(self) -> Iterable[Axis]:
+        """Every axis, shared ones first."""
+        yield from self.shared
+        for member in self.members:
+            yield from member.own
+
+
+# -- building
+
+
+def make_plan(op: Operation) -> Plan:
+    """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR."""
+    builder = _PlanBuilder(op)
+    if isinstance(op, loop.GroupOp):
+        builder.add_group(op)
+    else:
+        assert isinstance(op, loop.ComputeOp)
+        builder.add_lone(op)
+    return builder.finish()
+
+
+class _PlanBuilder:
+    def __init__(self, op: Operation) -> None:
+        self.plan = Plan(op, [], [], [], [], {}, {})
+        self.renamed = 0
+        self.computes: list[loop.ComputeOp] = []
+
+    def add_lone(self, op: loop.ComputeOp) -> None:
+        scatters = any(o.kind == "scatter" for o in op.output_list)
+        if not scatters:
+            self.plan.shared = [_axis(a) for a in op.axis_list if a.kind == "par"]
+        self.computes.append(op)
+        for result in op.results:
+            self._output(result, result)
+
+    def add_group(self, op: loop.GroupOp) -> None:
+        self.plan.shared = [_axis(a) for a in op.axis_list]
+        self._collect(op)
+        alias = self._aliases(op)
+        for position, value in enumerate(op.yield_op.values):
+            self._output(alias.get(value, value), op.results[position])
+        self._place_locals(alias)
+        self.alias = alias
+
+    def _collect(self, op: loop.GroupOp) -> None:
+        for inner in op.block.ops:
+            if isinstance(inner, loop.ComputeOp):
+                self.computes.append(inner)
+            elif isinstance(inner, loop.GroupOp):
+                self._collect(inner)
+            elif not isinstance(inner, loop.YieldOp):
+                raise InvalidIR(f"'{inner.name}' can't be inside a loop.group", op=inner)
+
+    def _aliases(self, op: loop.GroupOp) -> dict[Value, Value]:
+        """The result of the compute that each result of a nested group is."""
+        found: dict[Value, Value] = {}
+        for inner in op.block.ops:
+            if isinstance(inner, loop.GroupOp):
+                nested = self._aliases(inner)
+                for result, value in zip(inner.results, inner.yield_op.values, strict=True):
+                    found[result] = nested.get(value, value)
+                found.update(nested)
+        return found
+
+    def _output(self, value: Value, result: Value) -> None:
+        """`value` (of a member) is what the top-level `result` holds."""
+        plan = self.plan
+        plan.results.setdefault(value, []).append(result)
+        plan.outputs.append(result)
+        if value not in plan.storage:
+            type_ = result.type
+            plan.storage[value] = Storage("argument", result, strides_of(type_))
+
+    def _place_locals(self, alias: dict[Value, Value]) -> None:
+        shared = len(self.plan.shared)
+        for compute in self.computes:
+            for result in compute.results:
+                if result in self.plan.storage:
+                    continue
+                self.plan.storage[result] = place = local_storage(result, shared)
+                if place.kind == "argument":
+                    self.plan.outputs.append(result)
+
+    def finish(self) -> Plan:
+        plan = self.plan
+        alias = getattr(self, "alias", {})
+        for compute in self.computes:
+            plan.members.append(self._member(compute, alias))
+        return plan
+
+    def _member(self, op: loop.ComputeOp, alias: dict[Value, Value]) -> Member:
+        taken = {a.name for a in self.plan.shared}
+        own = [_axis(a) for a in op.axis_list if a.name not in taken]
+        reads: dict[Operation, Access] = {}
+        for inner in op.block.ops:
+            if isinstance(inner, loop.ReadOp):
+                reads[inner] = self._read(inner, alias)
+            elif isinstance(inner, loop.IndexOp):
+                (dim,), positions = self._rename((inner.expression,), inner.positions)
+                reads[inner] = Access(dim, None, positions)
+        member = Member(op, own, reads, {}, [])
+        self._stores(member)
+        return member
+
+    def _rename(
+        self, dims: Sequence[Dim], operands: Sequence[Value]
+    ) -> tuple[list[Dim], dict[str, Value]]:
+        """Index expressions with placeholders made unique, and what those stand for."""
+        if not operands:
+            return list(dims), {}
+        mapping: dict[str, Dim] = {}
+        positions: dict[str, Value] = {}
+        for number, operand in enumerate(operands):
+            name = f"_v{self.renamed}"
+            self.renamed += 1
+            mapping[loop.placeholder(number)] = symbol(name)
+            positions[name] = operand
+        return [substitute(d, mapping) for d in dims], positions
+
+    def _read(self, op: loop.ReadOp, alias: dict[Value, Value]) -> Access:
+        plan = self.plan
+        source = alias.get(op.source, op.source)
+        place = plan.storage.get(source)
+        if place is None:
+            place = plan.storage[source] = Storage("argument", source, strides_of(source.type))
+            plan.inputs.append(source)
+        dims, positions = self._rename(op.indices, op.positions)
+        return Access(linear(dims[place.skip :], place.strides), place, positions)
+
+    def _stores(self, member: Member) -> None:
+        op, plan = member.compute, self.plan
+        axes = [symbol(a.name) for a in op.axis_list]
+        kept = [symbol(a.name) for a in op.axis_list if a.kind != "red"]
+        extra = list(op.yield_op.extra)
+        red = [a for a in op.axis_list if a.kind != "par"]
+        inits = 0
+        for number, output in enumerate(op.output_list):
+            if output.kind == "scatter":
+                dims, positions = self._scatter_dims(op, output, extra)
+                init = op.inits[inits]
+                inits += 1
+                if init not in plan.storage:
+                    place = Storage("argument", init, strides_of(init.type))
+                    plan.storage[init] = place
+                    plan.inputs.append(init)
+            else:
+                dims, positions = (kept if output.kind == "reduce" else axes), {}
+            for result in op.results_of(number):
+                place = plan.storage[result]
+                targets = [place]
+                for other in plan.results.get(result, ())[1:]:
+                    targets.append(Storage("argument", other, strides_of(other.type)))
+                member.stores[result] = [
+                    Access(linear(dims[t.skip :], t.strides), t, positions, True) for t in targets
+                ]
+            if output.combiner in ("argmin", "argmax"):
+                extents = [a.extent for a in red]
+                names = [symbol(a.name) for a in red]
+                member.positions.append(
+                    Access(linear(names, contiguous_strides(extents)), None, {})
+                )
+
+    def _scatter_dims(
+        self, op: loop.ComputeOp, output: loop.ResultAttr, extra: list[Value]
+    ) -> tuple[list[Dim], dict[str, Value]]:
+        assert output.indices is not None
+        names = {n for d in output.indices for n in getattr(d, "symbols", ())}
+        numbers = [int(n[1:]) for n in names if n[0] == "_" and n[1:].isdigit()]
+        count = max(numbers, default=-1) + 1
+        used, extra[:] = extra[:count], extra[count:]
+        return self._rename(list(output.indices), used)  # type: ignore[arg-type]
+
+
+def _axis(attr: loop.AxisAttr) -> Axis:
+    return Axis(attr.name, attr.kind, attr.extent)
+
+
+def strides_of(type_: Type) -> tuple[Dim, ...]:
+    """The strides of a tensor type; row-major where it has none."""
+    assert isinstance(type_, TensorType)
+    return contiguous_strides(type_.shape) if type_.strides is None else type_.strides
+
+
+def linear(dims: Sequence[Dim], strides: Sequence[Dim]) -> Dim:
+    """The element offset of an index."""
+    return dim_sum([d * s for d, s in zip(dims, strides, strict=True)])
+
+
+def local_storage(value: Value, shared: int) -> Storage:
+    """Where a value local to one point of `shared` axes lives: a register where it is a scalar
+    there, scratch where it is static and small, else a temporary array of the caller's."""
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    sizes = type_.shape[shared:]
+    if not sizes:
+        return Storage("register", value, (), shared)
+    count = dim_product(sizes)
+    if isinstance(count, int) and count * element_bytes(type_.element) <= SCRATCH_BYTES:
+        return Storage("scratch", value, contiguous_strides(sizes), shared, count)
+    return Storage("argument", value, strides_of(type_))
+
+
+# -- collapsing axes
+
+
+Pairs = list[tuple[str, str]]
+
+
+def find_collapses(plan: Plan) -> tuple[Pairs, list[Pairs]]:
+    """Pairs (outer, inner) of axes that may become one, in the order in which to apply them: of
+    the shared axes, and of each member's own.
+
+    Two axes collapse when every expression steps along the outer one by as much as along the
+    whole of the inner one. The plan is changed as `apply_collapses` does.
+    """
+    everything = [a for m in plan.members for a in m.accesses()]
+    shared = _collapse_list(plan.shared, everything, True)
+    own = []
+    for member in plan.members:
+        ordered = any(o.kind == "scatter" for o in member.compute.output_list)
+        own.append(_collapse_list(member.own, list(member.accesses()), not ordered))
+    return shared, own
+
+
+def _collapse_list(
+    axes: list[Axis], accesses: list[Access], any_order: bool
+) -> Pairs:
+    found: Pairs = []
+    drop_units(axes, accesses)
+    changed = True
+    while changed:
+        changed = False
+        for outer in axes:
+            for inner in axes:
+                if outer is inner or (not any_order and axes.index(outer) + 1 != axes.index(inner)):
+                    continue
+                if can_collapse(outer, inner, accesses):
+                    collapse(axes, accesses, outer, inner)
+                    found.append((outer.name, inner.name))
+                    changed = True
+                    break
+            if changed:
+                break
+    return found
+
+
+def drop_units(axes: list[Axis], accesses: Iterable[Access]) -> None:
+    """Remove the axes of one point."""
+    units = {a.name: 0 for a in axes if a.extent == 1 and a.kind != "scan"}
+    if units:
+        axes[:] = [a for a in axes if a.name not in units]
+        for access in accesses:
+            access.expression = substitute(access.expression, units)
+
+
+def can_collapse(outer: Axis, inner: Axis, accesses: Iterable[Access]) -> bool:
+    """Whether every access steps along `outer` by as much as along all of `inner`."""
+    if outer.kind != inner.kind or outer.kind == "scan":
+        return False
+    for access in accesses:
+        step = coefficient(access.expression, outer.name)
+        if step is None:
+            return False
+        inside = coefficient(access.expression, inner.name)
+        if inside is None or step != inside * inner.extent:
+            return False
+        if isinstance(inside, Expr) and outer.name in inside.symbols:
+            return False
+    return True
+
+
+def collapse(axes: list[Axis], accesses: Iterable[Access], outer: Axis, inner: Axis) -> None:
+    """Make `inner` stand for both axes."""
+    inner.extent = inner.extent * outer.extent
+    axes.remove(outer)
+    for access in accesses:
+        access.expression = substitute(access.expression, {outer.name: 0})
+
+
+def apply_collapses(
+    op: Operation, axes: list[Axis], accesses: list[Access], pairs: Iterable[tuple[str, str]]
+) -> None:
+    """Drop the axes of one point and collapse those that a schedule names. Raises InvalidIR
+    where that is not legal."""
+    drop_units(axes, accesses)
+    for outer_name, inner_name in pairs:
+        named = {a.name: a for a in axes}
+        outer, inner = named.get(outer_name), named.get(inner_name)
+        if outer is None or inner is None or not can_collapse(outer, inner, accesses):
+            raise InvalidIR(
+                f"the schedule collapses the axes {outer_name} and {inner_name}, which don't", op=op
+            )
+        collapse(axes, accesses, outer, inner)
+
+
+# -- how an expression changes from lane to lane
+
+
+def lane_stride(d: Dim, name: str, lanes: int, units: Mapping[str, int] | None = None) -> Dim | None:
+    """The step of `d` from one value of axis `name` to the next, constant over `lanes` values
+    that start at a multiple of `lanes`; None when there is no such step.
+
+    `x // 64` has step 0 and `x % 64` step 1 over 16 aligned lanes.
+    """
+    if not isinstance(d, Expr) or name not in d.symbols:
+        return 0
+    if isinstance(d, Symbol):
+        return 1
+    if isinstance(d, Sum):
+        total: list[Dim] = []
+        for monomial, scale in terms_of(d)[0]:
+            step = lane_stride(monomial, name, lanes)
+            if step is None:
+                return None
+            total.append(step * scale)
+        return dim_sum(total)
+    if isinstance(d, Product):
+        return _product_stride(d, name, lanes)
+    if isinstance(d, FloorDiv | Mod):
+        return _division_stride(d, name, lanes)
+    return None
+
+
+def _product_stride(d: Product, name: str, lanes: int) -> Dim | None:
+    varying = [f for f in d.factors if lane_stride(f, name, lanes) != 0]
+    if not varying:
+        return 0
+    if len(varying) > 1:
+        return None
+    step = lane_stride(varying[0], name, lanes)
+    if step is None:
+        return None
+    rest = list(d.factors)
+    rest.remove(varying[0])
+    return dim_product(rest) * step
+
+
+def _division_stride(d: FloorDiv | Mod, name: str, lanes: int) -> Dim | None:
+    above, below = d.arguments
+    step = lane_stride(above, name, lanes)
+    if step == 0 and name not in getattr(below, "symbols", ()):
+        return 0
+    if not isinstance(step, int) or step <= 0 or not isinstance(below, int):
+        return None
+    # Without `name`, the rest starts at a multiple of the span of all lanes.
+    span = step * lanes
+    rest = substitute(above, {name: 0})
+    affine = coefficient(above, name)
+    if affine != step or below % span or known_divisor(rest) % span:
+        return None
+    return step if isinstance(d, Mod) else 0
+
+
+# -- memory that input and output may share
+
+
+def inplace_pairs(plan: Plan) -> list[int]:
+    """Flat (input position, output position) pairs of arrays that may be one: each read of the
+    input is at the very point that the output's element belongs to, and none comes after the
+    member that writes it. Call it before axes collapse."""
+    pairs: list[int] = []
+    first = len(plan.inputs)
+    writers = {value: k for k, m in enumerate(plan.members) for value in _written(plan, m)}
+    for position, value in enumerate(plan.inputs):
+        last = _last_pointwise_read(plan, value)
+        if last is None:
+            continue
+        for number, output in enumerate(plan.outputs):
+            writer = writers.get(output)
+            same = _same_memory(value.type, output.type)
+            if writer is not None and same and last <= writer:
+                pairs += [position, first + number]
+    return pairs
+
+
+def _written(plan: Plan, member: Member) -> Iterable[Value]:
+    """The arrays that a member writes element by element at its own points."""
+    op = member.compute
+    for number, output in enumerate(op.output_list):
+        if output.kind in ("map", "scan"):
+            for result in op.results_of(number):
+                for access in member.stores[result]:
+                    if access.storage is not None and access.storage.kind == "argument":
+                        yield access.storage.value
+
+
+def _last_pointwise_read(plan: Plan, value: Value) -> int | None:
+    """The last member that reads an array, if all do so at their own point only."""
+    last = None
+    for number, member in enumerate(plan.members):
+        axes = tuple(symbol(a.name) for a in member.compute.axis_list)
+        if value in member.compute.inits:
+            return None
+        for op in member.reads:
+            if isinstance(op, loop.ReadOp) and op.source is value:
+                if tuple(op.indices) != axes:
+                    return None
+                last = number
+    return last
+
+
+def _same_memory(a: Type, b: Type) -> bool:
+    """Whether two arrays have equal sizes, strides and element widths."""
+    assert isinstance(a, TensorType) and isinstance(b, TensorType)
+    return (
+        a.shape == b.shape
+        and strides_of(a) == strides_of(b)
+        and element_bytes(a.element) == element_bytes(b.element)
+    )

@@ -1,0 +1,396 @@
+"""The pass `schedule`: how each compute and group runs on the target.
+
+Keys of `#loop.schedule<cpu, {...}>` on a top-level compute or group:
+
+* `collapse`: "a b" for each pair of axes of which b then stands for both, in order.
+* `outer`: the shared axes (a group's, or the par axes of a compute) that form the parallel space,
+  outermost first; with the vector axis last where it is cut into blocks.
+* `vector_axis`, `lanes`: the axis that vectors run along, and their lanes; absent: scalars.
+* `block`: elements of a shared vector axis in one point of the parallel space.
+* `copies`: vectors handled together: accumulators of a reduction along the vector axis, or a
+  block of vectors carried through a reduction along another one.
+* `tail`: "mask" or "peel" (scalars) for what whole vectors don't cover.
+* `order`: the loops over the other axes, outermost first; par axes come before the others.
+
+A compute in a group has `collapse`, `vector_axis`, `lanes`, `copies`, `tail` and `order` of its
+own, unless the group has a shared vector axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from irc.analysis.loop import estimate, op_cost
+from irc.dialects import func, loop
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import UserError
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import coefficient, free_symbols
+from irc.ir.types import FloatType, IntegerType, i1
+from irc.passes.kernel.form_kernels_plan import (
+    Access,
+    Axis,
+    Member,
+    Pairs,
+    Plan,
+    find_collapses,
+    lane_stride,
+    make_plan,
+)
+
+MAP_BLOCK = 1024
+"""Elements of a vector axis in one point of the parallel space of a pointwise kernel."""
+ENOUGH_POINTS = 32
+"""A parallel space of so many points is not cut further along the vector axis."""
+HEAVY_BODY = 160
+"""A body of such a cost has instructions enough in flight with few copies."""
+GATHER_COST, SCATTER_COST, SCALAR_COST = 1.5, 2.5, 1.0
+HORIZONTAL_COST = 12.0
+
+
+@attrs.define(eq=False)
+class CpuSchedule:
+    """The entries of a cpu schedule as Python values."""
+
+    collapse: Pairs = attrs.field(factory=list)
+    outer: list[str] = attrs.field(factory=list)
+    vector_axis: str = ""
+    lanes: int = 1
+    block: int = 0
+    copies: int = 1
+    tail: str = "mask"
+    order: list[str] = attrs.field(factory=list)
+
+    def to_attribute(self) -> loop.ScheduleAttr:
+        """The attribute with the entries that are not the default."""
+        entries: dict[str, Attribute] = {}
+        if self.collapse:
+            entries["collapse"] = _strings(f"{a} {b}" for a, b in self.collapse)
+        if self.outer:
+            entries["outer"] = _strings(self.outer)
+        if self.order:
+            entries["order"] = _strings(self.order)
+        if self.vector_axis:
+            entries["vector_axis"] = A.StringAttr(self.vector_axis)
+            entries["lanes"] = A.IntegerAttr(self.lanes)
+            entries["tail"] = A.StringAttr(self.tail)
+            if self.copies > 1:
+                entries["copies"] = A.IntegerAttr(self.copies)
+            if self.block:
+                entries["block"] = A.IntegerAttr(self.block)
+        return loop.ScheduleAttr("cpu", A.DictAttr(entries))
+
+
+def _strings(texts: Iterable[str]) -> A.ArrayAttr:
+    return A.ArrayAttr([A.StringAttr(t) for t in texts])
+
+
+def read_schedule(attr: loop.ScheduleAttr) -> CpuSchedule:
+    """The Python form of a schedule attribute. Raises UserError for what makes no sense."""
+    schedule = CpuSchedule()
+    for name, value in attr.entries.items:
+        if name == "collapse":
+            for entry in value:
+                outer, _, inner = entry.value.partition(" ")
+                schedule.collapse.append((outer, inner))
+        elif name in ("outer", "order"):
+            setattr(schedule, name, [entry.value for entry in value])
+        elif name in ("vector_axis", "tail", "lanes", "copies", "block"):
+            setattr(schedule, name, value.value)
+        else:
+            raise UserError(f"a cpu schedule has no entry '{name}'")
+    for name, number in (("lanes", schedule.lanes), ("copies", schedule.copies)):
+        if number < 1 or number & (number - 1):
+            raise UserError(f"the schedule's {name} is {number}, not a power of two")
+    if schedule.block % (schedule.lanes * schedule.copies):
+        raise UserError("the schedule's block is not a multiple of its vectors")
+    if schedule.tail not in ("mask", "peel"):
+        raise UserError(f"the schedule's tail is '{schedule.tail}', not mask or peel")
+    return schedule
+
+
+@register_pass
+class Schedule(Pass):
+    """Decides how each compute and group runs, and writes it as its `schedule`.
+
+    `vector_bits`: the width of the vector registers of a cpu (0: this machine's). What has a
+    schedule keeps it.
+
+    Before:
+        %y = loop.compute par(i0: 64) -> map { ... }
+    After:
+        %y = loop.compute par(i0: 64) -> map schedule #loop.schedule<cpu, ...> { ... }
+    """
+
+    name = "schedule"
+    summary = "decide how computes and groups run on the target"
+    target: str = "cpu"
+    vector_bits: int = 0
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        if self.target not in ("cpu", "gpu"):
+            raise UserError(f"the target is '{self.target}', not cpu or gpu")
+        bits = self.vector_bits or _target_bits(context)
+        for function in op.regions[0].blocks[0].ops:
+            if not isinstance(function, func.FuncOp):
+                continue
+            for inner in function.block.ops:
+                if not isinstance(inner, loop.ComputeOp | loop.GroupOp):
+                    continue
+                if "schedule" in inner.attributes:
+                    continue
+                if self.target == "cpu":
+                    schedule_for_cpu(inner, bits)
+                else:
+                    from irc.passes.kernel.form_kernels_gpu_schedule import schedule_for_gpu
+
+                    schedule_for_gpu(inner)
+                context.count("scheduled")
+
+
+def _target_bits(context: PassContext) -> int:
+    features = context.data.get("target_features")
+    if features is None:
+        from irc.codegen.llvm.target import TargetFeatures
+
+        features = TargetFeatures.host()
+    return int(features.vector_bits)
+
+
+def schedule_for_cpu(op: Operation, bits: int) -> None:
+    """Write the schedule of a top-level compute or group and of the members inside."""
+    plan = make_plan(op)
+    shared_pairs, own_pairs = find_collapses(plan)
+    lone = isinstance(op, loop.ComputeOp)
+    best, choices = _choose_axes(plan, bits)
+    top = CpuSchedule(collapse=shared_pairs)
+    if best is not None:
+        _shared_vectors(plan, best, bits, top)
+    top.outer = _outer_order(plan, best, top.block)
+    for member, pairs, choice in zip(plan.members, own_pairs, choices, strict=True):
+        own = top if lone else CpuSchedule()
+        own.collapse = own.collapse + pairs
+        if best is None and choice is not None:
+            _own_vectors(member, choice, bits, own)
+        own.order = _loop_order(member, own.vector_axis if best is None else "")
+        if not lone:
+            member.compute.attributes["schedule"] = own.to_attribute()
+    op.attributes["schedule"] = top.to_attribute()
+
+
+# -- costs
+
+
+def cost_of(member: Member) -> int:
+    """The cost of one point: its operations, and one for each access."""
+    body = sum(op_cost(op) for op in member.compute.block.ops)
+    return 1 + int(body) + sum(1 for a in member.accesses() if a.bytes)
+
+
+def varying_values(member: Member, axis: str) -> set[Value]:
+    """The body's values that differ along an axis."""
+    found: set[Value] = set()
+    for op in member.compute.block.ops:
+        if not op.results:
+            continue
+        access = member.reads.get(op)
+        if access is not None and axis in free_symbols(access.expression):
+            found.add(op.results[0])
+        elif any(o in found for o in op._operands):
+            found.add(op.results[0])
+    return found
+
+
+def widest_bits(member: Member, varying: Iterable[Value]) -> int:
+    """The widest type computed in along the vectors; positions and masks don't count."""
+    widest = 0
+    narrow = 64
+    for value in varying:
+        bits = _bits(value.type)
+        if bits:
+            widest = max(widest, bits)
+    for output in member.compute.output_list:
+        if output.accumulator is not None:
+            widest = max(widest, _bits(output.accumulator))
+    for group in member.stores.values():
+        for access in group:
+            if access.storage is not None and access.storage.kind != "register":
+                narrow = min(narrow, 8 * access.bytes)
+    return widest or narrow
+
+
+def _bits(type_: Type) -> int:
+    if isinstance(type_, FloatType | IntegerType) and type_ is not i1:
+        return type_.width
+    return 0
+
+
+def lanes_for(member: Member, axis: Axis, bits: int) -> int:
+    """The lanes of the vectors along an axis: a register of the widest type, fewer for a short
+    axis."""
+    lanes = max(1, bits // widest_bits(member, varying_values(member, axis.name)))
+    if isinstance(axis.extent, int):
+        while lanes > 1 and lanes // 2 >= axis.extent:
+            lanes //= 2
+    return min(lanes, 64)
+
+
+def axis_cost(member: Member, axis: Axis, bits: int) -> float:
+    """The estimated cost of one point of a member with vectors along `axis`."""
+    lanes = lanes_for(member, axis, bits)
+    if lanes == 1:
+        return scalar_cost(member)
+    extent = estimate(axis.extent)
+    full = max(extent, 1) / (-(-max(extent, 1) // lanes) * lanes)
+    each = 1 / (lanes * full)
+    total = sum(op_cost(op) for op in member.compute.block.ops) * each
+    for access in member.accesses():
+        if not access.bytes:
+            continue
+        step = _step(member, access, axis.name, lanes)
+        if step == 1:
+            total += each * (2 if access.is_store else 1)
+        elif step != 0:
+            total += SCATTER_COST if access.is_store else GATHER_COST
+        elif not access.is_store:
+            total += each / 2
+    if axis.kind == "red":
+        total += HORIZONTAL_COST * len(member.compute.output_list) / max(extent, 1)
+    return total
+
+
+def _step(member: Member, access: Access, axis: str, lanes: int) -> object:
+    """The step of an access along an axis; None where it has no constant one."""
+    if access.positions:
+        varying = varying_values(member, axis)
+        if any(v in varying for v in access.positions.values()):
+            return None
+    return lane_stride(access.expression, axis, lanes)
+
+
+def scalar_cost(member: Member) -> float:
+    """The estimated cost of one point without vectors."""
+    body = sum(op_cost(op) for op in member.compute.block.ops)
+    return body + SCALAR_COST * sum(1 for a in member.accesses() if a.bytes)
+
+
+def _points(member: Member) -> int:
+    total = 1
+    for axis in member.own:
+        total *= max(1, estimate(axis.extent))
+    return total
+
+
+def _choose_axes(plan: Plan, bits: int) -> tuple[Axis | None, list[Axis | None]]:
+    """A shared vector axis if that is cheapest, else the own vector axis of each member."""
+    if any(o.kind == "scatter" for m in plan.members for o in m.compute.output_list):
+        return None, [None] * len(plan.members)
+    choices: list[Axis | None] = []
+    own_total = 0.0
+    for member in plan.members:
+        cost, choice = scalar_cost(member), None
+        for axis in reversed(member.own):
+            if axis.kind == "scan" or (axis.kind == "red" and _needs_order(member)):
+                continue
+            here = axis_cost(member, axis, bits)
+            if here < cost:
+                cost, choice = here, axis
+        choices.append(choice)
+        own_total += cost * _points(member)
+    best = None
+    for axis in reversed(plan.shared):
+        total = sum(axis_cost(m, axis, bits) * _points(m) for m in plan.members)
+        if total < own_total:
+            own_total, best = total, axis
+    return best, choices
+
+
+def _needs_order(member: Member) -> bool:
+    """Whether points must come one after the other along the combined axes."""
+    return any(o.kind == "scan" for o in member.compute.output_list)
+
+
+# -- decisions
+
+
+def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) -> None:
+    lanes = min(lanes_for(m, axis, bits) for m in plan.members)
+    schedule.vector_axis, schedule.lanes = axis.name, lanes
+    schedule.tail = _tail(plan.members, bits)
+    reduces = any(m.red_axes for m in plan.members)
+    if reduces:
+        schedule.copies = _block_copies(plan.members, axis, lanes, bits)
+    others = 1
+    for other in plan.shared:
+        if other is not axis:
+            others *= estimate(other.extent)
+    if others < ENOUGH_POINTS:
+        block = lanes * schedule.copies
+        schedule.block = block if reduces else max(block, MAP_BLOCK)
+
+
+def _block_copies(members: Sequence[Member], axis: Axis, lanes: int, bits: int) -> int:
+    """Vectors carried through a reduction along another axis: many bytes of each row at once."""
+    heavy = any(cost_of(m) > HEAVY_BODY // 4 for m in members)
+    state = sum(o.result_count for m in members for o in m.compute.output_list)
+    most = 8 if bits >= 512 else 4
+    copies = 2 if heavy or len(members) > 1 else max(1, most // state)
+    return _fitting(copies, axis, lanes)
+
+
+def _fitting(copies: int, axis: Axis, lanes: int) -> int:
+    """Fewer copies where the axis has fewer vectors; a power of two."""
+    while copies & (copies - 1):
+        copies &= copies - 1
+    if isinstance(axis.extent, int):
+        while copies > 1 and copies * lanes > axis.extent:
+            copies //= 2
+    return copies
+
+
+def _own_vectors(member: Member, axis: Axis, bits: int, schedule: CpuSchedule) -> None:
+    lanes = lanes_for(member, axis, bits)
+    schedule.vector_axis, schedule.lanes = axis.name, lanes
+    schedule.tail = _tail([member], bits)
+    if axis.kind == "red":
+        copies = 2 if cost_of(member) > HEAVY_BODY else 4
+        schedule.copies = _fitting(copies, axis, lanes)
+    elif member.red_axes:
+        schedule.copies = _block_copies([member], axis, lanes, bits)
+
+
+def _tail(members: Iterable[Member], bits: int) -> str:
+    """Masks, but scalars for 8- and 16-bit elements where masked accesses of them are slow."""
+    if bits >= 512:
+        return "mask"
+    narrow = any(0 < a.bytes < 4 for m in members for a in m.accesses())
+    return "peel" if narrow else "mask"
+
+
+def _outer_order(plan: Plan, vector: Axis | None, block: int) -> list[str]:
+    """The shared axes by falling stride of the first array stored, the vector axis last."""
+    others = [a for a in plan.shared if a is not vector]
+    store = next((a for m in plan.members for g in m.stores.values() for a in g if a.bytes), None)
+    if store is not None and len(others) > 1:
+        strides = {a.name: coefficient(store.expression, a.name) for a in others}
+        if all(s is not None for s in strides.values()):
+            others.sort(key=lambda a: -estimate(strides[a.name] or 0))
+    names = [a.name for a in others]
+    return [*names, vector.name] if vector is not None and block else names
+
+
+def _loop_order(member: Member, vector_axis: str) -> list[str]:
+    """Par axes, then combined ones, in order; the vector axis is last of its kind."""
+
+    def place(axis: Axis) -> tuple[bool, bool]:
+        return axis.kind != "par", axis.name == vector_axis
+
+    names = [a.name for a in sorted(member.own, key=place)]
+    return names if len(names) > 1 else []
+
+
+__all__ = ["CpuSchedule", "Schedule", "cost_of", "read_schedule", "schedule_for_cpu"]
