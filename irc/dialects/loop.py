@@ -156,6 +156,15 @@ class ComputeOp(Op):
         """The axes, in order."""
         return self.attributes["axes"].parameters[0]  # type: ignore[no-any-return]
 
+    def local_symbols(self) -> tuple[str, ...]:
+        """The axes' names, which the body's index expressions mention."""
+        return tuple(axis.name for axis in self.axis_list)
+
+    @property
+    def placeholder_count(self) -> int:
+        """How many placeholders scatter index expressions may name."""
+        return len(self.yield_op.extra)
+
     @property
     def output_list(self) -> tuple[ResultAttr, ...]:
         """The outputs, one per yielded value."""
@@ -200,6 +209,10 @@ class GroupOp(Op):
         """The shared axes, in order."""
         return self.attributes["axes"].parameters[0]  # type: ignore[no-any-return]
 
+    def local_symbols(self) -> tuple[str, ...]:
+        """The shared axes' names."""
+        return tuple(axis.name for axis in self.axis_list)
+
     @property
     def yield_op(self) -> YieldOp:
         """The body's terminator."""
@@ -243,6 +256,11 @@ class ReadOp(Op):
     indices = attribute(A.DimsAttr)
     value = result()
 
+    @property
+    def placeholder_count(self) -> int:
+        """How many placeholders the indices may name."""
+        return len(self.positions)
+
     @classmethod
     def infer_types(
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
@@ -261,6 +279,11 @@ class IndexOp(Op):
     positions = variadic_operand(of(IndexType, IntegerType))
     expression = attribute(A.DimAttr)
     value = result(of(IndexType))
+
+    @property
+    def placeholder_count(self) -> int:
+        """How many placeholders the expression may name."""
+        return len(self.positions)
 
     @classmethod
     def infer_types(
