@@ -163,6 +163,12 @@ class Binder:
                 if name in names and names <= self.bound:
                     self.assert_condition(assertion.expr, str(assertion.msg))
 
+    def assert_guards(self) -> None:
+        """State what torch assumed about the bound symbols while it traced."""
+        for guard in getattr(self.shape_env, "guards", ()):
+            if {s.name for s in guard.expr.free_symbols} <= self.bound:
+                self.assert_condition(guard.expr, "a different size needs another compile")
+
     def assert_condition(self, condition: Any, message: str) -> None:
         """A `sym.assert` for each part of a sympy condition that is not stated yet."""
         text = message

@@ -68,15 +68,19 @@ def import_graph(
     name: str = "main",
     argument_kinds: Sequence[str] = (),
     argument_names: Sequence[str] = (),
+    assert_guards: bool = False,
 ) -> Imported:
     """The aten-level module of a traced FX graph.
 
-    argument_kinds: "input", "parameter" or "buffer" per placeholder (default: input). Raises
-    UserError for what has no meaning here: higher-order operators, script objects, sparse or
-    quantized tensors.
+    argument_kinds: "input", "parameter" or "buffer" per placeholder (default: input).
+    `assert_guards`: what the trace assumed about sizes is asserted by the program (Dynamo checks
+    its guards itself). Raises UserError for what has no meaning here: higher-order operators,
+    script objects, sparse or quantized tensors.
     """
     with gc_paused:
-        return _Importer(module, name, argument_kinds, argument_names).run()
+        importer = _Importer(module, name, argument_kinds, argument_names)
+        importer.assert_guards = assert_guards
+        return importer.run()
 
 
 def element_type(dtype: torch.dtype) -> Type:
@@ -117,6 +121,7 @@ class _Importer:
         self.values: dict[fx.Node, Any] = {}
         self.storages: dict[int, int] = {}
         self.module = ModuleOp.empty()
+        self.assert_guards = False
 
     def run(self) -> Imported:
         nodes = list(self.graph_module.graph.nodes)
@@ -128,6 +133,8 @@ class _Importer:
         shape_env = symbols.shape_env_of(n.meta.get("val") for n in nodes)
         self.binder = Binder(self.builder, shape_env)
         self.arguments(placeholders)
+        if self.assert_guards:
+            self.binder.assert_guards()
         outputs: tuple[int | Literal, ...] = ()
         for node in nodes:
             self.builder.location = location_of(node)

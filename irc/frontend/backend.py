@@ -1,0 +1,160 @@
+"""The torch.compile backend: AOTAutograd around irc's compilers.
+
+    torch.compile(model, backend="irc", options={"freezing": True})
+
+AOTAutograd functionalizes, decomposes, and splits training into a forward and a backward graph;
+each is imported, lowered and built here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch import fx
+
+from irc.frontend import decompositions as D
+from irc.frontend.importer import Imported, Literal, import_graph
+from irc.frontend.options import Options, parse_options
+from irc.ir.diagnostics import UserError
+
+Compiler = Callable[[Imported, Options, str], Callable[..., Any]]
+
+
+@attrs.define
+class Compiled:
+    """One graph that was compiled: what it was imported as (the aten level, kept only when
+    `keep_modules` is on) and what runs it."""
+
+    stage: str
+    executable: Any
+    imported: Imported | None = None
+
+
+class _State(threading.local):
+    """What the current thread's compiles note for who asked for them."""
+
+    record: list[Compiled] | None = None
+
+
+_state = _State()
+
+
+class recording:
+    """Collects what is compiled inside: `with recording() as compiled: ...`."""
+
+    def __enter__(self) -> list[Compiled]:
+        self._outer = _state.record
+        _state.record = made = []
+        return made
+
+    def __exit__(self, *exc: object) -> None:
+        _state.record = self._outer
+
+
+def irc(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """Compile a graph that Dynamo captured. Raises UserError for an unknown option or mode."""
+    return compile_graph(gm, example_inputs, parse_options(mode, options))
+
+
+def compile_graph(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options
+) -> Callable[..., Any]:
+    """As `irc`, with parsed options."""
+    from torch._dynamo import disable
+    from torch._functorch.aot_autograd import aot_module_simplified
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    if any(isinstance(x, list | tuple | dict) for x in example_inputs):
+        raise UserError("graphs with containers as inputs (compiled autograd) are not supported")
+
+    def compiler(stage: str) -> Callable[..., Any]:
+        def compile_stage(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+            return compile_fx(module, inputs, options, stage)
+
+        return compile_stage
+
+    backward = compiler("backward")
+
+    def compile_backward(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        # Neither the compiler nor what it makes may be traced by Dynamo (compiled autograd).
+        return disable(disable(backward)(module, inputs))  # type: ignore[no-any-return]
+
+    compiled = aot_module_simplified(
+        gm,
+        example_inputs,
+        fw_compiler=compiler("forward"),
+        bw_compiler=compile_backward,
+        inference_compiler=compiler("inference"),
+        partition_fn=min_cut_rematerialization_partition,
+        decompositions=D.decompositions(),
+        keep_inference_input_mutations=True,
+    )
+    return disable(compiled)  # type: ignore[no-any-return]
+
+
+def compile_fx(
+    module: fx.GraphModule, inputs: Sequence[Any], options: Options, stage: str
+) -> Callable[..., Any]:
+    """A boxed function that runs an AOT graph on irc."""
+    imported = import_graph(module)
+    keep = _state.record
+    text = None if keep is None else Imported(imported.module.clone(), imported.outputs)
+    executable = build(imported, options, target_of(inputs, options))
+    if keep is not None:
+        keep.append(Compiled(stage, executable, text))
+    return boxed(executable, imported.outputs)
+
+
+def build(imported: Imported, options: Options, target: str) -> Any:
+    """The executable of an imported graph (whose module is lowered in place)."""
+    from irc.pipeline import compile_module
+
+    return compile_module(imported.module, options, target)
+
+
+def target_of(inputs: Sequence[Any], options: Options) -> str:
+    """The target asked for, or by the device of the inputs."""
+    if options.target != "auto":
+        return options.target
+    devices = {x.device.type for x in inputs if isinstance(x, torch.Tensor)}
+    return "triton" if "cuda" in devices else "llvm"
+
+
+def boxed(executable: Any, outputs: Sequence[int | Literal]) -> Callable[..., Any]:
+    """A function of one list, which it empties, that gives the outputs of the FX graph."""
+    call = getattr(executable, "boxed", None)
+    if call is None:
+
+        def call(arguments: list[Any]) -> Any:
+            given = list(arguments)
+            arguments.clear()
+            return executable(*given)
+
+    if list(outputs) == list(range(len(outputs))):
+        run = call
+    else:
+
+        def run(arguments: list[Any]) -> Any:
+            results = call(arguments)
+            return [o.value if isinstance(o, Literal) else results[o] for o in outputs]
+
+    run._boxed_call = True  # type: ignore[union-attr]
+    return run  # type: ignore[return-value]
+
+
+def reset() -> None:
+    """Forget what one session of torch.compile left (called by `torch._dynamo.reset`)."""
+    _state.record = None
+
+
+irc.reset = reset  # type: ignore[attr-defined]

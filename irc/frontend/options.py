@@ -1,0 +1,117 @@
+"""The options of a compile, with TorchInductor's names where the meaning is the same."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from irc.ir.diagnostics import UserError
+
+MODES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "reduce-overhead": {"triton.cudagraphs": True},
+    "max-autotune": {"max_autotune": True, "triton.cudagraphs": True, "coordinate_descent_tuning": True},
+    "max-autotune-no-cudagraphs": {"max_autotune": True, "coordinate_descent_tuning": True},
+    "lite": {},
+}  # fmt: skip
+# Accepted with one value of another meaning than ours, or none: names of Inductor's that a user
+# may set without changing what a program computes.
+_ALIASES = {"triton.cudagraphs": "cudagraphs", "triton.unique_kernel_names": "unique_kernel_names"}
+
+
+@attrs.frozen
+class Options:
+    """What a compile may be told. Frozen; part of every cache key.
+
+    target: "llvm", "triton", or "auto" (by the device of the inputs).
+    """
+
+    target: str = "auto"
+    # Freezing: fold parameters as constants (only without gradients).
+    freezing: bool = False
+    freezing_discard_parameters: bool = False
+    # Numerics.
+    emulate_rounding: bool = False
+    fallback_random: bool = False
+    precise_math: bool = False
+    # Layouts.
+    layout_optimization: bool = True
+    comprehensive_padding: bool = False
+    shape_padding: bool = False
+    keep_output_stride: bool = True
+    # Tuning.
+    max_autotune: bool = False
+    max_autotune_gemm: bool = False
+    max_autotune_pointwise: bool = False
+    max_autotune_gemm_backends: str = "ATEN,TRITON"
+    max_autotune_conv_backends: str = "ATEN,TRITON"
+    autotune_in_subproc: bool = False
+    coordinate_descent_tuning: bool = False
+    # Rewriting and fusion.
+    pattern_matcher: bool = True
+    epilogue_fusion: bool = True
+    max_fusion_size: int = 64
+    # Running and building.
+    cudagraphs: bool = False
+    unique_kernel_names: bool = True
+    cpp_wrapper: bool = False
+    compile_threads: int = 0
+    fx_graph_cache: bool = True
+    fx_graph_remote_cache: bool = False
+    size_asserts: bool = True
+    # Looking inside.
+    trace_enabled: bool = False
+    verify: str = "none"
+    dump_directory: str = ""
+
+    def replace(self, **changes: Any) -> Options:
+        """A copy with some options changed. Raises UserError for an unknown name or a bad value."""
+        return from_mapping(changes, self)
+
+
+DEFAULT = Options()
+
+
+def from_mapping(given: Mapping[str, Any] | None, base: Options = DEFAULT) -> Options:
+    """Options by name ("triton.cudagraphs" and "trace.enabled" as in Inductor too).
+
+    Raises UserError for an unknown name (with the nearest known one) and for a value of another
+    type than the option's.
+    """
+    values: dict[str, Any] = {}
+    fields = attrs.fields_dict(Options)
+    for key, value in (given or {}).items():
+        name = _ALIASES.get(key, key).replace("-", "_").replace(".", "_")
+        if name not in fields:
+            close = difflib.get_close_matches(name, fields, 1)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            raise UserError(f"unknown option '{key}'{hint}")
+        values[name] = _checked(key, value, type(fields[name].default))
+    return attrs.evolve(base, **values)
+
+
+def _checked(key: str, value: Any, kind: type) -> Any:
+    if kind is bool and isinstance(value, bool | int) and value in (0, 1):
+        return bool(value)
+    if kind is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if kind is str and isinstance(value, str):
+        return value
+    raise UserError(f"option '{key}' is {kind.__name__}, not {value!r}")
+
+
+def parse_options(
+    mode: str | None = None, options: Mapping[str, Any] | Options | None = None
+) -> Options:
+    """The options of a `torch.compile(..., backend="irc", mode=, options=)` call."""
+    if isinstance(options, Options):
+        return options
+    if mode is not None and mode not in MODES:
+        close = difflib.get_close_matches(mode, MODES, 1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        raise UserError(f"unknown mode '{mode}'{hint}")
+    base = from_mapping(MODES[mode]) if mode else DEFAULT
+    return from_mapping(options, base)
