@@ -86,10 +86,9 @@ def _symbol(name: str) -> str:
 
 
 def _pointer_attributes(kernel: FuncOp, number: int, argument: Value) -> str:
-    """Arrays are apart from each other unless `inplace` lets an input be an output."""
-    if not isinstance(argument.type, PointerType) or kernel.outputs is None:
-        return ""
-    if number in (kernel.inplace or ()):
+    """Arrays are apart from each other, unless an output may take the memory of an input (which
+    then may be that of a second input as well)."""
+    if not isinstance(argument.type, PointerType) or kernel.outputs is None or kernel.inplace:
         return ""
     return " noalias" if number in kernel.outputs else " noalias readonly"
 

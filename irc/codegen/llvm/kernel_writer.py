@@ -1,7 +1,7 @@
 """LLVM assembly text of kernels: the module, one function, and the map from our values to it.
 
-Instructions are written as text, not through llvmlite's builder: a softmax kernel takes a third of
-the time to emit, and llvmlite prints and reparses text in any case.  bf16 is held as its bits in
+Instructions are written as text, which llvmlite parses in any case: about 1 us an instruction, where
+its builder and printer take 15 (llvmlite 0.50, Zen 4, a chain of 1000 additions).  bf16 is held as its bits in
 `i16`, a bool as `i1`; in memory a bool is a byte.
 """
 
