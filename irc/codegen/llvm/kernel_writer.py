@@ -1,8 +1,8 @@
 """LLVM assembly text of kernels: the module, one function, and the map from our values to it.
 
-Instructions are written as text, which llvmlite parses in any case: about 1 us an instruction, where
-its builder and printer take 15 (llvmlite 0.50, Zen 4, a chain of 1000 additions).  bf16 is held as its bits in
-`i16`, a bool as `i1`; in memory a bool is a byte.
+Instructions are written as text, which llvmlite parses in any case: about 1 us an instruction,
+where its builder and printer take 15 (llvmlite 0.50, Zen 4, a chain of 1000 additions).  bf16 is
+held as its bits in `i16`, a bool as `i1`; in memory a bool is a byte.
 """
 
 from __future__ import annotations
