@@ -1,0 +1,281 @@
+"""Reductions of tiles: combined at once, or lane by lane over a loop and once at its end.
+
+Accumulating lane by lane needs no exchange between threads inside the loop. Each method gives
+tiles without the reduced dimension at its end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from irc.dialects import kernel, loop
+from irc.ir import attributes as A
+from irc.ir.attributes import Type
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import Dim
+from irc.ir.types import FloatType, IndexType, IntegerType, i1, index
+from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim
+
+FLOAT_OPS = {
+    "sum": "arith.addf", "prod": "arith.mulf", "min": "arith.minimumf", "max": "arith.maximumf",
+}  # fmt: skip
+INTEGER_OPS = {
+    "sum": "arith.addi", "prod": "arith.muli", "min": "arith.minsi", "max": "arith.maxsi",
+    "any": "arith.ori", "all": "arith.andi", "xor": "arith.xori",
+}  # fmt: skip
+# On bool the arithmetic combiners are the logical ones.
+BOOL_OPS = {
+    **INTEGER_OPS, "sum": "arith.ori", "max": "arith.ori", "prod": "arith.andi",
+    "min": "arith.andi",
+}  # fmt: skip
+
+
+def identity(combiner: str, element: Type) -> Any:
+    """The value that changes nothing when combined in `element`."""
+    combiner = {"argmin": "min", "argmax": "max"}.get(combiner, combiner)
+    if combiner in ("sum", "xor", "any"):
+        return 0
+    if combiner == "prod":
+        return 1
+    floating = isinstance(element, FloatType)
+    width = 64 if isinstance(element, IndexType) else getattr(element, "width", 64)
+    if combiner == "all":
+        return 1 if floating or element is i1 else -1
+    if floating:
+        return math.inf if combiner == "min" else -math.inf
+    if element is i1:
+        return int(combiner == "min")
+    top = (1 << (width - 1)) - 1
+    return top if combiner == "min" else -top - 1
+
+
+def combine(b: TileBuilder, combiner: str, x: Tile, y: Tile) -> Tile:
+    """Two accumulators as one."""
+    if isinstance(x.element, FloatType):
+        table = FLOAT_OPS
+    else:
+        table = BOOL_OPS if x.element is i1 else INTEGER_OPS
+    name = table.get(combiner)
+    if name is None:
+        raise InvalidIR(f"the combiner {combiner} has no code for {x.element} on a gpu")
+    return b.op(name, x, y)
+
+
+def convert(b: TileBuilder, tile: Tile, element: Type) -> Tile:
+    """A value in another (signless) element type, as torch's casts do between signed types."""
+    source = tile.element
+    if source is element:
+        return tile
+    if isinstance(source, FloatType) and isinstance(element, FloatType):
+        name = "extf" if element.width > source.width else "truncf"
+    elif isinstance(source, FloatType):
+        if element is i1:
+            return b.compare("une", tile, b.constant(0, source))
+        if isinstance(element, IndexType):
+            raise InvalidIR("a float can't become an index")
+        name = "fptosi"
+    elif isinstance(element, FloatType):
+        name = "uitofp" if source is i1 else "sitofp"
+    elif isinstance(source, IndexType) or isinstance(element, IndexType):
+        name = "index_castui" if source is i1 else "index_cast"
+    elif element is i1:
+        return b.compare("ne", tile, b.constant(0, source))
+    else:
+        assert isinstance(source, IntegerType) and isinstance(element, IntegerType)
+        wider = "extui" if source is i1 else "extsi"
+        name = "trunci" if element.width < source.width else wider
+    return b.op(f"arith.{name}", tile, element=element)
+
+
+class Reduction:
+    """One reduce output over the dimension `dim` of the tiles over `dims`.
+
+    `position`: the place of each lane in row-major order of the red axes; `count`: how many
+    points the reduction has.
+    """
+
+    def __init__(
+        self,
+        b: TileBuilder,
+        output: loop.ResultAttr,
+        element: Type,
+        dims: tuple[TileDim, ...],
+        dim: TileDim,
+        count: Dim,
+    ) -> None:
+        self.b = b
+        self.combiner = output.combiner
+        self.element = element if output.accumulator is None else output.accumulator
+        self.dims = dims
+        self.dim = dim
+        self.count = count
+        self.flag = self.combiner in ("any", "all") and self.element is not i1
+
+    def _prepare(self, content: Tile) -> Tile:
+        """A body's value in the accumulator type, over all dimensions."""
+        b = self.b
+        if self.flag:
+            content = convert(b, convert(b, content, i1), self.element)
+        return b.expand(convert(b, content, self.element), self.dims)
+
+    def _full(self, content: Any, element: Type | None = None) -> Tile:
+        tile = self.b.constant(content, element or self.element)
+        return self.b.expand(tile, self.dims)
+
+    def _reduced(self, combiner: str, *tiles: Tile) -> list[Tile]:
+        """kernel.reduce along the dimension."""
+        rest = tuple(d for d in self.dims if d is not self.dim)
+        attributes: dict[str, A.Attribute] = {
+            "combiner": A.StringAttr(combiner),
+            "dim": A.IntegerAttr(self.dims.index(self.dim)),
+        }
+        operands = [self.b.expand(t, self.dims) for t in tiles]
+        results = [(rest, t.element) for t in tiles]
+        return self.b.make(kernel.ReduceOp, operands, results, attributes)
+
+    def _reduce_simple(self, combiner: str, tile: Tile) -> Tile:
+        if self.flag:
+            combiner = {"any": "max", "all": "min"}[combiner]
+        return self._reduced(combiner, tile)[0]
+
+    def _exp(self, x: Tile) -> Tile:
+        return self.b.op("math.exp", x)
+
+    def _shift(self, maximum: Tile) -> Tile:
+        """The maximum, 0 where it is infinite."""
+        b = self.b
+        infinite = b.op("math.isinf", maximum, element=i1)
+        return b.select(infinite, b.constant(0.0, self.element), maximum)
+
+    # -- one tile holds everything
+
+    def whole(self, content: Tile, position: Tile) -> list[Tile]:
+        """The results from one tile with all points."""
+        b, name, mask = self.b, self.combiner, self.dim.mask
+        content = self._prepare(content)
+        if name == "moments":
+            total = self._reduced("sum", b.select(mask, content, self._full(0)))[0]
+            mean = b.op("arith.divf", total, self._points())
+            gap = b.op("arith.subf", content, mean)
+            square = b.select(mask, b.op("arith.mulf", gap, gap), self._full(0))
+            return [mean, self._reduced("sum", square)[0]]
+        if name == "logsumexp":
+            content = b.select(mask, content, self._full(-math.inf))
+            top = self._reduced("max", content)[0]
+            part = self._exp(b.op("arith.subf", content, self._shift(top)))
+            return [top, self._reduced("sum", part)[0]]
+        content = b.select(mask, content, self._full(self._identity()))
+        if name in ("argmin", "argmax"):
+            last = b.constant(b.largest_index, index)
+            place = b.select(mask, b.expand(position, self.dims), last)
+            return [self._reduced(name, content, place)[1]]
+        return [self._reduce_simple(name, content)]
+
+    def _identity(self) -> Any:
+        return int(self.combiner == "all") if self.flag else identity(self.combiner, self.element)
+
+    def _points(self) -> Tile:
+        return convert(self.b, self.b.index(self.count), self.element)
+
+    # -- a loop over tiles
+
+    def start(self) -> list[Tile]:
+        """The carried values before the loop."""
+        if self.combiner == "moments":
+            return [self._full(0.0), self._full(0.0)]
+        if self.combiner == "logsumexp":
+            return [self._full(-math.inf), self._full(0.0)]
+        first = [self._full(self._identity())]
+        if self.combiner in ("argmin", "argmax"):
+            first.append(self._full(self.b.largest_index, index))
+        return first
+
+    def step(
+        self, carried: Sequence[Tile], content: Tile, position: Tile, turn: Tile
+    ) -> list[Tile]:
+        """The carried values after one more tile; `turn` counts the tiles before it."""
+        b, mask = self.b, self.dim.mask
+        content = self._prepare(content)
+        if self.combiner == "moments":
+            return self._step_moments(carried, content, turn)
+        if self.combiner == "logsumexp":
+            content = b.select(mask, content, self._full(-math.inf))
+            top, total = carried
+            higher = b.op("arith.maximumf", top, content)
+            shift = self._shift(higher)
+            old = b.op("arith.mulf", total, self._exp(b.op("arith.subf", top, shift)))
+            new = self._exp(b.op("arith.subf", content, shift))
+            return [higher, b.op("arith.addf", old, new)]
+        content = b.select(mask, content, self._full(self._identity()))
+        if self.combiner in ("argmin", "argmax"):
+            return self._step_extreme(carried, content, position)
+        if self.flag:
+            name = {"any": "max", "all": "min"}[self.combiner]
+            return [combine(b, name, carried[0], content)]
+        return [combine(b, self.combiner, carried[0], content)]
+
+    def _step_moments(self, carried: Sequence[Tile], content: Tile, turn: Tile) -> list[Tile]:
+        """Welford's update, lane by lane."""
+        b = self.b
+        mean, square = carried
+        count = convert(b, b.op("arith.addi", turn, b.constant(1, index)), self.element)
+        gap = b.op("arith.subf", content, mean)
+        share = b.op("arith.divf", b.constant(1.0, self.element), count)
+        new_mean = b.op("arith.addf", mean, b.op("arith.mulf", gap, share))
+        moved = b.op("arith.mulf", gap, b.op("arith.subf", content, new_mean))
+        new_square = b.op("arith.addf", square, moved)
+        mask = self.dim.mask
+        return [b.select(mask, new_mean, mean), b.select(mask, new_square, square)]
+
+    def _step_extreme(
+        self, carried: Sequence[Tile], content: Tile, position: Tile
+    ) -> list[Tile]:
+        b = self.b
+        best, place = carried
+        position = b.expand(position, self.dims)
+        if self.dim.mask is not None:
+            position = b.select(self.dim.mask, position, b.constant(b.largest_index, index))
+        floating = isinstance(content.element, FloatType)
+        less = self.combiner == "argmin"
+        predicate = ("olt" if less else "ogt") if floating else ("slt" if less else "sgt")
+        if content.element is i1:
+            predicate = "ult" if less else "ugt"
+        better = b.compare(predicate, content, best)
+        # Equal to the identity: the first real lane still has to take the place.
+        same = b.compare("oeq" if floating else "eq", content, best)
+        earlier = b.compare("slt", position, place)
+        better = b.op("arith.ori", better, b.op("arith.andi", same, earlier))
+        if floating:
+            fresh = b.compare("uno", content, content)
+            known = b.compare("ord", best, best)
+            better = b.op("arith.ori", better, b.op("arith.andi", fresh, known))
+        return [b.select(better, content, best), b.select(better, position, place)]
+
+    def finish(self, carried: Sequence[Tile], block: int) -> list[Tile]:
+        """The results after the loop over tiles of `block` points."""
+        b = self.b
+        if self.combiner == "moments":
+            return self._finish_moments(carried, block)
+        if self.combiner == "logsumexp":
+            top = self._reduced("max", carried[0])[0]
+            scale = self._exp(b.op("arith.subf", carried[0], self._shift(top)))
+            return [top, self._reduced("sum", b.op("arith.mulf", carried[1], scale))[0]]
+        if self.combiner in ("argmin", "argmax"):
+            return [self._reduced(self.combiner, *carried)[1]]
+        return [self._reduce_simple(self.combiner, carried[0])]
+
+    def _finish_moments(self, carried: Sequence[Tile], block: int) -> list[Tile]:
+        """The lanes' means and squares as one, weighted by the points that each lane saw."""
+        b = self.b
+        lane = b.iota(self.dim)
+        left = b.op("arith.subi", b.index(self.count), lane)
+        seen = b.op("arith.ceildivsi", left, b.constant(block, index))
+        seen = b.op("arith.maxsi", seen, b.constant(0, index))
+        weight = convert(b, seen, self.element)
+        total = self._reduced("sum", b.op("arith.mulf", carried[0], weight))[0]
+        mean = b.op("arith.divf", total, self._points())
+        gap = b.op("arith.subf", carried[0], mean)
+        apart = b.op("arith.mulf", weight, b.op("arith.mulf", gap, gap))
+        return [mean, self._reduced("sum", b.op("arith.addf", carried[1], apart))[0]]

@@ -1,0 +1,199 @@
+"""Evaluating the scalar bodies of computes on tiles, at points given by index expressions.
+
+A read of an array that the kernel computes itself becomes the value in registers where the point
+is the tile's own, or the producer's body evaluated anew at the point read (a map), or a loop over
+the combined axes (a reduction that no tile holds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from irc.dialects import loop
+from irc.ir.core import Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import Dim, dim_product, substitute
+from irc.passes.kernel.gpu.combine import combine, convert, identity
+from irc.passes.kernel.gpu.plan import Member, Origin, Plan, offset_of
+from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, union
+
+
+@attrs.frozen(eq=False)
+class Point:
+    """Where a body is evaluated: an index expression per axis name, only under `mask`."""
+
+    axes: Mapping[str, Dim]
+    mask: Tile | None = None
+
+    @property
+    def key(self) -> Any:
+        """Equal for equal points."""
+        return (tuple(self.axes.items()), None if self.mask is None else self.mask.value)
+
+
+class Evaluator:
+    """Computes values of members' bodies, each once per point."""
+
+    def __init__(self, b: TileBuilder, plan: Plan, pointers: Mapping[Value, Value]) -> None:
+        self.b = b
+        self.plan = plan
+        self.pointers = pointers
+        self.serial_loops = 0
+
+    # -- values inside a body
+
+    def value(self, member: Member, wanted: Value, point: Point) -> Tile:
+        """The tile of a value of the member's body at a point."""
+        found = self.b.find((wanted, point.key))
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        pending = [wanted]
+        while pending:
+            value = pending[-1]
+            if self.b.find((value, point.key)) is not None:
+                pending.pop()
+                continue
+            op: Any = value.defining_op
+            if op is None:
+                raise InvalidIR("a body uses a scalar from outside", op=member.compute)
+            sources = op.operands[1:] if isinstance(op, loop.ReadOp) else op.operands
+            missing = [s for s in sources if self.b.find((s, point.key)) is None]
+            if missing:
+                pending.extend(missing)
+                continue
+            pending.pop()
+            tile = self._operation(member, op, point)
+            self.b.remember((value, point.key), tile, tile.level)
+        return self.b.find((wanted, point.key))  # type: ignore[no-any-return]
+
+    def yielded(self, member: Member, output: int, point: Point) -> Tile:
+        """The value that a member yields for an output."""
+        return self.value(member, member.compute.yield_op.values[output], point)
+
+    def _operation(self, member: Member, op: Any, point: Point) -> Tile:
+        self.b.location = op.location
+        if isinstance(op, loop.ReadOp):
+            return self._read(op, point)
+        if isinstance(op, loop.IndexOp):
+            return self.b.index(self._expressions((op.expression,), op.positions, point)[0])
+        return self.b.like(op, [self.b.find((o, point.key)) for o in op.operands])
+
+    def _expressions(
+        self, dims: Sequence[Any], positions: Sequence[Value], point: Point
+    ) -> list[Dim]:
+        """Index expressions of a body over the kernel's own symbols."""
+        mapping: dict[str, Dim] = dict(point.axes)
+        for number, position in enumerate(positions):
+            tile: Tile = self.b.find((position, point.key))
+            mapping[loop.placeholder(number)] = self.b.symbol_of(tile)
+        return [self.b.simplified(substitute(d, mapping)) for d in dims]
+
+    def _read(self, op: loop.ReadOp, point: Point) -> Tile:
+        b = self.b
+        indices = self._expressions(op.indices, op.positions, point)
+        own = None if op.mask is None else b.find((op.mask, point.key))
+        other = None if op.other is None else b.find((op.other, point.key))
+        mask = b.both(point.mask, own)
+        origin = self.plan.origin(op.source)
+        element = op.value.type
+        if origin is None:
+            offset = b.simplified(offset_of(indices, op.source.type))
+            return b.load(self.pointers[op.source], offset, element, mask, other)
+        tile = convert(b, self.element(origin, indices, mask), element)
+        if own is None:
+            return tile
+        return b.select(own, tile, b.constant(0, element) if other is None else other)
+
+    # -- elements of local arrays
+
+    def element(self, origin: Origin, indices: Sequence[Dim], mask: Tile | None) -> Tile:
+        """The element of an array that the kernel computes, at index expressions."""
+        attr, member = origin.attr, origin.member
+        kept = [a for a in member.compute.axis_list if attr.kind != "reduce" or a.kind != "red"]
+        point = {a.name: d for a, d in zip(kept, indices, strict=True)}
+        if attr.kind == "map":
+            return self.yielded(member, origin.output, Point(point, mask))
+        known = self.b.find(("array", member, origin.output, tuple(indices)))
+        if known is not None:
+            return known[origin.part]  # type: ignore[no-any-return]
+        if attr.kind == "reduce":
+            return self._serial(origin, point, mask)[origin.part]
+        raise InvalidIR(
+            f"a {attr.kind} result is read at another point than where it is made; store it "
+            "outside the group",
+            op=self.plan.op,
+        )
+
+    def keep(
+        self, member: Member, output: int, indices: Sequence[Dim], results: list[Tile]
+    ) -> None:
+        """Let later reads at these indices find the results of a reduce or scan."""
+        level = max(t.level for t in results)
+        self.b.remember(("array", member, output, tuple(indices)), results, level)
+
+    def _serial(
+        self, origin: Origin, point: Mapping[str, Dim], mask: Tile | None
+    ) -> list[Tile]:
+        """A reduction at one point: a loop over the combined axes, one point a turn."""
+        b, member, attr = self.b, origin.member, origin.attr
+        red = [a for a in member.compute.axis_list if a.kind == "red"]
+        total = dim_product([a.extent for a in red])
+        dims = self._dims_of(point, mask)
+        element = member.compute.yield_op.values[origin.output].type
+        if attr.combiner in ("moments", "logsumexp", "argmin", "argmax"):
+            return self._serial_by_lanes(origin, point, mask, dims, total)
+        kind = attr.accumulator or element
+        start = b.expand(b.constant(identity(attr.combiner, kind), kind), dims)
+        with b.loop(total, 1, [start]) as (position, carried, following, final):
+            inner = self._serial_point(red, position, total, point, mask)
+            content = convert(b, self.yielded(member, origin.output, inner), kind)
+            following.append(combine(b, attr.combiner, carried[0], b.expand(content, dims)))
+        return final
+
+    def _serial_by_lanes(
+        self,
+        origin: Origin,
+        point: Mapping[str, Dim],
+        mask: Tile | None,
+        dims: Any,
+        total: Dim,
+    ) -> list[Tile]:
+        raise InvalidIR(
+            f"a {origin.attr.combiner} reduction beside own par axes has no code on a gpu",
+            op=self.plan.op,
+        )
+
+    def _serial_point(
+        self,
+        red: Sequence[loop.AxisAttr],
+        position: Tile,
+        total: Dim,
+        point: Mapping[str, Dim],
+        mask: Tile | None,
+    ) -> Point:
+        self.serial_loops += 1
+        at = self.b.bind(f"serial_{self.serial_loops}", position, total)
+        axes = {**point, **decomposed(self.b, at, red)}
+        return Point(axes, mask)
+
+    def _dims_of(self, point: Mapping[str, Dim], mask: Tile | None) -> Any:
+        tiles = [self.b.index(d) for d in point.values()]
+        return union(*tiles, *([] if mask is None else [mask]))
+
+
+def decomposed(b: TileBuilder, linear: Dim, axes: Sequence[loop.AxisAttr]) -> dict[str, Dim]:
+    """The axes' indices at position `linear` of their row-major space."""
+    found: dict[str, Dim] = {}
+    inner: Dim = 1
+    for number, axis in enumerate(reversed(axes)):
+        place = linear // inner if inner != 1 else linear
+        outermost = number == len(axes) - 1
+        found[axis.name] = b.simplified(place if outermost else place % axis.extent)
+        inner = inner * axis.extent
+    return {a.name: found[a.name] for a in axes}
+
+
+__all__ = ["Evaluator", "Point", "decomposed"]

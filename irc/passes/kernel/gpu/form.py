@@ -1,0 +1,507 @@
+"""Forming a gpu kernel from a top-level `loop.compute` or `loop.group`.
+
+Rows are tiled over program instances. A member's own axes are one tile dimension, held whole
+(persistent) or walked by a loop; a loop carries accumulators of tile shape. Values of the group
+stay in registers where the tile is the same, and are computed anew in later loops. Scatter
+outputs are combined into memory that already holds the initial array: the pair (input, output)
+is in `inplace`, and `initialized` lists it as an obligation of the caller.
+
+Before:
+    %y = loop.compute {axes = [#loop.axis<i, par, 8>, #loop.axis<j, red, 64>], ...} ...
+After:
+    kernel.func @k(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>) { ... kernel.reduce ... }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from irc.dialects import kernel, loop
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import (
+    Dim,
+    ceildiv,
+    dim_product,
+    free_symbols,
+    known_divisible,
+    symbol,
+)
+from irc.ir.types import index
+from irc.passes.kernel.gpu.combine import Reduction, combine, convert, identity
+from irc.passes.kernel.gpu.evaluate import Evaluator, Point, decomposed
+from irc.passes.kernel.gpu.plan import (
+    Member,
+    Origin,
+    Plan,
+    default_schedule,
+    make_plan,
+    offset_of,
+    stored_axes,
+    strides_of,
+)
+from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim, union
+
+
+def kernel_inputs(op: Operation) -> list[Value]:
+    """The arrays that the kernel of `op` takes as inputs, in the order of its arguments."""
+    return make_plan(op).inputs
+
+
+def kernel_outputs(op: Operation) -> list[Value]:
+    """The results of `op` that the kernel writes, in the order of its arguments."""
+    return [result for result, _ in make_plan(op).outputs]
+
+
+def form_gpu_kernel(
+    op: Operation, schedule: loop.ScheduleAttr | None = None, name: str = "kernel"
+) -> kernel.FuncOp:
+    """The kernel of a compute or group; `schedule` is completed by the default one.
+
+    Arguments: `kernel_inputs(op)`, `kernel_outputs(op)`, then the symbols by name. Raises
+    InvalidIR for what has no gpu code, by name.
+    """
+    plan = make_plan(op)
+    settings = default_schedule(op, plan).entries.as_dict()
+    if schedule is not None:
+        if schedule.target != "gpu":
+            raise InvalidIR(f"the schedule is for a {schedule.target}, not a gpu", op=op)
+        settings.update(schedule.entries.as_dict())
+        if "persistent" in settings and "persistent" not in schedule.entries.as_dict():
+            if "r_block" in schedule.entries.as_dict():
+                del settings["persistent"]
+    return _Former(plan, settings, name).form()
+
+
+def _symbols_of(plan: Plan) -> list[str]:
+    dims: list[Any] = list(plan.rows)
+    local: set[str] = set()
+    for member in plan.members:
+        compute = member.compute
+        local.update(a.name for a in compute.axis_list)
+        dims += [a.extent for a in compute.axis_list]
+        for inner in compute.block.ops:
+            if isinstance(inner, loop.ReadOp):
+                dims += inner.indices
+            elif isinstance(inner, loop.IndexOp):
+                dims.append(inner.expression)
+        for output in compute.output_list:
+            dims += [] if output.indices is None else list(output.indices)
+    for value in [*plan.inputs, *(r for r, _ in plan.outputs)]:
+        kind: Any = value.type
+        dims += [*kind.shape, *strides_of(kind)]
+    names = {n for d in dims for n in free_symbols(d)} - local
+    return sorted(n for n in names if not (n[0] == "_" and n[1:].isdigit()))
+
+
+class _Former:
+    """Builds one kernel."""
+
+    def __init__(self, plan: Plan, settings: dict[str, A.Attribute], name: str) -> None:
+        self.plan = plan
+        self.settings = settings
+        self.symbols = _symbols_of(plan)
+        pointers = [kernel.PointerType(v.type.element) for v in plan.inputs]  # type: ignore[attr-defined]
+        pointers += [kernel.PointerType(r.type.element) for r, _ in plan.outputs]  # type: ignore[attr-defined]
+        types = [*pointers, *[index] * len(self.symbols)]
+        self.func = kernel.FuncOp.create(name, types, "gpu")
+        arguments = self.func.block.arguments
+        count = len(plan.inputs)
+        self.b = TileBuilder(self.func.block)
+        self.evaluator = Evaluator(
+            self.b, plan, dict(zip(plan.inputs, arguments[:count], strict=True))
+        )
+        self.outputs = list(zip(plan.outputs, arguments[count : len(pointers)], strict=True))
+        for symbol_name, argument in zip(self.symbols, arguments[len(pointers) :], strict=True):
+            self.b.bind(symbol_name, Tile(argument, (), 0))
+        self.row_point: list[Dim] = []
+        self.row_dims: tuple[TileDim, ...] = ()
+        self.whole_tiles: dict[Dim, tuple[TileDim, Dim]] = {}
+        self.loops = 0
+
+    def _setting(self, key: str) -> int:
+        return int(self.settings[key].value)  # type: ignore[attr-defined]
+
+    # -- the frame of the kernel
+
+    def form(self) -> kernel.FuncOp:
+        """The kernel, complete."""
+        if self._setting("index_bits") == 64:
+            self.b.largest_index = (1 << 62) - 1
+        axes: Any = self.settings.get("tile_axes")
+        grid = self._tile_two_axes(*axes.values) if axes is not None else self._tile_rows()
+        last = max(m.phase for m in self.plan.members)
+        for phase in range(last + 1):
+            self._phase([m for m in self.plan.members if m.phase == phase])
+        self.func.block.append(kernel.ReturnOp())
+        func = self.func
+        func.attributes["grid"] = A.DimAttr(grid)
+        func.attributes["symbols"] = A.ArrayAttr([A.StringAttr(n) for n in self.symbols])
+        first = len(self.plan.inputs)
+        func.attributes["outputs"] = A.DenseIntsAttr(range(first, first + len(self.outputs)))
+        for key in ("num_warps", "num_stages", "index_bits"):
+            func.attributes[key] = self.settings[key]
+        self._sharing()
+        return func
+
+    def _sharing(self) -> None:
+        """`inplace` and `initialized`: which memory may, and which must, be shared."""
+        shared: list[int] = []
+        must: list[int] = []
+        first = len(self.plan.inputs)
+        for number, ((_, value), _) in enumerate(self.outputs):
+            origin = self.plan.origin(value)
+            assert origin is not None
+            if origin.attr.kind == "scatter":
+                init = origin.member.compute.inits[_scatter_number(origin)]
+                must += [self.plan.inputs.index(init), first + number]
+        shared += must
+        if not must and not any(m.own for m in self.plan.members):
+            shared += self._pointwise_sharing(first)
+        if shared:
+            self.func.attributes["inplace"] = A.DenseIntsAttr(shared)
+        if must:
+            self.func.attributes["initialized"] = A.DenseIntsAttr(must)
+
+    def _pointwise_sharing(self, first: int) -> list[int]:
+        """Inputs of equal type that are only read where an output is written."""
+        pairs: list[int] = []
+        names = self.plan.members[0].rows
+        if len(self.plan.members) > 1:
+            return []
+        for number, (result, _) in enumerate(self.plan.outputs):
+            written = offset_of([symbol(n) for n in names], result.type)
+            for position, value in enumerate(self.plan.inputs):
+                reads = [r for r in self.plan.members[0].compute.reads if r.source is value]
+                same = all(offset_of(r.indices, value.type) == written for r in reads)
+                if same and value.type is result.type:
+                    pairs += [position, first + number]
+        return pairs
+
+    def _program(self) -> Tile:
+        return self.b.make(kernel.ProgramIdOp, [], [((), index)])[0]
+
+    def _tile(self, name: str, start: Tile | None, total: Dim, order: int, block: int) -> Any:
+        """A dimension of `block` points from `start` on in [0, total): (dim, expression)."""
+        dim = TileDim(order, block)
+        return dim, self._place(name, dim, start, total)
+
+    def _place(self, name: str, dim: TileDim, start: Tile | None, total: Dim) -> Dim:
+        b = self.b
+        lanes = b.iota(dim)
+        if start is not None:
+            lanes = b.op("arith.addi", start, lanes)
+        if not known_divisible(total, dim.block):
+            dim.mask = b.compare("slt", lanes, b.index(total))
+        return b.bind(name, lanes, total)
+
+    def _tile_rows(self) -> Dim:
+        """One program instance for each `x_block` rows; gives the grid."""
+        b, block = self.b, self._setting("x_block")
+        extents = self.plan.rows
+        total = dim_product(extents)
+        if block == 1:
+            linear = b.bind("x", self._program(), total)
+        else:
+            start = b.op("arith.muli", self._program(), b.index(block))
+            dim, linear = self._tile("x", start, total, 0, block)
+            self.row_dims = (dim,)
+        self.row_point = self._decompose(linear, extents)
+        return ceildiv(total, block)
+
+    def _decompose(self, linear: Dim, extents: Sequence[Dim]) -> list[Dim]:
+        axes = [loop.AxisAttr(f"a{k}", "par", e) for k, e in enumerate(extents)]
+        return list(decomposed(self.b, linear, axes).values())
+
+    def _tile_two_axes(self, read: int, written: int) -> Dim:
+        """Square tiles over two row axes; the others are scalars of the program."""
+        b, block = self.b, self._setting("x_block")
+        extents = self.plan.rows
+        tiles = [ceildiv(extents[read], block), ceildiv(extents[written], block)]
+        others = [k for k in range(len(extents)) if k not in (read, written)]
+        outer = dim_product([extents[k] for k in others])
+        whole = b.bind("program", self._program(), outer * tiles[0] * tiles[1])
+        inner = tiles[0] * tiles[1]
+        starts = [whole // tiles[1] % tiles[0], whole % tiles[1]]
+        places: list[Dim] = [0] * len(extents)
+        dims = []
+        for order, (axis, start) in enumerate(zip((read, written), starts, strict=True)):
+            first = b.index(b.simplified(start) * block)
+            dim, places[axis] = self._tile(f"tile_{order}", first, extents[axis], order, block)
+            dims.append(dim)
+        rest = b.bind("outer", b.index(b.simplified(whole // inner)), outer)
+        for axis, place in zip(others, self._decompose(rest, [extents[k] for k in others]),
+                               strict=True):  # fmt: skip
+            places[axis] = place
+        self.row_dims = tuple(dims)
+        self.row_point = places
+        return outer * inner
+
+    # -- phases
+
+    def _phase(self, members: list[Member]) -> None:
+        spaces: dict[Dim, list[Member]] = {}
+        for member in members:
+            if member.own and self._has_roots(member):
+                spaces.setdefault(member.points, []).append(member)
+        for points, inside in spaces.items():
+            if "persistent" in self.settings:
+                self._whole(points, inside)
+            else:
+                self._looped(points, inside)
+        for member in members:
+            if not member.own:
+                self._finish_rows(member)
+
+    def _has_roots(self, member: Member) -> bool:
+        """Whether the member must be run: it stores, or combines for others."""
+        stored = {value for _, value in self.plan.outputs}
+        if any(r in stored for r in member.compute.results):
+            return True
+        return member.tiled is member.own and any(
+            o.kind == "reduce" for o in member.compute.output_list
+        )
+
+    def _point(self, member: Member, linear: Dim | None) -> Point:
+        axes = dict(zip(member.rows, self.row_point, strict=True))
+        if linear is not None:
+            axes.update(decomposed(self.b, linear, member.tiled))
+        return Point(axes)
+
+    def _finish_rows(self, member: Member) -> None:
+        """Stores of a member without own axes."""
+        point = self._point(member, None)
+        for number, output in enumerate(member.compute.output_list):
+            if output.kind in ("reduce", "scan"):
+                content = self.evaluator.yielded(member, number, point)
+                self._record(member, number, point, self._single(output, content))
+            self._store(member, number, point)
+
+    def _single(self, output: loop.ResultAttr, content: Tile) -> list[Tile]:
+        """The results of combining one point."""
+        b = self.b
+        content = convert(b, content, output.accumulator or content.element)
+        if output.combiner == "moments":
+            return [content, b.constant(0, content.element)]
+        if output.combiner == "logsumexp":
+            gap = b.op("arith.subf", content, content)
+            return [content, b.op("math.exp", gap)]
+        if output.combiner in ("argmin", "argmax"):
+            return [b.constant(0, index)]
+        return [content]
+
+    def _whole(self, points: Dim, members: list[Member]) -> None:
+        """Members whose own points one tile holds."""
+        found = self.whole_tiles.get(points)
+        if found is None:
+            block = self._setting("r_block")
+            if not isinstance(points, int) or points > block:
+                raise InvalidIR(f"a tile of {block} can't hold {points} points", op=self.plan.op)
+            name = f"r{len(self.whole_tiles)}"
+            order = 2 + len(self.whole_tiles)
+            found = self.whole_tiles[points] = self._tile(name, None, points, order, block)
+        dim, linear = found
+        for member in members:
+            point = self._point(member, linear)
+            for number, output in enumerate(member.compute.output_list):
+                if output.kind == "reduce" and member.tiled is member.own:
+                    reduction = self._reduction(member, number, dim)
+                    content = self.evaluator.yielded(member, number, point)
+                    position = self.b.index(self._combined_position(member, point))
+                    self._record(member, number, point, reduction.whole(content, position))
+                elif output.kind == "scan":
+                    self._scan(member, number, point, dim, None)
+                self._store(member, number, point)
+
+    def _reduction(self, member: Member, number: int, dim: TileDim) -> Reduction:
+        output = member.compute.output_list[number]
+        element = member.compute.yield_op.values[number].type
+        dims = tuple(sorted([*self.row_dims, dim], key=lambda d: d.order))
+        return Reduction(self.b, output, element, dims, dim, member.points)
+
+    def _combined_position(self, member: Member, point: Point) -> Dim:
+        """The row-major position over the red axes."""
+        position: Dim = 0
+        for axis in member.compute.axis_list:
+            if axis.kind == "red":
+                position = position * axis.extent + point.axes[axis.name]
+        return self.b.simplified(position)
+
+    def _record(
+        self, member: Member, number: int, point: Point, results: list[Tile]
+    ) -> None:
+        """Let readers (and the store) find a reduce or scan result."""
+        output = member.compute.output_list[number]
+        axes = [str(a) for a in stored_axes(member.compute, output)]
+        indices = [point.axes[name] for name in axes]
+        self.evaluator.keep(member, number, indices, results)
+
+    # -- loops over tiles
+
+    def _looped(self, points: Dim, members: list[Member]) -> None:
+        b, block = self.b, self._setting("r_block")
+        dim = TileDim(2, block)
+        reductions = [
+            (m, k, self._reduction(m, k, dim))
+            for m in members
+            for k, output in enumerate(m.compute.output_list)
+            if output.kind == "reduce" and m.tiled is m.own
+        ]
+        scans = self._scans_needed(members)
+        starts = [r.start() for _, _, r in reductions]
+        carried_scans = [self._scan_start(m, k) for m, k in scans]
+        flat = [t for s in starts for t in s] + carried_scans
+        self.loops += 1
+        name = f"r{self.loops}"
+        with b.loop(points, block, flat) as (position, carried, following, final):
+            linear = self._place(name, dim, position, points)
+            turn = b.op("arith.divsi", position, b.index(block))
+            left = list(carried)
+            totals = left[len(left) - len(scans) :]
+            scanned = [
+                self._scan(m, k, self._point(m, linear), dim, total)
+                for (m, k), total in zip(scans, totals, strict=True)
+            ]
+            for member, number, reduction in reductions:
+                point = self._point(member, linear)
+                own = [left.pop(0) for _ in reduction.start()]
+                content = self.evaluator.yielded(member, number, point)
+                place = b.index(self._combined_position(member, point))
+                following += reduction.step(own, content, place, turn)
+            following += scanned
+            for member in members:
+                self._store_tiles(member, self._point(member, linear))
+        dim.mask = None
+        done = list(final)
+        for (member, number, reduction), start in zip(reductions, starts, strict=True):
+            own = [done.pop(0) for _ in start]
+            point = self._point(member, None)
+            self._record(member, number, point, reduction.finish(own, block))
+            self._store(member, number, point)
+
+    def _store_tiles(self, member: Member, point: Point) -> None:
+        """The stores of a member inside its loop: all but the results of its reductions."""
+        for number, output in enumerate(member.compute.output_list):
+            if output.kind != "reduce" or member.tiled is not member.own:
+                self._store(member, number, point)
+
+    def _scans_needed(self, members: list[Member]) -> list[tuple[Member, int]]:
+        """The scans of `members` and those that they read through maps, in order."""
+        needed: dict[tuple[Member, int], None] = {}
+
+        def visit(member: Member) -> None:
+            for read in member.compute.reads:
+                origin = self.plan.origin(read.source)
+                if origin is None or origin.attr.kind == "reduce":
+                    continue
+                visit(origin.member)
+                if origin.attr.kind == "scan":
+                    needed.setdefault((origin.member, origin.output))
+
+        for member in members:
+            visit(member)
+            for number, output in enumerate(member.compute.output_list):
+                if output.kind == "scan":
+                    needed.setdefault((member, number))
+        return list(needed)
+
+    def _scan_kind(self, member: Member, number: int) -> Any:
+        output = member.compute.output_list[number]
+        return output.accumulator or member.compute.yield_op.values[number].type
+
+    def _scan_start(self, member: Member, number: int) -> Tile:
+        combiner = member.compute.output_list[number].combiner
+        kind = self._scan_kind(member, number)
+        return self.b.expand(self.b.constant(identity(combiner, kind), kind), self.row_dims)
+
+    def _scan(
+        self, member: Member, number: int, point: Point, dim: TileDim, total: Tile | None
+    ) -> Tile:
+        """Scan a tile after `total` (of the tiles before); gives the total after it."""
+        b = self.b
+        output = member.compute.output_list[number]
+        combiner, kind = output.combiner, self._scan_kind(member, number)
+        if output.result_count != 1 or combiner in ("argmin", "argmax"):
+            raise InvalidIR(f"a scan of {combiner} has no code on a gpu", op=self.plan.op)
+        if [a.kind for a in member.own] != ["scan"]:
+            raise InvalidIR("a scan beside other own axes has no code on a gpu", op=self.plan.op)
+        dims = tuple(sorted([*self.row_dims, dim], key=lambda d: d.order))
+        content = convert(b, self.evaluator.yielded(member, number, point), kind)
+        content = b.select(dim.mask, b.expand(content, dims),
+                           b.constant(identity(combiner, kind), kind))  # fmt: skip
+        attributes: dict[str, A.Attribute] = {
+            "combiner": A.StringAttr(combiner),
+            "dim": A.IntegerAttr(dims.index(dim)),
+        }
+        scanned = b.make(kernel.ScanOp, [content], [(dims, kind)], attributes)[0]
+        following = scanned
+        if total is not None:
+            whole = b.make(kernel.ReduceOp, [content], [(self.row_dims, kind)], attributes)[0]
+            following = combine(b, combiner, total, whole)
+            scanned = combine(b, combiner, b.expand(total, dims), scanned)
+        self._record(member, number, point, [scanned])
+        return following
+
+    # -- stores
+
+    def _store(self, member: Member, number: int, point: Point) -> None:
+        """Write an output of a member at a point, for each result of the kernel that it is."""
+        output = member.compute.output_list[number]
+        results = member.compute.results_of(number)
+        for (result, value), pointer in self.outputs:
+            if value not in results:
+                continue
+            if output.kind == "scatter":
+                self._scatter(member, number, point, result, pointer)
+                continue
+            origin = Origin(member, number, results.index(value))
+            names = [str(a) for a in stored_axes(member.compute, output)]
+            indices = [point.axes[name] for name in names]
+            tile = self.evaluator.element(origin, indices, point.mask)
+            tile = convert(self.b, tile, loop.signless(result.type.element))  # type: ignore[attr-defined]
+            offset = self.b.simplified(offset_of(indices, result.type))
+            place = self.b.index(offset)
+            mask = self.b.mask_of(union(place, tile))
+            self.b.store(pointer, offset, tile, mask)
+
+    def _scatter(
+        self, member: Member, number: int, point: Point, result: Value, pointer: Value
+    ) -> None:
+        compute, b, evaluator = member.compute, self.b, self.evaluator
+        output = compute.output_list[number]
+        assert output.indices is not None
+        turn = _scatter_number(Origin(member, number, 0))
+        first = 0
+        for other in compute.output_list[:number]:
+            first += _placeholders(other) if other.kind == "scatter" else 0
+        extra = compute.yield_op.extra[first : first + _placeholders(output)]
+        for value in extra:
+            evaluator.value(member, value, point)
+        indices = evaluator._expressions(list(output.indices), extra, point)
+        mask = None
+        if compute.yield_op.masks:
+            mask = evaluator.value(member, compute.yield_op.masks[turn], point)
+        content = evaluator.yielded(member, number, point)
+        content = convert(b, content, loop.signless(result.type.element))  # type: ignore[attr-defined]
+        own = [b.index(point.axes[a.name]) for a in compute.axis_list]
+        # Every point counts once, also where neither place nor value depends on an axis.
+        dims = union(content, *own)
+        offset = b.simplified(offset_of(indices, result.type))
+        b.store(pointer, offset, b.expand(content, dims), mask, output.combiner)
+
+
+def _placeholders(output: loop.ResultAttr) -> int:
+    assert output.indices is not None
+    names = {n for d in output.indices for n in free_symbols(d)}  # type: ignore[arg-type]
+    return max((int(n[1:]) for n in names if n[0] == "_" and n[1:].isdigit()), default=-1) + 1
+
+
+def _scatter_number(origin: Origin) -> int:
+    """Which of the compute's scatter outputs this is."""
+    before = origin.member.compute.output_list[: origin.output]
+    return sum(1 for o in before if o.kind == "scatter")
+
+
+__all__ = ["form_gpu_kernel", "kernel_inputs", "kernel_outputs"]

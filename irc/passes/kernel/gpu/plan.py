@@ -1,0 +1,347 @@
+"""What a gpu kernel computes and how it is tiled: members, spaces, and the default schedule.
+
+The rows of a kernel are the axes that all members share (of a lone compute: its par axes); rows
+are spread over program instances. The other axes of a member are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from irc.analysis.loop import estimate
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.attributes import Type
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import Dim, coefficient, dim_product, dim_sum, free_symbols, symbol
+from irc.ir.types import TensorType, contiguous_strides, element_bytes
+
+POINTWISE_BLOCK = 1024
+"""Most points of a one-dimensional pointwise tile."""
+PERSISTENT_LIMIT = 4096
+"""Most points of a row that one tile holds as a whole."""
+ROW_TILE = 2048
+"""Points of a tile of several short rows, and of a looped tile."""
+COLUMN_BLOCK = 32
+"""Rows in a tile whose memory is contiguous across rows: one full line of f32."""
+TRANSPOSE_BLOCK = 32
+INDEX_LIMIT = (1 << 31) - (1 << 20)
+"""Below this, indices with the slack of a tile stay in 32 bits."""
+
+
+@attrs.define(eq=False)
+class Member:
+    """A compute of the kernel. `rows`: the names of its axes that are the kernel's rows."""
+
+    compute: loop.ComputeOp
+    rows: list[str]
+    own: list[loop.AxisAttr]
+    phase: int = 0
+
+    @property
+    def tiled(self) -> list[loop.AxisAttr]:
+        """The own axes that a tile spans: all, or the par ones where the others are combined
+        point by point."""
+        kinds = {a.kind for a in self.own}
+        if len(kinds) > 1 and "par" in kinds:
+            return [a for a in self.own if a.kind == "par"]
+        return self.own
+
+    @property
+    def points(self) -> Dim:
+        """How many points the tiled axes have."""
+        return dim_product([a.extent for a in self.tiled])
+
+
+@attrs.frozen(eq=False)
+class Origin:
+    """Which value of which member an array is: output number, and part of its results."""
+
+    member: Member
+    output: int
+    part: int
+
+    @property
+    def attr(self) -> loop.ResultAttr:
+        """The output."""
+        return self.member.compute.output_list[self.output]
+
+
+@attrs.define(eq=False)
+class Plan:
+    """A kernel to be. `inputs`: arrays read; `outputs`: (result of `op`, the member's value)."""
+
+    op: Operation
+    rows: list[Dim]
+    members: list[Member]
+    inputs: list[Value]
+    outputs: list[tuple[Value, Value]]
+    alias: dict[Value, Value]
+    origins: dict[Value, Origin]
+
+    def origin(self, source: Value) -> Origin | None:
+        """Where a local array comes from; None for an input."""
+        return self.origins.get(self.alias.get(source, source))
+
+
+def make_plan(op: Operation) -> Plan:
+    """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR."""
+    computes: list[loop.ComputeOp] = []
+    alias: dict[Value, Value] = {}
+    if isinstance(op, loop.GroupOp):
+        _collect(op, computes, alias)
+        shared = len(op.axis_list)
+        yielded = [alias.get(v, v) for v in op.yield_op.values]
+        outputs = list(zip(op.results, yielded, strict=True))
+    elif isinstance(op, loop.ComputeOp):
+        computes.append(op)
+        shared = 0
+        outputs = [(r, r) for r in op.results]
+    else:
+        raise InvalidIR(f"'{op.name}' is no loop.compute or loop.group", op=op)
+    members = [_member(c, shared if isinstance(op, loop.GroupOp) else None) for c in computes]
+    _widen_rows(members)
+    first = members[0]
+    extents = {a.name: a.extent for a in first.compute.axis_list}
+    rows = [extents[name] for name in first.rows]
+    origins: dict[Value, Origin] = {}
+    for member in members:
+        for number in range(len(member.compute.output_list)):
+            for part, result in enumerate(member.compute.results_of(number)):
+                origins[result] = Origin(member, number, part)
+    plan = Plan(op, rows, members, [], outputs, alias, origins)
+    _find_inputs(plan)
+    _find_phases(plan)
+    return plan
+
+
+def _collect(
+    op: loop.GroupOp, computes: list[loop.ComputeOp], alias: dict[Value, Value]
+) -> None:
+    for inner in op.block.ops:
+        if isinstance(inner, loop.ComputeOp):
+            computes.append(inner)
+        elif isinstance(inner, loop.GroupOp):
+            _collect(inner, computes, alias)
+            for result, value in zip(inner.results, inner.yield_op.values, strict=True):
+                alias[result] = alias.get(value, value)
+        elif not isinstance(inner, loop.YieldOp):
+            raise InvalidIR(f"'{inner.name}' can't be inside a loop.group", op=inner)
+    if not computes:
+        raise InvalidIR("a loop.group without a loop.compute", op=op)
+
+
+def _member(compute: loop.ComputeOp, shared: int | None) -> Member:
+    axes = compute.axis_list
+    if shared is None:
+        rows = [a.name for a in axes if a.kind == "par"]
+    else:
+        rows = [a.name for a in axes[:shared]]
+    return Member(compute, rows, [a for a in axes if a.name not in rows])
+
+
+def _widen_rows(members: list[Member]) -> None:
+    """Where all members have equal own axes, all par, those become rows: a pointwise kernel."""
+    own = [tuple(a.extent for a in m.own) for m in members]
+    if len(set(own)) == 1 and all(a.kind == "par" for m in members for a in m.own):
+        for member in members:
+            member.rows += [a.name for a in member.own]
+            member.own = []
+
+
+def _find_inputs(plan: Plan) -> None:
+    seen: dict[Value, None] = {}
+    for member in plan.members:
+        for read in member.compute.reads:
+            if plan.origin(read.source) is None:
+                seen.setdefault(read.source)
+        for init in member.compute.inits:
+            if plan.origin(init) is not None:
+                raise InvalidIR("scatters into an array of the same group", op=plan.op)
+            seen.setdefault(init)
+    plan.inputs = list(seen)
+
+
+def _find_phases(plan: Plan) -> None:
+    """A member's phase: how many reductions over own axes must be done before it."""
+    for member in plan.members:
+        for read in member.compute.reads:
+            origin = plan.origin(read.source)
+            if origin is not None:
+                done = origin.attr.kind == "reduce" and bool(origin.member.own)
+                member.phase = max(member.phase, origin.member.phase + int(done))
+
+
+def strides_of(type_: Type) -> Sequence[Dim]:
+    """The strides of an array; row-major where its type has none."""
+    assert isinstance(type_, TensorType)
+    return contiguous_strides(type_.shape) if type_.strides is None else type_.strides
+
+
+def offset_of(indices: Sequence[Any], type_: Type) -> Dim:
+    """The element offset of an index into an array."""
+    return dim_sum([d * s for d, s in zip(indices, strides_of(type_), strict=True)])
+
+
+def stored_axes(compute: loop.ComputeOp, output: loop.ResultAttr) -> list[Dim]:
+    """The axes that index a map, reduce or scan result."""
+    reduced = output.kind == "reduce"
+    return [symbol(a.name) for a in compute.axis_list if not (reduced and a.kind == "red")]
+
+
+def accesses(plan: Plan) -> Iterator[tuple[Member, Dim, int, bool]]:
+    """(member, offset over its axes, bytes of an element, whether stored) of arrays in memory."""
+    for member in plan.members:
+        for read in member.compute.reads:
+            if plan.origin(read.source) is None:
+                kind: Any = read.source.type
+                yield member, offset_of(read.indices, kind), element_bytes(kind.element), False
+    for result, value in plan.outputs:
+        origin = plan.origin(value)
+        if origin is not None and origin.attr.kind != "scatter":
+            axes = stored_axes(origin.member.compute, origin.attr)
+            kind = result.type
+            yield origin.member, offset_of(axes, kind), element_bytes(kind.element), True
+
+
+# -- the default schedule
+
+
+def power_of_two(count: int) -> int:
+    """The least power of two that is at least `count` (1 for 0)."""
+    return 1 << max(0, count - 1).bit_length()
+
+
+def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAttr:
+    """The gpu schedule that `form_gpu_kernel` takes where none is given. Its keys:
+
+    x_block     rows in a tile (a power of two; 1: a row is a scalar of the program)
+    r_block     points of the own axes in a tile; 0 in a pointwise kernel
+    persistent  one tile holds all own points (else a loop over tiles)
+    tile_axes   pointwise only: two row axes that a square tile spans, the second one contiguous
+                where it is written, the first where it is read
+    num_warps, num_stages   as Triton's
+    index_bits  32 where every index is known to fit, else 64
+    """
+    plan = make_plan(op) if plan is None else plan
+    entries: dict[str, A.Attribute] = {}
+    own = [estimate(m.points) for m in plan.members if m.own]
+    if not own:
+        elements = _pointwise(plan, entries)
+    else:
+        elements = _rows(plan, entries)
+    looped = bool(own) and "persistent" not in entries
+    entries["num_warps"] = A.IntegerAttr(max(1, min(16, elements // 256)))
+    entries["num_stages"] = A.IntegerAttr(3 if looped else 1)
+    entries["index_bits"] = A.IntegerAttr(32 if _fits_32_bits(plan) else 64)
+    return loop.ScheduleAttr("gpu", A.DictAttr(entries))
+
+
+def _pointwise(plan: Plan, entries: dict[str, A.Attribute]) -> int:
+    axes = _transposed_axes(plan)
+    entries["r_block"] = A.IntegerAttr(0)
+    if axes is not None:
+        entries["tile_axes"] = A.DenseIntsAttr(axes)
+        entries["x_block"] = A.IntegerAttr(TRANSPOSE_BLOCK)
+        return TRANSPOSE_BLOCK * TRANSPOSE_BLOCK
+    total = dim_product(plan.rows)
+    block = POINTWISE_BLOCK
+    if isinstance(total, int):
+        block = min(block, power_of_two(total))
+    entries["x_block"] = A.IntegerAttr(block)
+    return block
+
+
+def _contiguous_axis(offset: Dim, names: Sequence[str]) -> str | None:
+    """The axis along which an offset moves by one element."""
+    for name in reversed(names):
+        if coefficient(offset, name) == 1:
+            return name
+    return None
+
+
+def _transposed_axes(plan: Plan) -> tuple[int, int] | None:
+    """(axis contiguous where read, axis contiguous where written), if they differ."""
+    written: str | None = None
+    for member, offset, _, stored in accesses(plan):
+        if stored and written is None:
+            written = _contiguous_axis(offset, member.rows)
+            position = member.rows.index(written) if written is not None else -1
+    if written is None:
+        return None
+    for member, offset, _, _ in accesses(plan):
+        name = member.rows[position]
+        step = coefficient(offset, name)
+        if step is None or step == 0 or step == 1:
+            continue
+        other = _contiguous_axis(offset, member.rows)
+        if other is None or other == name:
+            continue
+        extents = plan.rows[member.rows.index(other)], plan.rows[position]
+        if all(estimate(e) >= 8 for e in extents):
+            return member.rows.index(other), position
+    return None
+
+
+def _rows(plan: Plan, entries: dict[str, A.Attribute]) -> int:
+    sizes = [m.points for m in plan.members if m.own]
+    static = [s for s in sizes if isinstance(s, int)]
+    longest = power_of_two(max(static)) if len(static) == len(sizes) else 0
+    rows = dim_product(plan.rows)
+    most = power_of_two(rows) if isinstance(rows, int) else COLUMN_BLOCK
+    if _across_rows(plan):
+        x = min(COLUMN_BLOCK, most)
+        r = ROW_TILE // x
+        persistent = 0 < longest <= r
+        r = longest if persistent else r
+    elif 0 < longest <= PERSISTENT_LIMIT:
+        persistent, r = True, longest
+        x = max(1, min(ROW_TILE // r, most, COLUMN_BLOCK)) if r < ROW_TILE else 1
+    else:
+        persistent, x, r = False, 1, ROW_TILE
+    entries["x_block"] = A.IntegerAttr(x)
+    entries["r_block"] = A.IntegerAttr(r)
+    if persistent:
+        entries["persistent"] = A.UNIT
+    return x * r
+
+
+def _across_rows(plan: Plan) -> bool:
+    """Whether most bytes are contiguous from row to row rather than inside a row."""
+    balance = 0
+    for member, offset, size, _ in accesses(plan):
+        own = [a.name for a in member.own]
+        if not own or not free_symbols(offset) & set(own):
+            continue
+        if _contiguous_axis(offset, own) is not None:
+            balance -= size
+        elif _contiguous_axis(offset, member.rows) is not None:
+            balance += size
+    return balance > 0
+
+
+def _fits_32_bits(plan: Plan) -> bool:
+    spans: list[Dim] = []
+    arrays = [*plan.inputs, *(result for result, _ in plan.outputs)]
+    for value in arrays:
+        kind: Any = value.type
+        spans.append(dim_sum([abs_size(s, t) for s, t in zip(kind.shape, strides_of(kind),
+                                                             strict=True)]))  # fmt: skip
+    for member in plan.members:
+        spans.append(dim_product([*plan.rows, *(a.extent for a in member.own)]))
+    return all(isinstance(s, int) and s < INDEX_LIMIT for s in spans)
+
+
+def abs_size(size: Dim, stride: Dim) -> Dim:
+    """How far a dimension reaches, in elements."""
+    return size * (abs(stride) if isinstance(stride, int) else stride)
+
+
+__all__ = [
+    "Member", "Origin", "Plan", "default_schedule", "make_plan", "offset_of", "stored_axes",
+    "strides_of",
+]  # fmt: skip
