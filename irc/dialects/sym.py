@@ -17,6 +17,15 @@ from irc.ir.types import IndexType, IntegerType, TensorType, i1, index
 
 INTEGER = of(IndexType, IntegerType)
 
+#: Python's errors that an assertion may raise.
+ERRORS = ("RuntimeError", "IndexError", "ValueError", "ZeroDivisionError", "TypeError")
+
+
+def _verify_error(op: Op) -> None:
+    error = op.error  # type: ignore[attr-defined]
+    if error not in ERRORS:
+        op.fail(f"error is {error!r}, not one of {', '.join(ERRORS)}")
+
 
 class BindSizeOp(Op):
     """Binds `symbol` to the size of dimension `dim` of a function argument (or of an op's result).
@@ -84,10 +93,10 @@ class ValueOp(Op):
 
 
 class AssertOp(Op):
-    """Checks a condition when the program runs and raises RuntimeError(`message`) if it is false.
+    """Checks a condition when the program runs and raises `error`(`message`) if it is false.
 
-    `relation` with `lhs` and `rhs` (eq, ne, lt, le) states the fact for the analyses; a
-    condition operand (i1) is checked as it is.
+    `relation` with `lhs` and `rhs` (eq, ne, lt, le) states the fact for the analyses. `error` is
+    one of `ERRORS`.
 
     `sym.assert {relation = "le", lhs = #sym<u0>, rhs = #sym<s0>, message = "u0 <= s0"}`
     """
@@ -98,10 +107,16 @@ class AssertOp(Op):
     lhs = attribute(A.DimAttr)
     rhs = attribute(A.DimAttr)
     message = attribute(A.StringAttr)
+    error = attribute(A.StringAttr, default="RuntimeError")
+
+    def verify_op(self) -> None:
+        _verify_error(self)
 
 
 class AssertValueOp(Op):
-    """Checks that an i1 value is true; raises RuntimeError(`message`) when the program runs.
+    """Checks that an i1 value is true, or raises `error`(`message`) when the program runs.
+
+    `error` is one of `ERRORS`.
 
     `sym.assert_value %c {message = "must be positive"} : (i1)`
     """
@@ -110,8 +125,10 @@ class AssertValueOp(Op):
     traits = frozenset({WritesMemory})
     condition = operand(of(IntegerType))
     message = attribute(A.StringAttr)
+    error = attribute(A.StringAttr, default="RuntimeError")
 
     def verify_op(self) -> None:
+        _verify_error(self)
         if self.condition.type is not i1:
             self.fail(f"the condition is {self.condition.type}, not i1")
 

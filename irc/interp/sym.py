@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from typing import Any
 
@@ -11,6 +12,7 @@ from irc.dialects import sym
 from irc.interp.core import Frame, interprets
 from irc.ir.diagnostics import UserError
 
+_ERRORS: dict[str, type[Exception]] = {name: getattr(builtins, name) for name in sym.ERRORS}
 RELATIONS = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -47,13 +49,13 @@ def value(frame: Frame, op: sym.ValueOp) -> torch.Tensor:
 @interprets(sym.AssertOp)
 def assert_(frame: Frame, op: sym.AssertOp) -> None:
     if not RELATIONS[op.relation](frame.dim(op.lhs), frame.dim(op.rhs)):
-        raise RuntimeError(op.message)
+        raise _ERRORS[op.error](op.message)
 
 
 @interprets(sym.AssertValueOp)
 def assert_value(frame: Frame, op: sym.AssertValueOp) -> None:
     if not bool(frame[op.condition]):
-        raise RuntimeError(op.message)
+        raise _ERRORS[op.error](op.message)
 
 
 @interprets(sym.RefineOp)

@@ -74,13 +74,36 @@ def build(module: Any, target: str = "llvm", options: Any = None) -> Executable:
     """
     chosen = BuildOptions.of(options)
     if target == "triton":
-        raise UserError("target triton has no launcher here yet: build for target llvm")
+        return _build_triton(module)
     if target != "llvm":
         raise UserError(f"target is {target!r}, not llvm or triton")
     from irc.runtime.program_cache import compiled_parts
 
     parts = compiled_parts(module, chosen)
     return load(parts, getattr(module, "resources", {}), chosen)
+
+
+def _build_triton(module: Any) -> Executable:
+    """The host program in Python over Triton's kernels. Not kept in the cache: Triton has one."""
+    from irc.runtime.triton_kernels import TritonKernels
+
+    program = read_host_program(module)
+    kernels = used_kernels(module, program, "gpu")
+    constants = _constants(program, getattr(module, "resources", {}))
+    counters = _count(program, {})
+    return make_executable(program, TritonKernels(kernels), constants, None, counters)
+
+
+def used_kernels(module: Any, program: P.HostProgram, target: str) -> list[kernel.FuncOp]:
+    """The kernels that the program launches. Raises UserError for one made for another target."""
+    used = set(program.kernels)
+    kernels = [op for op in module.ops if isinstance(op, kernel.FuncOp) and op.sym_name in used]
+    for op in kernels:
+        if op.target != target:
+            raise UserError(
+                f"kernel @{op.sym_name} is for a {op.target}, this build is for a {target}"
+            )
+    return kernels
 
 
 def compile_parts(module: Any, options: BuildOptions) -> CompiledParts:
@@ -90,11 +113,12 @@ def compile_parts(module: Any, options: BuildOptions) -> CompiledParts:
     from irc.codegen.llvm.target import TargetFeatures
 
     program = read_host_program(module)
-    used = set(program.kernels)
-    kernels = [op for op in module.ops if isinstance(op, kernel.FuncOp) and op.sym_name in used]
-    for op in kernels:
-        if op.target != "cpu":
-            raise UserError(f"kernel @{op.sym_name} is for {op.target}: build for target triton")
+    others = program.devices - {"cpu"}
+    if others:
+        raise UserError(
+            f"target llvm has tensors on the cpu only, not on {', '.join(sorted(others))}"
+        )
+    kernels = used_kernels(module, program, "cpu")
     features = TargetFeatures.host()
     code = compile_kernels(kernels, features, options.precise) if kernels else b""
     if not (options.native and torch_abi.available()):
@@ -110,9 +134,7 @@ def compile_parts(module: Any, options: BuildOptions) -> CompiledParts:
 def load(parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptions) -> Executable:
     """Link compiled parts into this process. `resources` has the large constants by key."""
     program = parts.program
-    constants = {
-        key: constant_tensor(key, data, resources) for key, data in program.constants.items()
-    }
+    constants = _constants(program, resources)
     kernels = load_kernels(program, parts.kernels)
     native = None
     if parts.host and options.native and torch_abi.available():
@@ -120,15 +142,25 @@ def load(parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptio
 
         symbols = {kernel_symbol(name): kernels.address(name) for name in program.kernels}
         native = NativeCode(parts.host, ENTRY, parts.slots, parts.externals, symbols)
-    counters = {
-        **parts.counters,
+    counters = _count(program, parts.counters)
+    return make_executable(program, kernels, constants, native, counters)
+
+
+def _constants(program: P.HostProgram, resources: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    return {key: constant_tensor(key, data, resources) for key, data in program.constants.items()}
+
+
+def _count(program: P.HostProgram, counters: Mapping[str, int]) -> dict[str, int]:
+    """The program's counters, added to the process's."""
+    counted = {
+        **counters,
         "kernels": len(program.kernels),
         "aten_calls": sum(isinstance(s, P.CallAten) for s in program.steps),
     }
     metrics.add("compiles")
-    for name, amount in counters.items():
+    for name, amount in counted.items():
         metrics.add(name, amount)
-    return make_executable(program, kernels, constants, native, counters)
+    return counted
 
 
 def make_executable(
@@ -191,7 +223,7 @@ def constant_tensor(
         pairs = zip(sizes, tensor.stride(), strides, strict=True)
         if any(size > 1 and a != b for size, a, b in pairs):
             tensor = torch.empty_strided(sizes, strides, dtype=dtype).copy_(tensor)
-    return tensor
+    return tensor.to(layout.device)
 
 
 def _from_bytes(
@@ -215,8 +247,9 @@ def _argument_spec(argument: P.Argument) -> ArgumentSpec:
     if layout is None:
         return ArgumentSpec(argument.name, argument.kind)  # type: ignore[arg-type]
     return ArgumentSpec(
-        argument.name, "tensor", getattr(torch, layout.dtype), layout.sizes, layout.strides
-    )
+        argument.name, "tensor", getattr(torch, layout.dtype), layout.sizes, layout.strides,
+        layout.device,
+    )  # fmt: skip
 
 
 def _result_spec(output: P.Output) -> ResultSpec:

@@ -28,6 +28,7 @@ class Layout:
     sizes: tuple[Dim, ...]
     strides: tuple[Dim, ...] | None
     element_bytes: int
+    device: str = "cpu"
 
 
 @attrs.frozen
@@ -231,6 +232,11 @@ class HostProgram:
     def kernels(self) -> tuple[str, ...]:
         """Names of the kernels that it launches, each once, in order."""
         return tuple(dict.fromkeys(s.kernel for s in self.steps if isinstance(s, Launch)))
+
+    @property
+    def devices(self) -> frozenset[str]:
+        """The devices of all tensors."""
+        return frozenset(layout.device for layout in self.layouts.values())
 
     @property
     def argument_symbols(self) -> frozenset[str]:

@@ -174,7 +174,9 @@ class _Run:
         layout = step.layout
         assert layout.strides is not None
         sizes, strides = self.dims(layout.sizes), self.dims(layout.strides)
-        self.values[step.register] = torch.empty_strided(sizes, strides, dtype=_dtype(layout.dtype))
+        self.values[step.register] = torch.empty_strided(
+            sizes, strides, dtype=_dtype(layout.dtype), device=layout.device
+        )
 
     def launch(self, step: P.Launch) -> None:
         tensors = [self.values[r] for r in step.tensors]
@@ -262,7 +264,9 @@ class _Run:
 
 def restrided(content: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     """A copy of `content` with other strides."""
-    target = torch.empty_strided(content.shape, strides, dtype=content.dtype)
+    target = torch.empty_strided(
+        content.shape, strides, dtype=content.dtype, device=content.device
+    )
     return target.copy_(content)
 
 

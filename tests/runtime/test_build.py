@@ -300,8 +300,8 @@ def test_a_result_of_another_size_is_an_error():
                    self=Ref(0))  # fmt: skip
     module = h.finish(found)
     check(module, torch.tensor([1, 0, 1, 1, 0]))
-    check_error(module, torch.ones(5, dtype=torch.int64), error=RuntimeError,
-                match="nonzero.default gave a result with 5 elements along 0; .* for 3")  # fmt: skip
+    text = "nonzero.default gave a result with 5 elements along 0; .* for 3"
+    check_error(module, torch.ones(5, dtype=torch.int64), error=RuntimeError, match=text)
 
 
 def test_sizes_that_depend_on_data():

@@ -103,7 +103,8 @@ def test_large_constants_are_not_stored(folder):
 def test_another_process_loads_the_program():
     code = (
         "import irc, torch\n"
-        "from irc.runtime import metrics\n"
+        "from irc.runtime import metrics, program_cache\n"
+        "program_cache._sources = lambda: 'edited meanwhile by nobody'\n"
         "from tests.runtime.test_program_cache import program\n"
         "x = torch.ones(3, 2)\n"
         "assert irc.build(program())(x)[0].sum().item() == 30\n"

@@ -130,7 +130,7 @@ class _Lowering:
 
     def _symbolic_dims(self, native: bool) -> list[tuple[P.Argument, Dim, Value | None, Value]]:
         """(argument, expression, size when it is a stride, value) that remain to be compared."""
-        found = []
+        found: list[tuple[P.Argument, Dim, Value | None, Value]] = []
         own = {(b.register, b.dim, b.stride, b.symbol) for b in self.program.bindings}
         for argument in self.program.arguments:
             layout = argument.layout

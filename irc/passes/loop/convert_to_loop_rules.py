@@ -107,9 +107,13 @@ class Converter:
         return read
 
     def check(
-        self, holds: Callable[[Body, tuple[Dim, ...]], Value], over: Value, text: str
+        self,
+        holds: Callable[[Body, tuple[Dim, ...]], Value],
+        over: Value,
+        text: str,
+        error: str = "RuntimeError",
     ) -> None:
-        """Raise RuntimeError(text) at run time unless `holds` at every element of `over`."""
+        """Raise `error`(text) at run time unless `holds` at every element of `over`."""
         type_ = over.type
         assert isinstance(type_, TensorType)
         body = self.body()
@@ -119,7 +123,7 @@ class Converter:
         axes = make_axes(type_.shape, range(type_.rank))
         (all_hold,) = self.compute(body, [value], [output], [made], axes)
         flag = self.builder.value(graph.Item, all_hold, result_types=i1)
-        self.builder.create(sym.AssertValueOp, flag, message=text)
+        self.builder.create(sym.AssertValueOp, flag, message=text, error=error)
 
 
 def _without_unit_dims(type_: Any, kept: Sequence[int]) -> TensorType:
@@ -400,7 +404,8 @@ def check_bounds(c: Converter, indices: Value, size: Dim, dim: int) -> None:
             body.compare("slt", value, body.index(size)),
         )
 
-    c.check(holds, indices, f"index out of bounds for dimension {dim} with size {size}")
+    text = f"index out of bounds for dimension {dim} with size {size}"
+    c.check(holds, indices, text, "IndexError")
 
 
 @rule(graph.Gather)
