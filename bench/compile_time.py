@@ -9,7 +9,7 @@ aot_eager's + 2.5 s and a third of Inductor's, warm at most aot_eager's + 0.5 s.
 *Calls*: microseconds per call of a graph of one kernel and of graphs of ten (ten that a small
 matrix product separates; ten with results of different shapes), on few elements, so that only the
 overhead shows.  Dynamo's entry, measured by a backend that returns ready results, is taken off for
-the own part.  Goals: one kernel no slower than Inductor, the own part of ten kernels 3 times faster.
+the own part.  Goals: one kernel no slower than Inductor, ten kernels' own part 3 times faster.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ HEAVY = (
 
 
 def prepare(case: dict[str, Any], backend: str) -> Prepared:
-    """Build, compile and call the model `case["model"]`; compare unless `case["error"]` is False."""
+    """Build, compile and call `case["model"]`; compare unless `case["error"]` is False."""
     import torch
 
     from bench.builders import find, results, step
@@ -129,7 +129,6 @@ def rows(results: list[dict[str, Any]], backend: str, against: str) -> list[list
     lines = []
     for found in results:
         if "failure" in found:
-            lines.append([found["model"], found["failure"], *[""] * 8])
             continue
         for who, key in ((backend, "mine"), (against, "peer")):
             side = found[key]
@@ -174,6 +173,7 @@ def main() -> None:
                 results.append(measure(name, sides, options.rounds))
             except SideFailed as error:
                 results.append({"model": name, "failure": str(error)})
+                print(f"{name}: {error}")
             finally:
                 for side in sides:
                     side.close()
