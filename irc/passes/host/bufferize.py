@@ -1,335 +1,367 @@
-"""The pass `bufferize`: immutable arrays become memory.
-
-This is the one place where memory is made. Everything above it works on values; what comes out
-allocates, writes and copies in order.
-"""
+"""The pass `bufferize`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.dialects import aten, func, graph, host, kernel, layout, sym
 from irc.ir import attributes as A
-from irc.ir.attributes import Attribute
 from irc.ir.builder import Builder
-from irc.ir.core import Block, BlockArgument, Operation, Region, Value
+from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import FunctionType, IndexType, TensorType, i64
-
-SYMBOLS = (sym.BindOp, sym.BindSizeOp, sym.ValueOp, sym.AssertOp, sym.AssertValueOp)
+from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides
 
 
 @register_pass
 class Bufferize(Pass):
-    """Makes `func.func` a `host.func`: allocations, launches that write, copies to arguments.
+    """Turns functions of immutable arrays into host programs on memory.
 
-    A launch writes its result over an input that dies there, where its kernel says that the two
-    may share memory; it writes an updated argument directly where nothing reads the old elements
-    any more. What is returned is marked `escapes`.
+    Each array that a launch makes gets memory: an input's that dies there, where the kernel
+    allows it; that of an argument which is updated with it, where nothing reads the argument's
+    old elements afterwards; else a `host.alloc`. What is returned `escapes`.
 
     Before:
-        %y = host.launch %x {callee = @k0} : (tensor<...>) -> tensor<...>
-        func.return %y : tensor<...>
+        func.func @main(%x: ...) -> ... {
+          %y = host.launch %x {callee = @k0} : (tensor<...>) -> tensor<...>
+          func.return %y : tensor<...> }
     After:
-        %y = host.alloc {escapes} : tensor<...>
-        host.launch %x, %y {callee = @k0} : (tensor<...>, tensor<...>)
-        host.return %y : tensor<...>
+        host.func @main(%x: ...) {
+          %y = host.alloc {escapes} : tensor<...>
+          host.launch %x, %y {callee = @k0} : (tensor<...>, tensor<...>)
+          host.return %y : tensor<...> }
     """
 
     name = "bufferize"
-    summary = "turn values into memory: allocations, in-place writes, copies to arguments"
+    summary = "give every array memory and make functions host programs"
 
     def run(self, op: Operation, context: PassContext) -> None:
-        block = op.regions[0].blocks[0]
-        kernels = {k.sym_name: k for k in block.ops if isinstance(k, kernel.FuncOp)}
-        for function in [f for f in block.ops if isinstance(f, func.FuncOp)]:
-            made = _Bufferizer(function, kernels, context).run()
-            block.insert_before(made, function)
-            function.drop_all_references()
-            function.detach()
+        kernels = {
+            o.sym_name: o for o in op.regions[0].blocks[0].ops if isinstance(o, kernel.FuncOp)
+        }
+        for function in [o for o in op.regions[0].blocks[0].ops if isinstance(o, func.FuncOp)]:
+            _Bufferizer(function, kernels, context).run()
 
 
-def storage_root(value: Value) -> Value:
-    """The value that owns the memory which `value` shows."""
-    maker = value.defining_op
-    while maker is not None and (
-        isinstance(maker, layout.ViewOp | host.ViewOp | sym.RefineOp) or _may_alias(maker)
-    ):
-        value = maker._operands[0]
-        maker = value.defining_op
-    return value
+class Aliases:
+    """Which memory each value of a straight-line program lives in.
+
+    A root is a value with memory of its own: an argument, a constant, an allocation, a fresh
+    result of a call. A view has its source's roots; a call that may return a view of its
+    operands, theirs and its own.
+    """
+
+    def __init__(self) -> None:
+        self.roots: dict[Value, frozenset[Value]] = {}
+
+    def of(self, value: Value) -> frozenset[Value]:
+        """The roots whose memory `value` may be in."""
+        return self.roots.get(value) or frozenset((value,))
+
+    def add(self, op: Operation) -> None:
+        """Take note of what an operation's results alias."""
+        if isinstance(op, host.ViewOp | layout.ViewOp | sym.RefineOp):
+            self.roots[op.results[0]] = self.of(op._operands[0])
+        elif isinstance(op, host.CallAtenOp | graph.CallAten) and may_alias(op):
+            shared = frozenset().union(*(self.of(v) for v in op._operands if is_tensor(v)))
+            for result in op.results:
+                if is_tensor(result):
+                    self.roots[result] = shared | {result}
 
 
-def _may_alias(op: Operation) -> bool:
-    """Whether a call's result may share its first tensor's memory."""
-    if not isinstance(op, graph.CallAten | host.CallAtenOp) or not op._operands:
-        return False
-    return isinstance(op._operands[0].type, TensorType) and aten.schema_of(op).returns_alias
+def may_alias(op: Any) -> bool:
+    """Whether a call may return a view of an operand."""
+    from irc.dialects.aten_schema import find_schema
+
+    schema = find_schema(aten.qualified_name(op.callee))
+    return schema is None or schema.returns_alias
+
+
+def is_tensor(value: Value) -> bool:
+    """Whether a value is a tensor."""
+    return isinstance(value.type, TensorType)
 
 
 class _Bufferizer:
     def __init__(
-        self, function: func.FuncOp, kernels: dict[str, kernel.FuncOp], context: PassContext
-    ) -> None:
-        self.function = function
-        self.kernels = kernels
-        self.context = context
-        self.mapping: dict[Value, Value] = {}
-        self.block = Block([a.type for a in function.block.arguments])
-        self.builder = Builder.at_end(self.block)
-        self.order: dict[Operation, int] = {
-            op: n for n, op in enumerate(function.block.ops)
-        }
-        self.last_use: dict[Value, int] = {}
-        self.returned: set[Value] = set()
-        self.updates: list[graph.UpdateInput] = []
-        self.written_directly: set[int] = set()
-
-    def run(self) -> host.FuncOp:
-        function = self.function
-        for old, new in zip(function.block.arguments, self.block.arguments, strict=True):
-            self.mapping[old] = new
-            new.name_hint = old.name_hint
-        self._liveness()
-        for op in function.block.ops:
-            self.builder.location = op.location
-            self.visit(op)
-        attributes = {
-            k: v for k, v in function.attributes.items() if k not in ("function_type", "level")
-        }
-        last = self.block.last
-        assert last is not None
-        inputs = [a.type for a in self.block.arguments]
-        types = FunctionType(inputs, [v.type for v in last.operands])
-        attributes["function_type"] = A.TypeAttr(types)
-        return host.FuncOp((), (), attributes, (Region([self.block]),), function.location)
-
-    def _liveness(self) -> None:
-        end = len(self.order)
-        for op, number in self.order.items():
-            at = number
-            if isinstance(op, graph.UpdateInput):
-                self.updates.append(op)
-                at = end  # the copy happens at the end
-            for operand in op._operands:
-                root = storage_root(operand)
-                self.last_use[root] = max(at, self.last_use.get(root, -1))
-            if isinstance(op, func.ReturnOp):
-                self.returned |= {storage_root(v) for v in op.operands}
-                for root in self.returned:
-                    self.last_use[root] = end
-
-    # -- operations
-
-    def visit(self, op: Operation) -> None:
-        if isinstance(op, SYMBOLS):
-            self.builder.insert(op.clone(self.mapping))
-        elif isinstance(op, host.LaunchOp):
-            self.launch(op)
-        elif isinstance(op, layout.ViewOp):
-            self.define(
-                op,
-                host.ViewOp,
-                [self.mapping[op.source]],
-                {"offset": op.attributes["offset"]},
-            )
-        elif isinstance(op, sym.RefineOp):
-            self.builder.insert(op.clone(self.mapping))
-        elif isinstance(op, graph.CallAten):
-            attributes = {k: op.attributes[k] for k in ("callee", "arguments")}
-            self.define(op, host.CallAtenOp, [self.mapping[v] for v in op.operands], attributes)
-            self.context.count("aten calls")
-        elif isinstance(op, graph.Constant):
-            self.define(op, host.ConstantOp, [], {"value": op.attributes["value"]})
-        elif isinstance(op, graph.Item):
-            self.define(op, host.ItemOp, [self.mapping[op.source]], {})
-        elif isinstance(op, graph.FromScalar):
-            self.from_scalar(op)
-        elif isinstance(op, func.ReturnOp):
-            self.finish(op)
-        elif not isinstance(op, graph.UpdateInput):
-            raise InvalidIR(f"'{op.name}' has no meaning in a host program", op=op)
-
-    def define(
         self,
-        op: Operation,
-        cls: type[Operation],
-        operands: Sequence[Value],
-        attributes: dict[str, Attribute],
+        function: func.FuncOp,
+        kernels: dict[str, kernel.FuncOp],
+        context: PassContext,
     ) -> None:
-        """Insert an operation of the host dialect with the results of `op`."""
-        made = self.builder.insert(cls(operands, op.result_types, attributes))
-        for old, new in zip(op.results, made.results, strict=True):
-            self.mapping[old] = new
-            new.name_hint = old.name_hint
+        self.function, self.kernels, self.context = function, kernels, context
+        self.block = function.block
+        self.order = {op: k for k, op in enumerate(self.block.ops)}
+        self.aliases = Aliases()
+        for op in self.block.ops:
+            self.aliases.add(op)
+        self.last_use: dict[Value, int] = {}
+        for op, number in self.order.items():
+            for value in op._operands:
+                for root in self.aliases.of(value):
+                    self.last_use[root] = number
+        self.updates = [op for op in self.block.ops if isinstance(op, graph.UpdateInput)]
+        self.ours: set[Value] = set()
+        self.returned: set[Value] = set()
+        for value in function.return_op._operands:
+            self.returned |= self.aliases.of(value)
 
-    def from_scalar(self, op: graph.FromScalar) -> None:
-        kind = op.scalar.type
-        name = "int64" if isinstance(kind, IndexType) or kind is i64 else "float64"
-        if str(kind) == "i1":
-            name = "bool"
-        arguments = A.DictAttr({"s": aten.OperandAttr(0), "dtype": aten.DtypeAttr(name)})
+    def run(self) -> None:
+        """Rewrite the function in place and put a host.func in its stead."""
+        direct = self._direct_updates()
+        for op in list(self.block.ops):
+            handler = _HANDLERS.get(type(op))
+            if isinstance(op, host.LaunchOp):
+                self._launch(op, direct)
+            elif handler is not None:
+                handler(self, op)
+            elif not isinstance(op, KEPT):
+                raise InvalidIR(f"'{op.name}' has no place in a host program", op=op)
+        self._update()
+        self._mark_escapes()
+        self._replace_function()
+
+    # -- launches
+
+    def _launch(self, op: host.LaunchOp, direct: dict[Value, Value]) -> None:
+        callee = self.kernels.get(op.callee)
+        if callee is None:
+            raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
+        builder = Builder.before(op)
+        number = self.order[op]
+        pairs = callee.inplace or ()
+        inputs, outs = list(op.inputs), []
+        taken: set[Value] = set()
+        for position, result in enumerate(op.results):
+            memory = direct.get(result)
+            if memory is None:
+                memory = self._reused(inputs, pairs, len(inputs) + position, result, number, taken)
+            if memory is None:
+                memory = builder.value(host.AllocOp, result_types=result.type)
+                memory.name_hint = result.name_hint
+                self.ours.add(memory)
+                self.context.count("allocations")
+            outs.append(memory)
+            self._move_facts(result, memory)
+        segments = A.DenseIntsAttr((len(inputs), len(outs)))
+        attributes = {**op.attributes, SEGMENTS: segments}
+        builder.insert(host.LaunchOp([*inputs, *outs], (), attributes, (), op.location))
+        for result, memory in zip(op.results, outs, strict=True):
+            result.replace_all_uses_with(memory)
+        op.erase()
+
+    def _reused(
+        self,
+        inputs: Sequence[Value],
+        pairs: Sequence[int],
+        output: int,
+        result: Value,
+        number: int,
+        taken: set[Value],
+    ) -> Value | None:
+        """An input's memory that the output may be computed in."""
+        for position, target in zip(pairs[::2], pairs[1::2], strict=True):
+            value = inputs[position]
+            if target != output or value not in self.ours or value in taken:
+                continue
+            if value.type is not result.type or self.last_use.get(value, -1) > number:
+                continue
+            sharing = [v for v in inputs if value in self.aliases.of(v)]
+            if len(sharing) == 1:
+                taken.add(value)
+                self.context.count("in-place")
+                return value
+        return None
+
+    def _move_facts(self, result: Value, memory: Value) -> None:
+        """`memory` now holds what `result` was: its life goes on, its views are views of it."""
+        last = self.last_use.get(result, -1)
+        self.last_use[memory] = max(self.last_use.get(memory, -1), last)
+        for value, roots in list(self.aliases.roots.items()):
+            if result in roots:
+                self.aliases.roots[value] = (roots - {result}) | {memory}
+        if result in self.returned:
+            self.returned = (self.returned - {result}) | {memory}
+
+    # -- inputs that are updated
+
+    def _direct_updates(self) -> dict[Value, Value]:
+        """Results of launches that may be computed in the memory of the argument which they
+        update: nothing reads its old elements later, or elsewhere in the launch."""
+        direct: dict[Value, Value] = {}
+        if "aliases" in self.function.attributes:
+            return direct
+        for update in self.updates:
+            value, argument = update.value, self.block.arguments[update.argument]
+            maker = value.defining_op
+            if not isinstance(maker, host.LaunchOp) or value.type is not argument.type:
+                continue
+            number = self.order[maker]
+            readers = [
+                op
+                for op in self.order
+                if any(argument in self.aliases.of(v) for v in op._operands if is_tensor(v))
+            ]
+            if any(self.order[op] > number for op in readers) or value in self.returned:
+                continue
+            if value in direct or argument in self.returned:
+                continue
+            if self._may_write(maker, value, argument):
+                direct[value] = argument
+                self.context.count("updates without a copy")
+        for update in list(self.updates):
+            argument = self.block.arguments[update.argument]
+            if direct.get(update.value) is argument:
+                self.updates.remove(update)
+                update.erase()
+        return direct
+
+    def _may_write(self, op: host.LaunchOp, result: Value, argument: Value) -> bool:
+        inputs = list(op.inputs)
+        reads = [k for k, v in enumerate(inputs) if argument in self.aliases.of(v)]
+        if not reads:
+            return True
+        callee = self.kernels.get(op.callee)
+        pairs = () if callee is None else callee.inplace or ()
+        output = len(inputs) + op.results.index(result)
+        allowed = list(zip(pairs[::2], pairs[1::2], strict=True))
+        return len(reads) == 1 and inputs[reads[0]] is argument and (reads[0], output) in allowed
+
+    def _update(self) -> None:
+        """Copy new elements into the arguments, after everything else has happened."""
+        terminator = self.function.return_op
+        builder = Builder.before(terminator)
+        changed = {self.block.arguments[u.argument] for u in self.updates}
+        values = []
+        for update in self.updates:
+            value = update.value
+            others = self.aliases.of(value) & changed
+            if others - {self.block.arguments[update.argument]} or (
+                others and value is not self.block.arguments[update.argument]
+            ):
+                value = self._copied(builder, value)
+            values.append(value)
+        for position, value in enumerate(terminator._operands):
+            info = self._info(position)
+            if is_tensor(value) and self.aliases.of(value) & changed and info is None:
+                terminator.set_operand(position, self._copied(builder, value))
+        for update, value in zip(self.updates, values, strict=True):
+            argument = self.block.arguments[update.argument]
+            if value is not argument:
+                builder.insert(host.CopyOp((value, argument), (), {}, (), update.location))
+            update.erase()
+
+    def _info(self, position: int) -> Any:
+        """The argument whose storage a result shares, as the caller must see; None for none."""
+        infos = self.function.result_info
+        if infos is None or not isinstance(infos[position], A.DictAttr):
+            return None
+        return infos[position].get("alias_of")
+
+    def _copied(self, builder: Builder, value: Value) -> Value:
+        """A copy of a value that is about to be overwritten."""
+        memory: Value = builder.value(host.AllocOp, result_types=dense(value.type))
+        self.ours.add(memory)
+        builder.insert(host.CopyOp((value, memory), ()))
+        return memory
+
+    # -- other operations
+
+    def _view(self, op: Any) -> None:
+        view = Builder.before(op).insert(
+            host.ViewOp(op._operands, op.result_types, {"offset": op.attributes["offset"]})
+        )
+        self._replace(op, view)
+
+    def _call(self, op: graph.CallAten) -> None:
+        attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
+        self._replace(
+            op,
+            Builder.before(op).insert(
+                host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
+            ),
+        )
+
+    def _item(self, op: graph.Item) -> None:
+        item = host.ItemOp(op._operands, op.result_types, {}, (), op.location)
+        self._replace(op, Builder.before(op).insert(item))
+
+    def _constant(self, op: graph.Constant) -> None:
+        entries = {"value": op.attributes["value"]}
+        constant = host.ConstantOp((), op.result_types, entries, (), op.location)
+        self._replace(op, Builder.before(op).insert(constant))
+
+    def _from_scalar(self, op: graph.FromScalar) -> None:
+        """A scalar as a tensor, made by ATen."""
+        dtype = DTYPE_OF_ELEMENT[op.tensor.type.element]
+        arguments = A.DictAttr({"s": aten.OperandAttr(0), "dtype": aten.DtypeAttr(dtype)})
         attributes = {
             "callee": A.StringAttr("aten.scalar_tensor.default"),
             "arguments": arguments,
         }
-        self.define(op, host.CallAtenOp, [self.mapping[op.scalar]], attributes)
+        call = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
+        self._replace(op, Builder.before(op).insert(call))
 
-    def launch(self, op: host.LaunchOp) -> None:
-        callee = self.kernels[op.callee]
-        inputs = [self.mapping[v] for v in op.inputs]
-        outs = []
-        taken: set[Value] = set()
-        for number, made in enumerate(op.results):
-            memory = self.argument_for(op, number, callee, taken)
-            if memory is None:
-                memory = self.reused(op, number, callee, taken)
-            if memory is None:
-                memory = self.allocate(made)
-            taken.add(memory)
-            self.mapping[made] = memory
-            outs.append(memory)
-        segments = A.DenseIntsAttr((len(inputs), len(outs)))
-        attributes = {"callee": op.attributes["callee"], SEGMENTS: segments}
-        self.builder.insert(host.LaunchOp([*inputs, *outs], (), attributes))
-        self.context.count("launches")
+    def _replace(self, op: Operation, new: Operation) -> None:
+        new.location = op.location
+        for old, value in zip(op.results, new.results, strict=True):
+            if is_tensor(old):
+                self._move_facts(old, value)
+                if old in self.aliases.roots:
+                    self.aliases.roots[value] = self.aliases.roots.pop(old)
+        op.replace_with(new)
 
-    def allocate(self, made: Value) -> Value:
-        """Fresh memory for a launch's result."""
-        attributes: dict[str, Attribute] = {}
-        if made in self.returned:
-            attributes["escapes"] = A.UNIT
-        alloc = self.builder.insert(host.AllocOp((), (made.type,), attributes))
-        alloc.results[0].name_hint = made.name_hint
-        return alloc.results[0]
+    def _mark_escapes(self) -> None:
+        """Allocations that the caller gets are tensors of their own."""
+        aliases = Aliases()
+        escaping: set[Value] = set()
+        for op in self.block.ops:
+            aliases.add(op)
+            if isinstance(op, func.ReturnOp):
+                for value in op._operands:
+                    escaping |= aliases.of(value)
+        for op in self.block.ops:
+            if isinstance(op, host.AllocOp) and op.results[0] in escaping:
+                op.attributes["escapes"] = A.UNIT
 
-    def sharable(
-        self, op: host.LaunchOp, number: int, callee: kernel.FuncOp
-    ) -> list[int]:
-        """The inputs that the kernel allows to share memory with output `number`."""
-        pairs = callee.inplace or ()
-        wanted = len(op.inputs) + number
-        return [pairs[k] for k in range(0, len(pairs), 2) if pairs[k + 1] == wanted]
+    def _replace_function(self) -> None:
+        function = self.function
+        terminator = function.return_op
+        ending = host.ReturnOp(terminator._operands, (), {}, (), terminator.location)
+        Builder.before(terminator).insert(ending)
+        terminator.erase()
+        names = ("sym_name", "function_type", "arg_info", "result_info", "aliases")
+        attributes = {n: function.attributes[n] for n in names if n in function.attributes}
+        program = host.FuncOp((), (), attributes, function.regions, function.location)
+        assert function.parent is not None
+        function.parent.insert_before(program, function)
+        function.regions = ()
+        function.detach()
 
-    def reused(
-        self, op: host.LaunchOp, number: int, callee: kernel.FuncOp, taken: set[Value]
-    ) -> Value | None:
-        """The memory of an input that dies at this launch, if the kernel may write over it."""
-        made = op.results[number]
-        for position in self.sharable(op, number, callee):
-            value = op.inputs[position]
-            memory = self.mapping[value]
-            maker = memory.defining_op
-            if not isinstance(maker, host.AllocOp) or memory in taken:
-                continue
-            same_root = [v for v in op.inputs if storage_root(v) is storage_root(value)]
-            if self.dies_at(value, op) and len(same_root) == 1 and (
-                memory.type is made.type
-            ):
-                if made in self.returned:
-                    maker.attributes["escapes"] = A.UNIT
-                self.context.count("in-place")
-                return memory
-        return None
 
-    def dies_at(self, value: Value, op: Operation) -> bool:
-        """Whether no later operation reads the memory that `value` shows."""
-        memory = self.mapping[value]
-        last = max(
-            (self.last_use.get(storage_root(old), -1) for old, new in self.mapping.items()
-             if new is memory),
-            default=-1,
-        )  # fmt: skip
-        return last <= self.order[op]
+def dense(type_: Any) -> TensorType:
+    """The tensor type with row-major strides."""
+    return type_.with_strides(contiguous_strides(type_.shape))  # type: ignore[no-any-return]
 
-    def argument_for(
-        self, op: host.LaunchOp, number: int, callee: kernel.FuncOp, taken: set[Value]
-    ) -> Value | None:
-        """The argument that this result is written to, if it may be written at once."""
-        made = op.results[number]
-        update = next(
-            (u for u in self.updates if u.value is made and u.argument not in
-             self.written_directly),
-            None,
-        )  # fmt: skip
-        if update is None or made in self.returned:
-            return None
-        argument = self.function.block.arguments[update.argument]
-        if argument.type is not made.type or self.mapping[argument] in taken:
-            return None
-        if self.last_use.get(argument, -1) > self.order[op] or self.may_share(argument):
-            return None
-        reads = [p for p, v in enumerate(op.inputs) if storage_root(v) is argument]
-        allowed = self.sharable(op, number, callee)
-        if any(p not in allowed for p in reads):
-            return None
-        self.written_directly.add(update.argument)
-        self.context.count("arguments written in place")
-        return self.mapping[argument]
 
-    def may_share(self, argument: BlockArgument) -> bool:
-        """Whether an argument is said to share memory with another one."""
-        info = self.function.arg_info
-        if info is None or argument.index >= len(info):
-            return False
-        return info[argument.index].get("aliases") is not None
-
-    # -- the end
-
-    def finish(self, op: func.ReturnOp) -> None:
-        self.write_arguments()
-        info = self.function.result_info
-        values = []
-        for number, value in enumerate(op.operands):
-            entry = info[number] if info is not None else A.DictAttr({})
-            values.append(self.result(value, entry))
-        self.builder.insert(host.ReturnOp(values))
-
-    def result(self, value: Value, entry: A.DictAttr) -> Value:
-        alias = entry.get("alias_of")
-        if alias is None or not isinstance(value.type, TensorType):
-            return self.mapping[value]
-        argument = self.block.arguments[alias.value]
-        if storage_root(self.mapping[value]) is argument:
-            return self.mapping[value]
-        # The value was written to the argument: the caller sees a view of that.
-        strides = entry.get("strides")
-        own = self.function.arg_info[alias.value].get("offset") if self.function.arg_info else None
-        offset = entry.get("offset")
-        start = (offset.dim if offset is not None else 0) - (own.dim if own is not None else 0)
-        type_ = value.type.with_strides(strides.dims if strides is not None else
-                                        value.type.strides)  # fmt: skip
-        return self.builder.value(  # type: ignore[no-any-return]
-            host.ViewOp, argument, offset=start, result_types=type_
-        )
-
-    def write_arguments(self) -> None:
-        """Copy updated values to their arguments; what is read from an argument that another
-        update writes is saved first."""
-        pending = [u for u in self.updates if u.argument not in self.written_directly]
-        written = {self.block.arguments[u.argument] for u in pending}
-        sources = []
-        for update in pending:
-            target = self.block.arguments[update.argument]
-            source = self.mapping[update.value]
-            root = storage_root(source)
-            if root in written and (root is not target or source is not target):
-                source = self.saved(source)
-            sources.append((source, target))
-        for source, target in sources:
-            if source is not target:
-                self.builder.insert(host.CopyOp([source, target]))
-                self.context.count("arguments copied")
-
-    def saved(self, source: Value) -> Value:
-        """A copy of a tensor in memory of its own."""
-        kind: Any = source.type
-        from irc.ir.types import contiguous_strides
-
-        type_ = kind.with_strides(contiguous_strides(kind.shape))
-        memory = self.builder.value(host.AllocOp, result_types=type_)
-        self.builder.insert(host.CopyOp([source, memory]))
-        return memory  # type: ignore[no-any-return]
+KEPT = (
+    sym.BindOp,
+    sym.BindSizeOp,
+    sym.ValueOp,
+    sym.AssertOp,
+    sym.AssertValueOp,
+    sym.RefineOp,
+    graph.UpdateInput,
+    func.ReturnOp,
+    host.LaunchOp,
+)
+_HANDLERS: dict[type, Callable[[_Bufferizer, Any], None]] = {
+    layout.ViewOp: _Bufferizer._view,
+    graph.CallAten: _Bufferizer._call,
+    graph.Item: _Bufferizer._item,
+    graph.Constant: _Bufferizer._constant,
+    graph.FromScalar: _Bufferizer._from_scalar,
+}
+__all__ = ["Aliases", "Bufferize", "is_tensor", "may_alias"]

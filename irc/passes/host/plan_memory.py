@@ -1,165 +1,156 @@
-"""The pass `plan-memory`: where intermediate arrays lie in the arena of a call."""
+"""The pass `plan-memory`."""
 
 from __future__ import annotations
 
 import attrs
 
-from irc.dialects import aten, host, sym
+from irc.dialects import host
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, ceildiv, dim_product, free_symbols
-from irc.ir.types import TensorType, contiguous_strides, element_bytes
-from irc.passes.host.bufferize import storage_root
+from irc.ir.symbols import Dim, Expr, dim_product, dim_sum, floordiv, maximum, provable_le
+from irc.ir.types import TensorType, element_bytes
+from irc.passes.host.bufferize import Aliases
 
-ALIGNMENT = 64  # bytes: a cache line, and an AVX-512 register
+ALIGNMENT = 64
 
 
 @register_pass
 class PlanMemory(Pass):
-    """Places allocations that don't escape in one arena, by their lifetimes.
+    """Places allocations that don't escape in one arena; those whose lives don't overlap share
+    bytes.
 
-    Sizes known when compiling are placed by greedy best fit, largest first, so that arrays whose
-    lifetimes overlap never do in memory. Symbolic sizes come after them, in slots that are used
-    again for an equal expression. A size that is only known after the program has begun
-    (data-dependent) stays an allocation of its own.
+    An allocation lives from where it stands to the last use of it or of any view of it. Static
+    sizes are placed largest first, each at the tightest free place; symbolic ones take turns in
+    slots of equal or provably sufficient size behind them.
 
     Before:
-        %t = host.alloc : tensor<[64] x f32, strides [1]>
+        %t = host.alloc : tensor<[4] x f32, strides [1]>
     After:
-        %t = host.alloc {offset = #sym<0>} : tensor<[64] x f32, strides [1]>
+        %t = host.alloc {offset = #sym<0>} : tensor<[4] x f32, strides [1]>
     """
 
     name = "plan-memory"
-    summary = "place intermediate arrays in one arena by their lifetimes"
-    anchor = "host.func"
+    summary = "place temporary arrays in one arena"
 
     def run(self, op: Operation, context: PassContext) -> None:
-        assert isinstance(op, host.FuncOp)
-        buffers = lifetimes(op)
-        entry = symbols_at_entry(op)
-        static = [b for b in buffers if isinstance(b.bytes, int)]
-        symbolic = [
-            b for b in buffers if not isinstance(b.bytes, int) and free_symbols(b.bytes) <= entry
-        ]
-        end = place_static(static)
-        total = place_symbolic(symbolic, end)
-        for buffer in (*static, *symbolic):
-            buffer.alloc.attributes["offset"] = A.DimAttr(buffer.offset)
-        context.count("arrays in the arena", len(static) + len(symbolic))
-        if isinstance(total, int):
-            context.count("arena bytes", total)
-        context.count("bytes without sharing", sum(b.bytes for b in static))  # type: ignore[misc]
+        for function in op.regions[0].blocks[0].ops:
+            if isinstance(function, host.FuncOp):
+                lives = lifetimes(function)
+                fixed = place_static([a for a in lives if isinstance(a.size, int)])
+                place_symbolic([a for a in lives if isinstance(a.size, Expr)], fixed)
+                context.count("placed", len(lives))
 
 
 @attrs.define(eq=False)
-class Buffer:
-    """An allocation, its size in bytes, and the first and last operation that touch it."""
+class Life:
+    """An allocation with its size in bytes and the steps between which it is in use."""
 
-    alloc: host.AllocOp
-    bytes: Dim
-    first: int
-    last: int
-    offset: Dim = 0
+    op: host.AllocOp
+    size: Dim
+    start: int
+    end: int
 
-    def overlaps(self, other: Buffer) -> bool:
-        """Whether both are alive at once."""
-        return self.first <= other.last and other.first <= self.last
+    def meets(self, other: Life) -> bool:
+        """Whether both are in use at some step."""
+        return self.start <= other.end and other.start <= self.end
 
-
-def storage_bytes(type_: TensorType) -> Dim:
-    """The bytes from the first to behind the last element, a multiple of ALIGNMENT."""
-    strides = type_.strides or contiguous_strides(type_.shape)
-    elements: Dim = dim_product(type_.shape)
-    order = sorted(range(type_.rank), key=lambda d: _rank_of_stride(strides[d]), reverse=True)
-    dense = contiguous_strides([type_.shape[d] for d in order])
-    if any(
-        strides[d] != dense[k] and type_.shape[d] != 1 for k, d in enumerate(order)
-    ):
-        reach: Dim = 1
-        for size, stride in zip(type_.shape, strides, strict=True):
-            reach = reach + (size - 1) * stride
-        elements = elements if elements == 0 else reach
-    return ceildiv(elements * element_bytes(type_.element), ALIGNMENT) * ALIGNMENT
+    def place(self, offset: Dim) -> None:
+        """Give the allocation its place."""
+        self.op.attributes["offset"] = A.DimAttr(offset)
 
 
-def _rank_of_stride(stride: Dim) -> tuple[int, int]:
-    if isinstance(stride, int):
-        return (0, stride)
-    return (1, len(str(stride)))
-
-
-def lifetimes(function: host.FuncOp) -> list[Buffer]:
-    """Every allocation that does not escape, with its lifetime."""
-    found: dict[Value, Buffer] = {}
-    for number, op in enumerate(function.block.ops):
+def lifetimes(function: host.FuncOp) -> list[Life]:
+    """The allocations of a host program that don't escape, in order."""
+    aliases = Aliases()
+    lives: dict[Value, Life] = {}
+    for step, op in enumerate(function.block.ops):
+        aliases.add(op)
+        for value in op._operands:
+            for root in aliases.of(value):
+                life = lives.get(root)
+                if life is not None:
+                    life.end = step
         if isinstance(op, host.AllocOp) and not op.escapes:
-            type_ = op.memory.type
-            found[op.results[0]] = Buffer(op, storage_bytes(type_), number, number)
-        for operand in op._operands:
-            buffer = found.get(storage_root(operand))
-            if buffer is not None:
-                buffer.last = number
-        if isinstance(op, host.CallAtenOp) and aten.schema_of(op).returns_alias:
-            _keep_sources(function, op, found)
-    return list(found.values())
+            size = aligned(memory_bytes(op.memory.type))
+            lives[op.memory] = Life(op, size, step, step)
+    return list(lives.values())
 
 
-def _keep_sources(function: host.FuncOp, op: host.CallAtenOp, found: dict[Value, Buffer]) -> None:
-    """Results that may share any operand's memory keep it for as long as they are used."""
-    end = sum(1 for _ in function.block.ops)
-    for operand in op._operands:
-        buffer = found.get(storage_root(operand))
-        if buffer is not None:
-            buffer.last = end
+def memory_bytes(type_: TensorType) -> Dim:
+    """The bytes from the first element of a tensor to the end of its last."""
+    width = element_bytes(type_.element)
+    assert type_.strides is not None
+    if is_dense(type_):
+        return dim_product(type_.shape) * width
+    spans = [(size - 1) * step for size, step in zip(type_.shape, type_.strides, strict=True)]
+    reach = dim_sum([1, *spans])
+    return (max(reach, 0) if isinstance(reach, int) else maximum(reach, 0)) * width
 
 
-def symbols_at_entry(function: host.FuncOp) -> frozenset[str]:
-    """The symbols that the arguments bind."""
-    arguments = set(function.block.arguments)
-    names = set()
-    for op in function.block.ops:
-        if isinstance(op, sym.BindOp | sym.BindSizeOp) and op.source in arguments:
-            names.add(op.symbol)
-    return frozenset(names)
+def is_dense(type_: TensorType) -> bool:
+    """Whether elements fill memory without gaps, in some order of the dimensions."""
+    left = [
+        (size, step)
+        for size, step in zip(type_.shape, type_.strides or (), strict=True)
+        if size != 1
+    ]
+    running: Dim = 1
+    while left:
+        following = next((pair for pair in left if pair[1] == running), None)
+        if following is None:
+            return False
+        left.remove(following)
+        running = running * following[0]
+    return True
 
 
-def place_static(buffers: list[Buffer]) -> int:
-    """Give each buffer an offset, largest first into the tightest gap; gives the arena's end."""
-    placed: list[Buffer] = []
-    end = 0
-    for buffer in sorted(buffers, key=lambda b: (-b.bytes, b.first)):  # type: ignore[operator]
-        size: int = buffer.bytes  # type: ignore[assignment]
-        alive = sorted(
-            ((b.offset, b.offset + b.bytes) for b in placed if b.overlaps(buffer)),
-            key=lambda gap: gap[0],  # type: ignore[no-any-return]
-        )
-        best: tuple[int, int] | None = None
-        position = 0
-        for start, stop in alive:
-            gap = start - position  # type: ignore[operator]
-            if gap >= size and (best is None or gap < best[0]):
-                best = (gap, position)  # type: ignore[assignment]
-            position = max(position, stop)  # type: ignore[call-overload]
-        buffer.offset = position if best is None else best[1]
-        placed.append(buffer)
-        end = max(end, buffer.offset + size)
-    return end
+def aligned(size: Dim) -> Dim:
+    """The size rounded up to the alignment; something even for nothing."""
+    if isinstance(size, int):
+        return max(-(-size // ALIGNMENT), 1) * ALIGNMENT
+    return floordiv(size + (ALIGNMENT - 1), ALIGNMENT) * ALIGNMENT
 
 
-def place_symbolic(buffers: list[Buffer], start: int) -> Dim:
-    """Slots after `start`, one per size expression and time; gives the arena's end."""
-    slots: dict[Dim, list[tuple[Dim, list[Buffer]]]] = {}
+def place_static(lives: list[Life]) -> int:
+    """Place the allocations of known size; gives the bytes that they take together."""
+    placed: list[tuple[int, int, Life]] = []
+    top = 0
+    for life in sorted(lives, key=lambda a: (-a.size, a.start)):  # type: ignore[operator]
+        size = life.size
+        assert isinstance(size, int)
+        busy = sorted((at, at + n) for at, n, other in placed if other.meets(life))
+        offset = _tightest_gap(busy, size)
+        life.place(offset)
+        placed.append((offset, size, life))
+        top = max(top, offset + size)
+    return top
+
+
+def _tightest_gap(busy: list[tuple[int, int]], size: int) -> int:
+    """The start of the smallest gap between busy ranges that holds `size`; else their end."""
+    best: tuple[int, int] | None = None
+    at = 0
+    for start, end in busy:
+        gap = start - at
+        if gap >= size and (best is None or gap < best[0]):
+            best = (gap, at)
+        at = max(at, end)
+    return at if best is None else best[1]
+
+
+def place_symbolic(lives: list[Life], start: int) -> None:
+    """Place the allocations of symbolic size in slots from byte `start` on."""
+    slots: list[tuple[Dim, Dim, list[Life]]] = []
     end: Dim = start
-    for buffer in sorted(buffers, key=lambda b: b.first):
-        users = slots.setdefault(buffer.bytes, [])
-        for offset, tenants in users:
-            if not any(t.overlaps(buffer) for t in tenants):
-                buffer.offset = offset
-                tenants.append(buffer)
-                break
-        else:
-            buffer.offset = end
-            users.append((end, [buffer]))
-            end = end + buffer.bytes
-    return end
+    for life in lives:
+        free = [s for s in slots if not any(other.meets(life) for other in s[2])]
+        slot = next((s for s in free if s[1] is life.size), None)
+        if slot is None:
+            slot = next((s for s in free if provable_le(life.size, s[1])), None)
+        if slot is None:
+            slot = (end, life.size, [])
+            slots.append(slot)
+            end = end + life.size
+        slot[2].append(life)
+        life.place(slot[0])
