@@ -143,7 +143,7 @@ class Clusters:
 
     def _link(self, block: Block) -> None:
         number = self.number
-        barrier = last_random = last_effect = -1
+        barrier = checked = last_random = last_effect = -1
         for k, op in enumerate(self.ops):
             direct = self._direct[k]
             for value in used_values(op):
@@ -154,6 +154,8 @@ class Clusters:
                     direct.add(number[maker])
             if barrier >= 0:
                 direct.add(barrier)
+            if checked >= 0 and relies_on_checks(op):
+                direct.add(checked)
             if RandomEffect in op.traits:
                 if last_random >= 0:
                     direct.add(last_random)
@@ -162,7 +164,9 @@ class Clusters:
                 if last_effect >= 0:
                     direct.add(last_effect)
                 last_effect = k
-            if is_barrier(op):
+            if op.name == "sym.assert_value":
+                checked = k
+            elif is_barrier(op):
                 barrier = k
             before = 0
             for d in direct:
@@ -251,6 +255,20 @@ def has_effect(op: Operation) -> bool:
     return WritesMemory in traits or (Pure not in traits and not op.results)
 
 
+def relies_on_checks(op: Operation) -> bool:
+    """Whether `op` must stay after the checks of data before it: it reads or writes at positions
+    that are data, or is a call."""
+    if isinstance(op, loop.ComputeOp | loop.GroupOp):
+        for inner in op.regions[0].walk():
+            if isinstance(inner, loop.ReadOp) and inner.positions:
+                return True
+            if isinstance(inner, loop.YieldOp) and inner.extra:
+                return True
+        return False
+    return Pure not in op.traits and op.name != "graph.item"
+
+
 def is_barrier(op: Operation) -> bool:
-    """Whether everything after `op` must stay after it: an assertion, or a symbol's binder."""
+    """Whether everything after `op` must stay after it: an assertion about sizes, a symbol's
+    binder, the return."""
     return op.name.startswith("sym.") and op.name != "sym.value" or Terminator in op.traits

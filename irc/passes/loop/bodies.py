@@ -17,7 +17,15 @@ from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.definition import Op
 from irc.ir.location import UNKNOWN, Location
 from irc.ir.registry import lookup_op
-from irc.ir.symbols import Dim, Expr, free_symbols, simplify, substitute, symbol
+from irc.ir.symbols import (
+    Dim,
+    Expr,
+    free_symbols,
+    provable_le,
+    simplify,
+    substitute,
+    symbol,
+)
 from irc.ir.traits import Commutative, ConstantLike, Terminator
 from irc.ir.types import FloatType, i1, index
 
@@ -147,6 +155,10 @@ class Body:
         if a is None or b is None or a is b:
             return b if a is None else a
         return self.op("arith.andi", a, b)
+
+    def select(self, condition: Value, yes: Value, no: Value) -> Value:
+        """`yes` where the condition holds, else `no`."""
+        return yes if yes is no else self.op("arith.select", condition, yes, no, type=yes.type)
 
     def zero(self, type_: Type) -> Value:
         """The zero of a scalar type."""
@@ -331,8 +343,11 @@ def ops_needed(block: Block, value: Value) -> list[Operation]:
 # -- cleaning
 
 
-def clean_block(block: Block) -> int:
-    """Fold, merge equal operations and drop unused ones in a scalar body; how many went."""
+def clean_block(block: Block, extents: Mapping[str, Dim] | None = None) -> int:
+    """Fold, merge equal operations and drop unused ones in a scalar body; how many went.
+
+    `extents` of the axes in scope: comparisons of positions that they decide are folded too.
+    """
     made: dict[Any, Operation] = {}
     removed = 0
     for op in block.ops:
@@ -340,6 +355,8 @@ def clean_block(block: Block) -> int:
             continue
         result = op.results[0]
         folded = _fold(op, block)
+        if folded is None and extents is not None:
+            folded = _fold_bounds(op, block, extents)
         if folded is not None:
             result.replace_all_uses_with(folded)
             op.erase()
@@ -380,3 +397,59 @@ def _fold(op: Operation, block: Block) -> Value | None:
     constant_op = op_class("arith.constant")((), (op.results[0].type,), {"value": outcome})
     block.insert_before(constant_op, op)
     return constant_op.results[0]
+
+
+_DECIDED = {"sge": (0, 0), "sgt": (0, 1), "slt": (1, 1), "sle": (1, 0)}
+
+
+def _fold_bounds(op: Operation, block: Block, extents: Mapping[str, Dim]) -> Value | None:
+    """A comparison of positions that the extents decide, or a read whose mask is decided."""
+    if isinstance(op, loop.ReadOp):
+        return _fold_mask(op, block)
+    if op.name != "arith.cmpi" or op._operands[0].type is not index:
+        return None
+    bounds = _DECIDED.get(op.attributes["predicate"].value)  # type: ignore[attr-defined]
+    left, right = _position(op._operands[0]), _position(op._operands[1])
+    if bounds is None or left is None or right is None:
+        return None
+    swapped, strict = bounds
+    if swapped:
+        left, right = right, left
+    # The predicate holds where left - right >= strict.
+    outcome: bool | None = None
+    if provable_le(right + strict, left, {}, extents):
+        outcome = True
+    elif provable_le(left + 1, right + strict, {}, extents):
+        outcome = False
+    return None if outcome is None else _constant(outcome, block, op)
+
+
+def _position(value: Value) -> Dim | None:
+    """The index expression that a value is, without placeholders."""
+    maker = value.defining_op
+    if isinstance(maker, loop.IndexOp) and not maker._operands:
+        return maker.expression  # type: ignore[no-any-return]
+    if maker is not None and maker.name == "arith.constant":
+        return maker.attributes["value"].value  # type: ignore[attr-defined, no-any-return]
+    return None
+
+
+def _constant(outcome: bool, block: Block, before: Operation) -> Value:
+    value = A.IntegerAttr(int(outcome), i1)
+    made = op_class("arith.constant")((), (i1,), {"value": value})
+    block.insert_before(made, before)
+    return made.results[0]
+
+
+def _fold_mask(op: loop.ReadOp, block: Block) -> Value | None:
+    """A read whose mask is constant: unmasked, or its other value."""
+    if op.mask is None:
+        return None
+    maker = op.mask.defining_op
+    if maker is None or maker.name != "arith.constant":
+        return None
+    body = Body(block, op)
+    body.location = op.location
+    if maker.attributes["value"].value:  # type: ignore[attr-defined]
+        return body.read(op.source, op.indices, op.positions)
+    return body.zero(op.results[0].type) if op.other is None else op.other

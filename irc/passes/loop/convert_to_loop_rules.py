@@ -266,7 +266,7 @@ def _check_divisor(c: Converter, divisor: Value) -> None:
 def _select(c: Converter, op: graph.Select) -> None:
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
         condition, yes, no = (body.read(v, at) for v in op._operands)
-        return body.op("arith.select", condition, yes, no, type=yes.type)
+        return body.select(condition, yes, no)
 
     c.emit_map(value_of)
 

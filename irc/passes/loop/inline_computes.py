@@ -226,7 +226,7 @@ def inline_into(compute: loop.ComputeOp, chosen: dict[Operation, None]) -> int:
         op = previous.next if previous is not None else block.first
         inlined += 1
     if inlined:
-        clean_block(block)
+        clean_block(block, extents)
     return inlined
 
 
@@ -254,6 +254,6 @@ def substitute_read(read: loop.ReadOp, producer: loop.ComputeOp, extents: dict[s
             inner: Value | None = other
         else:
             own = copier.values[only.other] if only.other is not None else into.zero(value.type)
-            inner = own if own is other else into.op("arith.select", mask, own, other)
+            inner = into.select(mask, own, other)
         return into.read(maker.source, maker.indices, maker.positions, maker.mask, inner)
-    return into.op("arith.select", mask, value, other)
+    return into.select(mask, value, other)

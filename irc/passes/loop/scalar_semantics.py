@@ -71,11 +71,7 @@ def _integer_remainder(body: Body, element: Type, a: Value, b: Value) -> Value:
     zero = body.zero(a.type)
     differs = body.op("arith.xori", body.compare("slt", rest, zero), body.compare("slt", b, zero))
     adjust = body.op("arith.andi", differs, body.compare("ne", rest, zero))
-    return _select(body, adjust, body.op("arith.addi", rest, b), rest)
-
-
-def _select(body: Body, condition: Value, yes: Value, no: Value) -> Value:
-    return body.op("arith.select", condition, yes, no, type=yes.type)
+    return body.select(adjust, body.op("arith.addi", rest, b), rest)
 
 
 def _compare_floats(body: Body, predicate: str, a: Value, b: Value) -> Value:
@@ -95,7 +91,7 @@ def _float_adjusts(body: Body, rest: Value, b: Value) -> Value:
 
 def _float_remainder(body: Body, element: Type, a: Value, b: Value) -> Value:
     rest = body.op("arith.remf", a, b)
-    return _select(body, _float_adjusts(body, rest, b), body.op("arith.addf", rest, b), rest)
+    return body.select(_float_adjusts(body, rest, b), body.op("arith.addf", rest, b), rest)
 
 
 def _float_floor_division(body: Body, element: Type, a: Value, b: Value) -> Value:
@@ -104,15 +100,15 @@ def _float_floor_division(body: Body, element: Type, a: Value, b: Value) -> Valu
     true_quotient = body.op("arith.divf", a, b)
     rest = body.op("arith.remf", a, b)
     whole = body.op("arith.divf", body.op("arith.subf", a, rest), b)
-    whole = _select(body, _float_adjusts(body, rest, b), body.op("arith.subf", whole, one), whole)
+    whole = body.select(_float_adjusts(body, rest, b), body.op("arith.subf", whole, one), whole)
     floor = body.op("math.floor", whole)
     over = _compare_floats(
         body, "ogt", body.op("arith.subf", whole, floor), body.constant(0.5, a.type)
     )
-    floor = _select(body, over, body.op("arith.addf", floor, one), floor)
+    floor = body.select(over, body.op("arith.addf", floor, one), floor)
     signed_zero = body.op("math.copysign", zero, true_quotient)
-    floor = _select(body, _compare_floats(body, "une", whole, zero), floor, signed_zero)
-    return _select(body, _compare_floats(body, "oeq", b, zero), true_quotient, floor)
+    floor = body.select(_compare_floats(body, "une", whole, zero), floor, signed_zero)
+    return body.select(_compare_floats(body, "oeq", b, zero), true_quotient, floor)
 
 
 # -- powers and signs
@@ -127,7 +123,7 @@ def _integer_power(body: Body, element: Type, a: Value, b: Value) -> Value:
     for bit in range(steps):
         shifted = body.op("arith.shrui", b, body.constant(bit, b.type)) if bit else b
         is_set = body.compare("ne", body.op("arith.andi", shifted, one), zero)
-        total = _select(body, is_set, body.op("arith.muli", total, square), total)
+        total = body.select(is_set, body.op("arith.muli", total, square), total)
         if bit + 1 < steps:
             square = body.op("arith.muli", square, square)
     if element.unsigned:
@@ -135,24 +131,24 @@ def _integer_power(body: Body, element: Type, a: Value, b: Value) -> Value:
     # A negative exponent: 1 stays, -1 alternates, everything else is below 1.
     minus_one = body.constant(-1, a.type)
     odd = body.compare("ne", body.op("arith.andi", b, one), zero)
-    alternating = _select(body, odd, minus_one, one)
-    below = _select(body, body.compare("eq", a, minus_one), alternating, zero)
-    below = _select(body, body.compare("eq", a, one), one, below)
-    return _select(body, body.compare("slt", b, zero), below, total)
+    alternating = body.select(odd, minus_one, one)
+    below = body.select(body.compare("eq", a, minus_one), alternating, zero)
+    below = body.select(body.compare("eq", a, one), one, below)
+    return body.select(body.compare("slt", b, zero), below, total)
 
 
 def _float_sign(body: Body, element: Type, x: Value) -> Value:
     zero = body.zero(x.type)
-    negative = _select(body, _compare_floats(body, "olt", x, zero), body.constant(-1, x.type), zero)
-    return _select(body, _compare_floats(body, "ogt", x, zero), body.constant(1, x.type), negative)
+    negative = body.select(_compare_floats(body, "olt", x, zero), body.constant(-1, x.type), zero)
+    return body.select(_compare_floats(body, "ogt", x, zero), body.constant(1, x.type), negative)
 
 
 def _integer_sign(body: Body, element: Type, x: Value) -> Value:
     zero, one = body.zero(x.type), body.constant(1, x.type)
     if is_unsigned(element):
-        return _select(body, body.compare("ne", x, zero), one, zero)
-    negative = _select(body, body.compare("slt", x, zero), body.constant(-1, x.type), zero)
-    return _select(body, body.compare("sgt", x, zero), one, negative)
+        return body.select(body.compare("ne", x, zero), one, zero)
+    negative = body.select(body.compare("slt", x, zero), body.constant(-1, x.type), zero)
+    return body.select(body.compare("sgt", x, zero), one, negative)
 
 
 def _float_signbit(body: Body, element: Type, x: Value) -> Value:

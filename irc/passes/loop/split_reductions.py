@@ -187,7 +187,7 @@ def _partial_ranges(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.
         if mask is not None:
             assert output.accumulator is not None
             neutral = identity(body, output.combiner, copied.type, output.accumulator)
-            copied = body.op("arith.select", mask, copied, neutral, type=copied.type)
+            copied = body.select(mask, copied, neutral)
         values.append(copied)
     body.finish(values)
     axes = A.ArrayAttr(

@@ -121,7 +121,7 @@ def check(
     """Run the program before and after each step of the pipeline and compare; gives the module."""
     expected = irc.interp.run(module, *clones(arguments), mode=mode)
     for step in steps.split(","):
-        PassManager.parse(step).run(module)
+        PassManager.parse(step, verify="end").run(module)
         got = irc.interp.run(module, *clones(arguments), mode=mode)
         compare(expected, got, tolerance, step)
     return module
