@@ -117,9 +117,12 @@ def compile_fx(
 
 def build(imported: Imported, options: Options, target: str) -> Any:
     """The executable of an imported graph (whose module is lowered in place)."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
     from irc.pipeline import compile_module
 
-    return compile_module(imported.module, options, target)
+    with _disable_current_modes():  # AOTAutograd compiles under fake tensors
+        return compile_module(imported.module, options, target)
 
 
 def target_of(inputs: Sequence[Any], options: Options) -> str:

@@ -212,9 +212,12 @@ def key_offset() -> int | None:
 @functools.cache
 def dense_cpu_keys() -> tuple[int, int]:
     """(required, allowed) bits of the key word of a plain dense CPU tensor."""
-    plain = _key_word(torch.ones(1))
-    with torch.inference_mode():
-        required = _key_word(torch.ones(1))
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes():  # a compile runs under fake tensors
+        plain = _key_word(torch.ones(1))
+        with torch.inference_mode():
+            required = _key_word(torch.ones(1))
     required &= ~(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU).raw_repr() & ~0xFFFF)
     return required, plain
 
