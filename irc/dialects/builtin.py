@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from irc.ir import attributes as A
+from irc.ir.attribute_text import name_text
 from irc.ir.core import Block, Operation, Region
 from irc.ir.definition import Op, attribute, region
 from irc.ir.traits import IsolatedFromAbove, NoTerminator, SymbolTable
+
+if TYPE_CHECKING:
+    from irc.ir.parser import Parser
+    from irc.ir.printer import Printer
 
 
 class ModuleOp(Op):
@@ -45,6 +51,24 @@ class ModuleOp(Op):
     def ops(self) -> Iterator[Operation]:
         """The module's operations."""
         return self.block.ops
+
+    def print_custom(self, printer: Printer) -> None:
+        name = self.attributes.get("sym_name")
+        named = isinstance(name, A.StringAttr)
+        printer.text(f" @{name_text(name.value)}" if named else "")  # type: ignore[union-attr]
+        printer.attributes(self.attributes, ("sym_name",) if named else (), "attributes")
+        printer.text(" ")
+        printer.region(self.regions[0], header=False)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        if parser.at("("):
+            return parser.default_form(cls)
+        attributes = {}
+        if parser.kind == "at":
+            attributes["sym_name"] = A.StringAttr(parser.symbol_name())
+        attributes.update(parser.optional_attribute_dict("attributes"))
+        return cls((), (), attributes, (parser.region(),))
 
     def lookup(self, name: str) -> Operation | None:
         """The symbol operation called `name`."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from irc.dialects import function_text
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Block, Region
+from irc.ir.core import Block, Operation, Region
 from irc.ir.definition import Op, attribute, region, variadic_operand, variadic_result
 from irc.ir.traits import IsolatedFromAbove, SymbolOp, Terminator
 from irc.ir.types import FunctionType
+
+if TYPE_CHECKING:
+    from irc.ir.parser import Parser
+    from irc.ir.printer import Printer
 
 
 class FuncOp(Op):
@@ -77,6 +83,13 @@ class FuncOp(Op):
         if inputs != self.type.inputs:
             self.fail("the entry block's arguments differ from the function's type")
 
+    def print_custom(self, printer: Printer) -> None:
+        function_text.print_function(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return function_text.parse_function(cls, parser)
+
 
 class ReturnOp(Op):
     """Returns the operands from the function around it.
@@ -99,6 +112,13 @@ class ReturnOp(Op):
                     f"declared: ({', '.join(map(str, parent.type.results))})",
                 )
 
+    def print_custom(self, printer: Printer) -> None:
+        function_text.print_typed_values(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return function_text.parse_typed_values(cls, parser)
+
 
 class CallOp(Op):
     """Calls the function `callee` with the operands.
@@ -110,3 +130,34 @@ class CallOp(Op):
     callee = attribute(A.SymbolRefAttr)
     arguments = variadic_operand()
     outputs = variadic_result()
+
+    def print_custom(self, printer: Printer) -> None:
+        callee = self.attributes.get("callee")
+        if not isinstance(callee, A.SymbolRefAttr):
+            printer.default_form(self)
+            return
+        printer.text(f" {callee}(")
+        printer.values(self._operands)
+        printer.text(")")
+        printer.attributes(self.attributes, ("callee",))
+        printer.text(" : (")
+        printer.types(v.type for v in self._operands)
+        printer.text(") -> ")
+        printer.result_types(r.type for r in self.results)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        if parser.kind != "at":
+            return parser.default_form(cls)
+        callee = A.SymbolRefAttr(parser.symbol_name())
+        parser.expect("(")
+        names = parser.operand_names()
+        parser.expect(")")
+        attributes = {**parser.optional_attribute_dict(), "callee": callee}
+        parser.expect(":")
+        start = parser.start
+        type_ = parser.function_type()
+        if len(type_.inputs) != len(names):
+            parser.fail(f"{len(type_.inputs)} types for {len(names)} operands", start)
+        operands = [parser.use(*name, t) for name, t in zip(names, type_.inputs)]
+        return cls(operands, type_.results, attributes)

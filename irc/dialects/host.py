@@ -6,10 +6,21 @@ operation here happens where it stands.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from irc.dialects import function_text
 from irc.ir import attributes as A
-from irc.ir.core import Block
-from irc.ir.definition import Op, attribute, of, operand, region, result, variadic_operand
-from irc.ir.definition import variadic_result
+from irc.ir.core import Block, Operation
+from irc.ir.definition import (
+    Op,
+    attribute,
+    of,
+    operand,
+    region,
+    result,
+    variadic_operand,
+    variadic_result,
+)
 from irc.ir.traits import (
     AllocatesMemory,
     IsolatedFromAbove,
@@ -20,6 +31,10 @@ from irc.ir.traits import (
     WritesMemory,
 )
 from irc.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from irc.ir.parser import Parser
+    from irc.ir.printer import Printer
 
 TENSOR = of(TensorType)
 
@@ -44,6 +59,13 @@ class FuncOp(Op):
         """The entry block."""
         return self.regions[0].blocks[0]
 
+    def print_custom(self, printer: Printer) -> None:
+        function_text.print_function(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return function_text.parse_function(cls, parser)
+
 
 class ReturnOp(Op):
     """Ends the host program with its results.
@@ -54,6 +76,13 @@ class ReturnOp(Op):
     name = "host.return"
     traits = frozenset({Terminator})
     values = variadic_operand()
+
+    def print_custom(self, printer: Printer) -> None:
+        function_text.print_typed_values(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return function_text.parse_typed_values(cls, parser)
 
 
 class LaunchOp(Op):

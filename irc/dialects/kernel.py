@@ -9,10 +9,12 @@ power-of-two sizes and read `kernel.program_id`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from irc.dialects import function_text, kernel_text
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Block, Region, Value
+from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.definition import (
     Op,
     attribute,
@@ -35,6 +37,10 @@ from irc.ir.traits import (
     WritesMemory,
 )
 from irc.ir.types import FunctionType, IndexType, IntegerType, VectorType, index
+
+if TYPE_CHECKING:
+    from irc.ir.parser import Parser
+    from irc.ir.printer import Printer
 
 
 @register_attribute
@@ -99,6 +105,18 @@ class FuncOp(Op):
         """The entry block."""
         return self.regions[0].blocks[0]
 
+    def local_symbols(self) -> tuple[str, ...]:
+        """The symbols that the `index` arguments bind."""
+        names = self.attributes.get("symbols")
+        return tuple(n.value for n in names) if isinstance(names, A.ArrayAttr) else ()
+
+    def print_custom(self, printer: Printer) -> None:
+        function_text.print_function(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return function_text.parse_function(cls, parser)
+
 
 class ReturnOp(Op):
     """Ends a kernel.
@@ -134,6 +152,13 @@ class ForOp(Op):
         """The body's block."""
         return self.regions[0].blocks[0]
 
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_for(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_for(cls, parser)
+
 
 class IfOp(Op):
     """Runs the first region if the (scalar) condition holds, else the second; both yield the
@@ -148,6 +173,13 @@ class IfOp(Op):
     then_body = region()
     else_body = region()
 
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_if(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_if(cls, parser)
+
 
 class YieldOp(Op):
     """Ends the body of kernel.for and kernel.if.
@@ -158,6 +190,13 @@ class YieldOp(Op):
     name = "kernel.yield"
     traits = frozenset({Terminator})
     values = variadic_operand()
+
+    def print_custom(self, printer: Printer) -> None:
+        function_text.print_typed_values(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return function_text.parse_typed_values(cls, parser)
 
 
 class ProgramIdOp(Op):
@@ -194,6 +233,13 @@ class LoadOp(Op):
     other = optional_operand()
     value = result()
 
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_load(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_load(cls, parser)
+
 
 class StoreOp(Op):
     """Stores a scalar or a vector of consecutive elements at `pointer + offset`; a false lane of
@@ -208,6 +254,13 @@ class StoreOp(Op):
     pointer = operand(POINTER)
     offset = operand(INDEX)
     mask = optional_operand()
+
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_store(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_store(cls, parser)
 
 
 class GatherOp(Op):
@@ -225,6 +278,13 @@ class GatherOp(Op):
     other = optional_operand()
     value = result(VECTOR)
 
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_load(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_load(cls, parser)
+
 
 class ScatterOp(Op):
     """Stores lane by lane, in lane order, at `pointer + offsets[lane]`.
@@ -241,6 +301,13 @@ class ScatterOp(Op):
     offsets = operand(doc="vector of index, or a scalar index")
     mask = optional_operand()
     combiner = attribute(A.StringAttr, default="set")
+
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_store(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_store(cls, parser)
 
 
 class SplatOp(Op):

@@ -8,10 +8,12 @@ where a value is kept, never what it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from irc.dialects import loop_text
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Block, Value
+from irc.ir.core import Block, Operation, Value
 from irc.ir.definition import (
     Op,
     attribute,
@@ -27,6 +29,12 @@ from irc.ir.registry import register_attribute
 from irc.ir.symbols import Dim
 from irc.ir.traits import Pure, Terminator
 from irc.ir.types import IndexType, IntegerType, TensorType, index
+
+if TYPE_CHECKING:
+    from irc.ir.attribute_parser import AttributeParser
+    from irc.ir.attribute_text import TextWriter
+    from irc.ir.parser import Parser
+    from irc.ir.printer import Printer
 
 TENSOR = of(TensorType)
 AXIS_KINDS = ("par", "red", "scan")
@@ -66,6 +74,14 @@ class AxisAttr(A.Attribute):
         if self.kind not in AXIS_KINDS:
             raise ValueError(f"axis kind {self.kind!r} is not one of {', '.join(AXIS_KINDS)}")
 
+    def print_parameters(self, writer: TextWriter) -> None:
+        writer.text(f"{self.kind} ")
+        loop_text.print_axis(self, writer)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
+        return loop_text.parse_axis(cls, parser, parser.word("par, red or scan"))
+
 
 @register_attribute
 class ResultAttr(A.Attribute):
@@ -93,6 +109,13 @@ class ResultAttr(A.Attribute):
             return COMBINER_RESULTS[self.combiner]
         return 1
 
+    def print_parameters(self, writer: TextWriter) -> None:
+        loop_text.print_output(self, writer)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
+        return loop_text.parse_output(cls, parser)
+
 
 MAP = ResultAttr("map", "", None, None)
 
@@ -111,6 +134,13 @@ class ScheduleAttr(A.Attribute):
     fields = ("target", "entries")
     target: str
     entries: A.DictAttr
+
+    def print_parameters(self, writer: TextWriter) -> None:
+        loop_text.print_schedule(self, writer)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
+        return loop_text.parse_schedule(cls, parser)
 
 
 class ComputeOp(Op):
@@ -180,6 +210,13 @@ class ComputeOp(Op):
         start = sum(o.result_count for o in self.output_list[:output])
         return self.results[start : start + self.output_list[output].result_count]
 
+    def print_custom(self, printer: Printer) -> None:
+        loop_text.print_compute(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return loop_text.parse_compute(cls, parser)
+
 
 class GroupOp(Op):
     """Computes and groups that share their leading `par` axes.
@@ -220,6 +257,13 @@ class GroupOp(Op):
         assert isinstance(last, YieldOp), "loop.group without loop.yield"
         return last
 
+    def print_custom(self, printer: Printer) -> None:
+        loop_text.print_group(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return loop_text.parse_group(cls, parser)
+
 
 class YieldOp(Op):
     """Ends a body: the scalars of a compute's outputs, or the arrays that a group stores.
@@ -234,6 +278,13 @@ class YieldOp(Op):
     values = variadic_operand()
     extra = variadic_operand()
     masks = variadic_operand()
+
+    def print_custom(self, printer: Printer) -> None:
+        loop_text.print_yield(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return loop_text.parse_yield(cls, parser)
 
 
 class ReadOp(Op):
@@ -266,6 +317,13 @@ class ReadOp(Op):
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
         return (signless(operands[0].type.element),)  # type: ignore[attr-defined]
+
+    def print_custom(self, printer: Printer) -> None:
+        loop_text.print_read(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return loop_text.parse_read(cls, parser)
 
 
 class IndexOp(Op):

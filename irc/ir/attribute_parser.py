@@ -263,7 +263,7 @@ class AttributeParser(Lexer):
             self.fail("size '?' has no symbol: write tensor<[s0, 4] x f32>", start)
         if strides is not None and None in strides:
             self.fail("stride '?' has no symbol", start)
-        return self._build(start, T.TensorType, shape, element, strides, device)  # type: ignore
+        return self.build(start, T.TensorType, shape, element, strides, device)  # type: ignore
 
     def _encoding(self, sizes: tuple[Any, ...]) -> tuple[Any, Any, str]:
         """Sizes, strides and device that MLIR's encoding attribute holds."""
@@ -286,7 +286,7 @@ class AttributeParser(Lexer):
             self.fail(f"the sizes {list(sizes)} and {known} differ", start)
         return shape, strides, device
 
-    def _build(self, start: int, make: Callable[..., Attribute], *parameters: Any) -> Attribute:
+    def build(self, start: int, make: Callable[..., Attribute], *parameters: Any) -> Attribute:
         """`make(*parameters)`, with what is wrong with them as an error at `start`."""
         try:
             return make(*parameters)
@@ -459,9 +459,9 @@ class AttributeParser(Lexer):
         self.advance()
         read = getattr(cls, "parse_parameters", None)
         if not self.take("<"):
-            made = self._build(start, cls)
+            made = self.build(start, cls)
         elif read is not None:
-            made = self._build(start, read, self)
+            made = self.build(start, read, self)
             self.expect(">")
         else:
             parameters = []
@@ -476,7 +476,7 @@ class AttributeParser(Lexer):
                     f"{len(parameters)} given",
                     start,
                 )
-            made = self._build(start, cls, *parameters)
+            made = self.build(start, cls, *parameters)
         self.leave()
         return made
 

@@ -68,9 +68,19 @@ class TextWriter:
             write(item)
             between = True
 
+    def entry(self, item: tuple[str, Attribute]) -> None:
+        """Write `name = attribute`, or the name alone of a flag."""
+        name, attr = item
+        self.out.append(name_text(name))
+        if attr is not A.UNIT:
+            self.out.append(" = ")
+            self.attribute(attr)
+
     def attribute_dict(self, entries: Iterable[tuple[str, Attribute]]) -> None:
         """Write `{name = attribute, flag}`."""
-        self.out.append(dict_text(entries, self.generic))
+        self.out.append("{")
+        self.separated(entries, self.entry)
+        self.out.append("}")
 
 
 def attribute_text(attr: Attribute, generic: bool = False) -> str:

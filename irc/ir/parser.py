@@ -48,6 +48,7 @@ LINE = re.compile(
     r"([^\n]*+)\n[ \t\r\n]*+",
     re.A,
 )
+ATTRIBUTES_START = re.compile(r'\{\s*(?:[A-Za-z_][\w$]*\s*[=,}]|"[^"\n]*"\s*=)')
 # What a rest of line means: class, operand types, result types, attributes.
 LineForm = tuple[type[Operation], tuple[Type, ...], tuple[Type, ...], dict[str, Attribute]]
 
@@ -153,6 +154,7 @@ class Parser(AttributeParser):
         self.line_forms: dict[str, dict[str, LineForm]] = {}
         self.late_locations: list[tuple[Operation, str, int]] = []
         self.line_form: LineForm | None = None
+        self.head: tuple[int, list[tuple[str, int, int]]] = (0, [])
         self.line = 1
         self.line_start = 0
         self.line_known = 0
@@ -290,6 +292,7 @@ class Parser(AttributeParser):
         custom = getattr(cls, "parse_custom", None)
         if custom is None:
             return self._default(cls, start, results)
+        self.head = start, results
         op = custom(self)
         self._check_counts(op, start)
         return op  # type: ignore[no-any-return]
@@ -355,6 +358,15 @@ class Parser(AttributeParser):
             op.location = self.location_body()
         self.expect(")")
 
+    def default_form(self, cls: type[Operation]) -> Operation:
+        """What follows the name of an operation, in the default form; for `parse_custom`, before
+        it has read a region."""
+        return self._default(cls, *self.head)
+
+    def is_attribute_dict(self) -> bool:
+        """Whether the `{` that is next begins attributes, not a region."""
+        return ATTRIBUTES_START.match(self.text, self.start) is not None
+
     def _default(
         self, cls: type[Operation], start: int, results: list[tuple[str, int, int]]
     ) -> Operation:
@@ -365,7 +377,7 @@ class Parser(AttributeParser):
         if ConstantLike in cls.traits and not operands and not self._at_rest():
             value = self.attribute()
             outputs = self._constant_type(value)
-            return self._build(start, cls, (), outputs, {"value": value})  # type: ignore
+            return self.build(start, cls, (), outputs, {"value": value})  # type: ignore
         attributes = self.attribute_dict() if self.at("{") else {}
         regions = self._regions()
         inputs, outputs = self._signature(cls, len(operands), results)

@@ -16,11 +16,10 @@ from typing import Any
 from irc.ir.attribute_text import (
     TextWriter,
     attribute_text,
-    dict_text,
     location_text,
     results_text,
 )
-from irc.ir.attributes import UNIT, Attribute, Type
+from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.definition import SEGMENTS, Op
 from irc.ir.location import UNKNOWN, Location
@@ -134,17 +133,8 @@ class Printer(TextWriter):
         shown = sorted(item for item in entries.items() if item[0] not in hidden)
         if shown:
             self.out.append(f" {keyword} {{" if keyword else " {")
-            self.separated(shown, self._entry)
+            self.separated(shown, self.entry)
             self.out.append("}")
-
-    def _entry(self, item: tuple[str, Attribute]) -> None:
-        name, attr = item
-        if attr is UNIT:
-            self.out.append(dict_text((item,))[1:-1])
-            return
-        self.out.append(dict_text(((name, UNIT),))[1:-1])
-        self.out.append(" = ")
-        self.attribute(attr)
 
     # -- blocks and regions
 
@@ -212,7 +202,7 @@ class Printer(TextWriter):
             if custom is not None and op.is_registered:
                 custom(self)
             elif op.is_registered:
-                self._default(op)
+                self.default_form(op)
             else:
                 self._unregistered(op)
         if isolated:
@@ -220,7 +210,8 @@ class Printer(TextWriter):
         if self.locations:
             self.location(op.location)
 
-    def _default(self, op: Operation) -> None:
+    def default_form(self, op: Operation) -> None:
+        """Write what follows an operation's name in the default form."""
         if op._operands:
             self.out.append(" ")
             self.values(op._operands)
