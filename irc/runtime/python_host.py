@@ -20,6 +20,7 @@ from irc.ir.symbols import Dim, evaluate, free_symbols
 from irc.runtime import aten_paths
 from irc.runtime import host_program as P
 from irc.runtime.arguments import ArgumentError
+from irc.runtime.host_liveness import dying_after
 
 RELATIONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le}
 ERRORS = {
@@ -128,14 +129,20 @@ class PythonHost:
         constants: Mapping[str, torch.Tensor],
     ) -> None:
         self.program, self.kernels, self.constants = program, kernels, constants
-        self._plan = [(_RUN[type(step)], step) for step in program.steps]
+        dying = dying_after(program)
+        self._plan = [
+            (_RUN[type(step)], step, dying.get(number, ()))
+            for number, step in enumerate(program.steps)
+        ]
 
     def __call__(self, symbols: Mapping[str, int], arguments: Sequence[object]) -> list[object]:
         run = _Run(self, argument_symbols(self.program, symbols, arguments))
         for argument, content in zip(self.program.arguments, arguments, strict=True):
             run.values[argument.register] = content
-        for method, step in self._plan:
+        for method, step, dead in self._plan:
             method(run, step)
+            for register in dead:
+                run.values.pop(register, None)
         return [run.output(o, arguments) for o in self.program.outputs]
 
 
@@ -145,7 +152,7 @@ class _Run:
     def __init__(self, owner: PythonHost, symbols: dict[str, int]) -> None:
         self.owner, self.symbols = owner, symbols
         self.values: dict[int, Any] = {}
-        self.pending: list[tuple[str, int, P.Layout]] = []
+        self.pending: list[tuple[str, int, P.Layout, torch.Tensor]] = []
 
     def dim(self, dim: Dim) -> int:
         return dim if isinstance(dim, int) else evaluate(dim, self.symbols)
@@ -229,18 +236,21 @@ class _Run:
         for result, content in zip(step.results, flat, strict=True):
             self.values[result.register] = content
             if result.layout is not None:
-                self.pending.append((step.callee, result.register, result.layout))
+                self.pending.append((step.callee, result.register, result.layout, content))
         self.settle()
 
     def settle(self) -> None:
         """Check results of operators as soon as every symbol in their types is known."""
         later = []
-        for callee, register, layout in self.pending:
+        for entry in self.pending:
+            callee, register, layout, content = entry
             dims = (*layout.sizes, *(layout.strides or ()))
-            if all(free_symbols(d) <= self.symbols.keys() for d in dims):
-                self.values[register] = self.as_expected(callee, self.values[register], layout)
-            else:
-                later.append((callee, register, layout))
+            if not all(free_symbols(d) <= self.symbols.keys() for d in dims):
+                later.append(entry)
+                continue
+            found = self.as_expected(callee, content, layout)
+            if register in self.values:
+                self.values[register] = found
         self.pending = later
 
     def as_expected(self, callee: str, content: torch.Tensor, layout: P.Layout) -> torch.Tensor:

@@ -401,3 +401,32 @@ def test_boxed_calls_release_their_arguments():
     given = [torch.randn(2, 3)]
     expected = given[0] + 1 + 1
     assert torch.equal(exe.boxed(given)[0], expected) and given == []
+
+
+def test_memory_is_freed_when_it_is_used_last():
+    import weakref
+
+    h = HostModule(tensor(2, 2), tensor(2, 2))
+    x, y = h.arguments
+    a = h.aten("aten.mm.default", [x, y], tensor(2, 2), self=Ref(0), mat2=Ref(1))
+    b = h.aten("aten.mm.default", [a, a], tensor(2, 2), self=Ref(0), mat2=Ref(0))
+    c = h.aten("irc_test.look.default", [b], tensor(2, 2), x=Ref(0))
+    module = h.finish(c)
+    seen = []
+    with torch.library._scoped_library("irc_test", "DEF") as library:
+        library.define("look(Tensor x) -> Tensor")
+
+        def look(x):
+            seen.append(gone() is None)
+            return x.clone()
+
+        library.impl("look", look, "CPU")
+        for name, exe in executables(module).items():
+            given = [torch.randn(2, 2), torch.randn(2, 2)]
+            gone = weakref.ref(given[0])
+            expected = (given[0] @ given[1]) @ (given[0] @ given[1])
+            assert torch.equal(exe.boxed(given)[0], expected)
+            assert given == [] and (name == "python" or seen[-1])
+            x, y = torch.randn(2, 2), torch.randn(2, 2)
+            gone = weakref.ref(x)
+            assert torch.equal(exe(x, y)[0], (x @ y) @ (x @ y)) and not seen[-1]

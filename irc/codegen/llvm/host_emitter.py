@@ -149,6 +149,7 @@ class HostEmitter(HostMemory):
         b = self.builder
         gave = b.icmp_unsigned("!=", self._owned, PTR(None))
         with b.if_then(gave):
+            self.lock()
             at = b.gep(self._owned, [constant(index)], source_etype=PTR)
             item = b.load(at, typ=PTR)
             b.store(PTR(None), at)

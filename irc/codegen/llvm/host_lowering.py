@@ -35,6 +35,7 @@ from irc.codegen.llvm.host_emitter import (
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, Symbol
 from irc.runtime import host_program as P
+from irc.runtime.host_liveness import dying_after
 
 ENTRY = "irc.main"
 #: Scalar operations below which a kernel runs on one thread, and a piece has at least as many.
@@ -95,9 +96,35 @@ class _Lowering:
         views = any(self._is_argument_view(o) for o in self.program.outputs)
         self.emitter.begin(below_autograd=calls_aten or views)
         self._late_checks()
-        for step in self.program.steps:
-            _EMIT[type(step)](self, step)
+        self._steps()
         self.emitter.finish([self._output(o) for o in self.program.outputs])
+
+    def _steps(self) -> None:
+        """Emit the steps; what dies on the way is freed unless it dies with the last one."""
+        same = dict(
+            (result.register, argument)
+            for step in self.program.steps
+            if isinstance(step, P.CallAten)
+            for result, argument in _split_results(step)[1]
+        )
+        dying = dying_after(self.program, same)
+        numbers = {a.register: i for i, a in enumerate(self.program.arguments)}
+        last = len(self.program.steps) - 1
+        for number, step in enumerate(self.program.steps):
+            _EMIT[type(step)](self, step)
+            for register in dying.get(number, ()) if number < last else ():
+                if register in numbers:
+                    self.emitter.release_argument(numbers[register])
+                else:
+                    self._release(register)
+
+    def _release(self, register: int) -> None:
+        """Free an owned tensor early; one whose sizes remain to be checked stays until the end."""
+        place = self.places.get(register)
+        if place is None or place.tensor is None:
+            return
+        if all(tensor is not place.tensor for _, _, tensor in self.pending):
+            self.emitter.release(place.tensor)
 
     # Arguments
 
