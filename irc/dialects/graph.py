@@ -137,7 +137,7 @@ class Constant(Op):
 
     The attribute's type has the result's shape and element type.
 
-    `%w = graph.constant {value = dense<...> : tensor<2xf32>} : tensor<2xf32>`
+    `%w = graph.constant {value = dense<[0.5, 1.0]> : tensor<2xf32>} : tensor<2xf32>`
     """
 
     name = "graph.constant"

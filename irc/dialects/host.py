@@ -43,7 +43,8 @@ class FuncOp(Op):
     """The host program: arguments are tensors (with strides in their types, None-strided ones
     accept any) and scalars; `arg_info` and `result_info` as on func.func.
 
-    `host.func @main(%x: tensor<[4] x f32, strides [1]>) { host.return %x : ... }`
+    `host.func @main(%x: tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]> {
+    host.return %x : tensor<[4] x f32, strides [1]> }`
     """
 
     name = "host.func"
@@ -92,7 +93,7 @@ class LaunchOp(Op):
     semantics); after it: `outs` are the tensors written and there is no result. Index arguments
     of the kernel are the symbols it names. `inplace` facts are the kernel's.
 
-    `%y = host.launch %x {callee = @k0} : (tensor<...>) -> tensor<...>`
+    `%y = host.launch %x {callee = @k0} : (tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>`
     """
 
     name = "host.launch"
@@ -123,7 +124,7 @@ class ViewOp(Op):
     """A handle on the memory of `source` with other sizes, strides and offset (in elements,
     relative to the source's first element).
 
-    `%v = host.view %x {offset = #sym<0>} : (tensor<...>) -> tensor<...>`
+    `%v = host.view %x {offset = #sym<0>} : (tensor<[4] x f32, strides [1]>) -> tensor<[2] x f32, strides [2]>`
     """
 
     name = "host.view"
@@ -140,7 +141,8 @@ class CallAtenOp(Op):
     boxed. `outs` (with an out= overload as callee) are the tensors written; otherwise the results
     are fresh or alias inputs as the schema says.
 
-    `%y = host.call_aten %a, %b {callee = "aten.mm.default", ...} : (...) -> tensor<...>`
+    `%y = host.call_aten %a {callee = "aten.exp.default", arguments = {self = #aten.operand<0>}}
+    : (tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>`
     """
 
     name = "host.call_aten"
@@ -155,7 +157,7 @@ class CallAtenOp(Op):
 class ConstantOp(Op):
     """A tensor kept alive by the executable, named by its key in the module's resources.
 
-    `%w = host.constant {value = #irc.resource<"..."> : tensor<...>} : tensor<...>`
+    `%w = host.constant {value = #irc.resource<"0123"> : tensor<4xf32>} : tensor<[4] x f32, strides [1]>`
     """
 
     name = "host.constant"
@@ -179,7 +181,8 @@ class ItemOp(Op):
 class CopyOp(Op):
     """Copies the elements of `source` into `target` (an updated input), whatever their strides.
 
-    `host.copy %x into %y : ...`
+    `host.copy %x, %y
+    : (tensor<[4] x f32, strides [1]>, tensor<[4] x f32, strides [1]>)`
     """
 
     name = "host.copy"

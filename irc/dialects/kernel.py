@@ -69,7 +69,8 @@ class FuncOp(Op):
     (for the decision to run serially). `outputs`: positions of the pointer arguments written.
     `inplace`: flat list of pairs (input position, output position) that may share memory.
 
-    `kernel.func @k(%x: !kernel.ptr<f32>, %begin: index, %end: index) { kernel.return }`
+    `kernel.func @k(%x: !kernel.ptr<f32>, %begin: index, %end: index)
+    attributes {target = "cpu"} { kernel.return }`
     """
 
     name = "kernel.func"
@@ -135,7 +136,8 @@ class ForOp(Op):
     `kernel.yield` of the next ones; the results are the last. `step` is a positive constant in
     all generated code. `unroll` asks the code generator for that factor.
 
-    `%s = kernel.for %j = %lo to %hi step %c16 iter_args(%a = %zero) -> (vector<16xf32>) { ... }`
+    `%s = kernel.for %j = %lo to %hi step %c16 iter_args(%a = %zero) -> (vector<16xf32>) {
+    kernel.yield %a : vector<16xf32> }`
     """
 
     name = "kernel.for"
@@ -393,7 +395,7 @@ class ScanOp(Op):
 class ExtractOp(Op):
     """One lane of a rank-1 vector; `lane` is an index value.
 
-    `%x = kernel.extract %v[%i] : (vector<16xf32>, index) -> f32`
+    `%x = kernel.extract %v, %i : (vector<16xf32>, index) -> f32`
     """
 
     name = "kernel.extract"
@@ -406,7 +408,7 @@ class ExtractOp(Op):
 class InsertOp(Op):
     """A vector with one lane replaced.
 
-    `%w = kernel.insert %x, %v[%i] : (f32, vector<16xf32>, index) -> vector<16xf32>`
+    `%w = kernel.insert %x, %v, %i : (f32, vector<16xf32>, index) -> vector<16xf32>`
     """
 
     name = "kernel.insert"

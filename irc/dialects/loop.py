@@ -157,7 +157,8 @@ class ComputeOp(Op):
     Bodies hold `arith` and `math` on scalars, `loop.read`, `loop.index`, and end in `loop.yield`.
     They read arrays defined outside directly.
 
-    `%y = loop.compute par(i: s0, j: 768) -> map { ... }`
+    `%y = loop.compute par(i: 4) red(j: 4) -> reduce(sum, f32) { %a = loop.read %x[i, j] : f32
+    loop.yield %a } : tensor<[4] x f32, strides [1]>`
     """
 
     name = "loop.compute"
@@ -226,7 +227,9 @@ class GroupOp(Op):
     (the leading indices are exactly the shared axes). A value yielded is stored and becomes a
     result; any other lives only for one point of the shared axes.
 
-    `%y = loop.group (i: s0) { ... loop.yield %o }`
+    `%y = loop.group (i: 4) { %o = loop.compute par(i: 4, j: 4) -> map {
+    %a = loop.read %x[j, i] : f32 loop.yield %a } : tensor<[4, 4] x f32, strides [4, 1]>
+    loop.yield %o } : tensor<[4, 4] x f32, strides [4, 1]>`
     """
 
     name = "loop.group"
@@ -271,6 +274,8 @@ class YieldOp(Op):
     In a compute: `values` are one scalar per output; `extra` are the index scalars that scatter
     index expressions name by placeholder, in order over all scatter outputs; `masks` are one i1
     per scatter output (empty: all points are kept).
+
+    `loop.yield %a extra(%k) masks(%c)`
     """
 
     name = "loop.yield"

@@ -413,6 +413,10 @@ class AttributeParser(Lexer):
             dim = self.dim()
             self.expect(">")
             return A.DimAttr(dim)
+        if token.startswith("#sym.") and self.text[self.position : self.position + 1] != "<":
+            # MLIR's tools write #sym<s0> in this way.
+            self.advance()
+            return self.build(start, lambda: A.DimAttr(parse_dim(token[5:])))
         if token == "#sym.dims":
             self.advance()
             self.expect("<")
@@ -421,6 +425,8 @@ class AttributeParser(Lexer):
             return A.DimsAttr(dims)
         if token == "#irc.resource":
             return self._resource(start)
+        if token.startswith("#sym."):
+            self.fail(f"unknown attribute '{token}'")
         return self._named(token)
 
     def _resource(self, start: int) -> Attribute:
