@@ -67,9 +67,14 @@ def irc(
 
 
 def compile_graph(
-    gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    options: Options,
+    *,
+    assert_guards: bool = False,
 ) -> Callable[..., Any]:
-    """As `irc`, with parsed options."""
+    """As `irc`, with parsed options. `assert_guards`: programs check what torch assumed about
+    sizes (for graphs that don't come from Dynamo, which checks it itself)."""
     from torch._dynamo import disable
     from torch._functorch.aot_autograd import aot_module_simplified
     from torch._functorch.partitioners import min_cut_rematerialization_partition
@@ -79,7 +84,7 @@ def compile_graph(
 
     def compiler(stage: str) -> Callable[..., Any]:
         def compile_stage(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-            return compile_fx(module, inputs, options, stage)
+            return compile_fx(module, inputs, options, stage, assert_guards)
 
         return compile_stage
 
@@ -103,10 +108,14 @@ def compile_graph(
 
 
 def compile_fx(
-    module: fx.GraphModule, inputs: Sequence[Any], options: Options, stage: str
+    module: fx.GraphModule,
+    inputs: Sequence[Any],
+    options: Options,
+    stage: str,
+    assert_guards: bool = False,
 ) -> Callable[..., Any]:
     """A boxed function that runs an AOT graph on irc."""
-    imported = import_graph(module)
+    imported = import_graph(module, assert_guards=assert_guards)
     keep = _state.record
     text = None if keep is None else Imported(imported.module.clone(), imported.outputs)
     executable = build(imported, options, target_of(inputs, options))

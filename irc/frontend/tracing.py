@@ -7,24 +7,27 @@ from typing import Any
 
 import attrs
 import torch
+from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from irc.dialects.builtin import ModuleOp
 from irc.frontend import backend
-from irc.frontend import decompositions as D
-from irc.frontend.importer import Imported, import_graph
+from irc.frontend.importer import import_graph
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
 
 
 @attrs.frozen
 class Traced:
-    """A traced function: the imported graph, the module's tensors that became its first
-    arguments, and how outputs nest."""
+    """A traced function: its FX graph with fake inputs, the module's tensors that became its
+    first arguments (with names and kinds), and how outputs nest."""
 
-    imported: Imported
+    graph: fx.GraphModule
+    fakes: tuple[Any, ...]
     tensors: tuple[torch.Tensor, ...]
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
     output_spec: Any
 
 
@@ -37,11 +40,18 @@ def trace(
 ) -> ModuleOp:
     """The aten-level program of `fn(*args, **kwargs)`, with mutation and views as in eager mode.
 
-    dynamic: sizes of the arguments become symbols (sizes 0 and 1 stay constants). Parameters and
-    buffers of an `nn.Module` are the first arguments. Nothing is executed and the arguments are
-    not changed. Raises UserError for operators that can't be imported.
+    dynamic: sizes (and integers) among the arguments become symbols; sizes 0 and 1 stay constants.
+    Parameters and buffers of an `nn.Module` are the first arguments and keep their sizes. Nothing
+    is executed and the arguments are not changed. Raises UserError for what can't be imported.
     """
-    return trace_function(fn, args, kwargs, dynamic=dynamic).imported.module
+    traced = trace_function(fn, args, kwargs, dynamic=dynamic)
+    imported = import_graph(
+        traced.graph,
+        argument_kinds=traced.kinds,
+        argument_names=traced.names,
+        assert_guards=dynamic,
+    )
+    return imported.module
 
 
 def trace_function(
@@ -50,9 +60,8 @@ def trace_function(
     kwargs: Mapping[str, Any] | None = None,
     *,
     dynamic: bool = False,
-    functional: bool = False,
 ) -> Traced:
-    """As `trace`; `functional` removes mutation and views and decomposes operators."""
+    """The FX graph behind `trace`."""
     if isinstance(args, torch.Tensor):
         raise UserError("args is a tuple of arguments, not a tensor")
     leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs or {})))
@@ -75,21 +84,46 @@ def trace_function(
         return outputs
 
     inputs = [*tensors, *(x for x, t in zip(leaves, is_traced, strict=True) if t)]
-    mode = "symbolic" if dynamic else "fake"
-    table = D.decompositions() if functional else None
-    function = torch.func.functionalize(flat, remove="mutations_and_views") if functional else flat
-    with torch.no_grad():
-        traced = make_fx(
-            function, decomposition_table=table, tracing_mode=mode, record_stack_traces=True
-        )(*inputs)
+    fakes, mode = fake_inputs(inputs, len(tensors), dynamic)
+    with torch.no_grad(), mode:
+        traced = make_fx(flat, record_stack_traces=True)(*fakes)
     positions = [f"arg{i}" for i in range(len(inputs) - len(tensors))]
-    imported = import_graph(
+    return Traced(
         traced,
-        argument_kinds=[*kinds, *("input" for _ in positions)],
-        argument_names=[*names, *positions],
-        assert_guards=dynamic,
+        tuple(fakes),
+        tuple(tensors),
+        (*names, *positions),
+        (*kinds, *("input" for _ in positions)),
+        output_spec[0],
     )
-    return Traced(imported, tuple(tensors), output_spec[0])
+
+
+def fake_inputs(inputs: Sequence[Any], static: int, dynamic: bool) -> tuple[list[Any], Any]:
+    """Fake tensors like `inputs`, and their mode. With `dynamic`, sizes (and integers) after the first `static`
+    inputs are symbols, except sizes 0 and 1."""
+    from torch._dynamo.source import ConstantSource
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import (
+        DimDynamic,
+        ShapeEnv,
+        StatelessSymbolicContext,
+    )
+
+    shape_env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=shape_env, allow_non_fake_inputs=True)
+    fakes: list[Any] = []
+    for position, value in enumerate(inputs):
+        source = ConstantSource(f"arg{position}")
+        if not isinstance(value, torch.Tensor):
+            symbol = shape_env.create_symbol(value, source, DimDynamic.DYNAMIC)
+            fakes.append(shape_env.create_symintnode(symbol, hint=value, source=source))
+        elif dynamic and position >= static:
+            sizes = [DimDynamic.DUCK] * value.dim()
+            context = StatelessSymbolicContext(dynamic_sizes=sizes)
+            fakes.append(mode.from_tensor(value, source=source, symbolic_context=context))
+        else:
+            fakes.append(mode.from_tensor(value, static_shapes=True, source=source))
+    return fakes, mode
 
 
 def _module_tensors(fn: Any) -> tuple[list[str], list[torch.Tensor], list[str]]:
@@ -109,18 +143,25 @@ class CompiledFunction:
     `module` is the program on the aten level; `executable` what runs it.
     """
 
-    def __init__(self, traced: Traced, module: ModuleOp, executable: Any) -> None:
-        self.module = module
-        self.executable = executable
+    def __init__(
+        self, traced: Traced, compiled: backend.Compiled, run: Callable[..., Any]
+    ) -> None:
+        assert compiled.imported is not None
+        self.module: ModuleOp = compiled.imported.module
+        self.executable = compiled.executable
         self._tensors = traced.tensors
         self._spec = traced.output_spec
-        self._run = backend.boxed(executable, traced.imported.outputs)
+        self._integers = any(not isinstance(f, torch.Tensor) for f in traced.fakes)
+        self._run = run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = pytree.tree_leaves((args, kwargs))
-        given = [x for x in leaves if isinstance(x, torch.Tensor)]
+        given = [
+            x for x in leaves
+            if isinstance(x, torch.Tensor) or (self._integers and type(x) is int)
+        ]  # fmt: skip
         with torch.no_grad():
-            results = self._run([*self._tensors, *given])
+            results = self._run(*self._tensors, *given)
         return pytree.tree_unflatten(list(results), self._spec)
 
 
@@ -141,8 +182,9 @@ def compile(
     chosen = parse_options(None, options)
     if target != "auto":
         chosen = chosen.replace(target=target)
-    traced = trace_function(fn, args, kwargs, dynamic=dynamic, functional=True)
-    module = traced.imported.module.clone()
-    leaves = [*traced.tensors, *pytree.tree_leaves((args, kwargs))]
-    executable = backend.build(traced.imported, chosen, backend.target_of(leaves, chosen))
-    return CompiledFunction(traced, module, executable)
+    traced = trace_function(fn, args, kwargs, dynamic=dynamic)
+    with torch.no_grad(), backend.recording() as compiled:
+        run = backend.compile_graph(
+            traced.graph, traced.fakes, chosen, assert_guards=dynamic
+        )
+    return CompiledFunction(traced, compiled[0], run)

@@ -14,9 +14,8 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, contiguous_strides
 from irc.passes.graph.convert_aten.support import CONVERTERS, Call, Declined, converts
 
 
@@ -141,7 +140,9 @@ class _FunctionConversion:
         reason = "no converter"
         if converter is not None:
             try:
-                made = converter(Call(self.builder, op, arguments, sources, types))
+                made = converter(
+                    Call(self.builder, op, arguments, sources, types, self.values)
+                )
                 values = [made] if isinstance(made, Value) else list(made)
                 self.check(op, values, types)
                 self.define(op, values)
@@ -187,8 +188,6 @@ class _FunctionConversion:
     def call(self, op: aten.AtenOp, types: Sequence[Type]) -> None:
         """`graph.call_aten`, of the variant that makes a fresh result where there is one."""
         schema, attributes = op.schema, dict(op.attributes)
-        if schema.is_mutable and not op.qualified.startswith("aten."):
-            raise InvalidIR("writes its operands; functionalize first", op=op)
         if schema.is_mutable:
             raise InvalidIR("writes its operands; functionalize first", op=op)
         callee, contiguous = op.qualified, False
@@ -200,8 +199,6 @@ class _FunctionConversion:
             if isinstance(kind, TensorType):
                 dims = kind.strides
                 if contiguous or dims is None:
-                    from irc.ir.types import contiguous_strides
-
                     dims = contiguous_strides(kind.shape)
                 strides.append(A.DimsAttr(dims))
         entries: dict[str, Attribute] = {
@@ -214,7 +211,7 @@ class _FunctionConversion:
         if not schema.returns:
             entries["mutates"] = A.UNIT
         made = graph.CallAten(
-            [self.values[o] for o in op.operands], types, entries, (), fuse([op.location])
+            [self.values[o] for o in op.operands], types, entries, (), op.location
         )
         self.builder.insert(made)
         self.define(op, made.results)

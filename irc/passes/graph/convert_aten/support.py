@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from irc.dialects import aten, graph, sym
@@ -91,7 +91,9 @@ class Call:
         arguments: dict[str, Any],
         sources: dict[str, Any],
         result_types: Sequence[Type],
+        values: Mapping[Value, Value] | None = None,
     ) -> None:
+        self.values = values or {}
         self.builder = builder
         self.op = op
         self.arguments = arguments
@@ -115,9 +117,13 @@ class Call:
         """Eager's strides of a tensor argument."""
         return self.sources[name].type.strides  # type: ignore[no-any-return]
 
+    def converted(self, value: Value) -> Value:
+        """The graph value of a value on the aten level that was converted before."""
+        return self.values[value]
+
     # -- making values
 
-    def emit(self, cls: Any, *operands: Any, **rest: Any) -> Value:
+    def emit(self, cls: Any, /, *operands: Any, **rest: Any) -> Value:
         """The only result of a new operation."""
         return self.builder.value(cls, *operands, **rest)  # type: ignore[no-any-return]
 
@@ -197,7 +203,7 @@ class Call:
             return value
         return self.emit_typed(sym.RefineOp, value, kind.with_shape(sizes))
 
-    def emit_typed(self, cls: Any, value: Value, kind: Type, **attributes: Any) -> Value:
+    def emit_typed(self, cls: Any, value: Value, kind: Type, /, **attributes: Any) -> Value:
         """A one-operand operation with a given result type."""
         return self.emit(cls, value, result_types=kind, **attributes)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from irc.dialects import graph
+from irc.dialects import aten, graph
 from irc.ir.core import Value
-from irc.ir.symbols import Dim, dim_product, dim_sum, maximum, minimum
-from irc.ir.types import ComplexType, contiguous_strides, i64
+from irc.ir.symbols import Dim, dim_product, dim_sum, maximum, minimum, provable_le
+from irc.ir.types import ComplexType, i64
 from irc.passes.graph.convert_aten.support import (
     Call,
     converts,
@@ -208,21 +208,26 @@ def unfold(c: Call) -> Value:
 
 @converts("aten.as_strided.default", "aten.as_strided_copy.default")
 def as_strided(c: Call) -> Value:
-    source = _source(c)
-    eager = c.strides_of("self")
-    kind = c.sources["self"].type
-    order = dense_order(kind.shape, eager)
-    if order is None:
-        decline("the source is not dense")
-    base = c.permute(source, order)
+    """Positions count in the storage: that of the tensor which the source is a view of."""
+    _source(c)
+    root = c.sources["self"]
+    while isinstance(maker := root.defining_op, aten.AtenOp) and maker.schema.returns_alias:
+        root = maker.operands[0]
+    kind = root.type
+    order = dense_order(kind.shape, kind.strides)
     offset = c.storage_offset
-    if offset is None:
-        offset = 0
-    if eager == contiguous_strides(kind.shape) and offset == 0 and c.result.shape == kind.shape:
-        if tuple(c.stride) == eager:
-            return source
+    if root is not c.sources["self"] and offset is None:
+        decline("the offset is that of a view")
+    offset = 0 if offset is None else offset
+    spans = [(size - 1) * step for size, step in zip(c.result.shape, c.stride, strict=True)]
+    if order is None or not provable_le(dim_sum([offset, *spans]) + 1, dim_product(kind.shape)):
+        decline("not within the elements of a dense tensor")
+    base = c.converted(root)
+    same = kind.strides == tuple(c.stride) and kind.shape == c.result.shape
+    if same and offset == 0 and element_of(base) is c.result.element:
+        return base
     return c.emit_typed(
-        graph.StridedWindow, base, c.result, strides=list(c.stride), offset=offset
+        graph.StridedWindow, c.permute(base, order), c.result, strides=list(c.stride), offset=offset
     )
 
 
