@@ -93,7 +93,8 @@ class LaunchOp(Op):
     semantics); after it: `outs` are the tensors written and there is no result. Index arguments
     of the kernel are the symbols it names. `inplace` facts are the kernel's.
 
-    `%y = host.launch %x {callee = @k0} : (tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>`
+    `%y = host.launch %x {callee = @k0}
+    : (tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>`
     """
 
     name = "host.launch"
@@ -124,7 +125,8 @@ class ViewOp(Op):
     """A handle on the memory of `source` with other sizes, strides and offset (in elements,
     relative to the source's first element).
 
-    `%v = host.view %x {offset = #sym<0>} : (tensor<[4] x f32, strides [1]>) -> tensor<[2] x f32, strides [2]>`
+    `%v = host.view %x {offset = #sym<0>}
+    : (tensor<[4] x f32, strides [1]>) -> tensor<[2] x f32, strides [2]>`
     """
 
     name = "host.view"
@@ -157,7 +159,8 @@ class CallAtenOp(Op):
 class ConstantOp(Op):
     """A tensor kept alive by the executable, named by its key in the module's resources.
 
-    `%w = host.constant {value = #irc.resource<"0123"> : tensor<4xf32>} : tensor<[4] x f32, strides [1]>`
+    `%w = host.constant {value = #irc.resource<"0123"> : tensor<4xf32>}
+    : tensor<[4] x f32, strides [1]>`
     """
 
     name = "host.constant"
