@@ -68,6 +68,8 @@ class FuncOp(Op):
     space (0 <= begin <= end <= grid). `work`: estimated scalar operations per outermost point
     (for the decision to run serially). `outputs`: positions of the pointer arguments written.
     `inplace`: flat list of pairs (input position, output position) that may share memory.
+    `initialized` (gpu): such pairs whose output must hold a copy of the input before the launch,
+    or be the same memory (what a scatter combines into: no program could copy it in time).
 
     `kernel.func @k(%x: !kernel.ptr<f32>, %begin: index, %end: index)
     attributes {target = "cpu"} { kernel.return }`
@@ -83,6 +85,7 @@ class FuncOp(Op):
     work = attribute(A.DimAttr, optional=True)
     outputs = attribute(A.DenseIntsAttr, optional=True)
     inplace = attribute(A.DenseIntsAttr, optional=True)
+    initialized = attribute(A.DenseIntsAttr, optional=True)
     num_warps = attribute(A.IntegerAttr, "gpu", optional=True)
     num_stages = attribute(A.IntegerAttr, "gpu", optional=True)
     index_bits = attribute(A.IntegerAttr, "gpu: 32 where no index leaves 32 bits", optional=True)

@@ -48,7 +48,12 @@ def launch_(frame: Frame, op: host.LaunchOp) -> list[torch.Tensor]:
         raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
     inputs = [frame[v] for v in op.inputs]
     made = [fresh(frame, r.type) for r in op.results]
-    launch(frame, callee, [*inputs, *(frame[v] for v in op.outs), *made])
+    tensors = [*inputs, *(frame[v] for v in op.outs), *made]
+    if made and callee.initialized is not None:
+        pairs = list(callee.initialized)
+        for source, target in zip(pairs[::2], pairs[1::2], strict=True):
+            tensors[target].copy_(tensors[source])
+    launch(frame, callee, tensors)
     return made
 
 

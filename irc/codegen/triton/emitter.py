@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from irc.codegen.triton import functions, scalar_ops
-from irc.codegen.triton.functions import Helper, TRITON_NAMES
+from irc.codegen.triton.functions import TRITON_NAMES, Helper
 from irc.codegen.triton.scalar_ops import element_of, narrow, short_name
 from irc.dialects import kernel
 from irc.ir.core import Block, Operation, Value

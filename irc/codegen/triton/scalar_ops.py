@@ -11,8 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from irc.codegen.triton.functions import COMPARISONS, LIBDEVICE, NATIVE, TRITON_NAMES, helper
-from irc.codegen.triton.functions import Helper, constant_text
+from irc.codegen.triton.functions import (
+    COMPARISONS,
+    LIBDEVICE,
+    NATIVE,
+    TRITON_NAMES,
+    Helper,
+    constant_text,
+    helper,
+)
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import UserError

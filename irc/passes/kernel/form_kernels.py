@@ -65,6 +65,9 @@ class _Former:
         if not isinstance(schedule, loop.ScheduleAttr):
             raise InvalidIR("there is no schedule here; run the pass 'schedule' first", op=op)
         plan = make_plan(op)
+        if schedule.target == "gpu":
+            # Locals stay in registers or are computed anew: there are no temporaries.
+            del plan.outputs[len(op.results) :]
         key = structural_key(op, plan.inputs)
         callee = self.known.get(key)
         if callee is None:

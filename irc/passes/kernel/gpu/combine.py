@@ -184,7 +184,7 @@ class Reduction:
     def start(self) -> list[Tile]:
         """The carried values before the loop."""
         if self.combiner == "moments":
-            return [self._full(0.0), self._full(0.0)]
+            return [self._full(0.0), self._full(0.0), self._full(0.0)]
         if self.combiner == "logsumexp":
             return [self._full(-math.inf), self._full(0.0)]
         first = [self._full(self._identity())]
@@ -193,13 +193,13 @@ class Reduction:
         return first
 
     def step(
-        self, carried: Sequence[Tile], content: Tile, position: Tile, turn: Tile
+        self, carried: Sequence[Tile], content: Tile, position: Tile, start: Tile
     ) -> list[Tile]:
-        """The carried values after one more tile; `turn` counts the tiles before it."""
+        """The carried values after one more tile, whose first point is number `start`."""
         b, mask = self.b, self.dim.mask
         content = self._prepare(content)
         if self.combiner == "moments":
-            return self._step_moments(carried, content, turn)
+            return self._step_moments(carried, content, start)
         if self.combiner == "logsumexp":
             content = b.select(mask, content, self._full(-math.inf))
             top, total = carried
@@ -216,18 +216,20 @@ class Reduction:
             return [combine(b, name, carried[0], content)]
         return [combine(b, self.combiner, carried[0], content)]
 
-    def _step_moments(self, carried: Sequence[Tile], content: Tile, turn: Tile) -> list[Tile]:
-        """Welford's update, lane by lane."""
+    def _step_moments(self, carried: Sequence[Tile], content: Tile, start: Tile) -> list[Tile]:
+        """Welford's update, lane by lane; the plain sum keeps infinities, which it loses."""
         b = self.b
-        mean, square = carried
+        mean, square, total = carried
+        turn = b.op("arith.divsi", start, b.constant(self.dim.block, index))
         count = convert(b, b.op("arith.addi", turn, b.constant(1, index)), self.element)
         gap = b.op("arith.subf", content, mean)
         share = b.op("arith.divf", b.constant(1.0, self.element), count)
         new_mean = b.op("arith.addf", mean, b.op("arith.mulf", gap, share))
         moved = b.op("arith.mulf", gap, b.op("arith.subf", content, new_mean))
         new_square = b.op("arith.addf", square, moved)
-        mask = self.dim.mask
-        return [b.select(mask, new_mean, mean), b.select(mask, new_square, square)]
+        new_total = b.op("arith.addf", total, content)
+        pairs = [(new_mean, mean), (new_square, square), (new_total, total)]
+        return [b.select(self.dim.mask, new, old) for new, old in pairs]
 
     def _step_extreme(
         self, carried: Sequence[Tile], content: Tile, position: Tile
@@ -274,8 +276,11 @@ class Reduction:
         seen = b.op("arith.ceildivsi", left, b.constant(block, index))
         seen = b.op("arith.maxsi", seen, b.constant(0, index))
         weight = convert(b, seen, self.element)
-        total = self._reduced("sum", b.op("arith.mulf", carried[0], weight))[0]
+        total = self._reduced("sum", carried[2])[0]
         mean = b.op("arith.divf", total, self._points())
         gap = b.op("arith.subf", carried[0], mean)
         apart = b.op("arith.mulf", weight, b.op("arith.mulf", gap, gap))
+        # Without any point the mean is NaN, and the lanes that saw none add nothing.
+        some = b.compare("sgt", seen, b.constant(0, index))
+        apart = b.select(some, apart, b.constant(0.0, self.element))
         return [mean, self._reduced("sum", b.op("arith.addf", carried[1], apart))[0]]

@@ -14,7 +14,7 @@ After:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from irc.dialects import kernel, loop
@@ -23,6 +23,7 @@ from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
+    Range,
     ceildiv,
     dim_product,
     free_symbols,
@@ -37,6 +38,7 @@ from irc.passes.kernel.gpu.plan import (
     Origin,
     Plan,
     default_schedule,
+    fits_32_bits,
     make_plan,
     offset_of,
     stored_axes,
@@ -56,14 +58,23 @@ def kernel_outputs(op: Operation) -> list[Value]:
 
 
 def form_gpu_kernel(
-    op: Operation, schedule: loop.ScheduleAttr | None = None, name: str = "kernel"
+    op: Operation,
+    schedule: loop.ScheduleAttr | None = None,
+    name: str = "kernel",
+    *,
+    inputs: Sequence[Value] | None = None,
+    ranges: Mapping[str, Range] | None = None,
 ) -> kernel.FuncOp:
     """The kernel of a compute or group; `schedule` is completed by the default one.
 
-    Arguments: `kernel_inputs(op)`, `kernel_outputs(op)`, then the symbols by name. Raises
-    InvalidIR for what has no gpu code, by name.
+    Arguments: `inputs` (default `kernel_inputs(op)`, in any order), `kernel_outputs(op)`, then
+    the symbols by name. `ranges` bounds symbols. Raises InvalidIR for what has no gpu code.
     """
     plan = make_plan(op)
+    if inputs is not None:
+        if set(inputs) != set(plan.inputs):
+            raise InvalidIR("the inputs given are not the arrays that the kernel reads", op=op)
+        plan.inputs = list(inputs)
     settings = default_schedule(op, plan).entries.as_dict()
     if schedule is not None:
         if schedule.target != "gpu":
@@ -72,6 +83,8 @@ def form_gpu_kernel(
         if "persistent" in settings and "persistent" not in schedule.entries.as_dict():
             if "r_block" in schedule.entries.as_dict():
                 del settings["persistent"]
+    if "index_bits" not in settings:
+        settings["index_bits"] = A.IntegerAttr(32 if fits_32_bits(plan, ranges or {}) else 64)
     return _Former(plan, settings, name).form()
 
 
@@ -119,6 +132,7 @@ class _Former:
         self.row_point: list[Dim] = []
         self.row_dims: tuple[TileDim, ...] = ()
         self.whole_tiles: dict[Dim, tuple[TileDim, Dim]] = {}
+        self.loop_dims: dict[Dim, TileDim] = {}
         self.loops = 0
 
     def _setting(self, key: str) -> int:
@@ -342,7 +356,7 @@ class _Former:
 
     def _looped(self, points: Dim, members: list[Member]) -> None:
         b, block = self.b, self._setting("r_block")
-        dim = TileDim(2, block)
+        dim = self.loop_dims.setdefault(points, TileDim(2, block))
         reductions = [
             (m, k, self._reduction(m, k, dim))
             for m in members
@@ -357,7 +371,6 @@ class _Former:
         name = f"r{self.loops}"
         with b.loop(points, block, flat) as (position, carried, following, final):
             linear = self._place(name, dim, position, points)
-            turn = b.op("arith.divsi", position, b.index(block))
             left = list(carried)
             totals = left[len(left) - len(scans) :]
             scanned = [
@@ -369,7 +382,7 @@ class _Former:
                 own = [left.pop(0) for _ in reduction.start()]
                 content = self.evaluator.yielded(member, number, point)
                 place = b.index(self._combined_position(member, point))
-                following += reduction.step(own, content, place, turn)
+                following += reduction.step(own, content, place, position)
             following += scanned
             for member in members:
                 self._store_tiles(member, self._point(member, linear))

@@ -6,7 +6,7 @@ are spread over program instances. The other axes of a member are its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -17,7 +17,16 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, coefficient, dim_product, dim_sum, free_symbols, symbol
+from irc.ir.symbols import (
+    Dim,
+    Range,
+    coefficient,
+    dim_product,
+    dim_sum,
+    free_symbols,
+    range_of,
+    symbol,
+)
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 
 POINTWISE_BLOCK = 1024
@@ -29,6 +38,8 @@ ROW_TILE = 2048
 COLUMN_BLOCK = 32
 """Rows in a tile whose memory is contiguous across rows: one full line of f32."""
 TRANSPOSE_BLOCK = 32
+ENOUGH_PROGRAMS = 256
+"""Fewer program instances than this leave processors of a large gpu idle."""
 INDEX_LIMIT = (1 << 31) - (1 << 20)
 """Below this, indices with the slack of a tile stay in 32 bits."""
 
@@ -225,7 +236,7 @@ def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAt
     tile_axes   pointwise only: two row axes that a square tile spans, the second one contiguous
                 where it is written, the first where it is read
     num_warps, num_stages   as Triton's
-    index_bits  32 where every index is known to fit, else 64
+    index_bits  32 or 64; absent: 32 where every index is known to fit
     """
     plan = make_plan(op) if plan is None else plan
     entries: dict[str, A.Attribute] = {}
@@ -237,7 +248,6 @@ def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAt
     looped = bool(own) and "persistent" not in entries
     entries["num_warps"] = A.IntegerAttr(max(1, min(16, elements // 256)))
     entries["num_stages"] = A.IntegerAttr(3 if looped else 1)
-    entries["index_bits"] = A.IntegerAttr(32 if _fits_32_bits(plan) else 64)
     return loop.ScheduleAttr("gpu", A.DictAttr(entries))
 
 
@@ -301,6 +311,8 @@ def _rows(plan: Plan, entries: dict[str, A.Attribute]) -> int:
     elif 0 < longest <= PERSISTENT_LIMIT:
         persistent, r = True, longest
         x = max(1, min(ROW_TILE // r, most, COLUMN_BLOCK)) if r < ROW_TILE else 1
+        while x > 1 and isinstance(rows, int) and rows < x * ENOUGH_PROGRAMS:
+            x //= 2
     else:
         persistent, x, r = False, 1, ROW_TILE
     entries["x_block"] = A.IntegerAttr(x)
@@ -324,24 +336,24 @@ def _across_rows(plan: Plan) -> bool:
     return balance > 0
 
 
-def _fits_32_bits(plan: Plan) -> bool:
+def fits_32_bits(plan: Plan, ranges: Mapping[str, Range]) -> bool:
+    """Whether every offset and position of the kernel is known to stay in 32 bits."""
     spans: list[Dim] = []
-    arrays = [*plan.inputs, *(result for result, _ in plan.outputs)]
-    for value in arrays:
+    for value in [*plan.inputs, *(result for result, _ in plan.outputs)]:
         kind: Any = value.type
-        spans.append(dim_sum([abs_size(s, t) for s, t in zip(kind.shape, strides_of(kind),
-                                                             strict=True)]))  # fmt: skip
+        sizes = zip(kind.shape, strides_of(kind), strict=True)
+        spans.append(dim_sum([size * _magnitude(stride) for size, stride in sizes]))
     for member in plan.members:
         spans.append(dim_product([*plan.rows, *(a.extent for a in member.own)]))
-    return all(isinstance(s, int) and s < INDEX_LIMIT for s in spans)
+    most = [s if isinstance(s, int) else range_of(s, ranges).hi for s in spans]
+    return all(m is not None and m < INDEX_LIMIT for m in most)
 
 
-def abs_size(size: Dim, stride: Dim) -> Dim:
-    """How far a dimension reaches, in elements."""
-    return size * (abs(stride) if isinstance(stride, int) else stride)
+def _magnitude(stride: Dim) -> Dim:
+    return abs(stride) if isinstance(stride, int) else stride
 
 
 __all__ = [
-    "Member", "Origin", "Plan", "default_schedule", "make_plan", "offset_of", "stored_axes",
-    "strides_of",
+    "Member", "Origin", "Plan", "default_schedule", "fits_32_bits", "make_plan", "offset_of",
+    "stored_axes", "strides_of",
 ]  # fmt: skip

@@ -1,0 +1,11 @@
+"""The gpu side of the pass `schedule`; the keys are listed at `gpu.plan.default_schedule`."""
+
+from __future__ import annotations
+
+from irc.ir.core import Operation
+from irc.passes.kernel.gpu.plan import default_schedule
+
+
+def schedule_for_gpu(op: Operation) -> None:
+    """Give a top-level compute or group its default gpu schedule. Raises InvalidIR."""
+    op.attributes["schedule"] = default_schedule(op)

@@ -1,0 +1,575 @@
+"""Loop programs as gpu kernels: equal in irc's interpreter, in Triton's, and compiled for sm_90."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+import programs
+from programs import Case, Program, close, reduce, scan, scatter, tensor
+
+from irc.codegen.triton import runtime
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir import types as T
+from irc.ir.core import Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import symbol
+from irc.passes.kernel.gpu import default_schedule, form_gpu_kernel
+
+CASES: dict[str, Callable[[], Case]] = {}
+TOLERANCE: dict[str, float] = {}
+
+
+def case(name: str, tolerance: float = 2e-6) -> Callable[[Callable[[], Case]], Callable[[], Case]]:
+    """Register a case; it is made once."""
+
+    def register(make: Callable[[], Case]) -> Callable[[], Case]:
+        CASES[name] = functools.cache(make)
+        TOLERANCE[name] = tolerance
+        return CASES[name]
+
+    return register
+
+
+def integer(value: int) -> A.IntegerAttr:
+    return A.IntegerAttr(value)
+
+
+def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator).to(dtype)
+
+
+def number(body: Any, value: float) -> Value:
+    return body.constant(value, T.f32)
+
+
+def read(body: Any, source: Value, indices: Sequence[Any]) -> Value:
+    """A read, widened to f32 where it is a 16-bit float."""
+    value = body.read(source, indices)
+    kind: Any = value.type
+    if isinstance(kind, T.FloatType) and kind.width == 16:
+        return body.op("arith.extf", value, type=T.f32)
+    return value
+
+
+def narrowed(body: Any, value: Value, element: T.Type) -> Value:
+    return value if element is T.f32 else body.op("arith.truncf", value, type=element)
+
+
+def pointwise(n: Any, m: Any, element: T.Type = T.f32) -> Program:
+    """gelu."""
+    program = Program(tensor(n, m, element=element))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        x = read(body, program.args[0], axes)
+        half = body.op("arith.mulf", x, number(body, 0.5))
+        inner = body.op("math.erf", body.op("arith.mulf", x, number(body, 0.7071067811865476)))
+        value = body.op("arith.mulf", half, body.op("arith.addf", inner, number(body, 1.0)))
+        return [narrowed(body, value, element)]
+
+    return program.finish(
+        program.compute([n, m], [loop.MAP], [tensor(n, m, element=element)], fill)
+    )
+
+
+@case("gelu", 1e-6)
+def _gelu() -> Case:
+    return Case(pointwise(37, 50), [random(37, 50)])
+
+
+@case("gelu_bf16", 1e-2)
+def _gelu_bf16() -> Case:
+    return Case(pointwise(16, 64, T.bf16), [random(16, 64, dtype=torch.bfloat16)])
+
+
+@case("gelu_symbolic", 1e-6)
+def _gelu_symbolic() -> Case:
+    return Case(pointwise(symbol("s0"), symbol("s1")), [random(33, 41)])
+
+
+@case("gelu_empty")
+def _gelu_empty() -> Case:
+    return Case(pointwise(symbol("s0"), 7), [random(0, 7)])
+
+
+def softmax(n: Any, m: Any, element: T.Type = T.f32) -> Program:
+    """max, sum of exponentials and quotient in one group."""
+    program = Program(tensor(n, m, element=element))
+    x = program.args[0]
+
+    def fill() -> list[Value]:
+        top = program.compute(
+            [n, m], [reduce("max")], [tensor(n)], lambda b, i: [read(b, x, i)], red=[1]
+        ).results[0]
+
+        def power(b: Any, i: Any) -> Value:
+            return b.op("math.exp", b.op("arith.subf", read(b, x, i), b.read(top, i[:1])))
+
+        total = program.compute(
+            [n, m], [reduce("sum")], [tensor(n)], lambda b, i: [power(b, i)], red=[1]
+        ).results[0]
+
+        def quotient(b: Any, i: Any) -> list[Value]:
+            return [narrowed(b, b.op("arith.divf", power(b, i), b.read(total, i[:1])), element)]
+
+        kind = [tensor(n, m, element=element)]
+        return [program.compute([n, m], [loop.MAP], kind, quotient).results[0]]
+
+    return program.finish(program.group([n], [tensor(n, m, element=element)], fill))
+
+
+@case("softmax")
+def _softmax() -> Case:
+    return Case(softmax(9, 100), [random(9, 100)])
+
+
+@case("softmax_rows")
+def _softmax_rows() -> Case:
+    return Case(softmax(9, 100), [random(9, 100)], x_block=integer(4))
+
+
+@case("softmax_looped")
+def _softmax_looped() -> Case:
+    return Case(softmax(3, 100), [random(3, 100)], r_block=integer(32))
+
+
+@case("softmax_rows_looped")
+def _softmax_rows_looped() -> Case:
+    return Case(softmax(5, 70), [random(5, 70)], x_block=integer(2), r_block=integer(16))
+
+
+@case("softmax_symbolic")
+def _softmax_symbolic() -> Case:
+    program = softmax(symbol("s0"), symbol("s1"))
+    return Case(program, [random(4, 150)], r_block=integer(64))
+
+
+@case("softmax_bf16", 1e-2)
+def _softmax_bf16() -> Case:
+    return Case(softmax(4, 64, T.bf16), [random(4, 64, dtype=torch.bfloat16)])
+
+
+def layer_norm(n: Any, m: int) -> Program:
+    """moments and the normalized rows, with scale and shift; mean and m2 are stored too."""
+    program = Program(tensor(n, m), tensor(m), tensor(m))
+    x, gamma, beta = program.args
+    kinds = [tensor(n, m), tensor(n), tensor(n)]
+
+    def fill() -> list[Value]:
+        mean, square = program.compute(
+            [n, m], [reduce("moments")], kinds[1:], lambda b, i: [b.read(x, i)], red=[1]
+        ).results
+
+        def normalized(b: Any, i: Any) -> list[Value]:
+            gap = b.op("arith.subf", b.read(x, i), b.read(mean, i[:1]))
+            variance = b.op("arith.divf", b.read(square, i[:1]), number(b, m))
+            inverse = b.op("math.rsqrt", b.op("arith.addf", variance, number(b, 1e-5)))
+            value = b.op("arith.mulf", b.op("arith.mulf", gap, inverse), b.read(gamma, i[1:]))
+            return [b.op("arith.addf", value, b.read(beta, i[1:]))]
+
+        out = program.compute([n, m], [loop.MAP], [kinds[0]], normalized).results[0]
+        return [out, mean, square]
+
+    return program.finish(program.group([n], kinds, fill))
+
+
+@case("layer_norm", 2e-4)
+def _layer_norm() -> Case:
+    return Case(layer_norm(6, 96), [random(6, 96) + 100, random(96, seed=1), random(96, seed=2)])
+
+
+@case("layer_norm_looped", 2e-4)
+def _layer_norm_looped() -> Case:
+    args = [random(3, 90) + 100, random(90, seed=1), random(90, seed=2)]
+    return Case(layer_norm(3, 90), args, r_block=integer(32), x_block=integer(2))
+
+
+def layer_norm_backward(n: int, m: int) -> Program:
+    """The gradient of the input of a layer norm: two sums a row, then the rows."""
+    program = Program(tensor(n, m), tensor(n, m), tensor(m), tensor(n), tensor(n))
+    grad, x, gamma, mean, rstd = program.args
+
+    def parts(b: Any, i: Any) -> tuple[Value, Value]:
+        scaled = b.op("arith.mulf", b.read(grad, i), b.read(gamma, i[1:]))
+        gap = b.op("arith.subf", b.read(x, i), b.read(mean, i[:1]))
+        return scaled, b.op("arith.mulf", gap, b.read(rstd, i[:1]))
+
+    def fill() -> list[Value]:
+        def sums(b: Any, i: Any) -> list[Value]:
+            scaled, hat = parts(b, i)
+            return [scaled, b.op("arith.mulf", scaled, hat)]
+
+        first, second = program.compute(
+            [n, m], [reduce("sum"), reduce("sum")], [tensor(n), tensor(n)], sums, red=[1]
+        ).results
+
+        def gradient(b: Any, i: Any) -> list[Value]:
+            scaled, hat = parts(b, i)
+            share = number(b, 1 / m)
+            middle = b.op("arith.mulf", b.read(first, i[:1]), share)
+            bent = b.op("arith.mulf", hat, b.op("arith.mulf", b.read(second, i[:1]), share))
+            value = b.op("arith.subf", b.op("arith.subf", scaled, middle), bent)
+            return [b.op("arith.mulf", value, b.read(rstd, i[:1]))]
+
+        return [program.compute([n, m], [loop.MAP], [tensor(n, m)], gradient).results[0]]
+
+    return program.finish(program.group([n], [tensor(n, m)], fill))
+
+
+@case("layer_norm_backward", 1e-5)
+def _layer_norm_backward() -> Case:
+    args = [random(5, 80), random(5, 80, seed=1), random(80, seed=2), random(5, seed=3),
+            random(5, seed=4).abs()]  # fmt: skip
+    return Case(layer_norm_backward(5, 80), args)
+
+
+def lone_reduce(
+    shape: Sequence[Any], red: Sequence[int], outputs: Sequence[loop.ResultAttr],
+    types: Sequence[Any], element: T.Type = T.f32,
+) -> Program:  # fmt: skip
+    program = Program(tensor(*shape, element=element))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        return [read(body, program.args[0], axes)] * len(outputs)
+
+    return program.finish(program.compute(list(shape), outputs, types, fill, red=red))
+
+
+ALL = ("sum", "prod", "min", "max", "argmin", "argmax", "moments", "logsumexp")
+
+
+def every_reduction(n: int, m: int, red: int) -> Program:
+    kept = n if red else m
+    outputs = [reduce(c) for c in ALL]
+    types = [
+        tensor(kept, element=T.i64 if c.startswith("arg") else T.f32)
+        for c in ALL
+        for _ in range(loop.COMBINER_RESULTS[c])
+    ]
+    return lone_reduce([n, m], [red], outputs, types)
+
+
+def special(n: int, m: int) -> torch.Tensor:
+    """Rows with NaN, infinities, ties and equal elements."""
+    x = (random(n, m) * 2).round() / 2
+    x[0, m // 2] = math.nan
+    x[0, m // 3] = math.nan
+    x[1, 3] = math.inf
+    x[2, :] = -math.inf
+    x[3, :] = 1.0
+    return x
+
+
+@case("reductions", 1e-5)
+def _reductions() -> Case:
+    return Case(every_reduction(6, 37, 1), [special(6, 37)])
+
+
+@case("reductions_looped", 1e-5)
+def _reductions_looped() -> Case:
+    return Case(every_reduction(6, 37, 1), [special(6, 37)], r_block=integer(8))
+
+
+@case("reductions_leading", 1e-5)
+def _reductions_leading() -> Case:
+    return Case(every_reduction(37, 6, 0), [special(6, 37).t().contiguous()])
+
+
+@case("reductions_leading_looped", 1e-5)
+def _reductions_leading_looped() -> Case:
+    args = [special(6, 37).t().contiguous()]
+    return Case(every_reduction(37, 6, 0), args, x_block=integer(4), r_block=integer(8))
+
+
+@case("integer_reductions")
+def _integer_reductions() -> Case:
+    names = ("sum", "min", "max", "xor", "any", "all", "prod")
+    outputs = [reduce(c, T.i32) for c in names]
+    program = lone_reduce([5, 20], [1], outputs, [tensor(5, element=T.i32)] * len(names), T.i32)
+    return Case(program, [torch.randint(-9, 9, (5, 20), dtype=torch.int32)])
+
+
+@case("bool_reductions")
+def _bool_reductions() -> Case:
+    outputs = [reduce("any", T.i1), reduce("all", T.i1), reduce("sum", T.i64)]
+    types = [tensor(4, element=T.i1), tensor(4, element=T.i1), tensor(4, element=T.i64)]
+    program = lone_reduce([4, 12], [1], outputs, types, T.i1)
+    content = torch.rand(4, 12) > 0.6
+    content[1], content[2] = True, False
+    return Case(program, [content])
+
+
+@case("two_red_axes")
+def _two_red_axes() -> Case:
+    outputs = [reduce("sum"), reduce("argmax")]
+    types = [tensor(4), tensor(4, element=T.i64)]
+    return Case(lone_reduce([6, 4, 5], [0, 2], outputs, types), [random(6, 4, 5)])
+
+
+@case("empty_reduction")
+def _empty_reduction() -> Case:
+    outputs = [reduce("sum"), reduce("max"), reduce("moments")]
+    program = lone_reduce([3, symbol("s0")], [1], outputs, [tensor(3)] * 4)
+    program.symbols["s0"] = (0, 1)
+    return Case(program, [random(3, 0)])
+
+
+def scanned(n: int, m: int, combiner: str, kind: T.Type = T.f32, axis: int = 1) -> Program:
+    program = Program(tensor(n, m, element=kind))
+    op = program.compute(
+        [n, m],
+        [scan(combiner, kind)],
+        [tensor(n, m, element=kind)],
+        lambda b, i: [b.read(program.args[0], i)],
+        red=[axis],
+        kind="scan",
+    )
+    return program.finish(op)
+
+
+@case("cumsum", 1e-5)
+def _cumsum() -> Case:
+    return Case(scanned(4, 50, "sum"), [random(4, 50)])
+
+
+@case("cumsum_looped", 1e-5)
+def _cumsum_looped() -> Case:
+    return Case(scanned(4, 50, "sum"), [random(4, 50)], r_block=integer(16))
+
+
+@case("cumsum_leading", 1e-5)
+def _cumsum_leading() -> Case:
+    return Case(scanned(20, 6, "sum", axis=0), [random(20, 6)], x_block=integer(4))
+
+
+@case("cummax_looped")
+def _cummax_looped() -> Case:
+    content = random(2, 40)
+    content[1, 20] = math.nan
+    return Case(scanned(2, 40, "max"), [content], r_block=integer(16))
+
+
+@case("cumprod_integers")
+def _cumprod_integers() -> Case:
+    content = torch.randint(-3, 4, (3, 20))
+    return Case(scanned(3, 20, "prod", T.i64), [content])
+
+
+def transpose_add(n: Any, m: Any, *outer: int) -> Program:
+    program = Program(tensor(*outer, n, m), tensor(*outer, m, n))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        *rest, i, j = axes
+        flipped = body.read(program.args[0], [*rest, j, i])
+        return [body.op("arith.addf", flipped, body.read(program.args[1], axes))]
+
+    extents = [*outer, m, n]
+    return program.finish(program.compute(extents, [loop.MAP], [tensor(*extents)], fill))
+
+
+@case("transpose_add")
+def _transpose_add() -> Case:
+    return Case(transpose_add(40, 50), [random(40, 50), random(50, 40, seed=1)])
+
+
+@case("transpose_add_batched")
+def _transpose_add_batched() -> Case:
+    args = [random(3, 9, 40), random(3, 40, 9, seed=1)]
+    return Case(transpose_add(9, 40, 3), args)
+
+
+@case("transpose_add_symbolic")
+def _transpose_add_symbolic() -> Case:
+    args = [random(20, 35), random(35, 20, seed=1)]
+    return Case(transpose_add(symbol("s0"), symbol("s1")), args)
+
+
+def scattered(combiner: str, element: T.Type, rows: int = 7, count: int = 30) -> Program:
+    """out[index[i], j] combined with x[i, j], where index[i] is not negative."""
+    program = Program(
+        tensor(rows, 4, element=element), tensor(count, element=T.i64),
+        tensor(count, 4, element=element),
+    )  # fmt: skip
+    init, index, x = program.args
+
+    def fill(body: Any, axes: Any) -> tuple[list[Value], list[Value], list[Value]]:
+        row = body.read(index, axes[:1])
+        zero = body.constant(0, T.i64)
+        keep = body.compare("sge", row, zero)
+        return [body.read(x, axes)], [row], [keep]
+
+    indices = [symbol("_0"), programs.axes_of(2)[1]]
+    op = program.compute(
+        [count, 4], [scatter(combiner, indices)], [tensor(rows, 4, element=element)], fill,
+        inits=[init],
+    )  # fmt: skip
+    return program.finish(op)
+
+
+def scatter_case(combiner: str, element: T.Type, dtype: torch.dtype) -> Case:
+    index = torch.randint(-1, 7, (30,), generator=torch.Generator().manual_seed(5))
+    content = (random(30, 4, seed=1) * 4).to(dtype)
+    return Case(scattered(combiner, element), [random(7, 4).to(dtype), index, content])
+
+
+for _combiner, _element, _dtype in (
+    ("sum", T.f32, torch.float32), ("max", T.f32, torch.float32), ("prod", T.f32, torch.float32),
+    ("sum", T.i64, torch.int64), ("min", T.i32, torch.int32), ("min", T.f16, torch.float16),
+):  # fmt: skip
+    case(f"scatter_{_combiner}_{_element}", 1e-5)(
+        functools.partial(scatter_case, _combiner, _element, _dtype)
+    )
+
+
+@case("masked_gather")
+def _masked_gather() -> Case:
+    """x[index[i], j] where the index is inside, else -1: an embedding with padding."""
+    program = Program(tensor(20, 6), tensor(15, element=T.i64))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        row = body.read(program.args[1], axes[:1])
+        inside = body.compare("sge", row, body.constant(0, T.i64))
+        minus = number(body, -1.0)
+        return [body.read(program.args[0], [symbol("_0"), axes[1]], [row], inside, minus)]
+
+    program.finish(program.compute([15, 6], [loop.MAP], [tensor(15, 6)], fill))
+    return Case(program, [random(20, 6), torch.randint(-1, 20, (15,))])
+
+
+@case("map_and_reduce")
+def _map_and_reduce() -> Case:
+    """One compute with a map over all axes and a reduction beside it, on a strided input."""
+    program = Program(tensor(8, 30, strides=(1, 8)))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        value = body.op("math.tanh", body.read(program.args[0], axes))
+        return [value, value]
+
+    op = program.compute(
+        [8, 30], [loop.MAP, reduce("sum")], [tensor(8, 30), tensor(8)], fill, red=[1]
+    )
+    return Case(program.finish(op), [random(30, 8).t()])
+
+
+@case("unsigned_bytes")
+def _unsigned_bytes() -> Case:
+    """ui8 memory, unsigned comparison and division."""
+    program = Program(tensor(50, element=T.ui8), tensor(50, element=T.ui8))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        a, b = (body.read(x, axes) for x in program.args)
+        least = body.op("arith.minui", a, b)
+        quotient = body.op("arith.divui", a, body.op("arith.maxui", b, body.constant(1, T.i8)))
+        shifted = body.op("arith.shrui", quotient, body.constant(1, T.i8))
+        return [body.op("arith.addi", least, shifted)]
+
+    program.finish(program.compute([50], [loop.MAP], [tensor(50, element=T.ui8)], fill))
+    args = [torch.randint(0, 256, (50,), dtype=torch.uint8) for _ in range(2)]
+    return Case(program, args)
+
+
+@case("own_par_beside_red")
+def _own_par_beside_red() -> Case:
+    """A group whose member reduces beside own par axes: combined point by point."""
+    program = Program(tensor(3, 10, 6))
+
+    def fill() -> list[Value]:
+        total = program.compute(
+            [3, 10, 6], [reduce("sum")], [tensor(3, 10)],
+            lambda b, i: [b.read(program.args[0], i)], red=[2],
+        ).results[0]  # fmt: skip
+
+        def square(b: Any, i: Any) -> list[Value]:
+            value = b.read(total, i)
+            return [b.op("arith.mulf", value, value)]
+
+        return [program.compute([3, 10], [loop.MAP], [tensor(3, 10)], square).results[0]]
+
+    return Case(program.finish(program.group([3], [tensor(3, 10)], fill)), [random(3, 10, 6)])
+
+
+@pytest.fixture(scope="session")
+def triton_results() -> dict[str, list[torch.Tensor]]:
+    """Every case in Triton's interpreter, in one process."""
+    jobs = {name: make().job() for name, make in CASES.items()}
+    outputs = runtime.run_interpreted(list(jobs.values()))
+    return dict(zip(jobs, outputs, strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernel_has_the_programs_values(name: str) -> None:
+    made = CASES[name]()
+    for actual, expected in zip(made.interpreted(), made.expected, strict=True):
+        close(actual, expected, TOLERANCE[name])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_triton_has_the_programs_values(
+    name: str, triton_results: dict[str, list[torch.Tensor]]
+) -> None:
+    made = CASES[name]()
+    outputs = triton_results[name][-len(made.expected) :]
+    for actual, expected in zip(outputs, made.expected, strict=True):
+        close(actual, expected, TOLERANCE[name])
+
+
+FAST = ("gelu", "softmax_symbolic", "scatter_prod_f32")
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
+)
+def test_kernel_compiles_for_sm_90(name: str) -> None:
+    compiled = CASES[name]().compiled()
+    assert ".target sm_90" in compiled["ptx"]
+    assert compiled["cubin"][:4] == b"\x7fELF"
+    assert compiled["local_memory_bytes"] == 0
+
+
+def test_contiguous_pointwise_reads_without_division() -> None:
+    text = str(CASES["gelu"]().kernel)
+    assert "divsi" not in text and "remsi" not in text
+
+
+def test_transposed_reads_get_square_tiles() -> None:
+    schedule = default_schedule(transpose_add(64, 64).op)
+    assert schedule.entries.get("tile_axes").values == (0, 1)
+
+
+def test_index_bits_follow_the_sizes() -> None:
+    assert form_gpu_kernel(pointwise(64, 64).op).index_bits == 32
+    assert form_gpu_kernel(pointwise(1 << 16, 1 << 16).op).index_bits == 64
+    assert form_gpu_kernel(pointwise(symbol("s0"), 8).op).index_bits == 64
+
+
+def test_persistent_tile_too_small_is_refused() -> None:
+    schedule = loop.ScheduleAttr(
+        "gpu", A.DictAttr({"r_block": integer(32), "persistent": A.UNIT})
+    )
+    with pytest.raises(InvalidIR, match="can't hold 100 points"):
+        form_gpu_kernel(softmax(4, 100).op, schedule)
+
+
+@pytest.mark.parametrize("name", ["softmax", "scatter_max_f32", "transpose_add_symbolic"])
+def test_passes_form_launches_with_the_same_values(name: str) -> None:
+    from irc.interp.core import run
+    from irc.ir.passes import PassManager
+
+    CASES[name].cache_clear()
+    made = CASES[name]()
+    PassManager.parse("schedule{target=gpu},form-kernels").run(made.program.module)
+    CASES[name].cache_clear()
+    text = str(made.program.module)
+    assert "host.launch" in text and "loop.compute" not in text
+    for actual, expected in zip(run(made.program.module, *made.args), made.expected, strict=True):
+        close(actual, expected, TOLERANCE[name])
