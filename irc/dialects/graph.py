@@ -549,7 +549,8 @@ class CallAten(Op):
 
     `arguments` is a dictionary from the schema's argument names to attributes, as on the aten
     level; `#aten.operand<k>` stands for operand k. `eager_strides` has one `#sym.dims` per tensor
-    result: the strides that eager gives. `random`: draws from a generator and stays in order.
+    result: the strides that eager gives; `operand_strides` one per tensor operand: the strides
+    that eager passes, which some operators insist on. `random`: draws from a generator and stays in order.
     `mutates`: writes operands, or has another effect that keeps it in order.
 
     `%y = graph.call_aten %a, %b {callee = "aten.mm.default", arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[8, 1]>]} : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>`
@@ -560,6 +561,7 @@ class CallAten(Op):
     callee = attribute(A.StringAttr)
     arguments = attribute(A.DictAttr)
     eager_strides = attribute(A.ArrayAttr, optional=True)
+    operand_strides = attribute(A.ArrayAttr, optional=True)
     random = attribute(A.UnitAttr)
     mutates = attribute(A.UnitAttr)
     outputs = variadic_result()

@@ -67,6 +67,8 @@ class Binder:
         if symbol.name in self.bound:
             return
         minimum, maximum = symbols.bounds(self.shape_env, symbol)
+        if cls is sym.BindSizeOp and source.defining_op is not None:
+            maximum = None  # what torch assumes of a result's size is not checked in eager mode
         if minimum is None:
             minimum = 0 if cls is sym.BindSizeOp else symbols.INT64_MIN
         made = self.builder.create(
@@ -127,6 +129,8 @@ class Binder:
                 divisor = symbols.dim_of(key.divisor)
             elif kind != "ConvertIntKey":
                 raise UserError(f"a data-dependent value at {list(path)} is not supported")
+        if method == "storage_offset":
+            return  # a value of its own here: nothing depends on where it lies in its storage
         if not isinstance(value, Value) or (dim is None) == isinstance(value.type, TensorType):
             raise UserError(f"a data-dependent {method or 'value'} is not supported")
         if symbol.name.startswith("zuf"):

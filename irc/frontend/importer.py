@@ -348,10 +348,10 @@ class _Importer:
         kind = tensor_type(value)
         if not self.binder.knows(kind):
             kind = tensor_type(value, raw=True)
-        entries: dict[str, Attribute] = {
-            "strides": A.DimsAttr(kind.strides or ()),
-            "offset": A.DimAttr(self.integer(value.storage_offset())),
-        }
+        entries: dict[str, Attribute] = {"strides": A.DimsAttr(kind.strides or ())}
+        offset = self.integer(value.storage_offset())
+        if free_symbols(offset) <= self.binder.bound:
+            entries["offset"] = A.DimAttr(offset)
         argument = self.storages.get(value.untyped_storage()._cdata)
         if argument is not None:
             entries["alias_of"] = A.IntegerAttr(argument)

@@ -14,6 +14,7 @@ from irc.interp.core import Frame, interprets
 from irc.interp.host import fresh, resource
 from irc.interp.operators import call_operator, results_of
 from irc.ir import attributes as A
+from irc.ir.types import TensorType
 
 Tensor = torch.Tensor
 
@@ -368,8 +369,27 @@ def scan(frame: Frame, op: graph.Scan) -> Tensor:
 
 @interprets(graph.CallAten)
 def call_aten(frame: Frame, op: graph.CallAten) -> list[Any]:
-    content = call_operator(frame, op.callee, op.arguments.as_dict(), frame.operands(op))
+    inputs = _with_strides(frame, op)
+    content = call_operator(frame, op.callee, op.arguments.as_dict(), inputs)
     return results_of(content, len(op.results))
+
+
+def _with_strides(frame: Frame, op: graph.CallAten) -> list[Any]:
+    """The operands with the strides that eager passes, where they are recorded."""
+    inputs = list(frame.operands(op))
+    recorded = op.operand_strides
+    if recorded is None:
+        return inputs
+    wanted = iter(recorded)
+    for position, operand in enumerate(op.operands):
+        if not isinstance(operand.type, TensorType):
+            continue
+        strides = tuple(frame.dims(next(wanted)))  # type: ignore[arg-type]
+        content = inputs[position]
+        if content.stride() != strides and content.numel():
+            copy = torch.empty_strided(content.shape, strides, dtype=content.dtype)
+            inputs[position] = copy.copy_(content) if 0 not in strides else content
+    return inputs
 
 
 @interprets(graph.Item)

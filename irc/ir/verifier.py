@@ -370,7 +370,7 @@ class _Verifier:
         own = set(_local_symbols(op))
         placeholders = getattr(op, "placeholder_count", 0)
         for name in sorted(mentioned):
-            if name in self.symbols or name in own:
+            if name in self.symbols or name in own or _bound_by_users(op, name):
                 continue
             match = PLACEHOLDER.match(name)
             if match is not None and int(match[1]) < placeholders:

@@ -93,7 +93,7 @@ class Call:
         result_types: Sequence[Type],
         values: Mapping[Value, Value] | None = None,
     ) -> None:
-        self.values = values or {}
+        self._converted = values or {}
         self.builder = builder
         self.op = op
         self.arguments = arguments
@@ -119,7 +119,7 @@ class Call:
 
     def converted(self, value: Value) -> Value:
         """The graph value of a value on the aten level that was converted before."""
-        return self.values[value]
+        return self._converted[value]
 
     # -- making values
 
