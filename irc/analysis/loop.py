@@ -106,11 +106,18 @@ def axis_position(dim: Dim, names: Sequence[str]) -> int | None:
     return None
 
 
-def leading_axes(read: loop.ReadOp, names: Sequence[str]) -> int:
-    """How many leading indices of a read are exactly the leading axes `names`, in order."""
+def is_axis(dim: Dim, name: str, extent: Dim) -> bool:
+    """Whether an index expression is the axis `name`; 0 is an axis with one point."""
+    if isinstance(dim, Symbol):
+        return dim.name == name
+    return dim == 0 and is_unit(extent)
+
+
+def leading_axes(read: loop.ReadOp, names: Sequence[str], extents: Sequence[Dim]) -> int:
+    """How many leading indices of a read are exactly the leading axes, in order."""
     count = 0
-    for dim, name in zip(read.indices, names, strict=False):
-        if not (isinstance(dim, Symbol) and dim.name == name):
+    for dim, name, extent in zip(read.indices, names, extents, strict=False):
+        if not is_axis(dim, name, extent):
             break
         count += 1
     return count

@@ -6,7 +6,7 @@ computes over equal spaces use equal index expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from irc.dialects import loop
@@ -21,7 +21,6 @@ from irc.ir.symbols import (
     Dim,
     Expr,
     free_symbols,
-    provable_le,
     simplify,
     substitute,
     symbol,
@@ -343,10 +342,13 @@ def ops_needed(block: Block, value: Value) -> list[Operation]:
 # -- cleaning
 
 
-def clean_block(block: Block, extents: Mapping[str, Dim] | None = None) -> int:
+Fold = Callable[[Operation], Value | None]
+
+
+def clean_block(block: Block, fold: Fold | None = None) -> int:
     """Fold, merge equal operations and drop unused ones in a scalar body; how many went.
 
-    `extents` of the axes in scope: comparisons of positions that they decide are folded too.
+    `fold` gives a simpler value for an operation that the dialects' own folds leave.
     """
     made: dict[Any, Operation] = {}
     removed = 0
@@ -355,8 +357,8 @@ def clean_block(block: Block, extents: Mapping[str, Dim] | None = None) -> int:
             continue
         result = op.results[0]
         folded = _fold(op, block)
-        if folded is None and extents is not None:
-            folded = _fold_bounds(op, block, extents)
+        if folded is None and fold is not None:
+            folded = fold(op)
         if folded is not None:
             result.replace_all_uses_with(folded)
             op.erase()
@@ -397,59 +399,3 @@ def _fold(op: Operation, block: Block) -> Value | None:
     constant_op = op_class("arith.constant")((), (op.results[0].type,), {"value": outcome})
     block.insert_before(constant_op, op)
     return constant_op.results[0]
-
-
-_DECIDED = {"sge": (0, 0), "sgt": (0, 1), "slt": (1, 1), "sle": (1, 0)}
-
-
-def _fold_bounds(op: Operation, block: Block, extents: Mapping[str, Dim]) -> Value | None:
-    """A comparison of positions that the extents decide, or a read whose mask is decided."""
-    if isinstance(op, loop.ReadOp):
-        return _fold_mask(op, block)
-    if op.name != "arith.cmpi" or op._operands[0].type is not index:
-        return None
-    bounds = _DECIDED.get(op.attributes["predicate"].value)  # type: ignore[attr-defined]
-    left, right = _position(op._operands[0]), _position(op._operands[1])
-    if bounds is None or left is None or right is None:
-        return None
-    swapped, strict = bounds
-    if swapped:
-        left, right = right, left
-    # The predicate holds where left - right >= strict.
-    outcome: bool | None = None
-    if provable_le(right + strict, left, {}, extents):
-        outcome = True
-    elif provable_le(left + 1, right + strict, {}, extents):
-        outcome = False
-    return None if outcome is None else _constant(outcome, block, op)
-
-
-def _position(value: Value) -> Dim | None:
-    """The index expression that a value is, without placeholders."""
-    maker = value.defining_op
-    if isinstance(maker, loop.IndexOp) and not maker._operands:
-        return maker.expression  # type: ignore[no-any-return]
-    if maker is not None and maker.name == "arith.constant":
-        return maker.attributes["value"].value  # type: ignore[attr-defined, no-any-return]
-    return None
-
-
-def _constant(outcome: bool, block: Block, before: Operation) -> Value:
-    value = A.IntegerAttr(int(outcome), i1)
-    made = op_class("arith.constant")((), (i1,), {"value": value})
-    block.insert_before(made, before)
-    return made.results[0]
-
-
-def _fold_mask(op: loop.ReadOp, block: Block) -> Value | None:
-    """A read whose mask is constant: unmasked, or its other value."""
-    if op.mask is None:
-        return None
-    maker = op.mask.defining_op
-    if maker is None or maker.name != "arith.constant":
-        return None
-    body = Body(block, op)
-    body.location = op.location
-    if maker.attributes["value"].value:  # type: ignore[attr-defined]
-        return body.read(op.source, op.indices, op.positions)
-    return body.zero(op.results[0].type) if op.other is None else op.other

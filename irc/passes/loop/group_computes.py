@@ -20,7 +20,7 @@ from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType, element_bytes
-from irc.passes.loop.bodies import axis_name, make_axes
+from irc.passes.loop.bodies import axes_of, axis_name, make_axes
 from irc.passes.loop.inline_computes import SMALL_BYTES
 from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
 
@@ -123,7 +123,7 @@ class _Planner:
             if x != y:
                 break
             shared += 1
-        shared = self.shared_axes(a, b, shared)
+        shared = self.shared_axes(a, b, first.extents[:shared])
         extents = first.extents[:shared]
         if ops > self.options.max_ops or not self.pays(a, b, extents):
             return False
@@ -133,29 +133,29 @@ class _Planner:
         self.prefixes[clusters.merge(a, b)] = Prefix(extents, ops)
         return True
 
-    def shared_axes(self, a: int, b: int, limit: int) -> int:
+    def shared_axes(self, a: int, b: int, extents: tuple[Dim, ...]) -> int:
         """How many leading axes the data that passes between two clusters, or that both read,
         lets them share."""
         clusters = self.clusters
-        names = [axis_name(k) for k in range(limit)]
+        names = [axis_name(k) for k in range(len(extents))]
         common: dict[Value, int] = {}
         for number in clusters.members[a]:
             for source, reads in self.reads[clusters.ops[number]].items():
-                count = min(leading_axes(read, names) for read in reads)
+                count = min(leading_axes(read, names, extents) for read in reads)
                 common[source] = min(count, common.get(source, count))
-        shared = limit
+        shared = len(extents)
         siblings = 0
         related = False
         for producer, consumer in ((a, b), (b, a)):
             for _, reads in self.reads_between(producer, consumer):
                 related = True
-                shared = min(shared, *[leading_axes(read, names) for read in reads])
+                shared = min(shared, *[leading_axes(read, names, extents) for read in reads])
         if related:
             return shared
         for number in clusters.members[b]:
             for source, reads in self.reads[clusters.ops[number]].items():
                 if source in common and array_bytes(source.type) > SMALL_BYTES:
-                    count = min(leading_axes(read, names) for read in reads)
+                    count = min(leading_axes(read, names, extents) for read in reads)
                     siblings = max(siblings, min(count, common[source]))
         return siblings
 
@@ -273,6 +273,18 @@ def group_members(
     for member in members:
         member.detach()
         block.append(member)
+        _name_unit_axes(member, inside, len(extents))
     segments = A.DenseIntsAttr((len(stored), 0, 0))
     block.append(loop.YieldOp(stored, (), {"operandSegmentSizes": segments}))
     return group
+
+
+def _name_unit_axes(member: Operation, inside: set[Operation], shared: int) -> None:
+    """Read other members at the shared axes by name, where 0 stood for an axis of one point."""
+    for source, reads in reads_by_source(member).items():
+        if source.defining_op not in inside:
+            continue
+        for read in reads:
+            indices = (*axes_of(shared), *tuple(read.indices)[shared:])
+            if indices != tuple(read.indices):
+                read.attributes["indices"] = A.DimsAttr(indices)

@@ -17,6 +17,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.traits import Terminator
 from irc.passes.loop.bodies import Body, Transplant, clean_block, extents_of, ops_needed
+from irc.passes.loop.positions import fold_position, is_true
 
 # Arrays smaller than this are read from cache: reading them again costs next to nothing.
 SMALL_BYTES = 16_384
@@ -78,6 +79,7 @@ class InlineComputes(Pass):
                 continue
             inlined += inline_into(outer, chosen)
         context.count("inlined reads", inlined)
+        context.count("proven checks", drop_proven_checks(block))
 
 
 class _Chooser:
@@ -167,6 +169,28 @@ class _Chooser:
         return summary.large_sources <= options.max_duplicated_sources and summary.reads <= 6
 
 
+def drop_proven_checks(block: Block) -> int:
+    """Remove the assertions whose condition is found to hold at every point; how many went."""
+    dropped = 0
+    for op in block.ops:
+        if op.name != "sym.assert_value":
+            continue
+        item = op._operands[0].defining_op
+        if item is None or item.name != "graph.item":
+            continue
+        flag = item._operands[0]
+        check = flag.defining_op
+        if not isinstance(check, loop.ComputeOp) or len(check.results) != 1:
+            continue
+        (output,) = check.output_list
+        if output.combiner == "all" and is_true(check.yield_op.values[0]):
+            for unused in (op, item, check):
+                if all(r._users is None for r in unused.results):
+                    unused.erase()
+            dropped += 1
+    return dropped
+
+
 def compute_readers(op: Operation) -> list[loop.ReadOp]:
     """The reads of an operation's results inside other computes."""
     return [
@@ -226,7 +250,7 @@ def inline_into(compute: loop.ComputeOp, chosen: dict[Operation, None]) -> int:
         op = previous.next if previous is not None else block.first
         inlined += 1
     if inlined:
-        clean_block(block, extents)
+        clean_block(block, lambda op: fold_position(op, block, extents))
     return inlined
 
 

@@ -6,14 +6,21 @@ from collections.abc import Sequence
 
 import attrs
 
-from irc.analysis.loop import Clusters, array_bytes, is_unit, points, reads_by_source
+from irc.analysis.loop import (
+    Clusters,
+    array_bytes,
+    is_axis,
+    is_unit,
+    points,
+    reads_by_source,
+)
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim
-from irc.passes.loop.bodies import Body, axes_of, axis_name, clean_block
+from irc.passes.loop.bodies import Body, axis_name, clean_block
 from irc.passes.loop.inline_computes import SMALL_BYTES
 
 # Spaces up to this many points are merged even if they share no array: a kernel costs more.
@@ -200,7 +207,12 @@ def output_of(op: loop.ComputeOp, result: Value) -> loop.ResultAttr:
 
 def at_same_point(read: loop.ReadOp, producer: loop.ComputeOp) -> bool:
     """Whether a read is at exactly the point of the space that made the element."""
-    return read.mask is None and tuple(read.indices) == axes_of(len(producer.axis_list))
+    if read.mask is not None:
+        return False
+    axes = producer.axis_list
+    return all(
+        is_axis(d, axis.name, axis.extent) for d, axis in zip(read.indices, axes, strict=True)
+    )
 
 
 # -- rewriting

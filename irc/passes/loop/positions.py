@@ -1,0 +1,119 @@
+"""Scalars of a body that are known positions, and what the extents of the axes decide of them.
+
+Indices made from iotas, sizes and constants become index expressions, so that a gather by them
+is a plain read, its bounds checks are proven here, and masks of pads and concats vanish where
+they always or never hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.core import Block, Operation, Value
+from irc.ir.symbols import Dim, provable_le, simplify, substitute
+from irc.ir.types import i1, i64, index
+from irc.passes.loop.bodies import Body, compress_all, op_class
+
+Extents = Mapping[str, Dim]
+
+_MAX_DEPTH = 12
+# predicate -> (operands exchanged, strict): it holds where left - right >= strict.
+_ORDERS = {"sge": (False, 0), "sgt": (False, 1), "slt": (True, 1), "sle": (True, 0)}
+
+
+def position(value: Value, depth: int = _MAX_DEPTH) -> Dim | None:
+    """The index expression over axes and sizes that a 64-bit integer scalar is, if it is one.
+
+    Sums and products of sizes and positions are taken not to overflow 64 bits.
+    """
+    maker = value.defining_op
+    if maker is None or depth == 0 or (value.type is not index and value.type is not i64):
+        return None
+    name = maker.name
+    if name == "loop.index":
+        return None if maker._operands else maker.attributes["expression"].dim  # type: ignore
+    if name == "arith.constant":
+        return maker.attributes["value"].value  # type: ignore[attr-defined, no-any-return]
+    if name == "arith.index_cast":
+        return position(maker._operands[0], depth - 1)
+    if name not in ("arith.addi", "arith.subi", "arith.muli"):
+        return None
+    left, right = (position(o, depth - 1) for o in maker._operands)
+    if left is None or right is None:
+        return None
+    if name == "arith.addi":
+        return left + right
+    return left - right if name == "arith.subi" else left * right
+
+
+def fold_position(op: Operation, block: Block, extents: Extents) -> Value | None:
+    """A simpler value for one operation of a body, by what is known of positions: a decided
+    comparison, a read with a decided mask, a read at positions that are index expressions."""
+    if isinstance(op, loop.ReadOp):
+        return _fold_mask(op, block) or _fold_positions(op, block, extents)
+    if op.name == "arith.cmpi":
+        outcome = _decide(op, extents)
+        return None if outcome is None else _constant(outcome, block, op)
+    return None
+
+
+def _decide(op: Operation, extents: Extents) -> bool | None:
+    order = _ORDERS.get(op.attributes["predicate"].value)  # type: ignore[attr-defined]
+    if order is None:
+        return None
+    left, right = position(op._operands[0]), position(op._operands[1])
+    if left is None or right is None:
+        return None
+    exchanged, strict = order
+    if exchanged:
+        left, right = right, left
+    if provable_le(right + strict, left, {}, extents):
+        return True
+    if provable_le(left + 1, right + strict, {}, extents):
+        return False
+    return None
+
+
+def _constant(outcome: bool, block: Block, before: Operation) -> Value:
+    made = op_class("arith.constant")((), (i1,), {"value": A.BoolAttr(outcome)})
+    block.insert_before(made, before)
+    return made.results[0]
+
+
+def is_true(value: Value) -> bool:
+    """Whether a boolean scalar is the constant true."""
+    maker = value.defining_op
+    return (
+        maker is not None
+        and maker.name == "arith.constant"
+        and bool(maker.attributes["value"].value)  # type: ignore[attr-defined]
+    )
+
+
+def _fold_mask(op: loop.ReadOp, block: Block) -> Value | None:
+    mask = op.mask
+    maker = None if mask is None else mask.defining_op
+    if maker is None or maker.name != "arith.constant":
+        return None
+    body = Body(block, op)
+    body.location = op.location
+    if is_true(mask):  # type: ignore[arg-type]
+        return body.read(op.source, op.indices, op.positions)
+    return body.zero(op.results[0].type) if op.other is None else op.other  # type: ignore
+
+
+def _fold_positions(op: loop.ReadOp, block: Block, extents: Extents) -> Value | None:
+    known: dict[str, Dim] = {}
+    for number, operand in enumerate(op.positions):
+        found = position(operand)
+        if found is not None:
+            known[loop.placeholder(number)] = found
+    if not known:
+        return None
+    body = Body(block, op)
+    body.location = op.location
+    moved = [simplify(substitute(d, known), {}, extents) for d in op.indices]
+    indices, positions = compress_all(moved, op.positions)
+    return body.read(op.source, indices, positions, op.mask, op.other)
