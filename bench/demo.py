@@ -91,12 +91,14 @@ def levels(name: str, folder: Path) -> list[Check]:
 
     import irc
     from irc import pipeline
+    from irc.frontend.tracing import trace_function
 
     module, inputs = small_case(name)
     with torch.no_grad():
         expected = module(*inputs)
         program = irc.trace(module, inputs)
-    arguments = [*program.captured, *inputs] if hasattr(program, "captured") else list(inputs)
+        # The module's own tensors are the program's first arguments.
+        arguments = [*trace_function(module, inputs).tensors, *inputs]
     stages = list(pipeline.STAGES.items())
     checks = []
     for number in range(len(stages) + 1):

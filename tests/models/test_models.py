@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 import torch
 from torch import nn
@@ -98,3 +101,25 @@ def test_training(name: str) -> None:
         runs.append(gradients(model, call, doubled(inputs) if kind == "float64" else inputs))
     wrong = inaccurate(*(values for _, values in runs), names=runs[0][0])
     assert not wrong, "\n".join(wrong)
+
+
+# What whole models may leave to ATen: products, convolutions, attention, sorting, fft, random.
+LEFT_TO_ATEN = re.compile(
+    r"aten\.(mm|bmm|addmm|convolution|convolution_backward|_scaled_dot_product\w*|_flash_attention\w*"
+    r"|sort|_?fft_\w+|rand\w*|bernoulli\w*|normal\w*|uniform\w*|native_dropout)\b"
+)
+
+
+@pytest.mark.skipif(BACKEND != "irc", reason="looks at irc's own programs")
+@pytest.mark.parametrize("name", NAMES)
+def test_only_heavy_ops_are_left_to_aten(name: str) -> None:
+    import irc
+    from irc import pipeline
+
+    entry = ZOO[name]
+    with torch.no_grad():
+        module = irc.trace(entry.make_model(), entry.make_inputs(entry.sizes[0]))
+    pipeline.lower(module)
+    calls = Counter(op.callee for op in module.walk() if op.name == "host.call_aten")
+    others = {callee: n for callee, n in calls.items() if not LEFT_TO_ATEN.match(callee)}
+    assert not others
