@@ -55,3 +55,12 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_EXPORTS, *_SUBMODULES, "metrics"])
+
+
+def _register_backend() -> None:
+    from irc.frontend.registration import install
+
+    install()
+
+
+_register_backend()

@@ -1,0 +1,76 @@
+"""Makes `torch.compile(model, backend="irc")` work once irc is imported, installed or not.
+
+An installed irc is found by its entry point. For one that is only on the path, the backend is
+registered when Dynamo's registry is imported; importing irc imports neither torch nor Dynamo.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+REGISTRY = "torch._dynamo.backends.registry"
+
+
+def irc(gm: Any, example_inputs: Any, **options: Any) -> Callable[..., Any]:
+    """The backend, imported at its first use."""
+    from irc.frontend.backend import irc as compile_with_irc
+
+    return compile_with_irc(gm, example_inputs, **options)
+
+
+def reset() -> None:
+    """What `torch._dynamo.reset` calls."""
+    backend = sys.modules.get("irc.frontend.backend")
+    if backend is not None:
+        backend.reset()
+
+
+irc.reset = reset  # type: ignore[attr-defined]
+
+
+def install() -> None:
+    """Register the backend now if Dynamo is loaded, else when it is."""
+    registry = sys.modules.get(REGISTRY)
+    if registry is not None:
+        _register(registry)
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def _register(registry: ModuleType) -> None:
+    known = getattr(registry, "_COMPILER_FNS", None)
+    if known is None or "irc" not in known:
+        registry.register_backend(irc, name="irc")
+
+
+class _Finder(MetaPathFinder):
+    """Finds nothing of its own: wraps the loader of Dynamo's registry."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != REGISTRY:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _RegisteringLoader(spec.loader)
+        return spec
+
+
+class _RegisteringLoader(Loader):
+    def __init__(self, inner: Loader) -> None:
+        self.inner = inner
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.inner.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self.inner.exec_module(module)
+        _register(module)
