@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # Each stage takes a module on one level to the next one.
 STAGES: dict[str, str] = {
+    "functional": "functionalize,decompose-aten",
     "aten-to-graph": "convert-aten-to-graph,canonicalize,cse",
     "graph-to-layout": "assign-layouts,insert-layout-copies,cse",
     "layout-to-loop": "convert-to-loop,cse,dce",
@@ -42,8 +43,14 @@ def lower(
 
 
 def compile_module(module: ModuleOp, options: Any = None, target: str = "llvm") -> Executable:
-    """Lower `module` (changed in place) and build what runs it."""
-    from irc.runtime import build
+    """Lower `module` (changed in place, unless the cache has its program) and build what runs it.
 
-    lower(module, target, options)
-    return build(module, target=target)
+    `irc.runtime.program_cache` says what decides a key.
+    """
+    from irc.runtime.program_cache import compile_cached
+
+    def lower_it(given: ModuleOp) -> PassContext:
+        return lower(given, target, options)
+
+    pipeline = pipeline_text(target)
+    return compile_cached(module, lower_it, pipeline=pipeline, options=options, target=target)

@@ -162,6 +162,11 @@ def all_passes() -> dict[str, type[Pass]]:
     return dict(sorted(_passes.items()))
 
 
+def loaded_passes() -> dict[str, type[Pass]]:
+    """The passes registered so far, by name: imports nothing."""
+    return dict(_passes)
+
+
 # -- pipelines
 
 

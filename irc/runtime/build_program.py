@@ -10,7 +10,7 @@ the Python executor as well, and only their addresses are linked into the host f
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -29,24 +29,28 @@ from irc.runtime.read_host import read_host_program
 @attrs.frozen
 class BuildOptions:
     """`native`: call through native code where torch allows it. `precise`: elementary functions
-    of f32 through f64."""
+    of f32 through f64. `cache`: look into the disk cache and store there."""
 
     native: bool = True
     precise: bool = False
+    cache: bool = True
 
     @staticmethod
     def of(options: Any) -> BuildOptions:
-        """From any object with (some of) these attributes, a mapping, or None."""
-        if options is None:
-            return BuildOptions()
+        """From a mapping with these names, `irc.Options`, or None.
+
+        Raises UserError for an unknown name.
+        """
         if isinstance(options, BuildOptions):
             return options
-        get: Callable[[str, Any], Any]
-        if isinstance(options, Mapping):
-            get = options.get  # type: ignore[assignment]
-        else:
-            get = lambda name, default: getattr(options, name, default)  # noqa: E731
-        return BuildOptions(native=bool(get("native", True)), precise=bool(get("precise", False)))
+        if options is None:
+            return BuildOptions()
+        if not isinstance(options, Mapping):
+            return BuildOptions(precise=options.precise_math, cache=options.fx_graph_cache)
+        unknown = set(options) - set(attrs.fields_dict(BuildOptions))
+        if unknown:
+            raise UserError(f"building has no option {', '.join(sorted(unknown))}")
+        return BuildOptions(**{name: bool(value) for name, value in options.items()})
 
 
 @attrs.frozen
@@ -66,31 +70,36 @@ class CompiledParts:
     counters: Mapping[str, int] = attrs.field(factory=dict)
 
 
-def build(module: Any, target: str = "llvm", options: Any = None) -> Executable:
+def build(
+    module: Any,
+    target: str = "llvm",
+    options: Any = None,
+    counters: Mapping[str, int] | None = None,
+) -> Executable:
     """Compile and load `module`: a `host.func @main` after `plan-memory`, and its kernels.
 
-    `target` is "llvm" (cpu kernels) or "triton". Raises InvalidIR for a module on another level,
-    UserError for what isn't supported, by name.
+    `target` is "llvm" (cpu kernels) or "triton". `counters` is what passes counted.
+    Raises InvalidIR for a module on another level, UserError for what isn't supported, by name.
     """
     chosen = BuildOptions.of(options)
     if target == "triton":
-        return _build_triton(module)
+        return _build_triton(module, counters or {})
     if target != "llvm":
         raise UserError(f"target is {target!r}, not llvm or triton")
     from irc.runtime.program_cache import compiled_parts
 
-    parts = compiled_parts(module, chosen)
+    parts = compiled_parts(module, chosen, counters)
     return load(parts, getattr(module, "resources", {}), chosen)
 
 
-def _build_triton(module: Any) -> Executable:
+def _build_triton(module: Any, counted: Mapping[str, int]) -> Executable:
     """The host program in Python over Triton's kernels. Not kept in the cache: Triton has one."""
     from irc.runtime.triton_kernels import TritonKernels
 
     program = read_host_program(module)
     kernels = used_kernels(module, program, "gpu")
     constants = _constants(program, getattr(module, "resources", {}))
-    counters = _count(program, {})
+    counters = _count(program, counted)
     return make_executable(program, TritonKernels(kernels), constants, None, counters)
 
 
@@ -106,7 +115,9 @@ def used_kernels(module: Any, program: P.HostProgram, target: str) -> list[kerne
     return kernels
 
 
-def compile_parts(module: Any, options: BuildOptions) -> CompiledParts:
+def compile_parts(
+    module: Any, options: BuildOptions, counters: Mapping[str, int] | None = None
+) -> CompiledParts:
     """Generate the code of a module: nothing is loaded."""
     from irc.codegen.llvm.jit import compile_module
     from irc.codegen.llvm.kernel_emitter import compile_kernels
@@ -122,13 +133,14 @@ def compile_parts(module: Any, options: BuildOptions) -> CompiledParts:
     features = TargetFeatures.host()
     code = compile_kernels(kernels, features, options.precise) if kernels else b""
     if not (options.native and torch_abi.available()):
-        return CompiledParts(program, code)
+        return CompiledParts(program, code, counters=dict(counters or {}))
     from irc.codegen.llvm.host_lowering import emit_host
 
     host = emit_host(program)
     return CompiledParts(
-        program, code, compile_module(host.text, features), host.slots, host.externals
-    )
+        program, code, compile_module(host.text, features), host.slots, host.externals,
+        dict(counters or {}),
+    )  # fmt: skip
 
 
 def load(parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptions) -> Executable:

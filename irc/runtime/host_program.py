@@ -226,7 +226,7 @@ class HostProgram:
     registers: int
     constants: Mapping[str, ConstantData]
     layouts: Mapping[int, Layout]
-    kinds: Mapping[int, str]
+    kinds: Mapping[int, Kind]
 
     @property
     def kernels(self) -> tuple[str, ...]:

@@ -19,17 +19,28 @@ import json
 import os
 import platform
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
+from irc.ir.passes import Nested, Pass, PassContext, PassManager, loaded_passes
+from irc.ir.rewriting import canonicalization_patterns
 from irc.runtime import host_program as P
 from irc.runtime import torch_abi
-from irc.runtime.build_program import BuildOptions, CompiledParts, compile_parts, load
+from irc.runtime.build_program import (
+    BuildOptions,
+    CompiledParts,
+    build,
+    compile_parts,
+    load,
+)
 from irc.runtime.cache import DiskCache, key_of
 from irc.runtime.executable import Executable
+
+#: Counters of `irc.metrics` by the statistic (pass, name) that they are taken from.
+_COUNTED = {"layout_copies": ("insert-layout-copies", "copies")}
 
 #: Attributes that say nothing about meaning.
 _HINTS = frozenset({"hint"})
@@ -204,34 +215,90 @@ def store(key: str, parts: CompiledParts) -> bool:
     return disk_cache().put(key, pack(parts))
 
 
-def compiled_parts(module: Any, options: BuildOptions) -> CompiledParts:
-    """The compiled form of a lowered module: from the cache, else compiled and stored."""
-    if disk_cache().unusable is not None:
-        return compile_parts(module, options)
+def compiled_parts(
+    module: Any, options: BuildOptions, counters: Mapping[str, int] | None = None
+) -> CompiledParts:
+    """The compiled form of a lowered module: from the cache, else compiled and stored.
+
+    `counters` is what passes counted on the way to this module.
+    """
+    if not options.cache or disk_cache().unusable is not None:
+        return compile_parts(module, options, counters)
     key = module_key(module, options, "lowered")
     parts = lookup(key, getattr(module, "resources", {}))
     if parts is None:
-        parts = compile_parts(module, options)
+        parts = compile_parts(module, options, counters)
         store(key, parts)
     return parts
 
 
 def compile_cached(
-    module: Any, lower: Callable[[Any], object], *, pipeline: str, options: Any = None
+    module: Any,
+    lower: Callable[[Any], PassContext | None],
+    *,
+    pipeline: str,
+    options: Any = None,
+    target: str = "llvm",
 ) -> Executable:
     """The executable of a module of any level, which `lower` takes down in place when need be.
 
-    `pipeline` is the text of the passes that `lower` runs, with the options that matter to them.
-    The key is taken before: a hit runs no pass at all.
+    `pipeline` is the text of the passes that `lower` runs. A hit of the module as it is runs no
+    pass at all; where passes or patterns of the user's have a say, only code is taken from the
+    cache. With target "triton" nothing is kept here.
     """
     chosen = BuildOptions.of(options)
-    if disk_cache().unusable is not None:
-        lower(module)
-        return load(compile_parts(module, chosen), module.resources, chosen)
-    key = module_key(module, chosen, pipeline)
+    if target != "llvm" or not chosen.cache or disk_cache().unusable is not None:
+        counters = pass_counters(lower(module))
+        return build(module, target, chosen, counters)
+    passes = pipeline_key(pipeline)
+    if passes is None:
+        counters = pass_counters(lower(module))
+        return load(compiled_parts(module, chosen, counters), module.resources, chosen)
+    key = module_key(module, chosen, "source", passes, repr(options))
     parts = lookup(key, module.resources)
     if parts is None:
-        lower(module)
-        parts = compile_parts(module, chosen)
+        counters = pass_counters(lower(module))
+        parts = compile_parts(module, chosen, counters)
         store(key, parts)
     return load(parts, module.resources, chosen)
+
+
+def pipeline_key(pipeline: str) -> str | None:
+    """What decides the effect of a pipeline: its passes' keys.
+
+    None when a pattern that is not irc's own takes part, or such a pass that doesn't define
+    `cache_key`: nothing would tell two of them apart.
+    """
+    if any(not _is_ours(p.function) for p in canonicalization_patterns()):
+        return None
+    if all(_is_ours(cls) for cls in loaded_passes().values()):
+        return key_of(pipeline)  # the sources of irc's passes are in every key
+    passes = list(_passes_of(PassManager.parse(pipeline).steps))
+    if any(not _is_ours(type(p)) and not _has_own_key(p) for p in passes):
+        return None
+    return key_of(pipeline, *(p.cache_key() for p in passes))
+
+
+def _passes_of(steps: Iterable[Pass | Nested]) -> Iterator[Pass]:
+    for step in steps:
+        if isinstance(step, Nested):
+            yield from _passes_of(step.steps)
+        else:
+            yield step
+
+
+def _is_ours(thing: Any) -> bool:
+    """Whether a function or class comes with irc, whose sources are in every key."""
+    return getattr(thing, "__module__", "").partition(".")[0] == "irc"
+
+
+def _has_own_key(pass_: Pass) -> bool:
+    return type(pass_).cache_key is not Pass.cache_key
+
+
+def pass_counters(context: PassContext | None) -> dict[str, int]:
+    """The counters of `irc.metrics` that passes decide, from their statistics."""
+    if context is None:
+        return {}
+    found = {name: context.statistics[place] for name, place in _COUNTED.items()}
+    return {name: amount for name, amount in found.items() if amount}

@@ -42,7 +42,7 @@ def layout_of(type_: T.TensorType, op: Operation | None = None) -> P.Layout:
     )
 
 
-def kind_of(type_: T.Type, op: Operation | None = None) -> str:
+def kind_of(type_: T.Type, op: Operation | None = None) -> P.Kind:
     """Which kind of register holds a value of this type."""
     if isinstance(type_, T.TensorType):
         return "tensor"
@@ -62,7 +62,7 @@ class _Reader:
         self.module, self.function = module, function
         self.registers: dict[Value, int] = {}
         self.layouts: dict[int, P.Layout] = {}
-        self.kinds: dict[int, str] = {}
+        self.kinds: dict[int, P.Kind] = {}
         self.bindings: list[P.Bind] = []
         self.steps: list[P.Step] = []
         self.outputs: tuple[P.Output, ...] = ()
@@ -185,7 +185,7 @@ class _Reader:
 
     def item(self, op: host.ItemOp) -> None:
         kind = kind_of(op.scalar.type, op)
-        self.steps.append(P.Item(self.define(op.scalar), self[op.source], kind))  # type: ignore[arg-type]
+        self.steps.append(P.Item(self.define(op.scalar), self[op.source], kind))
 
     def copy(self, op: host.CopyOp) -> None:
         self.steps.append(P.Copy(self[op.source], self[op.target]))
@@ -201,7 +201,7 @@ class _Reader:
         for value in op.results:
             register = self.define(value)
             kind = self.kinds[register]
-            results.append(P.Result(register, kind, self.layouts.get(register)))  # type: ignore[arg-type]
+            results.append(P.Result(register, kind, self.layouts.get(register)))
         path = op.path
         self.steps.append(P.CallAten(callee, arguments, tuple(results), floating, path))
 
@@ -255,7 +255,7 @@ class _Reader:
                     f"{list(map(str, wanted.dims))}", op=op
                 )  # fmt: skip
         alias = info.get("alias_of")
-        return P.Output(register, kind, layout, None if alias is None else alias.value)  # type: ignore[arg-type]
+        return P.Output(register, kind, layout, None if alias is None else alias.value)
 
 
 def _size(dim: Dim) -> Any:
@@ -265,7 +265,18 @@ def _size(dim: Dim) -> Any:
 def _dense_bytes(value: A.Attribute, op: host.ConstantOp) -> bytes:
     if isinstance(value, A.DenseAttr):
         return value.data
+    if isinstance(value, A.IntegerAttr | A.FloatAttr | A.BoolAttr):
+        return _scalar_bytes(value.value, op.tensor.type.element)
     raise InvalidIR("a constant of the host program is dense or a resource", op=op)
+
+
+def _scalar_bytes(value: float, element: T.Type) -> bytes:
+    """One element: what `irc.ir` has as a number, as it lies in memory."""
+    import torch
+
+    dtype = getattr(torch, T.DTYPE_OF_ELEMENT[element])
+    made = torch.tensor(value, dtype=dtype).reshape(1).view(torch.uint8)
+    return bytes(made.tolist())
 
 
 def _check_aliases(program: P.HostProgram) -> None:

@@ -78,10 +78,10 @@ def test_a_hit_of_the_source_program_runs_no_pass():
     x = torch.randn(3, 2)
     ran = []
     for _ in range(2):
-        exe = program_cache.compile_cached(program(), ran.append, pipeline="none")
+        exe = program_cache.compile_cached(program(), lambda m: ran.append(m), pipeline="cse")
         assert torch.equal(exe(x)[0], torch.add(x + 1 + 1, x, alpha=2))
     assert len(ran) == 1
-    program_cache.compile_cached(program(), ran.append, pipeline="other")
+    program_cache.compile_cached(program(), lambda m: ran.append(m), pipeline="dce")
     assert len(ran) == 2
 
 
@@ -118,3 +118,29 @@ def test_another_process_loads_the_program():
         )  # fmt: skip
         outputs.append(run.stdout.strip())
     assert outputs == ["0", "1"]
+
+
+def test_passes_of_a_user_need_a_key_of_their_own(monkeypatch):
+    from irc.ir import passes
+
+    monkeypatch.setattr(passes, "_passes", dict(passes.loaded_passes()))
+    assert program_cache.pipeline_key("cse") is not None
+
+    @irc.register_pass
+    class Mine(irc.Pass):
+        name = "mine"
+        depth: int = 1
+
+    assert program_cache.pipeline_key("mine,cse") is None
+    assert program_cache.pipeline_key("cse") is not None
+
+    @irc.register_pass
+    class Keyed(irc.Pass):
+        name = "keyed"
+        depth: int = 1
+
+        def cache_key(self):
+            return f"keyed {self.depth}"
+
+    keys = {program_cache.pipeline_key(f"keyed{{depth={n}}},cse") for n in (1, 2)}
+    assert None not in keys and len(keys) == 2
