@@ -89,7 +89,8 @@ class _CpuKernel:
         for member in plan.members:
             if self.lone:
                 mine = self.schedule
-                own = [p for p in pairs if p[0] not in shared]
+                names = {a.name for a in member.own}
+                own = [p for p in pairs if p[0] not in shared and p[0] in names]
             else:
                 attr = member.compute.schedule
                 mine = read_schedule(attr) if attr is not None else CpuSchedule()

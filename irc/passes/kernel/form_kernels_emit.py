@@ -156,6 +156,8 @@ class Emitter:
         """Put the hoisted constants first in the kernel."""
         first = self.entry.first
         for op in self._hoisted:
+            if not op.results[0].has_uses:
+                continue
             if first is None:
                 self.entry.append(op)
             else:

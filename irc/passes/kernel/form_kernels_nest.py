@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
+from irc.analysis.loop import estimate
 from irc.dialects import arith, kernel, loop
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
@@ -38,10 +39,17 @@ from irc.passes.kernel.form_kernels_reduce import (
     Shape,
     Step,
     arith_width,
+    combining_op,
     make_reducer,
 )
 
 ENTRY, OUTER, SHARED = 0, 1, 2
+
+LONG_SUM = 512
+"""A float sum of more steps than this is taken in chunks of `SUM_CHUNK` steps."""
+SUM_CHUNK = 128
+SHORT_SUM = 8
+"""An inner loop of so many steps or more makes a partial sum of its own."""
 
 
 @attrs.define(eq=False)
@@ -236,43 +244,73 @@ class Nest:
         if depth == len(self.loops):
             return self._innermost(scope, state)
         axis = self.loops[depth]
-        vectors = self.own_vectors
-        if vectors is not None and vectors.axis == axis.name:
-            return self._vector_loop(depth, scope, state, vectors)
-        carried = state.values if state is not None else []
         upper = self.emitter.scalar(axis.extent, scope)
+        if state is None or not state.restarts or self._steps(depth) <= LONG_SUM:
+            return self._cover(depth, scope, state, 0, upper)
+        return self._in_chunks(depth, scope, state, upper)
 
-        def body(position: Scalar, values: list[Value]) -> list[Value]:
-            inner = scope.child(self.base + 1 + depth)
-            inner.names[axis.name] = position
-            return self._inside(depth, inner, state, values)
+    def _vectors_of(self, depth: int) -> Vectors | None:
+        own = self.own_vectors
+        return own if own is not None and own.axis == self.loops[depth].name else None
 
-        return self.emitter.for_loop(0, upper, 1, carried, body)
+    def _steps(self, depth: int) -> int:
+        """The estimated number of steps of one loop."""
+        vectors = self._vectors_of(depth)
+        block = 1 if vectors is None else vectors.width * vectors.copies
+        return -(-estimate(self.loops[depth].extent) // block)
 
-    def _inside(
-        self, depth: int, inner: Scope, state: _State | None, values: list[Value]
+    def _in_chunks(self, depth: int, scope: Scope, state: _State, upper: Scalar) -> list[Value]:
+        """A long reduction by chunks, so that sums are of partial sums."""
+        vectors = self._vectors_of(depth)
+        chunk = SUM_CHUNK * (1 if vectors is None else vectors.width * vectors.copies)
+
+        def body(start: Scalar, values: list[Value]) -> list[Value]:
+            emitter, inner = self.emitter, scope.child(scope.level)
+            end = emitter.least(emitter.plus(start, chunk), upper)
+            return self._partially(
+                state.carrying(values), lambda part: self._cover(depth, inner, part, start, end)
+            )
+
+        return self.emitter.for_loop(0, upper, chunk, state.values, body)
+
+    def _partially(
+        self, state: _State, run: Callable[[_State], list[Value]]
     ) -> list[Value]:
-        self.enter(inner.level, inner)
-        if state is not None:
-            state = state.carrying(values)
-        return self._loop(depth + 1, inner, state)
+        """Run loops on fresh sums and add those to the ones carried; other reducers go on."""
+        started = state.restarted()
+        return state.joined(run(started))
 
-    def _vector_loop(
-        self, depth: int, scope: Scope, state: _State | None, vectors: Vectors
+    def _cover(
+        self, depth: int, scope: Scope, state: _State | None, lower: Scalar, upper: Scalar
     ) -> list[Value]:
-        axis = self.loops[depth]
-        upper = self.emitter.scalar(axis.extent, scope)
+        """The loop number `depth` over [lower, upper)."""
+        axis, vectors = self.loops[depth], self._vectors_of(depth)
         carried = state.values if state is not None else []
-        for phase in phases(self.emitter, vectors, 0, upper, axis.extent):
+        if vectors is None:
+            covering = [Phase(lower, upper, 1, 0, 0)]
+        else:
+            covering = phases(self.emitter, vectors, lower, upper, axis.extent)
+        for phase in covering:
 
             def body(position: Scalar, values: list[Value], phase: Phase = phase) -> list[Value]:
                 inner = scope.child(self.base + 1 + depth)
                 inner.names[axis.name] = position
-                inner.lanes = phase.lanes(self.emitter, axis.name, position)
-                return self._inside(depth, inner, state, values)
+                if phase.width:
+                    inner.lanes = phase.lanes(self.emitter, axis.name, position)
+                self.enter(inner.level, inner)
+                return self._below(depth, inner, state and state.carrying(values))
 
             carried = self.emitter.for_loop(phase.lower, phase.upper, phase.step, carried, body)
         return carried
+
+    def _below(self, depth: int, scope: Scope, state: _State | None) -> list[Value]:
+        following = depth + 1
+        if state is not None and state.restarts and following < len(self.loops):
+            if self._steps(following) >= SHORT_SUM:
+                return self._partially(
+                    state, lambda part: self._loop(following, scope, part)
+                )
+        return self._loop(following, scope, state)
 
     # -- combiners
 
@@ -314,6 +352,7 @@ class Nest:
             reducer = make_reducer(
                 self.emitter, output.combiner, output.accumulator, shape, extent
             )
+            reducer.scans = output.kind == "scan"
             initial = reducer.initial()
             reducers.append(reducer)
             counts.append(len(initial))
@@ -332,14 +371,16 @@ class Nest:
         lanes = scope.lanes
         copies, width = (lanes.copies, lanes.width) if lanes is not None else (1, 1)
         carried: list[Value] = []
-        position_at = 0
+        position_at = scatters = 0
         for number, output in enumerate(op.output_list):
             yielded = op.yield_op._operands[number]
             content = scope.values[yielded]
             if output.kind == "map":
                 self._store(op.results_of(number)[0], content, scope)
             elif output.kind == "scatter":
-                raise InvalidIR("scatter outputs are emitted by their own nest", op=op)
+                mask = op.yield_op.masks[scatters] if op.yield_op.masks else None
+                scatters += 1
+                self._scatter(op.results_of(number)[0], output.combiner, content, mask, scope)
             else:
                 assert state is not None
                 reducer = state.reducers[number]
@@ -591,6 +632,53 @@ class Nest:
                 emitter.scatter(value, pointer, places, lanes.mask, "set")
 
 
+    def _scatter(
+        self, result: Value, combiner: str, content: Content, mask: Value | None, scope: Scope
+    ) -> None:
+        """Combine values into the elements that they are for."""
+        emitter = self.emitter
+        (access,) = self.member.stores[result]
+        assert access.storage is not None
+        pointer, element = self.state.pointers[access.storage.value], access.storage.element
+        kept = None if mask is None else scope.values[mask]
+        lanes = scope.lanes
+        if lanes is None or lanes.width == 1:
+            value = emitter.convert(_first(content), element)
+            place = self.offset(access, 0, scope)
+
+            def combine() -> None:
+                new = value
+                if combiner != "set":
+                    old = emitter.load(pointer, place, element, None, None)
+                    new = emitter.add(combining_op(combiner, element), (old, value), element)
+                emitter.store(new, pointer, place, None)
+
+            if kept is None:
+                combine()
+            else:
+                emitter.when(_first(kept), combine)
+            return
+        type_ = emitter.vector_type(element, lanes.width)
+        for copy in range(lanes.copies):
+            value = emitter.convert(self._lane_value(content, copy, lanes.width, scope), element)
+            hold = None if kept is None else self._lane_value(kept, copy, lanes.width, scope)
+            if lanes.mask is not None:
+                hold = (
+                    lanes.mask
+                    if hold is None
+                    else emitter.add(arith.AndIOp, (hold, lanes.mask), hold.type)
+                )
+            if self.indices[access].stride != 1:
+                places = self.offsets(access, copy, scope)
+                emitter.scatter(value, pointer, places, hold, combiner)
+                continue
+            place = self.offset(access, copy, scope)
+            if combiner != "set":
+                old = emitter.load(pointer, place, type_, hold, None)
+                value = emitter.add(combining_op(combiner, element), (old, value), type_)
+            emitter.store(value, pointer, place, hold)
+
+
 def _first(content: Content) -> Content:
     return content[0] if isinstance(content, list) else content
 
@@ -602,6 +690,33 @@ class _State:
     reducers: list[Reducer | None]
     counts: list[int]
     values: list[Value]
+
+    @property
+    def restarts(self) -> bool:
+        """Whether any reducer gains by summing partial sums."""
+        return any(r is not None and r.restarts for r in self.reducers)
+
+    def restarted(self) -> _State:
+        """The state with fresh sums."""
+        values: list[Value] = []
+        for number, reducer in enumerate(self.reducers):
+            if reducer is not None:
+                values += reducer.initial() if reducer.restarts else self.part(number)
+        return self.carrying(values)
+
+    def joined(self, values: list[Value]) -> list[Value]:
+        """These sums added to `values`, what came of a restarted state."""
+        found: list[Value] = []
+        ended = self.carrying(values)
+        for number, reducer in enumerate(self.reducers):
+            if reducer is None:
+                continue
+            new = ended.part(number)
+            if reducer.restarts:
+                old = self.part(number)
+                new = [reducer.combine(a, b) for a, b in zip(old, new, strict=True)]
+            found += new
+        return found
 
     def carrying(self, values: list[Value]) -> _State:
         """The same with other values."""

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from irc.dialects import loop
+from irc.ir import attributes as A
 from irc.ir.attributes import Type
-from irc.ir.core import Operation, Value
+from irc.ir.core import Operation, Region, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
@@ -149,12 +150,17 @@ class _PlanBuilder:
         self.computes: list[loop.ComputeOp] = []
 
     def add_lone(self, op: loop.ComputeOp) -> None:
-        scatters = any(o.kind == "scatter" for o in op.output_list)
-        if not scatters:
-            self.plan.shared = [_axis(a) for a in op.axis_list if a.kind == "par"]
-        self.computes.append(op)
+        free = independent_axes(op)
+        self.plan.shared = [_axis(a) for a in op.axis_list if a.name in free]
         for result in op.results:
             self._output(result, result)
+        inits = iter(op.inits)
+        for number, output in enumerate(op.output_list):
+            if output.kind == "scatter":
+                copy = copy_of(op, number, next(inits), free)
+                self.plan.storage[copy.results[0]] = self.plan.storage[op.results_of(number)[0]]
+                self.computes.append(copy)
+        self.computes.append(op)
 
     def add_group(self, op: loop.GroupOp) -> None:
         self.plan.shared = [_axis(a) for a in op.axis_list]
@@ -255,17 +261,12 @@ class _PlanBuilder:
         axes = [symbol(a.name) for a in op.axis_list]
         kept = [symbol(a.name) for a in op.axis_list if a.kind != "red"]
         extra = list(op.yield_op.extra)
+        if extra and not isinstance(plan.op, loop.ComputeOp):
+            raise InvalidIR("a scatter can't be a member of a group", op=op)
         red = [a for a in op.axis_list if a.kind != "par"]
-        inits = 0
         for number, output in enumerate(op.output_list):
             if output.kind == "scatter":
                 dims, positions = self._scatter_dims(op, output, extra)
-                init = op.inits[inits]
-                inits += 1
-                if init not in plan.storage:
-                    place = Storage("argument", init, strides_of(init.type))
-                    plan.storage[init] = place
-                    plan.inputs.append(init)
             else:
                 dims, positions = (kept if output.kind == "reduce" else axes), {}
             for result in op.results_of(number):
@@ -292,6 +293,43 @@ class _PlanBuilder:
         count = max(numbers, default=-1) + 1
         used, extra[:] = extra[:count], extra[count:]
         return self._rename(list(output.indices), used)  # type: ignore[arg-type]
+
+
+def independent_axes(op: loop.ComputeOp) -> set[str]:
+    """The par axes whose points may be computed in any order: with scatters, those that are
+    themselves an index of each scattered array, over its whole size."""
+    free = {a.name: a.extent for a in op.axis_list if a.kind == "par"}
+    for number, output in enumerate(op.output_list):
+        if output.kind != "scatter":
+            continue
+        assert output.indices is not None
+        shape = op.results_of(number)[0].type.shape  # type: ignore[attr-defined]
+        whole = {
+            d.name
+            for d, size in zip(output.indices, shape, strict=True)
+            if isinstance(d, Symbol) and free.get(d.name) == size
+        }
+        free = {name: extent for name, extent in free.items() if name in whole}
+    return set(free)
+
+
+def copy_of(op: loop.ComputeOp, number: int, init: Value, free: set[str]) -> loop.ComputeOp:
+    """A compute that gives the array a scatter starts from, over the scatter's free axes where
+    those index it."""
+    from irc.passes.loop.bodies import Body
+
+    indices = op.output_list[number].indices
+    type_ = op.results_of(number)[0].type
+    assert indices is not None and isinstance(type_, TensorType)
+    names = [
+        d.name if isinstance(d, Symbol) and d.name in free else f"copied{k}"
+        for k, d in enumerate(indices)
+    ]
+    axes = [loop.AxisAttr(n, "par", e) for n, e in zip(names, type_.shape, strict=True)]
+    body = Body()
+    body.finish([body.read(init, [symbol(n) for n in names])])
+    attributes = {"axes": A.ArrayAttr(axes), "outputs": A.ArrayAttr([loop.MAP])}
+    return loop.ComputeOp((), (type_,), attributes, (Region([body.block]),), op.location)
 
 
 def _axis(attr: loop.AxisAttr) -> Axis:
@@ -512,8 +550,6 @@ def _last_pointwise_read(plan: Plan, value: Value) -> int | None:
     last = None
     for number, member in enumerate(plan.members):
         axes = tuple(symbol(a.name) for a in member.compute.axis_list)
-        if value in member.compute.inits:
-            return None
         for op in member.reads:
             if isinstance(op, loop.ReadOp) and op.source is value:
                 if tuple(op.indices) != axes:

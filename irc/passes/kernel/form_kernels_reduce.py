@@ -61,6 +61,7 @@ class Reducer:
         unsigned = isinstance(accumulator, IntegerType) and accumulator.unsigned
         self.type: Type = IntegerType(accumulator.width) if unsigned else accumulator  # type: ignore[attr-defined]
         self.shape = shape
+        self.scans = False
         # Unsigned extremes: with the sign bit flipped, the order is that of signed numbers.
         self.flips = unsigned and combiner in ("min", "max", "argmin", "argmax")
 
@@ -104,6 +105,11 @@ class Reducer:
     def identity(self) -> float:
         """The value that changes nothing."""
         return identity_of(self.combiner, self.type)
+
+    @property
+    def restarts(self) -> bool:
+        """Whether rounding asks for sums of partial sums."""
+        return self.combiner == "sum" and not self.scans and isinstance(self.type, FloatType)
 
     def flipped(self, value: Value) -> Value:
         """A value with its sign bit flipped if this reducer works on such."""

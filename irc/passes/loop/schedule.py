@@ -287,14 +287,12 @@ def _points(member: Member) -> int:
 
 def _choose_axes(plan: Plan, bits: int) -> tuple[Axis | None, list[Axis | None]]:
     """A shared vector axis if that is cheapest, else the own vector axis of each member."""
-    if any(o.kind == "scatter" for m in plan.members for o in m.compute.output_list):
-        return None, [None] * len(plan.members)
     choices: list[Axis | None] = []
     own_total = 0.0
     for member in plan.members:
         cost, choice = scalar_cost(member), None
         for axis in reversed(member.own):
-            if axis.kind == "scan" or (axis.kind == "red" and _needs_order(member)):
+            if axis.kind == "scan" or _needs_order(member):
                 continue
             here = axis_cost(member, axis, bits)
             if here < cost:
@@ -310,8 +308,8 @@ def _choose_axes(plan: Plan, bits: int) -> tuple[Axis | None, list[Axis | None]]
 
 
 def _needs_order(member: Member) -> bool:
-    """Whether points must come one after the other along the combined axes."""
-    return any(o.kind == "scan" for o in member.compute.output_list)
+    """Whether points must come one after the other along the member's own axes."""
+    return any(o.kind == "scatter" for o in member.compute.output_list)
 
 
 # -- decisions
@@ -331,6 +329,8 @@ def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) ->
     if others < ENOUGH_POINTS:
         block = lanes * schedule.copies
         schedule.block = block if reduces else max(block, MAP_BLOCK)
+        if isinstance(axis.extent, int) and axis.extent <= schedule.block:
+            schedule.block = 0
 
 
 def _block_copies(members: Sequence[Member], axis: Axis, lanes: int, bits: int) -> int:
@@ -389,6 +389,8 @@ def _loop_order(member: Member, vector_axis: str) -> list[str]:
     def place(axis: Axis) -> tuple[bool, bool]:
         return axis.kind != "par", axis.name == vector_axis
 
+    if _needs_order(member):
+        return []
     names = [a.name for a in sorted(member.own, key=place)]
     return names if len(names) > 1 else []
 

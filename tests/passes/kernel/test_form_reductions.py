@@ -1,0 +1,219 @@
+"""Reductions of every combiner along every axis, scans and scatters."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from tests.passes.kernel.programs import Program, check, random_input, read, tensor
+
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.symbols import symbol
+from irc.ir.types import bf16, f32, f64, i1, i8, i32, i64, ui8
+from irc.passes.loop.bodies import axis
+
+I0, I1, I2 = axis(0), axis(1), axis(2)
+FLOAT_COMBINERS = ["sum", "prod", "min", "max", "argmin", "argmax", "moments", "logsumexp"]
+SHAPES = [(3, 700), (65, 40), (5, 3), (2, 64), (70, 1)]
+
+
+def reduction(type_, combiner, red, accumulator=None, extents=None):
+    extents = extents or type_.shape
+
+    def make():
+        p = Program(type_)
+        made = p.compute(
+            extents,
+            lambda c: read(c, p.args[0]),
+            (combiner, accumulator or type_.element),
+            red=red,
+        )
+        return p.finish(*(made if isinstance(made, tuple) else (made,)))
+
+    return make
+
+
+@pytest.mark.parametrize("combiner", FLOAT_COMBINERS)
+@pytest.mark.parametrize("red", [(0,), (1,), (0, 1)], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_float_reductions(combiner, red, shape):
+    x = tensor(*shape)
+    check(reduction(x, combiner, red), [random_input(x, {})], native=shape != (2, 64))
+
+
+@pytest.mark.parametrize("combiner", ["sum", "max", "argmax", "moments"])
+@pytest.mark.parametrize("red", [(0, 2), (1,), (0, 1), (1, 2)], ids=str)
+def test_several_axes(combiner, red):
+    x = tensor(4, 9, 21)
+    check(reduction(x, combiner, red), [random_input(x, {})])
+
+
+@pytest.mark.parametrize("combiner", ["max", "min", "argmax", "argmin", "sum", "logsumexp"])
+@pytest.mark.parametrize("red", [(0,), (1,)])
+def test_nan_and_infinity(combiner, red):
+    x = torch.randn(20, 33)
+    x[3, 7] = math.nan
+    x[3, 9] = math.nan
+    x[5, 1] = math.inf
+    x[6] = -math.inf
+    x[:, 30] = -math.inf
+    check(reduction(tensor(20, 33), combiner, red), [x])
+
+
+@pytest.mark.parametrize("combiner", ["argmax", "argmin"])
+@pytest.mark.parametrize("red", [(0,), (1,), (0, 1)])
+def test_first_of_equal_values_wins(combiner, red):
+    x = torch.randint(0, 3, (40, 70)).float()
+    check(reduction(tensor(40, 70), combiner, red), [x])
+
+
+@pytest.mark.parametrize("combiner", ["sum", "prod", "min", "max", "xor", "argmax"])
+@pytest.mark.parametrize("element", [i8, i32, i64])
+def test_integers(combiner, element):
+    x = tensor(9, 50, e=element)
+    check(reduction(x, combiner, (1,)), [random_input(x, {})])
+
+
+@pytest.mark.parametrize("combiner", ["min", "max"])
+@pytest.mark.parametrize("red", [(0,), (1,)])
+def test_unsigned_extremes(combiner, red):
+    x = torch.randint(0, 256, (9, 50), dtype=torch.uint8)
+    check(reduction(tensor(9, 50, e=ui8), combiner, red), [x])
+
+
+@pytest.mark.parametrize("combiner", ["any", "all"])
+@pytest.mark.parametrize("red", [(0,), (1,)])
+def test_flags(combiner, red):
+    x = torch.rand(9, 50) < (0.05 if combiner == "any" else 0.95)
+    check(reduction(tensor(9, 50, e=i1), combiner, red), [x])
+
+
+@pytest.mark.parametrize("combiner", ["sum", "prod", "min", "max", "moments", "logsumexp"])
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0)])
+def test_empty(combiner, shape):
+    x = tensor(*shape)
+    check(reduction(x, combiner, (1,)), [torch.zeros(shape)])
+    check(reduction(x, combiner, (0,)), [torch.zeros(shape)])
+
+
+@pytest.mark.parametrize("red", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("combiner", ["sum", "moments", "argmax"])
+@pytest.mark.parametrize("sizes", [(3, 5), (20, 100), (0, 4), (4, 0)])
+def test_symbolic(red, combiner, sizes):
+    if combiner == "argmax" and 0 in sizes:
+        pytest.skip("the position of the largest of nothing")
+    x = tensor(symbol("s0"), symbol("s1"))
+    check(reduction(x, combiner, red), [torch.randn(sizes)], native=0 not in sizes)
+
+
+def test_wide_accumulator_of_small_floats():
+    x = tensor(6, 100, e=bf16)
+
+    def make():
+        p = Program(x)
+        y = p.compute(
+            (6, 100),
+            lambda c: c.op("arith.extf", read(c, p.args[0]), type=f32),
+            ("sum", f32),
+            red=(1,),
+            types=[tensor(6, e=bf16)],
+        )
+        return p.finish(y)
+
+    x_values = torch.randn(6, 100).bfloat16()
+    check(make, [x_values], rtol=2e-2)
+
+
+def test_map_beside_a_reduction():
+    x = tensor(9, 50)
+
+    def make():
+        p = Program(x)
+
+        def body(c):
+            e = c.op("math.exp", read(c, p.args[0]))
+            return [e, e]
+
+        return p.finish(*p.compute((9, 50), body, None, ("sum", f32), red=(1,)))
+
+    check(make, [random_input(x, {})])
+
+
+@pytest.mark.parametrize("red", [(0,), (1,)])
+def test_long_sums_are_accurate(red):
+    x = torch.rand(2, 200_000) if red == (1,) else torch.rand(200_000, 2)
+    make = reduction(tensor(*x.shape), "sum", red)
+    from irc import build
+    from irc.ir.passes import PassManager
+
+    module = make()
+    PassManager.parse("schedule,form-kernels,bufferize,plan-memory").run(module)
+    (got,) = (lambda r: r if isinstance(r, list | tuple) else [r])(build(module)(x))
+    exact = x.double().sum(red[0])
+    assert ((got.double() - exact).abs() / exact).max() < 2e-6
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("combiner", ["sum", "prod", "max"])
+@pytest.mark.parametrize("element", [f32, f64, i64])
+def test_scans(dim, combiner, element):
+    x = tensor(9, 37, e=element)
+
+    def make():
+        p = Program(x)
+        return p.finish(
+            p.compute(
+                (9, 37), lambda c: read(c, p.args[0]), (combiner, element), red=(dim,), kind="scan"
+            )
+        )
+
+    check(make, [random_input(x, {})])
+
+
+def scatter_program(out, index_type, updates, combiner, dims, masked=False):
+    def make():
+        p = Program(out, index_type, updates)
+        rank = updates.rank
+
+        def body(c):
+            place = read(c, p.args[1], *[axis(k) for k in range(index_type.rank)])
+            value = read(c, p.args[2], *[axis(k) for k in range(rank)])
+            masks = []
+            if masked:
+                masks = [c.compare("sge", place, c.constant(2, i64))]
+            return [value], [place], masks
+
+        attr = loop.ResultAttr("scatter", combiner, None, A.DimsAttr(dims))
+        return p.finish(
+            p.compute(updates.shape, body, attr, types=[out], inits=[p.args[0]])
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("combiner", ["sum", "set", "max"])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("element", [f32, i32])
+def test_scatter_of_rows(combiner, masked, element):
+    out, places, updates = tensor(10, 40, e=element), tensor(30, e=i64), tensor(30, 40, e=element)
+    make = scatter_program(out, places, updates, combiner, [symbol("_0"), I1], masked)
+    check(
+        make,
+        [random_input(out, {}), torch.randint(0, 10, (30,)), random_input(updates, {}, 3)],
+    )
+
+
+@pytest.mark.parametrize("combiner", ["sum", "set", "min"])
+def test_scatter_of_elements(combiner):
+    out, places, updates = tensor(25), tensor(60, e=i64), tensor(60)
+    make = scatter_program(out, places, updates, combiner, [symbol("_0")])
+    check(make, [torch.randn(25), torch.randint(0, 25, (60,)), torch.randn(60)])
+
+
+@pytest.mark.parametrize("combiner", ["sum", "set"])
+def test_scatter_along_a_row(combiner):
+    out, places, updates = tensor(6, 25), tensor(6, 60, e=i64), tensor(6, 60)
+    make = scatter_program(out, places, updates, combiner, [I0, symbol("_0")])
+    check(make, [torch.randn(6, 25), torch.randint(0, 25, (6, 60)), torch.randn(6, 60)])
