@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from irc.dialects.builtin import ModuleOp
     from irc.runtime.executable import Executable
 
+# For programs from `irc.trace` or from text; torch.compile's graphs come functional already.
+FUNCTIONAL = "functionalize,decompose-aten"
+
 # Each stage takes a module on one level to the next one.
 STAGES: dict[str, str] = {
-    "functional": "functionalize,decompose-aten",
     "aten-to-graph": "convert-aten-to-graph,canonicalize,cse",
     "graph-to-layout": "assign-layouts,insert-layout-copies,cse",
     "layout-to-loop": "convert-to-loop,cse,dce",
@@ -26,7 +28,8 @@ TARGETS = {"llvm": "cpu", "triton": "gpu"}
 
 for _stage, _text in STAGES.items():
     register_pipeline(_stage, _text.replace("$TARGET", "cpu"))
-register_pipeline("lower-to-cpu", ",".join(STAGES).replace("$TARGET", "cpu"))
+register_pipeline("functional", FUNCTIONAL)
+register_pipeline("lower-to-cpu", ",".join(("functional", *STAGES)))
 
 
 def pipeline_text(target: str = "llvm") -> str:

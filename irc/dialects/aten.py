@@ -109,6 +109,8 @@ class MemoryFormatAttr(Attribute):
 
 
 NONE = NoneAttr()
+# torch takes a number where a schema says Tensor, and wraps it.
+NUMBERS = (A.IntegerAttr, A.FloatAttr, A.BoolAttr, A.DimAttr)
 NAMED_ATTRIBUTES = (DtypeAttr, DeviceAttr, LayoutAttr, MemoryFormatAttr)
 
 
@@ -155,7 +157,7 @@ class AtenOp(Op, abstract=True):
                 kind = self._operands[part.index].type
                 if not isinstance(kind, TensorType):
                     self.fail(f"argument '{argument.name}' is {kind}, not a tensor")
-            elif part is not NONE:
+            elif part is not NONE and not isinstance(part, NUMBERS):
                 self.fail(f"argument '{argument.name}' is {part}, not a tensor")
 
 
