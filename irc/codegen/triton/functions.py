@@ -210,7 +210,11 @@ def _function(name: str, parameters: str, lines: Sequence[str]) -> str:
     return f"@triton.jit\ndef {name}({parameters}):\n{body}\n"
 
 
-_BITWISE = {"f32": ("tl.int32", 32, 23), "f64": ("tl.int64", 64, 52)}
+# The integer with the bits of a float, its width, and the bits of the mantissa.
+_BITWISE = {
+    "f32": ("tl.int32", 32, 23), "f64": ("tl.int64", 64, 52),
+    "f16": ("tl.int16", 16, 10), "bf16": ("tl.int16", 16, 7),
+}  # fmt: skip
 
 
 def _copysign(element: str) -> list[str]:
@@ -240,14 +244,17 @@ def _nextafter(element: str) -> list[str]:
     kind, bits, _ = _BITWISE[element]
     name = TRITON_NAMES[element]
     top = f"tl.full([], {-(1 << (bits - 1))}, {kind})"
+    wide = ".to(tl.float32)" if bits == 16 else ""
     return [
+        f"a = x{wide}",
+        f"b = y{wide}",
         f"bits = x.to({kind}, bitcast=True)",
-        "step = tl.where((x < y) == (x > 0.0), 1, -1)",
+        "step = tl.where((a < b) == (a > 0.0), 1, -1)",
         f"moved = (bits + step.to({kind})).to({name}, bitcast=True)",
         f"least = ((y.to({kind}, bitcast=True) & {top}) | 1).to({name}, bitcast=True)",
-        "moved = tl.where(x == 0.0, least, moved)",
-        "moved = tl.where(x == y, y, moved)",
-        "return tl.where((x != x) | (y != y), x + y, moved)",
+        "moved = tl.where(a == 0.0, least, moved)",
+        "moved = tl.where(a == b, y, moved)",
+        f"return tl.where((a != a) | (b != b), (a + b).to({name}), moved)",
     ]
 
 

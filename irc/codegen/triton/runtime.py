@@ -182,7 +182,6 @@ def launch(
     source: str,
     tensors: Sequence[Any],
     symbols: Mapping[str, int] | None = None,
-    prepared: Mapping[int, Any] | None = None,
 ) -> None:
     """Run a kernel on the GPU of its tensors: inputs, then outputs (written), in order."""
     launcher(func, source, symbols or {})(*tensors)

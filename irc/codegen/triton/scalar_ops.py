@@ -245,6 +245,8 @@ def math_call(w: Writer, name: str, refs: list[str], element: str) -> str:
             return f"{w.use_libdevice(LIBDEVICE[name, base])}({', '.join(operands)})"
         return f"{w.use(helper(name, base))}({', '.join(operands)})"
 
+    if name == "nextafter":
+        return f"{w.use(helper(name, element))}({', '.join(refs)})"
     if name in ("isnan", "isinf"):
         return text(f"{refs[0]}.to(tl.float32)" if narrow(element) else refs[0])
     return in_f32(text, element, *refs)

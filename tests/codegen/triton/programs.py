@@ -12,7 +12,7 @@ from irc.codegen.triton.emitter import emit_kernel
 from irc.dialects import kernel, loop
 from irc.dialects.builtin import ModuleOp
 from irc.dialects.func import FuncOp, ReturnOp
-from irc.interp.core import Frame, element_of
+from irc.interp.core import Frame
 from irc.interp.core import run as interpret
 from irc.interp.host import fresh
 from irc.interp.kernel import launch
@@ -20,7 +20,7 @@ from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Region, Value
-from irc.ir.symbols import Dim, symbol
+from irc.ir.symbols import Dim
 from irc.ir.types import TensorType
 from irc.passes.kernel.gpu import form_gpu_kernel, kernel_inputs, kernel_outputs
 from irc.passes.loop.bodies import Body, axes_of, make_axes, make_compute
@@ -84,7 +84,10 @@ class Program:
         return make_compute(self.builder, axes, outputs, types, body, inits)
 
     def group(
-        self, extents: Sequence[Dim], types: Sequence[TensorType], fill: Callable[[], Sequence[Value]]
+        self,
+        extents: Sequence[Dim],
+        types: Sequence[TensorType],
+        fill: Callable[[], Sequence[Value]],
     ) -> loop.GroupOp:
         """A group over the leading axes `extents`, filled through this program."""
         outer, block = self.builder, Block()
@@ -172,4 +175,4 @@ def close(actual: torch.Tensor, expected: torch.Tensor, tolerance: float) -> Non
     )
 
 
-__all__ = ["Case", "Program", "close", "element_of", "symbol", "tensor"]
+__all__ = ["Case", "Program", "axes_of", "close", "reduce", "scan", "scatter", "tensor"]

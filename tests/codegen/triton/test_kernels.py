@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,19 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-import programs
-from programs import Case, Program, close, reduce, scan, scatter, tensor
+from loop_programs import (
+    every_reduction,
+    layer_norm,
+    layer_norm_backward,
+    lone_reduce,
+    number,
+    pointwise,
+    scanned,
+    scattered,
+    softmax,
+    transpose_add,
+)
+from programs import Case, Program, close, reduce, tensor
 
 from irc.codegen.triton import runtime
 from irc.dialects import loop
@@ -49,39 +60,6 @@ def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> to
     return torch.randn(shape, generator=generator).to(dtype)
 
 
-def number(body: Any, value: float) -> Value:
-    return body.constant(value, T.f32)
-
-
-def read(body: Any, source: Value, indices: Sequence[Any]) -> Value:
-    """A read, widened to f32 where it is a 16-bit float."""
-    value = body.read(source, indices)
-    kind: Any = value.type
-    if isinstance(kind, T.FloatType) and kind.width == 16:
-        return body.op("arith.extf", value, type=T.f32)
-    return value
-
-
-def narrowed(body: Any, value: Value, element: T.Type) -> Value:
-    return value if element is T.f32 else body.op("arith.truncf", value, type=element)
-
-
-def pointwise(n: Any, m: Any, element: T.Type = T.f32) -> Program:
-    """gelu."""
-    program = Program(tensor(n, m, element=element))
-
-    def fill(body: Any, axes: Any) -> list[Value]:
-        x = read(body, program.args[0], axes)
-        half = body.op("arith.mulf", x, number(body, 0.5))
-        inner = body.op("math.erf", body.op("arith.mulf", x, number(body, 0.7071067811865476)))
-        value = body.op("arith.mulf", half, body.op("arith.addf", inner, number(body, 1.0)))
-        return [narrowed(body, value, element)]
-
-    return program.finish(
-        program.compute([n, m], [loop.MAP], [tensor(n, m, element=element)], fill)
-    )
-
-
 @case("gelu", 1e-6)
 def _gelu() -> Case:
     return Case(pointwise(37, 50), [random(37, 50)])
@@ -100,32 +78,6 @@ def _gelu_symbolic() -> Case:
 @case("gelu_empty")
 def _gelu_empty() -> Case:
     return Case(pointwise(symbol("s0"), 7), [random(0, 7)])
-
-
-def softmax(n: Any, m: Any, element: T.Type = T.f32) -> Program:
-    """max, sum of exponentials and quotient in one group."""
-    program = Program(tensor(n, m, element=element))
-    x = program.args[0]
-
-    def fill() -> list[Value]:
-        top = program.compute(
-            [n, m], [reduce("max")], [tensor(n)], lambda b, i: [read(b, x, i)], red=[1]
-        ).results[0]
-
-        def power(b: Any, i: Any) -> Value:
-            return b.op("math.exp", b.op("arith.subf", read(b, x, i), b.read(top, i[:1])))
-
-        total = program.compute(
-            [n, m], [reduce("sum")], [tensor(n)], lambda b, i: [power(b, i)], red=[1]
-        ).results[0]
-
-        def quotient(b: Any, i: Any) -> list[Value]:
-            return [narrowed(b, b.op("arith.divf", power(b, i), b.read(total, i[:1])), element)]
-
-        kind = [tensor(n, m, element=element)]
-        return [program.compute([n, m], [loop.MAP], kind, quotient).results[0]]
-
-    return program.finish(program.group([n], [tensor(n, m, element=element)], fill))
 
 
 @case("softmax")
@@ -159,30 +111,6 @@ def _softmax_bf16() -> Case:
     return Case(softmax(4, 64, T.bf16), [random(4, 64, dtype=torch.bfloat16)])
 
 
-def layer_norm(n: Any, m: int) -> Program:
-    """moments and the normalized rows, with scale and shift; mean and m2 are stored too."""
-    program = Program(tensor(n, m), tensor(m), tensor(m))
-    x, gamma, beta = program.args
-    kinds = [tensor(n, m), tensor(n), tensor(n)]
-
-    def fill() -> list[Value]:
-        mean, square = program.compute(
-            [n, m], [reduce("moments")], kinds[1:], lambda b, i: [b.read(x, i)], red=[1]
-        ).results
-
-        def normalized(b: Any, i: Any) -> list[Value]:
-            gap = b.op("arith.subf", b.read(x, i), b.read(mean, i[:1]))
-            variance = b.op("arith.divf", b.read(square, i[:1]), number(b, m))
-            inverse = b.op("math.rsqrt", b.op("arith.addf", variance, number(b, 1e-5)))
-            value = b.op("arith.mulf", b.op("arith.mulf", gap, inverse), b.read(gamma, i[1:]))
-            return [b.op("arith.addf", value, b.read(beta, i[1:]))]
-
-        out = program.compute([n, m], [loop.MAP], [kinds[0]], normalized).results[0]
-        return [out, mean, square]
-
-    return program.finish(program.group([n], kinds, fill))
-
-
 @case("layer_norm", 2e-4)
 def _layer_norm() -> Case:
     return Case(layer_norm(6, 96), [random(6, 96) + 100, random(96, seed=1), random(96, seed=2)])
@@ -194,69 +122,11 @@ def _layer_norm_looped() -> Case:
     return Case(layer_norm(3, 90), args, r_block=integer(32), x_block=integer(2))
 
 
-def layer_norm_backward(n: int, m: int) -> Program:
-    """The gradient of the input of a layer norm: two sums a row, then the rows."""
-    program = Program(tensor(n, m), tensor(n, m), tensor(m), tensor(n), tensor(n))
-    grad, x, gamma, mean, rstd = program.args
-
-    def parts(b: Any, i: Any) -> tuple[Value, Value]:
-        scaled = b.op("arith.mulf", b.read(grad, i), b.read(gamma, i[1:]))
-        gap = b.op("arith.subf", b.read(x, i), b.read(mean, i[:1]))
-        return scaled, b.op("arith.mulf", gap, b.read(rstd, i[:1]))
-
-    def fill() -> list[Value]:
-        def sums(b: Any, i: Any) -> list[Value]:
-            scaled, hat = parts(b, i)
-            return [scaled, b.op("arith.mulf", scaled, hat)]
-
-        first, second = program.compute(
-            [n, m], [reduce("sum"), reduce("sum")], [tensor(n), tensor(n)], sums, red=[1]
-        ).results
-
-        def gradient(b: Any, i: Any) -> list[Value]:
-            scaled, hat = parts(b, i)
-            share = number(b, 1 / m)
-            middle = b.op("arith.mulf", b.read(first, i[:1]), share)
-            bent = b.op("arith.mulf", hat, b.op("arith.mulf", b.read(second, i[:1]), share))
-            value = b.op("arith.subf", b.op("arith.subf", scaled, middle), bent)
-            return [b.op("arith.mulf", value, b.read(rstd, i[:1]))]
-
-        return [program.compute([n, m], [loop.MAP], [tensor(n, m)], gradient).results[0]]
-
-    return program.finish(program.group([n], [tensor(n, m)], fill))
-
-
 @case("layer_norm_backward", 1e-5)
 def _layer_norm_backward() -> Case:
     args = [random(5, 80), random(5, 80, seed=1), random(80, seed=2), random(5, seed=3),
             random(5, seed=4).abs()]  # fmt: skip
     return Case(layer_norm_backward(5, 80), args)
-
-
-def lone_reduce(
-    shape: Sequence[Any], red: Sequence[int], outputs: Sequence[loop.ResultAttr],
-    types: Sequence[Any], element: T.Type = T.f32,
-) -> Program:  # fmt: skip
-    program = Program(tensor(*shape, element=element))
-
-    def fill(body: Any, axes: Any) -> list[Value]:
-        return [read(body, program.args[0], axes)] * len(outputs)
-
-    return program.finish(program.compute(list(shape), outputs, types, fill, red=red))
-
-
-ALL = ("sum", "prod", "min", "max", "argmin", "argmax", "moments", "logsumexp")
-
-
-def every_reduction(n: int, m: int, red: int) -> Program:
-    kept = n if red else m
-    outputs = [reduce(c) for c in ALL]
-    types = [
-        tensor(kept, element=T.i64 if c.startswith("arg") else T.f32)
-        for c in ALL
-        for _ in range(loop.COMBINER_RESULTS[c])
-    ]
-    return lone_reduce([n, m], [red], outputs, types)
 
 
 def special(n: int, m: int) -> torch.Tensor:
@@ -324,19 +194,6 @@ def _empty_reduction() -> Case:
     return Case(program, [random(3, 0)])
 
 
-def scanned(n: int, m: int, combiner: str, kind: T.Type = T.f32, axis: int = 1) -> Program:
-    program = Program(tensor(n, m, element=kind))
-    op = program.compute(
-        [n, m],
-        [scan(combiner, kind)],
-        [tensor(n, m, element=kind)],
-        lambda b, i: [b.read(program.args[0], i)],
-        red=[axis],
-        kind="scan",
-    )
-    return program.finish(op)
-
-
 @case("cumsum", 1e-5)
 def _cumsum() -> Case:
     return Case(scanned(4, 50, "sum"), [random(4, 50)])
@@ -365,18 +222,6 @@ def _cumprod_integers() -> Case:
     return Case(scanned(3, 20, "prod", T.i64), [content])
 
 
-def transpose_add(n: Any, m: Any, *outer: int) -> Program:
-    program = Program(tensor(*outer, n, m), tensor(*outer, m, n))
-
-    def fill(body: Any, axes: Any) -> list[Value]:
-        *rest, i, j = axes
-        flipped = body.read(program.args[0], [*rest, j, i])
-        return [body.op("arith.addf", flipped, body.read(program.args[1], axes))]
-
-    extents = [*outer, m, n]
-    return program.finish(program.compute(extents, [loop.MAP], [tensor(*extents)], fill))
-
-
 @case("transpose_add")
 def _transpose_add() -> Case:
     return Case(transpose_add(40, 50), [random(40, 50), random(50, 40, seed=1)])
@@ -392,28 +237,6 @@ def _transpose_add_batched() -> Case:
 def _transpose_add_symbolic() -> Case:
     args = [random(20, 35), random(35, 20, seed=1)]
     return Case(transpose_add(symbol("s0"), symbol("s1")), args)
-
-
-def scattered(combiner: str, element: T.Type, rows: int = 7, count: int = 30) -> Program:
-    """out[index[i], j] combined with x[i, j], where index[i] is not negative."""
-    program = Program(
-        tensor(rows, 4, element=element), tensor(count, element=T.i64),
-        tensor(count, 4, element=element),
-    )  # fmt: skip
-    init, index, x = program.args
-
-    def fill(body: Any, axes: Any) -> tuple[list[Value], list[Value], list[Value]]:
-        row = body.read(index, axes[:1])
-        zero = body.constant(0, T.i64)
-        keep = body.compare("sge", row, zero)
-        return [body.read(x, axes)], [row], [keep]
-
-    indices = [symbol("_0"), programs.axes_of(2)[1]]
-    op = program.compute(
-        [count, 4], [scatter(combiner, indices)], [tensor(rows, 4, element=element)], fill,
-        inits=[init],
-    )  # fmt: skip
-    return program.finish(op)
 
 
 def scatter_case(combiner: str, element: T.Type, dtype: torch.dtype) -> Case:
