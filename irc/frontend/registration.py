@@ -45,6 +45,8 @@ def install() -> None:
 
 def _register(registry: ModuleType) -> None:
     known = getattr(registry, "_COMPILER_FNS", None)
+    if getattr(registry, "_BACKENDS", {}).get("irc") is not None:
+        return  # Dynamo is loading the entry point at this moment and registers it itself.
     if known is None or "irc" not in known:
         registry.register_backend(irc, name="irc")
 
