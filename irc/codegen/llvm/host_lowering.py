@@ -283,10 +283,7 @@ class _Lowering:
             return self.builder.gep(self._data(source), [count], source_etype=I8)
 
         def handle() -> Tensor:
-            base = self._tensor(source)
-            start = self.emitter.storage_offset(base)
-            place = self.builder.add(start, as_value(offset))
-            return self.emitter.view(base, *self._sizes(layout), place)
+            return self.emitter.view(self._tensor(source), *self._sizes(layout), offset)
 
         self.places[step.register] = _Place(layout, data, handle)
 

@@ -93,7 +93,8 @@ class HostMemory(HostBase):
     def view(
         self, base: Tensor, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
     ) -> Tensor:
-        """A handle that shares `base`'s storage at `offset` elements, invisible to autograd.
+        """A handle that shares `base`'s storage, `offset` elements after its first element,
+        invisible to autograd.
 
         For operands of calls inside the program; `result_view` makes what a caller sees.
         """
