@@ -177,8 +177,8 @@ def run(case: Case, rounds: int, check_only: bool) -> dict[str, Any]:
             ours.double(), theirs.double(), rtol=case.tolerance, atol=case.tolerance
         )
     moved = [*case.args, *outputs]
-    result: dict[str, Any] = {"case": case.name, "kernel": facts,
-                              "bytes": sum(t.numel() * t.element_size() for t in moved)}  # fmt: skip
+    size = sum(t.numel() * t.element_size() for t in moved)
+    result: dict[str, Any] = {"case": case.name, "kernel": facts, "bytes": size}
     if check_only:
         return result
     torch._dynamo.reset()
