@@ -12,6 +12,7 @@ The environment variable `IRC_CACHE_DIR` chooses the folder; `IRC_DISABLE_CACHE=
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -93,10 +94,15 @@ class DiskCache:
             raise ValueError(f"a cache key is lower-case hexadecimal, not {key!r}")
         return self.directory / (key + _SUFFIX)
 
-    def get(self, key: str) -> bytes | None:
-        """The payload stored under `key`, None when there is none that is whole and ours."""
+    def get(self, key: str, *, counted: bool = True) -> bytes | None:
+        """The payload stored under `key`, None when there is none that is whole and ours.
+
+        `counted`: the entry is a program, a hit or miss for `irc.metrics`.
+        """
         path = self._path(key)
         payload = self._read(path, key) if self.unusable is None else None
+        if not counted:
+            return payload
         metrics.add("cache_hits" if payload is not None else "cache_misses")
         return payload
 
@@ -114,8 +120,11 @@ class DiskCache:
             path.unlink()
         return None
 
-    def put(self, key: str, payload: bytes) -> bool:
-        """Store `payload` under `key`; False when the folder isn't usable or the disk refuses."""
+    def put(self, key: str, payload: bytes, *, counted: bool = True) -> bool:
+        """Store `payload` under `key`; False when the folder isn't usable or the disk refuses.
+
+        `counted` as for `get`.
+        """
         path = self._path(key)
         if self.unusable is not None:
             return False
@@ -138,7 +147,8 @@ class DiskCache:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             return False
-        metrics.add("cache_puts")
+        if counted:
+            metrics.add("cache_puts")
         return True
 
     def get_json(self, key: str) -> object | None:
@@ -164,6 +174,17 @@ class DiskCache:
                     path.unlink()
                     removed += 1
         return removed
+
+
+@functools.lru_cache(maxsize=8)
+def _cache_at(directory: str, disabled: str) -> DiskCache:
+    return DiskCache(directory or None)
+
+
+def shared_cache() -> DiskCache:
+    """The cache of the folder that the environment names now."""
+    directory = os.environ.get("IRC_CACHE_DIR", "")
+    return _cache_at(directory, os.environ.get("IRC_DISABLE_CACHE", ""))
 
 
 def _matches(header: bytes, payload: bytes, key: str) -> bool:

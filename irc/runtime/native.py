@@ -11,11 +11,14 @@ import functools
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+import llvmlite
+
 from irc.codegen.llvm import host_support
 from irc.codegen.llvm.host_dims import dim_callable
 from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
 from irc.codegen.llvm.target import TargetFeatures
 from irc.runtime import aten_paths, python_host, torch_abi
+from irc.runtime.cache import key_of, shared_cache
 
 _CONTEXT_RUNTIME, _CONTEXT_ARENA, _CONTEXT_FALLBACK, _CONTEXT_BOXED_FALLBACK = 0, 1, 2, 3
 _CONTEXT_OBJECTS = 4
@@ -23,7 +26,12 @@ _CONTEXT_OBJECTS = 4
 
 @functools.cache
 def _support_object() -> LoadedObject:
-    data = compile_module(host_support.support_text(), TargetFeatures.host())
+    text, features = host_support.support_text(), TargetFeatures.host()
+    key = key_of("support", text, features.cache_key(), llvmlite.__version__)
+    data = shared_cache().get(key, counted=False)
+    if data is None:
+        data = compile_module(text, features)
+        shared_cache().put(key, data, counted=False)
     return load_object(data, exports=host_support.SIGNATURES, symbols=torch_abi.symbols())
 
 

@@ -36,7 +36,7 @@ from irc.runtime.build_program import (
     compile_parts,
     load,
 )
-from irc.runtime.cache import DiskCache, key_of
+from irc.runtime.cache import key_of, shared_cache
 from irc.runtime.executable import Executable
 
 #: Counters of `irc.metrics` by the statistic (pass, name) that they are taken from.
@@ -122,17 +122,6 @@ def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
     return key_of(canonical_text(module), _environment(), native, precise, *context)
 
 
-@functools.lru_cache(maxsize=8)
-def _cache_at(directory: str, disabled: str) -> DiskCache:
-    return DiskCache(directory or None)
-
-
-def disk_cache() -> DiskCache:
-    """The cache of the folder that the environment names now."""
-    directory = os.environ.get("IRC_CACHE_DIR", "")
-    return _cache_at(directory, os.environ.get("IRC_DISABLE_CACHE", ""))
-
-
 # Entries
 
 
@@ -197,7 +186,7 @@ def _slots_from_json(value: Any) -> Any:
 
 def lookup(key: str, resources: Mapping[str, Any]) -> CompiledParts | None:
     """The parts stored under `key`; None when there are none, or a constant isn't at hand."""
-    data = disk_cache().get(key)
+    data = shared_cache().get(key)
     if data is None:
         return None
     try:
@@ -212,7 +201,7 @@ def lookup(key: str, resources: Mapping[str, Any]) -> CompiledParts | None:
 
 def store(key: str, parts: CompiledParts) -> bool:
     """Keep the parts under `key`; False when the cache can't."""
-    return disk_cache().put(key, pack(parts))
+    return shared_cache().put(key, pack(parts))
 
 
 def compiled_parts(
@@ -222,7 +211,7 @@ def compiled_parts(
 
     `counters` is what passes counted on the way to this module.
     """
-    if not options.cache or disk_cache().unusable is not None:
+    if not options.cache or shared_cache().unusable is not None:
         return compile_parts(module, options, counters)
     key = module_key(module, options, "lowered")
     parts = lookup(key, getattr(module, "resources", {}))
@@ -247,7 +236,7 @@ def compile_cached(
     cache. With target "triton" nothing is kept here.
     """
     chosen = BuildOptions.of(options)
-    if target != "llvm" or not chosen.cache or disk_cache().unusable is not None:
+    if target != "llvm" or not chosen.cache or shared_cache().unusable is not None:
         counters = pass_counters(lower(module))
         return build(module, target, chosen, counters)
     passes = pipeline_key(pipeline)
