@@ -589,7 +589,10 @@ class Nest:
             return emitter.add(kernel.SplatOp, (scalar,), type_)
         wanted = None if mask is None else self._lane_value(mask, copy, width, scope)
         given = None if other is None else self._lane_value(other, copy, width, scope)
-        if lanes.mask is not None and (access.storage is None or access.storage.kind != "scratch"):
+        assert access.storage is not None
+        # Scratch under a shared vector axis has room for all lanes of a point.
+        roomy = access.storage.kind == "scratch" and self.state.shared is not None
+        if lanes.mask is not None and not roomy:
             wanted = (
                 lanes.mask
                 if wanted is None
