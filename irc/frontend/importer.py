@@ -16,6 +16,8 @@ from typing import Any
 import attrs
 import torch
 from torch import fx
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.dialects import aten, func, graph, sym
 from irc.dialects.builtin import ModuleOp
@@ -309,7 +311,8 @@ class _Importer:
             found = getattr(found, part)
         if not isinstance(found, torch.Tensor):
             return self.refuse(node, f"the attribute {node.target}, a {type(found).__name__},")
-        return add_constant(self.builder, self.module, found)
+        with _disable_current_modes():  # AOTAutograd compiles under fake tensors, this one is real
+            return add_constant(self.builder, self.module, found)
 
     # -- outputs
 
@@ -365,11 +368,12 @@ def _as_value(argument: Any) -> Value | None:
 def add_constant(builder: Builder, module: ModuleOp, tensor: torch.Tensor) -> Value:
     """A `graph.constant` with the elements of `tensor`: in the text when small, else as a resource
     of the module, by the hash of its bytes."""
-    dense = tensor.detach().contiguous()
+    with _disable_current_modes():  # real elements, also while torch traces with fake ones
+        dense = tensor.detach().contiguous()
+        data = tensor_bytes(dense)
     shape = tuple(int(s) for s in dense.shape)
     element, device = element_type(dense.dtype), str(dense.device)
     kind = TensorType(shape, element, contiguous_strides(shape), device)
-    data = tensor_bytes(dense)
     attribute: Attribute
     if len(data) <= INLINE_BYTES:
         attribute = A.DenseAttr(kind, data)
