@@ -30,9 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile(
         "default", max_examples=30, deadline=None, derandomize=True, suppress_health_check=quiet
     )
-    settings.register_profile(
-        "fuzz", max_examples=2000, deadline=None, suppress_health_check=quiet
-    )
+    settings.register_profile("fuzz", max_examples=2000, deadline=None, suppress_health_check=quiet)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

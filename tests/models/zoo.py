@@ -252,10 +252,12 @@ _decoder("phi", "Phi", partial_rotary_factor=0.5)
 _decoder("bloom", "Bloom", n_layer=2, n_head=4)
 _decoder("falcon", "Falcon", alibi=False, new_decoder_architecture=False)
 _decoder("gptj", "GPTJ", n_embd=64, n_layer=2, n_head=4, n_positions=64, rotary_dim=8)
-_decoder("mixtral", "Mixtral", num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)
+_decoder("mixtral", "Mixtral", num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
+         experts_implementation="batched_mm")  # fmt: skip
 _decoder(
     "qwen2_moe", "Qwen2Moe", num_key_value_heads=2, num_experts=4, num_experts_per_tok=2,
     moe_intermediate_size=32, shared_expert_intermediate_size=64,
+    experts_implementation="batched_mm",
 )  # fmt: skip
 
 _pair(
