@@ -476,6 +476,10 @@ def _emit_scatter(
 def _scatter(c: Converter, op: graph.Scatter) -> None:
     if op.check_bounds:
         check_bounds(c, op.indices, op.source.type.shape[op.dim], op.dim)
+    written, kept = op.indices.type.shape, op.source.type.shape
+    if written == tuple(1 if d == op.dim else size for d, size in enumerate(kept)):
+        _scatter_one(c, op)
+        return
 
     def content(body: Body, at: tuple[Dim, ...]) -> tuple[Value, list[Value], list[Dim]]:
         found = position_of(body, body.read(op.indices, at))
@@ -483,6 +487,29 @@ def _scatter(c: Converter, op: graph.Scatter) -> None:
         return body.read(op._operands[2], at), [found], place
 
     _emit_scatter(c, op.indices.type.shape, op.source, op.combiner, content)
+
+
+_COMBINED = {"sum": "add", "prod": "mul", "min": "minimum", "max": "maximum"}
+
+
+def _scatter_one(c: Converter, op: graph.Scatter) -> None:
+    """At most one value for each place: a map that selects it, so that it fuses."""
+    source, indices, value = op._operands
+
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        row = [0 if d == op.dim else a for d, a in enumerate(at)]
+        found = position_of(body, body.read(indices, row))
+        hit = body.compare("eq", found, body.index(at[op.dim]))
+        old, new = body.read(source, at), body.read(value, row)
+        if op.combiner != "set":
+            element = c.type.element
+            wide = computes_in(element)
+            parts = [cast(body, part, element, wide) for part in (old, new)]
+            combined = POINTWISE[_COMBINED[op.combiner]](body, wide, *parts)
+            new = cast(body, combined, wide, element)
+        return body.select(hit, new, old)
+
+    c.emit_map(value_of)
 
 
 @rule(graph.Put)

@@ -13,7 +13,7 @@ from irc.dialects.graph_pointwise import DOMAINS
 from irc.ir import types as T
 from irc.ir.diagnostics import IRCError
 from irc.ir.passes import PassManager
-from tests.passes.loop.programs import LOWERING, clones, compare, program
+from tests.passes.loop.programs import FUSION, LOWERING, clones, compare, program
 
 ELEMENTS = [T.f32, T.f64, T.i8, T.i16, T.i32, T.i64, T.ui8, T.i1]
 NARROW = [T.bf16, T.f16]
@@ -97,3 +97,47 @@ def test_a_constant_divisor_needs_no_check() -> None:
     module = program([T.TensorType((3,), T.i64)], lambda g, a: g.op("remainder", a, g.full(3, a)))
     PassManager.parse(LOWERING).run(module)
     assert not any(op.name == "sym.assert_value" for op in module.walk())
+
+
+@pytest.mark.parametrize("combiner", ["set", "sum", "prod", "min", "max"])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("element", [T.f32, T.i64, T.bf16], ids=str)
+def test_scatter_equals_the_graph_level(combiner: str, columns: int, element: T.Type) -> None:
+    dtype = irc.interp.core.torch_dtype(element)
+    source = torch.arange(20).reshape(4, 5).to(dtype)
+    indices = torch.tensor([[4, 0, 2], [1, 3, 0], [2, 2, 1], [0, 1, 4]])[:, :columns].contiguous()
+    if combiner == "set":
+        indices[2] = indices[1]  # no place is written twice: which value stays is open
+    values = (torch.arange(4 * columns).reshape(4, columns) - 5).to(dtype)
+    lower_and_compare(
+        lambda g, x, i, v: g.op("scatter", x, i, v, dim=1, combiner=combiner, check_bounds=True),
+        [source, indices, values],
+        [element, T.i64, element],
+    )
+
+
+@pytest.mark.parametrize("index", [5, -1])
+def test_an_index_out_of_bounds_raises(index: int) -> None:
+    types = [T.TensorType((5, 2), T.f32), T.TensorType((3,), T.i64)]
+    module = program(
+        types,
+        lambda g, x, i: g.op("take", x, [i], dims=[0], position=0, check_bounds=True),
+    )
+    PassManager.parse(f"{LOWERING},{FUSION}").run(module)
+    irc.interp.run(module, torch.randn(5, 2), torch.tensor([0, 4, 1]))
+    with pytest.raises((RuntimeError, IndexError, IRCError), match="out of bounds"):
+        irc.interp.run(module, torch.randn(5, 2), torch.tensor([0, index, 1]))
+
+
+def test_positions_that_are_known_need_no_check() -> None:
+    def build(g, x):  # type: ignore[no-untyped-def]
+        index = g.op("iota", type=T.TensorType((3,), T.i64), dim=0)
+        index = g.op("add", index, g.full(2, index))
+        return g.op("take", x, [index], dims=[0], position=0, check_bounds=True)
+
+    module = program([T.TensorType((5, 2), T.f32)], build)
+    PassManager.parse(f"{LOWERING},{FUSION}").run(module)
+    names = [op.name for op in module.walk()]
+    assert "sym.assert_value" not in names and names.count("loop.compute") == 1
+    x = torch.randn(5, 2)
+    assert torch.equal(irc.interp.run(module, x)[0], x[2:])
