@@ -430,3 +430,33 @@ def test_memory_is_freed_when_it_is_used_last():
             x, y = torch.randn(2, 2), torch.randn(2, 2)
             gone = weakref.ref(x)
             assert torch.equal(exe(x, y)[0], (x @ y) @ (x @ y)) and not seen[-1]
+
+
+def test_another_target_brings_its_kernels():
+    from irc.runtime.build_program import make_executable
+    from irc.runtime.read_host import read_host_program
+
+    launches = []
+
+    class Kernels:
+        def launch(self, name, tensors, symbols, grid):
+            launches.append((name, tuple(symbols), grid))
+            torch.add(tensors[0], 1, out=tensors[1])
+
+    module = chain()
+    exe = make_executable(read_host_program(module), Kernels(), {}, None, {})
+    x = torch.randn(4, 3)
+    assert torch.equal(exe(x)[0], x + 1 + 1) and launches == [("add_one", (), 12)] * 2
+    with pytest.raises(UserError, match="@add_one is for a cpu, this build is for a gpu"):
+        irc.build(module, target="triton")
+    h = HostModule(tensor(2, 3))
+    (x,) = h.arguments
+    total = h.aten("aten.sum.default", [x], tensor(), self=Ref(0))
+    assert irc.build(h.finish(total), target="triton")(torch.ones(2, 3))[0].item() == 6
+
+
+def test_without_torchs_interface(monkeypatch):
+    monkeypatch.setenv("IRC_FORCE_SLOW_HOST", "1")
+    exe = irc.build(chain())
+    x = torch.randn(5, 3)
+    assert not exe.is_native and torch.equal(exe(x)[0], x + 1 + 1)
