@@ -79,6 +79,8 @@ class Executable:
         self._run_python = run_python
         self._objects = dict(objects or {})
         run = _SlowRunner(info, run_python)
+        self._call: Any
+        self._call_list: Any
         if native is None:
             self._call, self._call_list = run, run.call_list
         else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import attrs
 from llvmlite import ir
@@ -28,8 +29,8 @@ RUNTIME_SYSTEM_ERROR = 11
 RUNTIME_INT, RUNTIME_FLOAT, RUNTIME_AUTOGRAD_KEY, RUNTIME_AUTOCAST_KEY = 12, 13, 14, 15
 TENSOR_FIELD, CDATA_POINTER, LIST_ITEMS, OBJECT_SIZE, OBJECT_TYPE = 16, 16, 24, 16, 8
 
-Value = ir.Value
-Size = int | ir.Value
+Value: TypeAlias = ir.Value
+Size: TypeAlias = int | ir.Value
 
 
 @attrs.frozen
