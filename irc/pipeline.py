@@ -19,7 +19,8 @@ STAGES: dict[str, str] = {
     "graph-to-layout": "assign-layouts,insert-layout-copies,cse",
     "layout-to-loop": "convert-to-loop,cse,dce",
     "fuse-loops": (
-        "inline-computes,merge-computes,group-computes,localize,split-reductions,elide-rounding"
+        "inline-computes,factor-axes,merge-computes,group-computes,localize,"
+        "split-reductions,elide-rounding"
     ),
     "loop-to-kernel": "schedule{target=$TARGET},form-kernels",
     "kernel-to-host": "bufferize,plan-memory",

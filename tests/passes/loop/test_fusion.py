@@ -233,3 +233,36 @@ def test_random_programs_keep_their_values(seed: int) -> None:
 def test_many_random_programs_keep_their_values(seed: int) -> None:
     module, arguments = random_program(seed)
     check(module, arguments)
+
+
+def test_flattened_rows_meet_their_unflattened_readers() -> None:
+    def build(g: Graph, x: Value) -> Value:
+        total = g.reduce(g.op("exp", x), "sum", [1])
+        rows = g.reshape(x, [4, 10, 100])
+        return g.op("sub", rows, g.rows(g.reshape(total, [4, 10]), rows))
+
+    module = check(program([ROWS], build), [example(ROWS)], f"{LOWERING},{FUSION}")
+    assert kernels(module) == 1
+
+
+def test_an_array_that_is_divided_again_is_split_for_a_call_too() -> None:
+    def build(g: Graph, x: Value) -> Sequence[Value]:
+        flat = g.op("exp", g.reshape(g.op("tanh", x), [40, 100]))
+        again = g.op("exp", g.op("add", g.op("tanh", x), g.reshape(flat, [4, 10, 100])))
+        return flat, again
+
+    types = [tensor(4, 10, 100)]
+    module = check(program(types, build), [example(types[0])], f"{LOWERING},{FUSION}")
+    assert kernels(module) == 1
+
+
+def test_a_padded_view_is_computed_in_its_reader() -> None:
+    def build(g: Graph, x: Value) -> Value:
+        zero = A.FloatAttr(0.0, T.f32)
+        padded = g.op(
+            "pad", g.op("exp", x), low=A.DimsAttr([0, 0]), high=A.DimsAttr([1, 0]), value=zero
+        )
+        return g.op("tanh", padded)
+
+    module = check(program([ROWS], build), [example(ROWS)], f"{LOWERING},{FUSION}")
+    assert kernels(module) == 1

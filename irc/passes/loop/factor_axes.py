@@ -1,0 +1,277 @@
+"""The pass `factor-axes`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irc.analysis.loop import is_unit
+from irc.dialects import layout, loop
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Block, Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import (
+    Dim,
+    Expr,
+    FloorDiv,
+    Mod,
+    Symbol,
+    coefficient,
+    floordiv,
+    mod,
+    simplify,
+    substitute,
+    terms_of,
+)
+from irc.ir.symbols.expr import postorder
+from irc.ir.types import TensorType
+from irc.passes.loop.bodies import (
+    Body,
+    Transplant,
+    axis,
+    axis_name,
+    make_compute,
+)
+
+
+@register_pass
+class FactorAxes(Pass):
+    """Splits an axis where what it reads, or what reads it, has its two factors as axes.
+
+    Sizes flattened for a matrix product and unflattened after it so meet in one space. The
+    results are reshaped: computes read them at the factored index, others through a view.
+
+    Before:
+        %s = loop.compute par(i0: 12) red(i1: 8) -> reduce(sum, f32) { ... }
+        %y = loop.compute par(i0: 3, i1: 4, i2: 8) -> map { ... loop.read %s[i0*4 + i1] ... }
+    After:
+        %s = loop.compute par(i0: 3, i1: 4) red(i2: 8) -> reduce(sum, f32) { ... }
+        %y = loop.compute par(i0: 3, i1: 4, i2: 8) -> map { ... loop.read %s[i0, i1] ... }
+    """
+
+    name = "factor-axes"
+    summary = "split axes at the factors that neighbours use, so that spaces meet"
+    anchor = "func.func"
+    max_splits: int = 4
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        block = op.regions[0].blocks[0]
+        context.count("split", self._sweep(block, forward=True) + self._sweep(block, False))
+
+    def _sweep(self, block: Block, forward: bool) -> int:
+        split = 0
+        for op in block.ops if forward else block.reversed_ops:
+            for _ in range(self.max_splits):
+                if not isinstance(op, loop.ComputeOp) or not is_splittable(op):
+                    break
+                found = own_factor(op) if forward else readers_factor(op)
+                if found is None:
+                    break
+                op = split_axis(op, *found)
+                split += 1
+        return split
+
+
+def is_splittable(op: loop.ComputeOp) -> bool:
+    """Whether the axes may be split: no scatter, scan, or position of an extreme."""
+    if op.schedule is not None or any(a.kind == "scan" for a in op.axis_list):
+        return False
+    if any(a.name != axis_name(k) for k, a in enumerate(op.axis_list)):
+        return False
+    return all(
+        o.kind in ("map", "reduce") and o.combiner not in ("argmin", "argmax")
+        for o in op.output_list
+    )
+
+
+def factors(extent: Dim, inner: Dim) -> tuple[Dim, Dim] | None:
+    """(extent / inner, inner) if inner divides the extent and both have more than one point."""
+    if isinstance(inner, Expr) and not inner.polynomial:
+        return None
+    outer = floordiv(extent, inner)
+    if outer * inner != extent or is_unit(outer) or is_unit(inner):
+        return None
+    return outer, inner
+
+
+def own_factor(op: loop.ComputeOp) -> tuple[int, Dim, Dim] | None:
+    """An axis that the reads divide by one of its factors: (position, outer, inner)."""
+    positions = {a.name: k for k, a in enumerate(op.axis_list)}
+    for expression in index_expressions(op):
+        if not isinstance(expression, Expr) or expression.polynomial:
+            continue
+        for part in postorder(expression):
+            if not isinstance(part, FloorDiv | Mod):
+                continue
+            dividend, divisor = part.arguments
+            if isinstance(dividend, Symbol) and dividend.name in positions:
+                k = positions[dividend.name]
+                found = factors(op.axis_list[k].extent, divisor)
+                if found is not None and vanishes(op, k, *found):
+                    return k, *found
+    return None
+
+
+def index_expressions(op: loop.ComputeOp) -> Iterator[Dim]:
+    """Every index expression of a compute's body."""
+    for inner in op.block.ops:
+        if isinstance(inner, loop.ReadOp):
+            yield from inner.indices
+        elif isinstance(inner, loop.IndexOp):
+            yield inner.expression
+
+
+def vanishes(op: loop.ComputeOp, k: int, outer: Dim, inner: Dim) -> bool:
+    """Whether no expression has more divisions after axis k is split, and some have fewer."""
+    mapping, extents = split_mapping(op, k, outer, inner)
+    better = False
+    for expression in index_expressions(op):
+        if not isinstance(expression, Expr) or axis_name(k) not in expression.symbols:
+            continue
+        before = divisions(expression)
+        after = divisions(simplify(substitute(expression, mapping), {}, extents))
+        if after > before:
+            return False
+        better |= after < before
+    return better
+
+
+def divisions(expression: Dim) -> int:
+    """The number of quotients and remainders in an expression."""
+    if not isinstance(expression, Expr) or expression.polynomial:
+        return 0
+    return sum(isinstance(part, FloorDiv | Mod) for part in postorder(expression))
+
+
+def split_mapping(
+    op: loop.ComputeOp, k: int, outer: Dim, inner: Dim
+) -> tuple[dict[str, Dim], dict[str, Dim]]:
+    """The axes' new expressions when axis k becomes two, and the new extents by name."""
+    mapping: dict[str, Dim] = {}
+    extents: list[Dim] = []
+    for position, a in enumerate(op.axis_list):
+        if position == k:
+            mapping[a.name] = axis(k) * inner + axis(k + 1)
+            extents += [outer, inner]
+        else:
+            mapping[a.name] = axis(position if position < k else position + 1)
+            extents.append(a.extent)
+    return mapping, {axis_name(n): extent for n, extent in enumerate(extents)}
+
+
+def readers_factor(op: loop.ComputeOp) -> tuple[int, Dim, Dim] | None:
+    """An axis of the result that every reader indexes by `a*inner + b`, with a and b axes of
+    its own that span the factors: (position, outer, inner)."""
+    par = [k for k, a in enumerate(op.axis_list) if a.kind == "par"]
+    reads = [u for r in op.results for u in r.users if isinstance(u, loop.ReadOp)]
+    maps = any(o.kind == "map" for o in op.output_list)
+    if not reads or (maps and len(par) != len(op.axis_list)):
+        return None
+    for dim, k in enumerate(par):
+        extent = op.axis_list[k].extent
+        agreed = {_reader_factor(read, dim, extent) for read in reads}
+        found = agreed.pop()
+        if found is None or agreed:
+            continue
+        mapping, extents = split_mapping(op, k, *found)
+        grows = any(
+            divisions(simplify(substitute(e, mapping), {}, extents)) > divisions(e)
+            for e in index_expressions(op)
+        )
+        if not grows:
+            return k, *found
+    return None
+
+
+def _reader_factor(read: loop.ReadOp, dim: int, extent: Dim) -> tuple[Dim, Dim] | None:
+    compute = read.parent_op
+    expression = tuple(read.indices)[dim]
+    if not isinstance(compute, loop.ComputeOp) or not isinstance(expression, Expr):
+        return None
+    extents = {a.name: a.extent for a in compute.axis_list}
+    terms, constant = terms_of(expression)
+    if constant or len(terms) != 2 or not expression.symbols & extents.keys():
+        return None
+    names = [n for n in expression.symbols if n in extents]
+    for a in names:
+        for b in names:
+            if a == b or coefficient(expression, b) != 1:
+                continue
+            inner = extents[b]
+            if coefficient(expression, a) == inner and extents[a] * inner == extent:
+                return factors(extent, inner)
+    return None
+
+
+# -- rewriting
+
+
+def split_axis(op: loop.ComputeOp, k: int, outer: Dim, inner: Dim) -> loop.ComputeOp:
+    """Replace a compute by one whose axis k is two; readers of the results are adjusted."""
+    mapping, extents = split_mapping(op, k, outer, inner)
+    body = Body()
+    copier = Transplant(body, mapping, extents)
+    for inner_op in op.block.ops:
+        if inner_op is not op.yield_op:
+            copier.copy(inner_op)
+    body.finish([copier.values.get(v, v) for v in op.yield_op.values])
+    kinds = [a.kind for a in op.axis_list]
+    kinds.insert(k, kinds[k])
+    axes = A.ArrayAttr(
+        [
+            loop.AxisAttr(name, kind, extent)
+            for kind, (name, extent) in zip(kinds, extents.items(), strict=True)
+        ]
+    )
+    types = []
+    places: list[int | None] = []
+    for number, output in enumerate(op.output_list):
+        kept = [n for n, a in enumerate(op.axis_list) if output.kind == "map" or a.kind == "par"]
+        place = kept.index(k) if k in kept else None
+        for result in op.results_of(number):
+            types.append(_split_type(result.type, place, outer, inner))
+            places.append(place)
+    builder = Builder.before(op)
+    new = make_compute(builder, axes, op.output_list, types, body, (), op.location)
+    for old, fresh, place in zip(op.results, new.results, places, strict=True):
+        fresh.name_hint = old.name_hint
+        _redirect(old, fresh, place, inner)
+    op.erase()
+    return new
+
+
+def _split_type(type_: object, place: int | None, outer: Dim, inner: Dim) -> TensorType:
+    assert isinstance(type_, TensorType) and type_.strides is not None
+    if place is None:
+        return type_
+    stride = type_.strides[place]
+    shape = (*type_.shape[:place], outer, inner, *type_.shape[place + 1 :])
+    strides = (*type_.strides[:place], stride * inner, stride, *type_.strides[place + 1 :])
+    return type_.with_shape(shape, strides)
+
+
+def _redirect(old: Value, new: Value, place: int | None, inner: Dim) -> None:
+    """Make the users of `old` use `new`, in which dimension `place` is split."""
+    if place is None:
+        old.replace_all_uses_with(new)
+        return
+    view: Value | None = None
+    for user in old.users:
+        if isinstance(user, loop.ReadOp) and user.source is old:
+            indices = list(user.indices)
+            compute = user.parent_op
+            assert isinstance(compute, loop.ComputeOp)
+            around = {a.name: a.extent for a in compute.axis_list}
+            whole = indices[place]
+            indices[place : place + 1] = [
+                simplify(floordiv(whole, inner), {}, around),
+                simplify(mod(whole, inner), {}, around),
+            ]
+            user.attributes["indices"] = A.DimsAttr(indices)
+            user.set_operand(0, new)
+            continue
+        if view is None:
+            maker = new.defining_op
+            assert maker is not None
+            view = Builder.after(maker).value(layout.ViewOp, new, offset=0, result_types=old.type)
+        user.replace_uses_of(old, view)
