@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import torch
 from torch import fx
+from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import decompositions as D
 from irc.frontend.importer import Imported, Literal, import_graph
@@ -126,8 +127,6 @@ def compile_fx(
 
 def build(imported: Imported, options: Options, target: str) -> Any:
     """The executable of an imported graph (whose module is lowered in place)."""
-    from torch.utils._python_dispatch import _disable_current_modes
-
     from irc.pipeline import compile_module
 
     with _disable_current_modes():  # AOTAutograd compiles under fake tensors

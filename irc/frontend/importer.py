@@ -17,7 +17,6 @@ import attrs
 import torch
 from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.dialects import aten, func, graph, sym
 from irc.dialects.builtin import ModuleOp
@@ -311,8 +310,7 @@ class _Importer:
             found = getattr(found, part)
         if not isinstance(found, torch.Tensor):
             return self.refuse(node, f"the attribute {node.target}, a {type(found).__name__},")
-        with _disable_current_modes():  # AOTAutograd compiles under fake tensors, this one is real
-            return add_constant(self.builder, self.module, found)
+        return add_constant(self.builder, self.module, found)
 
     # -- outputs
 

@@ -322,3 +322,25 @@ def isin(c: Call) -> Value:
     right = c.broadcast(c.reshape(c.cast(tests, element), (count,)), shape)
     found = c.reduce("any", c.pointwise("eq", left, right), [len(shape) - 1])
     return c.pointwise("not", found) if c.invert else found
+
+
+@converts("aten.histc.default")
+def histc(c: Call) -> Value:
+    """Each element adds 1 to its bin; those outside of [min, max] add 0 to the first."""
+    low, high, bins = c.min, c.max, c.bins
+    if not isinstance(low, int | float) or not isinstance(high, int | float) or low >= high:
+        decline("the range depends on data")
+    x = c.compute(_source(c))
+    x = c.reshape(x, (dim_product(shape_of(x)),))
+    inside = c.pointwise("ge", x, c.full(low, x))
+    inside = c.pointwise("and", inside, c.pointwise("le", x, c.full(high, x)))
+    x = c.select(inside, x, c.full(low, x))
+    scaled = c.pointwise("mul", c.pointwise("sub", x, c.full(low, x)), c.full(bins, x))
+    function = "div" if is_float(element_of(x)) else "trunc_div"
+    place = c.cast(c.pointwise(function, scaled, c.full(high - low, x)), i64)
+    place = c.pointwise("minimum", place, c.full(bins - 1, place))
+    element = compute_element(c.result.element)
+    ones = c.cast(inside, element)
+    zeros = c.full(0, c.result, element)
+    made = c.emit(graph.Put, zeros, ones, [place], dims=[0], position=0, combiner="sum")
+    return c.finish(made)

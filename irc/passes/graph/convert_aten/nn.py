@@ -297,6 +297,22 @@ def max_pool(c: Call) -> Sequence[Value]:
     return [c.finish(best), _flat_position(c, place, source, kernel, stride, padding, dilation)]
 
 
+@converts("aten.max_pool2d_with_indices_backward.default",
+          "aten.max_pool3d_with_indices_backward.default")  # fmt: skip
+def max_pool_backward(c: Call) -> Value:
+    """The gradients of a plane's windows, added up where their maxima were."""
+    count = 2 if "2d" in c.op.schema.name else 3
+    gradient = _float(c, c.grad_output)
+    outer, window = shape_of(gradient)[:-count], dim_product(shape_of(gradient)[-count:])
+    plane = dim_product(c.result.shape[-count:])
+    zeros = c.full(0, c.result.with_shape((*outer, plane)), element_of(gradient))
+    parts = [c.reshape(v, (*outer, window)) for v in (c.indices, gradient)]
+    made = c.emit(
+        graph.Scatter, zeros, *parts, dim=len(outer), combiner="sum", check_bounds=True
+    )
+    return c.finish(c.reshape(made, c.result.shape))
+
+
 def _flat_position(
     c: Call, place: Value, source: Value, kernel: list[int], stride: list[int],
     padding: list[int], dilation: list[int],

@@ -1,0 +1,110 @@
+"""The aten dialect: schemas, operations made on demand, encoded arguments."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from irc.dialects import aten
+from irc.dialects.aten_schema import declare_schema, find_schema, parse_schema
+from irc.ir import attributes as A
+from irc.ir.core import Block, Value
+from irc.ir.diagnostics import InvalidIR, UserError
+from irc.ir.registry import lookup_op
+from irc.ir.symbols import symbol
+from irc.ir.types import TensorType, f32
+
+VECTOR = TensorType((4,), f32, (1,))
+
+
+def values(count: int) -> list:
+    return list(Block([VECTOR] * count).arguments)
+
+
+def as_value(argument):
+    return argument if isinstance(argument, Value) else None
+
+
+def test_every_registered_schema_is_read_as_torch_reads_it():
+    checked = 0
+    for name in torch._C._dispatch_get_all_op_names():
+        base, _, overload = name.partition(".")
+        if not base.startswith(("aten::", "prims::")) or "_test" in base:
+            continue
+        theirs = torch._C._get_schema(base, overload)
+        ours = parse_schema(str(theirs))
+        assert [a.name for a in ours.arguments] == [a.name for a in theirs.arguments]
+        for mine, his in zip(ours.arguments, theirs.arguments, strict=True):
+            assert mine.has_default == his.has_default_value()
+            if mine.has_default and mine.default == mine.default:
+                assert mine.default == his.default_value, name
+            assert mine.is_write == (his.alias_info is not None and his.alias_info.is_write)
+        assert len(ours.returns) == len(theirs.returns)
+        checked += 1
+    assert checked > 2000
+
+
+@pytest.mark.parametrize("text", ["aten::f(Tensor", "f(Tensor x) -> Tensor", "a::b(int x) ->", "@"])
+def test_malformed_schema_is_an_error_with_its_column(text):
+    with pytest.raises(UserError, match="column"):
+        parse_schema(text)
+
+
+def test_effects_come_from_the_schema():
+    assert not find_schema("aten.add.Tensor").has_effect
+    assert find_schema("aten.add_.Tensor").is_mutable
+    assert find_schema("aten.rand.default").is_random
+    assert find_schema("aten.view.default").returns_alias
+
+
+def test_operation_is_made_on_demand_and_unknown_ones_are_not():
+    assert lookup_op("aten.sub.Tensor").schema.name == "sub"
+    assert lookup_op("aten.extern.prims.iota.default").qualified == "prims.iota.default"
+    assert lookup_op("aten.no_such_operator.default") is None
+
+
+def test_declared_schema_makes_an_operation():
+    assert lookup_op("aten.extern.mylib.scale.default") is None
+    declare_schema("mylib::scale(Tensor x, float by=2.0) -> Tensor")
+    cls = lookup_op("aten.extern.mylib.scale.default")
+    assert cls.schema.argument("by").default == 2.0
+
+
+def test_defaults_are_left_out_and_filled_in():
+    x, y = values(2)
+    op = aten.make_aten("aten.add.Tensor", [x, y], {"alpha": 1}, as_value, [VECTOR])
+    assert op.arguments.get("alpha") is None
+    assert aten.arguments_of(op) == {"self": x, "other": y, "alpha": 1}
+    assert aten.bind_arguments(op) == ([x, y], {})
+    op.verify_op()
+
+
+def test_arguments_of_every_kind_round_trip():
+    (x,) = values(1)
+    size = symbol("s0") * 2
+    op = aten.make_aten(
+        torch.ops.aten.full.default, [[4, size], 1.5],
+        {"dtype": torch.bfloat16, "device": torch.device("cpu")}, as_value, [VECTOR],
+    )  # fmt: skip
+    _, keywords = aten.bind_arguments(op)
+    assert aten.arguments_of(op)["size"] == [4, size]
+    assert aten.to_torch(keywords["dtype"]) is torch.bfloat16
+    assert aten.to_torch(keywords["device"]) == torch.device("cpu")
+    cat = aten.make_aten("aten.cat.default", [[x, x]], {}, as_value, [VECTOR])
+    assert cat.operands == (x,)
+    assert aten.arguments_of(cat)["tensors"] == [x, x]
+
+
+def test_verifier_names_the_argument_that_is_wrong():
+    (x,) = values(1)
+    cls = lookup_op("aten.neg.default")
+    missing = cls((x,), (VECTOR,), {"arguments": A.DictAttr({})})
+    with pytest.raises(InvalidIR, match="'self' is missing"):
+        missing.verify_op()
+    entries = {"self": aten.OperandAttr(0), "other": A.IntegerAttr(1)}
+    unknown = cls((x,), (VECTOR,), {"arguments": A.DictAttr(entries)})
+    with pytest.raises(InvalidIR, match="no argument 'other'"):
+        unknown.verify_op()
+    text = cls((), (VECTOR,), {"arguments": A.DictAttr({"self": A.StringAttr("x")})})
+    with pytest.raises(InvalidIR, match="not a tensor"):
+        text.verify_op()
