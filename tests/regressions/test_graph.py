@@ -1,0 +1,39 @@
+"""Operators that once were left to ATen or converted wrongly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import irc
+from irc import pipeline
+
+
+def programs(f: Callable[..., Any], *args: Any, dynamic: bool = False) -> Counter[str]:
+    """The ATen calls of the program of `f`, after checking its values against eager mode."""
+    calls: Counter[str] = Counter()
+    module = irc.trace(f, args, dynamic=dynamic)
+    pipeline.lower(module)
+    calls.update(op.callee for op in module.walk() if op.name == "host.call_aten")
+    results = irc.compile(f, args, dynamic=dynamic)(*args)
+    torch.testing.assert_close(results, f(*args))
+    return calls
+
+
+@pytest.mark.parametrize("size", [(7, 9), (8, 8)])
+def test_max_pool_backward_is_a_scatter(size: tuple[int, int]) -> None:
+    x = torch.randn(2, 3, *size)
+    y, indices = F.max_pool2d(x, 3, 2, 1, return_indices=True)
+    gradient = torch.randn_like(y)
+
+    def f(gradient: torch.Tensor, x: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten.max_pool2d_with_indices_backward(
+            gradient, x, [3, 3], [2, 2], [1, 1], [1, 1], False, indices
+        )
+
+    assert not programs(f, gradient, x, indices)
