@@ -13,7 +13,15 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, Range, ceildiv, dim_product, free_symbols, known_positive
+from irc.ir.symbols import (
+    Dim,
+    Range,
+    ceildiv,
+    dim_product,
+    free_symbols,
+    known_divisible,
+    known_positive,
+)
 from irc.ir.types import index
 from irc.passes.kernel.form_kernels_emit import Emitter, Scalar, Scope
 from irc.passes.kernel.form_kernels_nest import (
@@ -22,6 +30,7 @@ from irc.passes.kernel.form_kernels_nest import (
     SHARED,
     KernelState,
     Nest,
+    Tile,
     Vectors,
     phases,
 )
@@ -142,6 +151,8 @@ class _CpuKernel:
         named = {a.name: a for a in plan.shared}
         self.shared_axis: Axis | None = named.get(schedule.vector_axis)
         self.block = schedule.block if self.shared_axis is not None else 0
+        if schedule.tile_axis and (self.shared_axis is None or schedule.tile_axis not in named):
+            raise InvalidIR("a tile needs a shared vector axis and another shared axis", op=plan.op)
         order = [n for n in schedule.outer if n != schedule.vector_axis]
         wanted = set(named) - ({schedule.vector_axis} if self.shared_axis else set())
         if set(order) != wanted:
@@ -152,6 +163,8 @@ class _CpuKernel:
             )
         self.outer = [named[n] for n in order]
         state = self.state
+        if schedule.tile_axis:
+            self._tile_rows(named[schedule.tile_axis])
         for axis in self.outer:
             state.level_of[axis.name] = OUTER
             state.extents[axis.name] = axis.extent
@@ -169,10 +182,34 @@ class _CpuKernel:
             extents.append(ceildiv(self.shared_axis.extent, self.block))
         self.grid = dim_product(extents)
 
+    def _tile_rows(self, axis: Axis) -> None:
+        """The outer space has blocks of a tile's rows; the rows are a loop inside the vectors."""
+        if any(member.own for member in self.plan.members) or self.schedule.copies > 1:
+            raise InvalidIR("only pointwise members are tiled", op=self.plan.op)
+        self.state.tile = Tile(axis, f"{axis.name}_start")
+        self.state.level_of[f"{axis.name}_start"] = OUTER
+        blocks = Axis(f"{axis.name}_block", "par", ceildiv(axis.extent, self.schedule.lanes))
+        self.outer = [blocks if a is axis else a for a in self.outer]
+
+    def _enter_tile(self, scope: Scope) -> None:
+        """Find the rows of the tile at a point of the outer space."""
+        tile, emitter, rows = self.state.tile, self.emitter, self.schedule.lanes
+        assert tile is not None
+        extent = emitter.scalar(tile.axis.extent, scope)
+        tile.lower = emitter.times(scope.names[f"{tile.axis.name}_block"], rows)
+        end = emitter.plus(tile.lower, rows)
+        tile.upper, tile.full = end, None
+        if not known_divisible(tile.axis.extent, rows):
+            tile.upper = emitter.least(end, extent)
+            tile.full = emitter.compare("sle", end, extent)
+        scope.names[tile.start] = tile.lower
+
     def _nests(self) -> None:
         self.nests: list[Nest] = []
         for member, schedule in zip(self.plan.members, self.member_schedules, strict=True):
             loops = ordered_loops(member, schedule)
+            if self.state.tile is not None:
+                loops.insert(0, self.state.tile.axis)
             vectors = None
             if self.state.shared is None and schedule.vector_axis in {a.name for a in loops}:
                 vectors = Vectors(
@@ -273,6 +310,8 @@ class _CpuKernel:
         emitter, scope = self.emitter, self.scope.child(OUTER)
         for axis, coordinate in zip(self.outer, coordinates, strict=False):
             scope.names[axis.name] = coordinate
+        if self.state.tile is not None:
+            self._enter_tile(scope)
         if self.shared_axis is None:
             for nest in self.nests:
                 nest.enter(OUTER, scope)
@@ -308,6 +347,8 @@ class _CpuKernel:
             total = total + dim_product([a.extent for a in member.own]) * cost_of(member)
         if self.shared_axis is not None:
             total = total * (self.block or self.shared_axis.extent)
+        if self.state.tile is not None:
+            total = total * self.schedule.lanes
         return total
 
 

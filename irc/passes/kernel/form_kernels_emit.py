@@ -190,14 +190,19 @@ class Emitter:
         outside.append(op)
         return list(op.results)
 
-    def when(self, condition: Value, body: Callable[[], None]) -> None:
-        """Runs `body` if the scalar condition holds."""
+    def when(
+        self,
+        condition: Value,
+        body: Callable[[], None],
+        otherwise: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Runs `body` if the scalar condition holds, else `otherwise`."""
         blocks = (Block(), Block())
-        outside, self.block = self.block, blocks[0]
-        body()
-        self.effect(kernel.YieldOp, ())
-        self.block = blocks[1]
-        self.effect(kernel.YieldOp, ())
+        outside = self.block
+        for block, run in zip(blocks, (body, otherwise), strict=True):
+            self.block = block
+            run()
+            self.effect(kernel.YieldOp, ())
         self.block = outside
         regions = tuple(Region([b]) for b in blocks)
         outside.append(kernel.IfOp((condition,), (), {}, regions, self.location))

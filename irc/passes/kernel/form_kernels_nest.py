@@ -14,6 +14,7 @@ import attrs
 
 from irc.analysis.loop import estimate
 from irc.dialects import arith, kernel, loop
+from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
@@ -31,9 +32,15 @@ from irc.ir.symbols import (
     symbol,
     terms_of,
 )
-from irc.ir.types import i1, index
+from irc.ir.types import FloatType, VectorType, i1, index
 from irc.passes.kernel.form_kernels_emit import Content, Emitter, Lanes, Scalar, Scope
-from irc.passes.kernel.form_kernels_plan import Access, Axis, Member, lane_stride
+from irc.passes.kernel.form_kernels_plan import (
+    Access,
+    Axis,
+    Member,
+    is_transposed,
+    lane_stride,
+)
 from irc.passes.kernel.form_kernels_reduce import (
     Reducer,
     Shape,
@@ -91,6 +98,22 @@ class KernelState:
         self.extents: dict[str, Dim] = {}
         self.guards: dict[Dim, Value] = {}
         self.written: set[Value] = set()
+        self.tile: Tile | None = None
+
+
+@attrs.define(eq=False)
+class Tile:
+    """Rows of a tile in which reads across the rows are transposed: points [lower, upper) of
+    `axis`, at most as many as a vector has lanes. `full`: that there are as many; None: always.
+
+    `start` is the name of `lower` in index expressions.
+    """
+
+    axis: Axis
+    start: str
+    lower: Scalar = 0
+    upper: Scalar = 0
+    full: Value | None = None
 
 
 class Nest:
@@ -120,6 +143,7 @@ class Nest:
         self.ops_at: list[list[Operation]] = [[] for _ in range(self.base + 1 + len(self.loops))]
         self.splat_wanted: set[Value] = set()
         self.names_of: dict[Value, list[str]] = {}
+        self.transposed: dict[Access, tuple[Access, Value]] = {}
         self._place_ops()
         self._prepare_prefixes()
 
@@ -152,6 +176,8 @@ class Nest:
             self.ops_at[level].append(op)
         if self.vectors is not None:
             self.splat_wanted.update(member.compute.yield_op._operands)
+        if self.state.tile is not None:
+            self._find_transposed(self.state.tile)
         for group in member.stores.values():
             for access in group:
                 self._prepare(access)
@@ -216,6 +242,29 @@ class Nest:
                 if level < prepared.level and level < len(self.prefixes):
                     self.prefixes[level].append(prepared.groups[: position + 1])
 
+    def _find_transposed(self, tile: Tile) -> None:
+        """The reads that go through a transposed tile: each gets one on the stack."""
+        vectors, emitter = self.vectors, self.emitter
+        assert vectors is not None
+        width = vectors.width
+        for op, access in self.member.reads.items():
+            if not isinstance(op, loop.ReadOp) or not is_transposed(
+                op, access, tile.axis.name, vectors.axis, width
+            ):
+                continue
+            place = access.storage
+            assert place is not None
+            if place.value in self.state.written:
+                continue
+            moved = substitute(access.expression, {tile.axis.name: symbol(tile.start)})
+            first = Access(moved, place, {})
+            self._prepare(first)
+            scratch = kernel.ScratchOp(
+                (), (kernel.PointerType(place.element),), {"count": A.IntegerAttr(width * width)}
+            )
+            emitter.entry.append(scratch)
+            self.transposed[access] = (first, scratch.pointer)
+
     # -- levels
 
     def enter(self, level: int, scope: Scope) -> None:
@@ -230,7 +279,78 @@ class Nest:
 
     def run(self, scope: Scope) -> None:
         """Emit the loops of the member, below its base level."""
+        for access in self.transposed:
+            self._fill(access, scope)
         self._loop(0, scope, None)
+
+    def _fill(self, access: Access, scope: Scope) -> None:
+        """Put the transposed tile of a read on the stack: a row of vector lanes for each of the
+        tile's rows."""
+        emitter, tile, lanes = self.emitter, self.state.tile, scope.lanes
+        assert tile is not None and lanes is not None
+        if lanes.mask is not None or lanes.width == 1:
+            self._fill_rows(access, scope)
+        elif tile.full is None:
+            self._fill_whole(access, scope)
+        else:
+            emitter.when(
+                tile.full,
+                lambda: self._fill_whole(access, scope.child(scope.level)),
+                lambda: self._fill_rows(access, scope.child(scope.level)),
+            )
+
+    def _fill_whole(self, access: Access, scope: Scope) -> None:
+        emitter, lanes = self.emitter, scope.lanes
+        assert lanes is not None
+        first, pointer = self.transposed[access]
+        source, element = self.state.pointers[first.storage.value], first.storage.element  # type: ignore[union-attr]
+        width = lanes.width
+        row = emitter.vector_type(element, width)
+        square = VectorType((width, width), element)
+        zero = 0.0 if isinstance(element, FloatType) else 0
+        tile = emitter.constant(emitter.number(zero, element).defining_op.attributes["value"], square)  # type: ignore[union-attr]
+        base = self.offset(first, 0, scope)
+        step = emitter.scalar(self.indices[first].stride or 0, scope)
+        for lane in range(width):
+            place = emitter.plus(base, emitter.times(step, lane))
+            loaded = emitter.load(source, place, row, None, None)
+            operands = (loaded, tile, emitter.number(lane, index))
+            tile = emitter.add(kernel.InsertOp, operands, square)
+        tile = emitter.add(kernel.TransposeOp, (tile,), square)
+        for number in range(width):
+            line = emitter.add(kernel.ExtractOp, (tile, emitter.number(number, index)), row)
+            emitter.store(line, pointer, number * width, None)
+
+    def _fill_rows(self, access: Access, scope: Scope) -> None:
+        emitter, tile, lanes = self.emitter, self.state.tile, scope.lanes
+        assert tile is not None and lanes is not None
+        first, pointer = self.transposed[access]
+        source, element = self.state.pointers[first.storage.value], first.storage.element  # type: ignore[union-attr]
+        row = emitter.vector_type(element, lanes.width)
+        base = self.offset(first, 0, scope)
+        stride = emitter.scalar(self.indices[first].stride or 0, scope)
+
+        def body(position: Scalar, carried: list[Value]) -> list[Value]:
+            number = emitter.minus(position, tile.lower)
+            place = emitter.plus(base, number)
+            if lanes.width == 1:
+                value = emitter.load(source, place, row, None, None)
+            else:
+                places = emitter.vector_index(place, stride, lanes.width, scope.child(scope.level))
+                value = emitter.gather(source, places, row, lanes.mask, None)
+            assert self.vectors is not None
+            emitter.store(value, pointer, emitter.times(number, self.vectors.width), None)
+            return []
+
+        emitter.for_loop(tile.lower, tile.upper, 1, (), body)
+
+    def _from_tile(self, access: Access, type_: Type, scope: Scope) -> Value:
+        """A read that was transposed: the row of the tile that belongs to this point."""
+        emitter, tile = self.emitter, self.state.tile
+        assert tile is not None and self.vectors is not None
+        number = emitter.minus(scope.names[tile.axis.name], tile.lower)
+        place = emitter.times(number, self.vectors.width)
+        return emitter.load(self.transposed[access][1], place, type_, None, None)
 
     def _loop(self, depth: int, scope: Scope, state: _State | None) -> list[Value]:
         """Emit loop number `depth` and what is inside; gives the values carried on."""
@@ -243,7 +363,9 @@ class Nest:
             return []
         if depth == len(self.loops):
             return self._innermost(scope, state)
-        axis = self.loops[depth]
+        axis, tile = self.loops[depth], self.state.tile
+        if tile is not None and axis is tile.axis:
+            return self._cover(depth, scope, state, tile.lower, tile.upper)
         upper = self.emitter.scalar(axis.extent, scope)
         if state is None or not state.restarts or self._steps(depth) <= LONG_SUM:
             return self._cover(depth, scope, state, 0, upper)
@@ -555,6 +677,9 @@ class Nest:
             return scope.values[place.value]
         pointer, lanes = self.state.pointers[place.value], scope.lanes
         result, emitter = op.results[0], self.emitter
+        if access in self.transposed:
+            assert lanes is not None
+            return [self._from_tile(access, emitter.vector_type(result.type, lanes.width), scope)]
         mask = None if op.mask is None else scope.values[op.mask]
         other = None if op.other is None else scope.values[op.other]
         if result not in self.varying or lanes is None or lanes.width == 1:

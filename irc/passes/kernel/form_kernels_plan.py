@@ -512,6 +512,18 @@ def _division_stride(d: FloorDiv | Mod, name: str, lanes: int) -> Dim | None:
     return step if isinstance(d, Mod) else 0
 
 
+def is_transposed(
+    op: loop.ReadOp, access: Access, rows: str, lanes: str, width: int
+) -> bool:
+    """Whether a read is contiguous along axis `rows` and strided along the vectors."""
+    if access.positions or op.mask is not None or access.storage is None:
+        return False
+    if access.storage.kind != "argument" or coefficient(access.expression, rows) != 1:
+        return False
+    step = coefficient(access.expression, lanes)
+    return step is not None and step not in (0, 1)
+
+
 # -- memory that input and output may share
 
 

@@ -9,6 +9,8 @@ Keys of `#loop.schedule<cpu, {...}>` on a top-level compute or group:
 * `block`: elements of a shared vector axis in one point of the parallel space.
 * `copies`: vectors handled together: accumulators of a reduction along the vector axis, or a
   block of vectors carried through a reduction along another one.
+* `tile_axis`: a shared axis along which some reads are contiguous that are strided along the
+  vectors; squares of vectors along the two axes are transposed in registers.
 * `tail`: "mask" or "peel" (scalars) for what whole vectors don't cover.
 * `order`: the loops over the other axes, outermost first; par axes come before the others.
 
@@ -38,6 +40,7 @@ from irc.passes.kernel.form_kernels_plan import (
     Pairs,
     Plan,
     find_collapses,
+    is_transposed,
     lane_stride,
     make_plan,
 )
@@ -63,6 +66,7 @@ class CpuSchedule:
     block: int = 0
     copies: int = 1
     tail: str = "mask"
+    tile_axis: str = ""
     order: list[str] = attrs.field(factory=list)
 
     def to_attribute(self) -> loop.ScheduleAttr:
@@ -80,6 +84,8 @@ class CpuSchedule:
             entries["tail"] = A.StringAttr(self.tail)
             if self.copies > 1:
                 entries["copies"] = A.IntegerAttr(self.copies)
+            if self.tile_axis:
+                entries["tile_axis"] = A.StringAttr(self.tile_axis)
             if self.block:
                 entries["block"] = A.IntegerAttr(self.block)
         return loop.ScheduleAttr("cpu", A.DictAttr(entries))
@@ -99,7 +105,7 @@ def read_schedule(attr: loop.ScheduleAttr) -> CpuSchedule:
                 schedule.collapse.append((outer, inner))
         elif name in ("outer", "order"):
             setattr(schedule, name, [entry.value for entry in value])
-        elif name in ("vector_axis", "tail", "lanes", "copies", "block"):
+        elif name in ("vector_axis", "tail", "lanes", "copies", "block", "tile_axis"):
             setattr(schedule, name, value.value)
         else:
             raise UserError(f"a cpu schedule has no entry '{name}'")
@@ -322,15 +328,34 @@ def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) ->
     reduces = any(m.red_axes for m in plan.members)
     if reduces:
         schedule.copies = _block_copies(plan.members, axis, lanes, bits)
+    tile = None if reduces else _tile_axis(plan, axis, lanes)
+    if tile is not None:
+        schedule.tile_axis = tile.name
     others = 1
     for other in plan.shared:
         if other is not axis:
-            others *= estimate(other.extent)
+            others *= estimate(other.extent) // (lanes if other is tile else 1)
     if others < ENOUGH_POINTS:
         block = lanes * schedule.copies
         schedule.block = block if reduces else max(block, MAP_BLOCK)
         if isinstance(axis.extent, int) and axis.extent <= schedule.block:
             schedule.block = 0
+
+
+def _tile_axis(plan: Plan, vector: Axis, lanes: int) -> Axis | None:
+    """An axis along which strided reads are contiguous, so that squares can be transposed."""
+    if any(m.own for m in plan.members) or lanes < 4 or estimate(vector.extent) < lanes:
+        return None
+    for axis in plan.shared:
+        if axis is vector or estimate(axis.extent) < lanes:
+            continue
+        for member in plan.members:
+            for op, access in member.reads.items():
+                if isinstance(op, loop.ReadOp) and is_transposed(
+                    op, access, axis.name, vector.name, lanes
+                ):
+                    return axis
+    return None
 
 
 def _block_copies(members: Sequence[Member], axis: Axis, lanes: int, bits: int) -> int:

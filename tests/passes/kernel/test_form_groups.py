@@ -28,7 +28,6 @@ def operations(module, cls):
 def softmax(rows, columns, dim=1, stored=False):
     """Softmax along `dim` as a group over the other; `stored`: keep the exponentials."""
     x = tensor(rows, columns)
-    kept = 1 - dim
 
     def make():
         p = Program(x)
@@ -42,20 +41,26 @@ def softmax(rows, columns, dim=1, stored=False):
             def shifted(c):
                 return c.op("math.exp", c.op("arith.subf", read(c, a, *at), read(c, top, I0)))
 
+            kept = [tensor(*extents, strides=None if dim == 1 else (1, extents[0]))]
             if stored:
-                e = p.compute(extents, shifted)
+                e = p.compute(extents, shifted, types=kept)
                 total = p.compute(extents, lambda c: read(c, e), ("sum", f32), red=(1,))
                 y = p.compute(
-                    extents, lambda c: c.op("arith.divf", read(c, e), read(c, total, I0))
+                    extents,
+                    lambda c: c.op("arith.divf", read(c, e), read(c, total, I0)),
+                    types=kept,
                 )
             else:
                 total = p.compute(extents, shifted, ("sum", f32), red=(1,))
-                y = p.compute(extents, lambda c: c.op("arith.divf", shifted(c), read(c, total, I0)))
+                y = p.compute(
+                    extents,
+                    lambda c: c.op("arith.divf", shifted(c), read(c, total, I0)),
+                    types=kept,
+                )
             return [y]
 
         return p.finish(p.group(extents[:1], build))
 
-    assert kept in (0, 1)
     return make, x
 
 
