@@ -99,10 +99,10 @@ class AttributeParser(Lexer):
                 break
             self.advance()
             if pieces is None:
-                end = self._last_end
+                end = self.last_end
             elif kind != "value":
-                pieces.append(self.text[end:self._last_end])
-                end = self._last_end
+                pieces.append(self.text[end:self.last_end])
+                end = self.last_end
         if end == first and not pieces:
             self.fail_expecting("a symbolic expression")
         text = self.text[first:end] if pieces is None else "".join(pieces)
@@ -124,11 +124,6 @@ class AttributeParser(Lexer):
                     break
             self.expect("]")
         return tuple(found)
-
-    def advance(self) -> None:
-        """Read the next token."""
-        self._last_end = self.position
-        super().advance()
 
     # -- types
 
@@ -219,7 +214,7 @@ class AttributeParser(Lexer):
 
     @property
     def _last_start(self) -> int:
-        return max(0, self._last_end - 1)
+        return max(0, self.last_end - 1)
 
     def _static_shape(self) -> list[int | None]:
         """`4x?x` before an element type; `?` gives None."""
@@ -494,7 +489,7 @@ class AttributeParser(Lexer):
             kind = "type" if token[0] == "!" else "attribute"
             self.fail(f"unknown {kind} '{token}'")
         self.advance()
-        end = self._last_end
+        end = self.last_end
         if self.at("<"):
             depth = 0
             while True:
@@ -507,7 +502,7 @@ class AttributeParser(Lexer):
                 self.advance()
                 if depth == 0:
                     break
-            end = self._last_end
+            end = self.last_end
         text = self.text[start:end]
         return OpaqueType(text) if token[0] == "!" else OpaqueAttr(text)
 
@@ -589,13 +584,11 @@ class AttributeParser(Lexer):
             return found
         if self.take("unknown"):
             return UNKNOWN
-        if self.take("loc"):
-            self.expect("(")
-            made = self.location_body()
-            self.expect(")")
-            return made
         self.enter()
-        made = self._fused() if self.at("fused") else self._file_or_name()
+        if self.at("loc"):
+            made = self.location()
+        else:
+            made = self._fused() if self.at("fused") else self._file_or_name()
         self.leave()
         return made
 

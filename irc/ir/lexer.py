@@ -32,13 +32,16 @@ TOKEN = re.compile(
       | (?P<bad>.) )""",
     re.X | re.S | re.A,
 )
-_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{2})|(.))", re.S)
+_match_token = TOKEN.match
+KINDS = ("", *TOKEN.groupindex)
+_ESCAPE = re.compile(r"((?:\\[0-9A-Fa-f]{2})++)|\\(.)", re.S)
 _PLAIN_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 _KIND_WORDS = {"end": "the end of the text", "bad": "a character that starts no token"}
 
 
 class Lexer:
-    """The text, and the token read last: its `kind`, `token`, `start` and `position` (its end)."""
+    """The text, and the token that is next: its `kind`, `token`, `start` and `position` (its
+    end); `last_end` is the end of the one before."""
 
     def __init__(self, text: str, filename: str = "<text>") -> None:
         self.text = text
@@ -48,6 +51,7 @@ class Lexer:
         self.token = ""
         self.start = 0
         self.position = 0
+        self.last_end = 0
         self._line_starts: list[int] | None = None
         self.advance()
 
@@ -55,12 +59,12 @@ class Lexer:
 
     def advance(self) -> None:
         """Read the next token."""
-        match = TOKEN.match(self.text, self.position)
-        assert match is not None
-        kind = match.lastgroup
-        self.kind = kind  # type: ignore[assignment]
-        self.token = match[kind]  # type: ignore[index]
-        self.start, self.position = match.span(kind)  # type: ignore[arg-type]
+        self.last_end = position = self.position
+        match = _match_token(self.text, position)
+        group: int = match.lastindex  # type: ignore[assignment,union-attr]
+        self.kind = KINDS[group]
+        self.token = match[group]  # type: ignore[index]
+        self.start, self.position = match.span(group)  # type: ignore[union-attr]
 
     def reset(self, position: int) -> None:
         """Read on from `position`."""
@@ -129,7 +133,7 @@ class Lexer:
             parts.append(body[last : match.start()].encode("utf-8", "surrogatepass"))
             last = match.end()
             if match[1] is not None:
-                parts.append(bytes((int(match[1], 16),)))
+                parts.append(bytes.fromhex(match[1].replace("\\", "")))
             elif match[2] in _PLAIN_ESCAPES:
                 parts.append(_PLAIN_ESCAPES[match[2]].encode())
             else:

@@ -40,15 +40,17 @@ from irc.ir.traits import ConstantLike, IsolatedFromAbove, SameOperandsAndResult
 if TYPE_CHECKING:
     from irc.dialects.builtin import ModuleOp
 
-# results, quoted name, bare name, operands, the rest of the line; then white space.
+# results, quoted name, bare name, operands, the rest of the line; then white space. The rest is
+# bounded, so that many operations on one long line don't each look for its end.
 LINE = re.compile(
-    r"(?:(%[\w$.]++(?:, %[\w$.]++)*+) = )?+"
+    r"(?:(%[\w$.]++(?:, %[\w$.]++){0,40}+) = )?+"
     r'(?:"([\w$.]++)"\(|([A-Za-z_]\w*+\.[\w$.]++) ?+)'
-    r"(%[\w$.#]++(?:, %[\w$.#]++)*+)?+"
-    r"([^\n]*+)\n[ \t\r\n]*+",
+    r"(%[\w$.#]++(?:, %[\w$.#]++){0,40}+)?+"
+    r"([^\n]{0,400}+)\n[ \t\r\n]*+",
     re.A,
 )
 ATTRIBUTES_START = re.compile(r'\{\s*(?:[A-Za-z_][\w$]*\s*[=,}]|"[^"\n]*"\s*=)')
+MAX_NAME = 100
 # What a rest of line means: class, operand types, result types, attributes.
 LineForm = tuple[type[Operation], tuple[Type, ...], tuple[Type, ...], dict[str, Attribute]]
 
@@ -240,17 +242,21 @@ class Parser(AttributeParser):
             return None
         if tuple([v.type for v in values]) != inputs:
             return None
-        defined = results.split(", ") if results else ()
-        if len(defined) != len(outputs):
-            return None
-        for name in defined:
-            if name in names:
+        if len(outputs) == 1:
+            if results is None or results in names or "," in results:
                 return None
+            op = cls(values, outputs, attributes, (), self._quick_location(position))
+            result = op.results[0]
+            names[results] = result
+            if results[1] not in "0123456789":
+                result.name_hint = results[1:]
+            return op
+        defined = results.split(", ") if results else []
+        if len(defined) != len(outputs) or not names.keys().isdisjoint(defined):
+            return None
         op = cls(values, outputs, attributes, (), self._quick_location(position))
         for name, result in zip(defined, op.results):
-            names[name] = result
-            if name[1] not in "0123456789":
-                result.name_hint = name[1:]
+            self.define(name, result, position)
         return op
 
     def _quick_location(self, offset: int) -> Location:
@@ -300,20 +306,21 @@ class Parser(AttributeParser):
     def _unknown_op(self, name: str, start: int) -> NoReturn:
         dialect, _, rest = name.partition(".")
         notes = []
-        close = get_close_matches(dialect, DIALECT_MODULES, 1, 0.6)
+        close = get_close_matches(dialect[:MAX_NAME], DIALECT_MODULES, 1, 0.6)
         if rest and close and dialect not in DIALECT_MODULES:
             load_dialect(close[0])
             name_there = f"{close[0]}.{rest}"
         else:
             name_there = name
-        similar = get_close_matches(name_there, known_names(), 3, 0.7)
+        similar = get_close_matches(name_there[:MAX_NAME], known_names(), 3, 0.7)
         if similar:
             notes.append(f"did you mean {' or '.join(similar)}?")
         elif rest and dialect not in DIALECT_MODULES:
             notes.append(f"there is no dialect '{dialect}'")
         self.position = start + len(name)
         self.start, self.token = start, name
-        self.fail(f"unknown operation '{name}'", None, *notes)
+        shown = name if len(name) <= MAX_NAME else name[:MAX_NAME] + "..."
+        self.fail(f"unknown operation '{shown}'", None, *notes)
 
     def _result_names(self) -> list[tuple[str, int, int]]:
         """Names, how many results each stands for, and offsets; up to and with `=`."""
@@ -578,7 +585,8 @@ class Parser(AttributeParser):
         self.fail(f"{token} is used as {type_}, but is defined as {value.type}{where}", start)
 
     def _undefined(self, token: str, start: int) -> NoReturn:
-        similar = get_close_matches(token, list(self.names), 1, 0.75)
+        candidates = list(self.names)[-1000:]
+        similar = get_close_matches(token[:MAX_NAME], candidates, 1, 0.75)
         notes = (f"did you mean {similar[0]}?",) if similar else ()
         self.position, self.start, self.token = start + len(token), start, token
         self.fail(f"{token} is not defined here", None, *notes)
