@@ -105,7 +105,7 @@ class ResultAttr(A.Attribute):
     @property
     def result_count(self) -> int:
         """How many results of the compute this yielded value becomes."""
-        if self.kind in ("reduce", "scan"):
+        if self.kind == "reduce":
             return COMBINER_RESULTS[self.combiner]
         return 1
 

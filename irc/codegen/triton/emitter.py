@@ -354,7 +354,8 @@ def _combine(w: KernelWriter, op: Any, results: Sequence[Value], function: str) 
     if combiner == "sum":
         combine = "tl.standard._sum_combine"
     else:
-        combine = w.use(functions.combiner(combiner, name[0] in "fb"))
+        wide = "f64" if name == "f64" else "f32"
+        combine = w.use(functions.combiner(combiner, name[0] in "fb", wide))
     sources = f"({', '.join(texts)})" if len(texts) > 1 else texts[0]
     names = [w.fresh(r) for r in results]
     w.line(f"{', '.join(names)} = tl.{function}({sources}, {op.dim}, {combine})")

@@ -298,10 +298,15 @@ _COMBINE = {
 
 
 @functools.cache
-def combiner(name: str, floating: bool) -> Helper:
-    """The function that combines two accumulators; min and max of floats propagate NaN."""
+def combiner(name: str, floating: bool, element: str = "f32") -> Helper:
+    """The function that combines two accumulators; min and max of floats propagate NaN.
+
+    `element` (f32 or f64) matters to logsumexp alone.
+    """
     if name in ("argmin", "argmax"):
         return _pair_combiner(name, floating)
+    if name == "logsumexp":
+        return _logaddexp(element)
     if name in ("min", "max") and floating:
         title = f"irc_combine_{name}_nan"
         sign = "<" if name == "min" else ">"
@@ -333,6 +338,19 @@ def _pair_combiner(name: str, floating: bool) -> Helper:
         "return tl.where(keep, a, b), tl.where(keep, i, j)",
     ]
     return Helper(title, _function(title, "a, i, b, j", lines))
+
+
+def _logaddexp(element: str) -> Helper:
+    """log(exp a + exp b)."""
+    needs = (helper("exp", element), helper("log1p", element))
+    lines = [
+        "high = tl.where((a > b) | (a != a), a, b)",
+        "low = tl.where((a > b) | (a != a), b, a)",
+        f"total = high + irc_log1p_{element}(irc_exp_{element}(low - high))",
+        'return tl.where(tl.abs(high) == float("inf"), high, total)',
+    ]
+    title = f"irc_combine_logsumexp_{element}"
+    return Helper(title, _function(title, "a, b", lines), needs)
 
 
 ATOMIC_LIMITS = "8-bit and bool elements have no atomic combination"

@@ -25,7 +25,7 @@ from loop_programs import (
     softmax,
     transpose_add,
 )
-from programs import Case, Program, close, reduce, tensor
+from programs import Case, Program, close, reduce, scan, tensor
 
 from irc.codegen.triton import runtime
 from irc.dialects import loop
@@ -319,6 +319,71 @@ def _own_par_beside_red() -> Case:
         return [program.compute([3, 10], [loop.MAP], [tensor(3, 10)], square).results[0]]
 
     return Case(program.finish(program.group([3], [tensor(3, 10)], fill)), [random(3, 10, 6)])
+
+
+@case("moments_beside_uneven_par", 1e-5)
+def _moments_beside_uneven_par() -> Case:
+    """Members with different own par axes: the reduction is a loop in each lane."""
+    program = Program(tensor(3, 10, 6), tensor(3))
+
+    def fill() -> list[Value]:
+        results = program.compute(
+            [3, 10, 6], [reduce("moments"), reduce("argmax"), reduce("logsumexp")],
+            [tensor(3, 10), tensor(3, 10), tensor(3, 10, element=T.i64), tensor(3, 10),
+             tensor(3, 10)],
+            lambda b, i: [b.read(program.args[0], i)] * 3, red=[2],
+        ).results  # fmt: skip
+        other = program.compute(
+            [3], [loop.MAP], [tensor(3)], lambda b, i: [b.read(program.args[1], i)]
+        ).results[0]
+        return [*results, other]
+
+    kinds = [tensor(3, 10), tensor(3, 10), tensor(3, 10, element=T.i64), tensor(3, 10),
+             tensor(3, 10), tensor(3)]  # fmt: skip
+    return Case(program.finish(program.group([3], kinds, fill)), [random(3, 10, 6), random(3)])
+
+
+def scaled_scan(n: int, m: int, combiner: str) -> Program:
+    """A scan whose only reader is a map in the same group."""
+    program = Program(tensor(n, m))
+
+    def fill() -> list[Value]:
+        total = program.compute(
+            [n, m], [scan(combiner)], [tensor(n, m)],
+            lambda b, i: [b.read(program.args[0], i)], red=[1], kind="scan",
+        ).results[0]  # fmt: skip
+
+        def twice(b: Any, i: Any) -> list[Value]:
+            return [b.op("arith.mulf", b.read(total, i), number(b, 2.0))]
+
+        return [program.compute([n, m], [loop.MAP], [tensor(n, m)], twice).results[0]]
+
+    return program.finish(program.group([n], [tensor(n, m)], fill))
+
+
+@case("scan_then_map", 1e-5)
+def _scan_then_map() -> Case:
+    return Case(scaled_scan(4, 30, "sum"), [random(4, 30)])
+
+
+@case("scan_then_map_looped", 1e-5)
+def _scan_then_map_looped() -> Case:
+    return Case(scaled_scan(4, 30, "sum"), [random(4, 30)], r_block=integer(8))
+
+
+@case("logcumsumexp_looped", 1e-5)
+def _logcumsumexp_looped() -> Case:
+    content = random(3, 30)
+    content[1, :5] = -math.inf
+    return Case(scaled_scan(3, 30, "logsumexp"), [content], r_block=integer(8))
+
+
+@case("unsigned_extremes")
+def _unsigned_extremes() -> Case:
+    outputs = [reduce("max", T.ui8), reduce("min", T.ui8), reduce("argmax", T.ui8)]
+    types = [tensor(5, element=T.ui8), tensor(5, element=T.ui8), tensor(5, element=T.i64)]
+    program = lone_reduce([5, 20], [1], outputs, types, T.ui8)
+    return Case(program, [torch.randint(0, 256, (5, 20), dtype=torch.uint8)])
 
 
 @pytest.fixture(scope="session")

@@ -37,6 +37,8 @@ def identity(combiner: str, element: Type) -> Any:
     combiner = {"argmin": "min", "argmax": "max"}.get(combiner, combiner)
     if combiner in ("sum", "xor", "any"):
         return 0
+    if combiner == "logsumexp":
+        return -math.inf
     if combiner == "prod":
         return 1
     floating = isinstance(element, FloatType)
@@ -52,7 +54,12 @@ def identity(combiner: str, element: Type) -> Any:
 
 
 def combine(b: TileBuilder, combiner: str, x: Tile, y: Tile) -> Tile:
-    """Two accumulators as one."""
+    """Two accumulators as one; `logsumexp` is log(exp x + exp y)."""
+    if combiner == "logsumexp":
+        high, low = b.op("arith.maximumf", x, y), b.op("arith.minimumf", x, y)
+        gap = b.op("math.log1p", b.op("math.exp", b.op("arith.subf", low, high)))
+        infinite = b.op("math.isinf", high, element=i1)
+        return b.select(infinite, high, b.op("arith.addf", high, gap))
     if isinstance(x.element, FloatType):
         table = FLOAT_OPS
     else:
@@ -92,8 +99,8 @@ def convert(b: TileBuilder, tile: Tile, element: Type) -> Tile:
 class Reduction:
     """One reduce output over the dimension `dim` of the tiles over `dims`.
 
-    `position`: the place of each lane in row-major order of the red axes; `count`: how many
-    points the reduction has.
+    `count`: how many points it has. With `dim` None each lane is reduced apart, one point a
+    turn of a loop. Unsigned extremes are taken as signed ones of numbers with the top bit turned.
     """
 
     def __init__(
@@ -102,14 +109,18 @@ class Reduction:
         output: loop.ResultAttr,
         element: Type,
         dims: tuple[TileDim, ...],
-        dim: TileDim,
+        dim: TileDim | None,
         count: Dim,
     ) -> None:
         self.b = b
         self.combiner = output.combiner
-        self.element = element if output.accumulator is None else output.accumulator
+        kind = element if output.accumulator is None else output.accumulator
+        self.element = loop.signless(kind)
+        extreme = self.combiner in ("min", "max", "argmin", "argmax")
+        self.turned = extreme and getattr(kind, "unsigned", False)
         self.dims = dims
         self.dim = dim
+        self.block = 1 if dim is None else dim.block
         self.count = count
         self.flag = self.combiner in ("any", "all") and self.element is not i1
 
@@ -118,7 +129,19 @@ class Reduction:
         b = self.b
         if self.flag:
             content = convert(b, convert(b, content, i1), self.element)
-        return b.expand(convert(b, content, self.element), self.dims)
+        return b.expand(self._turn(convert(b, content, self.element)), self.dims)
+
+    @property
+    def mask(self) -> Tile | None:
+        """The lanes inside."""
+        return None if self.dim is None else self.dim.mask
+
+    def _turn(self, tile: Tile) -> Tile:
+        """The top bit of an unsigned number turned, which orders it as a signed one."""
+        if not self.turned:
+            return tile
+        width = getattr(self.element, "width", 64)
+        return self.b.op("arith.xori", tile, self.b.constant(-(1 << (width - 1)), self.element))
 
     def _full(self, content: Any, element: Type | None = None) -> Tile:
         tile = self.b.constant(content, element or self.element)
@@ -126,6 +149,8 @@ class Reduction:
 
     def _reduced(self, combiner: str, *tiles: Tile) -> list[Tile]:
         """kernel.reduce along the dimension."""
+        if self.dim is None:
+            return list(tiles)
         rest = tuple(d for d in self.dims if d is not self.dim)
         attributes: dict[str, A.Attribute] = {
             "combiner": A.StringAttr(combiner),
@@ -153,7 +178,7 @@ class Reduction:
 
     def whole(self, content: Tile, position: Tile) -> list[Tile]:
         """The results from one tile with all points."""
-        b, name, mask = self.b, self.combiner, self.dim.mask
+        b, name, mask = self.b, self.combiner, self.mask
         content = self._prepare(content)
         if name == "moments":
             total = self._reduced("sum", b.select(mask, content, self._full(0)))[0]
@@ -171,7 +196,7 @@ class Reduction:
             last = b.constant(b.largest_index, index)
             place = b.select(mask, b.expand(position, self.dims), last)
             return [self._reduced(name, content, place)[1]]
-        return [self._reduce_simple(name, content)]
+        return [self._turn(self._reduce_simple(name, content))]
 
     def _identity(self) -> Any:
         return int(self.combiner == "all") if self.flag else identity(self.combiner, self.element)
@@ -196,7 +221,7 @@ class Reduction:
         self, carried: Sequence[Tile], content: Tile, position: Tile, start: Tile
     ) -> list[Tile]:
         """The carried values after one more tile, whose first point is number `start`."""
-        b, mask = self.b, self.dim.mask
+        b, mask = self.b, self.mask
         content = self._prepare(content)
         if self.combiner == "moments":
             return self._step_moments(carried, content, start)
@@ -220,7 +245,7 @@ class Reduction:
         """Welford's update, lane by lane; the plain sum keeps infinities, which it loses."""
         b = self.b
         mean, square, total = carried
-        turn = b.op("arith.divsi", start, b.constant(self.dim.block, index))
+        turn = b.op("arith.divsi", start, b.constant(self.block, index))
         count = convert(b, b.op("arith.addi", turn, b.constant(1, index)), self.element)
         gap = b.op("arith.subf", content, mean)
         share = b.op("arith.divf", b.constant(1.0, self.element), count)
@@ -229,7 +254,7 @@ class Reduction:
         new_square = b.op("arith.addf", square, moved)
         new_total = b.op("arith.addf", total, content)
         pairs = [(new_mean, mean), (new_square, square), (new_total, total)]
-        return [b.select(self.dim.mask, new, old) for new, old in pairs]
+        return [b.select(self.mask, new, old) for new, old in pairs]
 
     def _step_extreme(
         self, carried: Sequence[Tile], content: Tile, position: Tile
@@ -237,8 +262,8 @@ class Reduction:
         b = self.b
         best, place = carried
         position = b.expand(position, self.dims)
-        if self.dim.mask is not None:
-            position = b.select(self.dim.mask, position, b.constant(b.largest_index, index))
+        if self.mask is not None:
+            position = b.select(self.mask, position, b.constant(b.largest_index, index))
         floating = isinstance(content.element, FloatType)
         less = self.combiner == "argmin"
         predicate = ("olt" if less else "ogt") if floating else ("slt" if less else "sgt")
@@ -255,25 +280,26 @@ class Reduction:
             better = b.op("arith.ori", better, b.op("arith.andi", fresh, known))
         return [b.select(better, content, best), b.select(better, position, place)]
 
-    def finish(self, carried: Sequence[Tile], block: int) -> list[Tile]:
-        """The results after the loop over tiles of `block` points."""
+    def finish(self, carried: Sequence[Tile]) -> list[Tile]:
+        """The results after the loop."""
         b = self.b
         if self.combiner == "moments":
-            return self._finish_moments(carried, block)
+            return self._finish_moments(carried)
         if self.combiner == "logsumexp":
             top = self._reduced("max", carried[0])[0]
             scale = self._exp(b.op("arith.subf", carried[0], self._shift(top)))
             return [top, self._reduced("sum", b.op("arith.mulf", carried[1], scale))[0]]
         if self.combiner in ("argmin", "argmax"):
             return [self._reduced(self.combiner, *carried)[1]]
-        return [self._reduce_simple(self.combiner, carried[0])]
+        return [self._turn(self._reduce_simple(self.combiner, carried[0]))]
 
-    def _finish_moments(self, carried: Sequence[Tile], block: int) -> list[Tile]:
+    def _finish_moments(self, carried: Sequence[Tile]) -> list[Tile]:
         """The lanes' means and squares as one, weighted by the points that each lane saw."""
         b = self.b
-        lane = b.iota(self.dim)
-        left = b.op("arith.subi", b.index(self.count), lane)
-        seen = b.op("arith.ceildivsi", left, b.constant(block, index))
+        seen = b.index(self.count)
+        if self.dim is not None:
+            seen = b.op("arith.subi", seen, b.iota(self.dim))
+            seen = b.op("arith.ceildivsi", seen, b.constant(self.block, index))
         seen = b.op("arith.maxsi", seen, b.constant(0, index))
         weight = convert(b, seen, self.element)
         total = self._reduced("sum", carried[2])[0]

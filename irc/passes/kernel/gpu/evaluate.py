@@ -16,7 +16,7 @@ from irc.dialects import loop
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, dim_product, substitute
-from irc.passes.kernel.gpu.combine import combine, convert, identity
+from irc.passes.kernel.gpu.combine import Reduction, convert
 from irc.passes.kernel.gpu.plan import Member, Origin, Plan, offset_of
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, union
 
@@ -138,33 +138,16 @@ class Evaluator:
         self, origin: Origin, point: Mapping[str, Dim], mask: Tile | None
     ) -> list[Tile]:
         """A reduction at one point: a loop over the combined axes, one point a turn."""
-        b, member, attr = self.b, origin.member, origin.attr
+        b, member = self.b, origin.member
         red = [a for a in member.compute.axis_list if a.kind == "red"]
         total = dim_product([a.extent for a in red])
-        dims = self._dims_of(point, mask)
         element = member.compute.yield_op.values[origin.output].type
-        if attr.combiner in ("moments", "logsumexp", "argmin", "argmax"):
-            return self._serial_by_lanes(origin, point, mask, dims, total)
-        kind = attr.accumulator or element
-        start = b.expand(b.constant(identity(attr.combiner, kind), kind), dims)
-        with b.loop(total, 1, [start]) as (position, carried, following, final):
+        reduction = Reduction(b, origin.attr, element, self._dims_of(point, mask), None, total)
+        with b.loop(total, 1, reduction.start()) as (position, carried, following, final):
             inner = self._serial_point(red, position, total, point, mask)
-            content = convert(b, self.yielded(member, origin.output, inner), kind)
-            following.append(combine(b, attr.combiner, carried[0], b.expand(content, dims)))
-        return final
-
-    def _serial_by_lanes(
-        self,
-        origin: Origin,
-        point: Mapping[str, Dim],
-        mask: Tile | None,
-        dims: Any,
-        total: Dim,
-    ) -> list[Tile]:
-        raise InvalidIR(
-            f"a {origin.attr.combiner} reduction beside own par axes has no code on a gpu",
-            op=self.plan.op,
-        )
+            content = self.yielded(member, origin.output, inner)
+            following += reduction.step(carried, content, position, position)
+        return reduction.finish(final)
 
     def _serial_point(
         self,

@@ -183,7 +183,7 @@ class _Former:
         """Inputs of equal type that are only read where an output is written."""
         pairs: list[int] = []
         names = self.plan.members[0].rows
-        if len(self.plan.members) > 1:
+        if len(self.plan.members) > 1 or self.plan.members[0].folded:
             return []
         for number, (result, _) in enumerate(self.plan.outputs):
             written = offset_of([symbol(n) for n in names], result.type)
@@ -279,7 +279,9 @@ class _Former:
         )
 
     def _point(self, member: Member, linear: Dim | None) -> Point:
-        axes = dict(zip(member.rows, self.row_point, strict=True))
+        axes = dict(zip(member.rows, self.row_point, strict=False))
+        if member.folded:
+            axes.update(decomposed(self.b, self.row_point[-1], member.folded))
         if linear is not None:
             axes.update(decomposed(self.b, linear, member.tiled))
         return Point(axes)
@@ -296,7 +298,7 @@ class _Former:
     def _single(self, output: loop.ResultAttr, content: Tile) -> list[Tile]:
         """The results of combining one point."""
         b = self.b
-        content = convert(b, content, output.accumulator or content.element)
+        content = convert(b, content, loop.signless(output.accumulator or content.element))
         if output.combiner == "moments":
             return [content, b.constant(0, content.element)]
         if output.combiner == "logsumexp":
@@ -317,6 +319,8 @@ class _Former:
             order = 2 + len(self.whole_tiles)
             found = self.whole_tiles[points] = self._tile(name, None, points, order, block)
         dim, linear = found
+        for member, number in self._scans_needed(members):
+            self._scan(member, number, self._point(member, linear), dim, None)
         for member in members:
             point = self._point(member, linear)
             for number, output in enumerate(member.compute.output_list):
@@ -325,8 +329,6 @@ class _Former:
                     content = self.evaluator.yielded(member, number, point)
                     position = self.b.index(self._combined_position(member, point))
                     self._record(member, number, point, reduction.whole(content, position))
-                elif output.kind == "scan":
-                    self._scan(member, number, point, dim, None)
                 self._store(member, number, point)
 
     def _reduction(self, member: Member, number: int, dim: TileDim) -> Reduction:
@@ -391,7 +393,7 @@ class _Former:
         for (member, number, reduction), start in zip(reductions, starts, strict=True):
             own = [done.pop(0) for _ in start]
             point = self._point(member, None)
-            self._record(member, number, point, reduction.finish(own, block))
+            self._record(member, number, point, reduction.finish(own))
             self._store(member, number, point)
 
     def _store_tiles(self, member: Member, point: Point) -> None:
@@ -422,7 +424,11 @@ class _Former:
 
     def _scan_kind(self, member: Member, number: int) -> Any:
         output = member.compute.output_list[number]
-        return output.accumulator or member.compute.yield_op.values[number].type
+        kind = output.accumulator or member.compute.yield_op.values[number].type
+        if output.combiner in ("min", "max") and getattr(kind, "unsigned", False):
+            raise InvalidIR(f"a scan of {output.combiner} in {kind} has no code on a gpu",
+                            op=self.plan.op)  # fmt: skip
+        return loop.signless(kind)
 
     def _scan_start(self, member: Member, number: int) -> Tile:
         combiner = member.compute.output_list[number].combiner
@@ -436,7 +442,7 @@ class _Former:
         b = self.b
         output = member.compute.output_list[number]
         combiner, kind = output.combiner, self._scan_kind(member, number)
-        if output.result_count != 1 or combiner in ("argmin", "argmax"):
+        if combiner in ("argmin", "argmax", "moments"):
             raise InvalidIR(f"a scan of {combiner} has no code on a gpu", op=self.plan.op)
         if [a.kind for a in member.own] != ["scan"]:
             raise InvalidIR("a scan beside other own axes has no code on a gpu", op=self.plan.op)
@@ -451,11 +457,26 @@ class _Former:
         scanned = b.make(kernel.ScanOp, [content], [(dims, kind)], attributes)[0]
         following = scanned
         if total is not None:
-            whole = b.make(kernel.ReduceOp, [content], [(self.row_dims, kind)], attributes)[0]
+            whole = self._scan_total(output, content, dims, dim, member.points)
             following = combine(b, combiner, total, whole)
             scanned = combine(b, combiner, b.expand(total, dims), scanned)
         self._record(member, number, point, [scanned])
         return following
+
+    def _scan_total(
+        self,
+        output: loop.ResultAttr,
+        content: Tile,
+        dims: tuple[TileDim, ...],
+        dim: TileDim,
+        points: Dim,
+    ) -> Tile:
+        """A tile (identities outside) combined as a whole."""
+        reduction = Reduction(self.b, output, content.element, dims, dim, points)
+        results = reduction.whole(content, content)
+        if output.combiner == "logsumexp":
+            return self.b.op("arith.addf", results[0], self.b.op("math.log", results[1]))
+        return results[0]
 
     # -- stores
 

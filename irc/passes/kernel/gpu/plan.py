@@ -46,12 +46,22 @@ INDEX_LIMIT = (1 << 31) - (1 << 20)
 
 @attrs.define(eq=False)
 class Member:
-    """A compute of the kernel. `rows`: the names of its axes that are the kernel's rows."""
+    """A compute of the kernel.
+
+    `rows`: the names of its axes that are the kernel's rows, one each; `folded`: axes that
+    together are one more row axis; `own`: its other axes.
+    """
 
     compute: loop.ComputeOp
     rows: list[str]
     own: list[loop.AxisAttr]
+    folded: list[loop.AxisAttr] = attrs.field(factory=list)
     phase: int = 0
+
+    @property
+    def row_names(self) -> list[str]:
+        """The names of all axes that belong to rows."""
+        return [*self.rows, *(a.name for a in self.folded)]
 
     @property
     def tiled(self) -> list[loop.AxisAttr]:
@@ -119,6 +129,7 @@ def make_plan(op: Operation) -> Plan:
     first = members[0]
     extents = {a.name: a.extent for a in first.compute.axis_list}
     rows = [extents[name] for name in first.rows]
+    rows += _fold_par_axes(members)
     origins: dict[Value, Origin] = {}
     for member in members:
         for number in range(len(member.compute.output_list)):
@@ -162,6 +173,20 @@ def _widen_rows(members: list[Member]) -> None:
         for member in members:
             member.rows += [a.name for a in member.own]
             member.own = []
+
+
+def _fold_par_axes(members: list[Member]) -> list[Dim]:
+    """Where all members have equally many points along own par axes, those fold into one more
+    row axis (its extent is given): a reduction beside them then has a row for each."""
+    par = [[a for a in m.own if a.kind == "par"] for m in members]
+    sizes = {dim_product([a.extent for a in axes]) for axes in par}
+    mixed = any(len({a.kind for a in m.own} | {"par"}) > 1 for m in members)
+    if len(sizes) != 1 or not mixed or not any(par):
+        return []
+    for member, axes in zip(members, par, strict=True):
+        member.folded = axes
+        member.own = [a for a in member.own if a.kind != "par"]
+    return list(sizes)
 
 
 def _find_inputs(plan: Plan) -> None:
@@ -252,7 +277,7 @@ def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAt
 
 
 def _pointwise(plan: Plan, entries: dict[str, A.Attribute]) -> int:
-    axes = _transposed_axes(plan)
+    axes = None if plan.members[0].folded else _transposed_axes(plan)
     entries["r_block"] = A.IntegerAttr(0)
     if axes is not None:
         entries["tile_axes"] = A.DenseIntsAttr(axes)
@@ -331,7 +356,7 @@ def _across_rows(plan: Plan) -> bool:
             continue
         if _contiguous_axis(offset, own) is not None:
             balance -= size
-        elif _contiguous_axis(offset, member.rows) is not None:
+        elif _contiguous_axis(offset, member.row_names) is not None:
             balance += size
     return balance > 0
 
