@@ -33,12 +33,12 @@ EXTRA = """
     multi_margin_loss multilabel_margin_loss_forward mv nan_to_num native_batch_norm
     native_batch_norm_backward _native_batch_norm_legit _native_batch_norm_legit_no_training
     _native_batch_norm_legit_functional
-    native_dropout native_dropout_backward native_group_norm_backward native_layer_norm_backward
+    native_dropout_backward native_group_norm_backward native_layer_norm_backward
     nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward norm
     pixel_shuffle pixel_unshuffle rad2deg reflection_pad1d reflection_pad2d reflection_pad3d
     reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward
     replication_pad1d replication_pad2d replication_pad3d rms_norm _fused_rms_norm
-    _fused_rms_norm_backward rot90 rrelu_with_noise_functional select_backward
+    _fused_rms_norm_backward rot90 select_backward
     sigmoid_backward
     sinc slice_backward smooth_l1_loss smooth_l1_loss_backward soft_margin_loss softplus_backward
     softshrink softshrink_backward special_entr special_log_ndtr special_xlog1py std std_mean
@@ -66,7 +66,9 @@ KEPT = """
     take full_like zeros_like ones_like new_full new_zeros new_ones arange sum_
     _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
     _scaled_dot_product_efficient_attention _scaled_dot_product_fused_attention_overrideable
-    sort topk bernoulli rand_like randn_like upsample_bicubic2d_backward nansum
+    sort topk bernoulli rand rand_like randn randn_like randint randint_like uniform exponential
+    geometric cauchy log_normal normal normal_functional random randperm multinomial
+    rrelu_with_noise rrelu_with_noise_functional upsample_bicubic2d_backward nansum
     special_erf square positive unsafe_split unsafe_chunk
 """.split()
 
@@ -82,7 +84,44 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         if packet is not None:
             for overload in packet.overloads():
                 table.pop(getattr(packet, overload), None)
+    table[aten.native_dropout.default] = native_dropout
+    # Their steps would round to 16 bits; ATen computes them in f32.
+    for packet in (aten.grid_sampler_2d, aten.log_sigmoid_forward, aten.logaddexp):
+        found = table.get(packet.default)
+        if found is not None:
+            table[packet.default] = in_f32(found)
     return table
+
+
+def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decomposition that computes with 16-bit floats in f32 and rounds its results."""
+
+    def wide(*args: Any, **kwargs: Any) -> Any:
+        narrow = next((a.dtype for a in args if _is_narrow(a)), None)
+        if narrow is None:
+            return function(*args, **kwargs)
+        results = function(*(a.float() if _is_narrow(a) else a for a in args), **kwargs)
+        if isinstance(results, tuple):
+            return tuple(r.to(narrow) for r in results)
+        return results.to(narrow)
+
+    return wide
+
+
+def _is_narrow(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.bfloat16, torch.float16)
+
+
+def native_dropout(
+    source: torch.Tensor, p: float, train: bool | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """As ATen's kernel for CPUs draws: torch's own decomposition takes other random numbers."""
+    if not train or p == 0:
+        return source.clone(), torch.ones_like(source, dtype=torch.bool)
+    if p == 1:
+        return torch.zeros_like(source), torch.zeros_like(source, dtype=torch.bool)
+    mask = torch.bernoulli(torch.empty_like(source, dtype=torch.bool), 1 - p)
+    return source * mask * (1.0 / (1.0 - p)), mask
 
 
 def _known(packet: Any) -> bool:

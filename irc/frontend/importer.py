@@ -104,12 +104,16 @@ def tensor_type(value: torch.Tensor, raw: bool = False) -> TensorType:
 
 
 def location_of(node: fx.Node) -> Location:
-    """The line of the model that made a node."""
+    """The line of the model that made a node: the innermost one that is not torch's own."""
     trace = node.stack_trace
     if not trace:
         return UNKNOWN
     frames = _FRAME.findall(trace)
-    return FileLocation(frames[-1][0], int(frames[-1][1]), 0) if frames else UNKNOWN
+    if not frames:
+        return UNKNOWN
+    own = [f for f in frames if "/torch/" not in f[0]]
+    filename, line = (own or frames)[-1]
+    return FileLocation(filename, int(line), 0)
 
 
 class _Importer:
@@ -308,6 +312,8 @@ class _Importer:
         found: Any = self.graph_module
         for part in str(node.target).split("."):
             found = getattr(found, part)
+        if isinstance(found, fx.GraphModule):
+            return None  # what uses it is refused by name
         if not isinstance(found, torch.Tensor):
             return self.refuse(node, f"the attribute {node.target}, a {type(found).__name__},")
         return add_constant(self.builder, self.module, found)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 import torch
 from torch import fx
+from torch.fx import traceback as fx_traceback
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from irc.dialects.builtin import ModuleOp
@@ -16,6 +19,26 @@ from irc.frontend import backend
 from irc.frontend.importer import import_graph
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
+
+
+class _CallerLines(TorchFunctionMode):
+    """Tells torch.fx which line of the user's program calls each torch function."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        frame = sys._getframe(1)
+        while frame is not None and _is_internal(frame.f_code.co_filename):
+            frame = frame.f_back  # type: ignore[assignment]
+        if frame is not None:
+            code = frame.f_code
+            line = f'File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}\n'
+            fx_traceback.set_stack_trace([line])
+        return func(*args, **(kwargs or {}))
+
+
+def _is_internal(filename: str) -> bool:
+    return filename == __file__ or "/torch/" in filename
 
 
 @attrs.frozen
@@ -40,9 +63,10 @@ def trace(
 ) -> ModuleOp:
     """The aten-level program of `fn(*args, **kwargs)`, with mutation and views as in eager mode.
 
-    dynamic: sizes (and integers) among the arguments become symbols; sizes 0 and 1 stay constants.
-    Parameters and buffers of an `nn.Module` are the first arguments and keep their sizes. Nothing
-    is executed and the arguments are not changed. Raises UserError for what can't be imported.
+    dynamic: the sizes of tensor arguments become symbols; sizes 0 and 1 and Python numbers stay
+    constants. Parameters and buffers of an `nn.Module` are the first arguments and keep their
+    sizes. Nothing is executed and the arguments are not changed. Raises UserError for what can't
+    be imported.
     """
     traced = trace_function(fn, args, kwargs, dynamic=dynamic)
     imported = import_graph(
@@ -66,7 +90,7 @@ def trace_function(
         raise UserError("args is a tuple of arguments, not a tensor")
     leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs or {})))
     names, tensors, kinds = _module_tensors(fn)
-    is_traced = [isinstance(x, torch.Tensor) or (dynamic and type(x) is int) for x in leaves]
+    is_traced = [isinstance(x, torch.Tensor) for x in leaves]
     constants = [None if traced else x for x, traced in zip(leaves, is_traced, strict=True)]
     output_spec: list[Any] = []
 
@@ -85,8 +109,8 @@ def trace_function(
 
     inputs = [*tensors, *(x for x, t in zip(leaves, is_traced, strict=True) if t)]
     fakes, mode = fake_inputs(inputs, len(tensors), dynamic)
-    with torch.no_grad(), mode:
-        traced = make_fx(flat, record_stack_traces=True)(*fakes)
+    with torch.no_grad(), mode, fx_traceback.preserve_node_meta(), _CallerLines():
+        traced = make_fx(flat)(*fakes)
     positions = [f"arg{i}" for i in range(len(inputs) - len(tensors))]
     return Traced(
         traced,
@@ -98,9 +122,11 @@ def trace_function(
     )
 
 
-def fake_inputs(inputs: Sequence[Any], static: int, dynamic: bool) -> tuple[list[Any], Any]:
-    """Fake tensors like `inputs`, and their mode. With `dynamic`, sizes (and integers) after the first `static`
-    inputs are symbols, except sizes 0 and 1."""
+def fake_inputs(
+    inputs: Sequence[torch.Tensor], static: int, dynamic: bool
+) -> tuple[list[Any], Any]:
+    """Fake tensors like `inputs`, and their mode. With `dynamic`, the sizes of all but the first
+    `static` are symbols, except sizes 0 and 1."""
     from torch._dynamo.source import ConstantSource
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import (
@@ -114,10 +140,7 @@ def fake_inputs(inputs: Sequence[Any], static: int, dynamic: bool) -> tuple[list
     fakes: list[Any] = []
     for position, value in enumerate(inputs):
         source = ConstantSource(f"arg{position}")
-        if not isinstance(value, torch.Tensor):
-            symbol = shape_env.create_symbol(value, source, DimDynamic.DYNAMIC)
-            fakes.append(shape_env.create_symintnode(symbol, hint=value, source=source))
-        elif dynamic and position >= static:
+        if dynamic and position >= static:
             sizes = [DimDynamic.DUCK] * value.dim()
             context = StatelessSymbolicContext(dynamic_sizes=sizes)
             fakes.append(mode.from_tensor(value, source=source, symbolic_context=context))
@@ -151,15 +174,11 @@ class CompiledFunction:
         self.executable = compiled.executable
         self._tensors = traced.tensors
         self._spec = traced.output_spec
-        self._integers = any(not isinstance(f, torch.Tensor) for f in traced.fakes)
         self._run = run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = pytree.tree_leaves((args, kwargs))
-        given = [
-            x for x in leaves
-            if isinstance(x, torch.Tensor) or (self._integers and type(x) is int)
-        ]  # fmt: skip
+        given = [x for x in leaves if isinstance(x, torch.Tensor)]
         with torch.no_grad():
             results = self._run(*self._tensors, *given)
         return pytree.tree_unflatten(list(results), self._spec)
