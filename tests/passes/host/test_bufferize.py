@@ -1,0 +1,232 @@
+"""Memory for arrays: reuse in place, updated arguments, views, calls, what escapes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import irc
+from irc.dialects import aten, graph, host, layout
+from irc.interp.core import run
+from irc.ir import attributes as A
+from irc.ir.passes import PassManager
+from irc.ir.symbols import symbol
+from irc.ir.types import i64
+from tests.passes.kernel.programs import Program, read, tensor
+
+LOWER = "schedule{vector_bits=512},form-kernels,bufferize,plan-memory"
+
+
+def unary(p, x, name="math.exp"):
+    return p.compute(x.type.shape, lambda c: c.op(name, read(c, x)))
+
+
+def row_sums(p, x):
+    from irc.ir.types import f32
+
+    return p.compute(x.type.shape, lambda c: read(c, x), ("sum", f32), red=(1,))
+
+
+def call(p, callee, operands, to, **arguments):
+    entries = A.DictAttr(arguments)
+    return p.builder.value(
+        graph.CallAten, operands, callee=callee, arguments=entries, result_types=to
+    )
+
+
+def lowered(module):
+    PassManager.parse(LOWER, verify="each").run(module)
+    return module.lookup("main")
+
+
+def operations(function, cls):
+    return [op for op in function.block.ops if isinstance(op, cls)]
+
+
+def check(make, *inputs):
+    """The host program gives what the loop program gives, interpreted and native, updated
+    inputs included."""
+    expected_inputs = [t.clone() for t in inputs]
+    wanted = run(make(), *expected_inputs)
+    module = make()
+    function = lowered(module)
+    for execute in (lambda *a: run(module, *a), irc.build(module, target="llvm")):
+        arguments = [t.clone() for t in inputs]
+        got = execute(*arguments)
+        got = list(got) if isinstance(got, list | tuple) else [] if got is None else [got]
+        torch.testing.assert_close(got, list(wanted), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(arguments, expected_inputs, rtol=1e-5, atol=1e-5)
+    return function
+
+
+def test_a_chain_reuses_memory_in_place():
+    def make():
+        p = Program(tensor(8, 300))
+        a = unary(p, p.args[0], "math.sin")
+        b = unary(p, a)
+        return p.finish(unary(p, b, "math.tanh"))
+
+    function = check(make, torch.randn(8, 300))
+    (only,) = operations(function, host.AllocOp)
+    assert only.escapes
+
+
+def test_no_reuse_while_the_input_is_still_read():
+    def make():
+        p = Program(tensor(8, 300))
+        a = unary(p, p.args[0], "math.sin")
+        b = unary(p, a)
+        return p.finish(b, row_sums(p, a))
+
+    function = check(make, torch.randn(8, 300))
+    assert len(operations(function, host.AllocOp)) == 3
+
+
+def test_no_reuse_of_memory_with_a_live_view():
+    def make():
+        p = Program(tensor(8, 300))
+        a = unary(p, p.args[0], "math.sin")
+        view = p.builder.value(layout.ViewOp, a, offset=300, result_types=tensor(4, 300))
+        b = unary(p, a)
+        return p.finish(b, unary(p, view))
+
+    check(make, torch.randn(8, 300))
+
+
+def test_a_returned_view_keeps_its_memory_out_of_the_arena():
+    def make():
+        p = Program(tensor(8, 300))
+        a = unary(p, p.args[0], "math.sin")
+        view = p.builder.value(
+            layout.ViewOp, a, offset=0, result_types=tensor(300, 8, strides=(1, 300))
+        )
+        return p.finish(view)
+
+    function = check(make, torch.randn(8, 300))
+    (only,) = operations(function, host.AllocOp)
+    assert only.escapes and only.offset is None
+
+
+def test_an_argument_is_updated_without_a_copy():
+    def make():
+        p = Program(tensor(8, 300))
+        new = unary(p, p.args[0], "math.sin")
+        p.builder.create(graph.UpdateInput, new, argument=0)
+        return p.finish()
+
+    function = check(make, torch.randn(8, 300))
+    assert not operations(function, host.CopyOp) and not operations(function, host.AllocOp)
+
+
+def test_an_argument_that_is_read_later_is_updated_at_the_end():
+    def make():
+        p = Program(tensor(8, 300))
+        new = unary(p, p.args[0], "math.sin")
+        other = row_sums(p, p.args[0])
+        p.builder.create(graph.UpdateInput, new, argument=0)
+        return p.finish(other)
+
+    function = check(make, torch.randn(8, 300))
+    assert len(operations(function, host.CopyOp)) == 1
+
+
+def test_a_result_that_is_also_an_update_has_memory_of_its_own():
+    def make():
+        p = Program(tensor(8, 300))
+        new = unary(p, p.args[0], "math.sin")
+        p.builder.create(graph.UpdateInput, new, argument=0)
+        return p.finish(new)
+
+    check(make, torch.randn(8, 300))
+
+
+def test_arguments_swap():
+    def make():
+        p = Program(tensor(8), tensor(8))
+        p.builder.create(graph.UpdateInput, p.args[1], argument=0)
+        p.builder.create(graph.UpdateInput, p.args[0], argument=1)
+        return p.finish()
+
+    module = make()
+    lowered(module)
+    exe = irc.build(module, target="llvm")
+    a, b = torch.randn(8), torch.randn(8)
+    x, y = a.clone(), b.clone()
+    exe(x, y)
+    assert torch.equal(x, b) and torch.equal(y, a)
+
+
+def test_calls_between_kernels():
+    square = tensor(6, 6)
+
+    def make():
+        p = Program(square)
+        a = unary(p, p.args[0], "math.sin")
+        product = call(
+            p, "aten.mm.default", [a, p.args[0]], square,
+            self=aten.OperandAttr(0), mat2=aten.OperandAttr(1),
+        )  # fmt: skip
+        b = unary(p, product, "math.tanh")
+        c = p.compute((6, 6), lambda c: c.op("arith.addf", read(c, a), read(c, b)))
+        return p.finish(c)
+
+    check(make, torch.randn(6, 6))
+
+
+def test_a_call_that_returns_a_view_keeps_its_operand_alive():
+    def make():
+        p = Program(tensor(6, 8))
+        a = unary(p, p.args[0], "math.sin")
+        view = call(
+            p, "aten.t.default", [a], tensor(8, 6, strides=(1, 8)), self=aten.OperandAttr(0)
+        )
+        b = unary(p, p.args[0], "math.cos")
+        c = unary(p, b, "math.tanh")
+        d = p.compute(
+            (6, 8),
+            lambda code: code.op(
+                "arith.addf",
+                read(code, view, *reversed(indices(2))),
+                read(code, c),
+            ),
+        )
+        return p.finish(d)
+
+    check(make, torch.randn(6, 8))
+
+
+def indices(rank):
+    from irc.passes.loop.bodies import axes_of
+
+    return axes_of(rank)
+
+
+def test_items_and_scalars():
+    def make():
+        p = Program(tensor(1, e=i64))
+        number = p.builder.value(graph.Item, p.args[0], result_types=None)
+        return p.finish(p.builder.value(graph.FromScalar, number))
+
+    module = make()
+    lowered(module)
+    (got,) = irc.build(module, target="llvm")(torch.tensor([7]))
+    assert got.item() == 7 and got.dtype == torch.int64
+
+
+def test_symbolic_sizes():
+    def make():
+        x = tensor(symbol("s0"), symbol("s1"))
+        p = Program(x, minimum=1)
+        a = unary(p, p.args[0], "math.sin")
+        s = row_sums(p, a)
+        return p.finish(unary(p, a), s)
+
+    check(make, torch.randn(5, 70))
+
+
+def test_what_has_no_place_is_an_error():
+    p = Program(tensor(4))
+    b = p.builder.value(graph.Copy, p.args[0])
+    module = p.finish(b)
+    with pytest.raises(irc.InvalidIR, match="graph.copy"):
+        PassManager.parse("bufferize").run(module)

@@ -1,0 +1,89 @@
+"""The arena: lives that overlap never share bytes, and dead memory is used again."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irc.dialects import host
+from irc.ir.symbols import evaluate, symbol
+from irc.ir.types import bf16, f32
+from irc.passes.host.plan_memory import (
+    Life,
+    aligned,
+    is_dense,
+    memory_bytes,
+    place_static,
+    place_symbolic,
+)
+from tests.passes.kernel.programs import tensor
+
+
+def life(size, start, end):
+    op = host.AllocOp((), (tensor(1),), {})
+    return Life(op, size, start, end)
+
+
+def offset(a):
+    return a.op.offset
+
+
+def clash(lives, env):
+    """The first two that are alive together and share a byte."""
+    for k, a in enumerate(lives):
+        for b in lives[:k]:
+            first, second = evaluate(offset(a), env), evaluate(offset(b), env)
+            apart = (
+                first + evaluate(a.size, env) <= second or second + evaluate(b.size, env) <= first
+            )
+            if a.meets(b) and not apart:
+                return a, b
+    return None
+
+
+SPANS = st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6))
+
+
+@given(st.lists(SPANS, max_size=14))
+def test_static_lives_never_share(spans):
+    lives = [life(64 * n, start, start + length) for n, start, length in spans]
+    top = place_static(lives)
+    assert clash(lives, {}) is None
+    assert all(offset(a) + a.size <= top and offset(a) % 64 == 0 for a in lives)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(0, 6)), max_size=12))
+def test_symbolic_lives_never_share(spans):
+    s0, s1 = symbol("s0"), symbol("s1")
+    sizes = [aligned(d) for d in (s0 * 4, s1 * 4, s0 * s1 * 4, s0 * 8)]
+    lives = [life(sizes[n], start, start + length) for n, start, length in sorted(
+        spans, key=lambda s: s[1]
+    )]  # fmt: skip
+    place_symbolic(lives, 128)
+    for env in ({"s0": 3, "s1": 100}, {"s0": 50, "s1": 1}, {"s0": 0, "s1": 7}):
+        assert clash(lives, env) is None
+        assert all(evaluate(offset(a), env) >= 128 for a in lives)
+
+
+def test_dead_memory_is_used_again():
+    first, second, third = life(128, 0, 2), life(256, 1, 5), life(128, 3, 6)
+    assert place_static([first, second, third]) == 384
+    assert offset(first) == offset(third)
+
+
+def test_equal_symbolic_sizes_take_turns():
+    size = aligned(symbol("s0") * 4)
+    lives = [life(size, 0, 2), life(size, 1, 4), life(size, 3, 6)]
+    place_symbolic(lives, 0)
+    assert offset(lives[0]) == offset(lives[2]) == 0
+    assert offset(lives[1]) is size
+
+
+def test_bytes_of_layouts():
+    assert memory_bytes(tensor(3, 5)) == 60
+    assert memory_bytes(tensor(3, 5, e=bf16, strides=(8, 1))) == 2 * (2 * 8 + 5)
+    assert memory_bytes(tensor(0, 5)) == 0
+    assert memory_bytes(tensor(3, 0, strides=(8, 1))) >= 0
+    assert is_dense(tensor(2, 3, 4, e=f32, strides=(1, 8, 2)))
+    assert not is_dense(tensor(2, 3, strides=(4, 1)))
+    assert aligned(0) == 64 and aligned(65) == 128
