@@ -280,12 +280,12 @@ def helper(name: str, element: str) -> Helper:
     if definition is None or definition.emit is None:
         raise UserError(f"math.{name} has no Triton code for {element}")
     code = _TritonCode(short_division=name in SHORT_DIVISION)
-    parameters = ["x", "y", "z"][: definition.arity]
-    result = definition.emit(code, *[_TritonLane(code, element, p) for p in parameters])
+    names = ["x", "y", "z"][: definition.arity]
+    result = definition.emit(code, *[_TritonLane(code, element, p) for p in names])
     if isinstance(result, tuple):
         raise UserError(f"math.{name} has no Triton code for {element}")
     lines = [*code.lines, f"return {result.ref}"]
-    source = _function(title, ", ".join(parameters), lines)
+    source = _function(title, ", ".join(names), lines)
     return Helper(title, source, tuple(code.helpers.values()))
 
 

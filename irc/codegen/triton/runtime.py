@@ -241,7 +241,7 @@ def run_interpreted(jobs: Sequence[Job], timeout: float = 300.0) -> list[list[An
 
     with tempfile.TemporaryDirectory(prefix="irc-triton-") as folder:
         arrays: dict[str, Any] = {}
-        listed = []
+        listed: list[dict[str, Any]] = []
         for number, job in enumerate(jobs):
             path = Path(folder) / f"source_{number}.py"
             path.write_text(job.source)

@@ -145,12 +145,27 @@ class _Bufferizer:
                 self.context.count("allocations")
             outs.append(memory)
             self._move_facts(result, memory)
+        self._initialize(builder, callee, inputs, outs)
         segments = A.DenseIntsAttr((len(inputs), len(outs)))
         attributes = {**op.attributes, SEGMENTS: segments}
         builder.insert(host.LaunchOp([*inputs, *outs], (), attributes, (), op.location))
         for result, memory in zip(op.results, outs, strict=True):
             result.replace_all_uses_with(memory)
         op.erase()
+
+    def _initialize(
+        self,
+        builder: Builder,
+        callee: kernel.FuncOp,
+        inputs: Sequence[Value],
+        outs: Sequence[Value],
+    ) -> None:
+        """Copy what a kernel combines into to where it does, unless that is the same memory."""
+        pairs = callee.initialized or ()
+        for source, target in zip(pairs[::2], pairs[1::2], strict=True):
+            value, memory = inputs[source], outs[target - len(inputs)]
+            if value is not memory:
+                builder.insert(host.CopyOp((value, memory), (), {}, (), builder.location))
 
     def _reused(
         self,

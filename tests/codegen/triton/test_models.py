@@ -13,7 +13,7 @@ from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel
 from irc.dialects import kernel
 from irc.ir.passes import PassManager
-from irc.pipeline import FUNCTIONAL, STAGES
+from irc.pipeline import FUNCTIONAL, STAGES, pipeline_text
 
 F = torch.nn.functional
 
@@ -78,6 +78,22 @@ def test_gpu_kernels_have_eagers_values(name: str) -> None:
     expected = list(expected) if isinstance(expected, tuple) else [expected]
     for ours, theirs in zip(results, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def add_into(x: torch.Tensor, i: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    """An update of an argument, which is read elsewhere in the same kernel too."""
+    return x.index_add(0, i, s * x[i])
+
+
+@pytest.mark.parametrize("function", [lambda x, i, s: x.index_add(0, i, s), add_into])
+def test_host_program_initializes_what_a_kernel_adds_to(function: Callable[..., Any]) -> None:
+    args = [random(10, 4), positions(10, 7), random(7, 4, seed=3)]
+    module = irc.trace(function, args)
+    PassManager.parse(f"{FUNCTIONAL},{pipeline_text('triton')}").run(module)
+    text = str(module)
+    assert "host.func" in text and "initialized" in text
+    result = irc.run(module, *[a.clone() for a in args])[0]
+    torch.testing.assert_close(result, function(*args), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow

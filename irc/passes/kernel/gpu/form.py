@@ -3,8 +3,8 @@
 Rows are tiled over program instances. A member's own axes are one tile dimension, held whole
 (persistent) or walked by a loop; a loop carries accumulators of tile shape. Values of the group
 stay in registers where the tile is the same, and are computed anew in later loops. Scatter
-outputs are combined into memory that already holds the initial array: the pair (input, output)
-is in `inplace`, and `initialized` lists it as an obligation of the caller.
+outputs are combined into memory that already holds the initial array: `initialized` lists the
+pair (input, output) as an obligation of the caller, and `inplace` allows to share the memory.
 
 Before:
     %y = loop.compute {axes = [#loop.axis<i, par, 8>, #loop.axis<j, red, 64>], ...} ...
@@ -170,8 +170,10 @@ class _Former:
             assert origin is not None
             if origin.attr.kind == "scatter":
                 init = origin.member.compute.inits[_scatter_number(origin)]
-                must += [self.plan.inputs.index(init), first + number]
-        shared += must
+                pair = [self.plan.inputs.index(init), first + number]
+                must += pair
+                if not any(r.source is init for m in self.plan.members for r in m.compute.reads):
+                    shared += pair
         if not must and not any(m.own for m in self.plan.members):
             shared += self._pointwise_sharing(first)
         if shared:

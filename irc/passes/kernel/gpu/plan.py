@@ -113,6 +113,7 @@ def make_plan(op: Operation) -> Plan:
     """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR."""
     computes: list[loop.ComputeOp] = []
     alias: dict[Value, Value] = {}
+    outputs: list[tuple[Value, Value]]
     if isinstance(op, loop.GroupOp):
         _collect(op, computes, alias)
         shared = len(op.axis_list)
