@@ -13,12 +13,13 @@ from irc.ir.diagnostics import UserError
 MODES: dict[str, dict[str, Any]] = {
     "default": {},
     "reduce-overhead": {"triton.cudagraphs": True},
-    "max-autotune": {"max_autotune": True, "triton.cudagraphs": True, "coordinate_descent_tuning": True},
+    "max-autotune": {
+        "max_autotune": True, "triton.cudagraphs": True, "coordinate_descent_tuning": True,
+    },
     "max-autotune-no-cudagraphs": {"max_autotune": True, "coordinate_descent_tuning": True},
     "lite": {},
 }  # fmt: skip
-# Accepted with one value of another meaning than ours, or none: names of Inductor's that a user
-# may set without changing what a program computes.
+# Inductor's names with a dot, and ours.
 _ALIASES = {"triton.cudagraphs": "cudagraphs", "triton.unique_kernel_names": "unique_kernel_names"}
 
 

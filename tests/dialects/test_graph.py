@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irc.dialects import graph
+from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block
 from irc.ir.diagnostics import InvalidIR
@@ -95,7 +96,7 @@ def test_verifier_refuses(builder, cls, kind, attributes, message):
 
 
 def test_full_is_an_attribute_or_a_scalar(builder):
-    builder.create(graph.Full, None, value=1.5, result_types=TensorType((), f32)).attributes
+    builder.create(graph.Full, None, value=A.FloatAttr(1.5, f32), result_types=TensorType((), f32)).verify_op()
     with pytest.raises(InvalidIR, match="is of type"):
         graph.Full.make(None, value=1.5, result_types=TensorType((), i32)).verify_op()
     with pytest.raises(InvalidIR, match="either"):

@@ -10,7 +10,6 @@ import torch
 
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
-from tests.frontend.interpreted import interpreted  # noqa: F401  (fixture)
 
 
 def compiled(fn, **options):

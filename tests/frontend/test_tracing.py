@@ -8,7 +8,6 @@ import torch
 import irc
 from irc.dialects import sym
 from irc.ir.location import file_positions
-from tests.frontend.interpreted import interpreted  # noqa: F401  (fixture)
 
 
 def function_of(module):
@@ -63,7 +62,11 @@ def test_compile_runs_modules_and_checks_guards(interpreted):
         x = torch.randn(rows, 4)
         torch.testing.assert_close(program(x), model(x).detach())
     assert program.module.lookup("main") is not None
-    even = irc.compile(lambda x: x + 1 if x.shape[0] % 2 == 0 else x, (torch.ones(4),), dynamic=True)
+
+    def fn(x):
+        return x + 1 if x.shape[0] % 2 == 0 else x
+
+    even = irc.compile(fn, (torch.ones(4),), dynamic=True)
     assert even(torch.ones(6)).tolist() == [2] * 6
     with pytest.raises(RuntimeError):
         even(torch.ones(5))

@@ -228,7 +228,8 @@ def _scatter(c: Call, source: Value, combiner: str) -> Value:
 
 @converts("aten.scatter_reduce.two")
 def scatter_reduce(c: Call) -> Value:
-    combiner = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min"}.get(c.arguments["reduce"])
+    names = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min"}
+    combiner = names.get(c.arguments["reduce"])
     if combiner is None:
         decline("a mean is ATen's")
     source = _source(c)

@@ -154,8 +154,9 @@ def narrow(c: Call) -> Value:
 
 
 @converts("aten.split.Tensor", "aten.split_with_sizes.default",
-          "aten.split_with_sizes_copy.default", "aten.split_copy.Tensor", "aten.chunk.default", "aten.unsafe_split.Tensor",
-          "aten.unsafe_chunk.default", "aten.tensor_split.sections", "aten.split.sizes",
+          "aten.split_with_sizes_copy.default", "aten.split_copy.Tensor",
+          "aten.chunk.default", "aten.unsafe_split.Tensor", "aten.unsafe_chunk.default",
+          "aten.tensor_split.sections", "aten.split.sizes",
           "aten.unsafe_split_with_sizes.default", "aten.tensor_split.indices")  # fmt: skip
 def split(c: Call) -> Sequence[Value]:
     source = _source(c)
