@@ -19,7 +19,7 @@ class TritonKernels:
         functions = list(kernels)
         self.source = emit_module(functions)
         self._options = {
-            op.sym_name: triton_runtime._supported_options(triton_runtime.launch_options(op))
+            op.sym_name: triton_runtime.supported_options(triton_runtime.launch_options(op))
             for op in functions
         }
         self._functions: dict[str, Callable[..., Any]] = {}

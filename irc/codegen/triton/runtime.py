@@ -98,12 +98,12 @@ def signature_of(func: kernel.FuncOp) -> dict[str, str]:
     return signature
 
 
-def launch_options(func: kernel.FuncOp) -> dict[str, int]:
-    """num_warps and num_stages of a kernel."""
+def launch_options(func: kernel.FuncOp) -> dict[str, Any]:
+    """num_warps and num_stages of a kernel; `supported_options` adds what all kernels want."""
     return {"num_warps": func.num_warps or 4, "num_stages": func.num_stages or 1}
 
 
-def _supported_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def supported_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """`options` with contraction on and flushing of denormals off, where this Triton knows them."""
     from triton.backends.nvidia.compiler import CUDAOptions
 
@@ -141,7 +141,7 @@ def compile_for(
                 hints[(position,)] = [["tt.divisibility", 16]]
     text = ASTSource(function, dict(signature), {}, hints)
     compiled = triton.compile(
-        text, target=GPUTarget(target[0], target[1], 32), options=_supported_options(options)
+        text, target=GPUTarget(target[0], target[1], 32), options=supported_options(options)
     )
     asm = compiled.asm
     outcome: dict[str, Any] = {
@@ -194,7 +194,7 @@ def launcher(
     function = getattr(load(source), func.sym_name)
     grid = grid_of(func, symbols)
     scalars = scalars_of(func, symbols)
-    options = _supported_options(launch_options(func))
+    options = supported_options(launch_options(func))
 
     def run(*tensors: Any) -> None:
         if grid:

@@ -386,6 +386,43 @@ def _unsigned_extremes() -> Case:
     return Case(program, [torch.randint(0, 256, (5, 20), dtype=torch.uint8)])
 
 
+def three_spaces() -> Program:
+    """A group whose members have own axes of three lengths, one of a single point."""
+    program = Program(tensor(3, 10), tensor(3, 1), tensor(3, 40))
+
+    def fill() -> list[Value]:
+        sums = [
+            program.compute(
+                [3, m], [reduce("sum")], [tensor(3)],
+                lambda b, i, k=k: [b.read(program.args[k], i)], red=[1],
+            ).results[0]
+            for k, m in ((0, 10), (1, 1), (2, 40))
+        ]  # fmt: skip
+
+        def total(b: Any, i: Any) -> list[Value]:
+            value = b.read(program.args[0], i)
+            for array in sums[1:]:
+                value = b.op("arith.addf", value, b.read(array, i[:1]))
+            return [value]
+
+        return [program.compute([3, 10], [loop.MAP], [tensor(3, 10)], total).results[0], *sums]
+
+    kinds = [tensor(3, 10), tensor(3), tensor(3), tensor(3)]
+    return program.finish(program.group([3], kinds, fill))
+
+
+@case("three_spaces", 1e-5)
+def _three_spaces() -> Case:
+    args = [random(3, 10), random(3, 1, seed=1), random(3, 40, seed=2)]
+    return Case(three_spaces(), args, x_block=integer(2))
+
+
+@case("three_spaces_looped", 1e-5)
+def _three_spaces_looped() -> Case:
+    args = [random(3, 10), random(3, 1, seed=1), random(3, 40, seed=2)]
+    return Case(three_spaces(), args, r_block=integer(8))
+
+
 @pytest.fixture(scope="session")
 def triton_results() -> dict[str, list[torch.Tensor]]:
     """Every case in Triton's interpreter, in one process."""

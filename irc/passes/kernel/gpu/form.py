@@ -41,6 +41,7 @@ from irc.passes.kernel.gpu.plan import (
     fits_32_bits,
     make_plan,
     offset_of,
+    power_of_two,
     stored_axes,
     strides_of,
 )
@@ -317,6 +318,7 @@ class _Former:
             block = self._setting("r_block")
             if not isinstance(points, int) or points > block:
                 raise InvalidIR(f"a tile of {block} can't hold {points} points", op=self.plan.op)
+            block = min(block, power_of_two(points))
             name = f"r{len(self.whole_tiles)}"
             order = 2 + len(self.whole_tiles)
             found = self.whole_tiles[points] = self._tile(name, None, points, order, block)
