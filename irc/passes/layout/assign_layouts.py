@@ -78,26 +78,51 @@ def _assign_arguments(function: func.FuncOp) -> None:
 
 
 def demanded_strides(function: func.FuncOp) -> dict[Value, Strides]:
-    """The strides that the caller must see, for values that are computed here; through
-    permutations back to what is permuted."""
+    """The strides wanted of values that are computed here: first by the caller, then by ATen
+    calls; through permutations back to what is permuted."""
     demanded: dict[Value, Strides] = {}
     for position, value in enumerate(function.return_op._operands):
         strides = strides_entry(function.result_info, position)
-        if strides is None or not isinstance(value.type, TensorType):
-            continue
-        if len(strides) != value.type.rank:
-            continue
-        maker = value.defining_op
-        while isinstance(maker, graph.Permute):
-            demanded.setdefault(value, strides)
-            back: list[Dim] = [0] * len(strides)
-            for position_, dim in enumerate(maker.permutation):
-                back[dim] = strides[position_]
-            strides, value = tuple(back), maker.source
-            maker = value.defining_op
-        if maker is not None and value not in demanded:
-            demanded[value] = strides
+        if strides is not None:
+            _demand(demanded, value, strides)
+    for op in function.block.ops:
+        if isinstance(op, graph.CallAten):
+            for number, strides in wanted_operands(op):
+                _demand(demanded, op._operands[number], strides)
     return demanded
+
+
+def _demand(demanded: dict[Value, Strides], value: Value, strides: Strides) -> None:
+    if not isinstance(value.type, TensorType) or len(strides) != value.type.rank:
+        return
+    maker = value.defining_op
+    while isinstance(maker, graph.Permute):
+        demanded.setdefault(value, strides)
+        back: list[Dim] = [0] * len(strides)
+        for position, dim in enumerate(maker.permutation):
+            back[dim] = strides[position]
+        strides, value = tuple(back), maker.source
+        maker = value.defining_op
+    if maker is not None:
+        demanded.setdefault(value, strides)
+
+
+# Operators that take operands of any strides, and whose results' strides don't depend on them.
+ANY_STRIDES = frozenset(
+    ("aten.mm.default", "aten.bmm.default", "aten.addmm.default", "aten.baddbmm.default")
+)
+
+
+def wanted_operands(call: graph.CallAten) -> Iterator[tuple[int, Strides]]:
+    """(operand number, strides) for the operands that a call should get as eager passes them:
+    the strides of its results, or what it accepts at all, may depend on them."""
+    recorded = call.attributes.get("operand_strides")
+    if not isinstance(recorded, A.ArrayAttr) or call.callee in ANY_STRIDES:
+        return
+    tensors = [n for n, v in enumerate(call._operands) if isinstance(v.type, TensorType)]
+    for number, dims in zip(tensors, recorded, strict=False):
+        if isinstance(dims, A.DimsAttr):
+            yield number, tuple(dims)  # type: ignore[arg-type]
 
 
 def assign(op: Operation, demanded: dict[Value, Strides]) -> None:

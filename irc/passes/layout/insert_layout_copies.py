@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from irc.analysis.strides import same_layout
 from irc.dialects import func, graph, layout, sym
+from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim
 from irc.ir.types import TensorType
-from irc.passes.layout.assign_layouts import entry, strides_entry
+from irc.passes.layout.assign_layouts import (
+    entry,
+    is_writable,
+    strides_entry,
+    wanted_operands,
+)
 
 
 @register_pass
@@ -17,7 +24,8 @@ class InsertLayoutCopies(Pass):
 
     A result whose strides differ from `result_info` becomes a copy, or a view where only the
     strides of dimensions of size 1 differ. A result that shares an argument's or a constant's
-    storage without `alias_of` becomes a copy, and so does one that is returned twice.
+    storage without `alias_of` becomes a copy, and so does one that is returned twice. An ATen
+    call whose results' strides depend on its operands' gets those that eager passes.
 
     Before:
         func.return %x : tensor<[4, 6] x f32, strides [6, 1]>      // result_info: strides [1, 4]
@@ -32,6 +40,9 @@ class InsertLayoutCopies(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
+        for inner in op.block.ops:
+            if isinstance(inner, graph.CallAten):
+                context.count("copies", copy_operands(inner))
         terminator = op.return_op
         seen: set[Value] = set()
         for position, value in enumerate(terminator.operands):
@@ -54,9 +65,15 @@ class InsertLayoutCopies(Pass):
             wanted = type_.strides
         info = entry(function.result_info, position)
         root = storage_root(value)
+        builder = Builder.before(function.return_op)
+        offset = _offset_in_argument(function, info, root, type_)
+        if offset is not None:
+            argument = function.block.arguments[info.get("alias_of").value]  # type: ignore[union-attr]
+            return builder.value(  # type: ignore[no-any-return]
+                layout.ViewOp, argument, offset=offset, result_types=type_.with_strides(wanted)
+            )
         owned = isinstance(root, BlockArgument) or isinstance(root.defining_op, graph.Constant)
         shared = info is not None and info.get("alias_of") is None and (owned or value in seen)
-        builder = Builder.before(function.return_op)
         if shared or not same_layout(type_.shape, wanted, type_.strides):
             return builder.value(  # type: ignore[no-any-return]
                 layout.CopyOp,
@@ -69,6 +86,45 @@ class InsertLayoutCopies(Pass):
                 layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
             )
         return value
+
+
+def copy_operands(call: graph.CallAten) -> int:
+    """Give a call the strides that eager passes, where they matter; how many copies that took."""
+    copied = 0
+    for number, strides in wanted_operands(call):
+        value = call._operands[number]
+        type_ = value.type
+        assert isinstance(type_, TensorType) and type_.strides is not None
+        if same_layout(type_.shape, strides, type_.strides) or not is_writable(type_, strides):
+            continue
+        reason = f"operand {number} of {call.callee}"
+        copy = Builder.before(call).value(
+            layout.CopyOp, value, reason=reason, result_types=type_.with_strides(strides)
+        )
+        call.set_operand(number, copy)
+        copied += 1
+    return copied
+
+
+def _offset_in_argument(
+    function: func.FuncOp, info: A.DictAttr | None, root: Value, type_: TensorType
+) -> Dim | None:
+    """Where a result begins in the argument that `info` says it shares memory with, for one that
+    has memory of its own; None for any other."""
+    alias = None if info is None else info.get("alias_of")
+    if info is None or not isinstance(alias, A.IntegerAttr):
+        return None
+    argument = function.block.arguments[alias.value]
+    kind = argument.type
+    if root is argument or not isinstance(kind, TensorType) or kind.element is not type_.element:
+        return None
+    place, start = info.get("offset"), None
+    known = entry(function.arg_info, alias.value)
+    if known is not None:
+        start = known.get("offset")
+    if not isinstance(place, A.DimAttr) or not isinstance(start, A.DimAttr):
+        return None
+    return place.dim - start.dim
 
 
 def storage_root(value: Value) -> Value:

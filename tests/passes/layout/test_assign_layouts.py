@@ -163,3 +163,35 @@ def test_every_level_gives_the_same_memory_order() -> None:
     run(module)
     first, second = irc.interp.run(module, x, y)
     assert torch.equal(first, x + y) and torch.equal(second, y * x)
+
+
+def _relu_of_exponential(passed: Any) -> Any:
+    def build(g: Any, x: Any) -> Any:
+        made = g.call("aten.relu.default", g.op("exp", x), type=tensor(4, 6), arguments={})
+        made.defining_op.attributes["operand_strides"] = A.ArrayAttr([A.DimsAttr(passed)])
+        return made
+
+    return build
+
+
+def test_a_producer_writes_the_strides_that_eager_passes_to_a_call() -> None:
+    function = run(program([tensor(4, 6)], _relu_of_exponential((1, 4))))
+    (call,) = [op for op in function.block.ops if op.name == "graph.call_aten"]
+    assert call.operands[0].type.strides == (1, 4)
+    assert copies(function) == 0
+
+
+def test_an_argument_with_other_strides_is_copied_for_a_call() -> None:
+    def build(g: Any, x: Any) -> Any:
+        made = g.call("aten.relu.default", x, type=tensor(4, 6), arguments={})
+        made.defining_op.attributes["operand_strides"] = A.ArrayAttr([A.DimsAttr((1, 4))])
+        return made
+
+    function = run(program([tensor(4, 6)], build))
+    assert copies(function) == 1
+
+
+def test_a_repeated_element_is_never_written() -> None:
+    function = run(program([tensor(4, 6)], _relu_of_exponential((0, 1))))
+    (call,) = [op for op in function.block.ops if op.name == "graph.call_aten"]
+    assert call.operands[0].type.strides == (6, 1)

@@ -1,0 +1,92 @@
+"""Channels-last around convolutions: what is asked for, and that eager's operator gives it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+
+import irc.interp
+from irc.analysis.strides import channels_last_strides, same_layout
+from irc.dialects import layout
+from irc.ir import attributes as A
+from irc.ir.passes import PassManager
+from irc.ir.registry import lookup_attribute
+from irc.ir.types import TensorType, contiguous_strides
+from tests.passes.loop.programs import program, tensor
+
+PIPELINE = "channels-last,assign-layouts,insert-layout-copies"
+
+
+def convolution(g: Any, x: Any, w: Any) -> Any:
+    """A 3x3 convolution with padding 1 of `x` by `w`."""
+    operand: Any = lookup_attribute("aten.operand")
+    none: Any = lookup_attribute("aten.none")
+    pair = lambda a: A.ArrayAttr([A.IntegerAttr(a), A.IntegerAttr(a)])  # noqa: E731
+    n, _, height, width = x.type.shape
+    made = g.call(
+        "aten.convolution.default", x, w, type=tensor(n, w.type.shape[0], height, width),
+        arguments={
+            "input": operand(0), "weight": operand(1), "bias": none(), "stride": pair(1),
+            "padding": pair(1), "dilation": pair(1), "transposed": A.BoolAttr(False),
+            "output_padding": pair(0), "groups": A.IntegerAttr(1),
+        },
+    )  # fmt: skip
+    made.defining_op.attributes["operand_strides"] = A.ArrayAttr(
+        [A.DimsAttr(contiguous_strides(v.type.shape)) for v in (x, w)]
+    )
+    return made
+
+
+def two_convolutions(g: Any, x: Any, w: Any) -> Any:
+    middle = g.op("tanh", convolution(g, x, w))
+    return g.op("exp", convolution(g, middle, w))
+
+
+TYPES: list[TensorType] = [tensor(2, 8, 5, 6), tensor(8, 8, 3, 3)]
+
+
+def test_one_copy_goes_in_and_none_between_or_after() -> None:
+    module = program(TYPES, two_convolutions)
+    x, w = torch.randn(2, 8, 5, 6), torch.randn(8, 8, 3, 3)
+    expected = irc.interp.run(module, x, w)
+    PassManager.parse(PIPELINE, verify="end").run(module)
+    copies = [op for op in module.walk() if isinstance(op, layout.CopyOp)]
+    assert len(copies) == 1
+    (tanh,) = [op for op in module.walk() if op.name == "graph.tanh"]
+    assert tanh.results[0].type.strides == channels_last_strides((2, 8, 5, 6))
+    (got,) = irc.interp.run(module, x, w)
+    torch.testing.assert_close(got, expected[0])
+    (function,) = module.ops
+    returned = function.return_op.operands[0]  # type: ignore[attr-defined]
+    assert returned.type.strides == contiguous_strides((2, 8, 5, 6))
+
+
+def test_symbolic_images_stay() -> None:
+    from irc.ir.symbols import symbol
+
+    module = program([tensor(symbol("s0"), 8, 5, 6), TYPES[1]], two_convolutions)
+    PassManager.parse("channels-last").run(module)
+    calls = [op for op in module.walk() if op.name == "graph.call_aten"]
+    assert all(c.eager_strides[0].dims[1] == 30 for c in calls)
+
+
+SIZES = list(itertools.product((1, 2), (1, 3, 8), (1, 5), (1, 6), (1, 4), (1, 3), (1, 2)))
+
+
+@pytest.mark.parametrize("n", (1, 2))
+def test_eager_gives_channels_last_for_channels_last(n: int) -> None:
+    for batch, channels, height, width, out, kernel, stride in SIZES:
+        shape = (batch, channels, height, width)
+        last = channels_last_strides(shape)
+        if batch != n or same_layout(shape, contiguous_strides(shape), last):
+            continue
+        x = torch.zeros(1).as_strided(shape, (0, 0, 0, 0)).contiguous()
+        image = torch.empty_strided(shape, last).copy_(x)
+        weight = torch.ones(out, channels, kernel, kernel)
+        y = torch.ops.aten.convolution(
+            image, weight, None, [stride] * 2, [kernel // 2] * 2, [1, 1], False, [0, 0], 1
+        )
+        assert y.stride() == channels_last_strides(y.shape)
