@@ -37,3 +37,16 @@ def test_max_pool_backward_is_a_scatter(size: tuple[int, int]) -> None:
         )
 
     assert not programs(f, gradient, x, indices)
+
+
+@pytest.mark.parametrize("dim", [0, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_weight_norm_backward(dim: int, dtype: torch.dtype) -> None:
+    v, gradient = torch.randn(2, 5, 3, 4, dtype=dtype).unbind()
+    g = torch.rand([v.shape[d] if d == dim else 1 for d in range(3)], dtype=dtype)
+    _, norms = torch._weight_norm_interface(v, g, dim)
+
+    def f(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.ops.aten._weight_norm_interface_backward(*tensors, dim)
+
+    assert not programs(f, gradient, v, g, norms)

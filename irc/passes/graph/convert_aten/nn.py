@@ -16,6 +16,7 @@ from irc.passes.graph.convert_aten.support import (
     decline,
     element_of,
     is_float,
+    normalized,
     rank_of,
     shape_of,
     wrapped,
@@ -231,6 +232,28 @@ def per_channel(c: Call, value: Value, shape: Sequence[Dim]) -> Value:
     """A tensor with one element per channel (dimension 1), repeated to `shape`."""
     kind = value.type.with_shape(shape)  # type: ignore[attr-defined]
     return c.emit_typed(graph.Broadcast, value, kind, dims=[1])
+
+
+@converts("aten._weight_norm_interface_backward.default")
+def weight_norm_backward(c: Call) -> Sequence[Value]:
+    """For w = v * g / norm(v), the norm over all dimensions but one."""
+    gradient, v, g, norms = (
+        _float(c, c.arguments[n]) for n in ("grad_w", "saved_v", "saved_g", "saved_norms")
+    )
+    rank, shape = rank_of(v), shape_of(v)
+    kept = None if c.dim == -1 else normalized(c.dim, rank)
+    dims = [d for d in range(rank) if d != kept]
+    total = c.reduce("sum", c.pointwise("mul", gradient, v), dims, keepdim=True)
+    norms, g = (c.reshape(value, shape_of(total)) for value in (norms, g))
+    along = c.pointwise("div", total, norms)
+    shrink = c.broadcast(c.pointwise("div", along, norms), shape)
+    across = c.pointwise("sub", gradient, c.pointwise("mul", v, shrink))
+    scale = c.broadcast(c.pointwise("div", g, norms), shape)
+    results = c.pointwise("mul", across, scale), along
+    return [
+        c.cast(c.reshape(value, kind.shape), kind.element)  # type: ignore[attr-defined]
+        for value, kind in zip(results, c.result_types, strict=True)
+    ]
 
 
 # -- pooling
