@@ -99,6 +99,7 @@ class ReturnOp(Op):
 
     name = "func.return"
     traits = frozenset({Terminator})
+    parents = ("func.func",)
     values = variadic_operand()
 
     def verify_op(self) -> None:

@@ -76,6 +76,7 @@ class ReturnOp(Op):
 
     name = "host.return"
     traits = frozenset({Terminator})
+    parents = ("host.func",)
     values = variadic_operand()
 
     def print_custom(self, printer: Printer) -> None:

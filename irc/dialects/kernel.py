@@ -130,6 +130,7 @@ class ReturnOp(Op):
 
     name = "kernel.return"
     traits = frozenset({Terminator})
+    parents = ("kernel.func",)
 
 
 class ForOp(Op):
@@ -194,6 +195,7 @@ class YieldOp(Op):
 
     name = "kernel.yield"
     traits = frozenset({Terminator})
+    parents = ("kernel.for", "kernel.if")
     values = variadic_operand()
 
     def print_custom(self, printer: Printer) -> None:

@@ -280,6 +280,7 @@ class YieldOp(Op):
 
     name = "loop.yield"
     traits = frozenset({Terminator})
+    parents = ("loop.compute", "loop.group")
     values = variadic_operand()
     extra = variadic_operand()
     masks = variadic_operand()

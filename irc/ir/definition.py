@@ -173,7 +173,10 @@ def wrap(value: Any, cls: type[Attribute] = Attribute) -> Attribute:
 
 
 class Op(Operation):
-    """Base of the registered operations; reading the declarations happens once, here."""
+    """Base of the registered operations; reading the declarations happens once, here.
+
+    `parents`: names of the operations that may hold this one directly; empty: any.
+    """
 
     __slots__ = ()
     is_registered: ClassVar[bool] = True
@@ -182,6 +185,7 @@ class Op(Operation):
     attribute_fields: ClassVar[dict[str, AttributeField]] = {}
     region_fields: ClassVar[tuple[RegionField, ...]] = ()
     traits: ClassVar[frozenset[type[Trait]]] = frozenset()
+    parents: ClassVar[tuple[str, ...]] = ()
     abstract: ClassVar[bool] = False
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:

@@ -138,9 +138,8 @@ class Printer(TextWriter):
 
     # -- blocks and regions
 
-    def region(self, region: Region, header: bool = True, elide: type | None = None) -> None:
-        """Write ` {...}`. header: whether the entry block's arguments are written too; elide: a
-        terminator class that is left out where it has neither operands nor attributes."""
+    def region(self, region: Region, header: bool = True) -> None:
+        """Write `{...}`. header: whether the entry block's arguments are written too."""
         out = self.out
         outer = self.indent
         out.append("{")
@@ -155,12 +154,9 @@ class Printer(TextWriter):
                 out.append(":")
             op = block.first
             while op is not None:
-                following = op.next
-                bare = op.__class__ is elide and not op._operands and not op.attributes
-                if following is not None or not bare:
-                    out.append(self.indent)
-                    self.op(op)
-                op = following
+                out.append(self.indent)
+                self.op(op)
+                op = op.next
         self.indent = outer
         out.append(f"{outer}}}")
 

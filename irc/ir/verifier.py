@@ -44,7 +44,9 @@ def verify(op: Operation, *, uses: bool = False) -> None:
 class _ClassRules:
     """What an operation class asks for, in the form that is quick to check."""
 
-    __slots__ = ("attributes", "cls", "fits", "operands", "results", "segmented", "same_type")
+    __slots__ = (
+        "attributes", "cls", "fits", "operands", "parents", "results", "same_type", "segmented",
+    )  # fmt: skip
 
     def __init__(self, cls: type[Op]) -> None:
         self.cls = cls
@@ -52,6 +54,8 @@ class _ClassRules:
         self.results: Sequence[Field] = cls.result_fields
         self.segmented = needs_segments(cls.operand_fields)
         self.same_type = SameOperandsAndResultType in cls.traits
+        # The operations that may hold this one (a terminator of one kind of body); (): any.
+        self.parents: Sequence[str] = getattr(cls, "parents", ())
         self.attributes = [
             (name, field.constraint, field.kind == "one")
             for name, field in cls.attribute_fields.items()
@@ -68,6 +72,10 @@ class _ClassRules:
                     op.fail(f"the attribute '{name}' is missing")
             elif not isinstance(attr, cls):
                 op.fail(f"the attribute '{name}' is {attr}, not a {cls.__name__}")
+        if self.parents:
+            parent = op.parent_op
+            if parent is not None and parent.is_registered and parent.name not in self.parents:
+                op.fail(f"stands in {parent.name}, not in {' or '.join(self.parents)}")
         key = (
             tuple([v.type for v in op._operands]),
             tuple([r.type for r in op.results]),
@@ -327,11 +335,11 @@ class _Verifier:
             )
             self.refuse(op, f"{where} {reason}", maker)
         for ancestor in (op, *op.ancestors()):
-            if ancestor.parent is block:
-                break
             if ancestor is not op and IsolatedFromAbove in ancestor.traits:
                 self.refuse(op, f"{where} comes from outside of {ancestor.name}, which is "
                             "isolated", maker)  # fmt: skip
+            if ancestor.parent is block:
+                break
         self.refuse(op, f"{where} is used before its definition", maker)
 
     def refuse(self, op: Operation, message: str, maker: Operation | None) -> NoReturn:
@@ -454,7 +462,7 @@ def check_uses(root: Operation) -> None:
         values: list[OpResult | BlockArgument] = list(op.results)
         values += [a for r in op.regions for b in r.blocks for a in b.arguments]
         for value in values:
-            recorded = value._users
+            recorded: Any = value._users
             if recorded is None:
                 recorded = {}
             elif recorded.__class__ is not dict:

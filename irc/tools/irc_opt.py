@@ -62,7 +62,11 @@ def _run(arguments: argparse.Namespace, pieces: list[str]) -> int:
             if arguments.verify_diagnostics:
                 failures += _check_diagnostics(name, source, arguments, pieces)
             else:
-                outputs.append(_process(name, source, arguments, pieces))
+                try:
+                    outputs.append(_process(name, source, arguments, pieces))
+                except IRCError as error:
+                    error.attach_source(name, source)
+                    raise
     if not arguments.verify_diagnostics:
         _write(arguments.output, "\n// -----\n".join(outputs))
     return 1 if failures else 0
@@ -205,7 +209,13 @@ def _check_roundtrip(module: Any) -> None:
     for generic in (False, True):
         text = print_op(module, generic=generic)
         again = print_op(
-            parse(text, filename="<round trip>", allow_unregistered=True), generic=generic
+            parse(
+                text,
+                filename="<round trip>",
+                allow_unregistered=True,
+                resources=module.resources,
+            ),
+            generic=generic,
         )
         if text != again:
             line = next(
