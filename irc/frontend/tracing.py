@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import attrs
 import torch
 from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
 from torch.fx import traceback as fx_traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
@@ -109,7 +111,8 @@ def trace_function(
 
     inputs = [*tensors, *(x for x, t in zip(leaves, is_traced, strict=True) if t)]
     fakes, mode = fake_inputs(inputs, len(tensors), dynamic)
-    with torch.no_grad(), mode, fx_traceback.preserve_node_meta(), _CallerLines():
+    symbolic = enable_python_dispatcher() if dynamic else contextlib.nullcontext()
+    with torch.no_grad(), mode, symbolic, fx_traceback.preserve_node_meta(), _CallerLines():
         traced = make_fx(flat)(*fakes)
     positions = [f"arg{i}" for i in range(len(inputs) - len(tensors))]
     return Traced(

@@ -96,7 +96,8 @@ def test_verifier_refuses(builder, cls, kind, attributes, message):
 
 
 def test_full_is_an_attribute_or_a_scalar(builder):
-    builder.create(graph.Full, None, value=A.FloatAttr(1.5, f32), result_types=TensorType((), f32)).verify_op()
+    one = A.FloatAttr(1.5, f32)
+    builder.create(graph.Full, None, value=one, result_types=TensorType((), f32)).verify_op()
     with pytest.raises(InvalidIR, match="is of type"):
         graph.Full.make(None, value=1.5, result_types=TensorType((), i32)).verify_op()
     with pytest.raises(InvalidIR, match="either"):
