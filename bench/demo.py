@@ -99,7 +99,7 @@ def levels(name: str, folder: Path) -> list[Check]:
         program = irc.trace(module, inputs)
         # The module's own tensors are the program's first arguments.
         arguments = [*trace_function(module, inputs).tensors, *inputs]
-    stages = list(pipeline.STAGES.items())
+    stages = [("functional", pipeline.FUNCTIONAL), *pipeline.STAGES.items()]
     checks = []
     for number in range(len(stages) + 1):
         level = stages[number - 1][0].split("-to-")[-1] if number else "aten"

@@ -39,10 +39,18 @@ def pipeline_text(target: str = "llvm") -> str:
 
 
 def lower(
-    module: ModuleOp, target: str = "llvm", options: Any = None, verify: str = "none"
+    module: ModuleOp,
+    target: str = "llvm",
+    options: Any = None,
+    verify: str = "none",
+    functional: bool = False,
 ) -> PassContext:
-    """Take an aten-level module down to kernels and a host program, in place."""
-    manager = PassManager.parse(pipeline_text(target), verify=verify)
+    """Take an aten-level module down to kernels and a host program, in place.
+
+    functional: the program has no mutation left and is decomposed, as torch.compile gives it.
+    """
+    text = pipeline_text(target)
+    manager = PassManager.parse(text if functional else f"{FUNCTIONAL},{text}", verify=verify)
     return manager.run(module, PassContext(target=target, options=options))
 
 
@@ -54,7 +62,7 @@ def compile_module(module: ModuleOp, options: Any = None, target: str = "llvm") 
     from irc.runtime.program_cache import compile_cached
 
     def lower_it(given: ModuleOp) -> PassContext:
-        return lower(given, target, options)
+        return lower(given, target, options, functional=True)
 
     pipeline = pipeline_text(target)
     return compile_cached(module, lower_it, pipeline=pipeline, options=options, target=target)
