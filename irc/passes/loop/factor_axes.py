@@ -40,6 +40,8 @@ class FactorAxes(Pass):
 
     Sizes flattened for a matrix product and unflattened after it so meet in one space. The
     results are reshaped: computes read them at the factored index, others through a view.
+    A reduction whose innermost axis is combined gets its par axes first (channels of an image,
+    say), so that it can share them with what reads its results.
 
     Before:
         %s = loop.compute par(i0: 12) red(i1: 8) -> reduce(sum, f32) { ... }
@@ -57,6 +59,10 @@ class FactorAxes(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
         context.count("split", self._sweep(block, forward=True) + self._sweep(block, False))
+        for inner in block.ops:
+            if isinstance(inner, loop.ComputeOp) and reduces_rows(inner):
+                par_axes_first(inner)
+                context.count("reordered")
 
     def _sweep(self, block: Block, forward: bool) -> int:
         split = 0
@@ -204,6 +210,38 @@ def _reader_factor(read: loop.ReadOp, dim: int, extent: Dim) -> tuple[Dim, Dim] 
 
 
 # -- rewriting
+
+
+def reduces_rows(op: loop.ComputeOp) -> bool:
+    """Whether `op` only reduces, along its innermost axis too, with a red axis before a par one."""
+    kinds = [a.kind for a in op.axis_list]
+    if not is_splittable(op) or not kinds or kinds[-1] != "red" or "par" not in kinds:
+        return False
+    if any(o.kind != "reduce" for o in op.output_list):
+        return False
+    return kinds.index("red") < len(kinds) - 1 - kinds[::-1].index("par")
+
+
+def par_axes_first(op: loop.ComputeOp) -> loop.ComputeOp:
+    """Replace a compute without maps by one whose par axes come before its red ones."""
+    ordered = sorted(op.axis_list, key=lambda a: a.kind == "red")
+    mapping = {a.name: axis(n) for n, a in enumerate(ordered)}
+    extents = {axis_name(n): a.extent for n, a in enumerate(ordered)}
+    body = Body()
+    copier = Transplant(body, mapping, extents)
+    for inner_op in op.block.ops:
+        if inner_op is not op.yield_op:
+            copier.copy(inner_op)
+    body.finish([copier.values.get(v, v) for v in op.yield_op.values])
+    axes = A.ArrayAttr(
+        [loop.AxisAttr(axis_name(n), a.kind, a.extent) for n, a in enumerate(ordered)]
+    )
+    types = [r.type for r in op.results]
+    new = make_compute(Builder.before(op), axes, op.output_list, types, body, (), op.location)
+    for old, fresh in zip(op.results, new.results, strict=True):
+        fresh.name_hint = old.name_hint
+    op.replace_with(new)
+    return new
 
 
 def split_axis(op: loop.ComputeOp, k: int, outer: Dim, inner: Dim) -> loop.ComputeOp:

@@ -266,3 +266,19 @@ def test_a_padded_view_is_computed_in_its_reader() -> None:
 
     module = check(program([ROWS], build), [example(ROWS)], f"{LOWERING},{FUSION}")
     assert kernels(module) == 1
+
+
+def test_channel_statistics_share_a_kernel_with_what_is_made_of_them() -> None:
+    image, channels = tensor(2, 64, 5, 6), tensor(64)
+
+    def build(g: Graph, x: Value, running: Value) -> Sequence[Value]:
+        mean, m2 = g.builder.create(graph.Moments, x, dims=[0, 2, 3]).results
+        variance = g.op("mul", m2, g.full(1.0 / 60, m2))
+        scale = g.op("rsqrt", g.op("add", variance, g.full(1e-5, variance)))
+        moved = g.op("add", g.op("mul", running, g.full(0.9, mean)), mean)
+        return scale, moved
+
+    types = [image, channels]
+    arguments = [example(t, k) for k, t in enumerate(types)]
+    module = check(program(types, build), arguments, f"{LOWERING},{FUSION}")
+    assert kernels(module) == 1
