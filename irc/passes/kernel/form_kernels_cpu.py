@@ -41,7 +41,7 @@ from irc.passes.kernel.form_kernels_plan import (
     apply_collapses,
     inplace_pairs,
 )
-from irc.passes.loop.schedule import CpuSchedule, cost_of, read_schedule
+from irc.passes.loop.schedule import TILES_IN_BLOCK, CpuSchedule, cost_of, read_schedule
 
 
 def form_cpu_kernel(
@@ -187,22 +187,19 @@ class _CpuKernel:
         if any(member.own for member in self.plan.members) or self.schedule.copies > 1:
             raise InvalidIR("only pointwise members are tiled", op=self.plan.op)
         self.state.tile = Tile(axis, f"{axis.name}_start")
-        self.state.level_of[f"{axis.name}_start"] = OUTER
-        blocks = Axis(f"{axis.name}_block", "par", ceildiv(axis.extent, self.schedule.lanes))
+        rows = TILES_IN_BLOCK * self.schedule.lanes
+        blocks = Axis(f"{axis.name}_block", "par", ceildiv(axis.extent, rows))
         self.outer = [blocks if a is axis else a for a in self.outer]
 
     def _enter_tile(self, scope: Scope) -> None:
-        """Find the rows of the tile at a point of the outer space."""
-        tile, emitter, rows = self.state.tile, self.emitter, self.schedule.lanes
+        """Find the rows of the tiles at a point of the outer space."""
+        tile, emitter, rows = self.state.tile, self.emitter, TILES_IN_BLOCK * self.schedule.lanes
         assert tile is not None
         extent = emitter.scalar(tile.axis.extent, scope)
-        tile.lower = emitter.times(scope.names[f"{tile.axis.name}_block"], rows)
-        end = emitter.plus(tile.lower, rows)
-        tile.upper, tile.full = end, None
+        tile.first = emitter.times(scope.names[f"{tile.axis.name}_block"], rows)
+        tile.last = emitter.plus(tile.first, rows)
         if not known_divisible(tile.axis.extent, rows):
-            tile.upper = emitter.least(end, extent)
-            tile.full = emitter.compare("sle", end, extent)
-        scope.names[tile.start] = tile.lower
+            tile.last = emitter.least(tile.last, extent)
 
     def _nests(self) -> None:
         self.nests: list[Nest] = []
@@ -348,7 +345,7 @@ class _CpuKernel:
         if self.shared_axis is not None:
             total = total * (self.block or self.shared_axis.extent)
         if self.state.tile is not None:
-            total = total * self.schedule.lanes
+            total = total * (TILES_IN_BLOCK * self.schedule.lanes)
         return total
 
 

@@ -103,14 +103,17 @@ class KernelState:
 
 @attrs.define(eq=False)
 class Tile:
-    """Rows of a tile in which reads across the rows are transposed: points [lower, upper) of
-    `axis`, at most as many as a vector has lanes. `full`: that there are as many; None: always.
+    """Tiles in which reads across the rows are transposed: squares of as many points of `axis` as
+    a vector has lanes, one after the other over [first, last).
 
-    `start` is the name of `lower` in index expressions.
+    The one at hand has the rows [lower, upper). `full`: that it has all; None: always. `start` is
+    the name of `lower` in index expressions.
     """
 
     axis: Axis
     start: str
+    first: Scalar = 0
+    last: Scalar = 0
     lower: Scalar = 0
     upper: Scalar = 0
     full: Value | None = None
@@ -257,6 +260,7 @@ class Nest:
             if place.value in self.state.written:
                 continue
             moved = substitute(access.expression, {tile.axis.name: symbol(tile.start)})
+            self.level_of[tile.start] = self.base + 1
             first = Access(moved, place, {})
             self._prepare(first)
             scratch = kernel.ScratchOp(
@@ -279,9 +283,26 @@ class Nest:
 
     def run(self, scope: Scope) -> None:
         """Emit the loops of the member, below its base level."""
-        for access in self.transposed:
-            self._fill(access, scope)
-        self._loop(0, scope, None)
+        tile = self.state.tile
+        if tile is None:
+            self._loop(0, scope, None)
+            return
+        assert self.vectors is not None
+        emitter, rows = self.emitter, self.vectors.width
+
+        def body(position: Scalar, carried: list[Value]) -> list[Value]:
+            inner = scope.child(scope.level)
+            end = emitter.plus(position, rows)
+            tile.lower, tile.upper, tile.full = position, end, None
+            if not known_divisible(tile.axis.extent, rows):
+                tile.upper = emitter.least(end, tile.last)
+                tile.full = emitter.compare("sle", end, tile.last)
+            inner.names[tile.start] = position
+            for access in self.transposed:
+                self._fill(access, inner)
+            return self._loop(0, inner, None)
+
+        emitter.for_loop(tile.first, tile.last, rows, (), body)
 
     def _fill(self, access: Access, scope: Scope) -> None:
         """Put the transposed tile of a read on the stack: a row of vector lanes for each of the

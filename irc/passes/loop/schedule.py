@@ -51,6 +51,9 @@ MAP_BLOCK = 1024
 """Elements of a vector axis in one point of the parallel space of a pointwise kernel."""
 ENOUGH_POINTS = 32
 """A parallel space of so many points is not cut further along the vector axis."""
+TILES_IN_BLOCK = 8
+"""Transposed tiles in one point of the parallel space, along the axis that is read contiguously:
+reads go along a few lines of memory, and the lines written stay in the cache."""
 HEAVY_BODY = 160
 """A body of such a cost has instructions enough in flight with few copies."""
 GATHER_COST, SCATTER_COST, SCALAR_COST = 1.5, 2.5, 1.0
@@ -336,10 +339,11 @@ def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) ->
     others = 1
     for other in plan.shared:
         if other is not axis:
-            others *= estimate(other.extent) // (lanes if other is tile else 1)
+            others *= -(-estimate(other.extent) // (TILES_IN_BLOCK * lanes if other is tile else 1))
     if others < ENOUGH_POINTS:
         block = lanes * schedule.copies
-        schedule.block = block if reduces else max(block, MAP_BLOCK)
+        most = TILES_IN_BLOCK * lanes if tile is not None else MAP_BLOCK
+        schedule.block = block if reduces else max(block, most)
         if isinstance(axis.extent, int) and axis.extent <= schedule.block:
             schedule.block = 0
 
