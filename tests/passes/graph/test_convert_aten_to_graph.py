@@ -78,6 +78,9 @@ CASES = {
     "scatter_add": (lambda x, i: x.scatter_add(1, i, x), matrix, torch.zeros(3, 4).long()),
     "unfold": (lambda x: x.unfold(1, 2, 1), matrix),
     "as_strided": (lambda x: x.as_strided((2, 3), (1, 2), 1), matrix),
+    "as_strided of a view": (lambda x: x[1:].as_strided((2, 2), (4, 1)), matrix),
+    "as_strided of an argument with an offset": (
+        lambda x: x.as_strided((2,), (1,), 5), matrix.reshape(-1)[4:8]),
     "pad": (lambda x: (F.pad(x, (1, 2), value=3.0), F.pad(x, (-1, 1))), matrix),
     "roll and repeat": (lambda x: (x.roll(2, 1), x.repeat(2, 1, 2)), matrix),
     "tril": (lambda x: (x.tril(-1), x.triu(1)), matrix),

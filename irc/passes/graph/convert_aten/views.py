@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from irc.dialects import aten, graph
-from irc.ir.core import Value
+from irc.dialects import aten, func, graph
+from irc.ir.core import BlockArgument, Value
 from irc.ir.symbols import Dim, dim_product, dim_sum, maximum, minimum, provable_le
 from irc.ir.types import ComplexType, i64
 from irc.passes.graph.convert_aten.support import (
@@ -211,25 +211,63 @@ def unfold(c: Call) -> Value:
 def as_strided(c: Call) -> Value:
     """Positions count in the storage: that of the tensor which the source is a view of."""
     _source(c)
-    root = c.sources["self"]
-    while isinstance(maker := root.defining_op, aten.AtenOp) and maker.schema.returns_alias:
-        root = maker.operands[0]
+    root, offset = storage_owner(c.sources["self"])
     kind = root.type
     order = dense_order(kind.shape, kind.strides)
-    offset = c.storage_offset
-    if root is not c.sources["self"] and offset is None:
+    base = c.converted(root)
+    if c.storage_offset is not None:
+        offset = c.storage_offset - argument_offset(c, base)
+    if offset is None:
         decline("the offset is that of a view")
-    offset = 0 if offset is None else offset
     spans = [(size - 1) * step for size, step in zip(c.result.shape, c.stride, strict=True)]
     if order is None or not provable_le(dim_sum([offset, *spans]) + 1, dim_product(kind.shape)):
         decline("not within the elements of a dense tensor")
-    base = c.converted(root)
     same = kind.strides == tuple(c.stride) and kind.shape == c.result.shape
     if same and offset == 0 and element_of(base) is c.result.element:
         return base
     return c.emit_typed(
         graph.StridedWindow, c.permute(base, order), c.result, strides=list(c.stride), offset=offset
     )
+
+
+def argument_offset(c: Call, value: Value) -> Dim:
+    """Where a function argument begins in its storage; 0 for other values."""
+    function = c.builder.block.parent_op
+    if not isinstance(value, BlockArgument) or not isinstance(function, func.FuncOp):
+        return 0
+    info = function.arg_info
+    entry = info[value.index].get("offset") if info is not None else None
+    return 0 if entry is None else entry.dim  # type: ignore[no-any-return]
+
+
+# Views whose first element is their source's.
+SAME_OFFSET = frozenset(
+    "view _unsafe_view reshape _reshape_alias permute transpose t expand unsqueeze squeeze alias "
+    "detach view_as unfold expand_as movedim".split()
+)
+
+
+def storage_owner(value: Value) -> tuple[Value, Dim | None]:
+    """The value (on the aten level) whose storage `value` is a view of, and the position of its
+    first element there; None for a position that is not known."""
+    offset: Dim | None = 0
+    while isinstance(maker := value.defining_op, aten.AtenOp) and maker.schema.returns_alias:
+        given = aten.arguments_of(maker)
+        value = maker.operands[0]
+        name = maker.schema.name
+        if name in ("slice", "select") and offset is not None:
+            dim = normalized(given["dim"], rank_of(value))
+            start = given["index" if name == "select" else "start"]
+            known = start is None or not isinstance(start, int) or start >= 0
+            strides = value.type.strides  # type: ignore[attr-defined]
+            step = strides[dim] if strides is not None else None
+            size = shape_of(value)[dim]
+            if isinstance(start, int) and isinstance(size, int):
+                start = min(start, size)
+            offset = offset + (start or 0) * step if known and step is not None else None
+        elif name not in SAME_OFFSET:
+            offset = None
+    return value, offset
 
 
 def dense_order(shape: Sequence[Dim], strides: Sequence[Dim]) -> list[int] | None:
