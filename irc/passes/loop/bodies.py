@@ -383,8 +383,7 @@ def clean_block(block: Block, fold: Fold | None = None) -> int:
 
 
 def _fold(op: Operation, block: Block) -> Value | None:
-    cls = type(op)
-    if not isinstance(op, Op) or cls.fold is Op.fold or ConstantLike in cls.traits:
+    if not isinstance(op, Op) or type(op).fold is Op.fold or ConstantLike in op.traits:
         return None
     constants = []
     for operand in op._operands:

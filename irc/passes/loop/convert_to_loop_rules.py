@@ -566,7 +566,7 @@ def _moments(c: Converter, op: graph.Moments) -> None:
         )
         return
     element = source.type.element
-    zero = c.map(lambda body, at: body.zero(element), op.results[1].type)
+    zero = c.map(lambda body, at: body.zero(element), c.type)
     c.results = [c.map(lambda body, at: body.read(source, at), c.type), zero]
 
 

@@ -140,7 +140,7 @@ class _Planner:
                 merges += self.try_merge(candidate, self.clusters.find(number))
             for source in self.reads[op]:
                 self.readers.setdefault(source, []).append(number)
-            if points(space.extents) <= TINY_POINTS:
+            if points(space.extents) <= TINY_POINTS and not self.reads_computes(op):
                 self.tiny.setdefault(space.extents, []).append(number)
         return merges
 
@@ -156,9 +156,15 @@ class _Planner:
             if array_bytes(source.type) > SMALL_BYTES:
                 for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
                     found[find(reader)] = None
-        for other in self.tiny.get(self.spaces[number].extents, [])[-MAX_SIBLINGS:]:
-            found[find(other)] = None
+        if not self.reads_computes(op):
+            # One that finishes a reduction belongs into that reduction's kernel instead.
+            for other in self.tiny.get(self.spaces[number].extents, [])[-MAX_SIBLINGS:]:
+                found[find(other)] = None
         return list(found)
+
+    def reads_computes(self, op: loop.ComputeOp) -> bool:
+        """Whether a compute reads what another compute makes."""
+        return any(isinstance(s.defining_op, loop.ComputeOp) for s in self.reads[op])
 
     def try_merge(self, a: int, b: int) -> bool:
         """Merge two clusters if that is legal."""
