@@ -122,6 +122,7 @@ def _masked_put(c: Call, source: Value, mask: Value) -> Value:
         decline("the number of values depends on data")
     first = next(d for d, i in enumerate(c.indices) if i is not None)
     dims = list(range(first, first + rank_of(mask)))
+    mask = c.agree(mask, [c.result.shape[d] for d in dims])
     kind = mask.type.with_shape(c.result.shape)  # type: ignore[attr-defined]
     if shape_of(mask) != c.result.shape:
         mask = c.emit_typed(graph.Broadcast, mask, kind, dims=dims)

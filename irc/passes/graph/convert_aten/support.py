@@ -177,14 +177,14 @@ class Call:
         offset = len(shape) - kind.rank
         if offset < 0:
             decline(f"{kind} can't be broadcast to rank {len(shape)}")
-        value = self._agree(value, shape[offset:])
+        value = self.agree(value, shape[offset:])
         kind = value.type  # type: ignore[assignment]
         if kind.shape == shape:
             return value
         dims = tuple(range(offset, len(shape)))
         return self.emit(graph.Broadcast, value, dims=dims, result_types=kind.with_shape(shape))
 
-    def _agree(self, value: Value, shape: Sequence[Dim]) -> Value:
+    def agree(self, value: Value, shape: Sequence[Dim]) -> Value:
         """Refine sizes that torch knows to be equal to those of `shape`, with an assertion."""
         kind = value.type
         assert isinstance(kind, TensorType)
