@@ -87,8 +87,11 @@ def _divide(
     if name == "floordivsi" and second is not None and second > 0 and not second & (second - 1):
         shift = splat_text(element, lanes, str(second.bit_length() - 1))
         return body.value(f"ashr {vector_text(element, lanes)} {refs[0]}, {shift}")
-    # A size or stride never is 0 where it divides.
-    safe = (element == "index" and not lanes) if second is None else second not in (0, -1)
+    safe = second is not None and second not in (0, -1)
+    if element == "index" and not lanes and second is None:
+        # A size may be 0 where its quotient is never used: the loop over it has no turn.
+        zero = body.value(f"icmp eq i64 {refs[1]}, 0")
+        refs, safe = (refs[0], body.value(f"select i1 {zero}, i64 1, i64 {refs[1]}")), True
     extra: tuple[Any, ...] = (safe, element == "index")
     if name in ("remsi", "remui"):
         extra = (*extra, name == "remsi")

@@ -15,7 +15,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import TensorType, contiguous_strides
+from irc.ir.types import ComplexType, TensorType, contiguous_strides
 from irc.passes.graph.convert_aten.support import CONVERTERS, Call, Declined, converts
 
 
@@ -137,8 +137,8 @@ class _FunctionConversion:
             self.update_input(op, Call(self.builder, op, arguments, sources, types))
             return
         last = self.function.block.last
-        reason = "no converter"
-        if converter is not None:
+        reason = "no converter" if converter is None else "complex elements are ATen's"
+        if converter is not None and not stays_complex(op):
             try:
                 made = converter(
                     Call(self.builder, op, arguments, sources, types, self.values)
@@ -218,6 +218,14 @@ class _FunctionConversion:
         )
         self.builder.insert(made)
         self.define(op, made.results)
+
+
+def stays_complex(op: aten.AtenOp) -> bool:
+    """Whether an operator has complex elements and is more than another view of them."""
+    types = [value.type for value in (*op.operands, *op.results)]
+    if not any(isinstance(t, TensorType) and isinstance(t.element, ComplexType) for t in types):
+        return False
+    return not (op.schema.returns_alias or op.qualified == "aten._unsafe_view.default")
 
 
 def copying_variant(op: aten.AtenOp) -> tuple[str, bool]:

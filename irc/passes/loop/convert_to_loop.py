@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from irc.analysis.views import INDICES, view_strides
-from irc.dialects import func, graph, layout, sym
+from irc.dialects import aten, func, graph, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import element_bytes
+from irc.ir.types import ComplexType, TensorType, element_bytes
 from irc.passes.loop.convert_to_loop_rules import RULES, Converter
 
 # What stays as it is on the loop level; its tensors are handles to memory.
@@ -75,6 +75,9 @@ class _Conversion:
             return False
         if isinstance(op, graph.Constant) and not _is_splat(op):
             return False
+        if isinstance(op, graph.Copy | layout.CopyOp) and is_complex(op.results[0]):
+            self._call_clone(op)
+            return True
         if type(op) in INDICES and "view" in op.attributes:
             self._convert_view(op)
             return True
@@ -113,6 +116,20 @@ class _Conversion:
             refined.replace_all_uses_with(read)
             self.handles[read] = refined
 
+    def _call_clone(self, op: Operation) -> None:
+        """A copy of complex elements is ATen's: kernels have no complex numbers."""
+        source, (result,) = op._operands[0], op.results
+        strides = result.type.strides  # type: ignore[attr-defined]
+        entries = {
+            "callee": A.StringAttr("aten.clone.default"),
+            "arguments": A.DictAttr({"self": aten.OperandAttr(0)}),
+            "eager_strides": A.ArrayAttr([A.DimsAttr(strides)]),
+        }
+        operands = [self.handles.get(source, source)]
+        made = graph.CallAten(operands, [result.type], entries, (), op.location)
+        Builder.before(op).insert(made)
+        self._replace(op, list(made.results))
+
     def _convert_view(self, op: Any) -> None:
         found = view_strides(op)
         assert found is not None
@@ -130,8 +147,15 @@ class _Conversion:
         self._replace(op, [read])
 
 
+def is_complex(value: Value) -> bool:
+    """Whether a value is a tensor of complex numbers."""
+    return isinstance(value.type, TensorType) and isinstance(value.type.element, ComplexType)
+
+
 def _is_splat(op: Any) -> bool:
     value = op.value
+    if is_complex(op.results[0]):
+        return False
     return isinstance(value, A.DenseAttr) and len(value.data) == element_bytes(
         op.results[0].type.element
     )
