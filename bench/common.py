@@ -196,4 +196,7 @@ def compiled(function: Callable[..., Any], backend: str, **options: Any) -> Call
         return function
     import torch
 
+    if backend == "irc":
+        import irc  # noqa: F401  # so that an uninstalled checkout is found too
+
     return torch.compile(function, backend=backend, **options)
