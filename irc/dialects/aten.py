@@ -164,7 +164,7 @@ class AtenOp(Op, abstract=True):
 class SchemaOp(Op):
     """Declares the schema of an operator that torch may not know; stands before its first use.
 
-    `aten.schema {schema = "mylib::scale(Tensor x, float by) -> Tensor"}`
+    `aten.schema {schema = "example::scale(Tensor x, float by) -> Tensor"}`
     """
 
     name = "aten.schema"

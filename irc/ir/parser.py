@@ -40,13 +40,14 @@ from irc.ir.traits import ConstantLike, IsolatedFromAbove, SameOperandsAndResult
 if TYPE_CHECKING:
     from irc.dialects.builtin import ModuleOp
 
-# results, quoted name, bare name, operands, the rest of the line; then white space. The rest is
-# bounded, so that many operations on one long line don't each look for its end.
+# results, quoted name, bare name, operands, the rest up to the line's end or the next `%`; then
+# white space and the start of another operation, so that nothing of this one can follow. The rest
+# is bounded, so that many operations on one long line don't each look for its end.
 LINE = re.compile(
     r"(?:(%[\w$.]++(?:, %[\w$.]++){0,40}+) = )?+"
     r'(?:"([\w$.]++)"\(|([A-Za-z_]\w*+\.[\w$.]++) ?+)'
     r"(%[\w$.#]++(?:, %[\w$.#]++){0,40}+)?+"
-    r"([^\n]{0,400}+)\n[ \t\r\n]*+",
+    r"([^\n%]{0,400}+)(?:\n[ \t\r\n]*+|(?=%))(?=[%}\"^A-Za-z_])(?!loc\b)",
     re.A,
 )
 ATTRIBUTES_START = re.compile(r'\{\s*(?:[A-Za-z_][\w$]*\s*[=,}]|"[^"\n]*"\s*=)')

@@ -246,3 +246,17 @@ def test_the_order_in_which_attributes_were_given_does_not_show():
     one = parse("builtin.module attributes {b, a} {}")
     two = parse("builtin.module attributes {a, b} {}")
     assert print_op(one) == print_op(two)
+
+
+def test_an_operation_may_go_on_after_a_line_that_was_complete_before():
+    text = """func.func @f(%x: f32) {
+      %a = arith.constant {value = 1.0 : f32} : f32
+      %b = arith.constant {value = 1.0 : f32} : f32
+        loc("m.py":1:1)
+      %c = arith.constant {value = 1.0 : f32} : f32 %d = arith.addf %c, %x : f32 func.return
+    }"""
+    module = parse(text)
+    ops = list(module.lookup("f").block.ops)
+    assert [op.name for op in ops[:4]] == ["arith.constant"] * 3 + ["arith.addf"]
+    assert str(ops[1].location) == 'loc("m.py":1:1)'
+    assert ops[3]._operands[0] is ops[2].results[0]
