@@ -24,16 +24,8 @@ from irc.ir.symbols import (
 )
 from irc.ir.types import index
 from irc.passes.kernel.form_kernels_emit import Emitter, Scalar, Scope
-from irc.passes.kernel.form_kernels_nest import (
-    ENTRY,
-    OUTER,
-    SHARED,
-    KernelState,
-    Nest,
-    Tile,
-    Vectors,
-    phases,
-)
+from irc.passes.kernel.form_kernels_nest import Nest
+from irc.passes.kernel.form_kernels_place import ENTRY, OUTER, SHARED, KernelState, Tile
 from irc.passes.kernel.form_kernels_plan import (
     Axis,
     Member,
@@ -41,6 +33,7 @@ from irc.passes.kernel.form_kernels_plan import (
     apply_collapses,
     inplace_pairs,
 )
+from irc.passes.kernel.form_kernels_vectors import Vectors, phases
 from irc.passes.loop.schedule import TILES_IN_BLOCK, CpuSchedule, cost_of, read_schedule
 
 
@@ -113,8 +106,7 @@ class _CpuKernel:
         for value, argument in zip(arrays, arguments, strict=False):
             self.state.pointers[value] = argument
         for value in arrays[: len(plan.inputs)]:
-            argument = self.state.pointers[value]
-            argument.name_hint = value.name_hint
+            self.state.pointers[value].name_hint = value.name_hint
         scalars = arguments[len(arrays) :]
         for name, argument in zip(self.symbols, scalars, strict=False):
             argument.name_hint = name
@@ -229,7 +221,7 @@ class _CpuKernel:
         axis, emitter = self.shared_axis, self.emitter
         assert axis is not None
 
-        def body() -> None:
+        def body() -> list[Value]:
             scope = self.scope.child(OUTER)
             for nest in self.nests:
                 nest.enter(OUTER, scope)
@@ -240,10 +232,11 @@ class _CpuKernel:
             else:
                 lower, upper = 0, extent
             self._shared_loop(lower, upper, scope)
+            return []
 
         if self.grid == 1:
             # The one point is computed by whoever is given it.
-            emitter.for_loop(self.begin, self.end, 1, (), lambda i, c: (body(), ())[1])
+            emitter.for_loop(self.begin, self.end, 1, (), lambda i, c: body())
         else:
             emitter.when(emitter.compare("slt", self.begin, self.end), body)
 

@@ -138,6 +138,10 @@ class Emitter:
 
     def number(self, value: Any, element: Type, width: int = 1) -> Value:
         """A Python number as a constant of `element`, in each of `width` lanes."""
+        return self.filled(value, element, self.vector_type(element, width))
+
+    def filled(self, value: Any, element: Type, type_: Type) -> Value:
+        """A Python number as a constant of `element`, in each place of `type_`."""
         attr: Attribute
         if isinstance(value, float):
             attr = A.FloatAttr(value, element)
@@ -145,7 +149,7 @@ class Emitter:
             attr = A.BoolAttr(bool(value))
         else:
             attr = A.IntegerAttr(value, element)
-        return self.constant(attr, self.vector_type(element, width))
+        return self.constant(attr, type_)
 
     def iota(self, element: Type, width: int) -> Value:
         """0, 1, 2, ... as a vector."""
@@ -193,8 +197,8 @@ class Emitter:
     def when(
         self,
         condition: Value,
-        body: Callable[[], None],
-        otherwise: Callable[[], None] = lambda: None,
+        body: Callable[[], object],
+        otherwise: Callable[[], object] = lambda: None,
     ) -> None:
         """Runs `body` if the scalar condition holds, else `otherwise`."""
         blocks = (Block(), Block())

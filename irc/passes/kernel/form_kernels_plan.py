@@ -7,7 +7,7 @@ and symbols, so strides, collapsible axes and contiguity are questions about exp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -268,7 +268,7 @@ class _PlanBuilder:
             if output.kind == "scatter":
                 dims, positions = self._scatter_dims(op, output, extra)
             else:
-                dims, positions = (kept if output.kind == "reduce" else axes), {}
+                dims, positions = list(kept if output.kind == "reduce" else axes), {}
             for result in op.results_of(number):
                 place = plan.storage[result]
                 targets = [place]
@@ -457,7 +457,7 @@ def apply_collapses(
 # -- how an expression changes from lane to lane
 
 
-def lane_stride(d: Dim, name: str, lanes: int, units: Mapping[str, int] | None = None) -> Dim | None:
+def lane_stride(d: Dim, name: str, lanes: int) -> Dim | None:
     """The step of `d` from one value of axis `name` to the next, constant over `lanes` values
     that start at a multiple of `lanes`; None when there is no such step.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 
@@ -287,7 +288,8 @@ class MomentsReducer(Reducer):
         delta = self.op(arith.SubFOp, center, mean)
         moved = self.op(math_ops.FmaOp, delta, share, mean)
         # In this order a count of 0 keeps delta^2 from overflowing.
-        scaled = self.op(arith.MulFOp, self.op(arith.MulFOp, delta, share), self.spread(count, width))
+        before = self.spread(count, width)
+        scaled = self.op(arith.MulFOp, self.op(arith.MulFOp, delta, share), before)
         grown = self.op(math_ops.FmaOp, scaled, delta, squares)
         if spread is not None:
             grown = self.op(arith.AddFOp, grown, spread)
@@ -454,7 +456,7 @@ def arith_width(value: Value) -> int:
     return shape[0] if shape else 1
 
 
-def pairwise(combine: Callable, values: Sequence) -> object:  # type: ignore[type-arg]
+def pairwise(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
     """Values combined as a balanced tree."""
     values = list(values)
     while len(values) > 1:

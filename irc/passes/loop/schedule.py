@@ -23,6 +23,7 @@ The keys of a gpu schedule are listed at `irc.passes.kernel.gpu.plan.default_sch
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import attrs
 
@@ -51,7 +52,7 @@ MAP_BLOCK = 1024
 """Elements of a vector axis in one point of the parallel space of a pointwise kernel."""
 ENOUGH_POINTS = 32
 """A parallel space of so many points is not cut further along the vector axis."""
-TILES_IN_BLOCK = 8
+TILES_IN_BLOCK = 16
 """Transposed tiles in one point of the parallel space, along the axis that is read contiguously:
 reads go along a few lines of memory, and the lines written stay in the cache."""
 HEAVY_BODY = 160
@@ -103,6 +104,7 @@ def _strings(texts: Iterable[str]) -> A.ArrayAttr:
 def read_schedule(attr: loop.ScheduleAttr) -> CpuSchedule:
     """The Python form of a schedule attribute. Raises UserError for what makes no sense."""
     schedule = CpuSchedule()
+    value: Any
     for name, value in attr.entries.items:
         if name == "collapse":
             for entry in value:
@@ -330,7 +332,8 @@ def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) ->
     lanes = min(lanes_for(m, axis, bits) for m in plan.members)
     schedule.vector_axis, schedule.lanes = axis.name, lanes
     schedule.tail = _tail(plan.members, bits)
-    reduces = any(m.red_axes for m in plan.members)
+    # Rows are combined one after the other: take many bytes of each at once.
+    reduces = any(m.red_axes or _needs_order(m) for m in plan.members)
     if reduces:
         schedule.copies = _block_copies(plan.members, axis, lanes, bits)
     tile = None if reduces else _tile_axis(plan, axis, lanes)
@@ -366,10 +369,11 @@ def _tile_axis(plan: Plan, vector: Axis, lanes: int) -> Axis | None:
 
 def _block_copies(members: Sequence[Member], axis: Axis, lanes: int, bits: int) -> int:
     """Vectors carried through a reduction along another axis: many bytes of each row at once."""
+    ordered = [m for m in members if m.red_axes or _needs_order(m)]
     heavy = any(cost_of(m) > HEAVY_BODY // 4 for m in members)
-    state = sum(o.result_count for m in members for o in m.compute.output_list)
+    state = sum(o.result_count for m in ordered for o in m.compute.output_list)
     most = 8 if bits >= 512 else 4
-    copies = 2 if heavy or len(members) > 1 else max(1, most // state)
+    copies = 2 if heavy or len(ordered) > 1 else max(1, most // max(state, 1))
     return _fitting(copies, axis, lanes)
 
 

@@ -1,0 +1,80 @@
+"""Covering a vector axis: whole vectors by blocks, then the rest, masked or as scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from irc.dialects import arith
+from irc.ir.symbols import Dim, known_divisible
+from irc.ir.types import index
+from irc.passes.kernel.form_kernels_emit import Emitter, Lanes, Scalar
+
+
+@attrs.define(eq=False)
+class Vectors:
+    """How an axis is vectorized: lanes, vectors handled together, and how the rest is done:
+    "mask" (one masked vector at a time) or "peel" (scalars)."""
+
+    axis: str
+    width: int
+    copies: int
+    tail: str
+
+
+@attrs.define(eq=False)
+class Phase:
+    """One loop over part of a vector axis: `copies` vectors of `width` lanes from `lower` to
+    `upper` by `step`, masked below `limit` where that is given."""
+
+    lower: Scalar
+    upper: Scalar
+    step: int
+    width: int
+    copies: int
+    limit: Scalar | None = None
+
+    def lanes(self, emitter: Emitter, axis: str, position: Scalar) -> Lanes:
+        """The lanes at one position."""
+        mask = None
+        if self.limit is not None:
+            mask = emitter.lane_mask(position, self.limit, self.width)
+        return Lanes(axis, self.width, self.copies, mask)
+
+
+def phases(
+    emitter: Emitter, vectors: Vectors, lower: Scalar, upper: Scalar, extent: Dim
+) -> Iterable[Phase]:
+    """The loops that cover [lower, upper): whole blocks, then the rest.
+
+    `lower` is a multiple of a block, `upper` too or the axis's `extent`.
+    """
+    width, copies = vectors.width, vectors.copies
+    block = width * copies
+    if isinstance(lower, int) and isinstance(upper, int):
+        middle: Scalar = lower + (upper - lower) // block * block
+    elif known_divisible(extent, block):
+        middle = upper
+    elif block == 1:
+        middle = upper
+    else:
+        whole = emitter.number(-block, index)
+        middle = emitter.add(arith.AndIOp, (emitter.value(upper), whole), index)
+    yield Phase(lower, middle, block, width, copies)
+    if middle is upper or middle == upper:
+        return
+    even = known_divisible(extent, width)
+    if even or vectors.tail == "mask":
+        yield Phase(middle, upper, width, width, 1, None if even else upper)
+        return
+    if copies > 1:
+        if isinstance(middle, int) and isinstance(upper, int):
+            last: Scalar = middle + (upper - middle) // width * width
+        else:
+            last = emitter.add(
+                arith.AndIOp, (emitter.value(upper), emitter.number(-width, index)), index
+            )
+        yield Phase(middle, last, width, width, 1)
+        middle = last
+    yield Phase(middle, upper, 1, 1, 1)
