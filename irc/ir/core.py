@@ -20,6 +20,8 @@ class Value:
 
     type: Type
     name_hint: str | None
+    # None, the one operation that uses the value once, or the uses of each operation.
+    _users: Any
 
     @property
     def users(self) -> Iterator[Operation]:
@@ -65,13 +67,15 @@ class Value:
         """Make every user of this value use `new` instead."""
         if new is self:
             return
-        for user in self.users:
-            operands = user._operands
-            for index, operand in enumerate(operands):
-                if operand is self:
-                    operands[index] = new
-                    _add_use(new, user)
-        self._users = None
+        users = self._users
+        if users is not None:
+            for user in users if users.__class__ is dict else (users,):
+                operands = user._operands
+                for index, operand in enumerate(operands):
+                    if operand is self:
+                        operands[index] = new
+                        _add_use(new, user)
+            self._users = None
         if new.name_hint is None:
             new.name_hint = self.name_hint
 
@@ -203,7 +207,7 @@ class Operation:
             else:
                 _add_use(value, self)
         self.results = tuple([OpResult(t, self, i) for i, t in enumerate(result_types)])
-        self.attributes = {} if attributes is None else dict(attributes)
+        self.attributes = dict(attributes) if attributes else {}
         if regions:
             self.regions = regions = tuple(regions)
             for region in regions:
@@ -320,13 +324,18 @@ class Operation:
             if result._users is not None:
                 user = next(result.users)
                 raise ValueError(f"{self.name} is still used by {user.name} and can't be erased")
-        self.detach()
+        block = self.parent
+        if block is not None:
+            block._unlink(self)
         self.drop_all_references()
 
     def drop_all_references(self) -> None:
         """Forget all operands, here and in nested operations."""
         for value in self._operands:
-            _remove_use(value, self)
+            if value._users is self:
+                value._users = None
+            else:
+                _remove_use(value, self)
         self._operands = []
         self.successors = ()
         for region in self.regions:
@@ -353,16 +362,16 @@ class Operation:
         """A deep copy. `mapping` gives the new value of each operand (missing: unchanged) and is
         filled with the new results and block arguments."""
         mapping = {} if mapping is None else mapping
-        operands = [mapping.get(o, o) for o in self._operands]
-        copy = type(self)(
-            operands,
-            [r.type for r in self.results],
+        results = self.results
+        copy = self.__class__(
+            [mapping.get(o, o) for o in self._operands],
+            [r.type for r in results],
             self.attributes,
             (),
             self.location,
             self.successors,
         )
-        for old, new in zip(self.results, copy.results, strict=True):
+        for old, new in zip(results, copy.results):
             new.name_hint = old.name_hint
             mapping[old] = new
         if self.regions:
@@ -538,17 +547,19 @@ class Region:
                 mapping[argument] = new.add_argument(argument.type, argument.name_hint)
             block_of[block] = copy.append(new)
         for block, new in block_of.items():
+            append = new.append
             op = block.first
             while op is not None:
                 cloned = op.clone(mapping)
                 if cloned.successors:
                     cloned.successors = tuple(block_of.get(s, s) for s in cloned.successors)
-                new.append(cloned)
+                append(cloned)
                 op = op.next
         for block in copy.blocks:  # forward references between blocks
-            for op in block.ops:
+            op = block.first
+            while op is not None:
                 for operand in op._operands:
-                    replacement: Any = mapping.get(operand)
-                    if replacement is not None and replacement is not operand:
-                        op.replace_uses_of(operand, replacement)
+                    if operand in mapping and mapping[operand] is not operand:
+                        op.replace_uses_of(operand, mapping[operand])
+                op = op.next
         return copy

@@ -19,11 +19,19 @@ from typing import Any
 
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
-from irc.ir.core import Operation, Value
+from irc.ir.core import Operation, OpResult, Value
 from irc.ir.definition import Op
 from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.location import fuse
-from irc.ir.traits import Commutative, ConstantLike, Pure, Terminator
+from irc.ir.traits import (
+    AllocatesMemory,
+    Commutative,
+    ConstantLike,
+    Pure,
+    ReadsMemory,
+    Terminator,
+    WritesMemory,
+)
 
 Rewrite = Callable[[Any, "Rewriter"], Any]
 
@@ -112,6 +120,15 @@ class Rewriter:
         self.builder = _NotifyingBuilder(driver, op)
         self.reason = ""
 
+    def move_to(self, op: Operation) -> None:
+        """Make `op` the matched operation, before which the builder inserts."""
+        self.op = op
+        builder = self.builder
+        builder.block = op.parent  # type: ignore[assignment]  # the driver visits attached ones
+        builder.anchor = op
+        builder.location = op.location
+        self.reason = ""
+
     def no_match(self, reason: str) -> bool:
         """Decline, with the reason; nothing may have been changed."""
         self.reason = reason
@@ -135,19 +152,27 @@ class Rewriter:
             raise InternalError(
                 f"{op.name} has {len(op.results)} results, {len(new)} replacements given"
             )
+        location = op.location
         for value in new:
             maker = value.defining_op
-            if maker is not None and maker.location is not op.location:
-                maker.location = fuse((maker.location, op.location), note)
-        for old, value in zip(op.results, new, strict=True):
+            if maker is not None and maker.location is not location:
+                maker.location = fuse((maker.location, location), note)
+        worklist = self._driver.worklist
+        for old, value in zip(op.results, new):
             if old.type is not value.type:
                 raise InternalError(
                     f"{op.name}: replacing a value of type {old.type} by one of type {value.type}"
                 )
-            for user in old.users:
-                self._driver.enqueue(user)
-            old.replace_all_uses_with(value)
-        self.erase(op)
+            users = old._users
+            if users is not None:
+                for user in users if users.__class__ is dict else (users,):
+                    if not user.queued:
+                        user.queued = True
+                        worklist.append(user)
+                old.replace_all_uses_with(value)
+            elif value.name_hint is None:
+                value.name_hint = old.name_hint
+        self._driver.erase(op)
 
     def erase(self, op: Operation) -> None:
         """Erase an operation without uses."""
@@ -188,25 +213,36 @@ class _NotifyingBuilder(Builder):
         return op
 
 
+class _Plan:
+    """What the driver does with the operations of one class."""
+
+    __slots__ = ("removable", "commutative", "fold", "patterns")
+
+    def __init__(self, cls: type[Operation], patterns: list[Pattern], fold: bool) -> None:
+        traits = cls.traits
+        self.removable = removable_when_unused(cls)
+        self.commutative = fold and Commutative in traits
+        folds = issubclass(cls, Op) and cls.fold is not Op.fold and ConstantLike not in traits
+        self.fold = fold and folds
+        self.patterns = [p for p in patterns if issubclass(cls, p.op_classes)]
+
+
 class _Driver:
     def __init__(
-        self, patterns: Iterable[Pattern], fold: bool, max_rewrites: int, counts: Counter[str]
+        self,
+        patterns: Iterable[Pattern],
+        fold: bool,
+        max_rewrites: int | None,
+        counts: Counter[str],
     ) -> None:
-        self.by_class: dict[type[Operation], list[Pattern]] = {}
+        self.plans: dict[type[Operation], _Plan] = {}
         self.declared: list[Pattern] = sorted(patterns, key=lambda p: -p.benefit)
         self.fold = fold
         self.worklist: list[Operation] = []
         self.max_rewrites = max_rewrites
         self.rewrites = 0
         self.counts = counts
-        self.root: Operation | None = None
-
-    def patterns_for(self, cls: type[Operation]) -> list[Pattern]:
-        found = self.by_class.get(cls)
-        if found is None:
-            found = [p for p in self.declared if issubclass(cls, p.op_classes)]
-            self.by_class[cls] = found
-        return found
+        self.rewriter: Rewriter | None = None
 
     def enqueue(self, op: Operation) -> None:
         if not op.queued:
@@ -214,16 +250,18 @@ class _Driver:
             self.worklist.append(op)
 
     def erase(self, op: Operation) -> None:
-        for operand in op.operands:
-            maker = operand.defining_op
-            if maker is not None:
-                self.enqueue(maker)
+        for operand in op._operands:
+            if operand.__class__ is OpResult:
+                maker = operand.owner
+                if not maker.queued:
+                    maker.queued = True
+                    self.worklist.append(maker)
         op.erase()
 
     def applied(self, name: str) -> None:
         self.rewrites += 1
         self.counts[name] += 1
-        if self.rewrites > self.max_rewrites:
+        if self.max_rewrites is not None and self.rewrites > self.max_rewrites:
             busiest, times = self.counts.most_common(1)[0]
             raise InternalError(
                 f"rewriting did not converge after {self.max_rewrites} rewrites; "
@@ -232,17 +270,20 @@ class _Driver:
             )
 
     def run(self, root: Operation) -> bool:
-        self.root = root
-        for op in root.walk(reverse=True):
-            if op is not root:
-                self.enqueue(op)
         worklist = self.worklist
+        collect_inside(root, worklist)
+        for op in worklist:
+            op.queued = True
+        worklist.reverse()
+        if self.max_rewrites is None:
+            self.max_rewrites = 10_000 + 16 * (len(worklist) + 1)
+        visit, pop = self.visit, worklist.pop
         try:
             while worklist:
-                op = worklist.pop()
+                op = pop()
                 op.queued = False
                 if op.parent is not None:
-                    self.visit(op)
+                    visit(op)
         finally:
             for op in worklist:
                 op.queued = False
@@ -250,23 +291,38 @@ class _Driver:
         return self.rewrites > 0
 
     def visit(self, op: Operation) -> None:
-        if is_trivially_dead(op):
-            self.erase(op)
-            self.applied("dce")
+        cls = op.__class__
+        plan = self.plans.get(cls)
+        if plan is None:
+            plan = self.plans[cls] = _Plan(cls, self.declared, self.fold)
+        if plan.removable is not False:
+            for result in op.results:
+                if result._users is not None:
+                    break
+            else:
+                if is_trivially_dead(op):
+                    self.erase(op)
+                    self.applied("dce")
+                    return
+        if plan.commutative and self.constant_to_right(op):
+            self.applied("constant-to-right")
+        if plan.fold and self.try_fold(op):
             return
-        traits = op.traits
-        if self.fold:
-            if Commutative in traits and self.constant_to_right(op):
-                self.applied("constant-to-right")
-            if self.try_fold(op):
-                return
-        for candidate in self.patterns_for(type(op)):
-            rewriter = Rewriter(self, op)
-            if candidate.function(op, rewriter) is not False:
+        for candidate in plan.patterns:
+            if candidate.function(op, self.at(op)) is not False:
                 self.applied(candidate.name)
                 if op.parent is not None:
                     self.enqueue(op)
                 return
+
+    def at(self, op: Operation) -> Rewriter:
+        """The driver's one rewriter, moved to `op`."""
+        rewriter = self.rewriter
+        if rewriter is None:
+            rewriter = self.rewriter = Rewriter(self, op)
+        else:
+            rewriter.move_to(op)
+        return rewriter
 
     def constant_to_right(self, op: Operation) -> bool:
         operands = op._operands
@@ -276,16 +332,18 @@ class _Driver:
         op.operands = (second, first, *operands[2:])
         return True
 
-    def try_fold(self, op: Operation) -> bool:
-        cls = type(op)
-        if not isinstance(op, Op) or cls.fold is Op.fold or ConstantLike in cls.traits:
-            return False
-        constants = [constant_value(o) for o in op._operands]
+    def try_fold(self, op: Any) -> bool:
+        constants = [
+            o.owner.attributes.get("value")  # type: ignore[attr-defined]
+            if o.__class__ is OpResult and ConstantLike in o.owner.traits  # type: ignore
+            else None
+            for o in op._operands
+        ]
         folded = op.fold(constants)
         if folded is None:
             return False
         outcome = list(folded) if isinstance(folded, list | tuple) else [folded]
-        rewriter = Rewriter(self, op)
+        rewriter = self.at(op)
         values: list[Value] = []
         for entry, result in zip(outcome, op.results, strict=True):
             if isinstance(entry, Value):
@@ -299,37 +357,59 @@ class _Driver:
             if value is None:
                 return False
             values.append(value)
-        if any(v is r for v, r in zip(values, op.results, strict=True)):
-            return False
+        for value, result in zip(values, op.results):
+            if value is result:
+                return False
         rewriter.replace(op, values)
         self.applied("fold")
         return True
 
 
+def collect_inside(root: Operation, into: list[Operation]) -> None:
+    """Append every operation inside `root` to `into`, pre-order."""
+    for region in root.regions:
+        for block in region.blocks:
+            op = block.first
+            while op is not None:
+                into.append(op)
+                if op.regions:
+                    collect_inside(op, into)
+                op = op.next
+
+
+_removable: dict[type[Operation], bool | None] = {}
+
+
+def removable_when_unused(cls: type[Operation]) -> bool | None:
+    """Whether operations of `cls` without users may be removed: pure, or allocating, or only
+    reading; None where each operation says so itself through `is_removable()`."""
+    found = _removable.get(cls, ...)
+    if found is not ...:
+        return found  # type: ignore[return-value]
+    traits = cls.traits
+    answer: bool | None
+    if Terminator in traits:
+        answer = False
+    elif hasattr(cls, "is_removable"):
+        answer = None
+    elif Pure in traits or AllocatesMemory in traits:
+        answer = True
+    else:
+        answer = ReadsMemory in traits and WritesMemory not in traits
+    _removable[cls] = answer
+    return answer
+
+
 def is_trivially_dead(op: Operation) -> bool:
     """Whether `op` has results, none is used, and it has no effect worth keeping."""
-    if not op.results or Terminator in op.traits:
+    results = op.results
+    if not results:
         return False
-    for result in op.results:
+    for result in results:
         if result._users is not None:
             return False
-    return has_no_effect(op)
-
-
-def has_no_effect(op: Operation) -> bool:
-    """Whether `op` may be removed when unused: pure itself, or allocating, or an op that says so
-    through `is_removable()`."""
-    from irc.ir.traits import AllocatesMemory, ReadsMemory
-
-    removable = getattr(op, "is_removable", None)
-    if removable is not None:
-        return bool(removable())
-    traits = op.traits
-    if Pure in traits or AllocatesMemory in traits:
-        return True
-    from irc.ir.traits import WritesMemory
-
-    return ReadsMemory in traits and WritesMemory not in traits
+    removable = removable_when_unused(op.__class__)
+    return bool(op.is_removable()) if removable is None else removable  # type: ignore
 
 
 def is_constant(value: Value) -> bool:
@@ -359,7 +439,5 @@ def apply_patterns_greedily(
     `counts` collects how often each pattern was applied. Raises InternalError, naming the
     busiest pattern, after `max_rewrites` (default: 16 per operation plus 10,000).
     """
-    if max_rewrites is None:
-        max_rewrites = 10_000 + 16 * sum(1 for _ in root.walk())
     driver = _Driver(patterns, fold, max_rewrites, Counter() if counts is None else counts)
     return driver.run(root)

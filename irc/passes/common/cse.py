@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.ir.core import Block, Operation, Value
+from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.traits import Commutative, IsolatedFromAbove, Pure, Terminator
 
@@ -30,7 +30,7 @@ class CommonSubexpressionElimination(Pass):
         context.count("merged", merged)
 
 
-def _visit_region(region: Any, scopes: list[dict[Any, Operation]]) -> int:
+def _visit_region(region: Region, scopes: list[dict[Any, Operation]]) -> int:
     if len(region.blocks) == 1:
         return _visit_block(region.blocks[0], scopes)
     # Blocks of a control-flow graph: each sees only what dominates the whole region.
@@ -40,21 +40,29 @@ def _visit_region(region: Any, scopes: list[dict[Any, Operation]]) -> int:
 def _visit_block(block: Block, scopes: list[dict[Any, Operation]]) -> int:
     merged = 0
     known = scopes[-1]
-    for op in block.ops:
+    outer = scopes[-2::-1]
+    op = block.first
+    while op is not None:
+        following = op.next
         for region in op.regions:
             inner = [{}] if IsolatedFromAbove in op.traits else [*scopes, {}]
             merged += _visit_region(region, inner)
-        if Pure not in op.traits or Terminator in op.traits or not op.results:
-            continue
-        key = operation_key(op)
-        found = next((s[key] for s in reversed(scopes) if key in s), None)
-        if found is None:
-            known[key] = op
-            continue
-        for old, new in zip(op.results, found.results, strict=True):
-            old.replace_all_uses_with(new)
-        op.erase()
-        merged += 1
+        traits = op.traits
+        if Pure in traits and Terminator not in traits and op.results:
+            key = operation_key(op)
+            found = known.get(key)
+            for scope in outer if found is None else ():
+                found = scope.get(key)
+                if found is not None:
+                    break
+            if found is None:
+                known[key] = op
+            else:
+                for old, new in zip(op.results, found.results, strict=True):
+                    old.replace_all_uses_with(new)
+                op.erase()
+                merged += 1
+        op = following
     return merged
 
 
@@ -62,16 +70,18 @@ def operation_key(op: Operation) -> Any:
     """A hashable key: equal keys mean equal results. Regions count with their structure, values
     defined inside by their position."""
     if not op.regions:
-        operands = op._operands
-        if Commutative in op.traits and len(operands) == 2 and id(operands[0]) > id(operands[1]):
-            operands = [operands[1], operands[0]]
-        attributes = op.attributes
-        return (
-            type(op),
-            tuple(operands),
-            tuple(sorted(attributes.items(), key=_name)) if attributes else (),
-            op.results[0].type if len(op.results) == 1 else op.result_types,
-        )
+        operands, attributes, results = op._operands, op.attributes, op.results
+        outcome = results[0].type if len(results) == 1 else op.result_types
+        named: Any = None
+        if attributes:
+            entries = attributes.items()
+            named = tuple(entries if len(attributes) == 1 else sorted(entries, key=_name))
+        if len(operands) == 2:
+            first, second = operands
+            if Commutative in op.traits and id(first) > id(second):
+                first, second = second, first
+            return op.__class__, outcome, named, first, second
+        return op.__class__, outcome, named, *operands
     numbers: dict[Value, int] = {}
     return _structure(op, numbers)
 

@@ -23,9 +23,22 @@ class DeadCodeElimination(Pass):
     anchor = "any"
 
     def run(self, op: Operation, context: PassContext) -> None:
-        removed = 0
-        for inner in op.walk(reverse=True):
-            if inner is not op and is_trivially_dead(inner):
-                inner.erase()
-                removed += 1
-        context.count("removed", removed)
+        context.count("removed", _sweep(op))
+
+
+def _sweep(op: Operation) -> int:
+    """Remove what is dead inside `op`, last first, so that one pass over it is enough."""
+    removed = 0
+    for region in reversed(op.regions):
+        for block in reversed(region.blocks):
+            inner = block.last
+            while inner is not None:
+                before = inner.prev
+                if inner.regions:
+                    removed += _sweep(inner)
+                results = inner.results
+                if results and results[0]._users is None and is_trivially_dead(inner):
+                    inner.erase()
+                    removed += 1
+                inner = before
+    return removed
