@@ -50,3 +50,31 @@ def test_weight_norm_backward(dim: int, dtype: torch.dtype) -> None:
         return torch.ops.aten._weight_norm_interface_backward(*tensors, dim)
 
     assert not programs(f, gradient, v, g, norms)
+
+
+POOLS = [
+    {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "count_include_pad": False},
+    {"kernel_size": 2, "stride": 3, "ceil_mode": True},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False},
+    {"kernel_size": 4, "stride": 3, "padding": 1, "ceil_mode": True},
+    {"kernel_size": 50, "ceil_mode": True},
+    {"kernel_size": 3, "divisor_override": 7, "ceil_mode": True},
+]
+
+
+@pytest.mark.parametrize("options", POOLS, ids=str)
+def test_mean_pooling_and_its_gradient(options: dict[str, Any]) -> None:
+    x = torch.randn(2, 3, 8, 7)
+    gradient = torch.randn_like(F.avg_pool2d(x, **options))
+    every = {"stride": [], "padding": 0, "ceil_mode": False, "count_include_pad": True,
+             "divisor_override": None, **options}  # fmt: skip
+    every = {k: [v, v] if type(v) is int and k[0] in "ksp" else v for k, v in every.items()}
+    order = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad",
+             "divisor_override")  # fmt: skip
+
+    def f(gradient: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        back = torch.ops.aten.avg_pool2d_backward(gradient, x, *(every[k] for k in order))
+        return F.avg_pool2d(x, **options), back
+
+    assert not programs(f, gradient, x)

@@ -283,6 +283,13 @@ def rank_of(value: Value) -> int:
     return len(shape_of(value))
 
 
+def float_tensor(c: Call, value: Value) -> Value:
+    """`value` in the type that arithmetic on it uses; declines what has no real floats."""
+    if not is_float(element_of(value)):
+        decline("not a tensor of floats")
+    return c.compute(value)
+
+
 def wrapped(number: Any, element: Type) -> Any:
     """A Python number as an element: integers wrap around as in torch."""
     if isinstance(element, IntegerType) and element is not i1:

@@ -1,0 +1,228 @@
+"""Pooling: maxima and means over windows, and their gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from irc.dialects import graph
+from irc.ir.core import Value
+from irc.ir.symbols import Dim, ceildiv, dim_product, maximum, minimum
+from irc.ir.types import ComplexType, i1
+from irc.passes.graph.convert_aten.indexing import identity_of
+from irc.passes.graph.convert_aten.support import (
+    Call,
+    converts,
+    decline,
+    element_of,
+    float_tensor,
+    rank_of,
+    shape_of,
+    wrapped,
+)
+
+
+def _pairs(value: Any, count: int, default: Any = None) -> list[Any]:
+    given = list(value) if isinstance(value, list) else [value]
+    if not given and default is not None:
+        given = list(default)
+    return given * count if len(given) == 1 else given
+
+
+def windows(
+    c: Call, source: Value, kernel: Sequence[Dim], stride: list[int], padding: list[int],
+    dilation: list[int], outside: float,
+) -> Value:  # fmt: skip
+    """The source with a new last dimension per pooled dimension, over its windows; positions
+    outside of the source are `outside`."""
+    count = len(kernel)
+    rank = rank_of(source)
+    result_sizes = c.result.shape[-count:]
+    low: list[Dim] = [0] * rank
+    high: list[Dim] = [0] * rank
+    for k in range(count):
+        dim = rank - count + k
+        low[dim] = high[dim] = padding[k]
+        if c.arguments.get("ceil_mode"):
+            last = (result_sizes[k] - 1) * stride[k] + (kernel[k] - 1) * dilation[k] + 1
+            high[dim] = maximum(last - shape_of(source)[dim] - padding[k], 0)
+    if any(p != 0 for p in (*low, *high)):
+        element = element_of(source)
+        value = graph.scalar_attribute(wrapped(outside, element), element)
+        source = c.emit(graph.Pad, source, low=low, high=high, value=value)
+    for k in range(count):
+        kind = graph.replace_size(source.type, rank - count + k, result_sizes[k])  # type: ignore
+        shape = (*kind.shape, kernel[k])
+        source = c.emit_typed(
+            graph.Window, source, kind.with_shape(shape), dim=rank - count + k, step=stride[k],
+            dilation=dilation[k],
+        )  # fmt: skip
+    return source
+
+
+@converts("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
+def max_pool(c: Call) -> Sequence[Value]:
+    count = 2 if "2d" in c.op.schema.name else 3
+    kernel = _pairs(c.kernel_size, count)
+    stride = _pairs(c.stride, count, kernel)
+    padding, dilation = _pairs(c.padding, count), _pairs(c.dilation, count)
+    source = c.arguments["self"]
+    if isinstance(element_of(source), ComplexType) or element_of(source) is i1:
+        decline("not a tensor of numbers")
+    value = c.compute(source)
+    lowest = identity_of("max", element_of(value))
+    view = windows(c, value, kernel, stride, padding, dilation, lowest)
+    dims = list(range(rank_of(view) - count, rank_of(view)))
+    best = c.reduce("max", view, dims)
+    place = c.emit(graph.ArgReduce, view, combiner="argmax", dims=dims)
+    return [c.finish(best), _flat_position(c, place, source, kernel, stride, padding, dilation)]
+
+
+@converts("aten.max_pool2d_with_indices_backward.default",
+          "aten.max_pool3d_with_indices_backward.default")  # fmt: skip
+def max_pool_backward(c: Call) -> Value:
+    """The gradients of a plane's windows, added up where their maxima were."""
+    count = 2 if "2d" in c.op.schema.name else 3
+    gradient = float_tensor(c, c.grad_output)
+    outer, window = shape_of(gradient)[:-count], dim_product(shape_of(gradient)[-count:])
+    plane = dim_product(c.result.shape[-count:])
+    zeros = c.full(0, c.result.with_shape((*outer, plane)), element_of(gradient))
+    parts = [c.reshape(v, (*outer, window)) for v in (c.indices, gradient)]
+    made = c.emit(
+        graph.Scatter, zeros, *parts, dim=len(outer), combiner="sum", check_bounds=True
+    )
+    return c.finish(c.reshape(made, c.result.shape))
+
+
+def _flat_position(
+    c: Call, place: Value, source: Value, kernel: list[int], stride: list[int],
+    padding: list[int], dilation: list[int],
+) -> Value:  # fmt: skip
+    """The position in the pooled planes for a position in the window."""
+    count, rank = len(kernel), c.result.rank
+    total = c.full(0, place)
+    rest = place
+    steps = [math.prod(kernel[k + 1 :]) for k in range(count)]
+    for k in range(count):
+        dim = rank - count + k
+        width = c.full(steps[k], place)
+        inside = c.pointwise("floor_div", rest, width)
+        rest = c.pointwise("sub", rest, c.pointwise("mul", inside, width))
+        at = c.pointwise("mul", c.iota(dim, place), c.full(stride[k], place))
+        at = c.pointwise("add", at, c.pointwise("mul", inside, c.full(dilation[k], place)))
+        at = c.pointwise("sub", at, c.full(padding[k], place))
+        size = shape_of(source)[rank_of(source) - count + k]
+        total = c.pointwise("add", c.pointwise("mul", total, c.full(size, total)), at)
+    return total
+
+
+@converts("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default")
+def avg_pool(c: Call) -> Value:
+    count = int(c.op.schema.name[8])
+    value = float_tensor(c, c.arguments["self"])
+    kernel, stride, padding = _average_windows(c, shape_of(value)[-count:])
+    view = windows(c, value, kernel, stride, padding, [1] * count, 0.0)
+    total = c.reduce("sum", view, list(range(rank_of(view) - count, rank_of(view))))
+    sizes = shape_of(value)[-count:]
+    return c.finish(c.pointwise("div", total, _divisor(c, total, sizes, kernel, stride, padding)))
+
+
+@converts("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
+def avg_pool_backward(c: Call) -> Value:
+    """Each element gets its share of the windows that it lies in."""
+    count = int(c.op.schema.name[8])
+    sizes = c.result.shape[-count:]
+    kernel, stride, padding = _average_windows(c, sizes)
+    gradient = float_tensor(c, c.grad_output)
+    divisor = _divisor(c, gradient, sizes, kernel, stride, padding)
+    share = c.pointwise("div", gradient, divisor)
+    for k in range(count):
+        dim = rank_of(share) - count + k
+        share = _spread(c, share, dim, sizes[k], kernel[k], stride[k], padding[k])
+    return c.finish(share)
+
+
+def _average_windows(c: Call, sizes: Sequence[Dim]) -> tuple[list[Dim], list[int], list[int]]:
+    """Kernel, stride and padding; a kernel beyond the padded tensor is cut to it (that occurs with
+    `ceil_mode`, and changes no sum)."""
+    count = len(sizes)
+    kernel: list[Dim] = _pairs(c.kernel_size, count)
+    stride, padding = _pairs(c.stride, count, kernel), _pairs(c.padding, count)
+    if c.ceil_mode:
+        kernel = [
+            minimum(k, s + 2 * p) for k, s, p in zip(kernel, sizes, padding, strict=True)
+        ]
+    return kernel, stride, padding
+
+
+def _divisor(
+    c: Call, like: Value, sizes: Sequence[Dim], kernel: Sequence[Dim], stride: Sequence[int],
+    padding: Sequence[int],
+) -> Value:  # fmt: skip
+    """What the sum of each window is divided by: `divisor_override`, or the size of the window
+    (`ceil_mode` cuts it at the padded tensor's end, without `count_include_pad` at the
+    tensor's)."""
+    override = c.arguments.get("divisor_override")
+    if override is not None:
+        return c.full(override, like)
+    cut = [c.ceil_mode or (not c.count_include_pad and p != 0) for p in padding]
+    fixed = dim_product([k for k, is_cut in zip(kernel, cut, strict=True) if not is_cut])
+    divisor = c.full(fixed, like)
+    for k, is_cut in enumerate(cut):
+        if not is_cut:
+            continue
+        position = c.iota(rank_of(like) - len(cut) + k, like)
+        start = c.pointwise("mul", position, c.full(stride[k], position))
+        start = c.pointwise("sub", start, c.full(padding[k], position))
+        end = c.pointwise("add", start, c.full(kernel[k], position))
+        limit = sizes[k] + padding[k] if c.count_include_pad else sizes[k]
+        end = c.pointwise("minimum", end, c.full(limit, position))
+        if not c.count_include_pad:
+            start = c.pointwise("maximum", start, c.full(0, position))
+        width = c.cast(c.pointwise("sub", end, start), element_of(like))
+        divisor = c.pointwise("mul", divisor, width)
+    return divisor
+
+
+def _spread(
+    c: Call, value: Value, dim: int, size: Dim, kernel: Dim, stride: int, padding: int
+) -> Value:
+    """For each of `size` positions along `dim`, the sum over the windows that it lies in."""
+    shape = shape_of(value)
+    windows_of_one = ceildiv(kernel, stride)
+    table = c.result.with_shape((size, windows_of_one))
+    place = c.iota(0, table)
+    place = c.pointwise("add", place, c.full(padding, place))
+    step = c.full(stride, place)
+    window = c.pointwise("sub", c.pointwise("floor_div", place, step), c.iota(1, table))
+    inside = c.pointwise("sub", place, c.pointwise("mul", window, step))
+    valid = c.pointwise("lt", inside, c.full(kernel, place))
+    valid = c.pointwise("and", valid, c.pointwise("ge", window, c.full(0, place)))
+    valid = c.pointwise("and", valid, c.pointwise("lt", window, c.full(shape[dim], place)))
+    window = c.select(valid, window, c.full(0, place))
+    taken = c.emit(graph.Take, value, [window], dims=[dim], position=dim)
+    kind = valid.type.with_shape(shape_of(taken))  # type: ignore[attr-defined]
+    mask = c.emit_typed(graph.Broadcast, valid, kind, dims=[dim, dim + 1])
+    return c.reduce("sum", c.select(mask, taken, c.full(0, taken)), [dim + 1])
+
+
+@converts("aten._adaptive_avg_pool2d.default", "aten.adaptive_avg_pool2d.default",
+          "aten._adaptive_avg_pool3d.default", "aten.adaptive_avg_pool1d.default")  # fmt: skip
+def adaptive_avg_pool(c: Call) -> Value:
+    sizes = c.output_size
+    value = float_tensor(c, c.arguments["self"])
+    count = len(sizes)
+    before = shape_of(value)[-count:]
+    if all(s == 1 for s in sizes):
+        dims = list(range(rank_of(value) - count, rank_of(value)))
+        total = c.reduce("sum", value, dims, True)
+        mean = c.pointwise("div", total, c.full(dim_product(before), total))
+        return c.finish(c.reshape(mean, c.result.shape))
+    if not all(isinstance(b, int) and isinstance(s, int) and s and b % s == 0
+               for b, s in zip(before, sizes, strict=True)):  # fmt: skip
+        decline("the windows differ in size")
+    kernel = [b // s for b, s in zip(before, sizes, strict=True)]
+    view = windows(c, value, kernel, kernel, [0] * count, [1] * count, 0.0)
+    total = c.reduce("sum", view, list(range(rank_of(view) - count, rank_of(view))))
+    return c.finish(c.pointwise("div", total, c.full(math.prod(kernel), total)))
