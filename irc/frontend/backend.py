@@ -116,13 +116,13 @@ def compile_fx(
     assert_guards: bool = False,
 ) -> Callable[..., Any]:
     """A boxed function that runs an AOT graph on irc."""
-    imported = import_graph(module, assert_guards=assert_guards)
+    imported = import_graph(module, assert_guards=assert_guards, caller_derives_views=True)
     keep = _state.record
     text = None if keep is None else Imported(imported.module.clone(), imported.outputs)
     executable = build(imported, options, target_of(inputs, options))
     if keep is not None:
         keep.append(Compiled(stage, executable, text))
-    return boxed(executable, imported.outputs)
+    return boxed(executable, imported.outputs, imported.tokens)
 
 
 def build(imported: Imported, options: Options, target: str) -> Any:
@@ -141,8 +141,11 @@ def target_of(inputs: Sequence[Any], options: Options) -> str:
     return "triton" if "cuda" in devices else "llvm"
 
 
-def boxed(executable: Any, outputs: Sequence[int | Literal]) -> Callable[..., Any]:
-    """A function of one list, which it empties, that gives the outputs of the FX graph."""
+def boxed(
+    executable: Any, outputs: Sequence[int | Literal], tokens: Sequence[int] = ()
+) -> Callable[..., Any]:
+    """A function of one list, which it empties, that gives the outputs of the FX graph. The
+    arguments at the positions `tokens` are not the executable's."""
     call = getattr(executable, "boxed", None)
     if call is None:
 
@@ -151,11 +154,13 @@ def boxed(executable: Any, outputs: Sequence[int | Literal]) -> Callable[..., An
             arguments.clear()
             return executable(*given)
 
-    if list(outputs) == list(range(len(outputs))):
+    if not tokens and list(outputs) == list(range(len(outputs))):
         run = call
     else:
 
         def run(arguments: list[Any]) -> Any:
+            for position in reversed(tokens):
+                del arguments[position]
             results = call(arguments)
             return [o.value if isinstance(o, Literal) else results[o] for o in outputs]
 

@@ -45,6 +45,7 @@ INLINE_BYTES = 256
 _ASSERT_OPS = frozenset({"_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"})
 _DROPPED_OPS = frozenset({"_assert_tensor_metadata", "_functional_assert_async"})
 _NUMBERS = (int, float)
+TOKEN = object()  # what orders effects in torch's graphs
 
 
 @attrs.frozen
@@ -56,11 +57,13 @@ class Literal:
 
 @attrs.frozen
 class Imported:
-    """An imported graph: the module, and for each output of the FX graph the number of the
-    function's result that holds it, or a Literal."""
+    """An imported graph: the module, for each output of the FX graph the number of the
+    function's result that holds it, or a Literal, and which arguments of the FX graph the
+    function does not have (tokens, which are None)."""
 
     module: ModuleOp
     outputs: tuple[int | Literal, ...]
+    tokens: tuple[int, ...] = ()
 
 
 def import_graph(
@@ -70,17 +73,20 @@ def import_graph(
     argument_kinds: Sequence[str] = (),
     argument_names: Sequence[str] = (),
     assert_guards: bool = False,
+    caller_derives_views: bool = False,
 ) -> Imported:
     """The aten-level module of a traced FX graph.
 
     argument_kinds: "input", "parameter" or "buffer" per placeholder (default: input).
     `assert_guards`: what the trace assumed about sizes is asserted by the program (Dynamo checks
-    its guards itself). Raises UserError for what has no meaning here: higher-order operators,
-    script objects, sparse or quantized tensors.
+    its guards itself). `caller_derives_views`: a result that is a view of an argument as another
+    dtype may be a copy (AOTAutograd derives the view again). Raises UserError for what has no
+    meaning here: higher-order operators, script objects, sparse or quantized tensors.
     """
     with gc_paused:
         importer = _Importer(module, name, argument_kinds, argument_names)
         importer.assert_guards = assert_guards
+        importer.caller_derives_views = caller_derives_views
         return importer.run()
 
 
@@ -127,10 +133,13 @@ class _Importer:
         self.storages: dict[int, int] = {}
         self.module = ModuleOp.empty()
         self.assert_guards = False
+        self.caller_derives_views = False
 
     def run(self) -> Imported:
         nodes = list(self.graph_module.graph.nodes)
         placeholders = [n for n in nodes if n.op == "placeholder"]
+        tokens = tuple(k for k, n in enumerate(placeholders) if is_token(n))
+        placeholders = [n for n in placeholders if not is_token(n)]
         types = [self.type_of(n.meta.get("val"), n, argument=True) for n in placeholders]
         self.function = function = func.FuncOp.create(self.name, types, ())
         self.module.block.append(function)
@@ -153,7 +162,7 @@ class _Importer:
                 self.refuse(node, f"an FX node of kind {node.op}")
         function.attributes["level"] = A.StringAttr("aten")
         function.refresh_type()
-        return Imported(self.module, outputs)
+        return Imported(self.module, outputs, tokens)
 
     def refuse(self, node: fx.Node, what: str) -> Any:
         raise UserError(f"{what} is not supported ({node.name})", location_of(node))
@@ -208,10 +217,25 @@ class _Importer:
         elif isinstance(target, torch._ops.OpOverload):
             self.call_operator(node, target, value)
         elif isinstance(target, torch._ops.HigherOrderOperator):
+            if target.name() == "with_effects" and self.effect(node):
+                return
             self.refuse(node, f"the higher-order operator {target.name()}")
         elif not isinstance(value, (*symbols.SYMBOLIC, *_NUMBERS)):
             self.refuse(node, f"a call of {getattr(target, '__name__', target)}")
         # otherwise it is a number, whose expression is in the meta
+
+    def effect(self, node: fx.Node) -> bool:
+        """A call that torch keeps in order by a token, which here the call itself does: one
+        without results is never moved or dropped. False for any other."""
+        token, target, *args = node.args
+        if not isinstance(target, torch._ops.OpOverload) or target._schema.returns:
+            return False
+        keywords = {k: self.argument(a) for k, a in node.kwargs.items()}
+        operands = [self.argument(a) for a in args]
+        op = aten.make_aten(target, operands, keywords, _as_value, (), self.builder.location)
+        self.builder.insert(op)
+        self.values[node] = [TOKEN, None]
+        return True
 
     def call_operator(self, node: fx.Node, target: Any, value: Any) -> None:
         short = target._schema.name.removeprefix("aten::")
@@ -328,6 +352,8 @@ class _Importer:
         for entry in returned if isinstance(returned, list | tuple) else (returned,):
             value = entry.meta.get("val") if isinstance(entry, fx.Node) else entry
             is_number = isinstance(value, _NUMBERS) and entry not in self.values
+            if isinstance(entry, fx.Node) and self.values.get(entry) is TOKEN:
+                value = None  # torch throws it away
             if not isinstance(entry, fx.Node) or value is None or is_number:
                 outputs.append(Literal(value))
                 continue
@@ -360,9 +386,26 @@ class _Importer:
         if free_symbols(offset) <= self.binder.bound:
             entries["offset"] = A.DimAttr(offset)
         argument = self.storages.get(value.untyped_storage()._cdata)
-        if argument is not None:
+        if argument is not None and (
+            self.same_element(argument, kind) or not self.caller_derives_views
+        ):
             entries["alias_of"] = A.IntegerAttr(argument)
         return A.DictAttr(entries)
+
+    def same_element(self, argument: int, kind: TensorType) -> bool:
+        """Whether an argument has the element type of `kind`."""
+        known = self.function.block.arguments[argument].type
+        return isinstance(known, TensorType) and known.element is kind.element
+
+
+def is_token(node: fx.Node) -> bool:
+    """Whether an argument of a graph orders effects: torch passes None for it."""
+    return any(
+        isinstance(user.target, torch._ops.HigherOrderOperator)
+        and user.target.name() == "with_effects"
+        and user.args[0] is node
+        for user in node.users
+    )
 
 
 def _as_value(argument: Any) -> Value | None:

@@ -306,10 +306,20 @@ def _fill(template: object, values: tuple[object, ...]) -> object:
     return template
 
 
+def complex_number(items: tuple[object, ...] | list[object]) -> complex | None:
+    """The number that a list ["complex", real, imaginary] stands for; None for any other list."""
+    if len(items) == 3 and items[0] == "complex" and isinstance(items[0], str):
+        return complex(items[1], items[2])  # type: ignore[arg-type]
+    return None
+
+
 def _resolve_names(template: object) -> object:
     if isinstance(template, Named):
         return template.resolve()
     if isinstance(template, tuple):
+        number = complex_number(template)
+        if number is not None:
+            return number
         return tuple(_resolve_names(item) for item in template)
     return template
 

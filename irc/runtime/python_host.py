@@ -215,7 +215,8 @@ class _Run:
         if isinstance(content, P.Named):
             return aten_paths.Named(content.kind, content.name).resolve()  # type: ignore[arg-type]
         if isinstance(content, tuple):
-            return [self.content(c) for c in content]
+            number = aten_paths.complex_number(content)
+            return [self.content(c) for c in content] if number is None else number
         return content
 
     def call_aten(self, step: P.CallAten) -> None:

@@ -58,7 +58,7 @@ def call_aten(
 
     op = aten_paths.find_operator(call.callee)
     chosen = aten_paths.classify(op, floating=floating)
-    name = path or chosen.name
+    name = path or ("boxed" if _wraps_number(call, op) else chosen.name)
     if name == "shim":
         if chosen.name != "shim":
             raise ValueError(f"{call.callee} has no C shim that is right here")
@@ -68,6 +68,21 @@ def call_aten(
             raise ValueError(f"torch's C dispatcher can't carry the arguments of {call.callee}")
         return _call_dispatcher(emitter, call, op)
     return _call_boxed(emitter, call, op)
+
+
+def _wraps_number(call: AtenCall, op: Any) -> bool:
+    """Whether a number is given for a tensor, which only Python's entry makes one of, or a complex
+    number for a scalar, which C's have no type for."""
+    from irc.runtime.aten_paths import complex_number
+
+    for argument in op._schema.arguments:
+        value = call.arguments.get(argument.name)
+        if isinstance(value, list) and complex_number(value) is not None:
+            return True
+        is_tensor = str(argument.type) in ("Tensor", "Optional[Tensor]")
+        if is_tensor and value is not None and not isinstance(value, Tensor):
+            return True
+    return False
 
 
 def _full_arguments(call: AtenCall, op: Any) -> dict[str, Any]:
