@@ -103,6 +103,10 @@ class _Bufferizer:
                 for root in self.aliases.of(value):
                     self.last_use[root] = number
         self.updates = [op for op in self.block.ops if isinstance(op, graph.UpdateInput)]
+        for update in self.updates:
+            # It is copied at the very end.
+            for root in self.aliases.of(update.value):
+                self.last_use[root] = len(self.order)
         self.ours: set[Value] = set()
         self.returned: set[Value] = set()
         for value in function.return_op._operands:

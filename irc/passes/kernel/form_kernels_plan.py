@@ -34,8 +34,8 @@ from irc.ir.symbols import (
 )
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 
-SCRATCH_BYTES = 64 * 1024
-"""Most bytes that one local array may take as scratch; larger ones become temporaries."""
+SCRATCH_BYTES = 128 * 1024
+"""Most bytes of scratch that the locals of a kernel take; others become temporaries."""
 
 
 @attrs.define(eq=False)
@@ -122,6 +122,12 @@ class Plan:
     storage: dict[Value, Storage]
     results: dict[Value, list[Value]]
 
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch for one point of the shared axes."""
+        places = [p for p in self.storage.values() if p.kind == "scratch"]
+        return sum(p.count * element_bytes(p.element) for p in places)
+
     def axes(self) -> Iterable[Axis]:
         """Every axis, shared ones first."""
         yield from self.shared
@@ -206,7 +212,8 @@ class _PlanBuilder:
             for result in compute.results:
                 if result in self.plan.storage:
                     continue
-                self.plan.storage[result] = place = local_storage(result, shared)
+                room = SCRATCH_BYTES - self.plan.scratch_bytes
+                self.plan.storage[result] = place = local_storage(result, shared, room)
                 if place.kind == "argument":
                     self.plan.outputs.append(result)
 
@@ -347,16 +354,17 @@ def linear(dims: Sequence[Dim], strides: Sequence[Dim]) -> Dim:
     return dim_sum([d * s for d, s in zip(dims, strides, strict=True)])
 
 
-def local_storage(value: Value, shared: int) -> Storage:
+def local_storage(value: Value, shared: int, room: int) -> Storage:
     """Where a value local to one point of `shared` axes lives: a register where it is a scalar
-    there, scratch where it is static and small, else a temporary array of the caller's."""
+    there, scratch where it is static and fits into `room` bytes, else a temporary array of the
+    caller's."""
     type_ = value.type
     assert isinstance(type_, TensorType)
     sizes = type_.shape[shared:]
     if not sizes:
         return Storage("register", value, (), shared)
     count = dim_product(sizes)
-    if isinstance(count, int) and count * element_bytes(type_.element) <= SCRATCH_BYTES:
+    if isinstance(count, int) and count * element_bytes(type_.element) <= room:
         return Storage("scratch", value, contiguous_strides(sizes), shared, count)
     return Storage("argument", value, strides_of(type_))
 

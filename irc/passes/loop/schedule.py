@@ -37,6 +37,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import coefficient, free_symbols
 from irc.ir.types import FloatType, IntegerType, i1
 from irc.passes.kernel.form_kernels_plan import (
+    SCRATCH_BYTES,
     Access,
     Axis,
     Member,
@@ -314,6 +315,10 @@ def _choose_axes(plan: Plan, bits: int) -> tuple[Axis | None, list[Axis | None]]
         own_total += cost * _points(member)
     best = None
     for axis in reversed(plan.shared):
+        # Under a shared vector axis scratch has a vector for each of its elements.
+        lanes = min(lanes_for(m, axis, bits) for m in plan.members)
+        if plan.scratch_bytes * lanes > SCRATCH_BYTES:
+            continue
         total = sum(axis_cost(m, axis, bits) * _points(m) for m in plan.members)
         if total < own_total:
             own_total, best = total, axis
@@ -336,6 +341,10 @@ def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) ->
     reduces = any(m.red_axes or _needs_order(m) for m in plan.members)
     if reduces:
         schedule.copies = _block_copies(plan.members, axis, lanes, bits)
+        while schedule.copies > 1 and (
+            plan.scratch_bytes * lanes * schedule.copies > SCRATCH_BYTES
+        ):
+            schedule.copies //= 2
     tile = None if reduces else _tile_axis(plan, axis, lanes)
     if tile is not None:
         schedule.tile_axis = tile.name

@@ -230,3 +230,13 @@ def test_what_has_no_place_is_an_error():
     module = p.finish(b)
     with pytest.raises(irc.InvalidIR, match="graph.copy"):
         PassManager.parse("bufferize").run(module)
+
+
+def test_a_value_for_an_update_is_kept_until_the_end():
+    def make():
+        p = Program(tensor(8, 300))
+        new = unary(p, p.args[0], "math.sin")
+        p.builder.create(graph.UpdateInput, new, argument=0)
+        return p.finish(unary(p, new), row_sums(p, p.args[0]))
+
+    check(make, torch.randn(8, 300))
