@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from irc.dialects import arith, kernel, loop
+from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import dim_sum, substitute, symbol
-from irc.ir.types import i1, index
+from irc.ir.types import FloatType, i1, index
 from irc.passes.kernel.form_kernels_emit import Content, Scalar, Scope
 from irc.passes.kernel.form_kernels_lanes import LaneExpressions, lane_sum
 from irc.passes.kernel.form_kernels_place import Placement
 from irc.passes.kernel.form_kernels_plan import Access
 from irc.passes.kernel.form_kernels_reduce import arith_width, combining_op
+from irc.passes.kernel.form_kernels_spans import decide
 
 
 class Body(Placement):
@@ -39,8 +41,18 @@ class Body(Placement):
     def _emit(self, op: Operation, scope: Scope) -> None:
         emitter, result = self.emitter, op.results[0]
         content: Content
+        decided = decide(op, self.vectors.axis, scope) if self.vectors is not None else None
         if isinstance(op, arith.ConstantOp):
             content = emitter.constant(op.attributes["value"], result.type)
+            if isinstance(op.attributes["value"], A.BoolAttr):
+                scope.known[result] = op.attributes["value"].value
+        elif isinstance(decided, Value):
+            content = scope.values[decided]
+            if decided in scope.known:
+                scope.known[result] = scope.known[decided]
+        elif decided is not None:
+            scope.known[result] = decided
+            content = emitter.number(decided, i1)
         elif isinstance(op, loop.ReadOp):
             content = self._read(op, scope)
         elif isinstance(op, loop.IndexOp):
@@ -152,6 +164,14 @@ class Body(Placement):
             assert lanes is not None
             return [self._from_tile(access, emitter.vector_type(result.type, lanes.width), scope)]
         mask = None if op.mask is None else scope.values[op.mask]
+        known = None if op.mask is None else scope.known.get(op.mask)
+        if known is False:
+            zero = 0.0 if isinstance(result.type, FloatType) else 0
+            return (
+                emitter.number(zero, result.type) if op.other is None else scope.values[op.other]
+            )
+        if known:
+            mask = None
         other = None if op.other is None else scope.values[op.other]
         if result not in self.varying or lanes is None or lanes.width == 1:
             mask, other = _first(mask), _first(other)

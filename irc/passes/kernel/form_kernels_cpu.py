@@ -33,7 +33,8 @@ from irc.passes.kernel.form_kernels_plan import (
     apply_collapses,
     inplace_pairs,
 )
-from irc.passes.kernel.form_kernels_vectors import Vectors, phases
+from irc.passes.kernel.form_kernels_spans import spans
+from irc.passes.kernel.form_kernels_vectors import Phase, Vectors, phases
 from irc.passes.loop.schedule import TILES_IN_BLOCK, CpuSchedule, cost_of, read_schedule
 
 
@@ -241,12 +242,20 @@ class _CpuKernel:
             emitter.when(emitter.compare("slt", self.begin, self.end), body)
 
     def _shared_loop(self, lower: Scalar, upper: Scalar, scope: Scope) -> None:
+        axis, vectors = self.shared_axis, self.state.shared
+        assert axis is not None and vectors is not None
+        ops = [op for nest in self.nests for op in nest.member.compute.block.ops]
+        for low, high in spans(ops, vectors, lower, upper):
+            self._shared_span(low, high, scope)
+
+    def _shared_span(self, lower: Scalar, upper: Scalar, scope: Scope) -> None:
         axis, vectors, emitter = self.shared_axis, self.state.shared, self.emitter
         assert axis is not None and vectors is not None
         for phase in phases(emitter, vectors, lower, upper, axis.extent):
 
-            def body(position: Scalar, carried: list[Value], phase=phase) -> list[Value]:  # type: ignore[no-untyped-def]
+            def body(position: Scalar, carried: list[Value], phase: Phase = phase) -> list[Value]:
                 inner = scope.child(SHARED)
+                inner.span = phase.span
                 inner.names[axis.name] = position
                 inner.lanes = phase.lanes(emitter, axis.name, position)
                 for nest in self.nests:

@@ -54,13 +54,16 @@ class Lanes:
 class Scope:
     """What is known at one level of a loop nest: body values, coordinates, index expressions."""
 
-    __slots__ = ("values", "names", "dims", "splats", "lanes", "level")
+    __slots__ = ("values", "names", "dims", "splats", "known", "lanes", "level", "span")
 
     def __init__(self) -> None:
         self.values: dict[Value, Content] = {}
         self.names: dict[str, Scalar] = {}
         self.dims: dict[Any, Any] = {}
         self.splats: dict[Value, Value] = {}
+        # Conditions that hold, or don't, in all of the vector axis's span at hand.
+        self.known: dict[Value, bool] = {}
+        self.span: tuple[int, int] | None = None
         self.lanes: Lanes | None = None
         self.level = 0
 
@@ -71,6 +74,8 @@ class Scope:
         new.names = dict(self.names)
         new.dims = dict(self.dims)
         new.splats = dict(self.splats)
+        new.known = dict(self.known)
+        new.span = self.span
         new.lanes = self.lanes
         new.level = level
         return new

@@ -13,6 +13,7 @@ from irc.ir.core import Value
 from irc.ir.symbols import Dim, known_divisible
 from irc.passes.kernel.form_kernels_emit import Scalar, Scope
 from irc.passes.kernel.form_kernels_reduce import Reducer, Shape, Step, make_reducer
+from irc.passes.kernel.form_kernels_spans import spans
 from irc.passes.kernel.form_kernels_tiles import TiledBody
 from irc.passes.kernel.form_kernels_vectors import Phase, Vectors, phases
 
@@ -154,7 +155,12 @@ class Nest(TiledBody):
         if vectors is None:
             covering = [Phase(lower, upper, 1, 0, 0)]
         else:
-            covering = phases(self.emitter, vectors, lower, upper, axis.extent)
+            cut = spans(self.member.compute.block.ops, vectors, lower, upper)
+            covering = (
+                phase
+                for low, high in cut
+                for phase in phases(self.emitter, vectors, low, high, axis.extent)
+            )
         for phase in covering:
 
             def body(position: Scalar, values: list[Value], phase: Phase = phase) -> list[Value]:
@@ -162,6 +168,7 @@ class Nest(TiledBody):
                 inner.names[axis.name] = position
                 if phase.width:
                     inner.lanes = phase.lanes(self.emitter, axis.name, position)
+                    inner.span = phase.span
                 self.enter(inner.level, inner)
                 return self._below(depth, inner, state and state.carrying(values))
 

@@ -35,6 +35,13 @@ class Phase:
     copies: int
     limit: Scalar | None = None
 
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The points that the loop visits, where both ends are known."""
+        if isinstance(self.lower, int) and isinstance(self.upper, int):
+            return self.lower, self.upper
+        return None
+
     def lanes(self, emitter: Emitter, axis: str, position: Scalar) -> Lanes:
         """The lanes at one position."""
         mask = None
@@ -59,12 +66,13 @@ def phases(
     elif block == 1:
         middle = upper
     else:
-        whole = emitter.number(-block, index)
-        middle = emitter.add(arith.AndIOp, (emitter.value(upper), whole), index)
+        rounding = emitter.number(-block, index)
+        middle = emitter.add(arith.AndIOp, (emitter.value(upper), rounding), index)
     yield Phase(lower, middle, block, width, copies)
     if middle is upper or middle == upper:
         return
-    even = known_divisible(extent, width)
+    whole = isinstance(lower, int) and isinstance(upper, int)
+    even = known_divisible(upper - lower if whole else extent, width)  # type: ignore[operator]
     if even or vectors.tail == "mask":
         yield Phase(middle, upper, width, width, 1, None if even else upper)
         return

@@ -318,3 +318,33 @@ def test_equal_computes_share_a_kernel():
     module = make()
     PassManager.parse("schedule{vector_bits=512},form-kernels").run(module)
     assert len([o for o in module.ops if isinstance(o, kernel.FuncOp)]) == 1
+
+
+@pytest.mark.parametrize("border", [32, 50, 3])
+@pytest.mark.parametrize("rows", [2, 40])
+def test_concatenated_halves_need_no_masks_inside(border, rows):
+    x, y = tensor(rows, border), tensor(rows, 100 - border)
+
+    def make():
+        p = Program(x, y)
+
+        def body(c):
+            place = c.index(I1)
+            left = c.compare("slt", place, c.constant(border, index))
+            right = c.compare("sge", place, c.constant(border, index))
+            zero = c.constant(0, f32)
+            a = read(c, p.args[0], mask=left, other=zero)
+            b = read(c, p.args[1], I0, I1 - border, mask=right, other=zero)
+            return c.op("arith.select", left, a, b, type=f32)
+
+        return p.finish(p.compute((rows, 100), body))
+
+    check(make, inputs(x, y))
+    if border == 32:
+        from irc.dialects import kernel
+        from irc.ir.passes import PassManager
+
+        module = make()
+        PassManager.parse("schedule{vector_bits=512},form-kernels").run(module)
+        masked = [o for o in module.walk() if isinstance(o, kernel.LoadOp) and o.mask is not None]
+        assert len(masked) == 1  # of the last, partial vector
