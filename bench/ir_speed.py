@@ -5,7 +5,8 @@
 Each measurement is a process of its own; irc's and xDSL's alternate, and the median of the
 processes' ratios is printed (above 1: irc is faster).  Collector "shipped" leaves Python's cyclic
 collector as each library handles it; "off" disables it in both.  The text is MLIR's generic form,
-in functions of 100 ops, one in eight a repetition, one in eight dead, one in eight foldable.
+in functions of 100 ops, one in eight a repetition, one in eight dead, one in eight foldable, one in
+eight a subtraction, which "rewrite" makes an addition by one pattern and nothing else.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ def _function(number: int, ops: int) -> str:
     for k in range(ops - 3):
         kind = k % 8
         name, other = f"%v{k}", "%b"
-        op = ("addi", "muli", "subi", "xori", "addi", "muli", "andi", "addi")[kind]
+        op = ("addi", "muli", "addi", "xori", "addi", "subi", "andi", "addi")[kind]
         if kind == 1:  # what the op before computed, again
             op = "addi"
         elif kind == 2:  # foldable: plus zero
-            op, left, other = "addi", live, "%zero"
+            left, other = live, "%zero"
         else:
             left = live
         extra = (
@@ -101,7 +102,7 @@ def irc_tasks(text: str, ops: int) -> dict[str, Callable[[], Any]]:
         "canonicalize": lambda m: PassManager.parse("canonicalize").run(m),
         "cse": lambda m: PassManager.parse("cse").run(m),
         "dce": lambda m: PassManager.parse("dce").run(m),
-        "rewrite": lambda m: irc.apply_patterns_greedily(m, [sub_to_add]),
+        "rewrite": lambda m: irc.apply_patterns_greedily(m, [sub_to_add], fold=False),
     }
 
 
@@ -134,7 +135,7 @@ def xdsl_tasks(text: str, ops: int) -> dict[str, Callable[[], Any]]:
     class SubToAdd(RewritePattern):
         def match_and_rewrite(self, op: Any, rewriter: PatternRewriter) -> None:
             if isinstance(op, arith.SubiOp):
-                rewriter.replace_op(op, arith.AddiOp(op.operands[0], op.operands[1]))
+                rewriter.replace(op, arith.AddiOp(op.operands[0], op.operands[1]))
 
     def build() -> Any:
         functions = []

@@ -200,12 +200,15 @@ def _same_number(value: Number, wanted: Number) -> bool:
 
 def fold_binary(op: Operation, constants: Sequence[Attribute | None]) -> Attribute | Value | None:
     """Fold a two-operand arith operation."""
+    first, second = constants
+    lhs, rhs = op._operands
+    if second is None and lhs is not rhs:
+        return None
     name = op.name[6:]
-    a, b = (number_of(c) for c in constants)
+    a, b = number_of(first), number_of(second)
     type_ = op.results[0].type
     if a is not None and b is not None:
         return _fold_numbers(name, a, b, type_)
-    lhs, rhs = op._operands
     if b is not None:
         neutral = RIGHT_IDENTITY.get(name)
         if neutral is not None and _same_number(b, neutral):

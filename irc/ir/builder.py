@@ -50,10 +50,11 @@ class Builder:
         """Put `op` at the builder's place; an op without a location gets the builder's."""
         if op.location is UNKNOWN:
             op.location = self.location
-        if self.anchor is None:
+        anchor = self.anchor
+        if anchor is None:
             self.block.append(op)
         else:
-            self.block.insert_before(op, self.anchor)
+            self.block.insert_before(op, anchor)
         return op
 
     def create(self, cls: type[Op], *operands: Value | Sequence[Value] | None, **rest: Any) -> Any:
@@ -62,4 +63,4 @@ class Builder:
 
     def value(self, cls: type[Op], *operands: Value | Sequence[Value] | None, **rest: Any) -> Any:
         """The only result of `create(...)`."""
-        return self.create(cls, *operands, **rest).results[0]
+        return self.insert(cls.make(*operands, **rest)).results[0]

@@ -206,7 +206,10 @@ class Operation:
                 value._users = self
             else:
                 _add_use(value, self)
-        self.results = tuple([OpResult(t, self, i) for i, t in enumerate(result_types)])
+        if result_types.__class__ is tuple and len(result_types) == 1:  # type: ignore[arg-type]
+            self.results = (OpResult(result_types[0], self, 0),)  # type: ignore[index]
+        else:
+            self.results = tuple([OpResult(t, self, i) for i, t in enumerate(result_types)])
         self.attributes = dict(attributes) if attributes else {}
         if regions:
             self.regions = regions = tuple(regions)

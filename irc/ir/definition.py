@@ -187,6 +187,10 @@ class Op(Operation):
     traits: ClassVar[frozenset[type[Trait]]] = frozenset()
     parents: ClassVar[tuple[str, ...]] = ()
     abstract: ClassVar[bool] = False
+    # How many operands there are where each field has one, else None; how many results there are
+    # where they all have the type of the operands, else None.
+    _plain_operands: ClassVar[int | None] = 0
+    _alike_results: ClassVar[int | None] = None
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -206,6 +210,11 @@ class Op(Operation):
             _install_group(cls, cls.region_fields, "regions")
             for name, field in cls.attribute_fields.items():
                 setattr(cls, name, _attribute_accessor(field))
+        fields = cls.operand_fields
+        cls._plain_operands = len(fields) if all(f.kind == "one" for f in fields) else None
+        alike = fields and SameOperandsAndResultType in cls.traits
+        inferred = cls.infer_types.__func__ is Op.infer_types.__func__  # type: ignore
+        cls._alike_results = len(cls.result_fields) if alike and inferred else None
         if not abstract:
             register_op(cls)
 
@@ -220,6 +229,12 @@ class Op(Operation):
     ) -> Any:
         """Build the operation from one argument per declared operand (a list for a variadic one)
         and plain Python values for its attributes. Missing result types are inferred."""
+        count = cls._plain_operands
+        if count == len(operands) and not attrs and count and None not in operands:
+            # All that most operations need.
+            if result_types is None and cls._alike_results is not None:
+                result_types = (operands[0].type,) * cls._alike_results  # type: ignore[union-attr]
+                return cls(operands, result_types, None, regions, location)  # type: ignore
         flat, segments = _flatten(cls, operands)
         attributes: dict[str, Attribute] = {}
         for name, value in attrs.items():

@@ -304,7 +304,7 @@ class _Driver:
                     self.erase(op)
                     self.applied("dce")
                     return
-        if plan.commutative and self.constant_to_right(op):
+        if plan.commutative and constant_to_right(op):
             self.applied("constant-to-right")
         if plan.fold and self.try_fold(op):
             return
@@ -324,18 +324,10 @@ class _Driver:
             rewriter.move_to(op)
         return rewriter
 
-    def constant_to_right(self, op: Operation) -> bool:
-        operands = op._operands
-        if len(operands) < 2 or not is_constant(operands[0]) or is_constant(operands[1]):
-            return False
-        first, second = operands[0], operands[1]
-        op.operands = (second, first, *operands[2:])
-        return True
-
     def try_fold(self, op: Any) -> bool:
         constants = [
-            o.owner.attributes.get("value")  # type: ignore[attr-defined]
-            if o.__class__ is OpResult and ConstantLike in o.owner.traits  # type: ignore
+            o.owner.attributes.get("value")
+            if o.__class__ is OpResult and ConstantLike in o.owner.traits
             else None
             for o in op._operands
         ]
@@ -363,6 +355,16 @@ class _Driver:
         rewriter.replace(op, values)
         self.applied("fold")
         return True
+
+
+def constant_to_right(op: Operation) -> bool:
+    """Exchange the first two operands where only the first is constant."""
+    operands = op._operands
+    if len(operands) < 2 or not is_constant(operands[0]) or is_constant(operands[1]):
+        return False
+    first, second = operands[0], operands[1]
+    op.operands = (second, first, *operands[2:])
+    return True
 
 
 def collect_inside(root: Operation, into: list[Operation]) -> None:
@@ -414,8 +416,7 @@ def is_trivially_dead(op: Operation) -> bool:
 
 def is_constant(value: Value) -> bool:
     """Whether a constant-like operation makes `value`."""
-    maker = value.defining_op
-    return maker is not None and ConstantLike in maker.traits
+    return value.__class__ is OpResult and ConstantLike in value.owner.traits  # type: ignore
 
 
 def constant_value(value: Value) -> Attribute | None:

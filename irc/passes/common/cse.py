@@ -41,15 +41,18 @@ def _visit_block(block: Block, scopes: list[dict[Any, Operation]]) -> int:
     merged = 0
     known = scopes[-1]
     outer = scopes[-2::-1]
+    kinds = _kinds
     op = block.first
     while op is not None:
         following = op.next
         for region in op.regions:
             inner = [{}] if IsolatedFromAbove in op.traits else [*scopes, {}]
             merged += _visit_region(region, inner)
-        traits = op.traits
-        if Pure in traits and Terminator not in traits and op.results:
-            key = operation_key(op)
+        commutes = kinds.get(op.__class__)
+        if commutes is None:
+            commutes = kinds[op.__class__] = _kind(op.__class__)
+        if commutes >= 0 and op.results:
+            key = operation_key(op, commutes == 1)
             found = known.get(key)
             for scope in outer if found is None else ():
                 found = scope.get(key)
@@ -66,9 +69,20 @@ def _visit_block(block: Block, scopes: list[dict[Any, Operation]]) -> int:
     return merged
 
 
-def operation_key(op: Operation) -> Any:
+_kinds: dict[type[Operation], int] = {}
+
+
+def _kind(cls: type[Operation]) -> int:
+    """-1: never merged; 0: merged where equal; 1: and the two operands may be exchanged."""
+    traits = cls.traits
+    if Pure not in traits or Terminator in traits:
+        return -1
+    return int(Commutative in traits)
+
+
+def operation_key(op: Operation, commutes: bool) -> Any:
     """A hashable key: equal keys mean equal results. Regions count with their structure, values
-    defined inside by their position."""
+    defined inside by their position. commutes: whether two operands may be exchanged."""
     if not op.regions:
         operands, attributes, results = op._operands, op.attributes, op.results
         outcome = results[0].type if len(results) == 1 else op.result_types
@@ -78,7 +92,7 @@ def operation_key(op: Operation) -> Any:
             named = tuple(entries if len(attributes) == 1 else sorted(entries, key=_name))
         if len(operands) == 2:
             first, second = operands
-            if Commutative in op.traits and id(first) > id(second):
+            if commutes and id(first) > id(second):
                 first, second = second, first
             return op.__class__, outcome, named, first, second
         return op.__class__, outcome, named, *operands
