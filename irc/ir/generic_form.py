@@ -38,11 +38,18 @@ FUNC_PROPERTIES = ("sym_name", "function_type", "sym_visibility", "callee")
 
 def print_generic(printer: Printer, op: Operation) -> None:
     """Write `"name"(operands)[successors] <{properties}> (regions) {attributes} : type`."""
-    out = printer.out
     name, attributes = mlir_form(op)
-    out.append(f'"{name}"(')
+    printer.out.append(f'"{name}"(')
     printer.values(op._operands)
-    out.append(")")
+    printer.out.append(")")
+    print_generic_rest(printer, op, attributes)
+
+
+def print_generic_rest(
+    printer: Printer, op: Operation, attributes: dict[str, Attribute]
+) -> None:
+    """Write what follows the operands; `attributes`: those of `mlir_form`."""
+    out = printer.out
     printer._successors(op)
     properties, others = _split(op, attributes)
     if properties:
@@ -63,7 +70,7 @@ def _split(
     op: Operation, attributes: dict[str, Attribute]
 ) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
     """Declared attributes (properties) and the others."""
-    if not isinstance(op, Op):
+    if not attributes or not isinstance(op, Op):
         return {}, attributes
     if op.name.startswith("func."):
         declared = set(FUNC_PROPERTIES)

@@ -22,6 +22,7 @@ from irc.ir.attribute_text import (
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.definition import SEGMENTS, Op
+from irc.ir.generic_form import mlir_form, print_generic, print_generic_rest
 from irc.ir.location import UNKNOWN, Location
 from irc.ir.segments import implied_segments
 from irc.ir.symbols import Dim, Expr, format_dim
@@ -57,16 +58,23 @@ def print_op(
 class Printer(TextWriter):
     """Writes operations. `print_custom` methods of operations call its public methods."""
 
-    __slots__ = ("locations", "names", "taken", "next_number", "indent", "aliases")
+    __slots__ = (
+        "locations", "names", "taken", "next_number", "indent", "aliases", "flat", "around",
+    )  # fmt: skip
 
     def __init__(self, generic: bool = False, locations: bool = False) -> None:
         super().__init__(generic)
         self.locations = locations
         self.names: dict[Value, str] = {}
-        self.taken: set[str] = set()
+        # Names made of hints, each with the number that a second value of that hint tries first.
+        self.taken: dict[str, int] = {}
         self.next_number = 0
         self.indent = "\n"
         self.aliases: dict[Attribute, str] = {}
+        # Classes whose text is fixed but for names, and that text before and after the operands,
+        # by class, attributes and types.
+        self.flat: dict[type[Operation], bool] = {}
+        self.around: dict[tuple[Any, ...], tuple[str, str]] = {}
 
     # -- pieces
 
@@ -89,8 +97,7 @@ class Printer(TextWriter):
         return name
 
     def _choose_name(self, hint: str | None) -> str:
-        taken = self.taken
-        if hint:
+        if hint and not (hint.isidentifier() and hint.isascii()):
             hint = BAD_CHARACTERS.sub("_", hint)
             if hint[0] in "0123456789":
                 hint = None if hint.isdigit() else "_" + hint
@@ -98,12 +105,16 @@ class Printer(TextWriter):
             name = f"%{self.next_number}"
             self.next_number += 1
             return name
-        name = "%" + hint
-        number = 0
-        while name in taken:
-            name = f"%{hint}_{number}"
-            number += 1
-        taken.add(name)
+        taken = self.taken
+        first = name = "%" + hint
+        number = taken.get(first)
+        if number is not None:
+            name = f"{first}_{number}"
+            while name in taken:
+                number += 1
+                name = f"{first}_{number}"
+            taken[first] = number + 1
+        taken[name] = 0
         return name
 
     def value(self, value: Value) -> None:
@@ -181,19 +192,24 @@ class Printer(TextWriter):
 
     def op(self, op: Operation) -> None:
         """Write one operation, without a line break around it."""
-        out = self.out
+        results = op.results
+        if not op.regions and not op.successors:
+            flat = self.flat.get(op.__class__)
+            if flat is None:
+                flat = self.flat[op.__class__] = self._is_flat(op)
+            if flat:
+                self._flat_op(op)
+                return
+        if results:
+            self.out.append(", ".join([self.value_name(r) for r in results]) + " = ")
         isolated = IsolatedFromAbove in op.traits
-        if op.results:
-            out.append(", ".join([self.value_name(r) for r in op.results]) + " = ")
         if isolated:
             outer = self.names, self.taken, self.next_number
-            self.names, self.taken, self.next_number = dict(self.names), set(), 0
+            self.names, self.taken, self.next_number = dict(self.names), {}, 0
         if self.generic:
-            from irc.ir.generic_form import print_generic
-
             print_generic(self, op)
         else:
-            out.append(op.name if op.is_registered else f'"{op.name}"')
+            self.out.append(op.name if op.is_registered else f'"{op.name}"')
             custom = getattr(op, "print_custom", None)
             if custom is not None and op.is_registered:
                 custom(self)
@@ -206,11 +222,57 @@ class Printer(TextWriter):
         if self.locations:
             self.location(op.location)
 
+    def _is_flat(self, op: Operation) -> bool:
+        plain = op.is_registered and getattr(op, "print_custom", None) is None
+        return (self.generic or plain) and IsolatedFromAbove not in op.traits
+
+    def _flat_op(self, op: Operation) -> None:
+        """Write an operation without regions and successors in the form that none chose."""
+        operands, results, attributes = op._operands, op.results, op.attributes
+        key = (
+            op.__class__,
+            len(operands),
+            tuple(attributes.items()) if attributes else None,
+            *[v.type for v in operands],
+            *[r.type for r in results],
+        )
+        around = self.around.get(key)
+        if around is None:
+            around = self.around[key] = self._text_around(op)
+        names, name_of = self.names, self.value_name
+        defined = ""
+        if results:
+            # Results come before operands: that decides the numbers of values not defined here.
+            defined = ", ".join([name_of(r) for r in results]) + " = "
+        used = ", ".join([names[v] if v in names else name_of(v) for v in operands])
+        self.out.append(f"{defined}{around[0]}{used}{around[1]}")
+        if self.locations:
+            self.location(op.location)
+
+    def _text_around(self, op: Operation) -> tuple[str, str]:
+        """What stands before and after the names of the operands."""
+        out, self.out = self.out, []
+        try:
+            if self.generic:
+                name, attributes = mlir_form(op)
+                head = f'"{name}"('
+                self.out.append(")")
+                print_generic_rest(self, op, attributes)
+            else:
+                head = f"{op.name} " if op._operands else op.name
+                self._default_rest(op)
+            return head, "".join(self.out)
+        finally:
+            self.out = out
+
     def default_form(self, op: Operation) -> None:
         """Write what follows an operation's name in the default form."""
         if op._operands:
             self.out.append(" ")
             self.values(op._operands)
+        self._default_rest(op)
+
+    def _default_rest(self, op: Operation) -> None:
         if op.successors:
             self.out.append(" ")
             self._successors(op)
