@@ -12,14 +12,14 @@ from irc.ir.symbols import Expr
 PLACEHOLDER = re.compile(r"_(\d+)\Z")
 _NONE: frozenset[str] = frozenset()
 # Attributes are interned and live as long as the process, and so does what is known of them.
-_known: dict[Attribute, frozenset[str]] = {}
+known_mentions: dict[Attribute, frozenset[str]] = {}
 
 
 def mentioned_symbols(attr: Attribute) -> frozenset[str]:
     """The names of the symbols in `attr`."""
-    found = _known.get(attr)
+    found = known_mentions.get(attr)
     if found is None:
-        found = _known[attr] = _collect(attr.parameters)
+        found = known_mentions[attr] = _collect(attr.parameters)
     return found
 
 

@@ -17,7 +17,7 @@ from irc.ir.core import Block, BlockArgument, Operation, OpResult, Region, Value
 from irc.ir.definition import SEGMENTS, Field, Op, needs_segments
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.dominance import dominator_tree
-from irc.ir.mentions import PLACEHOLDER, mentioned_symbols
+from irc.ir.mentions import PLACEHOLDER, known_mentions, mentioned_symbols
 from irc.ir.traits import (
     IsolatedFromAbove,
     NoTerminator,
@@ -45,7 +45,8 @@ class _ClassRules:
     """What an operation class asks for, in the form that is quick to check."""
 
     __slots__ = (
-        "attributes", "cls", "fits", "operands", "parents", "results", "same_type", "segmented",
+        "alike_operands", "attributes", "checks_more", "cls", "fits", "isolated", "operands",
+        "parents", "results", "same_type", "segmented",
     )  # fmt: skip
 
     def __init__(self, cls: type[Op]) -> None:
@@ -60,7 +61,14 @@ class _ClassRules:
             (name, field.constraint, field.kind == "one")
             for name, field in cls.attribute_fields.items()
         ]
-        # Operand types, result types, group sizes and number of regions that passed.
+        self.isolated = IsolatedFromAbove in cls.traits
+        self.checks_more = cls.verify_op is not Op.verify_op
+        # The number of operands where these and one result, and nothing else, have one type.
+        alike = self.same_type and len(cls.result_fields) == 1 and not self.parents
+        plain = all(f.kind == "one" for f in (*cls.operand_fields, *cls.result_fields))
+        self.alike_operands = len(cls.operand_fields) if alike and plain else None
+        # Operand types, result types, group sizes and number of regions that passed; for one
+        # type alone see `alike_operands`.
         self.fits: set[Any] = set()
 
     def check(self, op: Op) -> None:
@@ -72,19 +80,32 @@ class _ClassRules:
                     op.fail(f"the attribute '{name}' is missing")
             elif not isinstance(attr, cls):
                 op.fail(f"the attribute '{name}' is {attr}, not a {cls.__name__}")
+        if self.alike_operands is not None and not op.regions:
+            results, operands = op.results, op._operands
+            if len(results) == 1 and len(operands) == self.alike_operands:
+                type_ = results[0].type
+                if type_ in self.fits:
+                    for value in operands:
+                        if value.type is not type_:
+                            break
+                    else:
+                        return
         if self.parents:
             parent = op.parent_op
             if parent is not None and parent.is_registered and parent.name not in self.parents:
                 op.fail(f"stands in {parent.name}, not in {' or '.join(self.parents)}")
         key = (
-            tuple([v.type for v in op._operands]),
-            tuple([r.type for r in op.results]),
+            len(op._operands),
             attributes.get(SEGMENTS) if self.segmented else None,
             len(op.regions),
+            *[v.type for v in op._operands],
+            *[r.type for r in op.results],
         )
         if key not in self.fits:
             self.check_types(op)
             self.fits.add(key)
+            if self.alike_operands is not None and not op.regions:
+                self.fits.add(op.results[0].type)
 
     def check_types(self, op: Op) -> None:
         counts = len(op._operands), len(op.results), len(op.regions)
@@ -153,27 +174,31 @@ class _Verifier:
     def check(self, op: Operation) -> None:
         """Check `op` and what is inside it."""
         cls = op.__class__
-        is_op = isinstance(op, Op)
-        if is_op:
-            rules = _rules.get(cls)
-            if rules is None:
-                rules = _rules[cls] = _ClassRules(cls)  # type: ignore[arg-type]
+        rules = _rules.get(cls)
+        if rules is None and issubclass(cls, Op):
+            rules = _rules[cls] = _ClassRules(cls)
+        if rules is not None:
             rules.check(op)  # type: ignore[arg-type]
         visible = self.visible
         for value in op._operands:
             if value not in visible:
                 self.not_visible(op, value)
-        traits = cls.traits
         if op.successors:
             self.check_successors(op)
-        if IsolatedFromAbove in traits:
+        if IsolatedFromAbove in cls.traits if rules is None else rules.isolated:
             self.isolated(op)
         else:
             if self.in_function:
-                self.check_symbols(op)
+                if op.attributes or op.regions:
+                    self.check_symbols(op)
+                else:
+                    for result in op.results:
+                        if known_mentions.get(result.type, True):
+                            self.check_symbols(op)
+                            break
             if op.regions:
                 self.regions(op)
-        if is_op:
+        if rules is not None and rules.checks_more:
             op.verify_op()  # type: ignore[attr-defined]
         for result in op.results:
             visible[result] = None
@@ -427,6 +452,8 @@ def _bound_by_users(op: Operation, name: str) -> bool:
 
 
 def _shrink(table: dict[Any, None], size: int) -> None:
+    if size == 0:
+        table.clear()
     while len(table) > size:
         table.popitem()
 
