@@ -1,0 +1,48 @@
+"""The committed reference pages are what the definitions say now."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from irc.ir import registry
+from irc.tools import docs
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_committed_pages_are_current():
+    # A process of its own: other tests make ATen operations, which have no page.
+    command = [sys.executable, "-m", "irc.tools.docs", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_stale_page_is_found_and_mended(tmp_path, capsys):
+    assert docs.main(["--out", str(tmp_path)]) == 0
+    page = tmp_path / "layout.md"
+    page.write_text(page.read_text().replace("layout.copy", "layout.move"))
+    assert docs.main(["--out", str(tmp_path), "--check"]) == 1
+    assert "layout.md is not current" in capsys.readouterr().out
+    assert docs.main(["--out", str(tmp_path)]) == 0
+    assert docs.main(["--out", str(tmp_path), "--check"]) == 0
+
+
+def test_every_operation_has_a_sentence_and_an_example():
+    for dialect in registry.DIALECT_MODULES:
+        page = (ROOT / "docs" / "reference" / f"{dialect}.md").read_text(encoding="utf-8")
+        sections = re.split(r"^## `", page.partition("## Attributes")[0], flags=re.MULTILINE)[1:]
+        assert sections, dialect
+        for section in sections:
+            name, _, body = section.partition("`")
+            assert body.strip()[:1].isalnum() or body.strip()[:1] in "|`", name
+            assert "```mlir" in body, f"{name} has no example"
+
+
+def test_every_pass_shows_a_program_before_and_after():
+    page = (ROOT / "docs" / "reference" / "passes.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## `", page, flags=re.MULTILINE)[1:]
+    assert len(sections) > 15
+    for section in sections:
+        name = section.partition("`")[0]
+        assert "\nBefore:\n" in section and "\nAfter:\n" in section, name
