@@ -294,7 +294,7 @@ _vision(
 _vision("efficientnet", "EfficientNet", (65, 71), suffix=_CLASSIFIER, width_coefficient=0.25,
         depth_coefficient=0.3, hidden_dim=320, num_labels=7)  # fmt: skip
 _vision(
-    "vit", "ViT", (3, 5), make_inputs=batch_inputs, hidden_size=64, num_hidden_layers=2,
+    "vit", "ViT", (5, 7), make_inputs=batch_inputs, hidden_size=64, num_hidden_layers=2,
     num_attention_heads=4, intermediate_size=128, image_size=27, patch_size=3,
 )  # fmt: skip
 _vision(

@@ -30,6 +30,10 @@ _COEFFICIENTS: dict[tuple[Expr, str], Dim | None] = {}
 _MEMO_BOUND = 1 << 16
 _NO_SYMBOLS: frozenset[str] = frozenset()
 
+SHALLOW = 3
+"""Deepest expression that is evaluated without noting the value of each part. Sizes behind many
+layers share their parts, and as trees would be exponentially large."""
+
 MAX_POWER_BITS = 4096
 """Widest integer that evaluating a power or a shift may make."""
 
@@ -183,7 +187,7 @@ def evaluate(d: Dim, env: Mapping[str, int]) -> int:
         return d
     if type(d) is Symbol:
         return env[d.name]
-    if d.depth > DEEP:
+    if d.depth > SHALLOW:
         return evaluate_with(d, env, OPERATIONS)
     if type(d) is Sum:
         total = d.constant
