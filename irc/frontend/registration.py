@@ -6,13 +6,13 @@ registered when Dynamo's registry is imported; importing irc imports neither tor
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 REGISTRY = "torch._dynamo.backends.registry"
 
@@ -40,7 +40,7 @@ def install() -> None:
     if registry is not None:
         _register(registry)
     elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+        sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
 
 
 def _register(registry: ModuleType) -> None:
@@ -51,7 +51,9 @@ def _register(registry: ModuleType) -> None:
         registry.register_backend(irc, name="irc")
 
 
-class _Finder(MetaPathFinder):
+# The two have the methods that the import system calls; their base classes in importlib.abc would
+# load half of the standard library.
+class _Finder:
     """Finds nothing of its own: wraps the loader of Dynamo's registry."""
 
     def find_spec(
@@ -59,19 +61,21 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != REGISTRY:
             return None
-        sys.meta_path.remove(self)
+        import importlib.util
+
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _RegisteringLoader(spec.loader)
+            spec.loader = _RegisteringLoader(spec.loader)  # type: ignore[assignment]
         return spec
 
 
-class _RegisteringLoader(Loader):
-    def __init__(self, inner: Loader) -> None:
+class _RegisteringLoader:
+    def __init__(self, inner: Any) -> None:
         self.inner = inner
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self.inner.create_module(spec)
+        return self.inner.create_module(spec)  # type: ignore[no-any-return]
 
     def exec_module(self, module: ModuleType) -> None:
         self.inner.exec_module(module)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -287,6 +286,8 @@ class Parser(ScopeParser):
         return op  # type: ignore[no-any-return]
 
     def _unknown_op(self, name: str, start: int) -> NoReturn:
+        from difflib import get_close_matches  # only a mistake needs it
+
         dialect, _, rest = name.partition(".")
         notes = []
         close = get_close_matches(dialect[:MAX_NAME], DIALECT_MODULES, 1, 0.6)

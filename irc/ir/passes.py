@@ -16,13 +16,11 @@ The class's annotated fields are the pass's options: `drop-nothing{limit=8}`.
 
 from __future__ import annotations
 
-import difflib
 import importlib
-import pkgutil
 import time
 import typing
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import attrs
@@ -130,6 +128,8 @@ def register_pipeline(name: str, text: str) -> None:
 
 
 def _pass_modules() -> Iterator[str]:
+    import pkgutil
+
     import irc.passes
 
     for level in pkgutil.iter_modules(irc.passes.__path__, "irc.passes."):
@@ -149,10 +149,16 @@ def lookup_pass(name: str) -> type[Pass]:
     found = _passes.get(name)
     if found is None:
         known = [*all_passes(), *_pipelines]
-        close = difflib.get_close_matches(name, known, 1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
+        hint = _did_you_mean(name, known)
         raise UserError(f"unknown pass '{name}'{hint}", notes=("--list-passes names them all",))
     return found
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only a mistake needs it
+
+    close = get_close_matches(name, list(known), 1)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def all_passes() -> dict[str, type[Pass]]:
@@ -208,8 +214,7 @@ def make_pass(name: str, options: dict[str, str]) -> Pass:
     for key, text in options.items():
         option = key.replace("-", "_")
         if option not in fields:
-            close = difflib.get_close_matches(option, fields, 1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = _did_you_mean(option, fields)
             raise UserError(f"pass '{name}' has no option '{key}'{hint}")
         values[option] = _convert_option(name, key, hints.get(option, str), text)
     return cls(**values)

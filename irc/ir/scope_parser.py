@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from irc.ir.attribute_parser import AttributeParser
@@ -110,6 +109,8 @@ class ScopeParser(AttributeParser):
         self.fail(f"{token} is used as {type_}, but is defined as {value.type}{where}", start)
 
     def _undefined(self, token: str, start: int) -> NoReturn:
+        from difflib import get_close_matches  # only a mistake needs it
+
         candidates = list(self.names)[-1000:]
         similar = get_close_matches(token[:MAX_NAME], candidates, 1, 0.75)
         notes = (f"did you mean {similar[0]}?",) if similar else ()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import inspect
 import re
 import sys
 from collections.abc import Sequence
@@ -114,7 +112,6 @@ def _parts(text: str, split: bool) -> list[tuple[int, str]]:
 def _process(name: str, source: str, arguments: argparse.Namespace, pieces: list[str]) -> str:
     """Parse, run the passes and print one program."""
     from irc.ir.parser import parse
-    from irc.ir.passes import PassContext, PassManager
     from irc.ir.printer import print_op
     from irc.ir.verifier import verify
 
@@ -125,18 +122,14 @@ def _process(name: str, source: str, arguments: argparse.Namespace, pieces: list
         verify(module)
     if arguments.verify_roundtrip:
         _check_roundtrip(module)
-    manager = PassManager.parse(_pipeline(source, arguments, pieces))
-    manager.verify = "each" if arguments.verify_each else "none"
-    manager.instrumentations = _instrumentations(arguments, manager)
-    context = PassContext()
-    try:
-        manager.run(module, context)
-    finally:
-        _report(arguments, context)
-    if not arguments.no_verify:
-        verify(module)
-    if arguments.verify_roundtrip:
-        _check_roundtrip(module)
+    text = _pipeline(source, arguments, pieces)
+    # Without passes, most of what runs them need not be loaded.
+    if text.strip() or arguments.timing or arguments.statistics or arguments.remarks:
+        _run_passes(module, text, arguments)
+        if not arguments.no_verify:
+            verify(module)
+        if arguments.verify_roundtrip:
+            _check_roundtrip(module)
     if arguments.emit:
         from irc.tools.emit import emit
 
@@ -144,12 +137,25 @@ def _process(name: str, source: str, arguments: argparse.Namespace, pieces: list
     return print_op(module, generic=arguments.generic, locations=arguments.locations)
 
 
-def _pipeline(source: str, arguments: argparse.Namespace, pieces: list[str]) -> str:
+def _run_passes(module: Any, text: str, arguments: argparse.Namespace) -> None:
     import irc.pipeline  # noqa: F401  # the named pipelines register on import
-    from irc.tools.instrumentation import REPRODUCER_MARK
+    from irc.ir.passes import PassContext, PassManager
 
     _load_entry_points()
+    manager = PassManager.parse(text)
+    manager.verify = "each" if arguments.verify_each else "none"
+    manager.instrumentations = _instrumentations(arguments, manager)
+    context = PassContext()
+    try:
+        manager.run(module, context)
+    finally:
+        _report(arguments, context)
+
+
+def _pipeline(source: str, arguments: argparse.Namespace, pieces: list[str]) -> str:
     if arguments.run_reproducer:
+        from irc.tools.instrumentation import REPRODUCER_MARK
+
         first = source.lstrip().partition("\n")[0]
         if not first.startswith(REPRODUCER_MARK):
             raise UserError("the file does not start with a reproducer's pipeline")
@@ -265,6 +271,8 @@ def _check_diagnostics(
 
 def load_file(path: Path) -> None:
     """Import a Python file given with --load, which registers passes and patterns."""
+    import importlib.util
+
     spec = importlib.util.spec_from_file_location(f"irc_loaded_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise UserError(f"--load: {path} is no Python file")
@@ -307,6 +315,8 @@ def list_passes() -> str:
 
 def explain(name: str) -> str:
     """A pass's summary, description with its before/after example, and options."""
+    import inspect
+
     import attrs
 
     from irc.ir.passes import lookup_pass

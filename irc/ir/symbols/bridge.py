@@ -9,8 +9,7 @@ computes them, and must have been rounded to an integer by the end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir.symbols.division import ceildiv, floordiv, function, maximum, minimum, mod
 from irc.ir.symbols.expr import (
@@ -32,8 +31,7 @@ MAX_POWER = 64
 """Largest constant exponent that is written out as a product."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(NamedTuple):
     """above / below as an exact rational, or, with `floating`, a float (below is 1)."""
 
     above: Dim

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from hashlib import blake2b
 from math import gcd
 from typing import NoReturn, TypeAlias
 
@@ -265,6 +264,8 @@ def order_of(d: Dim) -> str:
 def _shortened(order: str) -> str:
     if len(order) <= _ORDER_BOUND:
         return order
+    from hashlib import blake2b  # loads OpenSSL, which few programs need here
+
     return order[:100] + "\x02" + blake2b(order.encode(), digest_size=20).hexdigest()
 
 

@@ -9,8 +9,8 @@ sizes is at least 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import gcd
+from typing import Any
 
 from irc.ir.symbols.expr import (
     DEEP,
@@ -35,16 +35,36 @@ from irc.ir.symbols.expr import (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Range:
-    """The closed interval [lo, hi]; None is unbounded."""
+    """The closed interval [lo, hi]; None is unbounded. Immutable."""
 
-    lo: int | None = None
-    hi: int | None = None
+    # Written out: importing dataclasses would be a fifth of irc-opt's start.
+    __slots__ = ("lo", "hi")
+    lo: int | None
+    hi: int | None
 
-    def __post_init__(self) -> None:
-        if self.lo is not None and self.hi is not None and self.lo > self.hi:
-            raise ValueError(f"empty range [{self.lo}, {self.hi}]")
+    def __init__(self, lo: int | None = None, hi: int | None = None) -> None:
+        if lo is not None and hi is not None and lo > hi:
+            raise ValueError(f"empty range [{lo}, {hi}]")
+        object.__setattr__(self, "lo", lo)
+        object.__setattr__(self, "hi", hi)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a range is immutable: {name} can't be set")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Range):
+            return NotImplemented
+        return self.lo == other.lo and self.hi == other.hi
+
+    def __hash__(self) -> int:
+        return hash((self.lo, self.hi))
+
+    def __repr__(self) -> str:
+        return f"Range(lo={self.lo!r}, hi={self.hi!r})"
+
+    def __reduce__(self) -> Any:
+        return Range, (self.lo, self.hi)
 
     def __contains__(self, value: int) -> bool:
         return (self.lo is None or self.lo <= value) and (self.hi is None or value <= self.hi)
