@@ -16,6 +16,8 @@ Extents = dict[str, Dim]
 
 def delinearize(linear: Dim, shape: Dims, extents: Extents) -> list[Dim]:
     """The row-major position number `linear` as one index per dimension of `shape`."""
+    if 0 in shape:
+        return [0] * len(shape)
     indices: list[Dim] = []
     suffix = contiguous_strides(shape)
     for dim, size in enumerate(shape):

@@ -136,10 +136,13 @@ class AssertValueOp(Op):
 class RefineOp(Op):
     """Changes the symbolic sizes or strides of a value, each change covered by a dominating fact.
 
+    `strides` says what the strides are where types have none (the graph level).
+
     `%y = sym.refine %x : (tensor<[u0] x f32>) -> tensor<[s0] x f32>`
     """
 
     name = "sym.refine"
     traits = frozenset({Pure})
     source = operand(of(TensorType))
+    strides = attribute(A.DimsAttr, optional=True)
     refined = result(of(TensorType))

@@ -22,6 +22,7 @@ from irc.dialects import aten, func, graph, sym
 from irc.dialects.builtin import ModuleOp
 from irc.frontend import scalars, symbols
 from irc.frontend.binding import Binder
+from irc.frontend.host_sizes import bind_host_sizes
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
@@ -160,6 +161,8 @@ class _Importer:
                 outputs = self.output(node)
             elif node.op != "placeholder":
                 self.refuse(node, f"an FX node of kind {node.op}")
+        if self.binder.bound:
+            bind_host_sizes(function)
         function.attributes["level"] = A.StringAttr("aten")
         function.refresh_type()
         return Imported(self.module, outputs, tokens)
@@ -293,6 +296,9 @@ class _Importer:
         return found
 
     def integer(self, value: Any) -> Dim:
+        expression = symbols.expression(value)
+        if self.binder.has_floats(expression):
+            return self.binder.dim_of_floats(expression)
         dim = symbols.dim_of(value)
         return dim if free_symbols(dim) <= self.binder.bound else symbols.raw_dim_of(value)
 

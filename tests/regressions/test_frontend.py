@@ -67,3 +67,22 @@ def test_sizes_of_zero_in_kernels() -> None:
 
     for n, m in ((0, 0), (0, 3), (3, 0)):
         assert torch.equal(compiled(f, n, m, dynamic=True), f(n, m))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear"])
+def test_sizes_scaled_by_a_float(mode: str) -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(x, scale_factor=1.7, mode=mode)
+
+    x = torch.randn(2, 3, 4, 5, requires_grad=True)
+    result = compiled(f, x, dynamic=True)
+    torch.testing.assert_close(result, f(x))
+    gradient = torch.randn_like(result)
+    torch.testing.assert_close(
+        torch.autograd.grad(result, x, gradient), torch.autograd.grad(f(x), x, gradient)
+    )
+
+
+def test_reshapes_of_nothing() -> None:
+    x = torch.zeros(2, 0, 3)
+    assert torch.equal(compiled(lambda x: x.tile(2, 1, 2), x, dynamic=True), x.tile(2, 1, 2))

@@ -196,6 +196,9 @@ def _reduced(op: Operation, type_: TensorType) -> Strides:
 def _refined(op: sym.RefineOp, type_: TensorType) -> Strides:
     source = op._operands[0].type
     assert isinstance(source, TensorType) and source.strides is not None
+    known = op.attributes.get("strides")
+    if isinstance(known, A.DimsAttr):
+        return tuple(known)  # type: ignore[arg-type]
     if source.strides == contiguous_strides(source.shape):
         return contiguous_strides(type_.shape)
     return source.strides

@@ -8,7 +8,7 @@ from irc.analysis.views import INDICES, view_strides
 from irc.dialects import aten, func, graph, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
-from irc.ir.core import Operation, Value
+from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import ComplexType, TensorType, element_bytes
@@ -107,7 +107,7 @@ class _Conversion:
             handle = self.handles.get(operand)
             if handle is not None:
                 op.set_operand(position, handle)
-        if source is not None:
+        if source is not None and not isinstance(source, BlockArgument):
             # Computes read through it, so that they can fuse with what it refines.
             refined: Any = op.results[0]
             builder = Builder.after(op)

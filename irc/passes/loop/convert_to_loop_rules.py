@@ -14,7 +14,7 @@ from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, symbol
+from irc.ir.symbols import Dim, is_index_expression, symbol
 from irc.ir.types import FloatType, IndexType, IntegerType, TensorType, f32, i1, i64, index
 from irc.passes.loop.bodies import Body, axes_of, axis_name, make_axes, make_compute
 from irc.passes.loop.scalar_semantics import POINTWISE, RAISES_ON_ZERO, cast
@@ -200,10 +200,10 @@ def _full(c: Converter, op: graph.Full) -> None:
 
 
 def symbolic_value(scalar: Value) -> Dim | None:
-    """The symbolic expression that an index value is, if it is one."""
+    """The symbolic expression that an index value is, if it is one that kernels compute."""
     maker = scalar.defining_op
     if isinstance(maker, sym.ValueOp):
-        return maker.dim  # type: ignore[no-any-return]
+        return maker.dim if is_index_expression(maker.dim) else None
     if isinstance(maker, sym.BindOp | sym.BindSizeOp):
         return symbol(maker.symbol)
     return None
@@ -302,7 +302,9 @@ def _view(c: Converter, op: Operation) -> None:
     type_ = c.type
     assert type_.strides is not None
     # A view may repeat elements in memory; the array that stands for it has none twice.
-    dense = type_.with_strides(ordered_like(type_.shape, type_.strides))
+    dense = type_
+    if "view" in op.attributes:
+        dense = type_.with_strides(ordered_like(type_.shape, type_.strides))
     c.results = [
         c.map(lambda body, at: body.read(op._operands[0], source_indices(op, at, extents)), dense)
     ]
