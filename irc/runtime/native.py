@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import llvmlite
+import torch
 
 from irc.codegen.llvm import host_support
 from irc.codegen.llvm.host_dims import dim_callable
@@ -70,6 +71,21 @@ def _raise_no_memory(size_bytes: int) -> None:
     raise MemoryError(f"no memory for {size_bytes} bytes of intermediate results")
 
 
+def raise_misfit(
+    callee: str, fixed: Sequence[int | None], code: int, tensor: torch.Tensor, *others: int
+) -> None:
+    """The error of an operator's result that isn't as compiled for. `others` are the sizes that
+    are None in `fixed`; `code` is `irc_fit_result`'s."""
+    rest = iter(others)
+    sizes = [next(rest) if size is None else size for size in fixed]
+    for dim, (expected, actual) in enumerate(zip(sizes, tensor.shape, strict=False)):
+        if expected != actual:
+            python_host.raise_wrong_size(callee, dim, expected, actual)
+    if len(sizes) != tensor.dim():
+        raise RuntimeError(f"{callee} gave {tensor.dim()} dimensions, not {len(sizes)}")
+    _raise_shim_error(callee)
+
+
 def _raises(function: Callable[..., None]) -> Callable[..., object]:
     return lambda *fixed: functools.partial(function, *fixed)
 
@@ -78,7 +94,7 @@ def _raises(function: Callable[..., None]) -> Callable[..., object]:
 _MADE: dict[object, Callable[..., object]] = {
     "raise": _raises(python_host.raise_error),
     "range": _raises(python_host.raise_out_of_range),
-    "wrong-size": _raises(python_host.raise_wrong_size),
+    "misfit": _raises(raise_misfit),
     "dim": dim_callable,
 }
 

@@ -43,6 +43,7 @@ REQUIRED_SYMBOLS = (
     "aoti_torch_get_data_ptr",
     "aoti_torch_get_storage_offset",
     "aoti_torch_empty_strided",
+    "aoti_torch_copy_",
     "aoti_torch_delete_tensor_object",
     "aoti_torch_new_tensor_handle",
     "aoti_torch_create_tensor_from_blob_v2",

@@ -25,9 +25,8 @@ CONTEXT_OBJECTS = 4
 
 #: Indices into `irc.runtime.torch_abi.runtime_table()`.
 RUNTIME_NONE, RUNTIME_FORKED, RUNTIME_TRUE, RUNTIME_FALSE, RUNTIME_LIST = 2, 6, 7, 8, 9
-RUNTIME_SYSTEM_ERROR = 11
 RUNTIME_INT, RUNTIME_FLOAT, RUNTIME_AUTOGRAD_KEY, RUNTIME_AUTOCAST_KEY = 12, 13, 14, 15
-TENSOR_FIELD, CDATA_POINTER, LIST_ITEMS, OBJECT_SIZE, OBJECT_TYPE = 16, 16, 24, 16, 8
+TENSOR_FIELD, CDATA_POINTER, OBJECT_SIZE, OBJECT_TYPE = 16, 16, 16, 8
 
 Value: TypeAlias = ir.Value
 Size: TypeAlias = int | ir.Value
@@ -60,6 +59,8 @@ class Tensor:
     data: Value | None = None
     sizes: Value | None = None
     strides: Value | None = None
+    #: Memory with the three, for an argument.
+    table: Value | None = None
     #: Index of the owned handle slot, None when borrowed.
     slot: int | None = None
     #: Index of the argument that it is, None when it isn't one.
@@ -100,6 +101,7 @@ def as_value(value: Size) -> Value:
     """`value` as an i64: Python integers become constants."""
     return constant(value) if isinstance(value, int) else value
 
+
 class HostBase:
     """Builds one host function in `module`."""
 
@@ -115,9 +117,10 @@ class HostBase:
         self._globals = 0
         self._handles = 0
         self._arenas: list[tuple[Value, LateInt, Arena]] = []
-        self._trampolines: dict[tuple[str, tuple[str, ...]], ir.Function] = {}
+        self._known_constants: dict[tuple[str, tuple[int, ...]], Value] = {}
+        self._slot_numbers: dict[Hashable, int] = {}
         self._threads: Value | None = None
-        self._unlocked: Value | None = None
+        self._unlocks = False
         self._began = False
         kind = ir.FunctionType(PTR, (PTR, PTR, PTR))
         self.function = ir.Function(module, kind, f"{name}.body")
@@ -126,6 +129,7 @@ class HostBase:
         self._allocas = ir.IRBuilder(self.function.append_basic_block("entry"))
         self.builder = ir.IRBuilder(self.function.append_basic_block("start"))
         self._fallback = self.function.append_basic_block("fallback")
+        self._failed = self.function.append_basic_block("failed")
         self._error = self.function.append_basic_block("error")
         self._cleanup = self.function.append_basic_block("cleanup")
         self._prepare()
@@ -149,6 +153,12 @@ class HostBase:
         self._thread_state = opaque(b.alloca(PTR, name="thread.state"))
         b.store(PTR(None), self._thread_state)
         self._guards: list[tuple[Value | None, Value]] = []
+        #: What a failed step leaves on the way to the block that they share.
+        self._failure_words = LateInt()
+        self._failure_room = 1
+        self._failure_payload = opaque(b.alloca(I64, size=self._failure_words, name="failure"))
+        shared = ir.IRBuilder(self._failed)
+        self._failure = (shared.phi(I64), shared.phi(PTR), shared.phi(I64))
 
     def declare(self, name: str, result: ir.Type, parameters: Sequence[ir.Type]) -> ir.Function:
         """The external function `name` in this module, declared once."""
@@ -168,14 +178,18 @@ class HostBase:
         return opaque(self._allocas.alloca(kind, size=size))
 
     def constants(self, values: Sequence[int], kind: ir.Type = I64) -> Value:
-        """A pointer to a constant array in the module."""
+        """A pointer to a constant array in the module; equal ones are one."""
+        known = self._known_constants.get((str(kind), tuple(values)))
+        if known is not None:
+            return known
         array = ir.ArrayType(kind, max(1, len(values)))
         words = list(values) or [0]
         data = ir.GlobalVariable(self.module, array, f"{self.name}.data.{self._globals}")
         self._globals += 1
         data.initializer = ir.Constant(array, [ir.Constant(kind, v) for v in words])
         data.linkage, data.global_constant = "internal", True
-        return opaque(data)
+        self._known_constants[str(kind), tuple(values)] = opaque(data)
+        return data
 
     def text(self, value: str) -> Value:
         """A pointer to `value` as a zero-ended UTF-8 string."""
@@ -200,9 +214,11 @@ class HostBase:
         The loader stores there the address of the object that it makes for `key`, and keeps the
         object alive. `slot_keys[i]` is the key of word `CONTEXT_OBJECTS + i`.
         """
-        if key not in self.slot_keys:
+        number = self._slot_numbers.get(key)
+        if number is None:
+            number = self._slot_numbers[key] = len(self.slot_keys)
             self.slot_keys.append(key)
-        return CONTEXT_OBJECTS + self.slot_keys.index(key)
+        return CONTEXT_OBJECTS + number
 
     def object(self, key: Hashable) -> Value:
         """The Python object named `key`, borrowed."""
@@ -242,16 +258,19 @@ class HostBase:
         Returns the result object (a new reference) or null with a Python error set. i1 becomes
         bool; a pointer is a tensor handle.
         """
-        kinds, payload = [], self.alloca(I64, max(1, len(arguments)))
-        for i, value in enumerate(arguments):
-            kinds.append(self._kind_of(value))
-            stored = self.builder.zext(value, I64) if value.type == I1 else value
-            self.builder.store(stored, self.word(payload, i))
+        payload = self.alloca(I64, max(1, len(arguments)))
+        table = self._store_payload(payload, arguments)
         callee = self._support("irc_call_python")
-        table = self.constants(kinds, I8)
         return self.builder.call(
             callee, [self.object(key), table, payload, constant(len(arguments))]
         )
+
+    def _store_payload(self, payload: Value, arguments: Sequence[Value]) -> Value:
+        """Write the arguments of a Python call; gives the table of their kinds."""
+        for i, value in enumerate(arguments):
+            stored = self.builder.zext(value, I64) if value.type == I1 else value
+            self.builder.store(stored, self.word(payload, i))
+        return self.constants([self._kind_of(value) for value in arguments], I8)
 
     @staticmethod
     def _kind_of(value: Value) -> int:
@@ -266,18 +285,31 @@ class HostBase:
 
         The Python object `key` is called with `arguments` (as in `call_python`) and must raise.
         """
-        with self._cold(condition, "failed"):
-            self.lock()
-            result = self.call_python(key, arguments)
-            raised = self.builder.icmp_unsigned("==", result, PTR(None))
-            silent = self.function.append_basic_block("silent")
-            self.builder.cbranch(raised, self._error, silent)
-            self.builder.position_at_end(silent)
-            self.builder.call(self.declare("Py_DecRef", VOID, (PTR,)), [result])
-            text = self.text("a failed step of the program didn't raise")
-            raise_error = self.declare("PyErr_SetString", VOID, (PTR, PTR))
-            self.builder.call(raise_error, [self._runtime_object(RUNTIME_SYSTEM_ERROR), text])
-            self.builder.branch(self._error)
+        with self._cold(condition, "failing"):
+            table = self._store_payload(self._failure_payload, arguments)
+            self._failure_room = max(self._failure_room, len(arguments))
+            told = (constant(self.object_slot(key)), table, constant(len(arguments)))
+            for phi, value in zip(self._failure, told, strict=True):
+                phi.add_incoming(value, self.builder.block)
+            self.builder.branch(self._failed)
+
+    def _finish_failures(self) -> None:
+        """The block in which all failed steps meet: it calls what raises."""
+        self._failure_words.set(self._failure_room)
+        b = ir.IRBuilder(self._failed)
+        slot, table, count = self._failure
+        if not slot.incomings:
+            for phi in self._failure:
+                self._failed.instructions.remove(phi)
+            b.unreachable()
+            return
+        at = b.gep(self._context, [slot], source_etype=I64)
+        arguments = [
+            self._runtime, self._thread_state, b.load(at, typ=PTR), table,
+            self._failure_payload, count,
+        ]  # fmt: skip
+        b.call(self._support("irc_fail"), arguments)
+        b.branch(self._error)
 
     def fail_if_error(self, code: Value, key: Hashable, arguments: Sequence[Value]) -> None:
         """`fail_if` for the i32 return code of a C shim, 0 being success."""
@@ -300,25 +332,17 @@ class HostBase:
 
     def unlock(self) -> None:
         """Let other Python threads run until `lock`: around kernels that take long."""
-        state = self.builder.call(self.declare("PyEval_SaveThread", PTR, ()), [])
-        self.builder.store(state, self._thread_state)
-        self._unlocked = state
+        self._unlocks = True
+        self.builder.call(self._support("irc_unlock"), [self._thread_state])
 
     def lock(self) -> None:
         """Take the interpreter lock again if `unlock` gave it away on the way here."""
-        if self._unlocked is None:
-            return
-        b = self.builder
-        state = b.load(self._thread_state, typ=PTR)
-        with b.if_then(b.icmp_unsigned("!=", state, PTR(None))):
-            b.store(PTR(None), self._thread_state)
-            b.call(self.declare("PyEval_RestoreThread", VOID, (PTR,)), [state])
+        if self._unlocks:
+            self.builder.call(self._support("irc_lock"), [self._thread_state])
 
     def unlock_if(self, condition: Value) -> None:
         """`unlock` when the i1 `condition` holds and the lock is held."""
-        b = self.builder
-        held = b.icmp_unsigned("==", b.load(self._thread_state, typ=PTR), PTR(None))
-        with b.if_then(b.and_(held, condition)):
+        with self.builder.if_then(condition):
             self.unlock()
 
     def drop_object(self, item: Value) -> None:

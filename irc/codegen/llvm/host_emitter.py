@@ -40,7 +40,6 @@ from irc.codegen.llvm.host_base import (
     I8,
     I32,
     I64,
-    LIST_ITEMS,
     OBJECT_SIZE,
     OBJECT_TYPE,
     PTR,
@@ -105,9 +104,8 @@ class HostEmitter(HostMemory):
         spec_words = self.constants(spec.words())
         failed = b.call(self._support("irc_check_tensor"), [self._runtime, item, spec_words, out])
         self.require(b.icmp_signed("==", failed, ir.Constant(I32, 0)))
-        data, sizes, strides = (b.load(self.word(out, i), typ=PTR) for i in range(3))
         handle = self._handle_of(item)
-        return Tensor(handle, len(spec.sizes), data, sizes, strides, argument=index)
+        return Tensor(handle, len(spec.sizes), table=out, argument=index)
 
     def _require_type(self, item: Value, runtime_word: int) -> None:
         at = self.builder.gep(item, [constant(OBJECT_TYPE)], source_etype=I8)
@@ -146,14 +144,8 @@ class HostEmitter(HostMemory):
 
     def release_argument(self, index: int) -> None:
         """Drop the reference to argument `index` when the caller gave it away (boxed calls)."""
-        b = self.builder
-        gave = b.icmp_unsigned("!=", self._owned, PTR(None))
-        with b.if_then(gave):
-            self.lock()
-            at = b.gep(self._owned, [constant(index)], source_etype=PTR)
-            item = b.load(at, typ=PTR)
-            b.store(PTR(None), at)
-            b.call(self.declare("Py_DecRef", VOID, (PTR,)), [item])
+        drop = self._support("irc_drop_argument")
+        self.builder.call(drop, [self._owned, constant(index), self._thread_state])
 
     def begin(self, *, below_autograd: bool = False) -> None:
         """End of the argument checks. `below_autograd` when any ATen op is called.
@@ -235,8 +227,10 @@ class HostEmitter(HostMemory):
         self, kernel: ir.Function, arguments: list[Value], extent: Value, grain: Value
     ) -> Value:
         b = self.builder
-        status = self.alloca(I32)
-        b.store(I32(0), status)
+        status = None
+        if kernel.function_type.return_type != VOID:
+            status = self.alloca(I32)
+            b.store(I32(0), status)
         many = b.icmp_signed(">", extent, grain)
         several = b.icmp_signed(">", self.threads(), constant(1))
         with b.if_else(b.and_(many, several)) as (parallel, serial):
@@ -244,9 +238,9 @@ class HostEmitter(HostMemory):
                 self._parallel_call(kernel, arguments, extent, grain, status)
             with serial:
                 code = b.call(kernel, [*arguments, constant(0), extent])
-                if kernel.function_type.return_type != VOID:
+                if status is not None:
                     b.store(code, status)
-        return b.load(status, typ=I32)
+        return code if status is None else b.load(status, typ=I32)
 
     def _parallel_call(
         self,
@@ -254,13 +248,13 @@ class HostEmitter(HostMemory):
         arguments: list[Value],
         extent: Value,
         grain: Value,
-        status: Value,
+        status: Value | None,
     ) -> None:
         b = self.builder
-        kinds = [a.type for a in arguments]
-        record = ir.LiteralStructType([PTR, *kinds])
+        members = arguments if status is None else [status, *arguments]
+        record = ir.LiteralStructType([a.type for a in members])
         packed = self.alloca(record)
-        for i, value in enumerate([status, *arguments]):
+        for i, value in enumerate(members):
             at = b.gep(packed, [I32(0), I32(i)], source_etype=record)
             b.store(value, at)
         piece = self._trampoline(kernel, record)
@@ -281,8 +275,9 @@ class HostEmitter(HostMemory):
         for i, kind in enumerate(record.elements):
             at = b.gep(packed, [I32(0), I32(i)], source_etype=record)
             values.append(b.load(at, typ=kind))
-        code = b.call(kernel, [*values[1:], begin, end])
-        if kernel.function_type.return_type != VOID:
+        has_status = kernel.function_type.return_type != VOID
+        code = b.call(kernel, [*values[int(has_status) :], begin, end])
+        if has_status:
             with b.if_then(b.icmp_signed("!=", code, I32(0))):
                 b.atomic_rmw("xchg", values[0], code, "monotonic")
         b.ret_void()
@@ -338,6 +333,7 @@ class HostEmitter(HostMemory):
             self.error_if_null(item)
             b.call(set_item, [results_tuple, constant(i), item])
         b.branch(self._cleanup)
+        self._finish_failures()
         self._finish_exits()
         self._allocas.branch(self.function.blocks[1])
         self._handle_count.set(max(1, self._handles))
@@ -410,13 +406,8 @@ class HostEmitter(HostMemory):
             room = opaque(b.alloca(PTR))
             b.store(given, room)
             b.ret(self._call_fallback(b, context, room, constant(1), CONTEXT_BOXED_FALLBACK))
-        items = b.load(b.gep(given, [constant(LIST_ITEMS)], source_etype=I8), typ=PTR)
-        for i in range(self.arguments):
-            item = b.load(b.gep(items, [constant(i)], source_etype=PTR), typ=PTR)
-            b.call(self.declare("Py_IncRef", VOID, (PTR,)), [item])
-            b.store(item, b.gep(owned, [constant(i)], source_etype=PTR))
-        clear = self.declare("PyList_SetSlice", I32, (PTR, I64, I64, PTR))
-        b.call(clear, [given, constant(0), constant(self.arguments), PTR(None)])
+        take = self._support("irc_take_list")
+        b.call(take, [given, owned, constant(self.arguments)])
         result = b.call(self.function, [self_object, owned, owned])
         release = self._support("irc_release_objects")
         b.call(release, [owned, constant(self.arguments)])

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from irc.codegen.llvm import host_support as support
 from irc.codegen.llvm.host_base import (
     CONTEXT_ARENA,
     I8,
@@ -24,12 +23,17 @@ from irc.codegen.llvm.host_base import (
     opaque,
 )
 
+#: Where `irc_check_tensor` puts what it has read of an argument.
+_TABLE = {"data_ptr": 0, "sizes": 1, "strides": 2}
+
 
 class HostMemory(HostBase):
     """What a tensor says, new tensors, views, and the arena."""
 
     def _read(self, tensor: Tensor, what: str, kind: ir.Type) -> Value:
         """A borrowed field through the C shim `what`; the shim can't fail on a live tensor."""
+        if tensor.table is not None and what in _TABLE:
+            return self.builder.load(self.word(tensor.table, _TABLE[what]), typ=kind)
         out = self.alloca(kind)
         function = self.declare(f"aoti_torch_get_{what}", I32, (PTR, PTR))
         self.builder.call(function, [tensor.handle, out])
@@ -156,16 +160,14 @@ class HostMemory(HostBase):
             self._from_blob(data, sizes, strides, dtype, self.slot(slot))
             tensor = self.own(len(sizes), slot)
         else:
-            b = self.builder
-            cache_at = b.gep(
-                arena.block, [constant(8 - support.ARENA_HEADER_BYTES)], source_etype=I8
-            )
-            cell = b.gep(b.load(cache_at, typ=PTR), [constant(arena.views)], source_etype=PTR)
+            index = constant(arena.views)
             arena.views += 1
-            missing = b.icmp_unsigned("==", b.load(cell, typ=PTR), PTR(None))
-            with b.if_then(missing, likely=False):
-                self._from_blob(data, sizes, strides, dtype, cell)
-            tensor = Tensor(b.load(cell, typ=PTR), len(sizes))
+            spec = self.array([dtype, len(sizes), 1, *sizes, *strides])
+            view = self._support("irc_arena_view")
+            handle = self.builder.call(view, [arena.block, index, data, spec])
+            missing = self.builder.icmp_unsigned("==", handle, PTR(None))
+            self.fail_if(missing, ("shim-error", "from_blob"), [])
+            tensor = Tensor(handle, len(sizes))
         tensor.data = data
         return tensor
 
@@ -193,24 +195,25 @@ class HostMemory(HostBase):
         )
         self.fail_if_error(failed, ("shim-error", "from_blob"), [])
 
-    def restride_if(
+    def fit_result(
         self,
-        condition: Value,
+        callee: str,
         tensor: Tensor,
         sizes: Sequence[Size],
-        strides: Sequence[Size],
+        strides: Sequence[Size] | None,
         dtype: int,
     ) -> None:
-        """Where the i1 holds, put a copy with these strides in the place of an owned tensor."""
+        """Check an operator's owned result: fail for other sizes, mend other strides by a copy."""
         if tensor.slot is None:
             raise AssertionError("only an owned tensor can be replaced")
-        with self.builder.if_then(condition, likely=False):
-            copy = self.empty(sizes, strides, dtype)
-            function = self.declare("aoti_torch_copy_", I32, (PTR, PTR, I32))
-            failed = self.builder.call(function, [copy.handle, tensor.handle, I32(0)])
-            self.fail_if_error(failed, ("shim-error", "copy_"), [])
-            self.release(tensor)
-            self.builder.store(copy.handle, self.slot(tensor.slot))
-            self.builder.store(PTR(None), self.slot(copy.slot or 0))
-        tensor.handle = self.builder.load(self.slot(tensor.slot), typ=PTR)
-        tensor.data = tensor.sizes = tensor.strides = None
+        rest = strides if strides is not None else ()
+        spec = self.array([dtype, len(sizes), int(strides is not None), *sizes, *rest])
+        fit = self._support("irc_fit_result")
+        code = self.builder.call(fit, [self.slot(tensor.slot), spec])
+        fixed = tuple(size if isinstance(size, int) else None for size in sizes)
+        others = [size for size in sizes if not isinstance(size, int)]
+        given = [self.builder.zext(code, I64), tensor.handle, *others]
+        self.fail_if_error(code, ("misfit", callee, fixed), given)
+        if strides:
+            tensor.handle = self.builder.load(self.slot(tensor.slot), typ=PTR)
+            tensor.data = tensor.sizes = tensor.strides = None

@@ -20,9 +20,13 @@ the block hold its capacity, an array of `views` cached tensor handles, and that
 
 `irc_unpack_results(runtime, result, kinds, out, count) -> i32`: the reverse for a tuple of results;
 tensors become new handles, None becomes a null handle. 1 with a Python error set when they differ.
+
+`host_support_results` has the rest.
 """
 
 from __future__ import annotations
+
+from irc.codegen.llvm.host_support_results import LOCK, RESULTS
 
 KIND_TENSOR, KIND_INT, KIND_FLOAT, KIND_BOOL, KIND_OBJECT = 0, 1, 2, 3, 4
 
@@ -40,6 +44,10 @@ declare i32 @aoti_torch_get_strides(ptr, ptr)
 declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
 declare i32 @aoti_torch_delete_tensor_object(ptr)
 declare i32 @aoti_torch_new_tensor_handle(ptr, ptr)
+declare i32 @aoti_torch_empty_strided(i64, ptr, ptr, i32, i32, i32, ptr)
+declare i32 @aoti_torch_copy_(ptr, ptr, i32)
+declare i32 @aoti_torch_create_tensor_from_blob_v2(ptr, i64, ptr, ptr, i64, i32, i32, i32, ptr, i32,
+                                                   ptr, i64)
 declare ptr @irc_wrap_tensor(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyLong_FromLongLong(i64)
@@ -48,6 +56,9 @@ declare ptr @PyFloat_FromDouble(double)
 declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyBool_FromLong(i64)
 declare ptr @PyErr_Occurred()
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare i32 @PyList_SetSlice(ptr, i64, i64, ptr)
 declare void @PyErr_SetString(ptr, ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
@@ -476,7 +487,7 @@ answer:
 @irc_bad_results = private constant [48 x i8] c"results of a call differ from what was compiled\\00"
 """
 
-#: Names and LLVM signatures of the functions above, for the modules that call them.
+#: Names and LLVM signatures of the support functions, for the modules that call them.
 SIGNATURES = {
     "irc_check_tensor": ("i32", ("ptr", "ptr", "ptr", "ptr")),
     "irc_arena_acquire": ("ptr", ("ptr", "i64", "i64")),
@@ -486,12 +497,19 @@ SIGNATURES = {
     "irc_release_objects": ("void", ("ptr", "i64")),
     "irc_call_python": ("ptr", ("ptr", "ptr", "ptr", "i64")),
     "irc_unpack_results": ("i32", ("ptr", "ptr", "ptr", "ptr", "i64")),
+    "irc_fit_result": ("i32", ("ptr", "ptr")),
+    "irc_arena_view": ("ptr", ("ptr", "i64", "ptr", "ptr")),
+    "irc_lock": ("void", ("ptr",)),
+    "irc_unlock": ("void", ("ptr",)),
+    "irc_fail": ("void", ("ptr", "ptr", "ptr", "ptr", "ptr", "i64")),
+    "irc_drop_argument": ("void", ("ptr", "i64", "ptr")),
+    "irc_take_list": ("void", ("ptr", "ptr", "i64")),
 }
 
 
 def support_text() -> str:
     """The support module as LLVM text, without a target line."""
-    text = DECLARATIONS + CHECK_TENSOR + ARENA + PYTHON_CALLS
+    text = DECLARATIONS + CHECK_TENSOR + ARENA + PYTHON_CALLS + RESULTS + LOCK
     text = text.replace("ARENA_SLOTS", str(ARENA_SLOTS))
     text = text.replace("HUGE_THRESHOLD", str(HUGE_PAGE_THRESHOLD))
     return text.replace("MADV_HUGEPAGE", str(_MADV_HUGEPAGE))
