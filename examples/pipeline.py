@@ -51,7 +51,8 @@ def main():
     rest = "graph-to-layout,layout-to-loop,fuse-loops,loop-to-kernel,kernel-to-host"
     irc.PassManager.parse(rest).run(module)
     (compiled,) = irc.build(module)(x)
-    print(f"equal to eager: {torch.equal(interpreted, model(x)) and torch.equal(compiled, model(x))}")
+    equal = all(torch.equal(found, model(x)) for found in (interpreted, compiled))
+    print(f"equal to eager: {equal}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,78 @@
+"""What the README and the pages under docs/ show, runs and is true."""
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.snippets import ROOT, blocks, commands
+
+PAGES = (
+    "README.md",
+    "docs/tutorial.md",
+    "docs/how-a-model-is-compiled.md",
+    "docs/troubleshooting.md",
+)
+MODULES = {"irc-opt": "irc.tools.irc_opt", "irc": "irc.tools.cli"}
+
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_snippets_run(page, tmp_path):
+    for number, code in enumerate(blocks(page, "python")):
+        path = tmp_path / f"snippet{number}.py"
+        path.write_text(code)
+        done = subprocess.run(
+            [sys.executable, str(path)], cwd=ROOT, capture_output=True, text=True, timeout=300,
+            env={**_environment(), "IRC_CACHE_DIR": str(tmp_path / "cache")},
+        )  # fmt: skip
+        assert done.returncode == 0, f"{page}, snippet {number}:\n{code}\n{done.stderr}"
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+@pytest.mark.parametrize("line", [line for page in PAGES for line in commands(page)])
+def test_commands_run(line):
+    name, *words = shlex.split(line)
+    done = subprocess.run(
+        [sys.executable, "-m", MODULES[name], *words],
+        cwd=ROOT, env=_environment(), capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_there_are_commands_to_run():
+    assert len(commands("README.md")) >= 5
+    assert len(blocks("README.md", "python")) >= 3
+
+
+def test_levels_are_what_the_example_prints():
+    """Each line of IR stands in the example's output in this order; `...` stands for anything."""
+    example = runpy.run_path(str(ROOT / "examples" / "levels.py"))
+    printed = "\n".join(text for _, text in example["levels"]())
+    lines = [line.strip() for line in printed.splitlines()]
+    at = 0
+    shown = [line for code in blocks("README.md", "mlir") for line in code.splitlines()]
+    for line in shown:
+        if line.strip() == "...":
+            continue
+        expected = re.compile(".*".join(map(re.escape, line.strip().split("..."))))
+        found = next((i for i in range(at, len(lines)) if expected.fullmatch(lines[i])), None)
+        assert found is not None, f"not in the output, or not in this order: {line}"
+        at = found + 1
+    assert 40 < len(shown) < 60
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/design/status.md"])
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert ((ROOT / page).parent / target).exists(), target
