@@ -9,11 +9,12 @@ import torch
 from torch import fx
 
 from irc.dialects import graph, sym
-from irc.frontend import symbols
+from irc.frontend import scalars, symbols
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
-from irc.ir.symbols import Dim, Symbol, free_symbols
+from irc.ir.symbols import Dim, Symbol, free_symbols, from_sympy, to_sympy
+from irc.ir.symbols import symbol as symbol_named
 from irc.ir.types import TensorType
 
 
@@ -28,6 +29,7 @@ class Binder:
         self.sizes: set[str] = set()
         self.floats: dict[str, Value] = {}
         self.asserted: set[Any] = set()
+        self.whole: dict[Any, Dim] = {}
 
     def knows(self, kind: TensorType) -> bool:
         """Whether every symbol that the type mentions is bound."""
@@ -154,6 +156,44 @@ class Binder:
         part = self.builder.value(sym.ValueOp, dim=divisor)
         self.bind(symbol, sym.BindOp, self.builder.value(arith.DivSI, whole, part))
 
+    # -- integers and conditions made of floats
+
+    def has_floats(self, expression: Any) -> bool:
+        """Whether a sympy expression mentions a symbolic float."""
+        return any(s.name in self.floats for s in getattr(expression, "free_symbols", ()))
+
+    def dim_of_floats(self, expression: Any) -> Dim:
+        """The Dim of an integer or a condition that mentions floats: what is rounded to an
+        integer is computed, read back and bound to a symbol of its own, and so is a condition."""
+        found = self.whole.get(expression)
+        if found is None:
+            found = self.whole[expression] = self._dim_of_floats(expression)
+        return found
+
+    def _dim_of_floats(self, expression: Any) -> Dim:
+        if expression.is_Boolean or expression.is_Relational:
+            tensor = scalars.condition_tensor(self.builder, expression, self.floats)
+            return self._bind_read(self.builder.value(graph.Item, tensor))
+
+        def visit(part: Any) -> Any:
+            if not self.has_floats(part):
+                return part
+            if type(part).__name__ not in scalars.TO_INTEGER:
+                return part.func(*(visit(a) for a in part.args))
+            known = self.whole.get(part)
+            if known is None:
+                known = self._bind_read(scalars.truncated(self.builder, part, self.floats))
+                self.whole[part] = known
+            return to_sympy(known)
+
+        return from_sympy(visit(expression))
+
+    def _bind_read(self, scalar: Value) -> Dim:
+        name = f"read{len(self.whole)}"
+        self.builder.create(sym.BindOp, scalar, symbol=name)
+        self.bound.add(name)
+        return symbol_named(name)
+
     # -- assertions
 
     def assert_deferred(self, name: str) -> None:
@@ -178,6 +218,11 @@ class Binder:
         text = message
         if "Runtime assertion failed" not in text:
             text = f"Runtime assertion failed for expression {condition}"
+        if self.has_floats(condition):
+            tensor = scalars.condition_tensor(self.builder, condition, self.floats)
+            truth = self.builder.value(graph.Item, tensor)
+            self.builder.create(sym.AssertValueOp, truth, message=text)
+            return
         for relation, lhs, rhs in symbols.relations_of(condition):
             fact = (relation, lhs, rhs)
             if fact in self.asserted or (relation == "le" and lhs == 0 and self.is_size(rhs)):

@@ -99,12 +99,15 @@ def element_type(dtype: torch.dtype) -> Type:
     return found
 
 
-def tensor_type(value: torch.Tensor, raw: bool = False) -> TensorType:
-    """The type with eager's strides; `raw` leaves out equalities that torch learned later."""
+def tensor_type(
+    value: torch.Tensor, raw: bool = False, dim_of: Callable[[Any], Dim] | None = None
+) -> TensorType:
+    """The type with eager's strides; `raw` leaves out equalities that torch learned later, and
+    `dim_of` (by default from the expression) gives the Dim of a size or stride."""
     if value.layout is not torch.strided or value.is_quantized or value.is_nested:
         kind = "quantized" if value.is_quantized else str(value.layout)
         raise UserError(f"tensors of layout {kind} are not supported")
-    convert = symbols.raw_dim_of if raw else symbols.dim_of
+    convert = dim_of or (symbols.raw_dim_of if raw else symbols.dim_of)
     shape = [convert(s) for s in value.shape]
     strides = [convert(s) for s in value.stride()]
     return TensorType(shape, element_type(value.dtype), strides, str(value.device))
@@ -172,8 +175,7 @@ class _Importer:
 
     def type_of(self, value: Any, node: fx.Node, argument: bool = False) -> Type:
         if isinstance(value, torch.Tensor):
-            found = tensor_type(value)
-            return found if argument or self.binder.knows(found) else tensor_type(value, raw=True)
+            return tensor_type(value) if argument else self.tensor_type(value)
         if value is None:
             return none
         if isinstance(value, bool | torch.SymBool):
@@ -183,6 +185,14 @@ class _Importer:
         if isinstance(value, float | torch.SymFloat):
             return f64
         return self.refuse(node, f"a value of type {type(value).__name__}")
+
+    def tensor_type(self, value: torch.Tensor, unbound: bool = False) -> TensorType:
+        """The type of a tensor; without `unbound` as it was made, should its symbols be bound
+        nowhere yet. A size that is a rounded float is bound now."""
+        if self.binder.floats:
+            return tensor_type(value, dim_of=self.integer)
+        found = tensor_type(value)
+        return found if unbound or self.binder.knows(found) else tensor_type(value, raw=True)
 
     def arguments(self, placeholders: Sequence[fx.Node]) -> None:
         arguments = self.function.block.arguments
@@ -312,7 +322,7 @@ class _Importer:
 
     def refined(self, found: Value, value: torch.Tensor) -> Value:
         """`found`, with what torch learned about its sizes since it was made."""
-        wanted = tensor_type(value)
+        wanted = self.tensor_type(value, True)
         if found.type is wanted or not self.binder.knows(wanted):
             return found
         if isinstance(found.defining_op, graph.Constant):
@@ -371,12 +381,29 @@ class _Importer:
         return tuple(outputs)
 
     def returned(self, node: fx.Node, value: Any) -> Value:
-        if isinstance(value, torch.SymInt | torch.SymBool):
+        if isinstance(value, torch.SymBool):
+            return self.truth(node, value)
+        if isinstance(value, torch.SymInt):
             return self.builder.value(sym.ValueOp, dim=self.integer(value))
         found = self.operand(node)
         if not isinstance(found, Value):
             return self.refuse(node, "an output that is a list")  # type: ignore[no-any-return]
         return found
+
+    def truth(self, node: fx.Node, value: torch.SymBool) -> Value:
+        """A condition as a scalar (i1)."""
+        found = self.values.get(node)
+        if isinstance(found, Value):
+            return found
+        expression = symbols.expression(value)
+        if self.binder.has_floats(expression):
+            known = self.binder.floats
+            tensor = scalars.condition_tensor(self.builder, expression, known)
+        else:
+            number = self.builder.value(sym.ValueOp, dim=self.integer(value))
+            held = self.builder.value(graph.FromScalar, number)
+            tensor = self.builder.insert(graph.Cast.to(held, i1)).results[0]
+        return self.builder.value(graph.Item, tensor)  # type: ignore[no-any-return]
 
     def result_info(self, value: Any, result: Value) -> Attribute:
         """What the caller must see of a result: eager's strides, offset and aliasing; the kind of
@@ -384,9 +411,7 @@ class _Importer:
         if not isinstance(value, torch.Tensor):
             kind = type(value).__name__.removeprefix("Sym").lower()
             return A.DictAttr({"kind": A.StringAttr(kind)})
-        kind = tensor_type(value)
-        if not self.binder.knows(kind):
-            kind = tensor_type(value, raw=True)
+        kind = self.tensor_type(value)
         entries: dict[str, Attribute] = {"strides": A.DimsAttr(kind.strides or ())}
         offset = self.integer(value.storage_offset())
         if free_symbols(offset) <= self.binder.bound:

@@ -1,4 +1,6 @@
-"""Symbolic floats as tensors of rank 0: arithmetic on numbers that are known at run time only."""
+"""Symbolic floats as tensors of rank 0: arithmetic on numbers that are known at run time only.
+
+So are the conditions on them; integers made of them are read back and bound to symbols."""
 
 from __future__ import annotations
 
@@ -6,18 +8,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from irc.dialects import graph, sym
+from irc.frontend.symbols import RELATIONS
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import SymbolError, from_sympy
-from irc.ir.types import TensorType, f64
+from irc.ir.types import TensorType, f64, i1, i64
 
 SCALAR_F64 = TensorType((), f64, ())
 
 # sympy's function (torch's own ones included) -> pointwise operation of one operand.
 _UNARY = {
     "ToFloat": None, "Identity": None, "Abs": "abs", "exp": "exp", "log": "log",
-    "floor": "floor", "ceiling": "ceil",
+    "floor": "floor", "ceiling": "ceil", "TruncToInt": "trunc", "FloorToInt": "floor",
+    "CeilToInt": "ceil", "RoundToInt": "round",
     "OpaqueUnaryFn_sqrt": "sqrt", "OpaqueUnaryFn_cos": "cos", "OpaqueUnaryFn_cosh": "cosh",
     "OpaqueUnaryFn_sin": "sin", "OpaqueUnaryFn_sinh": "sinh", "OpaqueUnaryFn_tan": "tan",
     "OpaqueUnaryFn_tanh": "tanh", "OpaqueUnaryFn_asin": "asin", "OpaqueUnaryFn_acos": "acos",
@@ -26,6 +30,10 @@ _UNARY = {
 }  # fmt: skip
 _BINARY = {"FloatTrueDiv": "div", "IntTrueDiv": "div", "FloatPow": "pow", "Pow": "pow",
            "PowByNatural": "pow"}  # fmt: skip
+# To an integer -> the rounding of a float before the cast.
+TO_INTEGER = {"TruncToInt": "trunc", "FloorToInt": "floor", "CeilToInt": "ceil",
+              "RoundToInt": "round", "floor": "floor", "ceiling": "ceil"}  # fmt: skip
+_CONNECTIVES = {"And": "and", "Or": "or"}
 _FOLDED = {"Add": "add", "Mul": "mul", "Max": "maximum", "Min": "minimum"}
 
 
@@ -65,3 +73,36 @@ def integer_tensor(builder: Builder, expression: Any) -> Value:
     scalar = builder.value(sym.ValueOp, dim=dim)
     whole = builder.value(graph.FromScalar, scalar)
     return builder.insert(graph.Cast.to(whole, f64)).results[0]
+
+
+def truncated(builder: Builder, expression: Any, known: Mapping[str, Value]) -> Value:
+    """The scalar (index) of a sympy expression that is a rounding in TO_INTEGER of a float."""
+    rounding = graph.POINTWISE[TO_INTEGER[type(expression).__name__]]
+    rounded = builder.value(rounding, float_tensor(builder, expression.args[0], known))
+    return builder.value(graph.Item, builder.insert(graph.Cast.to(rounded, i64)).results[0])
+
+
+def condition_tensor(builder: Builder, condition: Any, known: Mapping[str, Value]) -> Value:
+    """A rank-0 i1 tensor with the truth of a sympy condition on float symbols.
+
+    As `float_tensor`; raises UserError for a condition without a meaning here.
+    """
+    kind = type(condition).__name__
+    if kind in ("BooleanTrue", "BooleanFalse", "bool"):
+        truth = TensorType((), i1, ())
+        return builder.value(graph.Full, None, value=bool(condition), result_types=truth)
+    if kind in RELATIONS:
+        name, swapped = RELATIONS[kind]
+        left, right = (float_tensor(builder, a, known) for a in condition.args)
+        if swapped:
+            left, right = right, left
+        return builder.value(graph.POINTWISE[name], left, right)
+    if kind not in _CONNECTIVES and kind != "Not":
+        raise UserError(f"the symbolic condition {condition} is not supported ({kind})")
+    parts = [condition_tensor(builder, a, known) for a in condition.args]
+    if kind == "Not":
+        return builder.value(graph.POINTWISE["not"], parts[0])
+    total = parts[0]
+    for part in parts[1:]:
+        total = builder.value(graph.POINTWISE[_CONNECTIVES[kind]], total, part)
+    return total

@@ -40,6 +40,7 @@ from irc.ir.symbols.walk import (
     evaluate_with,
     fold,
     free_symbols,
+    is_index_expression,
     substitute,
 )
 
@@ -72,6 +73,7 @@ __all__ = [
     "free_symbols",
     "from_sympy",
     "function",
+    "is_index_expression",
     "known_divisible",
     "known_divisor",
     "known_nonnegative",

@@ -10,9 +10,14 @@ from typing import Any, TypeVar
 from irc.ir.symbols.division import function
 from irc.ir.symbols.expr import (
     DEEP,
+    CeilDiv,
     Dim,
     Expr,
+    FloorDiv,
     Function,
+    Max,
+    Min,
+    Mod,
     Product,
     Sum,
     Symbol,
@@ -41,6 +46,15 @@ MAX_POWER_BITS = 4096
 def free_symbols(d: Dim) -> frozenset[str]:
     """The names of the symbols in d."""
     return d.symbols if isinstance(d, Expr) else _NO_SYMBOLS
+
+
+def is_index_expression(d: Dim) -> bool:
+    """Whether d has only sums, products, quotients, remainders, minima and maxima: what kernels
+    compute of sizes and indices. Other functions are the host's."""
+    if not isinstance(d, Expr):
+        return True
+    parts = (e for e in postorder(d) if isinstance(e, Function))
+    return all(isinstance(e, FloorDiv | CeilDiv | Mod | Min | Max) for e in parts)
 
 
 def substitute(d: Dim, mapping: Mapping[str, Dim]) -> Dim:
