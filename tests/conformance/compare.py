@@ -105,7 +105,7 @@ def sharing(call: Call) -> list[tuple[int, int]]:
     return pattern
 
 
-def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
+def strides(tensor: torch.Tensor) -> tuple[int, ...]:
     """The strides of dimensions that have more than one element; () for an empty tensor."""
     if tensor.numel() == 0:
         return ()
@@ -117,7 +117,7 @@ def _metadata(expected: torch.Tensor, got: torch.Tensor) -> tuple[str, str] | No
         want, have = getattr(expected, kind), getattr(got, kind)
         if want != have:
             return kind, f"{kind} {have}, eager {want}"
-    if expected.layout == torch.strided and _strides(expected) != _strides(got):
+    if expected.layout == torch.strided and strides(expected) != strides(got):
         return "strides", f"strides {tuple(got.stride())}, eager {tuple(expected.stride())}"
     return None
 
