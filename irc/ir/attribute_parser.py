@@ -209,7 +209,11 @@ class AttributeParser(TypeParser):
             self.fail(
                 f"the constant {key[:16]} is kept beside the text and was not given",
                 start,
-                "give the resources of the module that this text was printed from",
+                getattr(
+                    self.resources,
+                    "advice",
+                    "give the resources of the module that this text was printed from",
+                ),
             )
         self.used_resources[key] = self.resources[key]
         return A.ResourceAttr(key, type_)

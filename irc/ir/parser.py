@@ -106,8 +106,10 @@ def decode_utf8(raw: bytes, filename: str) -> str:
     except UnicodeDecodeError as error:
         before = raw[: error.start]
         line = before.count(b"\n") + 1
-        column = error.start - before.rfind(b"\n")
-        raise UserError("invalid UTF-8", FileLocation(filename, line, column)) from None
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8")) + 1
+        failure = UserError("invalid UTF-8", FileLocation(filename, line, column))
+        failure.attach_source(filename, raw.decode("utf-8", "replace"))
+        raise failure from None
 
 
 def parse_attribute(text: str, **options: Any) -> Attribute:

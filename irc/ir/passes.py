@@ -28,7 +28,7 @@ import attrs
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InternalError, IRCError, UserError
 from irc.ir.gc import gc_paused
-from irc.ir.location import UNKNOWN, Location
+from irc.ir.location import UNKNOWN, FileLocation, Location
 
 PassT = TypeVar("PassT", bound="type[Pass]")
 MODULE = "builtin.module"
@@ -148,13 +148,17 @@ def lookup_pass(name: str) -> type[Pass]:
                 importlib.import_module(module)
     found = _passes.get(name)
     if found is None:
-        known = [*all_passes(), *_pipelines]
-        hint = _did_you_mean(name, known)
+        hint = did_you_mean(name, known_names())
         raise UserError(f"unknown pass '{name}'{hint}", notes=("--list-passes names them all",))
     return found
 
 
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
+def known_names() -> list[str]:
+    """The names of all passes and pipelines: imports all pass files."""
+    return [*all_passes(), *_pipelines]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # only a mistake needs it
 
     close = get_close_matches(name, list(known), 1)
@@ -214,7 +218,7 @@ def make_pass(name: str, options: dict[str, str]) -> Pass:
     for key, text in options.items():
         option = key.replace("-", "_")
         if option not in fields:
-            hint = _did_you_mean(option, fields)
+            hint = did_you_mean(option, fields)
             raise UserError(f"pass '{name}' has no option '{key}'{hint}")
         values[option] = _convert_option(name, key, hints.get(option, str), text)
     return cls(**values)
@@ -252,10 +256,16 @@ class _PipelineParser:
         self.position = 0
 
     def fail(self, message: str) -> typing.NoReturn:
-        raise UserError(
-            f"bad pipeline: {message} at column {self.position + 1}",
-            notes=(self.text, " " * self.position + "^"),
-        )
+        raise self.located(UserError(f"bad pipeline: {message}"), self.position)
+
+    def located(self, error: UserError, position: int) -> UserError:
+        """`error`, showing the place in the pipeline, unless it tells a place already."""
+        if error.location is UNKNOWN:
+            line = self.text.count("\n", 0, position) + 1
+            column = position - self.text.rfind("\n", 0, position)
+            error.location = FileLocation("<pipeline>", line, column)
+            error.attach_source("<pipeline>", self.text)
+        return error
 
     def peek(self) -> str:
         while self.position < len(self.text) and self.text[self.position].isspace():
@@ -316,6 +326,8 @@ class _PipelineParser:
             self.position += 1
 
     def step(self, depth: int) -> list[Pass | Nested]:
+        self.peek()
+        start = self.position
         name = self.word()
         if self.peek() == "(":
             self.position += 1
@@ -326,7 +338,11 @@ class _PipelineParser:
             return [Nested(name, inner)]
         if name in _pipelines and name not in _passes:
             return _PipelineParser(_pipelines[name]).steps(depth + 1)
-        return [make_pass(name, self.options())]
+        options = self.options()
+        try:
+            return [make_pass(name, options)]
+        except UserError as error:
+            raise self.located(error, start) from None
 
     def parse(self) -> list[Pass | Nested]:
         steps = self.steps()
@@ -398,17 +414,21 @@ class PassManager:
                 _verify(op)
         except IRCError as error:
             error.pass_name = error.pass_name or pass_.name
+            if error.location is UNKNOWN:
+                error.location = op.location
             self._failed(pass_, op, context, error)
             raise
         except RecursionError as error:
             self._failed(pass_, op, context, error)
             raise InternalError(
-                "the program is nested too deeply for this pass", pass_name=pass_.name
+                "the program is nested too deeply for this pass",
+                op.location,
+                pass_name=pass_.name,
             ) from error
         except Exception as error:
             self._failed(pass_, op, context, error)
             raise InternalError(
-                f"{type(error).__name__}: {error}", pass_name=pass_.name
+                f"{type(error).__name__}: {error}", op.location, pass_name=pass_.name
             ) from error
         finally:
             context.timings.append((pass_.name, time.perf_counter() - start))

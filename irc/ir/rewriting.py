@@ -21,8 +21,8 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, OpResult, Value
 from irc.ir.definition import Op
-from irc.ir.diagnostics import InternalError, UserError
-from irc.ir.location import fuse
+from irc.ir.diagnostics import InternalError, IRCError, UserError
+from irc.ir.location import UNKNOWN, fuse
 from irc.ir.traits import (
     AllocatesMemory,
     Commutative,
@@ -284,6 +284,10 @@ class _Driver:
                 op.queued = False
                 if op.parent is not None:
                     visit(op)
+        except IRCError as error:
+            if error.location is UNKNOWN:
+                error.location = op.location
+            raise
         finally:
             for op in worklist:
                 op.queued = False
@@ -309,7 +313,15 @@ class _Driver:
         if plan.fold and self.try_fold(op):
             return
         for candidate in plan.patterns:
-            if candidate.function(op, self.at(op)) is not False:
+            try:
+                changed = candidate.function(op, self.at(op)) is not False
+            except (IRCError, RecursionError):
+                raise
+            except Exception as error:
+                raise InternalError(
+                    f"pattern '{candidate.name}': {type(error).__name__}: {error}", op=op
+                ) from error
+            if changed:
                 self.applied(candidate.name)
                 if op.parent is not None:
                     self.enqueue(op)

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from irc.ir.diagnostics import IRCError, UserError
+from irc.tools.irc_opt import guarded, read_text, resources_of
+from irc.tools.options import ArgumentParser
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> ArgumentParser:
     """The argument parser of the command and its subcommands."""
-    parser = argparse.ArgumentParser(prog="irc", description=__doc__, allow_abbrev=False)
+    parser = ArgumentParser(prog="irc", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="run a function of a program file")
+    run = commands.add_parser("run", help="run a function of a program file", allow_abbrev=False)
     run.add_argument("file", help="the program (-: standard input)")
     run.add_argument("--function", default="main", help="which function (default: main)")
     run.add_argument("--mode", default="exact", choices=("exact", "real"))
@@ -25,39 +27,36 @@ def make_parser() -> argparse.ArgumentParser:
     run.add_argument("--load", metavar="FILE.pt", help="arguments saved with torch.save")
     run.add_argument("--save", metavar="FILE.pt", help="save arguments and results")
     run.add_argument("--pass-pipeline", help="run these passes first")
+    run.add_argument("--resources", metavar="FILE",
+                     help="the program's large constants (default: PROGRAM.resources)")  # fmt: skip
     run.add_argument("--debug", action="store_true", help="show Python tracebacks")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit code (0: fine, 1: an error was printed)."""
-    arguments = make_parser().parse_args(sys.argv[1:] if argv is None else argv)
-    try:
-        return run_file(arguments)
-    except IRCError as error:
-        if arguments.debug:
-            raise
-        from irc.tools.irc_opt import _render
-
-        print(_render(error), file=sys.stderr)
-        return 1
-    except (OSError, RuntimeError) as error:
-        if arguments.debug:
-            raise
-        print(f"irc: error: {error}", file=sys.stderr)
-        return 1
+    words = list(sys.argv[1:] if argv is None else argv)
+    return guarded("irc", "--debug" in words, lambda: run_file(make_parser().parse_args(words)))
 
 
 def run_file(arguments: argparse.Namespace) -> int:
     """Interpret a function on random or saved arguments and print its results."""
-    from irc.tools.irc_opt import _name, _read
+    text = read_text(arguments.file)
+    name = "<stdin>" if arguments.file == "-" else arguments.file
+    try:
+        return _run_text(name, text, arguments)
+    except IRCError as error:
+        error.attach_source(name, text)
+        raise
 
-    text = _read(arguments.file)
+
+def _run_text(name: str, text: str, arguments: argparse.Namespace) -> int:
     from irc.interp import run
     from irc.ir.parser import parse
     from irc.ir.verifier import verify
 
-    module = parse(text, filename=_name(arguments.file))
+    resources = resources_of(arguments.file, text, arguments.resources)
+    module = parse(text, filename=name, resources=resources)
     verify(module)
     if arguments.pass_pipeline:
         import irc.pipeline  # noqa: F401  # the named pipelines register on import

@@ -6,13 +6,13 @@ import signal
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from irc.ir.core import Operation
 from irc.ir.diagnostics import UserError
-from irc.ir.passes import Instrumentation, Pass, PassContext
+from irc.ir.passes import Instrumentation, Nested, Pass, PassContext
 
 EVERY = frozenset({"*"})
 
@@ -141,20 +141,35 @@ class CrashReproducer(Instrumentation):
         self.path = path
         self.remaining = remaining
         self._text = ""
+        self._resources: Mapping[str, Any] = {}
 
     def before_pass(self, pass_: Pass, op: Operation, context: PassContext) -> None:
         from irc.ir.printer import print_op
 
-        self._text = print_op(op)
+        module = op
+        while module.parent_op is not None:
+            module = module.parent_op
+        self._text = print_op(module)
+        self._resources = getattr(module, "resources", {})
 
     def after_failure(
         self, pass_: Pass, op: Operation, context: PassContext, error: BaseException
     ) -> None:
-        message = str(error).replace("\n", " ")
+        from irc.tools.resources import write_beside
+
+        message = str(error).partition("\n")[0]
         self.path.write_text(
             f"{REPRODUCER_MARK}{self.remaining(pass_)}\n// error: {message}\n{self._text}\n",
             encoding="utf-8",
         )
+        write_beside(self.path, self._text, self._resources)
+
+
+def contains(step: Pass | Nested, pass_: Pass) -> bool:
+    """Whether a step of a pipeline is `pass_` or has it inside."""
+    if isinstance(step, Nested):
+        return any(contains(inner, pass_) for inner in step.steps)
+    return step is pass_
 
 
 def timing_report(context: PassContext) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from irc.ir.diagnostics import InternalError, IRCError, UserError
-from irc.tools.options import parse_arguments
+from irc.tools.options import option_names, parse_arguments
 
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 EXPECTED = re.compile(r"//\s*expected-error\s*(@[+-]\d+|@below|@above)?\s*\{\{(.*?)\}\}")
@@ -19,54 +19,65 @@ EXPECTED = re.compile(r"//\s*expected-error\s*(@[+-]\d+|@below|@above)?\s*\{\{(.
 def main(argv: Sequence[str] | None = None) -> int:
     """Run irc-opt; gives the exit code (0: fine, 1: an error was printed)."""
     words = list(sys.argv[1:] if argv is None else argv)
-    debug = "--debug" in words
+    return guarded("irc-opt", "--debug" in words, lambda: _run(*parse_arguments(words)))
+
+
+def guarded(program: str, debug: bool, action: Callable[[], int]) -> int:
+    """The exit code of `action`: 1 when it raises, after one error was printed.
+
+    With `debug` the exception goes on instead, for its traceback.
+    """
     try:
-        arguments, pieces = parse_arguments(words)
-        return _run(arguments, pieces)
-    except IRCError as error:
-        if debug:
-            raise
-        print(_render(error), file=sys.stderr)
-        return 1
+        return action()
     except BrokenPipeError:
         return 1
-    except OSError as error:
+    except Exception as error:
         if debug:
             raise
-        print(f"irc-opt: error: {error}", file=sys.stderr)
+        print(_describe(program, error), file=sys.stderr)
         return 1
 
 
-def _render(error: IRCError) -> str:
-    from irc.ir import diagnostics
-
-    render = getattr(diagnostics, "render", str)
-    return str(render(error))
+def _describe(program: str, error: Exception) -> str:
+    if isinstance(error, IRCError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{program}: error: {error}"
+    if isinstance(error, RecursionError):
+        return f"{program}: error: the program is nested too deeply"
+    return (
+        f"{program}: internal error: {type(error).__name__}: {error}\n"
+        "  note: --debug shows where; please report it"
+    )
 
 
 def _run(arguments: argparse.Namespace, pieces: list[str]) -> int:
     for path in arguments.load:
         load_file(Path(path))
     if arguments.list_passes or arguments.explain:
-        _load_entry_points()
+        load_entry_points()
         print(list_passes() if arguments.list_passes else explain(arguments.explain))
         return 0
-    texts = [(_name(f), _read(f)) for f in arguments.files]
-    outputs = []
+    text = arguments.pass_pipeline or ",".join(pieces)
+    if text.strip():
+        _manager(text, pieces)  # a wrong pipeline is told before any file is read
+    outputs: list[tuple[str, Any]] = []
     failures = 0
-    for name, text in texts:
-        for offset, part in _parts(text, arguments.split_input_file):
+    for file in arguments.files:
+        name, content = _name(file), read_text(file)
+        resources = resources_of(file, content, arguments.resources)
+        for offset, part in _parts(content, arguments.split_input_file):
             source = "\n" * offset + part
             if arguments.verify_diagnostics:
-                failures += _check_diagnostics(name, source, arguments, pieces)
+                failures += _check_diagnostics(name, source, arguments, text, resources)
             else:
                 try:
-                    outputs.append(_process(name, source, arguments, pieces))
+                    outputs.append(_process(name, source, arguments, text, resources))
                 except IRCError as error:
                     error.attach_source(name, source)
                     raise
     if not arguments.verify_diagnostics:
-        _write(arguments.output, "\n// -----\n".join(outputs))
+        _write(arguments.output, outputs)
     return 1 if failures else 0
 
 
@@ -74,27 +85,47 @@ def _name(file: str) -> str:
     return "<stdin>" if file == "-" else file
 
 
-def _read(file: str) -> str:
+def read_text(file: str) -> str:
+    """The text of a file, or of standard input ("-"). Raises UserError where it is not UTF-8."""
+    from irc.ir.parser import decode_utf8
+
     raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        from irc.ir.location import FileLocation
-
-        before = raw[: error.start]
-        line = before.count(b"\n") + 1
-        column = error.start - before.rfind(b"\n")
-        raise UserError("invalid UTF-8", FileLocation(_name(file), line, column)) from None
+    return decode_utf8(raw, _name(file))
 
 
-def _write(target: str, text: str) -> None:
+def resources_of(file: str, text: str, chosen: str | None) -> Mapping[str, bytes] | None:
+    """The constants beside the program `text` of `file`, or those in the file `chosen`.
+
+    None when the text mentions none, and for standard input without a chosen file. Raises
+    UserError when there is no file `chosen`.
+    """
+    if "#irc.resource" not in text:
+        return None
+    from irc.tools.resources import ResourceFile, beside
+
+    if chosen is not None:
+        if not Path(chosen).is_file():
+            raise UserError(f"--resources: there is no file {chosen}")
+        return ResourceFile(Path(chosen))
+    return None if file == "-" else ResourceFile(beside(file))
+
+
+def _write(target: str, outputs: Sequence[tuple[str, Any]]) -> None:
+    """Write the programs, and beside a regular file their large constants."""
+    text = "\n// -----\n".join(printed for printed, _ in outputs)
     if not text.endswith("\n"):
         text += "\n"
     if target == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
-    else:
-        Path(target).write_text(text, encoding="utf-8")
+        return
+    path = Path(target)
+    path.write_text(text, encoding="utf-8")
+    resources = {key: data for _, module in outputs for key, data in module.resources.items()}
+    if resources and path.is_file():
+        from irc.tools.resources import write_beside
+
+        write_beside(path, text, resources)
 
 
 def _parts(text: str, split: bool) -> list[tuple[int, str]]:
@@ -109,20 +140,30 @@ def _parts(text: str, split: bool) -> list[tuple[int, str]]:
     return [(lines, part) for lines, part in parts if part.strip()]
 
 
-def _process(name: str, source: str, arguments: argparse.Namespace, pieces: list[str]) -> str:
-    """Parse, run the passes and print one program."""
+def _process(
+    name: str,
+    source: str,
+    arguments: argparse.Namespace,
+    text: str,
+    resources: Mapping[str, bytes] | None,
+) -> tuple[str, Any]:
+    """Parse, run the pipeline `text` and print one program; gives its text and the module."""
     from irc.ir.parser import parse
     from irc.ir.printer import print_op
     from irc.ir.verifier import verify
 
     module = parse(
-        source, filename=name, allow_unregistered=arguments.allow_unregistered_dialect
+        source,
+        filename=name,
+        allow_unregistered=arguments.allow_unregistered_dialect,
+        resources=resources,
     )
     if not arguments.no_verify:
         verify(module)
     if arguments.verify_roundtrip:
         _check_roundtrip(module)
-    text = _pipeline(source, arguments, pieces)
+    if arguments.run_reproducer:
+        text = _reproducer_pipeline(source)
     # Without passes, most of what runs them need not be loaded.
     if text.strip() or arguments.timing or arguments.statistics or arguments.remarks:
         _run_passes(module, text, arguments)
@@ -133,16 +174,35 @@ def _process(name: str, source: str, arguments: argparse.Namespace, pieces: list
     if arguments.emit:
         from irc.tools.emit import emit
 
-        return emit(module, arguments.emit)
-    return print_op(module, generic=arguments.generic, locations=arguments.locations)
+        return emit(module, arguments.emit), module
+    return print_op(module, generic=arguments.generic, locations=arguments.locations), module
+
+
+def _manager(text: str, pieces: Sequence[str] = ()) -> Any:
+    """The pass manager of a pipeline; `pieces` are the flags that it was made of, if it was."""
+    import irc.pipeline  # noqa: F401  # the named pipelines register on import
+    from irc.ir.passes import PassManager, did_you_mean, known_names
+
+    load_entry_points()
+    try:
+        return PassManager.parse(text)
+    except UserError:
+        names = [piece.partition("{")[0] for piece in pieces]
+        known = known_names() if names else []
+        for name in names:
+            if name not in known:
+                hint = did_you_mean(f"--{name}", [*option_names(), *(f"--{k}" for k in known)])
+                raise UserError(
+                    f"unknown flag '--{name}'{hint}",
+                    notes=("it is neither an option (--help) nor a pass (--list-passes)",),
+                ) from None
+        raise
 
 
 def _run_passes(module: Any, text: str, arguments: argparse.Namespace) -> None:
-    import irc.pipeline  # noqa: F401  # the named pipelines register on import
-    from irc.ir.passes import PassContext, PassManager
+    from irc.ir.passes import PassContext
 
-    _load_entry_points()
-    manager = PassManager.parse(text)
+    manager = _manager(text)
     manager.verify = "each" if arguments.verify_each else "none"
     manager.instrumentations = _instrumentations(arguments, manager)
     context = PassContext()
@@ -152,15 +212,13 @@ def _run_passes(module: Any, text: str, arguments: argparse.Namespace) -> None:
         _report(arguments, context)
 
 
-def _pipeline(source: str, arguments: argparse.Namespace, pieces: list[str]) -> str:
-    if arguments.run_reproducer:
-        from irc.tools.instrumentation import REPRODUCER_MARK
+def _reproducer_pipeline(source: str) -> str:
+    from irc.tools.instrumentation import REPRODUCER_MARK
 
-        first = source.lstrip().partition("\n")[0]
-        if not first.startswith(REPRODUCER_MARK):
-            raise UserError("the file does not start with a reproducer's pipeline")
-        return first[len(REPRODUCER_MARK) :]
-    return arguments.pass_pipeline or ",".join(pieces)
+    first = source.lstrip().partition("\n")[0]
+    if not first.startswith(REPRODUCER_MARK):
+        raise UserError("the file does not start with a reproducer's pipeline")
+    return first[len(REPRODUCER_MARK) :]
 
 
 def _instrumentations(arguments: argparse.Namespace, manager: Any) -> list[Any]:
@@ -188,7 +246,7 @@ def _instrumentations(arguments: argparse.Namespace, manager: Any) -> list[Any]:
     if arguments.crash_reproducer:
 
         def remaining(failed: Pass) -> str:
-            start = next((i for i, s in enumerate(manager.steps) if s is failed), 0)
+            start = next(i for i, s in enumerate(manager.steps) if hooks.contains(s, failed))
             return ",".join(_step_text(s) for s in manager.steps[start:])
 
         made.append(hooks.CrashReproducer(Path(arguments.crash_reproducer), remaining))
@@ -239,19 +297,24 @@ def _check_roundtrip(module: Any) -> None:
 
 
 def _check_diagnostics(
-    name: str, source: str, arguments: argparse.Namespace, pieces: list[str]
+    name: str,
+    source: str,
+    arguments: argparse.Namespace,
+    text: str,
+    resources: Mapping[str, bytes] | None,
 ) -> int:
     """Compare the error of one program with its `// expected-error {{...}}` comments."""
     from irc.ir.location import file_positions
 
     expected = []
     for number, line in enumerate(source.splitlines(), 1):
-        for where, text in EXPECTED.findall(line):
+        for where, wording in EXPECTED.findall(line):
             shift = {"": 0, "@below": 1, "@above": -1}.get(where)
-            expected.append((number + (int(where[1:]) if shift is None else shift), text))
+            expected.append((number + (int(where[1:]) if shift is None else shift), wording))
     try:
-        _process(name, source, arguments, pieces)
+        _process(name, source, arguments, text, resources)
     except IRCError as error:
+        error.attach_source(name, source)
         positions = file_positions(error.location)
         line = positions[0].line if positions else 0
         for wanted in expected:
@@ -259,10 +322,10 @@ def _check_diagnostics(
                 expected.remove(wanted)
                 break
         else:
-            print(f"unexpected error: {_render(error)}", file=sys.stderr)
+            print(f"unexpected error: {error}", file=sys.stderr)
             return 1
-    for line, text in expected:
-        print(f"{name}:{line}: error: expected an error with '{text}'", file=sys.stderr)
+    for line, wording in expected:
+        print(f"{name}:{line}: error: expected an error with '{wording}'", file=sys.stderr)
     return len(expected)
 
 
@@ -289,7 +352,7 @@ def load_file(path: Path) -> None:
 _entry_points_loaded = False
 
 
-def _load_entry_points() -> None:
+def load_entry_points() -> None:
     """Import the modules that installed packages name in the entry-point group irc.passes."""
     global _entry_points_loaded
     if _entry_points_loaded:

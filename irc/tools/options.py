@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import NoReturn
 
 from irc.ir.diagnostics import UserError
 
@@ -12,9 +13,16 @@ Every pass is a flag too, in order: irc-opt f.mlir --canonicalize --schedule='ta
 runs the two. --list-passes names them, --explain PASS shows what one does."""
 
 
-def make_parser() -> argparse.ArgumentParser:
+class ArgumentParser(argparse.ArgumentParser):
+    """A parser that raises UserError for wrong words instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(message, notes=(f"{self.prog} --help lists the options",))
+
+
+def make_parser() -> ArgumentParser:
     """The argument parser; pass flags are taken out before it runs."""
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog="irc-opt",
         description="Read a program on any level, run passes on it, print it.",
         epilog=EPILOG,
@@ -28,6 +36,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--list-passes", action="store_true")
     parser.add_argument("--explain", metavar="PASS", help="what a pass does, and its options")
     parser.add_argument("--emit", choices=("llvm", "triton", "asm"), help="code of the kernels")
+    parser.add_argument("--resources", metavar="FILE",
+                        help="large constants of the input (default: INPUT.resources)")  # fmt: skip
     text = parser.add_argument_group("text")
     text.add_argument("--generic", action="store_true", help="print MLIR's generic form")
     text.add_argument("--locations", action="store_true", help="print loc(...)")
@@ -57,10 +67,16 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def parse_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The options, and the pipeline pieces that pass flags stand for (`name{options}`).
+def option_names() -> list[str]:
+    """The flags of irc-opt that are no passes."""
+    return [option for action in make_parser()._actions for option in action.option_strings]
 
-    Raises UserError for a flag that is neither an option nor a pass.
+
+def parse_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The options, and the pipeline pieces that other flags stand for (`name{options}`).
+
+    Whether a piece names a pass is known once `--load` has been done. Raises UserError for words
+    that are wrong whatever passes there are.
     """
     parser = make_parser()
     known = {option for action in parser._actions for option in action.option_strings}

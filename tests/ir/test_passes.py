@@ -141,7 +141,7 @@ def test_options_have_types_and_defaults():
     "text, message",
     [
         ("canonicalise", "did you mean 'canonicalize'"),
-        ("cse,,dce", "expected a pass name at column 5"),
+        ("cse,,dce", "<pipeline>:1:5: error: bad pipeline: expected a pass name"),
         ("cse{", "expected a pass name"),
         ("cse)", "unexpected '\\)'"),
         ("func.func(cse", "expected ',' or '\\)'"),
