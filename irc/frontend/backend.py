@@ -21,14 +21,14 @@ from irc.frontend import decompositions as D
 from irc.frontend.importer import Imported, Literal, import_graph
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
+from irc.ir.gc import gc_paused
 
 Compiler = Callable[[Imported, Options, str], Callable[..., Any]]
 
 
 @attrs.define
 class Compiled:
-    """One graph that was compiled: what it was imported as (the aten level, kept only when
-    `keep_modules` is on) and what runs it."""
+    """One graph that was compiled: what it was imported as (the aten level) and what runs it."""
 
     stage: str
     executable: Any
@@ -95,16 +95,17 @@ def compile_graph(
         # Neither the compiler nor what it makes may be traced by Dynamo (compiled autograd).
         return disable(disable(backward)(module, inputs))  # type: ignore[no-any-return]
 
-    compiled = aot_module_simplified(
-        gm,
-        example_inputs,
-        fw_compiler=compiler("forward"),
-        bw_compiler=compile_backward,
-        inference_compiler=compiler("inference"),
-        partition_fn=min_cut_rematerialization_partition,
-        decompositions=D.decompositions(),
-        keep_inference_input_mutations=True,
-    )
+    with gc_paused:
+        compiled = aot_module_simplified(
+            gm,
+            example_inputs,
+            fw_compiler=compiler("forward"),
+            bw_compiler=compile_backward,
+            inference_compiler=compiler("inference"),
+            partition_fn=min_cut_rematerialization_partition,
+            decompositions=D.decompositions(),
+            keep_inference_input_mutations=True,
+        )
     return disable(compiled)  # type: ignore[no-any-return]
 
 
@@ -116,12 +117,13 @@ def compile_fx(
     assert_guards: bool = False,
 ) -> Callable[..., Any]:
     """A boxed function that runs an AOT graph on irc."""
-    imported = import_graph(module, assert_guards=assert_guards, caller_derives_views=True)
-    keep = _state.record
-    text = None if keep is None else Imported(imported.module.clone(), imported.outputs)
-    executable = build(imported, options, target_of(inputs, options))
-    if keep is not None:
-        keep.append(Compiled(stage, executable, text))
+    with gc_paused:
+        imported = import_graph(module, assert_guards=assert_guards, caller_derives_views=True)
+        keep = _state.record
+        text = None if keep is None else Imported(imported.module.clone(), imported.outputs)
+        executable = build(imported, options, target_of(inputs, options))
+        if keep is not None:
+            keep.append(Compiled(stage, executable, text))
     return boxed(executable, imported.outputs, imported.tokens)
 
 
