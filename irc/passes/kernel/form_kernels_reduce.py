@@ -18,7 +18,7 @@ from irc.dialects import math as math_ops
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
-from irc.ir.types import FloatType, IntegerType, i1, i8, i32, i64
+from irc.ir.types import FloatType, IntegerType, i1, i8, i32, i64, index
 from irc.passes.kernel.form_kernels_emit import Emitter
 
 MAX_I32 = 2**31 - 1
@@ -336,10 +336,15 @@ class MomentsReducer(Reducer):
             return self.total([tuple(state[:3])])
         mean, squares, count = state[:3]
         count = self.spread(count, shape.width)
-        weighted = self.op(arith.MulFOp, mean, count)
         (amount,) = self.lanes("sum", count)
-        (first,) = self.lanes("sum", weighted)
-        center = self.op(arith.DivFOp, first, self.op(arith.MaximumFOp, amount, self.number(1, 1)))
+        # Lanes are added up as distances from the first one, which are small and round little.
+        first = self.emitter.add(
+            kernel.ExtractOp, (mean, self.emitter.number(0, index)), self.type
+        )
+        apart = self.op(arith.SubFOp, mean, self.spread(first, shape.width))
+        (apart,) = self.lanes("sum", self.op(arith.MulFOp, apart, count))
+        amount_or_one = self.op(arith.MaximumFOp, amount, self.number(1, 1))
+        center = self.op(arith.AddFOp, first, self.op(arith.DivFOp, apart, amount_or_one))
         delta = self.op(arith.SubFOp, mean, self.spread(center, shape.width))
         moved = self.op(arith.MulFOp, self.op(arith.MulFOp, delta, delta), count)
         (second,) = self.lanes("sum", self.op(arith.AddFOp, squares, moved))
