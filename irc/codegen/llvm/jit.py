@@ -93,7 +93,11 @@ def module_assembly(
 def _process_jit() -> Any:
     """The LLJIT of this process; never disposed of, so objects may die after it at exit."""
     llvm = initialize_llvm()
-    jit = llvm.create_lljit_compiler(create_target_machine(TargetFeatures.host()))
+    # JITLink places the sections of one object in one block. The older linker asks for each
+    # section by itself; in a process with much memory they may lie over 2 GiB apart, and then it
+    # aborts the process (seen with large models).
+    machine = create_target_machine(TargetFeatures.host())
+    jit = llvm.create_lljit_compiler(machine, use_jit_link=True)
     jit._owned = True  # in llvmlite: by somebody else, so closing does not dispose
     return jit
 
