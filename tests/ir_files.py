@@ -131,7 +131,7 @@ def check_values(path: Path, pipeline: str) -> None:
     steps = [step for step in manager.steps if hasattr(step, "name")]
     exact = all(lookup_pass(step.name).preserves == "bits" for step in steps)
     module = parse_file(path)
-    names = [op.sym_name for op in module.ops if op.name == "func.func"]
+    names = [op.sym_name for op in module.ops if op.name in ("func.func", "host.func")]
     assert names, "the file has no function to run"
     arguments = {n: random_arguments(module.lookup(n), {}, seed=7) for n in names}
     for mode in ("exact", "real") if exact else ("real",):

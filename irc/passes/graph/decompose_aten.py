@@ -22,10 +22,10 @@ class DecomposeAten(Pass):
     value that is only known at run time; `--remarks` says why.
 
     Before:
-        %y = aten.silu.default %x {...} : (tensor<...>) -> tensor<...>
+        %l = aten.mse_loss.default %x, %y {...} : (tensor<...>, tensor<...>) -> tensor<...>
     After:
-        %s = aten.sigmoid.default %x {...} : (tensor<...>) -> tensor<...>
-        %y = aten.mul.Tensor %x, %s {...} : (tensor<...>, tensor<...>) -> tensor<...>
+        %d = aten.sub.Tensor %x, %y {...} : (tensor<...>, tensor<...>) -> tensor<...>
+        %l = aten.pow.Tensor_Scalar %d {...} : (tensor<...>) -> tensor<...>
     """
 
     name = "decompose-aten"

@@ -1,0 +1,23 @@
+// The pass schedule: eight lanes of 32 bits in a vector of 256.
+// RUN: --schedule='vector_bits=256'
+// VALUES: schedule{vector_bits=256}
+
+func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]> attributes {level = "loop"} {
+  %y = loop.compute par(i0: 64) -> map {
+    %a = loop.read %x[i0] : f32
+    %b = arith.mulf %a, %a : f32
+    loop.yield %b
+  } : tensor<[64] x f32, strides [1]>
+  func.return %y : tensor<[64] x f32, strides [1]>
+}
+
+// CHECK: builtin.module {
+// CHECK-NEXT:   func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]> attributes {level = "loop"} {
+// CHECK-NEXT:     %y = loop.compute par(i0: 64) -> map schedule #loop.schedule<cpu, lanes = 8 : i64, tail = "mask", vector_axis = "i0"> {
+// CHECK-NEXT:       %a = loop.read %x[i0] : f32
+// CHECK-NEXT:       %b = arith.mulf %a, %a : f32
+// CHECK-NEXT:       loop.yield %b
+// CHECK-NEXT:     } : tensor<[64] x f32, strides [1]>
+// CHECK-NEXT:     func.return %y : tensor<[64] x f32, strides [1]>
+// CHECK-NEXT:   }
+// CHECK-NEXT: }
