@@ -31,7 +31,7 @@ EXTRA = """
     linalg_cross log_sigmoid_backward log_sigmoid_forward logaddexp logaddexp2 logit_backward
     margin_ranking_loss max_unpool2d max_unpool3d mish_backward mse_loss mse_loss_backward
     multi_margin_loss multilabel_margin_loss_forward mv nan_to_num native_batch_norm
-    native_batch_norm_backward _native_batch_norm_legit _native_batch_norm_legit_no_training
+    native_batch_norm_backward _native_batch_norm_legit
     _native_batch_norm_legit_functional
     native_dropout_backward native_group_norm_backward native_layer_norm_backward
     nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward norm
@@ -54,7 +54,8 @@ EXTRA = """
 
 # Kept whole although torch's core list decomposes them: the converters do better.
 KEPT = """
-    _softmax _log_softmax native_layer_norm native_group_norm gelu silu mish elu hardtanh
+    _softmax _log_softmax native_layer_norm native_group_norm
+    _native_batch_norm_legit_no_training gelu silu mish elu hardtanh
     hardsigmoid hardswish leaky_relu softplus threshold relu clamp addmm mm bmm convolution
     max_pool2d_with_indices avg_pool2d embedding index_select masked_fill cat
     stack split split_with_sizes unbind var var_mean std std_mean

@@ -89,6 +89,14 @@ CASES = {
         lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True),
         torch.arange(50.0).reshape(1, 2, 5, 5).cos()),
     "layer_norm": (lambda x: F.layer_norm(x, (4,)), matrix),
+    "batch_norm": (
+        lambda x: torch.ops.aten._native_batch_norm_legit_no_training(
+            x, x[0, :, 0], x[1, :, 0], x[1, :, 1], x[0, :, 1].abs(), 0.1, 1e-3),
+        torch.arange(24.0).reshape(2, 3, 4).cos()),
+    "batch_norm_without_parameters": (
+        lambda x: torch.ops.aten._native_batch_norm_legit_no_training(
+            x, None, None, x[0, :, 0].float(), x[0, :, 1].abs().float(), 0.1, 1e-3)[0],
+        torch.arange(24.0).reshape(2, 3, 4).cos().to(torch.bfloat16)),
     "gelu": (lambda x: (F.gelu(x), F.gelu(x, approximate="tanh")), matrix),
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from irc.passes.graph.convert_aten.support import (
     Call,
     converts,
     decline,
+    element_of,
     float_tensor,
     normalized,
     rank_of,
@@ -214,6 +215,30 @@ def group_norm(c: Call) -> Sequence[Value]:
     statistics = [
         c.cast(c.reshape(v, k.shape), k.element)  # type: ignore[attr-defined]
         for v, k in zip((mean, scale), kinds, strict=True)
+    ]
+    return [c.finish(result), *statistics]
+
+
+@converts("aten._native_batch_norm_legit_no_training.default")
+def batch_norm(c: Call) -> Sequence[Value]:
+    """With the running statistics; the weight is multiplied into each channel's scale."""
+    source = float_tensor(c, c.input)
+    shape, element = shape_of(source), element_of(source)
+    mean, variance = (
+        c.cast(c.compute(v), element) for v in (c.running_mean, c.running_var)
+    )
+    deviation = scale = c.pointwise("rsqrt", c.pointwise("add", variance, c.full(c.eps, variance)))
+    if c.weight is not None:
+        scale = c.pointwise("mul", scale, c.cast(c.compute(c.weight), element))
+    result = c.pointwise("sub", source, per_channel(c, mean, shape))
+    result = c.pointwise("mul", result, per_channel(c, scale, shape))
+    if c.bias is not None:
+        bias = c.cast(c.compute(c.bias), element)
+        result = c.pointwise("add", result, per_channel(c, bias, shape))
+    # The CPU's statistics are empty, another device's are those used.
+    statistics = [
+        c.full(0.0, kind) if kind.shape == (0,) else c.cast(value, kind.element)
+        for value, kind in zip((mean, deviation), c.result_types[1:], strict=True)
     ]
     return [c.finish(result), *statistics]
 
