@@ -36,7 +36,7 @@ demo: $(READY)
 	$(PY) -m bench.demo --out out/demo
 
 lint: $(READY)
-	$(VENV)/bin/ruff check irc tests bench
+	$(VENV)/bin/ruff check irc tests bench examples
 
 typecheck: $(READY)
 	$(VENV)/bin/mypy
