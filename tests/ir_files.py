@@ -120,10 +120,9 @@ def update_checks(path: Path, output: str) -> None:
 
 def check_values(path: Path, pipeline: str) -> None:
     """Interpret every function before and after the pipeline and compare."""
-    from irc.ir.parser import parse_file
-
     import irc.pipeline  # noqa: F401  # the named pipelines register on import
     from irc.interp import run
+    from irc.ir.parser import parse_file
     from irc.ir.passes import PassManager, lookup_pass
     from irc.tools.cli import random_arguments
 

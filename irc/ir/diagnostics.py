@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 EXCERPT_BEFORE = 60
 EXCERPT_AFTER = 60
+MESSAGE_LIMIT = 1200
 _WORD = re.compile(r'"?[\w.$%@#!^]*')
 
 
@@ -55,11 +56,11 @@ class IRCError(Exception):
             parts.append(f"[{self.pass_name}] ")
         if self.op is not None and self.op.name not in self.message:
             parts.append(f"'{self.op.name}': ")
-        parts.append(self.message)
+        parts.append(_shortened(self.message))
         if self.excerpt:
             parts.append("\n" + self.excerpt)
         for note in self.notes:
-            parts.append(f"\n  note: {note}")
+            parts.append(f"\n  note: {_shortened(note)}")
         return "".join(parts)
 
 
@@ -70,6 +71,13 @@ class IRCError(Exception):
                 start = offset_of(text, position.line, position.column)
                 if start is not None:
                     self.excerpt = excerpt(text, start, _word_end(text, start))
+
+
+def _shortened(message: str) -> str:
+    """A message without the middle when it quotes something very long."""
+    if len(message) <= MESSAGE_LIMIT:
+        return message
+    return f"{message[: MESSAGE_LIMIT // 2]} ... {message[-MESSAGE_LIMIT // 4 :]}"
 
 
 def offset_of(text: str, line: int, column: int) -> int | None:

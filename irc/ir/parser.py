@@ -81,6 +81,7 @@ def parse(
             module = first.detach()
         else:
             module = ModuleOp((), (), {}, (Region([block]),))
+            module.location = FileLocation(filename, 1, 1)
         module.resources.update(parser.used_resources)  # type: ignore[attr-defined]
         return module  # type: ignore[return-value]
 

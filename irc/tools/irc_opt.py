@@ -345,8 +345,28 @@ def load_file(path: Path) -> None:
         spec.loader.exec_module(module)
     except IRCError:
         raise
-    except Exception as error:
-        raise UserError(f"--load: {path}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise _load_error(path, error) from error
+
+
+def _load_error(path: Path, error: BaseException) -> UserError:
+    """The error of a file that could not be loaded, at its line that raised last."""
+    from traceback import extract_tb
+
+    from irc.ir.location import FileLocation
+
+    places = [(f.lineno or 1, (f.colno or 0) + 1) for f in extract_tb(error.__traceback__)
+              if f.filename == str(path)]  # fmt: skip
+    message = str(error)
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        places.append((error.lineno or 1, error.offset or 1))
+        message = error.msg
+    line, column = places[-1] if places else (1, 1)
+    failure = UserError(
+        f"--load: {type(error).__name__}: {message}", FileLocation(str(path), line, column)
+    )
+    failure.attach_source(str(path), path.read_text(encoding="utf-8", errors="replace"))
+    return failure
 
 
 _entry_points_loaded = False
