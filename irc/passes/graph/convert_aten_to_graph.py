@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
+from irc.analysis.levels import holds_loops
 from irc.dialects import aten, func, graph
 from irc.dialects.aten_schema import find_schema
 from irc.ir import attributes as A
@@ -51,6 +52,8 @@ class ConvertAtenToGraph(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
+        if holds_loops(op):
+            return
         load_converters()
         _FunctionConversion(op, context).run()
 

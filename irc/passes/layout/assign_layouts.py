@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from irc.analysis.levels import holds_loops
 from irc.analysis.strides import dense_like
 from irc.analysis.views import INDICES, view_strides
 from irc.dialects import func, graph, sym
@@ -44,6 +45,8 @@ class AssignLayouts(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
+        if holds_loops(op):
+            return
         _assign_arguments(op)
         demanded = demanded_strides(op)
         for inner in op.block.ops:
