@@ -400,7 +400,9 @@ class PassManager:
                 for inner in [o for o in op.walk() if o.name == step.anchor]:
                     self._run_pass(step, inner, context)
                 return
-            raise UserError(f"pass '{step.name}' runs on {step.anchor}, not on {op.name}")
+            raise UserError(
+                f"pass '{step.name}' runs on {step.anchor}, not on {op.name}", op.location
+            )
         self._run_pass(step, op, context)
 
     def _run_pass(self, pass_: Pass, op: Operation, context: PassContext) -> None:

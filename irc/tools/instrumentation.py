@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from irc.ir.core import Operation
 from irc.ir.diagnostics import UserError
+from irc.ir.location import file_positions
 from irc.ir.passes import Instrumentation, Nested, Pass, PassContext
 
 EVERY = frozenset({"*"})
@@ -197,5 +198,7 @@ def remarks_report(context: PassContext) -> str:
     """One line per remark: where, which pass, what."""
     lines = []
     for remark in context.remarks:
-        lines.append(f"{remark.location}: remark: [{remark.pass_name}] {remark.message}")
+        places = file_positions(remark.location)
+        where = f"{places[0].filename}:{places[0].line}:{places[0].column}: " if places else ""
+        lines.append(f"{where}remark: [{remark.pass_name}] {remark.message}")
     return "\n".join(lines)

@@ -112,7 +112,7 @@ def resources_of(file: str, text: str, chosen: str | None) -> Mapping[str, bytes
 
 def _write(target: str, outputs: Sequence[tuple[str, Any]]) -> None:
     """Write the programs, and beside a regular file their large constants."""
-    text = "\n// -----\n".join(printed for printed, _ in outputs)
+    text = "\n// -----\n".join(printed.rstrip("\n") for printed, _ in outputs)
     if not text.endswith("\n"):
         text += "\n"
     if target == "-":

@@ -32,6 +32,7 @@ class PatternRaises(irc.Pass):
 
     name = "pattern-raises"
     summary = "raise from a pattern"
+    anchor = "any"
 
     def run(self, op, context):
         irc.apply_patterns_greedily(op, [raises])
