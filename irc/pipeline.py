@@ -33,9 +33,12 @@ register_pipeline("functional", FUNCTIONAL)
 register_pipeline("lower-to-cpu", ",".join(("functional", *STAGES)))
 
 
-def pipeline_text(target: str = "llvm") -> str:
+def pipeline_text(target: str = "llvm", options: Any = None) -> str:
     """The whole default pipeline for `target` ("llvm" or "triton") as text."""
-    return ",".join(STAGES.values()).replace("$TARGET", TARGETS[target])
+    text = ",".join(STAGES.values()).replace("$TARGET", TARGETS[target])
+    if getattr(options, "emulate_rounding", False):
+        text = text.replace(",elide-rounding", "")
+    return text
 
 
 def lower(
@@ -49,7 +52,7 @@ def lower(
 
     functional: the program has no mutation left and is decomposed, as torch.compile gives it.
     """
-    text = pipeline_text(target)
+    text = pipeline_text(target, options)
     manager = PassManager.parse(text if functional else f"{FUNCTIONAL},{text}", verify=verify)
     return manager.run(module, PassContext(target=target, options=options))
 
@@ -62,7 +65,8 @@ def compile_module(module: ModuleOp, options: Any = None, target: str = "llvm") 
     from irc.runtime.program_cache import compile_cached
 
     def lower_it(given: ModuleOp) -> PassContext:
-        return lower(given, target, options, functional=True)
+        verify = getattr(options, "verify", "none")
+        return lower(given, target, options, verify=verify, functional=True)
 
-    pipeline = pipeline_text(target)
+    pipeline = pipeline_text(target, options)
     return compile_cached(module, lower_it, pipeline=pipeline, options=options, target=target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,14 @@ MODES: dict[str, dict[str, Any]] = {
 # Inductor's names with a dot, and ours.
 _ALIASES = {"triton.cudagraphs": "cudagraphs", "triton.unique_kernel_names": "unique_kernel_names"}
 
+# Accepted because Inductor's users pass them; until they do something, setting one warns.
+NO_EFFECT_YET = frozenset({
+    "freezing", "freezing_discard_parameters", "comprehensive_padding", "shape_padding",
+    "max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "autotune_in_subproc",
+    "coordinate_descent_tuning", "cudagraphs", "fx_graph_remote_cache", "trace_enabled",
+    "dump_directory", "max_fusion_size", "epilogue_fusion",
+})  # fmt: skip
+
 
 @attrs.frozen
 class Options:
@@ -34,7 +43,7 @@ class Options:
     # Freezing: fold parameters as constants (only without gradients).
     freezing: bool = False
     freezing_discard_parameters: bool = False
-    # Numerics.
+    # Numerics. emulate_rounding: 16-bit floats are rounded after each operation, as in eager.
     emulate_rounding: bool = False
     fallback_random: bool = False
     precise_math: bool = False
@@ -65,7 +74,7 @@ class Options:
     size_asserts: bool = True
     # Looking inside.
     trace_enabled: bool = False
-    verify: str = "none"
+    verify: str = "none"  # or "each": the verifier after every pass
     dump_directory: str = ""
 
     def replace(self, **changes: Any) -> Options:
@@ -90,7 +99,10 @@ def from_mapping(given: Mapping[str, Any] | None, base: Options = DEFAULT) -> Op
             close = difflib.get_close_matches(name, fields, 1)
             hint = f"; did you mean '{close[0]}'?" if close else ""
             raise UserError(f"unknown option '{key}'{hint}")
-        values[name] = _checked(key, value, type(fields[name].default))
+        default = fields[name].default
+        values[name] = _checked(key, value, type(default))
+        if name in NO_EFFECT_YET and values[name] != default:
+            warnings.warn(f"irc: option '{key}' has no effect yet", stacklevel=2)
     return attrs.evolve(base, **values)
 
 

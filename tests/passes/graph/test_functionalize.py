@@ -176,6 +176,7 @@ def test_overlapping_writes_are_refused():
 
 def trace_unchecked(function, *args):
     """Trace with meta checks of overlap off, as text could say it."""
+
     def shaped(x):
         return x[:, :1].expand(4, 6)
 
