@@ -77,7 +77,7 @@ class ConstantOp(Op):
         if isinstance(value, A.BoolAttr):
             fits = element is i1
         elif isinstance(value, A.IntegerAttr):
-            fits = isinstance(element, IntegerType | IndexType)
+            fits = isinstance(element, IntegerType | IndexType) and element is not i1
         elif isinstance(value, A.FloatAttr):
             fits = isinstance(element, FloatType)
         else:

@@ -144,6 +144,8 @@ class AttributeParser(TypeParser):
         width = type_.width if isinstance(type_, T.IntegerType) else 64
         if not -(1 << (width - 1)) <= value < (1 << width):
             self.fail(f"{value} does not fit {type_}", start)
+        if type_ is T.i1:  # MLIR's `1 : i1` and `true` are one attribute
+            return A.BoolAttr(value != 0)
         return A.IntegerAttr(value, type_)
 
     def float_value(self, token: str, negative: bool, type_: T.FloatType, start: int) -> float:

@@ -118,6 +118,8 @@ class Body:
         attr: Attribute
         if isinstance(type_, FloatType):
             attr = A.FloatAttr(float(value), type_)
+        elif type_ is i1:
+            attr = A.BoolAttr(bool(value))
         else:
             attr = A.IntegerAttr(int(value), type_)
         return self.add(op_class("arith.constant"), (), type_, {"value": attr})

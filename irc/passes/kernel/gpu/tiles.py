@@ -180,6 +180,8 @@ class TileBuilder:
         assert cls is not None
         if isinstance(element, FloatType):
             attr: Attribute = A.FloatAttr(float(content), element)
+        elif element is i1:
+            attr = A.BoolAttr(bool(content))
         else:
             attr = A.IntegerAttr(int(content), element)
         return self.make(cls, [], [((), element)], {"value": attr})[0]
