@@ -307,8 +307,8 @@ def _check_diagnostics(
     from irc.ir.location import file_positions
 
     expected = []
-    for number, line in enumerate(source.splitlines(), 1):
-        for where, wording in EXPECTED.findall(line):
+    for number, content in enumerate(source.splitlines(), 1):
+        for where, wording in EXPECTED.findall(content):
             shift = {"": 0, "@below": 1, "@above": -1}.get(where)
             expected.append((number + (int(where[1:]) if shift is None else shift), wording))
     try:
@@ -324,8 +324,8 @@ def _check_diagnostics(
         else:
             print(f"unexpected error: {error}", file=sys.stderr)
             return 1
-    for line, wording in expected:
-        print(f"{name}:{line}: error: expected an error with '{wording}'", file=sys.stderr)
+    for wanted_line, wording in expected:
+        print(f"{name}:{wanted_line}: error: expected an error with '{wording}'", file=sys.stderr)
     return len(expected)
 
 
