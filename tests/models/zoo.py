@@ -301,8 +301,8 @@ _vision(
     num_attention_heads=4, intermediate_size=128, image_size=27, patch_size=3,
 )  # fmt: skip
 _vision(
-    "swin", "Swin", (5, 7), make_inputs=batch_inputs, image_size=64, patch_size=4, embed_dim=16, depths=[1, 1],
-    num_heads=[2, 4], window_size=3, batch_only=True,
+    "swin", "Swin", (5, 7), make_inputs=batch_inputs, image_size=64, patch_size=4, embed_dim=16,
+    depths=[1, 1], num_heads=[2, 4], window_size=3, batch_only=True,
 )  # fmt: skip
 
 

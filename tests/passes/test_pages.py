@@ -1,4 +1,4 @@
-"""Every pass has a small program that shows it, and documentation that shows it before and after."""
+"""Every pass has a small program that shows it, and a page with it before and after."""
 
 from __future__ import annotations
 
