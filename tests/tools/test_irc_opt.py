@@ -169,7 +169,8 @@ def test_the_list_of_passes():
     lines = fine("--list-passes").splitlines()
     names = [line.split()[0] for line in lines]
     assert names == sorted(names) and {"canonicalize", "form-kernels"} <= set(names)
-    assert all(len(line.split()) > 2 for line in lines)
+    # Passes that other tests made in this process have short summaries.
+    assert all(len(line.split()) > 2 for line in lines if not line.startswith("test-"))
 
 
 def test_explaining_a_pass():
