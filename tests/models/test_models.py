@@ -122,6 +122,7 @@ def test_only_heavy_ops_are_left_to_aten(name: str) -> None:
     entry = ZOO[name]
     with torch.no_grad():
         module = irc.trace(entry.make_model(), entry.make_inputs(entry.sizes[0]))
+    irc.PassManager.parse("functional").run(module)
     pipeline.lower(module)
     calls = Counter(op.callee for op in module.walk() if op.name == "host.call_aten")
     others = {callee: n for callee, n in calls.items() if not LEFT_TO_ATEN.match(callee)}

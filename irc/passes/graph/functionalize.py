@@ -34,6 +34,7 @@ REFUSED = {
 METADATA = {  # in-place changes of sizes and strides only: the view that each stands for
     "transpose_": "transpose.int", "t_": "t.default", "squeeze_": "squeeze",
     "unsqueeze_": "unsqueeze.default", "swapdims_": "transpose.int", "swapaxes_": "transpose.int",
+    "as_strided_": "as_strided.default",
 }  # fmt: skip
 
 
@@ -151,14 +152,17 @@ class _Functionalizer:
             if not isinstance(made.type, TensorType):
                 continue
             if is_view and source is not None:
-                step = Step(op, number)
-                chain = (*source.chain, step)
-                if step.name == "as_strided":  # it counts from the storage, not from the view
-                    chain = (step,)
-                    op.set_operand(0, source.root.value)
+                chain = self.chain_of(source, Step(op, number))
                 self.tensors[made] = Tensor(source.root, chain, made, source.root.version)
             else:
                 self.tensors[made] = Tensor(Root(made), (), made, 0)
+
+    def chain_of(self, source: Tensor, step: Step) -> tuple[Step, ...]:
+        """The chain of a view of `source`; as_strided counts from the storage, not from it."""
+        if step.name != "as_strided":
+            return (*source.chain, step)
+        step.op.set_operand(0, source.root.value)
+        return (step,)
 
     def aliases(self, op: aten.AtenOp) -> bool:
         """Whether an operator that may return a view does so here."""
@@ -189,7 +193,7 @@ class _Functionalizer:
         made = cls([source], op.result_types, op.attributes, (), op.location)
         builder.insert(made)
         tensor = self.tensors[target]
-        chain = (*tensor.chain, Step(made, 0))
+        chain = self.chain_of(tensor, Step(made, 0))
         view_tensor = Tensor(tensor.root, chain, made.results[0], tensor.root.version)
         self.tensors[target] = view_tensor
         self.replace_results(op, [view_tensor])

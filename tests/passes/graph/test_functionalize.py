@@ -203,3 +203,14 @@ def test_storage_changes_are_refused_with_the_reason():
     module = trace(grow, X)
     with pytest.raises(UserError, match="changes the size of a storage"):
         PassManager.parse("functionalize").run(module)
+
+
+def test_as_strided_in_place_counts_from_the_storage():
+    def f(x):
+        y = x * 2
+        part = y[1:]
+        part.as_strided_((2, 3), (1, 2), 1)
+        part.add_(1)
+        return part, y
+
+    check(f, torch.randn(3, 4))
