@@ -291,8 +291,9 @@ _vision(
     "convnext", "ConvNext", (65, 97), suffix=_CLASSIFIER, depths=[1, 1, 2, 1],
     hidden_sizes=[16, 32, 48, 64], num_labels=7,
 )  # fmt: skip
+# Sides that stay odd through all strides: torch guards on their parity.
 _vision(
-    "mobilenet_v2", "MobileNetV2", (65, 71), suffix=_CLASSIFIER, depth_multiplier=0.25, num_labels=7
+    "mobilenet_v2", "MobileNetV2", (65, 97), suffix=_CLASSIFIER, depth_multiplier=0.25, num_labels=7
 )
 _vision("efficientnet", "EfficientNet", (65, 71), suffix=_CLASSIFIER, width_coefficient=0.25,
         depth_coefficient=0.3, hidden_dim=320, num_labels=7)  # fmt: skip
