@@ -245,7 +245,9 @@ class _Functionalizer:
         for number, value in enumerate(written):
             kind: Any = value.type
             element = element_of_call(functional, operands, attribute, number)
-            types.append(kind.with_element(element or kind.element))
+            if element is None:  # torch can't say what the call gives: don't guess
+                return self.call_on_copies(op, schema, written, builder)
+            types.append(kind.with_element(element))
         made = cls(operands, types, {"arguments": attribute}, (), op.location)
         builder.insert(made)
         contents: list[Value] = []

@@ -214,3 +214,12 @@ def test_as_strided_in_place_counts_from_the_storage():
         return part, y
 
     check(f, torch.randn(3, 4))
+
+
+def test_a_call_whose_result_torch_cannot_tell_writes_a_copy(monkeypatch):
+    from irc.passes.graph import functionalize
+
+    monkeypatch.setattr(functionalize, "element_of_call", lambda *rest: None)
+    module = check(lambda x: x[1:3].mul_(2), X)
+    names = [op.name for op in module.lookup("main").block.ops]
+    assert "aten.clone.default" in names and "aten.mul.Tensor" not in names
