@@ -255,17 +255,22 @@ class _Run:
         self.pending = later
 
     def as_expected(self, callee: str, content: torch.Tensor, layout: P.Layout) -> torch.Tensor:
-        """The tensor itself, or a copy with the strides that the program was compiled for."""
+        """The tensor itself, or a copy as the program was compiled for.
+
+        Other strides and another dtype than the operator's shape function promised are mended.
+        """
         sizes = self.dims(layout.sizes)
         for dim, (expected, actual) in enumerate(zip(sizes, content.shape, strict=True)):
             if expected != actual:
                 raise_wrong_size(callee, dim, expected, actual)
         if layout.strides is None:
             return content
-        strides = self.dims(layout.strides)
-        if all(s <= 1 or a == b for s, a, b in zip(sizes, content.stride(), strides, strict=True)):
+        strides, dtype = self.dims(layout.strides), _dtype(layout.dtype)
+        if content.dtype is dtype and all(
+            s <= 1 or a == b for s, a, b in zip(sizes, content.stride(), strides, strict=True)
+        ):
             return content
-        return restrided(content, strides)
+        return restrided(content, strides, dtype)
 
     def output(self, output: P.Output, arguments: Sequence[Any]) -> Any:
         if output.register is None:
@@ -273,10 +278,12 @@ class _Run:
         return self.values[output.register]
 
 
-def restrided(content: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
-    """A copy of `content` with other strides."""
+def restrided(
+    content: torch.Tensor, strides: Sequence[int], dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    """A copy of `content` with other strides, and another dtype if one is given."""
     target = torch.empty_strided(
-        content.shape, strides, dtype=content.dtype, device=content.device
+        content.shape, strides, dtype=dtype or content.dtype, device=content.device
     )
     return target.copy_(content)
 

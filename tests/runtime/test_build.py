@@ -294,6 +294,16 @@ def test_results_in_other_strides_are_copied():
         ])  # fmt: skip
 
 
+def test_results_in_another_dtype_are_cast():
+    # As torch's shape function of _batch_norm_with_update_functional, wrong about 16-bit floats.
+    h = HostModule(tensor(5, 3))
+    (x,) = h.arguments
+    total = h.aten("aten.sum.dim_IntList", [x], tensor(5), self=Ref(0), dim=[1],
+                   dtype=torch.float64)  # fmt: skip
+    module = h.finish(total)
+    check(module, torch.arange(15.0).view(5, 3), interpret=False, expected=lambda x: [x.sum(1)])
+
+
 def test_a_result_of_another_size_is_an_error():
     h = HostModule(tensor(5, element=i64))
     found = h.aten("aten.nonzero.default", [h.arguments[0]], tensor(3, 1, element=i64),

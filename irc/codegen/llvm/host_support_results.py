@@ -1,7 +1,8 @@
 """Support functions, as LLVM text, around operators' results, the lock and boxed arguments.
 
 `irc_fit_result(slot, spec) -> i32`: looks at an operator's result, whose handle is in `slot`, with
-a `spec` as for arguments but without wildcards. Other strides are mended: a copy takes its place.
+a `spec` as for arguments but without wildcards. Other strides, and another dtype than the one that
+the operator's shape function promised, are mended: a copy takes its place (with strides only).
 1 when rank or sizes differ, 2 when a shim failed.
 
 `irc_arena_view(block, index, data, spec) -> ptr`: the handle number `index` that is kept with the
@@ -21,13 +22,16 @@ entry:
   %dim.out = alloca i64
   %sizes.out = alloca ptr
   %strides.out = alloca ptr
+  %dtype.out = alloca i32
   %made.out = alloca ptr
   %handle = load ptr, ptr %slot
   %e1 = call i32 @aoti_torch_get_dim(ptr %handle, ptr %dim.out)
   %e2 = call i32 @aoti_torch_get_sizes(ptr %handle, ptr %sizes.out)
   %e3 = call i32 @aoti_torch_get_strides(ptr %handle, ptr %strides.out)
+  %e.dtype = call i32 @aoti_torch_get_dtype(ptr %handle, ptr %dtype.out)
   %e12 = or i32 %e1, %e2
-  %e = or i32 %e12, %e3
+  %e34 = or i32 %e3, %e.dtype
+  %e = or i32 %e12, %e34
   %e.ok = icmp eq i32 %e, 0
   br i1 %e.ok, label %rank, label %failed
 rank:
@@ -42,10 +46,15 @@ rank:
   %strides = load ptr, ptr %strides.out
   %want.sizes = getelementptr i64, ptr %spec, i64 3
   %want.strides = getelementptr i64, ptr %want.sizes, i64 %want.rank
+  %dtype.word = load i64, ptr %spec
+  %dtype = trunc i64 %dtype.word to i32
+  %dtype.is = load i32, ptr %dtype.out
+  %dtype.differs = icmp ne i32 %dtype, %dtype.is
+  %retyped = and i1 %dtype.differs, %with.strides
   br i1 %rank.ok, label %loop, label %wrong
 loop:
   %i = phi i64 [ 0, %rank ], [ %i.next, %one ]
-  %differs = phi i1 [ false, %rank ], [ %differs.next, %one ]
+  %differs = phi i1 [ %retyped, %rank ], [ %differs.next, %one ]
   %done = icmp eq i64 %i, %want.rank
   br i1 %done, label %compared, label %size
 size:
@@ -74,8 +83,6 @@ one:
 compared:
   br i1 %differs, label %mend, label %good
 mend:
-  %dtype.word = load i64, ptr %spec
-  %dtype = trunc i64 %dtype.word to i32
   %e4 = call i32 @aoti_torch_empty_strided(i64 %want.rank, ptr %want.sizes, ptr %want.strides,
                                            i32 %dtype, i32 0, i32 -1, ptr %made.out)
   %empty.ok = icmp eq i32 %e4, 0
