@@ -32,7 +32,7 @@ EXTRA = """
     margin_ranking_loss max_unpool2d max_unpool3d mish_backward mse_loss mse_loss_backward
     multi_margin_loss multilabel_margin_loss_forward mv nan_to_num native_batch_norm
     native_batch_norm_backward _native_batch_norm_legit
-    _native_batch_norm_legit_functional
+    _native_batch_norm_legit_functional _batch_norm_with_update_functional
     native_dropout_backward native_group_norm_backward native_layer_norm_backward
     nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward norm
     pixel_shuffle pixel_unshuffle rad2deg reflection_pad1d reflection_pad2d reflection_pad3d
@@ -90,6 +90,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten._native_batch_norm_legit.default,
         aten._native_batch_norm_legit.no_stats,
         aten._native_batch_norm_legit_functional.default,
+        aten._batch_norm_with_update_functional.default,
     ):
         table[overload] = batch_norm(table[overload])
     # Their steps would round to 16 bits; ATen computes them in f32.
@@ -126,17 +127,22 @@ def batch_norm(function: Callable[..., Any]) -> Callable[..., Any]:
     def scaled(
         source: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, *rest: Any
     ) -> tuple[Any, ...]:
-        results = function(source, weight, bias, *rest)
-        training, _, eps = rest[-3:]
+        # A wide source leaves the mean and the scale unrounded; what is saved is rounded below.
+        wide = source.to(_wide(source))
+        output, *others = function(wide, weight, bias, *rest)
+        # _batch_norm_with_update_functional has no such argument.
+        training, eps = rest[-3] if isinstance(rest[-3], bool) else True, rest[-1]
         if training:
-            mean, scale = results[1:3]
+            mean, scale = others[:2]
         else:
             mean, scale = rest[0].to(_wide(rest[0])), (rest[1].to(_wide(rest[1])) + eps).rsqrt()
         scale = scale if weight is None else scale * weight
         shape = [1, -1] + [1] * (source.dim() - 2)
-        output = (source - mean.view(shape)) * scale.view(shape)
+        output = (wide - mean.view(shape)) * scale.view(shape)
         output = output if bias is None else output + bias.view(shape)
-        return (output.to(source.dtype), *results[1:])
+        if source.device.type == "cpu":
+            others[:2] = [saved.to(source.dtype) for saved in others[:2]]
+        return (output.to(source.dtype), *others)
 
     return scaled
 
