@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from irc.ir.passes import PassContext, PassManager, register_pipeline
+from irc.ir.passes import PassContext, PassManager, pass_text, register_pipeline
 
 if TYPE_CHECKING:
     from irc.dialects.builtin import ModuleOp
@@ -38,7 +38,31 @@ def pipeline_text(target: str = "llvm", options: Any = None) -> str:
     text = ",".join(STAGES.values()).replace("$TARGET", TARGETS[target])
     if getattr(options, "emulate_rounding", False):
         text = text.replace(",elide-rounding", "")
+    if _is_on("comprehensive_padding", target, options):
+        text = text.replace("assign-layouts", f"assign-layouts,{_pad_strides(options)}")
     return text
+
+
+def _is_on(switch: str, target: str, options: Any) -> bool:
+    """Whether a switch of the options is on; None leaves it to the target: on for triton."""
+    chosen = getattr(options, switch, None)
+    return target == "triton" if chosen is None else bool(chosen)
+
+
+def _pad_strides(options: Any) -> str:
+    from irc.passes.layout.pad_strides import PadStrides
+
+    if options is None:
+        return PadStrides.name
+    return pass_text(
+        PadStrides(
+            alignment=options.padding_alignment_bytes,
+            threshold=options.padding_stride_threshold,
+            channels_last=options.pad_channels_last,
+            symbolic=options.pad_dynamic_shapes,
+            max_bytes=options.padding_max_bytes,
+        )
+    )
 
 
 def lower(

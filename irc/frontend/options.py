@@ -25,7 +25,7 @@ _ALIASES = {"triton.cudagraphs": "cudagraphs", "triton.unique_kernel_names": "un
 
 # Accepted because Inductor's users pass them; until they do something, setting one warns.
 NO_EFFECT_YET = frozenset({
-    "freezing", "freezing_discard_parameters", "comprehensive_padding", "shape_padding",
+    "freezing", "freezing_discard_parameters", "shape_padding", "force_shape_pad",
     "max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "autotune_in_subproc",
     "coordinate_descent_tuning", "cudagraphs", "fx_graph_remote_cache", "trace_enabled",
     "dump_directory", "max_fusion_size", "epilogue_fusion",
@@ -49,8 +49,16 @@ class Options:
     precise_math: bool = False
     # Layouts.
     layout_optimization: bool = True
-    comprehensive_padding: bool = False
-    shape_padding: bool = False
+    # Padding. None: on for the target triton, off for llvm. The pages of the passes pad-strides
+    # and pad-matmul say what they do; bytes and thresholds are pad-strides'.
+    comprehensive_padding: bool | None = None
+    padding_alignment_bytes: int = 128
+    padding_stride_threshold: int = 1024
+    padding_max_bytes: int = 1 << 30
+    pad_channels_last: bool = False
+    pad_dynamic_shapes: bool = False
+    shape_padding: bool | None = None
+    force_shape_pad: bool = False
     keep_output_stride: bool = True
     # Tuning.
     max_autotune: bool = False
@@ -107,6 +115,8 @@ def from_mapping(given: Mapping[str, Any] | None, base: Options = DEFAULT) -> Op
 
 
 def _checked(key: str, value: Any, kind: type) -> Any:
+    if kind is type(None):  # a switch that the target decides
+        return None if value is None else _checked(key, value, bool)
     if kind is bool and isinstance(value, bool | int) and value in (0, 1):
         return bool(value)
     if kind is int and isinstance(value, int) and not isinstance(value, bool):

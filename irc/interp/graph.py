@@ -371,7 +371,19 @@ def scan(frame: Frame, op: graph.Scan) -> Tensor:
 def call_aten(frame: Frame, op: graph.CallAten) -> list[Any]:
     inputs = _with_strides(frame, op)
     content = call_operator(frame, op.callee, op.arguments.as_dict(), inputs)
-    return results_of(content, len(op.results))
+    made = results_of(content, len(op.results))
+    return [_placed(frame, c, r.type) for c, r in zip(made, op.results, strict=True)]
+
+
+def _placed(frame: Frame, content: Any, type_: Any) -> Any:
+    """A result of a call with the strides that its type says, once strides are decided."""
+    if not isinstance(type_, TensorType) or type_.strides is None or 0 in content.shape:
+        return content
+    wanted = frame.dims(type_.strides)
+    pairs = zip(content.shape, content.stride(), wanted, strict=True)
+    if all(size == 1 or stride == other for size, stride, other in pairs):
+        return content
+    return torch.empty_strided(content.shape, wanted, dtype=content.dtype).copy_(content)
 
 
 def _with_strides(frame: Frame, op: graph.CallAten) -> list[Any]:

@@ -40,7 +40,11 @@ from irc.runtime.cache import key_of, shared_cache
 from irc.runtime.executable import Executable
 
 #: Counters of `irc.metrics` by the statistic (pass, name) that they are taken from.
-_COUNTED = {"layout_copies": ("insert-layout-copies", "copies")}
+_COUNTED = {
+    "layout_copies": ("insert-layout-copies", "copies"),
+    "num_comprehensive_padding": ("pad-strides", "padded"),
+    "padding_bytes": ("bufferize", "padding bytes"),
+}
 
 #: Attributes that say nothing about meaning.
 _HINTS = frozenset({"hint"})

@@ -1,4 +1,7 @@
-"""Rows on padding that need no pass: views, attention, and operands with strides of their own."""
+"""Rows on padding: the rule, programs with padded values, and operands with strides of their own.
+
+Rows marked G are shown in test_seed_padding_gpu.py.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ import torch
 import torch._dynamo
 from torch import nn
 
+import irc
+from irc.ir.types import f32
+from irc.passes.layout.pad_strides import padded_strides
 from tests.backends import BACKEND, needs_backend
 from tests.conformance.seed_support import assert_equal, options
 
@@ -23,6 +29,44 @@ def fresh() -> Iterator[None]:
     torch.manual_seed(0)
     yield
     torch._dynamo.reset()
+
+
+def pad(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    return list(padded_strides(shape, strides, f32))  # type: ignore[arg-type]
+
+
+@seed("PAD-01")
+def test_a_stride_inside_takes_an_aligned_outer_one_along() -> None:
+    assert pad((2, 16, 2047), (2047 * 16, 2047, 1)) == [2048 * 16, 2048, 1]
+
+
+@seed("PAD-02")
+def test_short_rows_stay() -> None:
+    assert pad((2, 32, 127), (4064, 127, 1)) == [4064, 127, 1]
+
+
+@seed("PAD-03")
+def test_images_are_padded_unless_channels_are_last() -> None:
+    image = torch.empty(2, 3, 5, 1025)
+    assert pad(image.shape, image.stride()) == [15840, 5280, 1056, 1]
+    last = image.to(memory_format=torch.channels_last)
+    assert pad(last.shape, last.stride()) == list(last.stride())
+
+
+@seed("PAD-04")
+def test_values_between_products_are_padded() -> None:
+    def multiply_twice(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.matmul(torch.matmul(x, y) + 1, y)
+
+    x, y = torch.randn(2, 16, 2047), torch.randn(2047, 2047)
+    irc.metrics.reset()
+    asked = options(comprehensive_padding=True, fx_graph_cache=False)
+    compiled = torch.compile(multiply_twice, backend=BACKEND, fullgraph=True, options=asked)
+    before = x.stride(), y.stride()
+    assert_equal(compiled(x, y), multiply_twice(x, y), tolerance=1e-2)
+    assert (x.stride(), y.stride()) == before
+    assert irc.metrics.num_comprehensive_padding > 0
+    assert irc.metrics.padding_bytes >= 31 * 4  # the last row of an array needs none
 
 
 class Attention(nn.Module):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from irc.analysis.calls import OUT_VARIANTS
+from irc.analysis.strides import same_layout
 from irc.dialects import aten, func, graph, host, kernel, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -12,7 +15,7 @@ from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides
+from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
 
 
 @register_pass
@@ -143,10 +146,7 @@ class _Bufferizer:
             if memory is None:
                 memory = self._reused(inputs, pairs, len(inputs) + position, result, number, taken)
             if memory is None:
-                memory = builder.value(host.AllocOp, result_types=result.type)
-                memory.name_hint = result.name_hint
-                self.ours.add(memory)
-                self.context.count("allocations")
+                memory = self._allocated(builder, result)
             outs.append(memory)
             self._move_facts(result, memory)
         self._initialize(builder, callee, inputs, outs)
@@ -295,6 +295,9 @@ class _Bufferizer:
         self._replace(op, view)
 
     def _call(self, op: graph.CallAten) -> None:
+        if _wants_other_strides(op):
+            self._call_out(op)
+            return
         attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
         self._replace(
             op,
@@ -302,6 +305,32 @@ class _Bufferizer:
                 host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
             ),
         )
+
+    def _call_out(self, op: graph.CallAten) -> None:
+        """A call that writes its result to memory with other strides than it would choose."""
+        (result,) = op.results
+        memory = self._allocated(Builder.before(op), result)
+        operands = [*op._operands, memory]
+        arguments = {**op.arguments.as_dict(), "out": aten.OperandAttr(len(op._operands))}
+        attributes = {
+            "callee": A.StringAttr(OUT_VARIANTS[op.callee]),
+            "arguments": A.DictAttr(arguments),
+        }
+        call = host.CallAtenOp(operands, (), attributes, (), op.location)
+        Builder.before(op).insert(call)
+        self._move_facts(result, memory)
+        result.replace_all_uses_with(memory)
+        op.erase()
+
+    def _allocated(self, builder: Builder, result: Value) -> Value:
+        """New memory for an array."""
+        memory: Value = builder.value(host.AllocOp, result_types=result.type)
+        memory.name_hint = result.name_hint
+        self.ours.add(memory)
+        self.context.count("allocations")
+        if result not in self.returned:
+            self.context.count("padding bytes", padding_bytes(memory.type))
+        return memory
 
     def _item(self, op: graph.Item) -> None:
         item = host.ItemOp(op._operands, op.result_types, {}, (), op.location)
@@ -363,6 +392,24 @@ class _Bufferizer:
 def dense(type_: Any) -> TensorType:
     """The tensor type with row-major strides."""
     return type_.with_strides(contiguous_strides(type_.shape))  # type: ignore[no-any-return]
+
+
+def padding_bytes(type_: Any) -> int:
+    """The bytes between the elements of an array of known size; 0 for any other."""
+    dims = (*type_.shape, *type_.strides)
+    if not all(isinstance(d, int) for d in dims) or 0 in type_.shape:
+        return 0
+    span = 1 + sum((n - 1) * s for n, s in zip(type_.shape, type_.strides, strict=True))
+    return int(span - math.prod(type_.shape)) * element_bytes(type_.element)
+
+
+def _wants_other_strides(op: graph.CallAten) -> bool:
+    """Whether a call's result was given other strides than the operator chooses by itself."""
+    recorded = op.attributes.get("eager_strides")
+    if op.callee not in OUT_VARIANTS or not isinstance(recorded, A.ArrayAttr):
+        return False
+    kind: Any = op.results[0].type
+    return not same_layout(kind.shape, tuple(recorded[0]), kind.strides)  # type: ignore[arg-type]
 
 
 KEPT = (

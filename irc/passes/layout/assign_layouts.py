@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
 from irc.analysis.strides import dense_like
 from irc.analysis.views import INDICES, view_strides
@@ -108,12 +109,6 @@ def _demand(demanded: dict[Value, Strides], value: Value, strides: Strides) -> N
         maker = value.defining_op
     if maker is not None:
         demanded.setdefault(value, strides)
-
-
-# Operators that take operands of any strides, and whose results' strides don't depend on them.
-ANY_STRIDES = frozenset(
-    ("aten.mm.default", "aten.bmm.default", "aten.addmm.default", "aten.baddbmm.default")
-)
 
 
 def wanted_operands(call: graph.CallAten) -> Iterator[tuple[int, Strides]]:

@@ -1,0 +1,13 @@
+"""What is known of the ATen operators that programs call."""
+
+from __future__ import annotations
+
+#: Operators that take operands of any strides, and whose results' strides don't depend on them,
+#: with the overload that computes into memory of any strides.
+OUT_VARIANTS = {
+    "aten.mm.default": "aten.mm.out",
+    "aten.bmm.default": "aten.bmm.out",
+    "aten.addmm.default": "aten.addmm.out",
+    "aten.baddbmm.default": "aten.baddbmm.out",
+}
+ANY_STRIDES = frozenset(OUT_VARIANTS)

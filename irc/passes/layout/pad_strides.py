@@ -1,0 +1,276 @@
+"""The pass `pad-strides`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from irc.analysis.calls import ANY_STRIDES
+from irc.analysis.levels import holds_loops
+from irc.analysis.loop import estimate
+from irc.analysis.strides import channels_last_strides
+from irc.analysis.views import INDICES, view_strides
+from irc.dialects import func, graph, sym
+from irc.ir.core import BlockArgument, Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim, Expr, floordiv, free_symbols, mod
+from irc.ir.types import TensorType, Type, element_bytes
+
+Strides = tuple[Dim, ...]
+
+# A consumer's dislike of padding goes backwards up to the results of these.
+REDUCTIONS = (graph.Reduce, graph.ArgReduce, graph.Moments)
+
+
+@register_pass
+class PadStrides(Pass):
+    """Pads long rows of intermediate arrays so that each begins at an aligned address.
+
+    The rule is `padded_strides`. It applies to arrays that the program computes (by kernels, and
+    by matrix products, which then write into padded memory), not to arguments, constants, what
+    the caller sees, or what a consumer wants unpadded: an ATen call that takes exact strides
+    (convolution and its backward, scaled products, operators of the user's own, ...), and a view
+    that only a copy could replace. The dislike of a call spreads backwards to what its operands
+    are computed from, up to the results of reductions.
+
+    alignment: of rows, in bytes. threshold: strides up to so many elements stay. channels-last:
+    pad such images too. symbolic: pad arrays with symbolic sizes too (none that depends on data).
+    max-bytes: no more than this is added altogether.
+
+    Before:
+        %y = graph.exp %x : (tensor<[4, 2047] x f32, strides [2047, 1]>) ->
+          tensor<[4, 2047] x f32, strides [2047, 1]>
+    After:
+        %y = graph.exp %x : (tensor<[4, 2047] x f32, strides [2047, 1]>) ->
+          tensor<[4, 2047] x f32, strides [2048, 1]>
+    """
+
+    name = "pad-strides"
+    summary = "align the rows of large intermediate arrays"
+    anchor = "func.func"
+    alignment: int = 128
+    threshold: int = 1024
+    channels_last: bool = False
+    symbolic: bool = False
+    max_bytes: int = 1 << 30
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        if not holds_loops(op):
+            _Padding(self, op, context).run()
+
+    def padded(self, type_: TensorType, symbolic: bool) -> Strides:
+        """The strides that the rule gives an array of this type."""
+        assert type_.strides is not None
+        return padded_strides(
+            type_.shape, type_.strides, type_.element, alignment=self.alignment,
+            threshold=self.threshold, channels_last=self.channels_last, symbolic=symbolic,
+        )  # fmt: skip
+
+
+def padded_strides(
+    shape: Sequence[Dim],
+    strides: Sequence[Dim],
+    element: Type,
+    *,
+    alignment: int = 128,
+    threshold: int = 1024,
+    channels_last: bool = False,
+    symbolic: bool = False,
+) -> Strides:
+    """The padded strides (in elements) of an array, or those given where nothing is padded.
+
+    The dimensions are walked by increasing stride. The first gets stride 1, each other one the
+    stride of the one before times its size, rounded up to `alignment` bytes where that is over
+    `threshold` elements and misaligned. When nothing was rounded, the given strides stay; and so
+    they do for rank 0, for channels-last images unless `channels_last`, and for symbolic sizes
+    or strides unless `symbolic` (a symbolic stride counts as `irc.analysis.loop.estimate` says).
+    """
+    given = tuple(strides)
+    if not given or (not channels_last and is_channels_last(shape, given)):
+        return given
+    if not symbolic and any(isinstance(d, Expr) for d in (*shape, *given)):
+        return given
+    unit = max(alignment // element_bytes(element), 1)
+    made: list[Dim] = [1] * len(given)
+    rounded = False
+    running: Dim = 1
+    fastest_first = sorted(range(len(given)), key=lambda d: (estimate(given[d]), -d))
+    for position, dim in enumerate(fastest_first):
+        if position and estimate(running) > threshold and mod(running, unit) != 0:
+            running = floordiv(running + (unit - 1), unit) * unit
+            rounded = True
+        made[dim] = running
+        running = running * shape[dim]
+    return tuple(made) if rounded else given
+
+
+def is_channels_last(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
+    """Whether an array is an image with the channels fastest (and more than one of them)."""
+    if len(shape) not in (4, 5) or shape[1] == 1:
+        return False
+    last = channels_last_strides(shape)
+    pairs = zip(shape, strides, last, strict=True)
+    return all(size == 1 or stride == wanted for size, stride, wanted in pairs)
+
+
+class _Padding:
+    """Pads the arrays of one function."""
+
+    def __init__(self, options: PadStrides, function: func.FuncOp, context: PassContext) -> None:
+        self.options, self.function, self.context = options, function, context
+        self.disliked = dislikes(function)
+        self.seen = seen_by_caller(function)
+        self.added = 0
+
+    def run(self) -> None:
+        """Visit every array in order."""
+        unbacked = _unbacked_symbols(self.function)
+        for op in self.function.block.ops:
+            if not _makes_arrays(op):
+                continue
+            for result in op.results:
+                if isinstance(result.type, TensorType):
+                    self.visit(op, result, result.type, unbacked)
+
+    def visit(self, op: Operation, value: Value, type_: TensorType, unbacked: set[str]) -> None:
+        """Pad one array, or say why it is not padded although the rule would."""
+        if type_.strides is None:
+            raise InvalidIR("strides are not decided; run assign-layouts first", op=op)
+        dims = (*type_.shape, *type_.strides)
+        if any(size == 0 for size in type_.shape) or any(
+            isinstance(d, Expr) and free_symbols(d) & unbacked for d in dims
+        ):
+            return
+        wanted = self.options.padded(type_, symbolic=True)
+        if wanted == type_.strides:
+            return
+        padded = type_.with_strides(wanted)
+        why = self.objection(op, value, type_, padded)
+        if why is None:
+            self.context.count("padded")
+        else:
+            shown = f"[{', '.join(map(str, type_.strides))}]"
+            self.context.count("not padded")
+            self.context.remark(f"strides {shown} were not padded: {why}", op)
+
+    def objection(
+        self, op: Operation, value: Value, type_: TensorType, padded: TensorType
+    ) -> str | None:
+        """Pad an array, unless something speaks against it, which is the result."""
+        if not self.options.symbolic and self.options.padded(type_, False) != padded.strides:
+            return "its sizes are symbolic"
+        if value in self.seen:
+            return f"the caller sees it ({self.seen[value]})"
+        if value in self.disliked:
+            return f"{self.disliked[value]} wants exact strides"
+        if isinstance(op, graph.CallAten) and op.callee not in ANY_STRIDES:
+            return f"{op.callee} chooses the strides of its result"
+        extra = bytes_added(type_, padded)
+        if self.added + extra > self.options.max_bytes:
+            return f"its {extra} bytes more are over the limit ({self.options.max_bytes} in all)"
+        reader = retype(value, padded)
+        if reader is not None:
+            return f"{reader.name} of it would become a copy"
+        self.added += extra
+        self.context.count("padding bytes", extra)
+        return None
+
+
+def _makes_arrays(op: Operation) -> bool:
+    """Whether an operation computes arrays of its own."""
+    return op.name.startswith(("graph.", "layout.")) and not (
+        "view" in op.attributes or isinstance(op, graph.Constant | graph.Full | graph.FromScalar)
+    )
+
+
+def _unbacked_symbols(function: func.FuncOp) -> set[str]:
+    """The symbols that depend on data: bound by something else than arguments."""
+    return {
+        op.symbol
+        for op in function.block.ops
+        if isinstance(op, sym.BindOp | sym.BindSizeOp)
+        and not isinstance(op._operands[0], BlockArgument)
+    }
+
+
+def bytes_added(before: TensorType, after: TensorType) -> int:
+    """How many bytes more an array takes with other strides."""
+    return (_span(after) - _span(before)) * element_bytes(before.element)
+
+
+def _span(type_: TensorType) -> int:
+    assert type_.strides is not None
+    pairs = zip(type_.shape, type_.strides, strict=True)
+    return 1 + sum((estimate(size) - 1) * estimate(stride) for size, stride in pairs)
+
+
+def dislikes(function: func.FuncOp) -> dict[Value, str]:
+    """The values that a consumer wants unpadded, with the operator that does: the operands of
+    calls that take exact strides, and what they are computed from, up to reductions."""
+    found: dict[Value, str] = {}
+    for op in function.block.reversed_ops:
+        who = next((found[r] for r in op.results if r in found), None)
+        exact = isinstance(op, graph.CallAten) and op.callee not in ANY_STRIDES
+        if exact:
+            assert isinstance(op, graph.CallAten)
+            who = op.callee
+        elif isinstance(op, REDUCTIONS):
+            continue
+        if who is None:
+            continue
+        for operand in op._operands:
+            if isinstance(operand.type, TensorType):
+                if exact or not isinstance(operand.defining_op, REDUCTIONS):
+                    found.setdefault(operand, who)
+    return found
+
+
+def seen_by_caller(function: func.FuncOp) -> dict[Value, str]:
+    """The values whose memory the caller sees, with where: results, what they are views of, and
+    what is written to arguments."""
+    found: dict[Value, str] = {}
+    for op in function.block.ops:
+        if isinstance(op, graph.UpdateInput):
+            found[op.value] = f"argument {op.argument}"
+    for position, value in enumerate(function.return_op._operands):
+        found.setdefault(value, f"result {position}")
+    for value, where in list(found.items()):
+        for source in _sources(value):
+            found.setdefault(source, where)
+    return found
+
+
+def _sources(value: Value) -> Iterator[Value]:
+    """What `value` is a view of, directly and further back."""
+    maker = value.defining_op
+    while maker is not None and ("view" in maker.attributes or isinstance(maker, sym.RefineOp)):
+        value = maker._operands[0]
+        yield value
+        maker = value.defining_op
+
+
+def retype(value: Value, type_: TensorType) -> Operation | None:
+    """Give a value and all views of it the strides of `type_`; where a view would need a copy,
+    change nothing and give the operation that makes it."""
+    changed: list[tuple[Value, Type]] = []
+    pending: list[tuple[Value, TensorType]] = [(value, type_)]
+    while pending:
+        current, wanted = pending.pop()
+        changed.append((current, current.type))
+        current.type = wanted
+        for user in set(current.users):
+            if "view" not in user.attributes and not isinstance(user, sym.RefineOp):
+                continue
+            found = view_strides(user) if type(user) in INDICES else None
+            if found is None:
+                for restored, old in reversed(changed):
+                    restored.type = old
+                return user
+            (made,) = user.results
+            assert isinstance(made.type, TensorType)
+            pending.append((made, made.type.with_strides(found[0])))
+    return None
+
+
+__all__ = ["PadStrides", "dislikes", "padded_strides", "seen_by_caller"]
