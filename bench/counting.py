@@ -1,7 +1,8 @@
-"""Counts of a compiled program: generated kernels and calls of ATen, for each backend.
+"""Counts of a compiled program: launches of generated kernels and calls of ATen, by backend.
 
-irc counts itself (`irc.metrics`).  Inductor's are counted in the Python programs that it generates:
-calls of its own kernels, and of anything that is not one of them.
+Every launch counts, also of a kernel launched before.  irc counts itself
+(`irc.metrics`); Inductor's are counted in the Python programs that it generates: calls of its own
+kernels, and of anything that is not one of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ EXTERNAL = re.compile(r"(?:extern_kernels\.|torch\.ops\.|aten\.)([\w.]+)\(")
 
 
 def count_program(code: str) -> tuple[int, int]:
-    """(generated kernels, ATen calls) launched by one Python program that Inductor made."""
+    """(launches of generated kernels, ATen calls) of one Python program that Inductor made."""
     body = code[code.find("def call(") :]
     end = re.search(r"^(?:def |if __name__)", body[1:], re.MULTILINE)
     body = body[: end.start() + 1] if end else body
@@ -41,7 +42,7 @@ def counted(backend: str) -> Iterator[Callable[[], dict[str, int]]]:
 
         def of_irc() -> dict[str, int]:
             now = metrics.snapshot()
-            return {name: now[name] - before[name] for name in ("kernels", "aten_calls")}
+            return {name: now[name] - before[name] for name in ("launches", "aten_calls")}
 
         yield of_irc
     else:
@@ -62,7 +63,7 @@ def _inductor() -> Iterator[Callable[[], dict[str, int]]]:
 
     def count() -> dict[str, int]:
         pairs = [count_program(code) for code in programs]
-        return {"kernels": sum(k for k, _ in pairs), "aten_calls": sum(a for _, a in pairs)}
+        return {"launches": sum(k for k, _ in pairs), "aten_calls": sum(a for _, a in pairs)}
 
     GraphLowering.save_output_code = staticmethod(save)
     try:

@@ -228,7 +228,7 @@ def table_rows(name: str, found: dict[str, dict[str, Any]]) -> list[list[str]]:
                 f"{figures['latency'] * 1e3:.1f} ms",
                 f"{figures['cold']:.2f} s" if backend != "eager" else "-",
                 f"{figures['error']:.1e}",
-                str(figures.get("kernels", "-")),
+                str(figures.get("launches", "-")),
                 str(figures.get("aten_calls", "-")),
                 f"{figures['peak']:.0f} MiB",
             ]
@@ -265,7 +265,7 @@ def main() -> int:
             for figures in found.values():
                 if "failure" in figures:
                     print(figures["failure"])
-        head = ("model", "", "latency", "cold compile", "error", "kernels", "ATen", "peak memory")
+        head = ("model", "", "latency", "cold compile", "error", "launches", "ATen", "peak memory")
         print(table(head, rows))
         print_load()
         write_results("demo", results)

@@ -25,7 +25,7 @@ _ALIASES = {"triton.cudagraphs": "cudagraphs", "triton.unique_kernel_names": "un
 
 # Accepted because Inductor's users pass them; until they do something, setting one warns.
 NO_EFFECT_YET = frozenset({
-    "freezing", "freezing_discard_parameters", "shape_padding", "force_shape_pad",
+    "freezing", "freezing_discard_parameters",
     "max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "autotune_in_subproc",
     "coordinate_descent_tuning", "cudagraphs", "fx_graph_remote_cache", "trace_enabled",
     "dump_directory", "max_fusion_size", "epilogue_fusion",
@@ -80,7 +80,8 @@ class Options:
     fx_graph_cache: bool = True
     fx_graph_remote_cache: bool = False
     size_asserts: bool = True
-    # Looking inside.
+    # Looking inside. clock_aten: `irc.runtime.clocks` tells the time spent in ATen's operators.
+    clock_aten: bool = False
     trace_enabled: bool = False
     verify: str = "none"  # or "each": the verifier after every pass
     dump_directory: str = ""

@@ -21,6 +21,7 @@ from irc.ir.diagnostics import InvalidIR, UserError
 from irc.runtime import host_program as P
 from irc.runtime import metrics, torch_abi
 from irc.runtime.arguments import ArgumentSpec
+from irc.runtime.aten_paths import Dynamic, boxed_callable, find_operator
 from irc.runtime.executable import Executable, NativeCode, ProgramInfo, ResultSpec
 from irc.runtime.python_host import CpuKernels, KernelTable, PythonHost
 from irc.runtime.read_host import read_host_program
@@ -33,11 +34,13 @@ _TUNED_STEPS = 64
 @attrs.frozen
 class BuildOptions:
     """`native`: call through native code where torch allows it. `precise`: elementary functions
-    of f32 through f64. `cache`: look into the disk cache and store there."""
+    of f32 through f64. `cache`: look into the disk cache and store there. `clock_aten`: the
+    program adds to `irc.runtime.clocks` how long its ATen calls take."""
 
     native: bool = True
     precise: bool = False
     cache: bool = True
+    clock_aten: bool = False
 
     @staticmethod
     def of(options: Any) -> BuildOptions:
@@ -50,7 +53,11 @@ class BuildOptions:
         if options is None:
             return BuildOptions()
         if not isinstance(options, Mapping):
-            return BuildOptions(precise=options.precise_math, cache=options.fx_graph_cache)
+            return BuildOptions(
+                precise=options.precise_math,
+                cache=options.fx_graph_cache,
+                clock_aten=options.clock_aten,
+            )
         unknown = set(options) - set(attrs.fields_dict(BuildOptions))
         if unknown:
             raise UserError(f"building has no option {', '.join(sorted(unknown))}")
@@ -127,7 +134,7 @@ def compile_parts(
     from irc.codegen.llvm.kernel_emitter import compile_kernels
     from irc.codegen.llvm.target import TargetFeatures
 
-    program = read_host_program(module)
+    program = attrs.evolve(read_host_program(module), clocked=options.clock_aten)
     others = program.devices - {"cpu"}
     if others:
         raise UserError(
@@ -172,7 +179,8 @@ def _count(program: P.HostProgram, counters: Mapping[str, int]) -> dict[str, int
     counted = {
         **counters,
         "kernels": len(program.kernels),
-        "aten_calls": sum(isinstance(s, P.CallAten) for s in program.steps),
+        "launches": sum(isinstance(s, P.Launch) for s in program.steps),
+        "aten_calls": sum(isinstance(s, P.CallAten | P.Copy) for s in program.steps),
     }
     metrics.add("compiles")
     for name, amount in counted.items():
@@ -214,7 +222,7 @@ def load_kernels(program: P.HostProgram, code: bytes) -> CpuKernels:
 def constant_tensor(
     key: str, constant: P.ConstantData, resources: Mapping[str, Any]
 ) -> torch.Tensor:
-    """The tensor of a constant, with the strides of its type.
+    """The tensor of a constant, with the strides of its type, or packed.
 
     Raises InvalidIR when a resource is missing or hasn't the size that its type says.
     """
@@ -240,7 +248,18 @@ def constant_tensor(
         pairs = zip(sizes, tensor.stride(), strides, strict=True)
         if any(size > 1 and a != b for size, a, b in pairs):
             tensor = torch.empty_strided(sizes, strides, dtype=dtype).copy_(tensor)
-    return tensor.to(layout.device)
+    tensor = tensor.to(layout.device)
+    return tensor if constant.packing is None else _packed(tensor, constant.packing)
+
+
+def _packed(tensor: torch.Tensor, packing: P.Packing) -> torch.Tensor:
+    """A constant in the order that a library chose: no strides tell where its elements are."""
+    first = find_operator(packing.callee)._schema.arguments[0].name
+    arguments = ((first, Dynamic(0)), *packing.arguments)
+    with torch.no_grad():
+        (made,) = boxed_callable(packing.callee, arguments)(tensor)
+    assert isinstance(made, torch.Tensor)
+    return made
 
 
 def _from_bytes(

@@ -14,6 +14,7 @@ import threading
 COUNTERS: dict[str, str] = {
     "compiles": "graphs compiled to a program, loaded ones included",
     "kernels": "generated kernels in compiled programs",
+    "launches": "launches of generated kernels in compiled programs",
     "aten_calls": "ATen calls in compiled programs",
     "layout_copies": "copies made only to change a layout",
     "num_comprehensive_padding": "values whose strides were padded",

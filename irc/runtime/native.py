@@ -18,7 +18,7 @@ from irc.codegen.llvm import host_support
 from irc.codegen.llvm.host_dims import dim_callable
 from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
 from irc.codegen.llvm.target import TargetFeatures
-from irc.runtime import aten_paths, python_host, torch_abi
+from irc.runtime import aten_paths, clocks, python_host, torch_abi
 from irc.runtime.cache import key_of, shared_cache
 
 _CONTEXT_RUNTIME, _CONTEXT_ARENA, _CONTEXT_FALLBACK, _CONTEXT_BOXED_FALLBACK = 0, 1, 2, 3
@@ -40,6 +40,9 @@ def _addresses(externals: Iterable[str]) -> dict[str, int]:
     """Where the functions are that a host module declares; KeyError for one that isn't anywhere."""
     found = {}
     for name in externals:
+        if name.startswith(clocks.SYMBOL_PREFIX):
+            found[name] = clocks.address(name.removeprefix(clocks.SYMBOL_PREFIX))
+            continue
         if name in host_support.SIGNATURES:
             found[name] = _support_object().address(name)
             continue

@@ -123,7 +123,8 @@ def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
     """The key of `module`; `context` is whatever else decides what becomes of it."""
     native = "native" if options.native and torch_abi.available() else "python"
     precise = "precise" if options.precise else "fast"
-    return key_of(canonical_text(module), _environment(), native, precise, *context)
+    clocked = "clocked" if options.clock_aten else "plain"
+    return key_of(canonical_text(module), _environment(), native, precise, clocked, *context)
 
 
 # Entries

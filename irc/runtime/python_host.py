@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import operator
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ import torch
 
 from irc.ir.diagnostics import InternalError
 from irc.ir.symbols import Dim, evaluate, free_symbols
-from irc.runtime import aten_paths
+from irc.runtime import aten_paths, clocks
 from irc.runtime import host_program as P
 from irc.runtime.arguments import ArgumentError
 from irc.runtime.host_liveness import dying_after
@@ -227,7 +228,10 @@ class _Run:
             if argument.kwarg_only or argument.name not in given:
                 break
             positional.append(given.pop(argument.name))
+        start = time.perf_counter_ns()
         outcome = op(*positional, **given)
+        if self.owner.program.clocked:
+            clocks.add(step.callee, time.perf_counter_ns() - start)
         if not step.results:
             return
         items = outcome if isinstance(outcome, (tuple, list)) else (outcome,)

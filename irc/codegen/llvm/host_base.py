@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -13,6 +14,7 @@ import attrs
 from llvmlite import ir
 
 from irc.codegen.llvm import host_support as support
+from irc.runtime import clocks
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 F64, PTR, VOID = ir.DoubleType(), ir.PointerType(), ir.VoidType()
@@ -237,6 +239,28 @@ class HostBase:
         self.builder.position_at_end(taken)
         yield
         self.builder.position_at_end(after)
+
+    @contextmanager
+    def clocked(self, callee: str) -> Iterator[None]:
+        """Add the nanoseconds that what is emitted inside takes to the clock of `callee`.
+
+        An error that leaves the program leaves the clock as it was.
+        """
+        name = clocks.SYMBOL_PREFIX + callee
+        self.externals.add(name)
+        clock = self.module.globals.get(name) or ir.GlobalVariable(self.module, I64, name)
+        start = self._now()
+        yield
+        self.builder.atomic_rmw("add", clock, self.builder.sub(self._now(), start), "monotonic")
+
+    def _now(self) -> Value:
+        """Nanoseconds of the monotonic clock."""
+        b = self.builder
+        room = self.alloca(I64, 2)
+        read = self.declare("clock_gettime", I32, (I32, PTR))
+        b.call(read, [I32(time.CLOCK_MONOTONIC), room])
+        seconds = b.load(room, typ=I64)
+        return b.add(b.mul(seconds, constant(10**9)), b.load(self.word(room, 1), typ=I64))
 
     def new_slots(self, count: int) -> int:
         """Reserve `count` consecutive owned handle slots, null at first; the index of the first.

@@ -9,6 +9,7 @@ pointer alone, so memory in the arena and views of it cost nothing until then.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import attrs
@@ -370,7 +371,9 @@ class _Lowering:
         fresh, aliased = _split_results(step)
         ranks = [len(r.layout.sizes) for r in fresh if r.layout is not None]
         call = AtenCall(step.callee, arguments, ranks, list_length=list_length(step))
-        made = call_aten(self.emitter, call, floating=step.floating, path=step.path)
+        clock = self.emitter.clocked(step.callee) if self.program.clocked else nullcontext()
+        with clock:
+            made = call_aten(self.emitter, call, floating=step.floating, path=step.path)
         for result, argument in aliased:
             self.places[result.register] = self.places[argument]
         if not step.results:
