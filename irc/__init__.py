@@ -33,6 +33,7 @@ _EXPORTS: dict[str, str] = {
     "compile": "irc.frontend",
     "Options": "irc.frontend.options",
     "build": "irc.runtime",
+    "pad_mm": "irc.runtime.padded_matmul",
     "run": "irc.interp",
 }
 _SUBMODULES = frozenset(

@@ -38,6 +38,10 @@ def pipeline_text(target: str = "llvm", options: Any = None) -> str:
     text = ",".join(STAGES.values()).replace("$TARGET", TARGETS[target])
     if getattr(options, "emulate_rounding", False):
         text = text.replace(",elide-rounding", "")
+    if _is_on("shape_padding", target, options):
+        force = "{force=true}" if getattr(options, "force_shape_pad", False) else ""
+        before = "convert-aten-to-graph,canonicalize"
+        text = text.replace(before, f"{before},pad-matmul{force}")
     if _is_on("comprehensive_padding", target, options):
         text = text.replace("assign-layouts", f"assign-layouts,{_pad_strides(options)}")
     return text

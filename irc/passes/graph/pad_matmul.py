@@ -1,0 +1,248 @@
+"""The pass `pad-matmul`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from irc.analysis.loop import estimate
+from irc.dialects import aten, func, graph
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim, Expr
+from irc.ir.types import DTYPE_OF_ELEMENT, FloatType, TensorType, Type, contiguous_strides
+
+# The names of the two factors in each operator's schema.
+FACTORS = {
+    "aten.mm.default": ("self", "mat2"),
+    "aten.bmm.default": ("self", "mat2"),
+    "aten.addmm.default": ("mat1", "mat2"),
+}
+
+# Floating-point operations per byte of memory traffic, by the bits of an element. triton: an
+# H100 SXM's dense tensor cores (989 and 495 TFLOP/s, TF32 for 32 bits) over its 3.35 TB/s
+# (NVIDIA's data sheet). llvm: one core with 256-bit vectors, as bench/kernels.py's machines.
+MACHINE_BALANCE = {"triton": {16: 295.0, 32: 148.0}, "llvm": {16: 8.0, 32: 8.0}}
+
+# What is kept has to be this much faster.
+LEAST_SPEEDUP = 1.1
+
+
+@attrs.frozen
+class Product:
+    """A matrix product [batch,] m x k by k x n, and how much would be padded.
+
+    transposed: whether each factor lies in memory column by column. padding: of m, k and n.
+    """
+
+    callee: str
+    dtype: str
+    batch: int
+    m: Dim
+    k: Dim
+    n: Dim
+    transposed: tuple[bool, bool]
+    padding: tuple[int, int, int]
+
+
+# How many times faster a padded product is, paddings and all; None where it can't be told.
+Measure = Callable[[Product], "float | None"]
+
+
+@register_pass
+class PadMatmul(Pass):
+    """Pads the factors of matrix products with zeros so that their sizes are aligned.
+
+    Sizes m, k and n of `mm`, `bmm` and `addmm` are raised to the next multiple of 8 (16-bit
+    floats) or 4 (f32); symbolic sizes and sizes of 1 stay. Only where the product is
+    compute-bound (mnk / (mk + kn + mn) over half of the machine's balance), and only if a
+    measurement says that it pays: over 1.1 times faster, paddings and all. `context.data`'s
+    entry "measure_matmul" measures (a function of a `Product`); without one the target's device
+    does, and where there is none the rule alone decides.
+
+    force: pad whatever the rule and the measurement say. balance: of the machine, in operations
+    per byte (0: by the target).
+
+    Before:
+        %y = graph.call_aten %a, %b {callee = "aten.mm.default", ...} :
+          (tensor<512x510xf32>, tensor<510x512xf32>) -> tensor<512x512xf32>
+    After:
+        %p = graph.pad %a {low = #sym.dims<[0, 0]>, high = #sym.dims<[0, 2]>, value = 0.0 : f32}
+        %q = graph.pad %b {low = #sym.dims<[0, 0]>, high = #sym.dims<[2, 0]>, value = 0.0 : f32}
+        %y = graph.call_aten %p, %q {callee = "aten.mm.default", ...} :
+          (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+    """
+
+    name = "pad-matmul"
+    summary = "align the sizes of matrix products that then run faster"
+    anchor = "func.func"
+    preserves = "real"
+    force: bool = False
+    balance: float = 0.0
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        for inner in op.block.ops:
+            if not isinstance(inner, graph.CallAten) or inner.callee not in FACTORS:
+                continue
+            product = product_of(inner)
+            if product is None:
+                continue
+            why = self.objection(product, context)
+            if why is None:
+                pad_product(inner, product)
+                context.count("padded")
+            else:
+                sizes = f"{product.m}x{product.k} by {product.k}x{product.n}"
+                context.remark(f"the product {sizes} was not padded: {why}", inner)
+
+    def objection(self, product: Product, context: PassContext) -> str | None:
+        """Why a product is better not padded; None when it is."""
+        if self.force:
+            return None
+        half = self.machine_balance(product, context) / 2
+        found = intensity(product)
+        if found <= half:
+            return f"it is not compute-bound ({found:.0f} operations a byte, {half:.0f} needed)"
+        speedup = measured(product, context)
+        if speedup is not None and speedup <= LEAST_SPEEDUP:
+            return f"padded, it is {speedup:.2f} times as fast"
+        return None
+
+    def machine_balance(self, product: Product, context: PassContext) -> float:
+        """Operations per byte of the machine that the program is for."""
+        if self.balance:
+            return self.balance
+        table = MACHINE_BALANCE["triton" if context.target == "triton" else "llvm"]
+        return table[16 if product.dtype in ("float16", "bfloat16") else 32]
+
+
+def alignment(element: Type) -> int:
+    """The multiple that a product's sizes should be, in elements; 1 for types that don't care."""
+    if not isinstance(element, FloatType):
+        return 1
+    return {"f16": 8, "bf16": 8, "f32": 4}.get(element.name, 1)
+
+
+def padding_of(size: Dim, multiple: int) -> int:
+    """How much is missing to the next multiple; 0 for symbolic sizes and sizes of 1."""
+    return 0 if isinstance(size, Expr) or size == 1 else -size % multiple
+
+
+def factors(call: graph.CallAten) -> tuple[int, int]:
+    """The numbers of the operands that are a call's factors."""
+    given = call.arguments.as_dict()
+    first, second = (given[name] for name in FACTORS[call.callee])
+    assert isinstance(first, aten.OperandAttr) and isinstance(second, aten.OperandAttr)
+    return first.index, second.index
+
+
+def product_of(call: graph.CallAten) -> Product | None:
+    """The product that a call computes; None where nothing of it would be padded."""
+    values = [call._operands[number] for number in factors(call)]
+    left, right = (v.type for v in values)
+    assert isinstance(left, TensorType) and isinstance(right, TensorType)
+    m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
+    multiple = alignment(left.element)
+    padding = padding_of(m, multiple), padding_of(k, multiple), padding_of(n, multiple)
+    if not any(padding) or 0 in (*left.shape, *right.shape):
+        return None
+    return Product(
+        callee=call.callee,
+        dtype=DTYPE_OF_ELEMENT[left.element],
+        batch=estimate(left.shape[0]) if left.rank == 3 else 1,
+        m=m, k=k, n=n,
+        transposed=(_is_transposed(values[0]), _is_transposed(values[1])),
+        padding=padding,
+    )  # fmt: skip
+
+
+def _is_transposed(value: Value) -> bool:
+    maker = value.defining_op
+    if not isinstance(maker, graph.Permute):
+        return False
+    order = list(maker.permutation)
+    return order[-2] > order[-1]
+
+
+def intensity(product: Product) -> float:
+    """mnk / (mk + kn + mn); symbolic sizes count as estimated."""
+    m, k, n = estimate(product.m), estimate(product.k), estimate(product.n)
+    return m * k * n / (m * k + k * n + m * n)
+
+
+def measured(product: Product, context: PassContext) -> float | None:
+    """How many times faster the padded product runs; None where nothing can measure it."""
+    measure: Measure | None = context.data.get("measure_matmul")
+    if measure is None:
+        if context.target is None:
+            return None
+        from irc.runtime.padded_matmul import on_target
+
+        measure = on_target(context.target)
+    return measure(product)
+
+
+def pad_product(call: graph.CallAten, product: Product) -> None:
+    """Replace a call by one on padded operands, cut to the size that it had."""
+    m, k, n = product.padding
+    left, right = factors(call)
+    builder = Builder.before(call)
+    operands = list(call._operands)
+    operands[left] = padded(builder, operands[left], (m, k))
+    operands[right] = padded(builder, operands[right], (k, n))
+    if product.callee == "aten.addmm.default":
+        bias = call.arguments.as_dict()["self"]
+        assert isinstance(bias, aten.OperandAttr)
+        value = operands[bias.index]
+        assert isinstance(value.type, TensorType)
+        # Dimensions of size 1 are broadcast.
+        wanted = [0 if size == 1 else p for size, p in
+                  zip(value.type.shape, (m, n)[2 - value.type.rank :], strict=True)]  # fmt: skip
+        operands[bias.index] = padded(builder, value, wanted)
+    made = call.results[0].type
+    assert isinstance(made, TensorType)
+    shape = (*made.shape[:-2], product.m + m, product.n + n)
+    attributes: dict[str, A.Attribute] = {
+        "callee": A.StringAttr(product.callee),
+        "arguments": call.attributes["arguments"],
+        "eager_strides": A.ArrayAttr([A.DimsAttr(contiguous_strides(shape))]),
+    }
+    larger = graph.CallAten(operands, [made.with_shape(shape)], attributes, (), call.location)
+    builder.insert(larger)
+    call.replace_with([cut(builder, larger.results[0], made)])
+
+
+def padded(builder: Builder, value: Value, amounts: Any) -> Value:
+    """`value` with zeros after the end of its last dimensions."""
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    high = [0] * (kind.rank - len(amounts)) + list(amounts)
+    if not any(high):
+        return value
+    shape = [size + more for size, more in zip(kind.shape, high, strict=True)]
+    zero = graph.scalar_attribute(0, kind.element)
+    return builder.value(  # type: ignore[no-any-return]
+        graph.Pad, value, low=[0] * kind.rank, high=high, value=zero,
+        result_types=kind.with_shape(shape),
+    )  # fmt: skip
+
+
+def cut(builder: Builder, value: Value, kind: TensorType) -> Value:
+    """The first elements of each dimension, so many as `kind` has."""
+    for dim, size in enumerate(kind.shape):
+        current = value.type
+        assert isinstance(current, TensorType)
+        if current.shape[dim] != size:
+            smaller = graph.replace_size(current, dim, size)
+            value = builder.value(
+                graph.Slice, value, dim=dim, start=0, step=1, result_types=smaller
+            )
+    return value
+
+
+__all__ = ["MACHINE_BALANCE", "Measure", "PadMatmul", "Product", "intensity", "product_of"]

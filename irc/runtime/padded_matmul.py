@@ -1,0 +1,136 @@
+"""Padded matrix products: by hand, and whether padding one pays.
+
+    y = irc.pad_mm(a, b, 0, 2, 6)
+
+computes `a @ b` with k larger by 2 and n by 6.
+
+    measure = on_target("llvm")
+    measure(product)        # 1.3: padded, the product runs 1.3 times as fast
+
+`product` is the pass pad-matmul's. What was measured is kept in irc's cache as JSON, under the
+device, torch's version and precision, and the product.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from irc.runtime.cache import DiskCache, key_of, shared_cache
+
+#: At most so many multiplications are timed on a CPU; of larger products fewer rows.
+CPU_MULTIPLICATIONS = 2_000_000_000
+ROUNDS = 7
+
+
+def on_target(target: str, cache: DiskCache | None = None) -> Callable[[Any], float | None]:
+    """A measure for products of a target ("llvm" or "triton"): how many times faster the padded
+    one is, from the cache or timed now; None where the target has no device here, or a size is
+    symbolic."""
+
+    def measure(product: Any) -> float | None:
+        device = "cuda" if target == "triton" else "cpu"
+        if device == "cuda" and not torch.cuda.is_available():
+            return None
+        if not all(isinstance(size, int) for size in (product.m, product.k, product.n)):
+            return None
+        kept = cache if cache is not None else shared_cache()
+        key = key_of("pad-matmul", device_name(device), torch.__version__, precision(),
+                     json.dumps(attrs.asdict(product), sort_keys=True))  # fmt: skip
+        known = read(kept, key)
+        if known is None:
+            with _disable_current_modes():  # AOTAutograd compiles under fake tensors
+                known = speedup(product, device)
+            kept.put(key, json.dumps({"speedup": known}).encode(), counted=False)
+        return known
+
+    return measure
+
+
+def device_name(device: str) -> str:
+    """What tells one device from another."""
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    from irc.codegen.llvm.target import TargetFeatures
+
+    return f"{TargetFeatures.host().cache_key()} {torch.get_num_threads()}"
+
+
+def precision() -> str:
+    """The precision of f32 products that torch is set to."""
+    return torch.get_float32_matmul_precision()
+
+
+def read(cache: DiskCache, key: str) -> float | None:
+    """A decision kept earlier; None for none, or one that isn't ours."""
+    payload = cache.get(key, counted=False)
+    if payload is None:
+        return None
+    try:
+        found = json.loads(payload)["speedup"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return float(found) if isinstance(found, int | float) else None
+
+
+def speedup(product: Any, device: str) -> float:
+    """The time of the product over that of padding, multiplying and cutting: the median of the
+    ratios of interleaved rounds."""
+    m = product.m
+    if device == "cpu":
+        m = min(m, max(CPU_MULTIPLICATIONS // (product.batch * product.k * product.n), 8))
+    more = (product.padding[0] if m == product.m else 0, *product.padding[1:])
+    dtype = getattr(torch, product.dtype)
+    batch = (product.batch,) if product.callee == "aten.bmm.default" else ()
+
+    # The program's own random numbers stay as they are.
+    generator = torch.Generator(device).manual_seed(0)
+
+    def factor(rows: int, columns: int, transposed: bool) -> torch.Tensor:
+        shape = (*batch, columns, rows) if transposed else (*batch, rows, columns)
+        made = torch.randn(shape, device=device, dtype=dtype, generator=generator)
+        return made.mT if transposed else made
+
+    left = factor(m, product.k, product.transposed[0])
+    right = factor(product.k, product.n, product.transposed[1])
+
+    def plain() -> None:
+        torch.matmul(left, right)
+
+    def padded() -> None:
+        pad_mm(left, right, *more)
+
+    with torch.no_grad():
+        ratios = []
+        for _ in range(ROUNDS):
+            ratios.append(seconds(plain, device) / seconds(padded, device))
+    return statistics.median(ratios[1:])
+
+
+def seconds(run: Callable[[], None], device: str) -> float:
+    """The time of one call."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    run()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return max(time.perf_counter() - start, 1e-9)
+
+
+def pad_mm(
+    a: torch.Tensor, b: torch.Tensor, m_padding: int, k_padding: int, n_padding: int
+) -> torch.Tensor:
+    """`a @ b`, computed with m, k and n larger by so many zeros. For [..., m, k] and [..., k, n];
+    the result is [..., m, n], a view of the larger product. Works in compiled functions."""
+    m, n = a.shape[-2], b.shape[-1]
+    a = torch.nn.functional.pad(a, (0, k_padding, 0, m_padding))
+    b = torch.nn.functional.pad(b, (0, n_padding, 0, k_padding))
+    return torch.matmul(a, b)[..., :m, :n]

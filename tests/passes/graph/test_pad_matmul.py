@@ -1,0 +1,176 @@
+"""Padding of matrix products: which, by how much, who decides, and values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import irc
+from irc.dialects import graph
+from irc.frontend.options import from_mapping
+from irc.ir.passes import PassContext, PassManager
+from irc.passes.graph.pad_matmul import Product, intensity
+from irc.pipeline import FUNCTIONAL, pipeline_text
+from irc.runtime.cache import DiskCache
+from irc.runtime.padded_matmul import on_target
+
+GRAPH = f"{FUNCTIONAL},convert-aten-to-graph,canonicalize"
+
+
+def random(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def run(
+    function: Callable[..., Any],
+    args: Any,
+    options: str = "",
+    measure: Any = None,
+    dynamic: bool = False,
+) -> tuple[Any, PassContext]:
+    module = irc.trace(function, args, dynamic=dynamic)
+    context = PassContext()
+    if measure is not None:
+        context.data["measure_matmul"] = measure
+    PassManager.parse(f"{GRAPH},pad-matmul{options}", verify="each").run(module, context)
+    return module, context
+
+
+def products(module: Any) -> list[tuple[tuple[Any, ...], ...]]:
+    """The sizes of the operands of each call."""
+    calls = [op for op in module.walk() if isinstance(op, graph.CallAten)]
+    return [tuple(v.type.shape for v in c.operands) for c in calls]
+
+
+def test_sizes_are_aligned_by_type() -> None:
+    module, _ = run(torch.mm, (random(6, 9), random(9, 10)), "{force}")
+    assert products(module) == [((8, 12), (12, 12))]
+    half = (random(6, 9, dtype=torch.float16), random(9, 10, dtype=torch.float16))
+    assert products(run(torch.mm, half, "{force}")[0]) == [((8, 16), (16, 16))]
+    double = (random(6, 9).double(), random(9, 10).double())
+    assert products(run(torch.mm, double, "{force}")[0]) == [((6, 9), (9, 10))]
+
+
+def test_sizes_of_one_and_symbolic_sizes_stay() -> None:
+    module, _ = run(torch.mm, (random(1, 9), random(9, 10)), "{force}")
+    assert products(module) == [((1, 12), (12, 12))]
+    module, _ = run(torch.mm, (random(6, 9), random(9, 10)), "{force}", dynamic=True)
+    assert not [op for op in module.walk() if isinstance(op, graph.Pad)]
+
+
+def test_empty_and_aligned_products_stay() -> None:
+    assert products(run(torch.mm, (random(0, 9), random(9, 10)), "{force}")[0])[0][0] == (0, 9)
+    _, context = run(torch.mm, (random(8, 4), random(4, 16)), "{force}")
+    assert not context.statistics["pad-matmul", "padded"]
+
+
+def test_only_compute_bound_products_are_padded() -> None:
+    module, context = run(torch.mm, (random(64, 66), random(66, 3)))
+    assert products(module) == [((64, 66), (66, 3))]
+    assert "not compute-bound (3 operations a byte, 4 needed)" in context.remarks[-1].message
+    assert products(run(torch.mm, (random(64, 66), random(66, 64)))[0]) == [((64, 68), (68, 64))]
+    module, _ = run(torch.mm, (random(64, 66), random(66, 64)), "{balance=100}")
+    assert products(module) == [((64, 66), (66, 64))]
+
+
+@pytest.mark.parametrize(("speedup", "padded"), [(1.3, 1), (1.1, 0), (0.7, 0), (None, 1)])
+def test_a_measurement_decides(speedup: float | None, padded: int) -> None:
+    asked: list[Product] = []
+
+    def measure(product: Product) -> float | None:
+        asked.append(product)
+        return speedup
+
+    args = (random(64, 66), random(60, 66))
+    _, context = run(lambda a, b: a @ b.t(), args, measure=measure)
+    assert context.statistics["pad-matmul", "padded"] == padded
+    assert [(p.m, p.k, p.n, p.padding, p.transposed) for p in asked] == [
+        (64, 66, 60, (0, 2, 0), (False, True))
+    ]
+    if not padded:
+        assert f"{speedup:.2f} times as fast" in context.remarks[-1].message
+    run(torch.mm, (random(64, 66), random(66, 3)), measure=measure)
+    assert len(asked) == 1  # what is not compute-bound isn't timed
+
+
+def test_decisions_are_remembered(tmp_path: Path, monkeypatch: Any) -> None:
+    import irc.runtime.padded_matmul as timing
+
+    timed: list[Product] = []
+    monkeypatch.setattr(timing, "speedup", lambda p, device: timed.append(p) or 1.25)
+    product = Product("aten.mm.default", "float32", 1, 64, 66, 64, (False, False), (0, 2, 0))
+    state = torch.get_rng_state()
+    for _ in range(2):
+        assert on_target("llvm", DiskCache(tmp_path))(product) == 1.25
+    assert len(timed) == 1
+    entries = [p for p in tmp_path.iterdir() if p.suffix == ".entry"]
+    assert json.loads(entries[0].read_bytes().splitlines()[1]) == {"speedup": 1.25}
+    entries[0].write_bytes(entries[0].read_bytes()[:-3])  # truncated: timed again
+    assert on_target("llvm", DiskCache(tmp_path))(product) == 1.25
+    assert len(timed) == 2
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_this_machine_is_timed(tmp_path: Path) -> None:
+    state = torch.get_rng_state()
+    product = Product("aten.bmm.default", "float32", 2, 65, 66, 64, (True, False), (3, 2, 0))
+    found = on_target("llvm", DiskCache(tmp_path))(product)
+    assert found is not None and 0.01 < found < 100
+    assert torch.equal(state, torch.get_rng_state())
+    if not torch.cuda.is_available():
+        assert on_target("triton", DiskCache(tmp_path))(product) is None
+
+
+def test_intensity_is_operations_per_byte() -> None:
+    product = Product("aten.mm.default", "float16", 1, 8192, 768, 30523, (False,) * 2, (0, 0, 5))
+    assert intensity(product) == pytest.approx(686.4, rel=1e-3)
+
+
+LINEAR = torch.nn.functional.linear
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "mm": (torch.mm, (random(6, 9), random(9, 10))),
+    "bmm": (torch.bmm, (random(3, 6, 9), random(3, 9, 10))),
+    "transposed": (lambda a, b: a.t() @ b.t(), (random(9, 6), random(10, 9))),
+    "linear": (LINEAR, (random(6, 9), random(10, 9), random(10))),
+    "addmm": (
+        lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2),
+        (random(6, 10), random(6, 9), random(9, 10)),
+    ),
+    "addmm of a column": (torch.addmm, (random(6, 1), random(6, 9), random(9, 10))),
+    "addmm of a number": (torch.addmm, (random(1), random(6, 9), random(9, 10))),
+    "chain": (
+        lambda a, b, c: (torch.relu(a @ b) @ c).softmax(1), (random(6, 9), random(9, 10),
+                                                             random(10, 37)),
+    ),
+    "infinities": (
+        lambda a, b: (a * float("inf")) @ b, (random(6, 9), random(9, 10)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_padded_products_have_eagers_values(name: str) -> None:
+    function, args = PROGRAMS[name]
+    module, context = run(function, args, "{force}")
+    assert context.statistics["pad-matmul", "padded"] == (2 if name == "chain" else 1)
+    expected = function(*args)
+    torch.testing.assert_close(irc.run(module, *args)[0], expected, equal_nan=True)
+    options = {"shape_padding": True, "force_shape_pad": True}
+    compiled = torch.compile(function, backend="irc", fullgraph=True, options=options)
+    result = compiled(*args)
+    torch.testing.assert_close(result, expected, equal_nan=True)
+    assert result.stride() == expected.stride()
+
+
+def test_the_option_decides_by_target() -> None:
+    assert "pad-matmul" not in pipeline_text("llvm")
+    assert "pad-matmul" in pipeline_text("triton")
+    off = from_mapping({"shape_padding": False})
+    assert "pad-matmul" not in pipeline_text("triton", off)
+    forced = from_mapping({"shape_padding": True, "force_shape_pad": True})
+    assert "pad-matmul{force=true}" in pipeline_text("llvm", forced)
