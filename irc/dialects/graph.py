@@ -6,7 +6,8 @@ time or given as arguments. Nothing here aliases: `update_input` says what is wr
 argument at the end, and `result_info` of the function which result shares an argument's storage.
 
 `irc/dialects/graph_pointwise.py` has the table of scalar functions, `graph_shapes.py` what gives
-elements another shape, `graph_indexing.py` what moves by index, reduces and scans.
+elements another shape, `graph_indexing.py` what moves by index, reduces and scans, and
+`graph_packed.py` what computes with weights packed for a library.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from irc.dialects.graph_indexing import (
     Scatter,
     Take,
 )
+from irc.dialects.graph_packed import ACTIVATIONS, Pack, PackedConv, PackedLinear, PackedType
 from irc.dialects.graph_pointwise import (
     POINTWISE,
     SCALAR_ATTRIBUTES,
@@ -354,16 +356,17 @@ def scalar_type(element: Type) -> Type:
 
 
 __all__ = [
-    "POINTWISE", "SCALAR", "SCALAR_ATTRIBUTES", "TENSOR", "VIEW_OPS", "Abs", "Acos", "Acosh",
-    "Add", "And", "ArgReduce", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Bitcast",
-    "Broadcast", "CallAten", "Cast", "Ceil", "Concat", "Constant", "Copy", "Copysign", "Cos",
-    "Cosh", "Diagonal", "DiagonalEmbed", "Digamma", "Div", "Eq", "Erf", "Erfc", "Erfinv", "Exp",
-    "Exp2", "Expm1", "Floor", "FloorDiv", "Fmax", "Fmin", "Fmod", "FromScalar", "Full",
-    "Gather", "Ge", "Gt", "Iota", "Isinf", "Isnan", "Item", "Le", "Lgamma", "Log", "Log10",
-    "Log1p", "Log2", "Lt", "Maximum", "Minimum", "Moments", "Mul", "Ne", "Neg", "Nextafter",
-    "Not", "Or", "Pad", "Permute", "PointwiseOp", "Pow", "Put", "Reciprocal", "Reduce",
-    "Remainder", "Reshape", "Reverse", "Round", "Rsqrt", "Scan", "Scatter", "Select", "Shl",
-    "Shr", "Sigmoid", "Sign", "Signbit", "Sin", "Sinh", "Slice", "Sqrt", "StridedWindow", "Sub",
+    "ACTIVATIONS", "POINTWISE", "SCALAR", "SCALAR_ATTRIBUTES", "TENSOR", "VIEW_OPS", "Abs",
+    "Acos", "Acosh", "Add", "And", "ArgReduce", "Asin", "Asinh", "Atan", "Atan2", "Atanh",
+    "Bitcast", "Broadcast", "CallAten", "Cast", "Ceil", "Concat", "Constant", "Copy",
+    "Copysign", "Cos", "Cosh", "Diagonal", "DiagonalEmbed", "Digamma", "Div", "Eq", "Erf",
+    "Erfc", "Erfinv", "Exp", "Exp2", "Expm1", "Floor", "FloorDiv", "Fmax", "Fmin", "Fmod",
+    "FromScalar", "Full", "Gather", "Ge", "Gt", "Iota", "Isinf", "Isnan", "Item", "Le",
+    "Lgamma", "Log", "Log10", "Log1p", "Log2", "Lt", "Maximum", "Minimum", "Moments", "Mul",
+    "Ne", "Neg", "Nextafter", "Not", "Or", "Pack", "PackedConv", "PackedLinear", "PackedType",
+    "Pad", "Permute", "PointwiseOp", "Pow", "Put", "Reciprocal", "Reduce", "Remainder",
+    "Reshape", "Reverse", "Round", "Rsqrt", "Scan", "Scatter", "Select", "Shl", "Shr",
+    "Sigmoid", "Sign", "Signbit", "Sin", "Sinh", "Slice", "Sqrt", "StridedWindow", "Sub",
     "Take", "Tan", "Tanh", "Trunc", "TruncDiv", "Undefined", "UpdateInput", "Window", "Xor",
     "replace_size", "scalar_attribute", "scalar_type",
 ]  # fmt: skip

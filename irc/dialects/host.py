@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irc.dialects import function_text
+from irc.dialects.graph_packed import PackedType
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation
 from irc.ir.definition import (
@@ -168,6 +169,27 @@ class ConstantOp(Op):
     traits = frozenset({Pure})
     value = attribute(A.Attribute)
     tensor = result(TENSOR)
+
+
+class PackOp(Op):
+    """The constant `source` as the operator `callee` packs it, once, when the program is loaded.
+
+    `arguments` are the operator's but for the tensor, which is its first. The source is a
+    `host.constant`, and isn't kept if nothing else uses it.
+
+    `%p = host.pack %w {arguments = {batch_size = 4 : i64}, callee = "aten.extern.mkldnn._reorder_linear_weight.default"} : (tensor<[6, 4] x f32, strides [4, 1]>) -> !graph.packed<tensor<6x4xf32>>`
+    """  # noqa: E501
+
+    name = "host.pack"
+    traits = frozenset({Pure})
+    source = operand(TENSOR)
+    callee = attribute(A.StringAttr)
+    arguments = attribute(A.DictAttr)
+    packed = result(of(PackedType))
+
+    def verify_op(self) -> None:
+        if not isinstance(self.source.defining_op, ConstantOp):
+            self.fail("only a host.constant can be packed")
 
 
 class ItemOp(Op):

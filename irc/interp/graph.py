@@ -426,3 +426,4 @@ def apply_updates(frame: Frame) -> None:
         frame.state["arguments"][argument].copy_(value)
 
 
+import irc.interp.graph_packed  # noqa: E402, F401  # its meanings register on import

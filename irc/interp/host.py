@@ -8,6 +8,7 @@ import torch
 
 from irc.dialects import host, kernel
 from irc.interp.core import Frame, Returned, interprets
+from irc.interp.graph_packed import call_packed
 from irc.interp.kernel import launch
 from irc.interp.operators import call_operator, results_of
 from irc.ir import attributes as A
@@ -73,6 +74,9 @@ def view(frame: Frame, op: host.ViewOp) -> torch.Tensor:
 @interprets(host.CallAtenOp)
 def call_aten(frame: Frame, op: host.CallAtenOp) -> list[Any]:
     inputs = [frame[v] for v in op.inputs]
+    packed = call_packed(frame, op.callee, op.arguments.as_dict(), inputs)
+    if packed is not None:
+        return results_of(packed, len(op.results))
     content = call_operator(frame, op.callee, op.arguments.as_dict(), inputs)
     return results_of(content, len(op.results))
 

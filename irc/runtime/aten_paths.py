@@ -63,8 +63,8 @@ _SHIM_NAMES = {
         _mkl_linear
     """,
     "mkldnn": """
-        _convolution_pointwise _convolution_pointwise.binary _convolution_transpose_pointwise
-        _linear_pointwise _linear_pointwise.binary
+        _convolution_pointwise _convolution_pointwise.binary _convolution_pointwise_.binary
+        _convolution_transpose_pointwise _linear_pointwise _linear_pointwise.binary
     """,
 }
 
@@ -86,7 +86,13 @@ _IRREGULAR = {
     ("mkldnn", "_linear_pointwise", ""): "aoti_torch_cpu__linear_pointwise",
     ("mkldnn", "_linear_pointwise", "binary"): "aoti_torch_cpu__linear_pointwise_binary",
     ("mkl", "_mkl_linear", ""): "aoti_torch_cpu__mkl_linear",
+    ("mkldnn", "_convolution_pointwise_", "binary"): (
+        "aoti_torch_cpu_mkldnn__convolution_pointwise_binary_"
+    ),
 }
+
+#: Operators that write an argument, whose shims give a handle on it nevertheless.
+_GIVES_ARGUMENT = frozenset({"mkldnn::_convolution_pointwise_"})
 
 
 @attrs.frozen
@@ -199,7 +205,7 @@ def shim_parameters(schema: torch._C.FunctionSchema) -> tuple[ShimParameter, ...
         else:
             return None
     mutates_self = any(a.alias_info is not None and a.alias_info.is_write for a in inputs)
-    if not outputs and not mutates_self:
+    if not outputs and (not mutates_self or schema.name in _GIVES_ARGUMENT):
         for i, result in enumerate(schema.returns):
             if str(result.type) not in ("Tensor", "int"):
                 return None

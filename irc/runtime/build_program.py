@@ -21,6 +21,7 @@ from irc.ir.diagnostics import InvalidIR, UserError
 from irc.runtime import host_program as P
 from irc.runtime import metrics, torch_abi
 from irc.runtime.arguments import ArgumentSpec
+from irc.runtime.aten_paths import Dynamic, boxed_callable, find_operator
 from irc.runtime.executable import Executable, NativeCode, ProgramInfo, ResultSpec
 from irc.runtime.python_host import CpuKernels, KernelTable, PythonHost
 from irc.runtime.read_host import read_host_program
@@ -221,7 +222,7 @@ def load_kernels(program: P.HostProgram, code: bytes) -> CpuKernels:
 def constant_tensor(
     key: str, constant: P.ConstantData, resources: Mapping[str, Any]
 ) -> torch.Tensor:
-    """The tensor of a constant, with the strides of its type.
+    """The tensor of a constant, with the strides of its type, or packed.
 
     Raises InvalidIR when a resource is missing or hasn't the size that its type says.
     """
@@ -247,7 +248,18 @@ def constant_tensor(
         pairs = zip(sizes, tensor.stride(), strides, strict=True)
         if any(size > 1 and a != b for size, a, b in pairs):
             tensor = torch.empty_strided(sizes, strides, dtype=dtype).copy_(tensor)
-    return tensor.to(layout.device)
+    tensor = tensor.to(layout.device)
+    return tensor if constant.packing is None else _packed(tensor, constant.packing)
+
+
+def _packed(tensor: torch.Tensor, packing: P.Packing) -> torch.Tensor:
+    """A constant in the order that a library chose: no strides tell where its elements are."""
+    first = find_operator(packing.callee)._schema.arguments[0].name
+    arguments = ((first, Dynamic(0)), *packing.arguments)
+    with torch.no_grad():
+        (made,) = boxed_callable(packing.callee, arguments)(tensor)
+    assert isinstance(made, torch.Tensor)
+    return made
 
 
 def _from_bytes(

@@ -203,12 +203,22 @@ class Output:
 
 
 @attrs.frozen
+class Packing:
+    """The operator that packs a constant when the program is loaded: its first argument is the
+    tensor, `arguments` are the others, Python constants by schema name."""
+
+    callee: str
+    arguments: tuple[tuple[str, Any], ...]
+
+
+@attrs.frozen
 class ConstantData:
     """A constant tensor: its bytes in row-major order (one element: a splat), or None when it is
-    a resource given beside the program under the same key."""
+    a resource given beside the program under the same key. `packing`: what becomes of it."""
 
     layout: Layout
     data: bytes | None
+    packing: Packing | None = None
 
 
 @attrs.frozen
@@ -261,7 +271,8 @@ _CLASSES = {
     cls.__name__: cls
     for cls in (
         Layout, Argument, Bind, SymbolValue, Assert, AssertValue, Alloc, Launch, View, Register,
-        Named, Size, Result, CallAten, Constant, Item, Copy, Output, ConstantData, HostProgram,
+        Named, Size, Result, CallAten, Constant, Item, Copy, Output, Packing, ConstantData,
+        HostProgram,
     )
 }  # fmt: skip
 

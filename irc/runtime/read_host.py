@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from irc.dialects import host, kernel, sym
+from irc.dialects.graph_packed import PackedType
 from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.core import Operation, Value
@@ -44,7 +45,7 @@ def layout_of(type_: T.TensorType, op: Operation | None = None) -> P.Layout:
 
 def kind_of(type_: T.Type, op: Operation | None = None) -> P.Kind:
     """Which kind of register holds a value of this type."""
-    if isinstance(type_, T.TensorType):
+    if isinstance(type_, T.TensorType | PackedType):
         return "tensor"
     if isinstance(type_, T.NoneType):
         return "none"
@@ -96,8 +97,9 @@ class _Reader:
         """A register for a value that an operation makes."""
         register = self.registers[value] = len(self.registers)
         self.kinds[register] = kind_of(value.type)
-        if isinstance(value.type, T.TensorType):
-            self.layouts[register] = layout_of(value.type, value.defining_op)
+        kind = value.type.tensor if isinstance(value.type, PackedType) else value.type
+        if isinstance(kind, T.TensorType):
+            self.layouts[register] = layout_of(kind, value.defining_op)
         return register
 
     def __getitem__(self, value: Value) -> int:
@@ -172,16 +174,32 @@ class _Reader:
         self.steps.append(P.View(self.define(op.view), source, layout, op.offset))
 
     def constant(self, op: host.ConstantOp) -> None:
-        value = op.attributes["value"]
+        if all(isinstance(user, host.PackOp) for user in op.tensor.users):
+            return
+        key, content = self._constant(op)
         layout = layout_of(op.tensor.type, op)
-        if isinstance(value, A.ResourceAttr):
-            content, base = None, value.key
-        else:
-            content = _dense_bytes(value, op)
-            base = hashlib.sha256(content).hexdigest()
-        key = f"{base}:{op.tensor.type}"
         self.constants[key] = P.ConstantData(layout, content)
         self.steps.append(P.Constant(self.define(op.tensor), key, layout))
+
+    def _constant(self, op: host.ConstantOp) -> tuple[str, bytes | None]:
+        """A constant's key, and its bytes unless it lies beside the program."""
+        value = op.attributes["value"]
+        if isinstance(value, A.ResourceAttr):
+            return f"{value.key}:{op.tensor.type}", None
+        content = _dense_bytes(value, op)
+        return f"{hashlib.sha256(content).hexdigest()}:{op.tensor.type}", content
+
+    def pack(self, op: host.PackOp) -> None:
+        source = op.source.defining_op
+        if not isinstance(source, host.ConstantOp):
+            raise InvalidIR("only a host.constant can be packed", op=op)
+        base, content = self._constant(source)
+        callee = op.callee.removeprefix("aten.extern.")
+        packing = P.Packing(callee, tuple((n, self._content(a, op)) for n, a in op.arguments.items))
+        key = f"{base}:{packing.callee}{list(packing.arguments)}"
+        self.constants[key] = P.ConstantData(layout_of(source.tensor.type, op), content, packing)
+        register = self.define(op.packed)
+        self.steps.append(P.Constant(register, key, self.layouts[register]))
 
     def item(self, op: host.ItemOp) -> None:
         kind = kind_of(op.scalar.type, op)
@@ -205,7 +223,7 @@ class _Reader:
         path = op.path
         self.steps.append(P.CallAten(callee, arguments, tuple(results), floating, path))
 
-    def _content(self, attr: A.Attribute, op: host.CallAtenOp) -> Any:
+    def _content(self, attr: A.Attribute, op: Any) -> Any:
         if isinstance(attr, A.IntegerAttr | A.FloatAttr | A.BoolAttr | A.StringAttr):
             return attr.value
         if isinstance(attr, A.DimAttr):
@@ -306,6 +324,7 @@ _HANDLERS: dict[type, Callable[[_Reader, Any], None]] = {
     host.LaunchOp: _Reader.launch,
     host.ViewOp: _Reader.view,
     host.ConstantOp: _Reader.constant,
+    host.PackOp: _Reader.pack,
     host.ItemOp: _Reader.item,
     host.CopyOp: _Reader.copy,
     host.CallAtenOp: _Reader.call_aten,

@@ -142,11 +142,14 @@ def _fresh_results(call: AtenCall, op: Any) -> list[int]:
     return returned
 
 
-def _without_arguments(op: Any, results: list[Any]) -> list[Any]:
-    """The results without those that are arguments written to."""
+def _without_arguments(emitter: HostEmitter, op: Any, results: list[Any]) -> list[Any]:
+    """The results without those that are arguments written to, whose new handles go at once."""
     written = [r.alias_info is not None and r.alias_info.is_write for r in op._schema.returns]
     if len(written) != len(results):
         return results
+    for value, same in zip(results, written, strict=True):
+        if same and isinstance(value, Tensor):
+            emitter.release(value)
     return [value for value, same in zip(results, written, strict=True) if not same]
 
 
@@ -165,7 +168,7 @@ def _call_boxed(emitter: HostEmitter, call: AtenCall, op: Any) -> list[Tensor | 
     failed = emitter.unpack(result, kinds, emitter.slot(first))
     b.call(drop, [result])
     emitter.error_if(b.icmp_signed("!=", failed, I32(0)))
-    return _without_arguments(op, _take_results(emitter, call, kinds, first))
+    return _without_arguments(emitter, op, _take_results(emitter, call, kinds, first))
 
 
 def _take_results(
@@ -201,7 +204,8 @@ def _call_shim(
     values += [emitter.slot(first + i) for i in range(results)]
     function = emitter.declare(path.symbol, I32, [v.type for v in values])
     _fail(emitter, call, emitter.builder.call(function, values))
-    return _take_results(emitter, call, [KIND_TENSOR] * results, first)
+    made = _take_results(emitter, call, [KIND_TENSOR] * results, first)
+    return _without_arguments(emitter, op, made)
 
 
 class _Marshal:
@@ -317,7 +321,7 @@ def _dispatcher_results(
         if kinds[i] == KIND_BOOL:
             word = b.and_(word, constant(1))
         b.store(word, emitter.slot(first + i))
-    return _without_arguments(op, _take_results(emitter, call, kinds, first))
+    return _without_arguments(emitter, op, _take_results(emitter, call, kinds, first))
 
 
 class _Packer:

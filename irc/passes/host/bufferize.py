@@ -16,6 +16,7 @@ from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
+from irc.passes.host.packed_calls import call_of, packing_of
 
 
 @register_pass
@@ -322,6 +323,34 @@ class _Bufferizer:
         result.replace_all_uses_with(memory)
         op.erase()
 
+    def _pack(self, op: graph.Pack) -> None:
+        callee, arguments = packing_of(op)
+        attributes = {"callee": A.StringAttr(callee), "arguments": A.DictAttr(arguments)}
+        pack = host.PackOp(op._operands, op.result_types, attributes, (), op.location)
+        self._replace(op, Builder.before(op).insert(pack))
+
+    def _packed(self, op: graph.PackedConv | graph.PackedLinear) -> None:
+        """A call of the library; a convolution is added to memory that dies here, if it can."""
+        in_place = isinstance(op, graph.PackedConv) and self._dies_at(op, op.other)
+        callee, operands, arguments = call_of(op, in_place)
+        attributes = {"callee": A.StringAttr(callee), "arguments": A.DictAttr(arguments)}
+        types = () if in_place else op.result_types
+        call = host.CallAtenOp(operands, types, attributes, (), op.location)
+        Builder.before(op).insert(call)
+        result, memory = op.value, op.other if in_place else call.results[0]
+        self.context.count("in-place", int(in_place))
+        self.ours.add(memory)
+        self._move_facts(result, memory)
+        result.replace_all_uses_with(memory)
+        op.erase()
+
+    def _dies_at(self, op: Any, value: Value | None) -> bool:
+        """Whether `op` is the last to use memory of ours that is as its result would be."""
+        if value is None or value not in self.ours or value.type is not op.value.type:
+            return False
+        sharing = [v for v in op._operands if value in self.aliases.of(v)]
+        return self.last_use.get(value, -1) <= self.order[op] and len(sharing) == 1
+
     def _allocated(self, builder: Builder, result: Value) -> Value:
         """New memory for an array."""
         memory: Value = builder.value(host.AllocOp, result_types=result.type)
@@ -429,5 +458,8 @@ _HANDLERS: dict[type, Callable[[_Bufferizer, Any], None]] = {
     graph.Item: _Bufferizer._item,
     graph.Constant: _Bufferizer._constant,
     graph.FromScalar: _Bufferizer._from_scalar,
+    graph.Pack: _Bufferizer._pack,
+    graph.PackedConv: _Bufferizer._packed,
+    graph.PackedLinear: _Bufferizer._packed,
 }
 __all__ = ["Aliases", "Bufferize", "is_tensor", "may_alias"]

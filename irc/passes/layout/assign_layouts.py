@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
-from irc.analysis.strides import dense_like
+from irc.analysis.strides import channels_last_strides, dense_like
 from irc.analysis.views import INDICES, view_strides
 from irc.dialects import func, graph, sym
 from irc.ir import attributes as A
@@ -90,9 +90,8 @@ def demanded_strides(function: func.FuncOp) -> dict[Value, Strides]:
         if strides is not None:
             _demand(demanded, value, strides)
     for op in function.block.ops:
-        if isinstance(op, graph.CallAten):
-            for number, strides in wanted_operands(op):
-                _demand(demanded, op._operands[number], strides)
+        for number, strides in wanted_operands(op):
+            _demand(demanded, op._operands[number], strides)
     return demanded
 
 
@@ -111,9 +110,14 @@ def _demand(demanded: dict[Value, Strides], value: Value, strides: Strides) -> N
         demanded.setdefault(value, strides)
 
 
-def wanted_operands(call: graph.CallAten) -> Iterator[tuple[int, Strides]]:
+def wanted_operands(call: Operation) -> Iterator[tuple[int, Strides]]:
     """(operand number, strides) for the operands that a call should get as eager passes them:
-    the strides of its results, or what it accepts at all, may depend on them."""
+    the strides of its results, or what it accepts at all, may depend on them. Packed operations
+    want what their library's fastest code reads."""
+    if isinstance(call, graph.PackedConv | graph.PackedLinear):
+        yield from _packed_operands(call)
+    if not isinstance(call, graph.CallAten):
+        return
     recorded = call.attributes.get("operand_strides")
     if not isinstance(recorded, A.ArrayAttr) or call.callee in ANY_STRIDES:
         return
@@ -121,6 +125,20 @@ def wanted_operands(call: graph.CallAten) -> Iterator[tuple[int, Strides]]:
     for number, dims in zip(tensors, recorded, strict=False):
         if isinstance(dims, A.DimsAttr):
             yield number, tuple(dims)  # type: ignore[arg-type]
+
+
+def _packed_operands(op: graph.PackedConv | graph.PackedLinear) -> Iterator[tuple[int, Strides]]:
+    for number, value in enumerate(op._operands):
+        kind = value.type
+        if isinstance(kind, TensorType):
+            yield number, packed_strides(op, kind)
+
+
+def packed_strides(op: Operation, type_: TensorType) -> Strides:
+    """The strides of the images of packed operations: a convolution's have channels innermost."""
+    if isinstance(op, graph.PackedConv) and type_.rank in (4, 5):
+        return channels_last_strides(type_.shape)
+    return contiguous_strides(type_.shape)
 
 
 def assign(op: Operation, demanded: dict[Value, Strides]) -> None:
@@ -140,7 +158,7 @@ def assign(op: Operation, demanded: dict[Value, Strides]) -> None:
             eager = recorded[number]
             assert isinstance(eager, A.DimsAttr)
             strides = tuple(eager)  # type: ignore[arg-type]
-        elif not isinstance(op, graph.CallAten):
+        elif not isinstance(op, graph.CallAten | graph.PackedConv | graph.PackedLinear):
             wanted = demanded.get(result)
             if wanted is not None and is_writable(result.type, wanted):
                 strides = wanted
@@ -177,6 +195,8 @@ def natural_strides(op: Operation) -> Iterator[Strides]:
             yield _reduced(op, type_)
         elif isinstance(op, sym.RefineOp):
             yield _refined(op, type_)
+        elif isinstance(op, graph.PackedConv):
+            yield packed_strides(op, type_)
         else:
             yield contiguous_strides(type_.shape)
 

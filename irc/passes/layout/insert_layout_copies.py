@@ -41,8 +41,7 @@ class InsertLayoutCopies(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
         for inner in op.block.ops:
-            if isinstance(inner, graph.CallAten):
-                context.count("copies", copy_operands(inner))
+            context.count("copies", copy_operands(inner))
         terminator = op.return_op
         seen: set[Value] = set()
         for position, value in enumerate(terminator.operands):
@@ -88,7 +87,7 @@ class InsertLayoutCopies(Pass):
         return value
 
 
-def copy_operands(call: graph.CallAten) -> int:
+def copy_operands(call: Operation) -> int:
     """Give a call the strides that eager passes, where they matter; how many copies that took."""
     copied = 0
     for number, strides in wanted_operands(call):
@@ -97,7 +96,7 @@ def copy_operands(call: graph.CallAten) -> int:
         assert isinstance(type_, TensorType) and type_.strides is not None
         if same_layout(type_.shape, strides, type_.strides) or not is_writable(type_, strides):
             continue
-        reason = f"operand {number} of {call.callee}"
+        reason = f"operand {number} of {getattr(call, 'callee', call.name)}"
         copy = Builder.before(call).value(
             layout.CopyOp, value, reason=reason, result_types=type_.with_strides(strides)
         )

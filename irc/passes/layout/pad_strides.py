@@ -164,8 +164,8 @@ class _Padding:
             return f"the caller sees it ({self.seen[value]})"
         if value in self.disliked:
             return f"{self.disliked[value]} wants exact strides"
-        if isinstance(op, graph.CallAten) and op.callee not in ANY_STRIDES:
-            return f"{op.callee} chooses the strides of its result"
+        if takes_exact_strides(op):
+            return f"{getattr(op, 'callee', op.name)} chooses the strides of its result"
         extra = bytes_added(type_, padded)
         if self.added + extra > self.options.max_bytes:
             return f"its {extra} bytes more are over the limit ({self.options.max_bytes} in all)"
@@ -205,16 +205,22 @@ def _span(type_: TensorType) -> int:
     return 1 + sum((estimate(size) - 1) * estimate(stride) for size, stride in pairs)
 
 
+def takes_exact_strides(op: Operation) -> bool:
+    """Whether an operation is a call that takes and gives the strides that it was written with."""
+    if isinstance(op, graph.PackedConv | graph.PackedLinear):
+        return True
+    return isinstance(op, graph.CallAten) and op.callee not in ANY_STRIDES
+
+
 def dislikes(function: func.FuncOp) -> dict[Value, str]:
     """The values that a consumer wants unpadded, with the operator that does: the operands of
     calls that take exact strides, and what they are computed from, up to reductions."""
     found: dict[Value, str] = {}
     for op in function.block.reversed_ops:
         who = next((found[r] for r in op.results if r in found), None)
-        exact = isinstance(op, graph.CallAten) and op.callee not in ANY_STRIDES
+        exact = takes_exact_strides(op)
         if exact:
-            assert isinstance(op, graph.CallAten)
-            who = op.callee
+            who = getattr(op, "callee", op.name)
         elif isinstance(op, REDUCTIONS):
             continue
         if who is None:

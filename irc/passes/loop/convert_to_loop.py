@@ -17,8 +17,10 @@ from irc.passes.loop.convert_to_loop_rules import RULES, Converter
 # What stays as it is on the loop level; its tensors are handles to memory.
 STAYS = (
     func.ReturnOp, graph.CallAten, graph.Item, graph.UpdateInput, graph.FromScalar,
-    layout.ViewOp, sym.RefineOp,
+    layout.ViewOp, sym.RefineOp, graph.Pack, graph.PackedConv, graph.PackedLinear,
 )  # fmt: skip
+# What has no reason to stay without users.
+REMOVABLE = ("loop.compute", "layout.view", "graph.constant", "graph.pack")
 
 
 @register_pass
@@ -50,7 +52,7 @@ class ConvertToLoop(Pass):
             if converter.convert(inner):
                 converted += 1
         for inner in op.block.reversed_ops:
-            removable = inner.name in ("loop.compute", "layout.view", "graph.constant")
+            removable = inner.name in REMOVABLE
             if removable and all(r._users is None for r in inner.results):
                 inner.erase()
         op.attributes["level"] = A.StringAttr("loop")
