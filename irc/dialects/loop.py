@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from irc.dialects import loop_text
+from irc.dialects import loop_text, loop_verify
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Value
@@ -211,6 +211,9 @@ class ComputeOp(Op):
         start = sum(o.result_count for o in self.output_list[:output])
         return self.results[start : start + self.output_list[output].result_count]
 
+    def verify_op(self) -> None:
+        loop_verify.verify_compute(self)
+
     def print_custom(self, printer: Printer) -> None:
         loop_text.print_compute(self, printer)
 
@@ -260,6 +263,9 @@ class GroupOp(Op):
         assert isinstance(last, YieldOp), "loop.group without loop.yield"
         return last
 
+    def verify_op(self) -> None:
+        loop_verify.verify_group(self)
+
     def print_custom(self, printer: Printer) -> None:
         loop_text.print_group(self, printer)
 
@@ -284,6 +290,9 @@ class YieldOp(Op):
     values = variadic_operand()
     extra = variadic_operand()
     masks = variadic_operand()
+
+    def verify_op(self) -> None:
+        loop_verify.verify_yield(self)
 
     def print_custom(self, printer: Printer) -> None:
         loop_text.print_yield(self, printer)
@@ -323,6 +332,9 @@ class ReadOp(Op):
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
         return (signless(operands[0].type.element),)  # type: ignore[attr-defined]
+
+    def verify_op(self) -> None:
+        loop_verify.verify_read(self)
 
     def print_custom(self, printer: Printer) -> None:
         loop_text.print_read(self, printer)

@@ -43,13 +43,14 @@ def localize_block(block: Block) -> int:
             op.erase()
             continue
         if isinstance(op, loop.GroupOp):
-            dropped += _localize_group(op)
+            dropped += localize_group(op)
         else:
             dropped += _drop_outputs(op)
     return dropped
 
 
-def _localize_group(group: loop.GroupOp) -> int:
+def localize_group(group: loop.GroupOp) -> int:
+    """Drop unused results of a group and of its members; how many went."""
     terminator = group.yield_op
     keep = [r._users is not None for r in group.results]
     dropped = keep.count(False)

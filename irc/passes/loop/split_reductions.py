@@ -27,6 +27,7 @@ from irc.passes.loop.bodies import (
     axis_name,
     make_compute,
 )
+from irc.passes.loop.localize import localize_group
 
 SPLITTABLE = frozenset(("sum", "prod", "min", "max", "any", "all", "xor"))
 
@@ -72,9 +73,10 @@ class SplitReductions(Pass):
             if isinstance(inner, loop.ComputeOp):
                 context.count("split", self._split(inner, inner))
             elif isinstance(inner, loop.GroupOp) and not inner.axis_list:
-                for member in list(inner.block.ops):
-                    if isinstance(member, loop.ComputeOp):
-                        context.count("split", self._split(member, inner))
+                members = [m for m in inner.block.ops if isinstance(m, loop.ComputeOp)]
+                if split := sum(self._split(member, inner) for member in members):
+                    context.count("split", split)
+                    _store_outside(inner)
 
     def _split(self, op: loop.ComputeOp, outer: Operation) -> int:
         """Split one compute at the place of `outer`; 1 if it was."""
@@ -126,6 +128,14 @@ class SplitReductions(Pass):
             if known_divisible(extent, parts):
                 return Split((), position, parts, extent // parts)
         return Split((), position, self.parts, ceildiv(extent, self.parts))
+
+
+def _store_outside(group: loop.GroupOp) -> None:
+    """Arrays that the parts of a split reduction store are no longer the group's to store."""
+    for value, result in zip(group.yield_op.values, group.results, strict=True):
+        if not _defined_in(value, group):
+            result.replace_all_uses_with(value)
+    localize_group(group)
 
 
 def _defined_in(value: Value, outer: Operation) -> bool:

@@ -135,6 +135,9 @@ def gather(c: Call) -> Value:
     source, index = _source(c), as_index(c, c.index)
     if not rank_of(source) or not rank_of(index):
         decline("a tensor of rank 0 is ATen's")
+    if rank_of(source) != rank_of(index):
+        # torch takes an index of another rank if it is empty, as the result then is.
+        return c.full(0, c.result)
     dim = normalized(c.dim, rank_of(source))
     return c.emit(graph.Gather, source, index, dim=dim, check_bounds=True)
 
