@@ -39,12 +39,14 @@ class Pass:
 
     anchor: the operation that the pass runs on ("builtin.module", "func.func", "any").
     preserves: what stays equal in the interpreter: "bits", or "real" (real-number value).
+    analysis: it tells something and changes nothing.
     """
 
     name: ClassVar[str] = ""
     summary: ClassVar[str] = ""
     anchor: ClassVar[str] = MODULE
     preserves: ClassVar[str] = "bits"
+    analysis: ClassVar[bool] = False
 
     def run(self, op: Operation, context: PassContext) -> None:
         """Rewrite `op` in place."""

@@ -12,6 +12,7 @@ from irc.ir.passes import all_passes, lookup_pass
 
 FOLDER = Path(__file__).resolve().parent
 SHIPPED = [name for name, cls in all_passes().items() if cls.__module__.startswith("irc.passes.")]
+CHANGING = [name for name in SHIPPED if not lookup_pass(name).analysis]
 
 
 def file_of(name: str) -> Path:
@@ -31,7 +32,7 @@ def test_a_pass_has_a_program_that_runs_it_and_checks_its_values(name):
     assert "// CHECK: " in text
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", CHANGING)
 def test_a_pass_changes_its_program(name):
     lines = file_of(name).read_text(encoding="utf-8").splitlines()
     given = [" ".join(line.split()) for line in lines if line and not line.startswith("//")]
