@@ -5,6 +5,8 @@ Rows marked G are shown in test_seed_padding_gpu.py.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -159,3 +161,88 @@ def test_a_product_into_the_users_tensor(inner: int, stride: int) -> None:
     result = torch.compile(multiply, backend=BACKEND)(x, weight, out)
     assert result.data_ptr() == out.data_ptr()
     assert_equal(result, torch.mm(x, weight))
+
+
+def wide_stack(sizes: tuple[int, ...]) -> nn.Sequential:
+    """Linear and SELU layers, with dropout after the third."""
+    layers: list[nn.Module] = []
+    for number, (before, after) in enumerate(itertools.pairwise(sizes)):
+        layers += [nn.Linear(before, after), nn.SELU()]
+        if number == 2:
+            layers.append(nn.Dropout(0.8))
+    return nn.Sequential(*layers).eval()
+
+
+@seed("PAD-09")
+@pytest.mark.parametrize("width", [1951, pytest.param(197951, marks=pytest.mark.slow)])
+def test_padding_is_switched_per_compile(width: int) -> None:
+    model = wide_stack((width, 512, 512, 1024, 512, 512, width))
+    x = torch.randn(4, width)
+    expected = model(x)
+    for padding in (True, False):
+        torch._dynamo.reset()
+        irc.metrics.reset()
+        asked = options(comprehensive_padding=padding)
+        with torch.no_grad():
+            actual = torch.compile(model, backend=BACKEND, fullgraph=True, options=asked)(x)
+        torch.testing.assert_close(actual, expected, atol=1e-3, rtol=1e-3)
+        assert actual.stride() == expected.stride()
+        assert (irc.metrics.num_comprehensive_padding > 0) == padding
+    model.train()
+    assert not torch.equal(model(x), expected)
+
+
+def longformer(vocabulary: int, layers: int) -> nn.Module:
+    """The default LongformerConfig written out, with smaller sizes."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LongformerConfig(
+        attention_window=16, sep_token_id=2, pad_token_id=1, bos_token_id=0, eos_token_id=2,
+        vocab_size=vocabulary, hidden_size=48, num_hidden_layers=layers, num_attention_heads=3,
+        intermediate_size=96, hidden_act="gelu", hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1, max_position_embeddings=130, type_vocab_size=2,
+        initializer_range=0.02, layer_norm_eps=1e-12, onnx_export=False,
+    )  # fmt: skip
+    return transformers.AutoModelForMaskedLM.from_config(config)  # type: ignore[no-any-return]
+
+
+def tokens(vocabulary: int, batch: int) -> dict[str, torch.Tensor]:
+    """Token numbers and labels of sequences of 64."""
+    return {name: torch.randint(2, vocabulary, (batch, 64)) for name in ("input_ids", "labels")}
+
+
+@seed("PAD-10")
+@pytest.mark.parametrize(("batch", "layers"), [(2, 1), pytest.param(4, 2, marks=pytest.mark.slow)])
+def test_longformer_in_eval_mode(batch: int, layers: int) -> None:
+    model = longformer(1031, layers).eval()
+    given = tokens(1031, batch)
+    asked = options(comprehensive_padding=True)
+    irc.metrics.reset()
+    with torch.no_grad():
+        actual = torch.compile(model, backend=BACKEND, options=asked)(**given)
+        expected = model(**given)
+    torch.testing.assert_close(actual.loss, expected.loss, atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(actual.logits, expected.logits, atol=1e-3, rtol=1e-3)
+    assert irc.metrics.num_comprehensive_padding > 0
+
+
+@seed("PAD-10")
+@pytest.mark.slow
+@pytest.mark.parametrize(("batch", "layers"), [(2, 1), (4, 2)])
+def test_longformer_learns(batch: int, layers: int) -> None:
+    model = longformer(1031, layers).train()
+    given = tokens(1031, batch)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, foreach=True)
+
+    def step(**inputs: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad(True)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = model(**inputs)[0]
+        loss.backward()
+        optimizer.step()
+        return loss.detach()  # type: ignore[no-any-return]
+
+    asked = options(comprehensive_padding=True)
+    compiled = torch.compile(step, backend=BACKEND, options=asked)
+    losses = [float(compiled(**given)) for _ in range(4)]
+    assert all(math.isfinite(loss) for loss in losses)
+    assert losses[-1] < losses[0] - 0.1
