@@ -201,15 +201,21 @@ class _Importer:
             self.values[node] = argument
         metas = [n.meta.get("val") for n in placeholders]
         self.binder.bind_arguments(metas, arguments)
-        info = []
+        info: list[Attribute] = []
+        sharing: dict[int, list[int]] = {}
         for position, (node, value) in enumerate(zip(placeholders, metas, strict=True)):
             kind = arguments[position].type
             if isinstance(kind, TensorType) and not self.binder.knows(kind):
                 self.refuse(node, f"an argument of type {kind}, with symbols bound nowhere,")
             if isinstance(value, torch.Tensor):
-                self.storages.setdefault(value.untyped_storage()._cdata, position)
+                storage = value.untyped_storage()._cdata
+                first = self.storages.setdefault(storage, position)
+                sharing.setdefault(first, []).append(position)
             info.append(self.argument_info(position, node, value))
         self.function.attributes["arg_info"] = A.ArrayAttr(info)
+        groups = [A.ArrayAttr(map(A.IntegerAttr, g)) for g in sharing.values() if len(g) > 1]
+        if groups and not self.caller_derives_views:  # AOTAutograd has made them one argument
+            self.function.attributes["aliases"] = A.ArrayAttr(groups)
 
     def argument_info(self, position: int, node: fx.Node, value: Any) -> Attribute:
         name = self.names[position] if position < len(self.names) else node.name

@@ -184,8 +184,10 @@ def dense_content(attr: A.Attribute, type_: Type, frame: Frame) -> Tensor:
     if isinstance(attr, A.DenseAttr):
         from irc.interp.core import torch_dtype
 
-        raw = torch.frombuffer(bytearray(attr.data), dtype=torch_dtype(element)).clone()
         shape = frame.dims(getattr(type_, "shape", ()))
+        if not attr.data:
+            return torch.empty(shape, dtype=dtype)
+        raw = torch.frombuffer(bytearray(attr.data), dtype=torch_dtype(element)).clone()
         content = raw.reshape(()).expand(shape).clone() if raw.numel() == 1 else raw.reshape(shape)
         return content.to(dtype)
     raise InvalidIR(f"{attr} is no constant of type {type_}")

@@ -3,26 +3,52 @@
 A storage that may be written is a root with a current value and a version. A tensor is a root
 seen through a chain of views. A write makes a new value of the tensor, carries it back through
 the chain into the root, and so makes the next version; a view made before that is derived again
-from the current root where it is read. Each argument is a root of its own; at the end,
+from the current root where it is read. Each argument is a root of its own, unless the function
+says in `aliases` that some share a storage: then their common storage is one. At the end,
 `aten.copy_.default` writes the changed ones to the arguments.
+
+Every value has the strides that its type says, and what is new has them in eager's order, so
+that each view that eager could take can be taken again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
-from irc.dialects import aten, func
-from irc.dialects.aten_schema import Schema, find_schema
+from irc.analysis.strides import same_layout
+from irc.dialects import aten, func, sym
+from irc.dialects.aten_schema import Schema
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import TensorType
-from irc.passes.graph.result_types import element_of_call
-from irc.passes.graph.view_chains import Step, call, may_overlap
+from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
+from irc.passes.graph.argument_storages import bases, offset_of, written_arguments
+from irc.passes.graph.functional_forms import functional_schema, renumber
+from irc.passes.graph.result_types import element_of_call, is_view_call, types_of_call
+from irc.passes.graph.value_building import (
+    call,
+    cast,
+    in_order,
+    is_static,
+    may_overlap,
+    positions,
+    retype,
+    strides_of,
+    type_of,
+)
+from irc.passes.graph.view_chains import (
+    FlattenStep,
+    RefineStep,
+    Step,
+    StridedStep,
+    ViewStep,
+    invertible,
+)
 
 # Storage itself changes: no value can stand for it.
 REFUSED = {
@@ -30,33 +56,58 @@ REFUSED = {
     "resize_": "it changes the size of a storage",
     "resize_as_": "it changes the size of a storage",
     "resize": "it changes the size of a storage",
+    "set_data": "it exchanges the storage under a tensor",
 }
 METADATA = {  # in-place changes of sizes and strides only: the view that each stands for
     "transpose_": "transpose.int", "t_": "t.default", "squeeze_": "squeeze",
     "unsqueeze_": "unsqueeze.default", "swapdims_": "transpose.int", "swapaxes_": "transpose.int",
-    "as_strided_": "as_strided.default",
+    "as_strided_": "as_strided.default", "detach_": "detach.default",
 }  # fmt: skip
+# Operators that are views for some operands and copies for others.
+MAYBE_VIEWS = frozenset(
+    "reshape contiguous to _to_copy expand_as flatten reshape_as ravel type_as resolve_conj "
+    "resolve_neg real conj unflatten lift_fresh cpu float double half narrow".split()
+)
+# Each element written gets the same: places may be named twice.
+UNIFORM = frozenset({"fill_", "zero_"})
 
 
 class Root:
-    """A storage: its current value, how often it was written, and its argument's number."""
+    """A storage: its current value, how often it was written, and its argument's number.
 
-    __slots__ = ("value", "version", "argument")
+    type: that of the tensor that `value` holds, in eager mode; offset: of its first element.
+    members: the arguments that share it, where it is the storage of several.
+    """
 
-    def __init__(self, value: Value, argument: int | None = None) -> None:
+    __slots__ = ("value", "version", "type", "argument", "offset", "members")
+
+    def __init__(
+        self,
+        value: Value,
+        argument: int | None = None,
+        offset: Any = 0,
+        members: tuple[int, ...] = (),
+    ) -> None:
         self.value = value
         self.version = 0
+        self.type = type_of(value)
         self.argument = argument
+        self.offset = offset
+        self.members = members
 
 
 @attrs.define(eq=False)
 class Tensor:
-    """A root seen through a chain of views, with the value that showed it at `version`."""
+    """A root seen through a chain of views, with the value that showed it at `version`.
+
+    type: in eager mode (`value` may lack gaps between elements that eager has).
+    """
 
     root: Root
     chain: tuple[Step, ...]
     value: Value
     version: int
+    type: TensorType
 
 
 @register_pass
@@ -71,10 +122,13 @@ class Functionalize(Pass):
         %v = aten.slice.Tensor %x {...}
         %w = aten.add.Tensor %v, %y {...}
         %z = aten.slice_scatter.default %x, %w {...}
-        aten.copy_.default %x, %z {...}
-        func.return %z
+        %c = aten.copy_.default %x, %z {...}
+        func.return %c
 
-    set_ and resize_ are refused, and so are writes through overlapping views.
+    What is returned shares storage as in eager mode. An operator that has no form without
+    mutation (a custom one, say) writes fresh copies. set_ and resize_ are refused, and so are
+    writes of more than one value to a place through a view that overlaps itself, and as_strided
+    of an argument beyond its elements.
     """
 
     name = "functionalize"
@@ -91,293 +145,460 @@ class _Functionalizer:
         self.function = function
         self.context = context
         self.tensors: dict[Value, Tensor] = {}
+        self.dead: list[Operation] = []
 
     def run(self) -> None:
-        for number, argument in enumerate(self.function.block.arguments):
-            if isinstance(argument.type, TensorType):
-                self.tensors[argument] = Tensor(Root(argument, number), (), argument, 0)
-        for op in self.function.block.ops:
+        ops = list(self.function.block.ops)
+        self.start(ops)
+        for op in ops:
             if isinstance(op, func.ReturnOp):
                 self.finish(op)
             elif isinstance(op, aten.AtenOp):
                 self.visit(op)
+            elif isinstance(op, sym.RefineOp):
+                self.refine(op)
             else:
                 self.refresh_operands(op)
+                self.add_roots(op)
+        for op in reversed(self.dead):
+            op.erase()
         self.function.refresh_type()
+
+    def start(self, ops: Sequence[Operation]) -> None:
+        """A root for each argument, or for those together that share a storage and are written."""
+        arguments = self.function.block.arguments
+        for number, argument in enumerate(arguments):
+            if isinstance(argument.type, TensorType):
+                root = Root(argument, number, offset_of(self.function, number))
+                self.tensors[argument] = Tensor(root, (), argument, 0, argument.type)
+        if "aliases" not in self.function.attributes:
+            return
+        written = written_arguments(self.function)
+        builder = Builder.before(ops[0])
+        for base in bases(self.function, written, builder):
+            root = Root(base.value, base.members[0], base.offset, base.members)
+            for number in base.members:
+                kind = type_of(arguments[number])
+                place = offset_of(self.function, number) - base.offset
+                step = StridedStep(root.type, kind, place, base.allowed, builder.location)
+                tensor = Tensor(root, (step,), arguments[number], 0, kind)
+                self.tensors[arguments[number]] = tensor
+            self.context.count("arguments with a common storage", len(base.members))
 
     # -- reading
 
     def current(self, value: Value, builder: Builder) -> Value:
         """The value that shows the tensor's elements now; stale views are derived again."""
         tensor = self.tensors.get(value)
-        if tensor is None:
-            return value
+        return value if tensor is None else self.shown(tensor, builder)
+
+    def shown(self, tensor: Tensor, builder: Builder) -> Value:
+        """The value that shows a tensor's elements now."""
         root = tensor.root
         if tensor.version != root.version:
-            shown = root.value
-            for step in tensor.chain:
-                shown = step.replay(builder, shown)
-            tensor.value, tensor.version = shown, root.version
+            tensor.value, tensor.version = self.derive(tensor, builder), root.version
             self.context.count("views derived again", len(tensor.chain))
         return tensor.value
 
-    def refresh_operands(self, op: Operation) -> None:
+    def derive(self, tensor: Tensor, builder: Builder) -> Value:
+        """The tensor's views taken once more of the root."""
+        shown = tensor.root.value
+        for step in tensor.chain:
+            shown = step.replay(builder, shown)
+        return shown
+
+    def refresh_operands(self, op: Operation) -> bool:
+        """Make an operation read what its operands show now; whether a type changed."""
         builder = Builder.before(op)
+        changed = False
         for number, operand in enumerate(op.operands):
-            op.set_operand(number, self.current(operand, builder))
+            shown = self.current(operand, builder)
+            changed = changed or shown.type is not operand.type
+            op.set_operand(number, shown)
+        return changed
 
     # -- operations
 
     def visit(self, op: aten.AtenOp) -> None:
-        schema = type(op).schema
-        name = op.name.split(".")[1]
-        reason = REFUSED.get(name)
+        schema = op.schema
+        reason = REFUSED.get(schema.name) if schema.namespace == "aten" else None
         if reason is not None:
             raise UserError(f"'{op.name}' can't be functionalized: {reason}", op=op)
-        if name in METADATA:
-            self.change_metadata(op, METADATA[name])
+        if schema.namespace == "aten" and schema.name in METADATA:
+            self.change_metadata(op, METADATA[schema.name])
         elif schema.is_mutable:
             self.mutate(op, schema)
         else:
-            originals = op.operands
-            self.refresh_operands(op)
-            self.register_results(op, schema, originals)
+            self.pure(op, schema)
 
-    def register_results(
-        self, op: aten.AtenOp, schema: Schema, originals: tuple[Value, ...]
-    ) -> None:
-        source = self.tensors.get(originals[0]) if originals else None
-        is_view = schema.returns_alias and source is not None and self.aliases(op)
-        for number, made in enumerate(op.results):
-            if not isinstance(made.type, TensorType):
-                continue
-            if is_view and source is not None:
-                chain = self.chain_of(source, Step(op, number))
-                self.tensors[made] = Tensor(source.root, chain, made, source.root.version)
-            else:
-                self.tensors[made] = Tensor(Root(made), (), made, 0)
+    def pure(self, op: aten.AtenOp, schema: Schema) -> None:
+        """An operator that writes nothing: its results are views, or new storages."""
+        source = self.tensors.get(op.operands[0]) if op.operands else None
+        changed = self.refresh_operands(op)
+        wanted = [r.type for r in op.results]
+        if schema.returns_alias and source is not None and self.is_view(op, schema, source):
+            if changed:
+                retype(op, types_of_call(schema, op.operands, op.arguments))
+            for number, made in enumerate(op.results):
+                kind = wanted[number]
+                assert isinstance(kind, TensorType)
+                chain = self.chain_of(source, op, number, kind)
+                self.tensors[made] = Tensor(source.root, chain, made, source.root.version, kind)
+            if schema.name == "as_strided" and source.root.version:
+                self.take_again(op)
+            return
+        if changed:
+            retype(op, types_of_call(schema, op.operands, op.arguments))
+        self.add_roots(op, wanted)
 
-    def chain_of(self, source: Tensor, step: Step) -> tuple[Step, ...]:
+    def add_roots(self, op: Operation, wanted: Sequence[Any] = ()) -> None:
+        """Each result is a storage of its own, with eager's strides (those of `wanted`)."""
+        builder = Builder.after(op)
+        for made, kind in zip(op.results, wanted or [r.type for r in op.results], strict=True):
+            if isinstance(made.type, TensorType):
+                value = conform(builder, made, kind)
+                self.tensors[made] = Tensor(Root(value), (), value, 0, kind)
+                self.tensors[value] = self.tensors[made]
+
+    def refine(self, op: sym.RefineOp) -> None:
+        """Sizes known better: the same tensor, seen with another type."""
+        source = self.tensors[op.operands[0]]
+        self.refresh_operands(op)
+        made = op.results[0]
+        kind = type_of(made)
+        chain = (*source.chain, RefineStep(op, source.type, kind))
+        self.tensors[made] = Tensor(source.root, chain, made, source.root.version, kind)
+
+    def chain_of(
+        self, source: Tensor, op: aten.AtenOp, number: int, kind: TensorType
+    ) -> tuple[Step, ...]:
         """The chain of a view of `source`; as_strided counts from the storage, not from it."""
-        if step.name != "as_strided":
-            return (*source.chain, step)
-        step.op.set_operand(0, source.root.value)
-        return (step,)
+        if op.schema.name != "as_strided":
+            return (*source.chain, ViewStep(op, number, source.type, kind))
+        root = source.root
+        offset = aten.arguments_of(op)["storage_offset"]
+        if offset is None:
+            offset = self.place_of(source, op)
+        if root.members:
+            first = source.chain[0]
+            assert isinstance(first, StridedStep)
+            return (
+                StridedStep(root.type, kind, offset - root.offset, first.allowed, op.location),
+            )
+        flat = FlattenStep.of(root.type, op.location)
+        allowed = None
+        if root.argument is not None and flat.order() is None:
+            allowed = frozenset(positions(root.type.shape, strides_of(root.type)))
+        step = StridedStep(flat.type, kind, offset - root.offset, allowed, op.location)
+        return (flat, step)
 
-    def aliases(self, op: aten.AtenOp) -> bool:
-        """Whether an operator that may return a view does so here."""
-        name = op.name.split(".")[1]
-        if name not in ("reshape", "contiguous", "to", "_to_copy", "expand_as", "flatten"):
+    def place_of(self, source: Tensor, op: aten.AtenOp) -> Any:
+        """Where a tensor begins in its storage, for an as_strided without an offset."""
+        if not source.chain:
+            return source.root.offset
+        last = source.chain[-1]
+        if isinstance(last, StridedStep):
+            return last.offset + source.root.offset
+        raise UserError("as_strided of a view needs its storage_offset", op=op)
+
+    def take_again(self, op: aten.AtenOp) -> None:
+        """as_strided of a storage that was written: through its chain instead."""
+        tensor = self.tensors[op.results[0]]
+        tensor.version = -1
+        self.dead.append(op)
+
+    def is_view(self, op: aten.AtenOp, schema: Schema, source: Tensor) -> bool:
+        """Whether an operator that may return a view does so here, in eager mode."""
+        if schema.namespace == "aten" and schema.name not in MAYBE_VIEWS:
             return True
-        source, made = op.operands[0].type, op.results[0].type
-        assert isinstance(source, TensorType) and isinstance(made, TensorType)
-        if source.strides is None or made.strides is None:
+        made = op.results[0].type
+        assert isinstance(made, TensorType)
+        if source.type.strides is None or made.strides is None:
             raise UserError(
                 f"whether '{op.name}' gives a view can't be told without strides", op=op
             )
-        if name in ("contiguous", "to", "_to_copy"):
-            return source is made
-        from irc.passes.graph.result_types import is_view_call
-
-        return is_view_call(op)
+        if schema.name in ("contiguous", "to", "_to_copy"):
+            return source.type is made
+        return is_view_call(schema, source.type, op)
 
     def change_metadata(self, op: aten.AtenOp, view: str) -> None:
         """transpose_ and the like: the tensor is from here on the view."""
-        target = op.operands[0]
-        overload = op.name.split(".")[2]
-        name = view if "." in view else f"{view}.{overload}"
-        builder = Builder.before(op)
-        source = self.current(target, builder)
+        tensor = self.tensors[op.operands[0]]
+        kind = type_of(op.results[0])
+        if tensor.value is self.argument_of(tensor) and kind is not tensor.type:
+            raise UserError(
+                f"'{op.name}' changes the sizes or strides of an argument for its caller", op=op
+            )
+        name = view if "." in view else f"{view}.{op.qualified.split('.')[2]}"
         cls = aten.op_class(f"aten.{name}")
         assert cls is not None
-        made = cls([source], op.result_types, op.attributes, (), op.location)
+        builder = Builder.before(op)
+        source = self.shown(tensor, builder)
+        made = cls([source], [kind], op.attributes, (), op.location)
         builder.insert(made)
-        tensor = self.tensors[target]
-        chain = self.chain_of(tensor, Step(made, 0))
-        view_tensor = Tensor(tensor.root, chain, made.results[0], tensor.root.version)
-        self.tensors[target] = view_tensor
-        self.replace_results(op, [view_tensor])
+        if source.type is not tensor.type:
+            retype(made, types_of_call(cls.schema, made.operands, made.arguments))
+        tensor.chain = self.chain_of(tensor, made, 0, kind)
+        tensor.value, tensor.type = made.results[0], kind
+        if cls.schema.name == "as_strided" and tensor.root.version:
+            tensor.version = -1
+            self.dead.append(made)
+        self.replace_results(op, [tensor])
+
+    def argument_of(self, tensor: Tensor) -> Value | None:
+        """The argument that a tensor is, if it is one and not a view of one."""
+        for argument in self.function.block.arguments:
+            if self.tensors.get(argument) is tensor:
+                return argument
+        return None
+
+    # -- writing
 
     def mutate(self, op: aten.AtenOp, schema: Schema) -> None:
-        written = self.written_operands(op, schema)
+        written = self.written_tensors(op, schema)
         builder = Builder.before(op)
-        targets = [self.tensors[v] for v in written]
-        for value in written:
-            kind: Any = value.type
-            if kind.strides is not None and may_overlap(list(kind.shape), list(kind.strides)):
+        for tensor in written:
+            overlap = may_overlap(tensor.type.shape, strides_of(tensor.type))
+            if overlap and schema.name not in UNIFORM:
                 raise UserError(
                     f"'{op.name}' writes a tensor whose elements overlap in memory",
                     op=op,
-                    notes=(f"its type is {kind}",),
+                    notes=(f"its type is {tensor.type}",),
                 )
-            self.current(value, builder)
+            self.shown(tensor, builder)
+        operands = list(op.operands)
         self.refresh_operands(op)
-        contents = self.functional_call(op, schema, written, builder)
-        for value, content in zip(written, contents, strict=True):
-            self.write(self.tensors[value], content, builder)
+        roots = [t.root for t in written]
+        if len(set(roots)) < len(roots) or self.reads_another_view(op, operands, written):
+            self.call_on_storages(op, schema, operands, builder)
+        else:
+            contents = self.functional_call(op, schema, written, builder)
+            for tensor, content in zip(written, contents, strict=True):
+                self.write(tensor, content, builder)
         self.context.count("writes")
-        self.replace_results(op, targets)
+        self.replace_results(op, written)
 
-    def written_operands(self, op: aten.AtenOp, schema: Schema) -> list[Value]:
-        """The operands that the operator writes, in schema order."""
-        given = op.attributes["arguments"].as_dict()  # type: ignore[attr-defined]
+    def reads_another_view(
+        self, op: aten.AtenOp, operands: Sequence[Value], written: Sequence[Tensor]
+    ) -> bool:
+        """Whether a custom operator could see what it writes through another operand."""
+        if op.schema.namespace == "aten":
+            return False
+        roots = {t.root for t in written}
+        others = [self.tensors.get(v) for v in operands]
+        return any(t is not None and t not in written and t.root in roots for t in others)
+
+    def written_tensors(self, op: aten.AtenOp, schema: Schema) -> list[Tensor]:
+        """The tensors that the operator writes, in schema order."""
+        given = op.arguments.as_dict()
         written = []
         for argument in schema.arguments:
             if argument.is_write and argument.name in given:
                 numbers = aten.operand_indices(given[argument.name])
-                written += [op.operands[n] for n in numbers]
+                written += [self.tensors[op.operands[n]] for n in numbers]
         return written
 
     def functional_call(
-        self, op: aten.AtenOp, schema: Schema, written: list[Value], builder: Builder
+        self, op: aten.AtenOp, schema: Schema, written: list[Tensor], builder: Builder
     ) -> list[Value]:
         """Insert the call that gives the new contents of what `op` writes."""
         functional = functional_schema(schema)
         if functional is None:
             return self.call_on_copies(op, schema, written, builder)
-        given = op.attributes["arguments"].as_dict()  # type: ignore[attr-defined]
         known = {a.name for a in functional.arguments}
-        entries = {n: a for n, a in given.items() if n in known}
+        entries = {n: a for n, a in op.arguments.as_dict().items() if n in known}
+        if "dtype" in known and "dtype" not in entries and schema.arguments[-1].kwarg_only:
+            # out= decides in which type is computed
+            name = DTYPE_OF_ELEMENT[written[0].type.element]
+            if any(a.name == "dtype" and a.type.startswith("ScalarType")
+                   for a in functional.arguments):  # fmt: skip
+                entries["dtype"] = aten.DtypeAttr(name)
         operands, attribute = renumber(op, A.DictAttr(entries))
         cls = aten.op_class(functional.qualified)
         assert cls is not None
-        types = []
-        for number, value in enumerate(written):
-            kind: Any = value.type
-            element = element_of_call(functional, operands, attribute, number)
-            if element is None:  # torch can't say what the call gives: don't guess
-                return self.call_on_copies(op, schema, written, builder)
-            types.append(kind.with_element(element))
-        made = cls(operands, types, {"arguments": attribute}, (), op.location)
+        types = types_of_call(functional, operands, attribute)
+        if types is None:
+            types = []
+            for number, tensor in enumerate(written):
+                element = element_of_call(functional, operands, attribute, number)
+                if element is None:  # torch can't say what the call gives: don't guess
+                    return self.call_on_copies(op, schema, written, builder)
+                types.append(tensor.type.with_element(element))
+        made = cls(operands, [t.type for t in written], {"arguments": attribute}, (), op.location)
+        retype(made, types)
         builder.insert(made)
-        contents: list[Value] = []
-        for value, content in zip(written, made.results, strict=True):
-            contents.append(self.as_type_of(value, content, builder))
-        return contents
-
-    def as_type_of(self, value: Value, content: Value, builder: Builder) -> Value:
-        kind: Any = value.type
-        made: Any = content.type
-        if made.element is kind.element:
-            return content
-        from irc.ir.types import DTYPE_OF_ELEMENT
-
-        dtype = aten.DtypeAttr(DTYPE_OF_ELEMENT[kind.element])
-        type_ = made.with_element(kind.element)
-        arguments = {"self": aten.OperandAttr(0), "dtype": dtype}
-        cls = aten.op_class("aten._to_copy.default")
-        assert cls is not None
-        cast = cls([content], [type_], {"arguments": A.DictAttr(arguments)}, (), builder.location)
-        return builder.insert(cast).results[0]
+        return [
+            cast(builder, content, tensor.type.element)
+            for tensor, content in zip(written, made.results, strict=True)
+        ]
 
     def call_on_copies(
-        self, op: aten.AtenOp, schema: Schema, written: list[Value], builder: Builder
+        self, op: aten.AtenOp, schema: Schema, written: list[Tensor], builder: Builder
     ) -> list[Value]:
         """An operator without a functional form writes fresh copies instead."""
-        copies = []
-        for value in written:
-            kind: Any = value.type
-            shown = self.tensors[value].value
-            copies.append(call(builder, "clone.default", kind, shown))
-        operands = list(op.operands)
-        for value, copy in zip(written, copies, strict=True):
-            shown = self.tensors[value].value
-            operands = [copy if o is shown else o for o in operands]
+        copies = {t.value: call(builder, "clone.default", t.type, t.value) for t in written}
+        operands = [copies.get(o, o) for o in op.operands]
+        self.insert_writer(op, schema, operands, builder)
+        self.context.count("writes on copies")
+        return [copies[t.value] for t in written]
+
+    def call_on_storages(
+        self, op: aten.AtenOp, schema: Schema, operands: Sequence[Value], builder: Builder
+    ) -> None:
+        """An operator that sees a storage through several operands writes views of a copy of it."""
+        tensors = [self.tensors.get(v) for v in operands]
+        writes = {t.root: None for t in self.written_roots(op, operands)}
+        for root in writes:
+            root.value = call(builder, "clone.default", root.type, root.value)
+            root.version += 1
+        passed = [
+            v if t is None else self.shown(t, builder)
+            for v, t in zip(operands, tensors, strict=True)
+        ]
+        self.insert_writer(op, schema, passed, builder)
+        for root in writes:
+            root.version += 1
+        self.context.count("writes on copies")
+
+    def written_roots(self, op: aten.AtenOp, operands: Sequence[Value]) -> list[Tensor]:
+        """The tensors written, of operands as they were."""
+        given = op.arguments.as_dict()
+        numbers = [
+            n
+            for a in op.schema.arguments
+            if a.is_write and a.name in given
+            for n in aten.operand_indices(given[a.name])
+        ]
+        return [self.tensors[operands[n]] for n in numbers]
+
+    def insert_writer(
+        self, op: aten.AtenOp, schema: Schema, operands: Sequence[Value], builder: Builder
+    ) -> None:
+        """The operator on other operands; results that are new tensors are those of the copy."""
         made = type(op)(operands, op.result_types, op.attributes, (), op.location)
         builder.insert(made)
+        if schema.returns_alias:
+            return
         for old, new in zip(op.results, made.results, strict=True):
-            if isinstance(new.type, TensorType) and not schema.returns_alias:
-                self.tensors[new] = Tensor(Root(new), (), new, 0)
-                old.replace_all_uses_with(new)
-        self.context.count("writes on copies")
-        return copies
+            old.replace_all_uses_with(new)
+            if isinstance(new.type, TensorType):
+                self.tensors[new] = Tensor(Root(new), (), new, 0, new.type)
 
     def write(self, tensor: Tensor, content: Value, builder: Builder) -> None:
         """Make `content` what the tensor shows: the next version of its root."""
         root = tensor.root
+        if type_of(content).shape != tensor.type.shape:
+            self.resize(tensor, content, builder)
+            return
+        content = conform(builder, content, in_order(tensor.type))
+        chain = invertible(root.type, tensor.chain, builder.location)
         sources = [root.value]
-        for step in tensor.chain[:-1]:
+        for step in chain[:-1]:
             sources.append(step.replay(builder, sources[-1]))
         whole = content
-        for step, source in zip(reversed(tensor.chain), reversed(sources), strict=False):
+        for step, source in zip(reversed(chain), reversed(sources), strict=False):
             whole = step.undo(builder, source, whole)
-        root.value = whole
+        root.value = conform(builder, whole, in_order(root.type))
         root.version += 1
+        if not tensor.chain:
+            content = root.value
         tensor.value, tensor.version = content, root.version
+
+    def resize(self, tensor: Tensor, content: Value, builder: Builder) -> None:
+        """out= gave an empty tensor its size: a storage of its own from here on."""
+        if tensor.chain or tensor.root.argument is not None or 0 not in tensor.type.shape:
+            raise UserError(
+                f"an out= tensor of sizes {list(tensor.type.shape)} is resized to "
+                f"{list(type_of(content).shape)}; only an empty one made here can be",
+                builder.location,
+            )
+        tensor.root = Root(content)
+        tensor.value, tensor.version, tensor.type = content, 0, type_of(content)
 
     def replace_results(self, op: aten.AtenOp, targets: list[Tensor]) -> None:
         """The results of an in-place operator are the tensors that it wrote."""
-        for made, tensor in zip(op.results, targets, strict=False):
-            if made.has_uses:
+        if op.schema.returns_alias:
+            for made, tensor in zip(op.results, targets, strict=False):
                 self.tensors[made] = tensor
-                made.replace_all_uses_with(tensor.value)
-                self.tensors.setdefault(tensor.value, tensor)
-        op.erase()
+        self.dead.append(op)
 
     # -- the end
 
     def finish(self, op: func.ReturnOp) -> None:
+        """Write what changed to the arguments, and return tensors as eager mode shares them."""
         builder = Builder.before(op)
-        roots = {t.root: None for t in self.tensors.values() if t.root.argument is not None}
         returned = [self.tensors.get(o) for o in op.operands]
-        self.refresh_operands(op)
-        self.note_aliases(returned)
-        for root in sorted(roots, key=lambda r: r.argument or 0):
-            if root.version:
-                assert root.argument is not None
-                argument = self.function.block.arguments[root.argument]
-                kind: Any = argument.type
-                call(builder, "copy_.default", kind, argument, root.value)
-                self.context.count("arguments written")
+        written = self.write_arguments(builder)
+        for number, tensor in enumerate(returned):
+            if tensor is not None:
+                op.set_operand(number, self.returned(tensor, written, builder))
+        self.note_results(op, returned)
 
-    def note_aliases(self, returned: list[Tensor | None]) -> None:
-        """Say in `result_info` which results share an argument's storage."""
+    def write_arguments(self, builder: Builder) -> dict[int, Value]:
+        """`copy_` onto the changed arguments; gives what each is afterwards."""
+        arguments = self.function.block.arguments
+        written: dict[int, Value] = {}
+        for number, argument in enumerate(arguments):
+            tensor = self.tensors.get(argument)
+            if tensor is None or not tensor.root.version:
+                continue
+            value = self.shown(tensor, builder)
+            written[number] = call(builder, "copy_.default", tensor.type, argument, value)
+            written[number].type = argument.type
+            self.context.count("arguments written")
+        return written
+
+    def returned(self, tensor: Tensor, written: dict[int, Value], builder: Builder) -> Value:
+        """The value to return for a tensor: a view of the argument's or of the root's value."""
+        root = tensor.root
+        argument = self.argument_of(tensor)
+        arguments = self.function.block.arguments
+        if argument is not None:
+            number = arguments.index(argument)
+            return written.get(number, argument)
+        if root.version and root.argument is not None:
+            return self.view_of_argument(tensor, written[root.argument], builder)
+        if root.version and tensor.chain:
+            return self.derive(tensor, builder)
+        return conform(builder, self.shown(tensor, builder), tensor.type)
+
+    def view_of_argument(self, tensor: Tensor, written: Value, builder: Builder) -> Value:
+        """The tensor's views of an argument that was written: they share its storage."""
+        chain = list(tensor.chain)
+        if chain and isinstance(chain[0], FlattenStep):
+            del chain[0]
+        if not chain or not isinstance(chain[0], StridedStep):
+            tensor.root.value = written
+            return self.derive(tensor, builder)
+        kind, place = chain[0].type, chain[0].offset + tensor.root.offset
+        sizes, strides = list(kind.shape), list(strides_of(kind))
+        shown = call(builder, "as_strided.default", kind, written, sizes, strides, place)
+        for step in chain[1:]:
+            shown = step.replay(builder, shown)
+        return shown
+
+    def note_results(self, op: func.ReturnOp, returned: list[Tensor | None]) -> None:
+        """Say in `result_info` what the caller must see: strides, and whose storage it is."""
         old = self.function.attributes.get("result_info")
         infos = []
         for number, tensor in enumerate(returned):
             known = old.elements[number].as_dict() if old is not None else {}  # type: ignore[attr-defined]
-            argument = None if tensor is None else tensor.root.argument
-            if argument is not None:
-                known["alias_of"] = A.IntegerAttr(argument)
+            if tensor is not None:
+                if tensor.root.argument is not None:
+                    known.setdefault("alias_of", A.IntegerAttr(tensor.root.argument))
+                if tensor.type.strides is not None:
+                    known.setdefault("strides", A.DimsAttr(tensor.type.strides))
             infos.append(A.DictAttr(known))
         if any(i.items for i in infos):
             self.function.attributes["result_info"] = A.ArrayAttr(infos)
 
 
-def renumber(op: aten.AtenOp, attribute: A.DictAttr) -> tuple[list[Value], A.DictAttr]:
-    """The operands that the arguments mention, and the arguments counted anew."""
-    order = list(dict.fromkeys(aten.operand_indices(attribute)))
-
-    def change(attr: Any) -> Any:
-        if isinstance(attr, aten.OperandAttr):
-            return aten.OperandAttr(order.index(attr.index))
-        if isinstance(attr, A.ArrayAttr):
-            return A.ArrayAttr([change(a) for a in attr])
-        return attr
-
-    entries = {name: change(attr) for name, attr in attribute.items}
-    return [op.operands[n] for n in order], A.DictAttr(entries)
-
-
-def functional_schema(schema: Schema) -> Schema | None:
-    """The schema of the operator that makes new tensors where `schema` writes; None if torch has
-    none: `add_` -> `add`, `add.out` -> `add` with the same other arguments."""
-    namespace, name, overload = schema.qualified.split(".")
-    wanted = [a.name for a in schema.arguments if not (a.is_write and a.kwarg_only)]
-    written = sum(1 for a in schema.arguments if a.is_write)
-    bare = name[:-1] if name.endswith("_") and not name.startswith("__") else name
-    bare = bare.replace("__i", "__", 1) if bare.startswith("__i") else bare
-    base = overload.removesuffix("_out").removesuffix("out") or "default"
-    candidates = dict.fromkeys((overload, base, "default", "Tensor", "Scalar"))
-    for candidate in candidates:
-        found = find_schema(f"{namespace}.{bare}.{candidate}")
-        if found is None or found.is_mutable or found.returns_alias:
-            continue
-        names = [a.name for a in found.arguments]
-        if names[: len(wanted)] == wanted and len(found.returns) == written:
-            rest = found.arguments[len(wanted) :]
-            if all(a.has_default for a in rest):
-                return found
-    return None
-
-
+def conform(builder: Builder, value: Value, kind: TensorType) -> Value:
+    """The value with the strides of `kind` where they differ and are known."""
+    have = type_of(value)
+    if have.strides is None or kind.strides is None or not (is_static(have) and is_static(kind)):
+        return value
+    if same_layout(kind.shape, have.strides, kind.strides):
+        return value
+    flat = FlattenStep.of(kind, builder.location)
+    return flat.undo(builder, value, flat.replay(builder, value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from irc.dialects import aten
@@ -10,6 +10,7 @@ from irc.dialects.aten_schema import Schema, find_overload
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Value
+from irc.ir.diagnostics import UserError
 from irc.ir.symbols import Dim, evaluate, free_symbols
 from irc.ir.types import DTYPE_OF_ELEMENT, ELEMENT_OF_DTYPE, TensorType
 
@@ -53,14 +54,18 @@ def _python(argument: Any, tensors: dict[Value, Any]) -> Any:
 
 
 def call_on_meta(
-    schema: Schema, operands: Sequence[Value], arguments: A.DictAttr
+    schema: Schema,
+    operands: Sequence[Value],
+    arguments: A.DictAttr,
+    given: Mapping[Value, Any] | None = None,
 ) -> tuple[Any, dict[Value, Any]]:
-    """Call an operator on meta tensors; gives its outcome and the tensors made.
+    """Call an operator on meta tensors (those `given`, and others made for the operands' types);
+    gives its outcome and the tensors.
 
     Raises whatever the operator raises, NotImplementedError if it has no meta form.
     """
     overload = find_overload(schema.qualified)
-    tensors: dict[Value, Any] = {}
+    tensors: dict[Value, Any] = dict(given or {})
     keywords = {
         name: _python(aten.decode(attr, operands), tensors) for name, attr in arguments.items
     }
@@ -79,19 +84,57 @@ def element_of_call(
     return ELEMENT_OF_DTYPE.get(str(made.dtype).removeprefix("torch."))
 
 
-def is_view_call(op: aten.AtenOp) -> bool:
-    """Whether the call's result shares memory with its first operand, for operands like these."""
-    import torch
+def types_of_call(
+    schema: Schema, operands: Sequence[Value], arguments: A.DictAttr
+) -> list[TensorType] | None:
+    """The types that a call's tensor results have, strides included, as torch gives them for
+    operands of these types; None where sizes are symbolic or torch can't say. Where no operand
+    has strides, neither have the results."""
+    kinds = [o.type for o in operands]
+    tensors = [k for k in kinds if isinstance(k, TensorType)]
+    if not all(_is_known(k) for k in tensors) or _mentions_symbols(arguments):
+        return None
+    try:
+        outcome, _ = call_on_meta(schema, operands, arguments)
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
+        return None
+    plain = bool(tensors) and all(k.strides is None for k in tensors)
+    device = tensors[0].device if tensors else "cpu"
+    listed = outcome if isinstance(outcome, tuple | list) else (outcome,)
+    found = []
+    for made in listed:
+        element = ELEMENT_OF_DTYPE.get(str(getattr(made, "dtype", "")).removeprefix("torch."))
+        if element is None:
+            return None
+        found.append(TensorType(made.shape, element, None if plain else made.stride(), device))
+    return found
 
-    dtype = torch.float32
-    source: Any = op.operands[0].type
-    strides = [_number(d) for d in source.strides]
-    memory = torch.empty_strided([_number(d) for d in source.shape], strides, dtype=dtype)
-    overload = find_overload(type(op).qualified)
-    arguments: Any = op.attributes["arguments"]
-    keywords = {
-        name: _python(aten.decode(attr, op.operands), {op.operands[0]: memory})
-        for name, attr in arguments.items
-    }
-    made = overload(**keywords)
-    return bool(made.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr())
+
+def _is_known(kind: TensorType) -> bool:
+    return all(isinstance(d, int) for d in (*kind.shape, *(kind.strides or ())))
+
+
+def _mentions_symbols(attribute: A.Attribute) -> bool:
+    if isinstance(attribute, A.DictAttr):
+        return any(_mentions_symbols(v) for _, v in attribute.items)
+    if isinstance(attribute, A.ArrayAttr):
+        return any(map(_mentions_symbols, attribute))
+    if isinstance(attribute, A.DimAttr):
+        return not isinstance(attribute.dim, int)
+    if isinstance(attribute, A.DimsAttr):
+        return not all(isinstance(d, int) for d in attribute.dims)
+    return False
+
+
+def is_view_call(schema: Schema, source: TensorType, op: aten.AtenOp) -> bool:
+    """Whether the call's first result shares memory with its first operand, were that of type
+    `source`. Raises UserError where torch can't say."""
+    memory = meta_tensor(source)
+    try:
+        made, _ = call_on_meta(schema, op.operands, op.arguments, {op.operands[0]: memory})
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
+        raise UserError(
+            f"whether '{op.name}' gives a view can't be told: {error}", op=op
+        ) from None
+    first = made[0] if isinstance(made, tuple | list) else made
+    return bool(first.untyped_storage()._cdata == memory.untyped_storage()._cdata)

@@ -1,213 +1,254 @@
-"""Views of storages as chains of view operations that can be replayed and undone.
+"""Views of storages as chains of steps that can be replayed and undone.
 
-A view is undone by writing its elements back into the tensor that it was taken from:
-`slice` by `slice_scatter`, `permute` by the inverse permutation, and so on.
+A step is undone by writing the view's elements back into what it was taken from: `slice` by
+`slice_scatter`, `permute` by the inverse permutation, and so on (`view_inverses`); a view without
+a rule of its own by its sizes, strides and offset in a contiguous tensor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
-from irc.dialects import aten
+from irc.dialects import aten, sym
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
-from irc.ir.symbols import dim_sum
+from irc.ir.location import UNKNOWN, Location
 from irc.ir.types import TensorType, contiguous_strides
+from irc.passes.graph.result_types import call_on_meta, meta_tensor, types_of_call
+from irc.passes.graph.value_building import (
+    EXACT_OVERLAP_LIMIT,
+    call,
+    contiguous,
+    extent,
+    is_static,
+    may_overlap,
+    permuted,
+    positions,
+    retype,
+    scatter_strided,
+    storage,
+    strides_of,
+    type_of,
+)
+from irc.passes.graph.view_inverses import UNDO, undo_by_strides
 
-Undo = Callable[[Builder, "Step", Value, Value], Value]
+RESHAPES = frozenset(
+    "view _unsafe_view reshape _reshape_alias view_as reshape_as flatten unflatten".split()
+)
+
+
+class Step:
+    """One view of a value. `type`: that of the view in eager mode; `source_type`: of its source."""
+
+    type: TensorType
+    source_type: TensorType
+
+    def replay(self, builder: Builder, source: Value) -> Value:
+        """The same view of another value."""
+        raise NotImplementedError
+
+    def undo(self, builder: Builder, source: Value, content: Value) -> Value:
+        """`source` with the elements that this view shows replaced by `content`.
+
+        Raises UserError for a view whose elements overlap or that has no inverse.
+        """
+        raise NotImplementedError
 
 
 @attrs.frozen(eq=False)
-class Step:
-    """Result number `result` of the view operation `op`, taken of its first tensor operand."""
+class ViewStep(Step):
+    """Result number `result` of the view operation `op`, taken of its first operand."""
 
     op: aten.AtenOp
     result: int
-
-    @property
-    def type(self) -> TensorType:
-        """The view's type."""
-        found = self.op.results[self.result].type
-        assert isinstance(found, TensorType)
-        return found
-
-    @property
-    def source_type(self) -> TensorType:
-        """The type of what is viewed."""
-        found = self.op.operands[0].type
-        assert isinstance(found, TensorType)
-        return found
+    source_type: TensorType
+    type: TensorType
 
     @property
     def name(self) -> str:
         """The operator's name without namespace and overload."""
-        return self.op.name.split(".")[1]
+        return self.op.schema.name
 
     def arguments(self) -> dict[str, Any]:
         """The view operation's arguments by name."""
         return aten.arguments_of(self.op)
 
     def replay(self, builder: Builder, source: Value) -> Value:
-        """The same view of another value."""
-        copy = type(self.op)(
-            [source, *self.op.operands[1:]],
-            self.op.result_types,
-            self.op.attributes,
-            (),
-            self.op.location,
-        )
+        copy = self._of(source)
+        found = types_of_call(copy.schema, copy.operands, copy.arguments)
+        if found is None and is_static(self.type):
+            # The source's strides are not eager's, and there is no such view of it.
+            if self.name == "view_as_complex" or self.op.qualified == "aten.view.dtype":
+                copy.erase()
+                copy = self._of(contiguous(builder, source))
+                found = types_of_call(copy.schema, copy.operands, copy.arguments)
+            elif self.name in RESHAPES:
+                copy.erase()
+                return call(builder, "reshape.default", self.type, source, list(self.type.shape))
+        retype(copy, found)
         return builder.insert(copy).results[self.result]
 
+    def _of(self, source: Value) -> aten.AtenOp:
+        op = self.op
+        operands = [source, *op.operands[1:]]
+        return type(op)(operands, op.result_types, dict(op.attributes), (), op.location)
+
     def undo(self, builder: Builder, source: Value, content: Value) -> Value:
-        """`source` with the elements that this view shows replaced by `content`.
+        return UNDO.get(self.name, undo_by_strides)(builder, self, source, content)
 
-        Raises UserError for a view whose elements overlap or that has no inverse here.
-        """
-        function = UNDO.get(self.name)
-        if function is None:
+
+@attrs.frozen(eq=False)
+class RefineStep(Step):
+    """The same elements with sizes or strides that are known better."""
+
+    op: sym.RefineOp
+    source_type: TensorType
+    type: TensorType
+
+    def replay(self, builder: Builder, source: Value) -> Value:
+        return builder.insert(sym.RefineOp((source,), self.op.result_types)).results[0]
+
+    def undo(self, builder: Builder, source: Value, content: Value) -> Value:
+        sizes = list(self.source_type.shape)
+        return call(builder, "reshape.default", self.source_type, content, sizes)
+
+
+@attrs.frozen(eq=False)
+class FlattenStep(Step):
+    """The storage under a tensor as a vector: the places from its first element to its last."""
+
+    source_type: TensorType
+    type: TensorType
+    location: Location = UNKNOWN
+
+    @classmethod
+    def of(cls, kind: TensorType, location: Location) -> FlattenStep:
+        """The storage under a tensor of type `kind`."""
+        strides = strides_of(kind)
+        if strides == contiguous_strides(kind.shape):
+            length = math.prod(kind.shape)
+        elif is_static(kind):
+            length = extent(kind.shape, strides)
+        else:
             raise UserError(
-                f"writing through a view made by '{self.op.name}' is not supported",
-                op=self.op,
-                notes=("its elements may overlap, or the view has no inverse",),
+                f"as_strided of a tensor of type {kind} needs known sizes or a contiguous tensor",
+                location,
             )
-        return function(builder, self, source, content)
+        return cls(kind, kind.with_shape((length,), (1,)), location)
 
-
-def call(builder: Builder, name: str, type_: TensorType, *args: Any) -> Value:
-    """Insert the operator `aten.<name>` on values and plain arguments."""
-
-    def value_of(argument: Any) -> Value | None:
-        return argument if isinstance(argument, Value) else None
-
-    op = aten.make_aten(f"aten.{name}", args, {}, value_of, [type_], builder.location)
-    return builder.insert(op).results[0]
-
-
-def dense(type_: TensorType) -> TensorType:
-    """The same sizes with row-major strides, if it has strides at all."""
-    if type_.strides is None:
-        return type_
-    return type_.with_strides(contiguous_strides(type_.shape))
-
-
-def _reshape_back(builder: Builder, step: Step, source: Value, content: Value) -> Value:
-    type_ = dense(step.source_type)
-    return call(builder, "reshape.default", type_, content, list(type_.shape))
-
-
-def _permute_back(builder: Builder, step: Step, source: Value, content: Value) -> Value:
-    order = permutation_of(step)
-    inverse = [order.index(d) for d in range(len(order))]
-    kind: Any = content.type
-    strides = None if kind.strides is None else [kind.strides[d] for d in inverse]
-    type_ = step.source_type.with_strides(strides)
-    return call(builder, "permute.default", type_, content, inverse)
-
-
-def permutation_of(step: Step) -> list[int]:
-    """The permutation that a permuting view applies."""
-    given = step.arguments()
-    rank = step.source_type.rank
-    order = list(range(rank))
-    if step.name == "permute":
-        return [d % rank for d in given["dims"]]
-    if step.name == "transpose":
-        if rank:
-            a, b = given["dim0"] % rank, given["dim1"] % rank
-            order[a], order[b] = order[b], order[a]
+    def order(self) -> list[int] | None:
+        """The dimensions from the slowest to the fastest, if the tensor fills its storage."""
+        strides = strides_of(self.source_type)
+        if strides == contiguous_strides(self.source_type.shape):
+            return list(range(self.source_type.rank))
+        order = sorted(range(len(strides)), key=lambda d: -strides[d])
+        running = 1
+        for dim in reversed(order):
+            size = self.source_type.shape[dim]
+            if size != 1 and strides[dim] != running:
+                return None
+            running *= size
         return order
-    return order[::-1]
 
-
-def _slice_back(builder: Builder, step: Step, source: Value, content: Value) -> Value:
-    given = step.arguments()
-    return call(
-        builder, "slice_scatter.default", dense(step.source_type), source, content,
-        given["dim"], given["start"], given["end"], given["step"],
-    )  # fmt: skip
-
-
-def _select_back(builder: Builder, step: Step, source: Value, content: Value) -> Value:
-    given = step.arguments()
-    type_ = dense(step.source_type)
-    return call(
-        builder, "select_scatter.default", type_, source, content, given["dim"], given["index"]
-    )
-
-
-def _diagonal_back(builder: Builder, step: Step, source: Value, content: Value) -> Value:
-    given = step.arguments()
-    return call(
-        builder, "diagonal_scatter.default", dense(step.source_type), source, content,
-        given["offset"], given["dim1"], given["dim2"],
-    )  # fmt: skip
-
-
-def _as_strided_back(builder: Builder, step: Step, source: Value, content: Value) -> Value:
-    given = step.arguments()
-    kind: Any = source.type
-    if kind.strides is not None and kind.strides != contiguous_strides(kind.shape):
-        raise UserError(
-            "writing through as_strided needs a contiguous tensor underneath", op=step.op
+    def replay(self, builder: Builder, source: Value) -> Value:
+        order = self.order()
+        if order is not None:
+            ordered = permuted(builder, source, order)
+            return call(builder, "reshape.default", self.type, ordered, list(self.type.shape))
+        empty = call(
+            builder, "new_zeros.default", self.type, source, list(self.type.shape)
         )
-    if may_overlap(given["size"], given["stride"]):
-        raise UserError("writing through as_strided with overlapping elements", op=step.op)
-    return call(
-        builder, "as_strided_scatter.default", dense(step.source_type), source, content,
-        given["size"], given["stride"], given["storage_offset"],
-    )  # fmt: skip
+        return scatter_strided(
+            builder, empty, source, self.source_type.shape, strides_of(self.source_type), 0
+        )
+
+    def undo(self, builder: Builder, source: Value, content: Value) -> Value:
+        kind = self.source_type
+        order = self.order()
+        if order is None:
+            sizes, strides = list(kind.shape), list(strides_of(kind))
+            whole = storage(builder, content)
+            return call(builder, "as_strided.default", kind, whole, sizes, strides, 0)
+        shape = [kind.shape[d] for d in order]
+        whole = call(builder, "reshape.default", kind.with_shape(shape), content, shape)
+        return permuted(builder, whole, [order.index(d) for d in range(len(order))])
 
 
-def may_overlap(sizes: list[Any], strides: list[Any]) -> bool:
-    """Whether two positions may name one element; True when it can't be told."""
-    if any(isinstance(d, int) and d == 0 for d in sizes):
-        return False
-    pairs = [(st, si) for si, st in zip(sizes, strides, strict=True) if si != 1]
-    if not all(isinstance(st, int) and isinstance(si, int) for st, si in pairs):
-        return tuple(strides) != contiguous_strides(sizes)
-    reach = 0
-    for stride, size in sorted(pairs):
-        if stride <= reach:
-            return True
-        reach += stride * (size - 1)
-    return False
+@attrs.frozen(eq=False)
+class StridedStep(Step):
+    """Places of a storage (a vector): as_strided. `allowed`: the places that have elements."""
+
+    source_type: TensorType
+    type: TensorType
+    offset: Any
+    allowed: frozenset[int] | None = None
+    location: Location = UNKNOWN
+
+    def check(self) -> None:
+        """Raise UserError where the view leaves the storage's elements that are known here."""
+        strides = strides_of(self.type)
+        dims = (*self.type.shape, *strides, self.offset, *self.source_type.shape)
+        if not all(isinstance(d, int) for d in dims):
+            return
+        length = self.source_type.shape[0]
+        places = positions(self.type.shape, strides, self.offset)
+        unknown = self.allowed is not None and math.prod(self.type.shape) > EXACT_OVERLAP_LIMIT
+        known = range(length) if self.allowed is None else self.allowed
+        if unknown or any(p not in known for p in places):
+            raise UserError(
+                "as_strided of a tensor that is written shows places of its storage outside of "
+                "its elements, which no value holds",
+                self.location,
+            )
+
+    def replay(self, builder: Builder, source: Value) -> Value:
+        self.check()
+        kind = self.type
+        return call(
+            builder, "as_strided.default", kind, storage(builder, source),
+            list(kind.shape), list(strides_of(kind)), self.offset,
+        )  # fmt: skip
+
+    def undo(self, builder: Builder, source: Value, content: Value) -> Value:
+        self.check()
+        kind = self.type
+        return scatter_strided(
+            builder, source, content, kind.shape, strides_of(kind), self.offset
+        )
 
 
-def _split_back(builder: Builder, step: Step, source: Value, content: Value) -> Value:
-    given = step.arguments()
-    type_ = step.source_type
-    dim = given["dim"] % type_.rank
-    sizes = [r.type.shape[dim] for r in step.op.results]  # type: ignore[attr-defined]
-    start = dim_sum(sizes[: step.result])
-    end = start + sizes[step.result]
-    return call(
-        builder, "slice_scatter.default", dense(type_), source, content, dim, start, end, 1
-    )
+# -- whole chains
 
 
-def _unbind_back(builder: Builder, step: Step, source: Value, content: Value) -> Value:
-    dim = step.arguments()["dim"]
-    type_ = dense(step.source_type)
-    return call(
-        builder, "select_scatter.default", type_, source, content, dim, step.result
-    )
+def invertible(kind: TensorType, chain: Sequence[Step], location: Location) -> tuple[Step, ...]:
+    """A chain with the same effect on a root of type `kind` whose steps can be undone one by one.
+
+    A view that overlaps itself can't, though a part of it may be written: such a chain becomes
+    the places of its elements. Raises UserError where they are not known.
+    """
+    if not any(may_overlap(s.type.shape, strides_of(s.type)) for s in chain[:-1]):
+        return tuple(chain)
+    if isinstance(chain[0], FlattenStep | StridedStep):
+        raise UserError("writing through a view of as_strided with overlapping elements", location)
+    steps = [s for s in chain if isinstance(s, ViewStep)]
+    if len(steps) < len(chain) or not is_static(kind) or any(
+        s.type.element is not kind.element for s in steps
+    ):
+        raise UserError("writing through a view of overlapping elements in memory", location)
+    made = meta_tensor(kind)
+    for step in steps:
+        outcome, _ = call_on_meta(
+            step.op.schema, step.op.operands, step.op.arguments, {step.op.operands[0]: made}
+        )
+        made = outcome[step.result] if isinstance(outcome, tuple | list) else outcome
+    flat = FlattenStep.of(kind, location)
+    final = kind.with_shape(made.shape, made.stride())
+    return flat, StridedStep(flat.type, final, made.storage_offset(), None, location)
 
 
-def _same(builder: Builder, step: Step, source: Value, content: Value) -> Value:
-    return content
-
-
-UNDO: dict[str, Undo] = {
-    "alias": _same, "detach": _same, "view_as": _reshape_back, "_unsafe_view": _reshape_back,
-    "view": _reshape_back, "reshape": _reshape_back, "_reshape_alias": _reshape_back,
-    "squeeze": _reshape_back, "unsqueeze": _reshape_back, "flatten": _reshape_back,
-    "permute": _permute_back, "transpose": _permute_back, "t": _permute_back,
-    "numpy_T": _permute_back, "slice": _slice_back, "select": _select_back,
-    "diagonal": _diagonal_back, "as_strided": _as_strided_back,
-    "split": _split_back, "split_with_sizes": _split_back, "chunk": _split_back,
-    "unbind": _unbind_back,
-}  # fmt: skip
+__all__ = ["FlattenStep", "RefineStep", "Step", "StridedStep", "ViewStep", "invertible", "type_of"]

@@ -43,7 +43,7 @@ def check(function, *args, expect_writes=True):
 
 
 def assert_functional(module):
-    """Only the trailing copies onto arguments write."""
+    """Only the trailing copies onto arguments write; views of what they wrote may follow."""
     function = module.lookup("main")
     arguments = set(function.block.arguments)
     for op in function.block.ops:
@@ -51,7 +51,9 @@ def assert_functional(module):
             if op.name == "aten.copy_.default":
                 assert op.operands[0] in arguments
                 assert all(
-                    o.name == "aten.copy_.default" or isinstance(o, func.ReturnOp)
+                    o.name == "aten.copy_.default"
+                    or isinstance(o, func.ReturnOp)
+                    or type(o).schema.returns_alias
                     for o in _following(op)
                 )
             else:
@@ -219,6 +221,7 @@ def test_as_strided_in_place_counts_from_the_storage():
 def test_a_call_whose_result_torch_cannot_tell_writes_a_copy(monkeypatch):
     from irc.passes.graph import functionalize
 
+    monkeypatch.setattr(functionalize, "types_of_call", lambda *rest: None)
     monkeypatch.setattr(functionalize, "element_of_call", lambda *rest: None)
     module = check(lambda x: x[1:3].mul_(2), X)
     names = [op.name for op in module.lookup("main").block.ops]

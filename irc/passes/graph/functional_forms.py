@@ -1,0 +1,50 @@
+"""Which operator makes new tensors where another one writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irc.dialects import aten
+from irc.dialects.aten_schema import Schema, find_schema
+from irc.ir import attributes as A
+from irc.ir.core import Value
+
+
+def renumber(op: aten.AtenOp, attribute: A.DictAttr) -> tuple[list[Value], A.DictAttr]:
+    """The operands that the arguments mention, and the arguments counted anew."""
+    order = list(dict.fromkeys(aten.operand_indices(attribute)))
+
+    def change(attr: Any) -> Any:
+        if isinstance(attr, aten.OperandAttr):
+            return aten.OperandAttr(order.index(attr.index))
+        if isinstance(attr, A.ArrayAttr):
+            return A.ArrayAttr([change(a) for a in attr])
+        return attr
+
+    entries = {name: change(attr) for name, attr in attribute.items}
+    return [op.operands[n] for n in order], A.DictAttr(entries)
+
+
+def functional_schema(schema: Schema) -> Schema | None:
+    """The schema of the operator that makes new tensors where `schema` writes; None if torch has
+    none: `add_` -> `add`, `add.out` -> `add` with the same other arguments."""
+    namespace, name, overload = schema.qualified.split(".")
+    wanted = [a.name for a in schema.arguments if not (a.is_write and a.kwarg_only)]
+    written = [a for a in schema.arguments if a.is_write]
+    bare = name[:-1] if name.endswith("_") and not name.startswith("__") else name
+    bare = bare.replace("__i", "__", 1) if bare.startswith("__i") else bare
+    base = overload.removesuffix("_out").removesuffix("out") or "default"
+    candidates = dict.fromkeys((overload, base, "default", "Tensor", "Scalar"))
+    for candidate in candidates:
+        found = find_schema(f"{namespace}.{bare}.{candidate}")
+        if found is None or found.is_mutable or found.returns_alias:
+            continue
+        names = [a.name for a in found.arguments]
+        lists = [a.type.endswith("[]") for a in written]
+        if [r.type.endswith("[]") for r in found.returns] != lists:
+            continue
+        if names[: len(wanted)] == wanted:
+            rest = found.arguments[len(wanted) :]
+            if all(a.has_default for a in rest):
+                return found
+    return None

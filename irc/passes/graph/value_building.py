@@ -1,0 +1,169 @@
+"""Values on the aten level: inserting operators with the types that torch says, and places of
+elements in a storage."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from irc.analysis.strides import dense_like
+from irc.dialects import aten
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides
+from irc.passes.graph.result_types import types_of_call
+
+EXACT_OVERLAP_LIMIT = 4096  # elements of which overlap is decided one by one
+
+
+def call(builder: Builder, name: str, type_: TensorType, *args: Any) -> Value:
+    """Insert the operator `aten.<name>` on values and plain arguments. The result has the type
+    that torch says, where it can, else `type_`."""
+
+    def value_of(argument: Any) -> Value | None:
+        return argument if isinstance(argument, Value) else None
+
+    op = aten.make_aten(f"aten.{name}", args, {}, value_of, [type_], builder.location)
+    retype(op, types_of_call(op.schema, op.operands, op.arguments))
+    return builder.insert(op).results[0]
+
+
+def retype(op: Operation, types: Sequence[TensorType] | None) -> None:
+    """Give an operation's tensor results these types."""
+    if types is not None:
+        for result, kind in zip(op.results, types, strict=False):
+            if isinstance(result.type, TensorType):
+                result.type = kind.with_strides(None) if result.type.strides is None else kind
+
+
+def contiguous(builder: Builder, value: Value) -> Value:
+    """The value in row-major order."""
+    kind = type_of(value)
+    if kind.strides is None or kind.strides == contiguous_strides(kind.shape):
+        return value
+    format_ = aten.MemoryFormatAttr("contiguous_format")
+    entries = A.DictAttr({"self": aten.OperandAttr(0), "memory_format": format_})
+    return _insert(builder, "aten.clone.default", value, entries, dense(kind))
+
+
+def cast(builder: Builder, value: Value, element: Any) -> Value:
+    """The value with another element type."""
+    kind = type_of(value)
+    if kind.element is element:
+        return value
+    dtype = aten.DtypeAttr(DTYPE_OF_ELEMENT[element])
+    entries = A.DictAttr({"self": aten.OperandAttr(0), "dtype": dtype})
+    return _insert(builder, "aten._to_copy.default", value, entries, kind.with_element(element))
+
+
+def _insert(
+    builder: Builder, name: str, value: Value, arguments: A.DictAttr, kind: TensorType
+) -> Value:
+    cls = aten.op_class(name)
+    assert cls is not None
+    op = cls([value], [kind], {"arguments": arguments}, (), builder.location)
+    retype(op, types_of_call(op.schema, op.operands, op.arguments))
+    return builder.insert(op).results[0]
+
+
+def permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
+    """The value with its dimensions in another order."""
+    kind = type_of(value)
+    if list(order) == list(range(kind.rank)):
+        return value
+    strides = None if kind.strides is None else [kind.strides[d] for d in order]
+    made = kind.with_shape([kind.shape[d] for d in order], strides)
+    return call(builder, "permute.default", made, value, list(order))
+
+
+def storage(builder: Builder, vector: Value) -> Value:
+    """The vector with its first element first in a storage: as_strided counts from there."""
+    maker = vector.defining_op
+    if isinstance(maker, aten.AtenOp) and not maker.schema.returns_alias:
+        return vector
+    return call(builder, "clone.default", type_of(vector), vector)
+
+
+def scatter_strided(
+    builder: Builder, source: Value, content: Value, shape: Any, strides: Any, offset: Any
+) -> Value:
+    """The vector `source` with `content` at these places."""
+    kind = type_of(source)
+    return call(
+        builder, "as_strided_scatter.default", kind, storage(builder, source), content,
+        list(shape), list(strides), offset,
+    )  # fmt: skip
+
+
+# -- types and places
+
+
+def type_of(value: Value) -> TensorType:
+    """The type of a tensor value."""
+    assert isinstance(value.type, TensorType)
+    return value.type
+
+
+def strides_of(kind: TensorType) -> tuple[Any, ...]:
+    """A type's strides; those of a contiguous tensor where it has none."""
+    return contiguous_strides(kind.shape) if kind.strides is None else kind.strides
+
+
+def is_static(kind: TensorType) -> bool:
+    """Whether sizes and strides are numbers."""
+    return all(isinstance(d, int) for d in (*kind.shape, *(kind.strides or ())))
+
+
+def dense(type_: TensorType) -> TensorType:
+    """The same sizes with row-major strides, if it has strides at all."""
+    if type_.strides is None:
+        return type_
+    return type_.with_strides(contiguous_strides(type_.shape))
+
+
+def extent(sizes: Sequence[Any], strides: Sequence[Any]) -> int:
+    """How many places there are from the first element to the last."""
+    if 0 in sizes:
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(sizes, strides, strict=True))
+
+
+def positions(sizes: Sequence[int], strides: Sequence[int], offset: int = 0) -> list[int]:
+    """The place of every element; of the corners only where there are many."""
+    if 0 in sizes:
+        return []
+    if math.prod(sizes) > EXACT_OVERLAP_LIMIT:
+        return [offset, offset + extent(sizes, strides) - 1]
+    steps = [range(0, n * step, step) if step else [0] * n
+             for n, step in zip(sizes, strides, strict=True)]  # fmt: skip
+    return [offset + sum(parts) for parts in itertools.product(*steps)]
+
+
+def may_overlap(sizes: Sequence[Any], strides: Sequence[Any]) -> bool:
+    """Whether two positions may name one element; True when it can't be told."""
+    if any(isinstance(d, int) and d == 0 for d in sizes):
+        return False
+    pairs = [(st, si) for si, st in zip(sizes, strides, strict=True) if si != 1]
+    if not all(isinstance(st, int) and isinstance(si, int) for st, si in pairs):
+        return tuple(strides) != contiguous_strides(sizes)
+    reach = 0
+    for stride, size in sorted(pairs):
+        if stride <= reach:
+            break
+        reach += stride * (size - 1)
+    else:
+        return False
+    if math.prod(sizes) > EXACT_OVERLAP_LIMIT:
+        return True
+    places = positions(sizes, strides)
+    return len(set(places)) < len(places)
+
+
+def in_order(kind: TensorType) -> TensorType:
+    """The type with its strides' gaps left out: the order of dimensions in memory stays."""
+    if kind.strides is None or not is_static(kind):
+        return kind
+    return kind.with_strides(dense_like(kind.shape, [kind.strides]))
