@@ -9,14 +9,49 @@ import torch
 from torch.nn import functional
 
 from irc.dialects import graph
+from irc.interp import core
 from irc.interp.arith import dense_content
-from irc.interp.core import Frame, interprets
+from irc.interp.core import Frame
 from irc.interp.host import fresh, resource
 from irc.interp.operators import call_operator, results_of
 from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.types import TensorType
 
 Tensor = torch.Tensor
+
+
+def interprets(*op_classes: type[Operation]) -> Callable[[core.Handler], core.Handler]:
+    """As `irc.interp.core.interprets`, for operations that stand on the layout level too: the
+    arrays that they give have the strides of their types."""
+
+    def decorate(handler: core.Handler) -> core.Handler:
+        def with_layouts(frame: Frame, op: Operation) -> Any:
+            outcome = handler(frame, op)
+            if not any(isinstance(r.type, TensorType) and r.type.strides for r in op.results):
+                return outcome
+            contents = outcome if isinstance(outcome, list | tuple) else [outcome]
+            return [_placed(frame, op, c, r) for c, r in zip(contents, op.results, strict=True)]
+
+        core.interprets(*op_classes)(with_layouts)
+        return handler
+
+    return decorate
+
+
+def _placed(frame: Frame, op: Operation, content: Any, result: Value) -> Any:
+    """An operation's result with the strides that its type says, once strides are decided."""
+    type_ = result.type
+    if not isinstance(type_, TensorType) or not type_.strides or 0 in content.shape:
+        return content
+    wanted = frame.dims(type_.strides)
+    pairs = zip(content.shape, content.stride(), wanted, strict=True)
+    if all(size == 1 or stride == other for size, stride, other in pairs):
+        return content
+    if "view" in op.attributes:
+        raise InvalidIR(f"a view with strides {wanted} can't be one of its operand", op=op)
+    return torch.empty_strided(content.shape, wanted, dtype=content.dtype).copy_(content)
 
 
 def _is_float(x: Tensor) -> bool:
@@ -370,20 +405,17 @@ def scan(frame: Frame, op: graph.Scan) -> Tensor:
 @interprets(graph.CallAten)
 def call_aten(frame: Frame, op: graph.CallAten) -> list[Any]:
     inputs = _with_strides(frame, op)
+    written = tuple(op.written or ())
+    for number in written:
+        inputs[number] = clone_like(inputs[number])
     content = call_operator(frame, op.callee, op.arguments.as_dict(), inputs)
-    made = results_of(content, len(op.results))
-    return [_placed(frame, c, r.type) for c, r in zip(made, op.results, strict=True)]
+    plain = results_of(content, len(op.results) - len(written))
+    return [*plain, *(inputs[number] for number in written)]
 
 
-def _placed(frame: Frame, content: Any, type_: Any) -> Any:
-    """A result of a call with the strides that its type says, once strides are decided."""
-    if not isinstance(type_, TensorType) or type_.strides is None or 0 in content.shape:
-        return content
-    wanted = frame.dims(type_.strides)
-    pairs = zip(content.shape, content.stride(), wanted, strict=True)
-    if all(size == 1 or stride == other for size, stride, other in pairs):
-        return content
-    return torch.empty_strided(content.shape, wanted, dtype=content.dtype).copy_(content)
+def clone_like(content: Tensor) -> Tensor:
+    """A copy, with the same strides where they don't overlap."""
+    return torch.clone(content, memory_format=torch.preserve_format)
 
 
 def _with_strides(frame: Frame, op: graph.CallAten) -> list[Any]:
