@@ -1,6 +1,7 @@
 """Compile time and call overhead, each figure from processes of its own.
 
-    python -m bench.compile_time [--backends irc,inductor,aot_eager] [--filter resnet]
+    python -m bench.compile_time [--backends irc,inductor,aot_eager] [--filter resnet] [--append]
+    python -m bench.compile_time --report     (what bench/results/compile_time.json holds)
 
 *Cold*: a new process, empty caches, imports done before the clock starts; the first call less a
 warm call, median of 3.  *Warm*: the same with the caches that a cold run left.  Goals: cold at most
@@ -10,12 +11,17 @@ aot_eager's + 2.5 s and a third of Inductor's, warm at most aot_eager's + 0.5 s.
 matrix product separates; ten with results of different shapes), on few elements, so that only the
 overhead shows.  Dynamo's entry, measured by a backend that returns ready results, is taken off for
 the own part.  Goals: one kernel no slower than Inductor, ten kernels' own part 3 times faster.
+
+`--append` adds repeats to those of former runs, so that a long measurement can be taken in pieces:
+`--model bert-base --backends inductor --repeats 1 --append`.  Figures of a model by backend are
+medians over all of its repeats.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import pkgutil
 import statistics
@@ -25,6 +31,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.common import (
+    RESULTS,
     Prepared,
     Side,
     SideFailed,
@@ -38,6 +45,7 @@ from bench.common import (
 )
 
 REPEATS = 3
+BACKENDS_SHOWN = ("irc", "inductor", "aot_eager")
 ENTRY = "entry"
 INDUCTOR_MODULES = (
     "torch._inductor.compile_fx", "torch._inductor.codegen.cpp", "torch._inductor.lowering",
@@ -103,44 +111,56 @@ def compile_seconds(model: str, backend: str, environment: dict[str, str]) -> fl
         return float(side.prepare({"model": model})["compile"])
 
 
-def measure_model(model: str, backends: list[str]) -> dict[str, Any]:
-    """Cold and warm compile seconds by backend, the backends in turn."""
-    cold: dict[str, list[float]] = {backend: [] for backend in backends}
-    warm: dict[str, list[float]] = {backend: [] for backend in backends}
-    failures = {}
-    for _ in range(REPEATS):
+Repeats = dict[str, dict[str, list[float]]]
+
+
+def measure_model(model: str, backends: list[str], repeats: int) -> tuple[Repeats, list[str]]:
+    """Cold and warm compile seconds of each repeat by backend, the backends in turn; failures."""
+    found: Repeats = {backend: {"cold": [], "warm": []} for backend in backends}
+    failures: dict[str, str] = {}
+    for _ in range(repeats):
         for backend in backends:
             if backend in failures:
                 continue
             try:
                 with cache_folders() as environment:
-                    cold[backend].append(compile_seconds(model, backend, environment))
-                    warm[backend].append(compile_seconds(model, backend, environment))
+                    for kind in ("cold", "warm"):
+                        seconds = compile_seconds(model, backend, environment)
+                        found[backend][kind].append(seconds)
             except SideFailed as error:
                 failures[backend] = str(error)
-    figures = {
-        backend: {
-            "cold": statistics.median(cold[backend]),
-            "warm": statistics.median(warm[backend]),
-        }
-        for backend in backends
-        if backend not in failures
+    return {b: kinds for b, kinds in found.items() if b not in failures}, list(failures.values())
+
+
+def figures_of(repeats: Repeats) -> dict[str, dict[str, float]]:
+    """The median seconds of each kind by backend."""
+    return {
+        backend: {kind: statistics.median(times) for kind, times in kinds.items()}
+        for backend, kinds in repeats.items()
     }
-    return {"model": model, "figures": figures, "failures": failures}
 
 
-def model_row(found: dict[str, Any], backends: list[str]) -> list[str]:
+def joined(old: Repeats, new: Repeats) -> Repeats:
+    """The repeats of two runs, in order."""
+    both = {b: {k: list(times) for k, times in kinds.items()} for b, kinds in old.items()}
+    for backend, kinds in new.items():
+        for kind, times in kinds.items():
+            both.setdefault(backend, {}).setdefault(kind, []).extend(times)
+    return both
+
+
+def model_row(model: str, repeats: Repeats) -> list[str]:
     """Cold and warm seconds of each backend."""
-    cells = [found["model"]]
-    for backend in backends:
-        figures = found["figures"].get(backend)
-        cells += [f"{figures['cold']:.2f}", f"{figures['warm']:.2f}"] if figures else ["failed", ""]
-    return cells
+    cells, figures = [model], figures_of(repeats)
+    for backend in BACKENDS_SHOWN:
+        one = figures.get(backend)
+        cells += [f"{one['cold']:.2f}", f"{one['warm']:.2f}"] if one else ["-", "-"]
+    return [*cells, str(min(len(kinds["cold"]) for kinds in repeats.values()))]
 
 
-def goals_met(found: dict[str, Any]) -> dict[str, bool]:
+def goals_met(repeats: Repeats) -> dict[str, bool]:
     """Which goals irc meets on a model, as far as the backends needed were measured."""
-    figures = found["figures"]
+    figures = figures_of(repeats)
     if "irc" not in figures:
         return {}
     mine, met = figures["irc"], {}
@@ -218,36 +238,63 @@ def measure_calls(name: str, backends: list[str], rounds: int) -> dict[str, Any]
     return found
 
 
+def report(results: dict[str, Any]) -> None:
+    """Print what was measured, and which goals it meets."""
+    for name, found in results["calls"].items():
+        print(name, {k: round(v, 2) for k, v in found.items()}, flush=True)
+    head = ["model", *(f"{b} {kind}" for b in BACKENDS_SHOWN for kind in ("cold", "warm"))]
+    models = {model: repeats for model, repeats in results["models"].items() if repeats}
+    if models:
+        print(table([*head, "repeats"], [model_row(m, found) for m, found in models.items()]))
+    for model, repeats in models.items():
+        print(model, goals_met(repeats), flush=True)
+
+
+def stored(file: str) -> dict[str, Any]:
+    """What bench/results holds of former runs."""
+    path = RESULTS / f"{file}.json"
+    empty: dict[str, Any] = {"models": {}, "calls": {}}
+    return json.loads(path.read_text())["results"] if path.exists() else empty
+
+
 def main() -> None:
-    """Measure, print, write bench/results/compile_time.json."""
+    """Measure, print, keep in bench/results/compile_time.json."""
     from bench.builders import MODELS, SMALL
 
     parser = argument_parser(__doc__ or "")
-    parser.add_argument("--backends", default="irc,inductor,aot_eager")
+    parser.add_argument("--backends", default=",".join(BACKENDS_SHOWN))
+    parser.add_argument("--model", default="", choices=["", *MODELS, *SMALL])
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--append", action="store_true", help="keep the repeats of former runs")
+    parser.add_argument("--report", action="store_true", help="only print what was measured")
     parser.add_argument("--small", action="store_true", help="the reduced models of the demo")
     parser.add_argument("--skip-calls", action="store_true")
     parser.add_argument("--skip-models", action="store_true")
     options = parser.parse_args()
+    file = options.output or "compile_time"
+    results = stored(file)
+    if options.report:
+        report(results)
+        return
     backends = options.backends.split(",")
     print_load()
-    results: dict[str, Any] = {"models": [], "calls": {}}
-    if not options.skip_calls:
-        for name in _graphs():
-            try:
-                found = results["calls"][name] = measure_calls(name, backends, options.rounds)
-                print(name, {k: round(v, 2) for k, v in found.items()}, flush=True)
-            except SideFailed as error:
-                print(name, error, flush=True)
-    head = ["model"] + [f"{b} {kind}" for b in backends for kind in ("cold", "warm")]
-    for name in [] if options.skip_models else SMALL if options.small else MODELS:
-        if options.filter in name:
-            found = measure_model(name, backends)
-            results["models"].append(found)
-            print(table(head, [model_row(found, backends)]), goals_met(found), flush=True)
-            for failure in found["failures"].values():
-                print(failure)
+    for name in () if options.skip_calls else _graphs():
+        try:
+            found = results["calls"][name] = measure_calls(name, backends, options.rounds)
+            report({"models": {}, "calls": {name: found}})
+        except SideFailed as error:
+            print(name, error, flush=True)
+    every = SMALL if options.small else MODELS
+    names = [options.model] if options.model else [n for n in every if options.filter in n]
+    for name in () if options.skip_models else names:
+        repeats, failures = measure_model(name, backends, options.repeats)
+        old = results["models"].get(name, {}) if options.append else {}
+        results["models"][name] = joined(old, repeats)
+        report({"models": {name: results["models"][name]}, "calls": {}})
+        print("\n".join(failures))
+        write_results(file, results)
     print_load()
-    write_results(options.output or "compile_time", results)
+    write_results(file, results)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,16 @@
 """Speed of the IR against xDSL: the same text, the same tasks, process CPU time.
 
-    python -m bench.ir_speed [--ops 10000,100000] [--processes 5] [--collector both]
+    python -m bench.ir_speed [--ops 10000,100000] [--processes 5] [--collector both] [--append]
+    python -m bench.ir_speed --report         (the tables of what bench/results/ir_speed.json holds)
 
 Each measurement is a process of its own; irc's and xDSL's alternate, and the median of the
 processes' ratios is printed (above 1: irc is faster).  Collector "shipped" leaves Python's cyclic
 collector as each library handles it; "off" disables it in both.  The text is MLIR's generic form,
 in functions of 100 ops, one in eight a repetition, one in eight dead, one in eight foldable, one in
 eight a subtraction, which "rewrite" makes an addition by one pattern and nothing else.
+
+Results replace what was measured before at the same size and collector; with `--append` they are
+further processes of it, so that a long measurement can be taken in pieces.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-from bench.common import ROOT, print_load, table, write_results
+from bench.common import RESULTS, ROOT, print_load, table, write_results
 
 LIBRARIES = ("irc", "xdsl")
 PER_FUNCTION = 100
@@ -287,6 +291,32 @@ def summarize(found: dict[str, dict[str, list[float]]], judged: bool) -> list[li
     return rows
 
 
+def joined(
+    old: dict[str, dict[str, list[float]]], new: dict[str, dict[str, list[float]]]
+) -> dict[str, dict[str, list[float]]]:
+    """The figures of the processes of two runs, in order."""
+    return {
+        library: {t: old.get(library, {}).get(t, []) + values for t, values in figures.items()}
+        for library, figures in new.items()
+    }
+
+
+def stored(file: str) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """What bench/results holds of former runs, by size and collector."""
+    path = RESULTS / f"{file}.json"
+    return json.loads(path.read_text())["results"] if path.exists() else {}
+
+
+def report(results: dict[str, dict[str, dict[str, list[float]]]]) -> None:
+    """Print a table for each size and collector; goals are for 10,000 ops as shipped."""
+    for key, found in results.items():
+        ops, collector = key.split("/")
+        processes = len(next(iter(found.values()))["parse"])
+        print(f"{ops} ops, collector {collector}, {processes} processes each")
+        head = ["task", *found, "ratio", "goal", ""]
+        print(table(head, summarize(found, key == "10000/shipped")), flush=True)
+
+
 def main() -> None:
     """Measure, print, write bench/results/ir_speed.json."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -297,24 +327,27 @@ def main() -> None:
     parser.add_argument("--child", choices=LIBRARIES)
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--output", default="ir_speed")
+    parser.add_argument("--append", action="store_true", help="keep the processes of former runs")
+    parser.add_argument("--report", action="store_true", help="only print what was measured")
     options = parser.parse_args()
     if options.child:
         figures = child(options.child, int(options.ops), options.collector, options.memory)
         print(json.dumps(figures))
         return
     libraries = options.libraries.split(",")
-    results: dict[str, Any] = {}
+    results = stored(options.output)
+    if options.report:
+        report(results)
+        return
     print_load()
     for collector in ("shipped", "off") if options.collector == "both" else (options.collector,):
         for ops in map(int, options.ops.split(",")):
             found = measure(libraries, ops, collector, options.processes)
-            results[f"{ops}/{collector}"] = found
-            print(f"{ops} ops, collector {collector}")
-            judged = ops == 10_000 and collector == "shipped"
-            head = ["task", *libraries, "ratio", "goal", ""]
-            print(table(head, summarize(found, judged)), flush=True)
+            key = f"{ops}/{collector}"
+            results[key] = joined(results.get(key, {}), found) if options.append else found
+            report({key: results[key]})
+            write_results(options.output, results)
     print_load()
-    write_results(options.output, results)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from irc.ir.attributes import Attribute, Type
+from irc.ir.gc import gc_paused
 from irc.ir.location import UNKNOWN, Location
 
 
@@ -378,7 +379,8 @@ class Operation:
             new.name_hint = old.name_hint
             mapping[old] = new
         if self.regions:
-            copy.regions = tuple([region.clone(mapping) for region in self.regions])
+            with gc_paused:
+                copy.regions = tuple([region.clone(mapping) for region in self.regions])
             for region in copy.regions:
                 region.parent = copy
         return copy
