@@ -38,6 +38,9 @@ def pipeline_text(target: str = "llvm", options: Any = None) -> str:
     text = ",".join(STAGES.values()).replace("$TARGET", TARGETS[target])
     if getattr(options, "emulate_rounding", False):
         text = text.replace(",elide-rounding", "")
+    if target == "llvm" and getattr(options, "freezing", False):
+        fuse = "fuse-epilogues," if options.epilogue_fusion else ""
+        text = text.replace("assign-layouts", f"pack-weights,{fuse}assign-layouts")
     if _is_on("shape_padding", target, options):
         force = "{force=true}" if getattr(options, "force_shape_pad", False) else ""
         before = "convert-aten-to-graph,canonicalize"

@@ -9,6 +9,8 @@ library knows: its type is `!graph.packed<tensor<...>>`, which no other operatio
 
 from __future__ import annotations
 
+from typing import Any
+
 from irc.dialects.graph_pointwise import TENSOR, check_result
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
@@ -67,14 +69,17 @@ class Pack(Op):
     padding = attribute(A.DenseIntsAttr, optional=True)
     dilation = attribute(A.DenseIntsAttr, optional=True)
     groups = attribute(A.IntegerAttr, optional=True)
+    transposed = attribute(A.UnitAttr, "the weight of a linear is given as [in, out]")
     packed = result(PACKED)
 
     def verify_op(self) -> None:
         if self.format not in FORMATS:
             self.fail(f"the format is '{self.format}', not {' or '.join(FORMATS)}")
-        source, made = self._operands[0].type, self.results[0].type.tensor
-        if source.shape != made.shape or source.element is not made.element:
-            self.fail(f"gives {self.results[0].type} from {source}")
+        source: Any = self.weight.type
+        made = self.packed.type.tensor
+        shape = source.shape[::-1] if self.transposed else source.shape
+        if shape != made.shape or source.element is not made.element:
+            self.fail(f"gives {self.packed.type} from {source}")
         if source.rank < 2 or any(not isinstance(size, int) for size in source.shape):
             self.fail(f"{source} is no weight of known sizes")
         lists = (self.stride, self.padding, self.dilation)
@@ -83,7 +88,9 @@ class Pack(Op):
                 self.fail(
                     f"needs groups, and stride, padding, dilation of {source.rank - 2} numbers"
                 )
-        elif source.rank != 2:
+        if self.format == "convolution" and self.transposed:
+            self.fail("only the weight of a linear can be transposed")
+        if self.format == "linear" and source.rank != 2:
             self.fail(f"the weight of a linear is a matrix, not {source}")
 
 
@@ -92,7 +99,7 @@ class _PackedOp(Op, abstract=True):
 
     def verify_epilogue(self) -> None:
         """Fail unless bias, `other` and activation fit the result."""
-        made = self.results[0].type
+        made: Any = self.results[0].type
         bias, other = self.bias, self.other  # type: ignore[attr-defined]
         channels = self.weight.type.tensor.shape[0]  # type: ignore[attr-defined]
         if bias is not None and bias.type.shape != (channels,):

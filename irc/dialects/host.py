@@ -175,7 +175,8 @@ class PackOp(Op):
     """The constant `source` as the operator `callee` packs it, once, when the program is loaded.
 
     `arguments` are the operator's but for the tensor, which is its first. The source is a
-    `host.constant`, and isn't kept if nothing else uses it.
+    `host.constant`, and isn't kept if nothing else uses it. `transposed`: a matrix, to be
+    transposed first.
 
     `%p = host.pack %w {arguments = {batch_size = 4 : i64}, callee = "aten.extern.mkldnn._reorder_linear_weight.default"} : (tensor<[6, 4] x f32, strides [4, 1]>) -> !graph.packed<tensor<6x4xf32>>`
     """  # noqa: E501
@@ -185,6 +186,7 @@ class PackOp(Op):
     source = operand(TENSOR)
     callee = attribute(A.StringAttr)
     arguments = attribute(A.DictAttr)
+    transposed = attribute(A.UnitAttr)
     packed = result(of(PackedType))
 
     def verify_op(self) -> None:

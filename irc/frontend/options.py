@@ -28,7 +28,7 @@ NO_EFFECT_YET = frozenset({
     "freezing", "freezing_discard_parameters",
     "max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "autotune_in_subproc",
     "coordinate_descent_tuning", "cudagraphs", "fx_graph_remote_cache", "trace_enabled",
-    "dump_directory", "max_fusion_size", "epilogue_fusion",
+    "dump_directory", "max_fusion_size",
 })  # fmt: skip
 
 

@@ -30,17 +30,19 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
 }
-_NAMED = {"swish": "silu", ("gelu", "none"): "gelu", ("gelu", "tanh"): "gelu_tanh"}
+_NAMED: dict[Any, str] = {"swish": "silu", ("gelu", "none"): "gelu", ("gelu", "tanh"): "gelu_tanh"}
 
 
 @interprets(graph.Pack)
 def pack(frame: Frame, op: graph.Pack) -> Tensor:
-    return frame[op.weight]  # type: ignore[no-any-return]
+    weight: Tensor = frame[op.weight]
+    return weight.t() if op.transposed else weight
 
 
 @interprets(host.PackOp)
 def host_pack(frame: Frame, op: host.PackOp) -> Tensor:
-    return frame[op.source]  # type: ignore[no-any-return]
+    source: Tensor = frame[op.source]
+    return source.t() if op.transposed else source
 
 
 def _finished(

@@ -254,6 +254,7 @@ def constant_tensor(
 
 def _packed(tensor: torch.Tensor, packing: P.Packing) -> torch.Tensor:
     """A constant in the order that a library chose: no strides tell where its elements are."""
+    tensor = tensor.t() if packing.transposed else tensor
     first = find_operator(packing.callee)._schema.arguments[0].name
     arguments = ((first, Dynamic(0)), *packing.arguments)
     with torch.no_grad():

@@ -205,10 +205,12 @@ class Output:
 @attrs.frozen
 class Packing:
     """The operator that packs a constant when the program is loaded: its first argument is the
-    tensor, `arguments` are the others, Python constants by schema name."""
+    tensor (transposed before, if it says so), `arguments` are the others, Python constants by
+    schema name."""
 
     callee: str
     arguments: tuple[tuple[str, Any], ...]
+    transposed: bool = False
 
 
 @attrs.frozen

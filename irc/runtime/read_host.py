@@ -195,8 +195,9 @@ class _Reader:
             raise InvalidIR("only a host.constant can be packed", op=op)
         base, content = self._constant(source)
         callee = op.callee.removeprefix("aten.extern.")
-        packing = P.Packing(callee, tuple((n, self._content(a, op)) for n, a in op.arguments.items))
-        key = f"{base}:{packing.callee}{list(packing.arguments)}"
+        arguments = tuple((n, self._content(a, op)) for n, a in op.arguments.items)
+        packing = P.Packing(callee, arguments, op.transposed)
+        key = f"{base}:{callee}{list(arguments)}{'.t' if op.transposed else ''}"
         self.constants[key] = P.ConstantData(layout_of(source.tensor.type, op), content, packing)
         register = self.define(op.packed)
         self.steps.append(P.Constant(register, key, self.layouts[register]))

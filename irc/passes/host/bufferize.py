@@ -373,6 +373,8 @@ class _Bufferizer:
     def _from_scalar(self, op: graph.FromScalar) -> None:
         """A scalar as a tensor, made by ATen."""
         dtype = DTYPE_OF_ELEMENT[op.tensor.type.element]
+        if op.transposed:
+            attributes["transposed"] = A.UNIT
         arguments = A.DictAttr({"s": aten.OperandAttr(0), "dtype": aten.DtypeAttr(dtype)})
         attributes = {
             "callee": A.StringAttr("aten.scalar_tensor.default"),

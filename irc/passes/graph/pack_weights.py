@@ -1,0 +1,191 @@
+"""The pass `pack-weights`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from irc.dialects import aten, func, graph
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.definition import SEGMENTS
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.types import TensorType, f32
+
+CONVOLUTION = "aten.convolution.default"
+PRODUCTS = ("aten.mm.default", "aten.addmm.default")
+#: Rows of a matrix product below which the library's own way of reading a plain matrix is as fast.
+LEAST_ROWS = 2
+
+
+@register_pass
+class PackWeights(Pass):
+    """Lays the constant weights of convolutions and linears out once, as oneDNN reads them.
+
+    A weight is a `graph.constant` (through permutations for a linear), as `freeze` leaves them.
+    Packing happens when the program is loaded, not when it is called. What stays as it is says so
+    in a remark: transposed convolutions, images of other ranks than 4 and 5, other elements than
+    f32, a product that scales its bias or has fewer than two rows, a torch without oneDNN.
+
+    Before:
+        %w = graph.constant {value = #irc.resource<"w"> : tensor<8x4x3x3xf32>} : tensor<8x4x3x3xf32>
+        %y = graph.call_aten %x, %w {callee = "aten.convolution.default", ...} : (...) -> ...
+    After:
+        %p = graph.pack %w {format = "convolution", ...} :
+          (tensor<8x4x3x3xf32>) -> !graph.packed<tensor<8x4x3x3xf32>>
+        %y = graph.packed_conv %x, %p {...} : (...) -> ...
+    """
+
+    name = "pack-weights"
+    summary = "pack constant weights of convolutions and linears for oneDNN"
+    anchor = "func.func"
+    preserves = "real"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        calls = [
+            o for o in op.block.ops
+            if isinstance(o, graph.CallAten) and (o.callee == CONVOLUTION or o.callee in PRODUCTS)
+        ]  # fmt: skip
+        if not calls or not library_is_there():
+            return
+        for call in calls:
+            pack = pack_convolution if call.callee == CONVOLUTION else pack_product
+            why = pack(call)
+            if why is None:
+                context.count("packed")
+            else:
+                context.remark(f"the weight of {call.callee} was not packed: {why}", call)
+
+
+def library_is_there() -> bool:
+    """Whether torch has oneDNN, and it is switched on."""
+    import torch
+
+    library: Any = torch.backends.mkldnn
+    return bool(library.is_available() and library.enabled)
+
+
+def operands_of(call: graph.CallAten) -> tuple[dict[str, Value | None], Mapping[str, Any]]:
+    """A call's tensors by the names of its schema's arguments (None where one is absent), and all
+    its arguments."""
+    given = call.arguments.as_dict()
+    values = {
+        name: call._operands[attr.index]
+        for name, attr in given.items()
+        if isinstance(attr, aten.OperandAttr)
+    }
+    return {name: values.get(name) for name in given}, given
+
+
+def constant_of(value: Value) -> Value | None:
+    """The constant that a value is."""
+    return value if isinstance(value.defining_op, graph.Constant) else None
+
+
+def integers(attr: Any) -> list[int] | None:
+    """The numbers of a list argument; None where one is symbolic."""
+    if isinstance(attr, A.DenseIntsAttr):
+        return list(attr.values)
+    if not isinstance(attr, A.ArrayAttr) or any(not isinstance(a, A.IntegerAttr) for a in attr):
+        return None
+    return [a.value for a in attr]  # type: ignore[attr-defined]
+
+
+def known_sizes(type_: TensorType) -> list[int] | None:
+    """The sizes of a tensor, if all of them are numbers."""
+    sizes = [size for size in type_.shape if isinstance(size, int)]
+    return sizes if len(sizes) == type_.rank else None
+
+
+def pack_convolution(call: graph.CallAten) -> str | None:
+    """Replace a convolution by a packed one; why not, where it can't be."""
+    values, given = operands_of(call)
+    image, weight, bias = values["input"], values["weight"], values.get("bias")
+    assert image is not None and weight is not None
+    if constant_of(weight) is None:
+        return "it is no constant"
+    if given["transposed"] is A.TRUE:
+        return "the convolution is transposed"
+    why = objection(image.type) or objection(weight.type)
+    if why is not None:
+        return why
+    if image.type.rank not in (4, 5):  # type: ignore[attr-defined]
+        return "the image has another rank than 4 or 5"
+    spatial = image.type.rank - 2  # type: ignore[attr-defined]
+    shape: dict[str, A.Attribute] = {"groups": given["groups"]}
+    for name in ("stride", "padding", "dilation"):
+        numbers = integers(given[name])
+        if numbers is None:
+            return f"its {name} is symbolic"
+        shape[name] = A.DenseIntsAttr(numbers * spatial if len(numbers) == 1 else numbers)
+    builder = Builder.before(call)
+    packed = _pack(builder, weight, "convolution", known_sizes(image.type), **shape)  # type: ignore[arg-type]
+    _replace(call, graph.PackedConv, [image, packed], bias, shape)
+    return None
+
+
+def objection(type_: Any) -> str | None:
+    """Why a tensor can't take part in a packed operation."""
+    if type_.element is not f32:
+        return f"its elements are {type_.element}, not f32"
+    if type_.device != "cpu":
+        return f"it is on {type_.device}"
+    return "it has no elements" if 0 in type_.shape else None
+
+
+def pack_product(call: graph.CallAten) -> str | None:
+    """Replace a product with a constant right factor by a packed linear; why not, else."""
+    values, given = operands_of(call)
+    rows, right = values.get("mat1") or values["self"], values["mat2"]
+    bias = values["self"] if call.callee == "aten.addmm.default" else None
+    assert rows is not None and right is not None
+    transposed = not isinstance(right.defining_op, graph.Permute)
+    weight = right if transposed else right.defining_op.source  # type: ignore[union-attr]
+    if constant_of(weight) is None:
+        return "it is no constant"
+    why = objection(rows.type) or objection(weight.type)
+    if why is not None:
+        return why
+    for name in ("beta", "alpha"):
+        factor = given.get(name)
+        if factor is not None and factor.value != 1:
+            return f"{name} is {factor.value}"
+    count, out = call.results[0].type.shape  # type: ignore[attr-defined]
+    if bias is not None and bias.type.shape != (out,):  # type: ignore[attr-defined]
+        return f"what is added is {bias.type}, no bias"
+    if isinstance(count, int) and count < LEAST_ROWS:
+        return "it is multiplied with one row"
+    builder = Builder.before(call)
+    flag = {"transposed": A.UNIT} if transposed else {}
+    packed = _pack(builder, weight, "linear", known_sizes(rows.type), **flag)  # type: ignore[arg-type]
+    _replace(call, graph.PackedLinear, [rows, packed], bias, {})
+    return None
+
+
+def _pack(
+    builder: Builder, weight: Value, format_: str, sizes: list[int] | None, **shape: A.Attribute
+) -> Value:
+    kind: Any = weight.type
+    if "transposed" in shape:
+        kind = kind.with_shape(kind.shape[::-1])
+    attributes = {"format": A.StringAttr(format_), **shape}
+    if sizes is not None:
+        attributes["input"] = A.DenseIntsAttr(sizes)
+    made = graph.Pack([weight], [graph.PackedType(kind)], attributes, (), builder.location)
+    return builder.insert(made).results[0]  # type: ignore[no-any-return]
+
+
+def _replace(
+    call: graph.CallAten, cls: Any, operands: list[Value], bias: Value | None, shape: Any
+) -> None:
+    """Put a packed operation in the place of a call."""
+    if bias is not None:
+        operands.append(bias)
+    segments = A.DenseIntsAttr((1, 1, int(bias is not None), 0))
+    made = cls(operands, call.result_types, {**shape, SEGMENTS: segments}, (), call.location)
+    Builder.before(call).insert(made)
+    made.results[0].name_hint = call.results[0].name_hint
+    call.results[0].replace_all_uses_with(made.results[0])
+    call.erase()

@@ -1,0 +1,122 @@
+"""From ATen's activations to fused ones: every activation as convert-aten-to-graph writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import irc
+from irc.dialects import graph
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.passes import PassContext, PassManager
+
+TO_GRAPH = "functionalize,decompose-aten,convert-aten-to-graph,canonicalize,cse"
+ACTIVATIONS: list[tuple[str, nn.Module]] = [
+    ("relu", nn.ReLU()),
+    ("hardtanh", nn.ReLU6()),
+    ("hardtanh", nn.Hardtanh(-2.0, 3.5)),
+    ("hardswish", nn.Hardswish()),
+    ("silu", nn.SiLU()),
+    ("sigmoid", nn.Sigmoid()),
+    ("tanh", nn.Tanh()),
+    ("gelu", nn.GELU()),
+    ("gelu_tanh", nn.GELU(approximate="tanh")),
+    ("leaky_relu", nn.LeakyReLU(0.2)),
+]
+
+
+def frozen(module: Any, model: nn.Module, x: torch.Tensor) -> Any:
+    """The traced module with its parameters (in order, before `x`) as constants."""
+    function = module.lookup("main")
+    builder = Builder.before(function.block.first)
+    for tensor in [p.detach() for p in model.parameters()]:
+        argument = function.block.arguments[0]
+        assert tuple(argument.type.shape) == tuple(tensor.shape)
+        data = tensor.contiguous().numpy().tobytes()
+        value = builder.value(graph.Constant, value=A.DenseAttr(argument.type, data))
+        argument.replace_all_uses_with(value)
+        function.block.erase_argument(0)
+    function.attributes["arg_info"] = A.ArrayAttr(list(function.arg_info)[-1:])
+    function.refresh_type()
+    return module
+
+
+def packed(model: nn.Module, x: torch.Tensor) -> tuple[Any, PassContext]:
+    """The model's program after pack-weights and fuse-epilogues."""
+
+    def call(*given: torch.Tensor) -> Any:
+        names = [n for n, _ in model.named_parameters()]
+        return torch.func.functional_call(model, dict(zip(names, given, strict=False)), given[-1:])
+
+    arguments = [p.detach() for p in model.parameters()]
+    module = irc.trace(call, (*arguments, x))
+    context = PassContext(target="llvm")
+    PassManager.parse(TO_GRAPH).run(module, context)
+    frozen(module, model, x)
+    PassManager.parse("pack-weights,fuse-epilogues", verify="each").run(module, context)
+    return module, context
+
+
+@pytest.mark.parametrize("name, activation", ACTIVATIONS, ids=lambda v: str(v))
+@pytest.mark.parametrize("layer", ["conv", "linear"])
+def test_every_activation_is_fused(name: str, activation: nn.Module, layer: str) -> None:
+    torch.manual_seed(0)
+    first: nn.Module = nn.Conv2d(3, 4, 3) if layer == "conv" else nn.Linear(3, 4)
+    x = torch.randn(2, 3, 6, 5) if layer == "conv" else torch.randn(2, 5, 3)
+    model = nn.Sequential(first, activation)
+    module, context = packed(model, x)
+    left = [o.name for o in module.walk() if isinstance(o, graph.PointwiseOp | graph.Select)]
+    assert not left
+    (made,) = [o for o in module.walk() if isinstance(o, graph.PackedConv | graph.PackedLinear)]
+    assert made.activation == name
+    assert context.statistics["fuse-epilogues", "activations"] == 1
+    (got,) = irc.run(module, x)
+    torch.testing.assert_close(got, model(x))
+
+
+class Residual(nn.Module):
+    def __init__(self, same: bool) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(4, 4, 3, padding=1)
+        self.second = nn.Conv2d(4, 4, 1, bias=False)
+        self.same = same
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.first(x))
+        other = y if self.same else self.second(x)
+        return torch.relu(self.second(y) + other)
+
+
+@pytest.mark.parametrize("same", (True, False))
+def test_a_residual_is_added_inside(same: bool) -> None:
+    torch.manual_seed(0)
+    model, x = Residual(same), torch.randn(2, 4, 6, 5)
+    module, context = packed(model, x)
+    assert not [o for o in module.walk() if isinstance(o, graph.PointwiseOp)]
+    assert context.statistics["fuse-epilogues", "additions"] == 1
+    assert context.statistics["fuse-epilogues", "activations"] == 2
+    (got,) = irc.run(module, x)
+    torch.testing.assert_close(got, model(x))
+
+
+def test_a_product_with_itself_and_other_activations_stay() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.layer(x)
+            return torch.tanh((y + y) * torch.nn.functional.elu(self.layer(x + 1)))
+
+    torch.manual_seed(0)
+    model, x = Model(), torch.randn(5, 3)
+    module, context = packed(model, x)
+    assert not context.statistics["fuse-epilogues", "activations"]
+    assert not context.statistics["fuse-epilogues", "additions"]
+    (got,) = irc.run(module, x)
+    torch.testing.assert_close(got, model(x))
