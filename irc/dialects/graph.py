@@ -245,7 +245,8 @@ class CallAten(Op):
     level; `#aten.operand<k>` stands for operand k. `eager_strides` has one `#sym.dims` per tensor
     result: the strides that eager gives; `operand_strides` one per tensor operand: the strides
     that eager passes, which some operators insist on. `random`: draws from a generator and stays in order.
-    `mutates`: writes operands, or has another effect that keeps it in order.
+    `mutates`: has an effect that keeps it in order. `written` are the numbers of the operands that
+    the operator writes: it gets copies of them, which are the last results, in that order.
 
     `%y = graph.call_aten %a, %b {callee = "aten.mm.default", arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[8, 1]>]} : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>`
     """  # noqa: E501
@@ -258,6 +259,7 @@ class CallAten(Op):
     operand_strides = attribute(A.ArrayAttr, optional=True)
     random = attribute(A.UnitAttr)
     mutates = attribute(A.UnitAttr)
+    written = attribute(A.DenseIntsAttr, optional=True)
     outputs = variadic_result()
 
     def is_removable(self) -> bool:
@@ -269,6 +271,14 @@ class CallAten(Op):
         tensors = [r for r in self.results if isinstance(r.type, TensorType)]
         if strides is not None and len(strides) != len(tensors):  # type: ignore[arg-type]
             self.fail(f"eager_strides has {len(strides)} entries for {len(tensors)} tensors")  # type: ignore[arg-type]
+        written = tuple(self.written or ())
+        if any(not 0 <= k < len(self._operands) for k in written):
+            self.fail(f"written = {written} for {len(self._operands)} operands")
+        kept = self.results[len(self.results) - len(written) :]
+        for number, made in zip(written, kept, strict=False):
+            kind = self._operands[number].type
+            if len(kept) < len(written) or made.type.with_strides(None) is not kind.with_strides(None):  # type: ignore[attr-defined] # noqa: E501
+                self.fail(f"the result for written operand {number} is {made.type}, not {kind}")
 
 
 class Item(Op):

@@ -19,9 +19,11 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import decompositions as D
 from irc.frontend.importer import Imported, Literal, import_graph
+from irc.frontend.mutating_calls import unwrap_mutating_calls
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
 from irc.ir.gc import gc_paused
+from irc.ir.passes import PassManager
 
 Compiler = Callable[[Imported, Options, str], Callable[..., Any]]
 
@@ -122,7 +124,10 @@ def compile_fx(
 ) -> Callable[..., Any]:
     """A boxed function that runs an AOT graph on irc."""
     with gc_paused:
+        writes = unwrap_mutating_calls(module)
         imported = import_graph(module, assert_guards=assert_guards, caller_derives_views=True)
+        if writes:
+            PassManager.parse("functionalize", verify="none").run(imported.module)
         keep = _state.record
         text = None if keep is None else Imported(imported.module.clone(), imported.outputs)
         executable = build(imported, options, target_of(inputs, options))

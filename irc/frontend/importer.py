@@ -135,6 +135,7 @@ class _Importer:
         self.kinds, self.names = kinds, names
         self.values: dict[fx.Node, Any] = {}
         self.storages: dict[int, int] = {}
+        self.result_storages: dict[int, int] = {}
         self.module = ModuleOp.empty()
         self.assert_guards = False
         self.caller_derives_views = False
@@ -381,7 +382,7 @@ class _Importer:
                 continue
             outputs.append(len(values))
             values.append(self.returned(entry, value))
-            info.append(self.result_info(value, values[-1]))
+            info.append(self.result_info(value, len(info)))
         self.builder.create(func.ReturnOp, values)
         self.function.attributes["result_info"] = A.ArrayAttr(info)
         return tuple(outputs)
@@ -411,9 +412,9 @@ class _Importer:
             tensor = self.builder.insert(graph.Cast.to(held, i1)).results[0]
         return self.builder.value(graph.Item, tensor)  # type: ignore[no-any-return]
 
-    def result_info(self, value: Any, result: Value) -> Attribute:
-        """What the caller must see of a result: eager's strides, offset and aliasing; the kind of
-        a number."""
+    def result_info(self, value: Any, number: int) -> Attribute:
+        """What the caller must see of result `number`: eager's strides, offset and whose storage
+        it shares, an argument's or an earlier result's; the kind of a number."""
         if not isinstance(value, torch.Tensor):
             kind = type(value).__name__.removeprefix("Sym").lower()
             return A.DictAttr({"kind": A.StringAttr(kind)})
@@ -427,6 +428,9 @@ class _Importer:
             self.same_element(argument, kind) or not self.caller_derives_views
         ):
             entries["alias_of"] = A.IntegerAttr(argument)
+        first = self.result_storages.setdefault(value.untyped_storage()._cdata, number)
+        if argument is None and first != number:
+            entries["shares"] = A.IntegerAttr(first)
         return A.DictAttr(entries)
 
     def same_element(self, argument: int, kind: TensorType) -> bool:

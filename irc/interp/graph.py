@@ -205,6 +205,9 @@ def reverse(frame: Frame, op: graph.Reverse) -> Tensor:
 def window(frame: Frame, op: graph.Window) -> Tensor:
     source = frame[op.source]
     count, width = frame.dims((op.view.type.shape[op.dim], op.view.type.shape[-1]))
+    if count and width and op.step and op.dilation:
+        windows = source.unfold(op.dim, (width - 1) * op.dilation + 1, op.step)
+        return windows[..., :: op.dilation].narrow(op.dim, 0, count)
     starts = torch.arange(count).unsqueeze(1) * op.step + torch.arange(width) * op.dilation
     moved = source.movedim(op.dim, 0)[starts.reshape(-1)]
     moved = moved.reshape(count, width, *moved.shape[1:])

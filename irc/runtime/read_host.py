@@ -299,11 +299,19 @@ def _scalar_bytes(value: float, element: T.Type) -> bytes:
 
 
 def _check_aliases(program: P.HostProgram) -> None:
-    """A result that shares an argument's memory must be a view of it."""
+    """A result that shares an argument's memory must be a view of it, perhaps as another dtype."""
+    calls = {
+        result.register: dict(step.arguments)["self"]
+        for step in program.steps
+        if isinstance(step, P.CallAten) and step.callee == "aten.view.dtype"
+        for result in step.results
+    }
     for number, output in enumerate(program.outputs):
         if output.alias_of is None or output.register is None:
             continue
         root, _ = program.root(output.register)
+        while root in calls:
+            root, _ = program.root(calls[root].index)
         if root != program.arguments[output.alias_of].register:
             name = program.arguments[output.alias_of].name
             raise InvalidIR(f"result {number} must share the memory of {name} and is no view of it")

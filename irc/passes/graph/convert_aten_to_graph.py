@@ -14,7 +14,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
-from irc.ir.diagnostics import InvalidIR
+from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import ComplexType, TensorType, contiguous_strides
 from irc.passes.graph.convert_aten.support import CONVERTERS, Call, Declined, converts
@@ -191,13 +191,12 @@ class _FunctionConversion:
     def call(self, op: aten.AtenOp, types: Sequence[Type]) -> None:
         """`graph.call_aten`, of the variant that makes a fresh result where there is one."""
         schema, attributes = op.schema, dict(op.attributes)
-        if schema.is_mutable:
-            raise InvalidIR("writes its operands; functionalize first", op=op)
+        written = written_copies(op)
         callee, contiguous = op.qualified, False
         if schema.returns_alias:
             callee, contiguous = copying_variant(op)
         strides: list[Attribute] = []
-        for result in op.results:
+        for result in (*op.results, *(op.operands[k] for k in written)):
             kind = result.type
             if isinstance(kind, TensorType):
                 dims = kind.strides
@@ -214,13 +213,42 @@ class _FunctionConversion:
             entries["operand_strides"] = A.ArrayAttr([A.DimsAttr(s) for s in passed])
         if schema.is_random:
             entries["random"] = A.UNIT
-        if not schema.returns:
+        if not schema.returns or written:
             entries["mutates"] = A.UNIT
-        made = graph.CallAten(
-            [self.values[o] for o in op.operands], types, entries, (), op.location
-        )
+        if written:
+            entries["written"] = A.DenseIntsAttr(written)
+        operands = [self.values[o] for o in op.operands]
+        kinds = [*types, *(operands[k].type for k in written)]
+        made = graph.CallAten(operands, kinds, entries, (), op.location)
         self.builder.insert(made)
-        self.define(op, made.results)
+        self.define(op, made.results[: len(types)])
+        for number, content in zip(written, made.results[len(types) :], strict=True):
+            self.values[op.operands[number]] = content
+
+
+def written_copies(op: aten.AtenOp) -> tuple[int, ...]:
+    """The numbers of the operands that the operator writes, which are fresh copies of values.
+
+    Raises InvalidIR for a write of anything else, UserError for one of parts of a copy: those of
+    an operator that sees one storage through several operands.
+    """
+    given = op.arguments.as_dict()
+    numbers = [
+        number
+        for argument in op.schema.arguments
+        if argument.is_write and argument.name in given
+        for number in aten.operand_indices(given[argument.name])
+    ]
+    for number in numbers:
+        maker = op.operands[number].defining_op
+        if isinstance(maker, aten.AtenOp) and maker.qualified == "aten.clone.default":
+            continue
+        if isinstance(maker, aten.AtenOp) and maker.schema.returns_alias:
+            raise UserError(
+                f"'{op.name}' is given one storage more than once, and writes it", op=op
+            )
+        raise InvalidIR("writes its operands; functionalize first", op=op)
+    return tuple(dict.fromkeys(numbers))
 
 
 def stays_complex(op: aten.AtenOp) -> bool:

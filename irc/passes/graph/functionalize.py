@@ -285,6 +285,8 @@ class _Functionalizer:
             return (
                 StridedStep(root.type, kind, offset - root.offset, first.allowed, op.location),
             )
+        if kind is root.type and offset == root.offset:
+            return ()
         flat = FlattenStep.of(root.type, op.location)
         allowed = None
         if root.argument is not None and flat.order() is None:
@@ -368,25 +370,38 @@ class _Functionalizer:
             self.shown(tensor, builder)
         operands = list(op.operands)
         self.refresh_operands(op)
-        roots = [t.root for t in written]
-        if len(set(roots)) < len(roots) or self.reads_another_view(op, operands, written):
+        unique = self.unite_places(op, operands, written)
+        if unique is None:
             self.call_on_storages(op, schema, operands, builder)
         else:
-            contents = self.functional_call(op, schema, written, builder)
-            for tensor, content in zip(written, contents, strict=True):
+            if len(unique) == len(written):
+                contents = self.functional_call(op, schema, unique, builder)
+            else:
+                contents = self.call_on_copies(op, schema, unique, builder)
+            for tensor, content in zip(unique, contents, strict=True):
                 self.write(tensor, content, builder)
         self.context.count("writes")
         self.replace_results(op, written)
 
-    def reads_another_view(
+    def unite_places(
         self, op: aten.AtenOp, operands: Sequence[Value], written: Sequence[Tensor]
-    ) -> bool:
-        """Whether a custom operator could see what it writes through another operand."""
-        if op.schema.namespace == "aten":
-            return False
-        roots = {t.root for t in written}
-        others = [self.tensors.get(v) for v in operands]
-        return any(t is not None and t not in written and t.root in roots for t in others)
+    ) -> list[Tensor] | None:
+        """The tensors written, each once, where no other operand shows a part of their storages;
+        else None. Operands that are the same places become one value."""
+        first: dict[Root, Tensor] = {}
+        for tensor in written:
+            first.setdefault(tensor.root, tensor)
+        tensors = [self.tensors.get(v) for v in operands]
+        if op.schema.namespace == "aten":  # eager mode refuses to read other parts of them
+            tensors = [t if t in written else None for t in tensors]
+        for number, tensor in enumerate(tensors):
+            chosen = None if tensor is None else first.get(tensor.root)
+            if tensor is None or chosen is None:
+                continue
+            if tensor is not chosen and place_key(tensor) != place_key(chosen):
+                return None
+            op.set_operand(number, chosen.value)
+        return list(first.values())
 
     def written_tensors(self, op: aten.AtenOp, schema: Schema) -> list[Tensor]:
         """The tensors that the operator writes, in schema order."""
@@ -585,12 +600,17 @@ class _Functionalizer:
             known = old.elements[number].as_dict() if old is not None else {}  # type: ignore[attr-defined]
             if tensor is not None:
                 if tensor.root.argument is not None:
-                    known.setdefault("alias_of", A.IntegerAttr(tensor.root.argument))
+                    known["alias_of"] = A.IntegerAttr(tensor.root.argument)
                 if tensor.type.strides is not None:
                     known.setdefault("strides", A.DimsAttr(tensor.type.strides))
             infos.append(A.DictAttr(known))
         if any(i.items for i in infos):
             self.function.attributes["result_info"] = A.ArrayAttr(infos)
+
+
+def place_key(tensor: Tensor) -> tuple[object, ...]:
+    """Equal for tensors that show the same places of a root."""
+    return (tensor.type, *(step.key() for step in tensor.chain))
 
 
 def conform(builder: Builder, value: Value, kind: TensorType) -> Value:

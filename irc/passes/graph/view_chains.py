@@ -48,6 +48,10 @@ class Step:
     type: TensorType
     source_type: TensorType
 
+    def key(self) -> tuple[object, ...]:
+        """Equal for steps that give the same view."""
+        return (type(self), self.type, self.source_type)
+
     def replay(self, builder: Builder, source: Value) -> Value:
         """The same view of another value."""
         raise NotImplementedError
@@ -68,6 +72,10 @@ class ViewStep(Step):
     result: int
     source_type: TensorType
     type: TensorType
+
+    def key(self) -> tuple[object, ...]:
+        op = self.op
+        return (op.qualified, op.arguments, op.operands[1:], self.result, self.type)
 
     @property
     def name(self) -> str:
@@ -157,6 +165,8 @@ class FlattenStep(Step):
 
     def replay(self, builder: Builder, source: Value) -> Value:
         order = self.order()
+        if self.source_type is self.type:
+            return source
         if order is not None:
             ordered = permuted(builder, source, order)
             return call(builder, "reshape.default", self.type, ordered, list(self.type.shape))
@@ -170,12 +180,15 @@ class FlattenStep(Step):
     def undo(self, builder: Builder, source: Value, content: Value) -> Value:
         kind = self.source_type
         order = self.order()
+        if kind is self.type:
+            return content
         if order is None:
             sizes, strides = list(kind.shape), list(strides_of(kind))
             whole = storage(builder, content)
             return call(builder, "as_strided.default", kind, whole, sizes, strides, 0)
         shape = [kind.shape[d] for d in order]
-        whole = call(builder, "reshape.default", kind.with_shape(shape), content, shape)
+        strides = None if kind.strides is None else contiguous_strides(shape)
+        whole = call(builder, "reshape.default", kind.with_shape(shape, strides), content, shape)
         return permuted(builder, whole, [order.index(d) for d in range(len(order))])
 
 
@@ -188,6 +201,20 @@ class StridedStep(Step):
     offset: Any
     allowed: frozenset[int] | None = None
     location: Location = UNKNOWN
+
+    def key(self) -> tuple[object, ...]:
+        return (self.type, self.offset)
+
+    def slice(self) -> TensorType | None:
+        """The type of the slice of the storage that this is a reshape of, if it is one."""
+        kind = self.type
+        if not is_static(kind) or strides_of(kind) != contiguous_strides(kind.shape):
+            return None
+        return kind.with_shape((math.prod(kind.shape),), (1,))
+
+    def end(self) -> Any:
+        """The place after the last element, of a slice."""
+        return self.offset + math.prod(self.type.shape)
 
     def check(self) -> None:
         """Raise UserError where the view leaves the storage's elements that are known here."""
@@ -208,7 +235,10 @@ class StridedStep(Step):
 
     def replay(self, builder: Builder, source: Value) -> Value:
         self.check()
-        kind = self.type
+        kind, part = self.type, self.slice()
+        if part is not None:
+            cut = call(builder, "slice.Tensor", part, source, 0, self.offset, self.end())
+            return call(builder, "reshape.default", kind, cut, list(kind.shape))
         return call(
             builder, "as_strided.default", kind, storage(builder, source),
             list(kind.shape), list(strides_of(kind)), self.offset,
@@ -216,7 +246,15 @@ class StridedStep(Step):
 
     def undo(self, builder: Builder, source: Value, content: Value) -> Value:
         self.check()
-        kind = self.type
+        kind, part = self.type, self.slice()
+        if part is not None:
+            flat = call(builder, "reshape.default", part, content, list(part.shape))
+            if part.shape == self.source_type.shape:
+                return flat
+            return call(
+                builder, "slice_scatter.default", self.source_type, source, flat,
+                0, self.offset, self.end(),
+            )  # fmt: skip
         return scatter_strided(
             builder, source, content, kind.shape, strides_of(kind), self.offset
         )

@@ -17,6 +17,8 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
 from irc.passes.host.packed_calls import call_of, packing_of
+from irc.passes.host.written_operands import is_last_reader, operand_of, result_of
+from irc.passes.layout.assign_layouts import entry
 
 
 @register_pass
@@ -118,7 +120,7 @@ class _Bufferizer:
 
     def run(self) -> None:
         """Rewrite the function in place and put a host.func in its stead."""
-        direct = self._direct_updates()
+        self.direct = direct = self._direct_updates()
         for op in list(self.block.ops):
             handler = _HANDLERS.get(type(op))
             if isinstance(op, host.LaunchOp):
@@ -216,7 +218,9 @@ class _Bufferizer:
         for update in self.updates:
             value, argument = update.value, self.block.arguments[update.argument]
             maker = value.defining_op
-            if not isinstance(maker, host.LaunchOp) or value.type is not argument.type:
+            written = operand_of(maker, value) is argument
+            launched = isinstance(maker, host.LaunchOp)
+            if not (launched or written) or value.type is not argument.type:
                 continue
             number = self.order[maker]
             readers = [
@@ -228,7 +232,7 @@ class _Bufferizer:
                 continue
             if value in direct or argument in self.returned:
                 continue
-            if self._may_write(maker, value, argument):
+            if self._may_write(maker, value, argument):  # type: ignore[arg-type]
                 direct[value] = argument
                 self.context.count("updates without a copy")
         for update in list(self.updates):
@@ -296,6 +300,9 @@ class _Bufferizer:
         self._replace(op, view)
 
     def _call(self, op: graph.CallAten) -> None:
+        if op.written:
+            self._call_writing(op)
+            return
         if _wants_other_strides(op):
             self._call_out(op)
             return
@@ -306,6 +313,41 @@ class _Bufferizer:
                 host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
             ),
         )
+
+    def _call_writing(self, op: graph.CallAten) -> None:
+        """A call that writes operands: in place where they die here, else copies of them."""
+        builder = Builder.before(op)
+        operands, results = list(op._operands), list(op.results)
+        for number in op.written:
+            result, value = result_of(op, number), operands[number]
+            memory = self.direct.get(result)
+            if memory is None:
+                memory = value if self._may_be_written(op, value, result) else None
+            if memory is None:
+                memory = self._allocated(builder, result)
+            if memory is value:
+                self.context.count("in-place")
+            else:
+                builder.insert(host.CopyOp((value, memory), (), {}, (), op.location))
+            operands[number] = memory
+            results.remove(result)
+            self._move_facts(result, memory)
+            result.replace_all_uses_with(memory)
+        attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
+        types = [r.type for r in results]
+        call = builder.insert(host.CallAtenOp(operands, types, attributes, (), op.location))
+        for old, new in zip(results, call.results, strict=True):
+            if is_tensor(old):
+                self._move_facts(old, new)
+            old.replace_all_uses_with(new)
+        op.erase()
+
+    def _may_be_written(self, op: graph.CallAten, value: Value, result: Value) -> bool:
+        """Whether memory of ours dies at a call that writes it."""
+        if value not in self.ours or value.type is not result.type:
+            return False
+        roots = [self.aliases.of(v) for v in op._operands if is_tensor(v)]
+        return is_last_reader(op, value, roots, self.last_use.get(value, -1), self.order[op])
 
     def _call_out(self, op: graph.CallAten) -> None:
         """A call that writes its result to memory with other strides than it would choose."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from irc.analysis.strides import same_layout
-from irc.dialects import func, graph, layout, sym
+from irc.dialects import aten, func, graph, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim
-from irc.ir.types import TensorType
+from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, element_bytes
 from irc.passes.layout.assign_layouts import (
     entry,
     is_writable,
@@ -24,7 +24,8 @@ class InsertLayoutCopies(Pass):
 
     A result whose strides differ from `result_info` becomes a copy, or a view where only the
     strides of dimensions of size 1 differ. A result that shares an argument's or a constant's
-    storage without `alias_of` becomes a copy, and so does one that is returned twice. An ATen
+    storage without `alias_of` becomes a copy, and so does one that is returned twice without
+    `shares`. An ATen
     call whose results' strides depend on its operands' gets those that eager passes.
 
     Before:
@@ -71,9 +72,17 @@ class InsertLayoutCopies(Pass):
             return builder.value(  # type: ignore[no-any-return]
                 layout.ViewOp, argument, offset=offset, result_types=type_.with_strides(wanted)
             )
+        other = _argument_as_element(function, info, root, type_.with_strides(wanted), builder)
+        if other is not None:
+            return other
         owned = isinstance(root, BlockArgument) or isinstance(root.defining_op, graph.Constant)
+        same = same_layout(type_.shape, wanted, type_.strides)
+        if same and value in seen and info is not None and info.get("shares") is not None:
+            return builder.value(  # type: ignore[no-any-return]
+                layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
+            )
         shared = info is not None and info.get("alias_of") is None and (owned or value in seen)
-        if shared or not same_layout(type_.shape, wanted, type_.strides):
+        if shared or not same:
             return builder.value(  # type: ignore[no-any-return]
                 layout.CopyOp,
                 value,
@@ -124,6 +133,58 @@ def _offset_in_argument(
     if not isinstance(place, A.DimAttr) or not isinstance(start, A.DimAttr):
         return None
     return place.dim - start.dim
+
+
+def _argument_as_element(
+    function: func.FuncOp,
+    info: A.DictAttr | None,
+    root: Value,
+    type_: TensorType,
+    builder: Builder,
+) -> Value | None:
+    """A result of type `type_` that is the memory of an argument with another element type, where
+    `info` says so; None for any other, and where sizes in bytes are not known."""
+    alias, place = (None, None) if info is None else (info.get("alias_of"), info.get("offset"))
+    if not isinstance(alias, A.IntegerAttr) or not isinstance(place, A.DimAttr):
+        return None
+    argument = function.block.arguments[alias.value]
+    kind, known = argument.type, entry(function.arg_info, alias.value)
+    start = None if known is None else known.get("offset")
+    if root is argument or not isinstance(kind, TensorType) or not isinstance(start, A.DimAttr):
+        return None
+    old, new = element_bytes(kind.element), element_bytes(type_.element)
+    if kind.element is type_.element:
+        return None
+    if old == new:
+        same = kind.with_shape(type_.shape, type_.strides)
+        source = _view(builder, argument, place.dim - start.dim, same)
+        return _as_element(builder, source, type_)
+    dims = (*type_.shape, *(type_.strides or ()), place.dim, start.dim)
+    if not all(isinstance(d, int) for d in dims):
+        return None
+    # The bytes as a vector, in the argument's elements, then in the others.
+    spans = [(n - 1) * s for n, s in zip(type_.shape, type_.strides or (), strict=True)]
+    length = 0 if 0 in type_.shape else 1 + sum(spans)
+    first = place.dim * new // old
+    count = -(-(place.dim + length) * new // old) - first
+    part = _view(builder, argument, first - start.dim, kind.with_shape((count,), (1,)))
+    whole = _as_element(builder, part, type_.with_shape((count * old // new,), (1,)))
+    return _view(builder, whole, place.dim - first * old // new, type_)
+
+
+def _view(builder: Builder, source: Value, offset: Dim, type_: TensorType) -> Value:
+    return builder.value(layout.ViewOp, source, offset=offset, result_types=type_)  # type: ignore[no-any-return]
+
+
+def _as_element(builder: Builder, source: Value, type_: TensorType) -> Value:
+    """The same memory with another element type."""
+    dtype = aten.DtypeAttr(DTYPE_OF_ELEMENT[type_.element])
+    entries: dict[str, A.Attribute] = {
+        "callee": A.StringAttr("aten.view.dtype"),
+        "arguments": A.DictAttr({"self": aten.OperandAttr(0), "dtype": dtype}),
+        "eager_strides": A.ArrayAttr([A.DimsAttr(type_.strides or ())]),
+    }
+    return builder.insert(graph.CallAten([source], [type_], entries)).results[0]
 
 
 def storage_root(value: Value) -> Value:

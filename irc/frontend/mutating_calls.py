@@ -1,0 +1,91 @@
+"""Calls of custom operators that write their arguments, as AOTAutograd leaves them.
+
+AOTAutograd wraps such a call into one of its functional operators, `auto_functionalized`: it
+copies the storages and calls the operator on views of the copies. Here the wrapper is put back as
+those copies, views and the call, which `functionalize` then understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+WRAPPERS = ("auto_functionalized", "auto_functionalized_v2")
+
+
+def is_wrapper(node: fx.Node) -> bool:
+    """Whether a node is one of AOTAutograd's wrapped calls."""
+    target = node.target
+    return (
+        node.op == "call_function"
+        and isinstance(target, torch._ops.HigherOrderOperator)
+        and target.name() in WRAPPERS
+    )
+
+
+def unwrap_mutating_calls(module: fx.GraphModule) -> bool:
+    """Replace the wrapped calls of a graph, in place; whether there were any."""
+    found = [n for n in module.graph.nodes if is_wrapper(n)]
+    for node in found:
+        _unwrap(module.graph, node)
+    if found:
+        module.graph.eliminate_dead_code(lambda n: _is_impure(n))
+        module.recompile()
+    return bool(found)
+
+
+def _is_impure(node: fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    if node.op in ("placeholder", "output") or (schema is not None and schema.is_mutable):
+        return True
+    return bool(node.is_impure())
+
+
+def _plain(name: str) -> Callable[..., Any]:
+    """The function that does densely what the wrapper called `name` stands for."""
+    from torch._higher_order_ops import auto_functionalize
+
+    return getattr(auto_functionalize, f"{name}_dense")  # type: ignore[no-any-return]
+
+
+def _unwrap(graph: fx.Graph, node: fx.Node) -> None:
+    leaves, spec = pytree.tree_flatten((node.args, dict(node.kwargs)))
+    places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, fx.Node)]
+    sources = [leaves[k] for k in places]
+    run = _plain(node.target.name())  # type: ignore[union-attr]
+
+    def dense(*values: Any) -> list[Any]:
+        filled = list(leaves)
+        for place, value in zip(places, values, strict=True):
+            filled[place] = value
+        args, keywords = pytree.tree_unflatten(filled, spec)
+        return list(run(*args, **keywords))
+
+    fakes = [s.meta["val"] for s in sources]
+    mode = next(f.fake_mode for f in fakes if isinstance(f, FakeTensor))
+    with mode, torch.no_grad():
+        inner = make_fx(dense)(*fakes)
+    copies: dict[fx.Node, Any] = {}
+    given = iter(sources)
+    outputs: Any = ()
+    with graph.inserting_before(node):
+        for made in inner.graph.nodes:
+            if made.op == "placeholder":
+                copies[made] = next(given)
+            elif made.op == "output":
+                outputs = fx.map_arg(made.args[0], lambda n: copies[n])
+            else:
+                copies[made] = graph.node_copy(made, lambda n: copies[n])
+                copies[made].meta = {**made.meta, "stack_trace": node.stack_trace}
+    for user in list(node.users):  # the wrapper's results are taken one by one
+        replacement = outputs[user.args[1]]
+        if isinstance(replacement, fx.Node):
+            user.replace_all_uses_with(replacement)
+        graph.erase_node(user)
+    graph.erase_node(node)
