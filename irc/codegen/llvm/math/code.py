@@ -229,6 +229,37 @@ class Code:
             result = self.fma(result, x, coefficient)
         return result
 
+    @property
+    def has_lookup(self) -> bool:
+        """Whether `lookup` is one instruction: sixteen lanes of AVX-512."""
+        return self.features.has_avx512 and self.lanes == 16
+
+    def lookup(self, index: Lane, entries: Sequence[float]) -> Lane:
+        """The f32 of a table of sixteen that the low four bits of an i32 number.
+
+        Only where `has_lookup`.
+        """
+        vector = self.type("f32")
+        texts = ", ".join(f"float {float_text('f32', e)}" for e in entries)
+        name = "llvm.x86.avx512.permvar.sf.512"
+        self.declarations[name] = ("f32", ("f32", "i32"))
+        operands = f"{vector} <{texts}>, {self.type('i32')} {index.ref}"
+        return self.record(f"call {vector} @{name}({operands})", "f32")
+
+    def quotient(self, top: Lane, bottom: Lane) -> Lane:
+        """top / bottom within one ulp, of f32 whose reciprocal is finite and normal."""
+        if not self.has_lookup or top.element != "f32" or self.features.divides_fast:
+            return top / bottom
+        vector = self.type("f32")
+        name = "llvm.x86.avx512.rcp14.ps.512"
+        self.declarations[name] = ("f32", ("f32", "f32", "=i16"))
+        inverse = self.record(
+            f"call {vector} @{name}({vector} {bottom.ref}, {vector} zeroinitializer, i16 -1)",
+            "f32",
+        )
+        near = top * inverse
+        return self.fma(self.fma(-bottom, near, top), inverse, near)
+
     def absolute(self, value: Lane) -> Lane:
         return self.call("llvm.fabs", value.element, value)
 

@@ -77,11 +77,34 @@ def _clamped(x: Lane, low: float, high: float) -> Lane:
     return x.code.at_least(x.code.at_most(x, high), low)
 
 
+def _exp_between(x: Lane) -> Lane:
+    """exp(x) of an x between the format's `exp_low` and `exp_high`."""
+    if x.element == "f32" and x.code.has_lookup:
+        return _exp_by_table(x)
+    rounded, count, r = _reduce(x)
+    return _scale(_residue(r) + 1.0, rounded, count)
+
+
+def _exp_by_table(x: Lane) -> Lane:
+    """exp of f32 lanes as 2^n 2^(i/16) exp(r): a shuffle does the work of three powers of r."""
+    form, code = float_format(x), x.code
+    # In sixteenths; the low four bits of the sum are i, and scaling by 2^count takes its floor.
+    magic = form.magic / len(tables.EXP_POWERS_F32)
+    sum_ = code.fma(x, LOG2_E, magic)
+    count = sum_ - magic
+    r = code.fma(count, -form.log2_high, x)
+    r = code.fma(count, -form.log2_low, r)
+    slope = code.fma(code.polynomial(r, tables.EXP_SIXTEENTH_F32), r, 1.0)
+    index = code.bits(sum_)
+    power = code.lookup(index, tables.EXP_POWERS_F32)
+    grown = code.fma(slope, r, code.lookup(index, tables.EXP_POWERS_REST_F32))
+    return _scale(code.fma(power, grown, power), sum_, count)
+
+
 def exp_of(x: Lane) -> Lane:
     """exp(x) for any x."""
     form = float_format(x)
-    rounded, count, r = _reduce(_clamped(x, form.exp_low, form.exp_high))
-    return _scale(_residue(r) + 1.0, rounded, count)
+    return _exp_between(_clamped(x, form.exp_low, form.exp_high))
 
 
 @define("exp")
@@ -119,10 +142,9 @@ def _expm1(code, x):
 
 @define("sigmoid")
 def _sigmoid(code, x):
-    # exp of the negative side never overflows, and keeps its digits where the result is tiny.
-    small = exp_of(-code.absolute(x))
-    top = code.select(code.compare("olt", x, 0.0), small, 1.0)
-    return top / (small + 1.0)
+    # Above the limit the result is 1 to rounding; below it the power keeps its digits.
+    power = _exp_between(_clamped(x, float_format(x).exp_low, table(20.0, 40.0, x)))
+    return code.quotient(power, power + 1.0)
 
 
 @define("tanh")

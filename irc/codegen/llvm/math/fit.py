@@ -8,6 +8,7 @@ when a degree or an interval changes, never at compile time.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -92,6 +93,7 @@ LOG2 = mpmath.log(2)
 # name: (function, low, high, degree in f32, degree in f64); None where a type has no use for it
 TABLES: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "exp": (lambda r: (mpmath.expm1(r) - r) / (r * r), -0.3468, 0.3467, 4, 9),
+    "exp_sixteenth": (lambda r: (mpmath.expm1(r) - r) / (r * r), -0.0217, 0.0218, 1, None),
     "log": (lambda f: (mpmath.log1p(f) - f) / (f * f), -0.2929, 0.4143, 8, None),
     "log_ratio": (_log_residue, 0, 0.02944, None, 6),
     "pow_log": (lambda z: 2 * mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z), 0, 0.02944, None, 5),
@@ -107,6 +109,76 @@ TABLES: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "erfinv_central": (_erfinv_near, -2.5, 2.5, 10, None),
     "erfinv_tail": (_erfinv_tail, -0.764, 1.1, 9, None),
 }
+
+
+#: Entries of a table that one shuffle instruction of AVX-512 looks up.
+ENTRIES = 16
+#: erf's pieces: |x| is rounded to a multiple of this. Beyond the last piece erf is 1 in f32.
+ERF_STEP = 0.25
+ERF_DEGREE = 5
+#: Where the piece from 1/8 to 3/8 is expanded: near its start, where erf is smallest.
+ERF_FIRST_CENTER = 0.225
+
+
+def _single(value: Any) -> float:
+    """`value` rounded to f32."""
+    return float(struct.unpack("<f", struct.pack("<f", float(value)))[0])
+
+
+def _single_near(middle: float) -> tuple[float, float]:
+    """(c, erf(c)) in f32 with c near `middle` such that erf(c) is nearly exact (Gal's method)."""
+    spread = 0.004
+    best = (mpmath.inf, 0.0, 0.0)
+    for step in range(2001):
+        center = _single(middle + spread * (step / 1000 - 1))
+        exact = mpmath.erf(center)
+        rounded = _single(exact)
+        best = min(best, (abs(exact - rounded), center, rounded))
+    return best[1], best[2]
+
+
+def _erf_piece(number: int) -> tuple[float, list[Any]]:
+    """(c, coefficients of erf(c + u)) of one piece; of the first one, of erf(u) - u."""
+    half = mpmath.mpf(ERF_STEP) / 2
+    slope = 2 / mpmath.sqrt(mpmath.pi)
+    if number == 0:
+        quotient = fit_polynomial(
+            lambda u: mpmath.erf(u) / u - 1 if u else slope - 1, 0, half, ERF_DEGREE - 1
+        )
+        return 0.0, [mpmath.mpf(0), *quotient]
+    center, value = _single_near(ERF_FIRST_CENTER if number == 1 else number * ERF_STEP)
+    end = number * ERF_STEP + half - center
+    # The last piece ends in 1, so that the limit is exact: an error of 0.7 ulp.
+    missing = 1 - mpmath.erf(center + end) if number == ENTRIES - 1 else 0
+
+    def quotient_at(u: Any) -> Any:
+        if not u:
+            return slope * mpmath.exp(-mpmath.mpf(center) ** 2)
+        mended = missing * (u / end) ** 4 if u > 0 else 0
+        return (mpmath.erf(center + u) + mended - value) / u
+
+    quotient = fit_polynomial(quotient_at, end - 2 * half, end, ERF_DEGREE - 1)
+    return center, [mpmath.mpf(value), *quotient]
+
+
+def _print_lookups() -> None:
+    """The tables that are looked up by the low four bits of an integer."""
+    powers = [mpmath.mpf(2) ** (mpmath.mpf(i) / ENTRIES) for i in range(ENTRIES)]
+    rounded = [_single(p) for p in powers]
+    print("# 2^(i/16) in f32, and what the rounding lost, relative to it")
+    _print_table("EXP_POWERS_F32", [mpmath.mpf(p) for p in rounded])
+    rests = [exact / near - 1 for exact, near in zip(powers, rounded, strict=True)]
+    _print_table("EXP_POWERS_REST_F32", rests)
+    pieces = [_erf_piece(number) for number in range(ENTRIES)]
+    print("# erf(c + u): the centers c of the pieces, then each power's coefficients")
+    _print_table("ERF_CENTERS_F32", [mpmath.mpf(center) for center, _ in pieces])
+    print("ERF_PIECES_F32 = (")
+    for power in range(ERF_DEGREE + 1):
+        print("    (")
+        for _, coefficients in pieces:
+            print(f"        {mpmath.nstr(coefficients[power], 20)},")
+        print("    ),")
+    print(")")
 
 
 def _print_table(name: str, coefficients: list[Any]) -> None:
@@ -127,6 +199,7 @@ def main() -> None:
             error = worst_error(function, coefficients, low, high)
             print(f"# largest error {error:.1e} on [{float(low):.4f}, {float(high):.4f}]")
             _print_table(f"{name.upper()}_F{bits}", coefficients)
+    _print_lookups()
 
 
 if __name__ == "__main__":

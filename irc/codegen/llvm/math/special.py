@@ -8,8 +8,12 @@ from irc.codegen.llvm.math import coefficients as tables
 from irc.codegen.llvm.math.basic import round_by
 from irc.codegen.llvm.math.code import Lane
 from irc.codegen.llvm.math.exponential import exp_of, log_of
-from irc.codegen.llvm.math.registry import define, define_libm, table
+from irc.codegen.llvm.math.registry import define, define_libm, float_format, table
 from irc.codegen.llvm.math.trigonometric import sin_series
+
+
+ERF_STEP = 0.25  # of the pieces in `coefficients`; see `fit.py`
+ENTRIES = 16
 
 
 def _erfc_positive(a: Lane) -> Lane:
@@ -36,8 +40,27 @@ def _erfc(code, x):
     return code.select(code.compare("olt", x, 0.0), 2.0 - value, value)
 
 
+def _erf_by_table(x: Lane) -> Lane:
+    """erf of f32 lanes: one polynomial for each quarter of |x| from 0 to 4."""
+    code = x.code
+    last = ERF_STEP * (ENTRIES - 0.5)
+    a = code.at_most(code.absolute(x), last - 2.0**-22)
+    # The sum's low four bits number the quarter that a is nearest to.
+    index = code.bits(a + float_format(x).magic * ERF_STEP)
+    u = a - code.lookup(index, tables.ERF_CENTERS_F32)
+    first, *higher = [code.lookup(index, column) for column in tables.ERF_PIECES_F32]
+    value = higher.pop()
+    while higher:
+        value = code.fma(value, u, higher.pop())
+    # In the first piece erf(u) - u, which is small, is what the polynomial gives.
+    start = code.select(a <= ERF_STEP / 2, a, first)
+    return code.copysign(code.fma(value, u, start), x)
+
+
 @define("erf")
 def _erf(code, x):
+    if x.element == "f32" and code.has_lookup:
+        return _erf_by_table(x)
     a = code.absolute(x)
     near = code.at_most(a, 1.0)
     inner = code.polynomial(near * near, table(tables.ERF_F32, tables.ERF_F64, x))
