@@ -15,6 +15,7 @@ PAGES = (
     "docs/tutorial.md",
     "docs/how-a-model-is-compiled.md",
     "docs/troubleshooting.md",
+    "docs/padding.md",
 )
 MODULES = {"irc-opt": "irc.tools.irc_opt", "irc": "irc.tools.cli"}
 
