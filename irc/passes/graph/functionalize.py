@@ -35,7 +35,6 @@ from irc.passes.graph.value_building import (
     cast,
     in_order,
     is_static,
-    may_overlap,
     positions,
     retype,
     strides_of,
@@ -48,6 +47,7 @@ from irc.passes.graph.view_chains import (
     StridedStep,
     ViewStep,
     invertible,
+    overlaps,
 )
 
 # Storage itself changes: no value can stand for it.
@@ -360,8 +360,7 @@ class _Functionalizer:
         written = self.written_tensors(op, schema)
         builder = Builder.before(op)
         for tensor in written:
-            overlap = may_overlap(tensor.type.shape, strides_of(tensor.type))
-            if overlap and schema.name not in UNIFORM:
+            if schema.name not in UNIFORM and overlaps(tensor.type, tensor.chain):
                 raise UserError(
                     f"'{op.name}' writes a tensor whose elements overlap in memory",
                     op=op,

@@ -18,6 +18,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.location import UNKNOWN, Location
+from irc.ir.symbols import dim_product
 from irc.ir.types import TensorType, contiguous_strides
 from irc.passes.graph.result_types import call_on_meta, meta_tensor, types_of_call
 from irc.passes.graph.value_building import (
@@ -33,7 +34,6 @@ from irc.passes.graph.value_building import (
     scatter_strided,
     storage,
     strides_of,
-    type_of,
 )
 from irc.passes.graph.view_inverses import UNDO, undo_by_strides
 
@@ -139,7 +139,7 @@ class FlattenStep(Step):
         """The storage under a tensor of type `kind`."""
         strides = strides_of(kind)
         if strides == contiguous_strides(kind.shape):
-            length = math.prod(kind.shape)
+            length = dim_product(kind.shape)
         elif is_static(kind):
             length = extent(kind.shape, strides)
         else:
@@ -205,16 +205,16 @@ class StridedStep(Step):
     def key(self) -> tuple[object, ...]:
         return (self.type, self.offset)
 
-    def slice(self) -> TensorType | None:
+    def slice_type(self) -> TensorType | None:
         """The type of the slice of the storage that this is a reshape of, if it is one."""
         kind = self.type
-        if not is_static(kind) or strides_of(kind) != contiguous_strides(kind.shape):
+        if strides_of(kind) != contiguous_strides(kind.shape):
             return None
-        return kind.with_shape((math.prod(kind.shape),), (1,))
+        return kind.with_shape((dim_product(kind.shape),), (1,))
 
     def end(self) -> Any:
         """The place after the last element, of a slice."""
-        return self.offset + math.prod(self.type.shape)
+        return self.offset + dim_product(self.type.shape)
 
     def check(self) -> None:
         """Raise UserError where the view leaves the storage's elements that are known here."""
@@ -235,7 +235,7 @@ class StridedStep(Step):
 
     def replay(self, builder: Builder, source: Value) -> Value:
         self.check()
-        kind, part = self.type, self.slice()
+        kind, part = self.type, self.slice_type()
         if part is not None:
             cut = call(builder, "slice.Tensor", part, source, 0, self.offset, self.end())
             return call(builder, "reshape.default", kind, cut, list(kind.shape))
@@ -246,7 +246,7 @@ class StridedStep(Step):
 
     def undo(self, builder: Builder, source: Value, content: Value) -> Value:
         self.check()
-        kind, part = self.type, self.slice()
+        kind, part = self.type, self.slice_type()
         if part is not None:
             flat = call(builder, "reshape.default", part, content, list(part.shape))
             if part.shape == self.source_type.shape:
@@ -263,13 +263,30 @@ class StridedStep(Step):
 # -- whole chains
 
 
+def overlaps(kind: TensorType, chain: Sequence[Step]) -> bool:
+    """Whether a tensor of type `kind`, seen through `chain`, may have two elements in one place.
+
+    Of symbolic sizes only what makes a view overlap itself is looked at.
+    """
+    if is_static(kind):
+        return may_overlap(kind.shape, strides_of(kind))
+    places = zip(kind.shape, strides_of(kind), strict=True)
+    if any(stride == 0 and size != 1 for size, stride in places):
+        return True
+    return any(
+        step.slice_type() is None if isinstance(step, StridedStep)
+        else isinstance(step, ViewStep) and step.name == "unfold"
+        for step in chain
+    )  # fmt: skip
+
+
 def invertible(kind: TensorType, chain: Sequence[Step], location: Location) -> tuple[Step, ...]:
     """A chain with the same effect on a root of type `kind` whose steps can be undone one by one.
 
     A view that overlaps itself can't, though a part of it may be written: such a chain becomes
     the places of its elements. Raises UserError where they are not known.
     """
-    if not any(may_overlap(s.type.shape, strides_of(s.type)) for s in chain[:-1]):
+    if not any(overlaps(s.type, chain[: k + 1]) for k, s in enumerate(chain[:-1])):
         return tuple(chain)
     if isinstance(chain[0], FlattenStep | StridedStep):
         raise UserError("writing through a view of as_strided with overlapping elements", location)
@@ -289,4 +306,4 @@ def invertible(kind: TensorType, chain: Sequence[Step], location: Location) -> t
     return flat, StridedStep(flat.type, final, made.storage_offset(), None, location)
 
 
-__all__ = ["FlattenStep", "RefineStep", "Step", "StridedStep", "ViewStep", "invertible", "type_of"]
+__all__ = ["FlattenStep", "RefineStep", "Step", "StridedStep", "ViewStep", "invertible", "overlaps"]

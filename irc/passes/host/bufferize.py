@@ -16,6 +16,7 @@ from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
+from irc.passes.graph.argument_storages import alias_groups
 from irc.passes.host.packed_calls import call_of, packing_of
 from irc.passes.host.written_operands import is_last_reader, operand_of, result_of
 from irc.passes.layout.assign_layouts import entry
@@ -130,6 +131,7 @@ class _Bufferizer:
             elif not isinstance(op, KEPT):
                 raise InvalidIR(f"'{op.name}' has no place in a host program", op=op)
         self._update()
+        self._separate_results()
         self._mark_escapes()
         self._replace_function()
 
@@ -213,9 +215,10 @@ class _Bufferizer:
         """Results of launches that may be computed in the memory of the argument which they
         update: nothing reads its old elements later, or elsewhere in the launch."""
         direct: dict[Value, Value] = {}
-        if "aliases" in self.function.attributes:
-            return direct
+        shared = {number for group in alias_groups(self.function) for number in group}
         for update in self.updates:
+            if update.argument in shared:
+                continue
             value, argument = update.value, self.block.arguments[update.argument]
             maker = value.defining_op
             written = operand_of(maker, value) is argument
@@ -242,7 +245,11 @@ class _Bufferizer:
                 update.erase()
         return direct
 
-    def _may_write(self, op: host.LaunchOp, result: Value, argument: Value) -> bool:
+    def _may_write(
+        self, op: host.LaunchOp | graph.CallAten, result: Value, argument: Value
+    ) -> bool:
+        if isinstance(op, graph.CallAten):
+            return sum(argument in self.aliases.of(v) for v in op._operands if is_tensor(v)) == 1
         inputs = list(op.inputs)
         reads = [k for k, v in enumerate(inputs) if argument in self.aliases.of(v)]
         if not reads:
@@ -368,6 +375,8 @@ class _Bufferizer:
     def _pack(self, op: graph.Pack) -> None:
         callee, arguments = packing_of(op)
         attributes = {"callee": A.StringAttr(callee), "arguments": A.DictAttr(arguments)}
+        if op.transposed:
+            attributes["transposed"] = A.UNIT
         pack = host.PackOp(op._operands, op.result_types, attributes, (), op.location)
         self._replace(op, Builder.before(op).insert(pack))
 
@@ -415,8 +424,6 @@ class _Bufferizer:
     def _from_scalar(self, op: graph.FromScalar) -> None:
         """A scalar as a tensor, made by ATen."""
         dtype = DTYPE_OF_ELEMENT[op.tensor.type.element]
-        if op.transposed:
-            attributes["transposed"] = A.UNIT
         arguments = A.DictAttr({"s": aten.OperandAttr(0), "dtype": aten.DtypeAttr(dtype)})
         attributes = {
             "callee": A.StringAttr("aten.scalar_tensor.default"),
@@ -433,6 +440,21 @@ class _Bufferizer:
                 if old in self.aliases.roots:
                     self.aliases.roots[value] = self.aliases.roots.pop(old)
         op.replace_with(new)
+
+    def _separate_results(self) -> None:
+        """Give a result of its own to each place that returns one array, unless eager shares it.
+
+        Copies that `insert-layout-copies` made of one value are one array again after `cse`.
+        """
+        terminator, seen = self.function.return_op, set()
+        for position, value in enumerate(terminator._operands):
+            info = entry(self.function.result_info, position)
+            if is_tensor(value) and value in seen and info and info.get("alias_of") is None:
+                builder = Builder.before(terminator)
+                own = builder.value(host.AllocOp, result_types=value.type)
+                builder.create(host.CopyOp, value, own)
+                terminator.set_operand(position, own)
+            seen.add(value)
 
     def _mark_escapes(self) -> None:
         """Allocations that the caller gets are tensors of their own."""

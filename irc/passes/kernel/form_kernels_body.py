@@ -157,7 +157,7 @@ class Body(Placement):
         place = access.storage
         assert place is not None
         if place.kind == "register":
-            return scope.values[place.value]
+            return self._register(op, scope.values[place.value], scope)
         pointer, lanes = self.state.pointers[place.value], scope.lanes
         result, emitter = op.results[0], self.emitter
         if access in self.transposed:
@@ -183,6 +183,30 @@ class Body(Placement):
         type_ = emitter.vector_type(result.type, lanes.width)
         return [
             self._vector_read(access, pointer, copy, type_, mask, other, scope)
+            for copy in range(lanes.copies)
+        ]
+
+    def _register(self, op: loop.ReadOp, content: Content, scope: Scope) -> Content:
+        """What is in a register, where the read's mask holds."""
+        known = True if op.mask is None else scope.known.get(op.mask)
+        if known:
+            return content
+        result, lanes, emitter = op.results[0], scope.lanes, self.emitter
+        zero = 0.0 if isinstance(result.type, FloatType) else 0
+        other = emitter.number(zero, result.type) if op.other is None else scope.values[op.other]
+        if known is False:
+            return other
+        parts = (scope.values[op.mask], content, other)
+        if result not in self.varying or lanes is None or lanes.width == 1:
+            chosen = emitter.add(arith.SelectOp, tuple(map(_first, parts)), result.type)
+            return [chosen] if result in self.varying and lanes is not None else chosen
+        type_ = emitter.vector_type(result.type, lanes.width)
+        return [
+            emitter.add(
+                arith.SelectOp,
+                tuple(self._lane_value(p, copy, lanes.width, scope) for p in parts),
+                type_,
+            )
             for copy in range(lanes.copies)
         ]
 

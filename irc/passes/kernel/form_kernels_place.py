@@ -125,7 +125,8 @@ class Placement:
                     if place.kind != "argument" or place.value in self.state.written:
                         level = max(level, self.base)
                     if place.kind == "register":
-                        varying = self.state.shared is not None
+                        chosen = op.mask in self.varying or op.other in self.varying
+                        varying = chosen or self.state.shared is not None
             result = op.results[0]
             self.levels[result] = level
             if varying:

@@ -6,11 +6,16 @@ torch = pytest.importorskip("torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
+import irc  # noqa: E402
 from irc.dialects import aten, func  # noqa: E402
 from irc.frontend.importer import import_graph  # noqa: E402
 from irc.interp import run  # noqa: E402
 from irc.ir.diagnostics import UserError  # noqa: E402
 from irc.ir.passes import PassManager  # noqa: E402
+from tests.fuzz import custom_ops  # noqa: E402
+from tests.fuzz.harness import built, compiled, observe, same  # noqa: E402
+from tests.fuzz.harness import clones as clones_of  # noqa: E402
+from tests.fuzz.test_programs import is_fresh  # noqa: E402
 
 
 def trace(function, *args):
@@ -57,7 +62,7 @@ def assert_functional(module):
                     for o in _following(op)
                 )
             else:
-                assert op.operands[0].owner.name == "aten.clone.default"
+                assert is_fresh(op.operands[0])
 
 
 def _following(op):
@@ -226,3 +231,133 @@ def test_a_call_whose_result_torch_cannot_tell_writes_a_copy(monkeypatch):
     module = check(lambda x: x[1:3].mul_(2), X)
     names = [op.name for op in module.lookup("main").block.ops]
     assert "aten.clone.default" in names and "aten.mul.Tensor" not in names
+
+
+# -- storages that several tensors share
+
+
+def outcome_is_kept(function, *args):
+    """Eager's outcome, sharing and strides included, after functionalize and in machine code."""
+    expected = observe(function, args)
+    module = irc.trace(function, tuple(clones_of(args)))
+    PassManager.parse("functionalize", verify="each").run(module)
+    assert_functional(module)
+    same(expected, observe(lambda *a: run(module, *a), args), what="functionalized")
+    same(expected, built(module, args), what="built")
+
+
+BASE = torch.arange(20.0)
+
+
+def aliasing_arguments(x, y):
+    x.add_(1)
+    y[0] = x[1].sum()
+    return x, y.view(-1)
+
+
+@pytest.mark.parametrize(
+    "x, y",
+    [
+        (BASE[2:14].view(3, 4), BASE[4:10]),
+        (BASE[:4], BASE[10:]),
+        (BASE.as_strided((3, 2), (6, 2), 1), BASE.as_strided((4,), (3,), 0)),
+        (BASE, BASE.view(4, 5)),
+        (BASE, BASE[:0]),
+    ],
+    ids=["overlap", "apart", "gaps", "same", "empty"],
+)
+def test_arguments_that_share_a_storage(x, y):
+    if not y.numel():
+        outcome_is_kept(lambda a, b: (a.add_(1), b.add_(1)), x, y)
+        return
+    outcome_is_kept(aliasing_arguments, x, y)
+
+
+def test_arguments_that_share_a_storage_unwritten_are_not_joined():
+    module = irc.trace(lambda a, b: a + b, (BASE[:4], BASE[2:6]))
+    PassManager.parse("functionalize").run(module)
+    names = [op.name for op in module.lookup("main").block.ops]
+    assert names == ["aten.add.Tensor", "func.return"]
+
+
+def test_results_that_share_an_intermediate():
+    def f(x):
+        y = x * 2
+        z = y.view(-1)
+        z[3:7] = 5
+        return z[1:], y, y.t()[2]
+
+    outcome_is_kept(f, X)
+
+
+def test_a_result_as_another_dtype_is_the_arguments_memory():
+    def f(x):
+        x.add_(1)
+        return x.view(torch.int32)[1:], x[:, 2:4].view(torch.float64), x.view(torch.uint8).t()
+
+    outcome_is_kept(f, X)
+
+
+def parts_of_overlapping_views(x):
+    row = x[0]
+    row.expand(3, 6)[1:2].fill_(4)
+    x.unfold(0, 2, 1)[0].mul_(2)
+    return x[2]
+
+
+def test_a_part_of_an_overlapping_view_may_be_written():
+    outcome_is_kept(parts_of_overlapping_views, X)
+
+
+def other_views(x):
+    a, b, c = x.tensor_split((1, 2), 0)
+    x.movedim(0, 1).unflatten(0, (3, 2))[1].zero_()
+    torch.view_as_real(torch.view_as_complex(x.view(4, 3, 2))).add_(1)
+    x.unfold(1, 2, 2).mul_(3)
+    return a, b, c, x.mT
+
+
+def test_views_without_a_rule_of_their_own():
+    outcome_is_kept(other_views, X)
+
+
+def test_custom_operators_write_tensors_and_lists():
+    custom_ops.register()
+    ops = torch.ops.irc_fuzz
+
+    def f(x, y):
+        z = x * 2
+        ops.exchange(z[1:], y)
+        ops.each([x[0], y], 2)
+        ops.each([z, z], 3)
+        return ops.bump(x[:, 1], 3), z
+
+    outcome_is_kept(f, X, Y)
+    expected = observe(f, (X, Y))
+    same(expected, compiled(f, (X, Y)), what="compiled")
+
+
+def test_an_out_tensor_decides_the_type_of_a_sum():
+    def f(x):
+        total = torch.empty(6, dtype=torch.float64)
+        torch.sum(x, 0, out=total)
+        return total
+
+    outcome_is_kept(f, torch.full((3, 6), 1e8) + torch.arange(18.0).view(3, 6))
+
+
+def test_an_empty_out_tensor_gets_its_size():
+    check(lambda x: torch.neg(x, out=torch.empty(0)), X)
+
+
+@pytest.mark.parametrize(
+    "function, reason",
+    [
+        (lambda x: x.add_(1).as_strided((3,), (1,), 30) + 1, "outside of its elements"),
+        (lambda x: x.t_().add_(1), "sizes or strides of an argument"),
+    ],
+)
+def test_what_has_no_functional_form_is_refused(function, reason):
+    module = irc.trace(function, (torch.arange(40.0)[:24].view(4, 6),))
+    with pytest.raises(UserError, match=reason):
+        PassManager.parse("functionalize").run(module)

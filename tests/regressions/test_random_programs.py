@@ -1,0 +1,81 @@
+"""The smallest programs of what random ones found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import irc  # noqa: E402
+from irc.interp import run  # noqa: E402
+from irc.pipeline import FUNCTIONAL, pipeline_text  # noqa: E402
+from tests.fuzz import custom_ops  # noqa: E402
+from tests.fuzz.harness import built, clones, compiled, each_pass, observe, same  # noqa: E402
+
+
+def check(function: Callable[..., object], *args: torch.Tensor) -> None:
+    """Eager's outcome after every pass and in machine code."""
+    expected = observe(function, args)
+    module = irc.trace(function, tuple(clones(args)))
+    each_pass(module.clone(), f"{FUNCTIONAL},{pipeline_text()}", args, expected=expected)
+    same(expected, built(module, args), what="built")
+
+
+def test_a_sum_in_a_register_is_read_under_a_mask() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        y[2] = y[4:8].sum()
+        return y
+
+    check(f, torch.arange(12.0))
+
+
+def test_a_constant_without_elements() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.index_fill_(0, torch.tensor([], dtype=torch.int64), 1)
+
+    check(f, torch.arange(3.0))
+
+
+def test_a_view_as_the_same_dtype_of_an_argument_with_gaps() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        v = x.view(torch.float32)
+        v.fill_(-1)
+        return v.view(2, 3, 2, 2)
+
+    check(f, torch.arange(49.0).as_strided((2, 3, 4), (8, 16, 2), 1))
+
+
+def test_two_results_that_are_one_intermediate() -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        v = x.to(torch.float64)
+        _, second = v.split([0, 2], -1)
+        return second, v
+
+    x = torch.arange(6.0).view(3, 2)
+    expected = observe(f, (x,))
+    same(expected, compiled(f, (x,)), what="compiled")
+
+
+def test_a_custom_operator_that_gets_one_tensor_twice() -> None:
+    custom_ops.register()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        torch.ops.irc_fuzz.exchange(x, x)
+        return x + 1
+
+    check(f, torch.arange(3))
+
+
+def test_functionalized_text_has_no_write_left_over() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        part = x[0].expand(2, 3)
+        part[1:] = 7
+        return x
+
+    x = torch.arange(6.0).view(2, 3)
+    module = irc.trace(f, (x,))
+    irc.PassManager.parse("functionalize").run(module)
+    assert run(module, x.clone())[0].tolist() == f(x.clone()).tolist()
