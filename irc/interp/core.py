@@ -48,6 +48,10 @@ def interprets(*op_classes: type[Operation]) -> Callable[[Handler], Handler]:
     return decorate
 
 
+class NoMeaning(UserError):
+    """An operation that the interpreter can't execute."""
+
+
 class Returned(Exception):
     """Carries the operands of a function's terminator out of its body."""
 
@@ -74,7 +78,8 @@ class Frame:
         self.mode = mode
         self.module = module
         self.parent = parent
-        # Shared by all frames of one run: random log, mutated arguments, metrics.
+        # Shared by all frames of one run: mutated arguments, and `watch`, which sees each
+        # executed operation, random calls and undefined memory (`irc.validation.running`).
         self.state: dict[str, Any] = {} if state is None else state
 
     def nested(self) -> Frame:
@@ -142,6 +147,9 @@ class Frame:
         elif results:
             for result, content in zip(results, outcome, strict=True):
                 self.values[result] = content
+        watch = self.state.get("watch")
+        if watch is not None and self.parent is None:
+            watch.executed(self, op)
         return outcome
 
 
@@ -157,7 +165,18 @@ def _find_handler(op: Operation) -> Handler:
         if found is not None:
             _handlers[type(op)] = found
             return found
-    raise UserError(f"the interpreter has no meaning for '{op.name}'", op=op)
+    raise NoMeaning(f"the interpreter has no meaning for '{op.name}'", op=op)
+
+
+def fill_undefined(frame: Frame, memory: torch.Tensor) -> torch.Tensor:
+    """Mark memory whose elements are undefined: floats are NaN, so that reading them shows; who
+    watches the run may choose otherwise."""
+    watch = frame.state.get("watch")
+    if watch is not None:
+        watch.fill_undefined(memory)
+    elif memory.dtype.is_floating_point:
+        memory.fill_(float("nan"))
+    return memory
 
 
 _DTYPES: dict[Type, torch.dtype] = {
@@ -183,13 +202,17 @@ def element_of(dtype: torch.dtype) -> Type:
 
 
 def check_argument(frame: Frame, position: int, type_: Type, content: Any) -> Any:
-    """Check one argument of a function against its type; gives its content for the frame."""
+    """Check one argument of a function against its type; gives its content for the frame.
+
+    In mode "real" a float argument may come as f64 already: then it is not copied, and shares
+    its storage with others as the caller's tensors do.
+    """
     if isinstance(type_, T.TensorType):
         if not isinstance(content, torch.Tensor):
             raise UserError(f"argument {position} is {type(content).__name__}, not a tensor")
         if content.dim() != type_.rank:
             raise UserError(f"argument {position} has rank {content.dim()}, not {type_.rank}")
-        if content.dtype != torch_dtype(type_.element):
+        if content.dtype not in (torch_dtype(type_.element), frame.dtype(type_.element)):
             raise UserError(
                 f"argument {position} is {content.dtype}, not {torch_dtype(type_.element)}"
             )
@@ -233,7 +256,8 @@ def run(
     """Interpret the function called `function` of a module on any level.
 
     `args`: one tensor or number per argument. Gives a list with one tensor (or Python number) per
-    result. In mode "real" float arguments are used and float results returned as f64.
+    result. In mode "real" float arguments are used and float results returned as f64. `state`
+    may hold a "watch" (`irc.validation.running.Watch`).
     """
     if mode not in MODES:
         raise UserError(f"mode is {mode!r}, not one of {', '.join(MODES)}")

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from irc.dialects import host, kernel
-from irc.interp.core import Frame, Returned, interprets
+from irc.interp.core import Frame, Returned, fill_undefined, interprets
 from irc.interp.graph_packed import call_packed
 from irc.interp.kernel import launch
 from irc.interp.operators import call_operator, results_of
@@ -17,7 +17,7 @@ from irc.ir.types import TensorType
 
 
 def fresh(frame: Frame, type_: TensorType) -> torch.Tensor:
-    """Undefined memory of a tensor type; floats hold NaN, so that reading it shows."""
+    """Undefined memory of a tensor type."""
     strides = type_.strides
     sizes = frame.dims(type_.shape)
     dtype = frame.dtype(type_.element)
@@ -26,9 +26,7 @@ def fresh(frame: Frame, type_: TensorType) -> torch.Tensor:
         if strides is None
         else torch.empty_strided(sizes, frame.dims(strides), dtype=dtype)
     )
-    if dtype.is_floating_point:
-        memory.fill_(float("nan"))
-    return memory
+    return fill_undefined(frame, memory)
 
 
 @interprets(host.ReturnOp)
@@ -89,12 +87,12 @@ def resource(frame: Frame, attr: A.Attribute) -> torch.Tensor:
     if content is None:
         raise InvalidIR(f"the constant {attr.key[:16]} is not beside the program")
     assert isinstance(attr.type, TensorType)
-    if not isinstance(content, torch.Tensor):
-        from irc.interp.core import torch_dtype
+    from irc.interp.core import torch_dtype
+    from irc.runtime.constants import content_tensor
 
-        raw = torch.frombuffer(bytearray(content), dtype=torch_dtype(attr.type.element))
-        content = raw.reshape(frame.dims(attr.type.shape))
-    return content.detach().to(frame.dtype(attr.type.element))
+    element = attr.type.element
+    made = content_tensor(content, torch_dtype(element), frame.dims(attr.type.shape))
+    return made.to(frame.dtype(element))
 
 
 @interprets(host.ConstantOp)

@@ -12,6 +12,12 @@ from irc.interp.core import Frame
 from irc.ir import attributes as A
 from irc.ir.diagnostics import UserError
 
+# Operators whose result's elements are undefined.
+UNDEFINED = frozenset({
+    torch.ops.aten.empty, torch.ops.aten.empty_like, torch.ops.aten.empty_strided,
+    torch.ops.aten.empty_permuted, torch.ops.aten.new_empty, torch.ops.aten.new_empty_strided,
+})  # fmt: skip
+
 
 def operator(callee: str) -> Any:
     """The torch operator overload called "aten.mm.default" or "aten.extern.ns.op.overload".
@@ -89,11 +95,14 @@ def call_operator(
     if frame.mode == "real":
         positional = [_raise_dtype(p) for p in positional]
         keywords = {k: _raise_dtype(v) for k, v in keywords.items()}
-    log = frame.state.get("random_log")
-    if log is not None and torch.Tag.nondeterministic_seeded in target.tags:
-        return log(target, positional, keywords)
+    watch = frame.state.get("watch")
     with torch.no_grad():
-        return target(*positional, **keywords)
+        if watch is not None and torch.Tag.nondeterministic_seeded in target.tags:
+            return watch.call_random(target, positional, keywords)
+        content = target(*positional, **keywords)
+    if watch is not None and target.overloadpacket in UNDEFINED:
+        watch.fill_undefined(content)
+    return content
 
 
 def _raise_dtype(content: Any) -> Any:

@@ -17,6 +17,7 @@ The class's annotated fields are the pass's options: `drop-nothing{limit=8}`.
 from __future__ import annotations
 
 import importlib
+import re
 import time
 import typing
 from collections import Counter
@@ -28,7 +29,7 @@ import attrs
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InternalError, IRCError, UserError
 from irc.ir.gc import gc_paused
-from irc.ir.location import UNKNOWN, FileLocation, Location
+from irc.ir.location import UNKNOWN, FileLocation, Location, file_positions
 
 PassT = TypeVar("PassT", bound="type[Pass]")
 MODULE = "builtin.module"
@@ -39,6 +40,8 @@ class Pass:
 
     anchor: the operation that the pass runs on ("builtin.module", "func.func", "any").
     preserves: what stays equal in the interpreter: "bits", or "real" (real-number value).
+    rounds_constants: it writes constants, rounded to their dtype, that the program before computed
+    or had as f64; so mode "real" agrees to that rounding only.
     analysis: it tells something and changes nothing.
     """
 
@@ -46,6 +49,7 @@ class Pass:
     summary: ClassVar[str] = ""
     anchor: ClassVar[str] = MODULE
     preserves: ClassVar[str] = "bits"
+    rounds_constants: ClassVar[bool] = False
     analysis: ClassVar[bool] = False
 
     def run(self, op: Operation, context: PassContext) -> None:
@@ -57,13 +61,34 @@ class Pass:
         return pass_text(self)
 
 
-@attrs.define
+@attrs.frozen
 class Remark:
     """A message for the user about one operation: why a thing was or wasn't done."""
 
     pass_name: str
     message: str
     location: Location = UNKNOWN
+    op_name: str = ""
+
+    @property
+    def text(self) -> str:
+        """`[pass] 'op': message`, without the place."""
+        op = f"'{self.op_name}': " if self.op_name else ""
+        return f"[{self.pass_name}] {op}{self.message}"
+
+    def __str__(self) -> str:
+        places = file_positions(self.location)
+        where = f"{places[0].filename}:{places[0].line}:{places[0].column}: " if places else ""
+        return f"{where}remark: {self.text}"
+
+
+def chosen_remarks(remarks: Iterable[Remark], wanted: str = "") -> list[Remark]:
+    """Each remark once in which the regular expression `wanted` is found. Raises UserError."""
+    try:
+        found = re.compile(wanted)
+    except re.error as error:
+        raise UserError(f"remarks: '{wanted}' is no regular expression: {error}") from None
+    return [remark for remark in dict.fromkeys(remarks) if found.search(remark.text)]
 
 
 @attrs.define
@@ -86,13 +111,19 @@ class PassContext:
         self.statistics[(self.current_pass, name)] += amount
 
     def remark(self, message: str, op: Operation | None = None) -> None:
-        """Tell the user something about `op`."""
+        """Tell the user something about `op`: the reason for what was or wasn't done with it."""
         location = UNKNOWN if op is None else op.location
-        self.remarks.append(Remark(self.current_pass, message, location))
+        name = "" if op is None or op.parent_op is None else op.name
+        self.remarks.append(Remark(self.current_pass, message, location, name))
 
 
 class Instrumentation:
     """Hooks around every pass; irc-opt prints, times and checks through them."""
+
+    @property
+    def report(self) -> str:
+        """What to tell the user once all passes have run ("": nothing)."""
+        return ""
 
     def before_pass(self, pass_: Pass, op: Operation, context: PassContext) -> None:
         """Called before the pass runs on `op`."""
@@ -380,15 +411,38 @@ class PassManager:
     def __str__(self) -> str:
         return ",".join(_step_text(s) for s in self.steps)
 
-    def run(self, module: Operation, context: PassContext | None = None) -> PassContext:
-        """Run every pass in order on `module`, in place; gives the context with what was noted."""
+    def run(
+        self,
+        module: Operation,
+        context: PassContext | None = None,
+        *,
+        check_semantics: str = "",
+        inputs: Sequence[Any] | None = None,
+    ) -> PassContext:
+        """Run every pass in order on `module`, in place; gives the context with what was noted.
+
+        check_semantics: "each", "changed" or "sample:N" runs the program in the interpreter
+        before and after these passes (`irc.validation.semantics`), on `inputs` (arguments of
+        @main) or on generated arguments. Raises SemanticsChanged when a pass changes a result.
+        """
         context = PassContext() if context is None else context
+        if check_semantics:
+            from irc.validation.semantics import SemanticsCheck
+
+            check = SemanticsCheck(check_semantics, total=self.count(), inputs=inputs)
+            hooks = [*self.instrumentations, check]
+            PassManager(self.steps, verify=self.verify, instrumentations=hooks).run(module, context)
+            return context
         with gc_paused:
             for step in self.steps:
                 self._run_step(step, module, context)
         if self.verify == "end":
             _verify(module)
         return context
+
+    def count(self) -> int:
+        """How many passes the pipeline names, those inside others included."""
+        return sum(_count_passes(step) for step in self.steps)
 
     def _run_step(self, step: Pass | Nested, op: Operation, context: PassContext) -> None:
         if isinstance(step, Nested):
@@ -444,6 +498,10 @@ class PassManager:
     ) -> None:
         for hook in self.instrumentations:
             hook.after_failure(pass_, op, context, error)
+
+
+def _count_passes(step: Pass | Nested) -> int:
+    return sum(map(_count_passes, step.steps)) if isinstance(step, Nested) else 1
 
 
 def _step_text(step: Pass | Nested) -> str:

@@ -22,7 +22,7 @@ def make_parser() -> ArgumentParser:
     run.add_argument("--function", default="main", help="which function (default: main)")
     run.add_argument("--mode", default="exact", choices=("exact", "real"))
     run.add_argument("--size", action="append", default=[], metavar="s0=7",
-                     help="the value of a symbol (default: its hint, or 5)")  # fmt: skip
+                     help="the value of a symbol (default: near its hint)")  # fmt: skip
     run.add_argument("--seed", type=int, default=0, help="seed of the random arguments")
     run.add_argument("--load", metavar="FILE.pt", help="arguments saved with torch.save")
     run.add_argument("--save", metavar="FILE.pt", help="save arguments and results")
@@ -54,6 +54,7 @@ def _run_text(name: str, text: str, arguments: argparse.Namespace) -> int:
     from irc.interp import run
     from irc.ir.parser import parse
     from irc.ir.verifier import verify
+    from irc.validation.inputs import random_arguments
 
     resources = resources_of(arguments.file, text, arguments.resources)
     module = parse(text, filename=name, resources=resources)
@@ -100,60 +101,6 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
             raise UserError(f"--size {text}: expected name=number")
         sizes[name] = int(value)
     return sizes
-
-
-DEFAULT_SIZE = 5
-
-
-def random_arguments(function: Any, sizes: dict[str, int], seed: int) -> list[Any]:
-    """One random argument per parameter: floats are normal, integers 0 to 3, sizes as given."""
-    import torch
-
-    from irc.interp.core import torch_dtype
-    from irc.ir.symbols import evaluate, free_symbols
-    from irc.ir.types import TensorType
-
-    block = function.regions[0].blocks[0]
-    env = {**hints(function), **sizes}
-    generator = torch.Generator().manual_seed(seed)
-    made: list[Any] = []
-    for argument in block.arguments:
-        type_ = argument.type
-        if not isinstance(type_, TensorType):
-            made.append(_random_scalar(argument, env))
-            continue
-        for dim in (*type_.shape, *(type_.strides or ())):
-            for name in free_symbols(dim):
-                env.setdefault(name, DEFAULT_SIZE)
-        shape = [evaluate(d, env) for d in type_.shape]
-        dtype = torch_dtype(type_.element)
-        if dtype.is_floating_point or dtype.is_complex:
-            content = torch.randn(shape, generator=generator).to(dtype)
-        else:
-            content = torch.randint(0, 4, shape, generator=generator).to(dtype)
-        if type_.strides is not None:
-            strides = [evaluate(d, env) for d in type_.strides]
-            content = torch.empty_strided(shape, strides, dtype=dtype).copy_(content)
-        made.append(content)
-    return made
-
-
-def hints(function: Any) -> dict[str, int]:
-    """The hints of the symbols that a function binds."""
-    found = {}
-    for op in function.walk():
-        symbol, hint = op.attributes.get("symbol"), op.attributes.get("hint")
-        if symbol is not None and hint is not None:
-            found[symbol.value] = hint.value
-    return found
-
-
-def _random_scalar(argument: Any, env: dict[str, int]) -> Any:
-    for user in argument.users:
-        symbol = user.attributes.get("symbol")
-        if symbol is not None:
-            return env.setdefault(symbol.value, DEFAULT_SIZE)
-    return DEFAULT_SIZE if str(argument.type) in ("index", "i64") else 0.5
 
 
 def describe(content: Any) -> str:

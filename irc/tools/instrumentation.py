@@ -6,14 +6,14 @@ import signal
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TextIO
 
 from irc.ir.core import Operation
 from irc.ir.diagnostics import UserError
-from irc.ir.location import file_positions
-from irc.ir.passes import Instrumentation, Nested, Pass, PassContext
+from irc.ir.passes import Instrumentation, Nested, Pass, PassContext, chosen_remarks
+from irc.validation.reproducer import write_reproducer
 
 EVERY = frozenset({"*"})
 
@@ -131,9 +131,6 @@ class TimeLimit(Instrumentation):
         self._stop()
 
 
-REPRODUCER_MARK = "// irc-opt reproducer, pipeline: "
-
-
 class CrashReproducer(Instrumentation):
     """When a pass fails, writes a file with the program before that pass and the pipeline from
     there on, which `irc-opt --run-reproducer FILE` replays."""
@@ -142,7 +139,7 @@ class CrashReproducer(Instrumentation):
         self.path = path
         self.remaining = remaining
         self._text = ""
-        self._resources: Mapping[str, Any] = {}
+        self._module: Any = None
 
     def before_pass(self, pass_: Pass, op: Operation, context: PassContext) -> None:
         from irc.ir.printer import print_op
@@ -151,19 +148,14 @@ class CrashReproducer(Instrumentation):
         while module.parent_op is not None:
             module = module.parent_op
         self._text = print_op(module)
-        self._resources = getattr(module, "resources", {})
+        self._module = module
 
     def after_failure(
         self, pass_: Pass, op: Operation, context: PassContext, error: BaseException
     ) -> None:
-        from irc.tools.resources import write_beside
-
-        message = str(error).partition("\n")[0]
-        self.path.write_text(
-            f"{REPRODUCER_MARK}{self.remaining(pass_)}\n// error: {message}\n{self._text}\n",
-            encoding="utf-8",
+        write_reproducer(
+            self.path, self.remaining(pass_), str(error), self._module, self._text
         )
-        write_beside(self.path, self._text, self._resources)
 
 
 def contains(step: Pass | Nested, pass_: Pass) -> bool:
@@ -194,11 +186,10 @@ def statistics_report(context: PassContext) -> str:
     return "\n".join(lines)
 
 
-def remarks_report(context: PassContext) -> str:
-    """One line per remark: where, which pass, what."""
-    lines = []
-    for remark in context.remarks:
-        places = file_positions(remark.location)
-        where = f"{places[0].filename}:{places[0].line}:{places[0].column}: " if places else ""
-        lines.append(f"{where}remark: [{remark.pass_name}] {remark.message}")
-    return "\n".join(lines)
+def remarks_report(context: PassContext, wanted: str = "") -> str:
+    """One line per remark: where, which pass, about which operation, what.
+
+    wanted: a regular expression that must be found in a line (after its place). Raises UserError
+    for a bad one.
+    """
+    return "\n".join(str(remark) for remark in chosen_remarks(context.remarks, wanted))

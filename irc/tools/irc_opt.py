@@ -165,7 +165,7 @@ def _process(
     if arguments.run_reproducer:
         text = _reproducer_pipeline(source)
     # Without passes, most of what runs them need not be loaded.
-    if text.strip() or arguments.timing or arguments.statistics or arguments.remarks:
+    if text.strip() or arguments.timing or arguments.statistics:
         _run_passes(module, text, arguments)
         if not arguments.no_verify:
             verify(module)
@@ -210,10 +210,13 @@ def _run_passes(module: Any, text: str, arguments: argparse.Namespace) -> None:
         manager.run(module, context)
     finally:
         _report(arguments, context)
+    for hook in manager.instrumentations:
+        if hook.report:
+            print(hook.report, file=sys.stderr)
 
 
 def _reproducer_pipeline(source: str) -> str:
-    from irc.tools.instrumentation import REPRODUCER_MARK
+    from irc.validation.reproducer import REPRODUCER_MARK
 
     first = source.lstrip().partition("\n")[0]
     if not first.startswith(REPRODUCER_MARK):
@@ -252,14 +255,30 @@ def _instrumentations(arguments: argparse.Namespace, manager: Any) -> list[Any]:
         made.append(hooks.CrashReproducer(Path(arguments.crash_reproducer), remaining))
     if arguments.pass_timeout:
         made.append(hooks.TimeLimit(arguments.pass_timeout))
+    if arguments.check_semantics is not None:
+        made.append(_semantics_check(arguments, manager.count()))
     return made
+
+
+def _semantics_check(arguments: argparse.Namespace, total: int) -> Any:
+    from irc.tools.cli import load_arguments
+    from irc.validation.semantics import MAX_ELEMENTS, SemanticsCheck
+
+    given, folder = arguments.check_semantics_inputs, arguments.check_semantics_dir
+    return SemanticsCheck(
+        arguments.check_semantics,
+        total=total,
+        inputs=load_arguments(Path(given)) if given else None,
+        folder=Path(folder) if folder else None,
+        max_elements=arguments.check_semantics_max or MAX_ELEMENTS,
+    )
 
 
 def _report(arguments: argparse.Namespace, context: Any) -> None:
     from irc.tools import instrumentation as hooks
 
-    if arguments.remarks and context.remarks:
-        print(hooks.remarks_report(context), file=sys.stderr)
+    if arguments.remarks is not None and context.remarks:
+        print(hooks.remarks_report(context, arguments.remarks), file=sys.stderr)
     if arguments.timing:
         print(hooks.timing_report(context), file=sys.stderr)
     if arguments.statistics:

@@ -48,6 +48,14 @@ def make_parser() -> ArgumentParser:
     check.add_argument("--verify-each", action="store_true", help="verify after every pass")
     check.add_argument("--verify-roundtrip", action="store_true", help="print, parse, compare")
     check.add_argument("--verify-diagnostics", action="store_true", help="expected-error comments")
+    check.add_argument("--check-semantics", metavar="each|changed|sample:N",
+                       help="run the program in the interpreter around passes")  # fmt: skip
+    check.add_argument("--check-semantics-inputs", metavar="FILE.pt",
+                       help="arguments of @main saved with torch.save")  # fmt: skip
+    check.add_argument("--check-semantics-dir", metavar="DIR",
+                       help="where a pass that fails leaves its programs")  # fmt: skip
+    check.add_argument("--check-semantics-max", type=int, metavar="ELEMENTS",
+                       help="functions with more elements are not checked")  # fmt: skip
     check.add_argument("--pass-timeout", type=float, metavar="SECONDS")
     debug = parser.add_argument_group("debugging")
     debug.add_argument("--print-ir-before", action="append", default=[], metavar="PASS")
@@ -60,7 +68,8 @@ def make_parser() -> ArgumentParser:
     debug.add_argument("--print-ir-tree-dir", metavar="DIR")
     debug.add_argument("--timing", action="store_true")
     debug.add_argument("--statistics", action="store_true")
-    debug.add_argument("--remarks", action="store_true")
+    debug.add_argument("--remarks", metavar="REGEX",
+                       help="why passes did what they did (where it matches)")  # fmt: skip
     debug.add_argument("--crash-reproducer", metavar="FILE")
     debug.add_argument("--run-reproducer", action="store_true", help="take the file's pipeline")
     debug.add_argument("--debug", action="store_true", help="show Python tracebacks")
@@ -87,7 +96,7 @@ def parse_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]
         if flag.startswith("--") and len(flag) > 2 and flag not in known:
             pieces.append(flag[2:] + ("{" + value + "}" if equals else ""))
         else:
-            rest.append(word)
+            rest.append("--remarks=" if word == "--remarks" else word)
     arguments = parser.parse_args(rest)
     if pieces and arguments.pass_pipeline:
         raise UserError("pass flags and --pass-pipeline can't be mixed")

@@ -49,6 +49,7 @@ class ConvertAtenToGraph(Pass):
     summary = "ATen operators to the closed graph dialect, everything explicit"
     anchor = "func.func"
     preserves = "real"
+    rounds_constants = True
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)

@@ -32,6 +32,7 @@ class DecomposeAten(Pass):
     summary = "replace aten operators by torch's decompositions of them"
     anchor = "func.func"
     preserves = "real"
+    rounds_constants = True
 
     def run(self, op: Operation, context: PassContext) -> None:
         from irc.frontend.decompose import Decomposer
