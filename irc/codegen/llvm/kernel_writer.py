@@ -155,6 +155,7 @@ class ModuleWriter:
         parts = [*self.declarations.values(), *self.helpers.values(), *self.functions]
         width = self.features.vector_bits
         parts.append(f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" }}\n')
+        parts.append('!0 = !{!"branch_weights", i32 1, i32 2000}\n')
         return "\n".join(parts)
 
 
@@ -240,9 +241,10 @@ class KernelBody:
         """End the block."""
         self.lines.append(f"  br label %{label}")
 
-    def branch(self, condition: Ref, yes: str, no: str) -> None:
-        """End the block on a condition."""
-        self.lines.append(f"  br i1 {condition}, label %{yes}, label %{no}")
+    def branch(self, condition: Ref, yes: str, no: str, unlikely: bool = False) -> None:
+        """End the block on a condition; `unlikely`: it hardly ever holds."""
+        weights = ", !prof !0" if unlikely else ""
+        self.lines.append(f"  br i1 {condition}, label %{yes}, label %{no}{weights}")
 
     def phi(self, type_: str, *incoming: tuple[Ref, str]) -> Ref:
         """A value by the block that control comes from."""

@@ -6,7 +6,7 @@ Most operations are one instruction; the others are rules (`arith_rules`) or fun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.codegen.llvm.arith_rules import RULES, rule_template
@@ -20,7 +20,12 @@ from irc.codegen.llvm.kernel_writer import (
     splat_text,
     vector_text,
 )
-from irc.codegen.llvm.vector_math import DEFINITIONS, conversion_template, function_template
+from irc.codegen.llvm.vector_math import (
+    DEFINITIONS,
+    bf16_rounding_template,
+    conversion_template,
+    function_template,
+)
 from irc.ir.diagnostics import InvalidIR
 
 #: One instruction. Only `contract` is granted to floats: a product and a sum may become an fma.
@@ -39,9 +44,32 @@ _TESTS = frozenset({"isnan", "isinf"})
 
 
 def converted(body: KernelBody, source: str, target: str, lanes: int, ref: Ref) -> Ref:
-    """A float of one type as another."""
+    """A float of one type as another; it may start another basic block."""
+    if source == target:
+        return ref
     template = conversion_template(source, target, lanes, body.features)
-    return body.paste(template, lanes, (ref,))[0] if source != target else ref
+    short = bf16_rounding_template(lanes, body.features) if target == "bf16" else None
+    if source != "f32" or short is None:
+        return body.paste(template, lanes, (ref,))[0]
+    fast, prefix = body.paste(short, lanes, (ref,))
+    return _mended(
+        body, expand(str(short.rare), prefix, (ref,)), vector_text("bf16", lanes), fast,
+        lambda: body.paste(template, lanes, (ref,))[0],
+    )
+
+
+def _mended(
+    body: KernelBody, rare: Ref, kind: str, fast: Ref, slow: Callable[[], Ref]
+) -> Ref:
+    """`fast`, or `slow()` where the scalar condition `rare` holds."""
+    before, other, done = body.block, body.name("rare"), body.name("done")
+    body.branch(rare, other, done, unlikely=True)
+    body.open(other)
+    mended = slow()
+    last = body.block
+    body.jump(done)
+    body.open(done)
+    return body.phi(kind, (fast, before), (mended, last))
 
 
 def apply(
@@ -128,13 +156,10 @@ def function(
     fast, prefix = body.paste(template, lanes, refs)
     if template.rare is None:
         return fast
-    before, slow, done = body.block, body.name("rare"), body.name("done")
-    body.branch(expand(template.rare, prefix, refs), slow, done)
-    body.open(slow)
-    mended = _libm(body, str(definition.libm), element, lanes, refs)
-    body.jump(done)
-    body.open(done)
-    return body.phi(vector_text(element, lanes), (fast, before), (mended, slow))
+    return _mended(
+        body, expand(template.rare, prefix, refs), vector_text(element, lanes), fast,
+        lambda: _libm(body, str(definition.libm), element, lanes, refs),
+    )
 
 
 def _libm(body: KernelBody, libm: str, element: str, lanes: int, refs: Sequence[Ref]) -> Ref:

@@ -127,6 +127,15 @@ def conversion_template(
     return _record(lanes, features, [conversions.carrier(source)], emit)
 
 
+@functools.lru_cache(maxsize=64)
+def bf16_rounding_template(lanes: int, features: TargetFeatures) -> Template | None:
+    """The recording of f32 to bf16 by one instruction, wrong where its `rare` holds; None where
+    there is no such instruction."""
+    if not conversions.rounds_to_bf16(Code(lanes, features)):
+        return None
+    return _record(lanes, features, ["f32"], conversions.f32_to_bf16_by_instruction)
+
+
 class _Pasted(ir.Instruction):
     """A recorded sequence as one llvmlite instruction; its value is the sequence's result."""
 

@@ -34,6 +34,23 @@ def f32_to_bf16(code: Code, value: Lane) -> Lane:
     return code.cast("trunc", code.select(code.is_nan(value), 0x7FC0, rounded), "i16")
 
 
+def rounds_to_bf16(code: Code) -> bool:
+    """Whether `f32_to_bf16_by_instruction` has its instruction."""
+    return code.features.has_bf16 and code.features.has_avx512 and code.lanes == 16
+
+
+def f32_to_bf16_by_instruction(code: Code, value: Lane) -> tuple[Lane, Lane]:
+    """(bf16 by AVX-512's instruction, the lanes where that is wrong: denormals become zero)."""
+    vector = code.type("f32")
+    name = "llvm.x86.avx512bf16.cvtneps2bf16.512"
+    code.declarations[name] = ("=<16 x bfloat>", ("f32",))
+    rounded = code.record(f"call <16 x bfloat> @{name}({vector} {value.ref})", "bf16")
+    test = "llvm.x86.avx512.fpclass.ps.512"
+    code.declarations[test] = ("i1", ("f32", "=i32"))
+    denormal = code.record(f"call {code.type('i1')} @{test}({vector} {value.ref}, i32 32)", "i1")
+    return code.bits(rounded), denormal
+
+
 def f16_to_f32(code: Code, value: Lane) -> Lane:
     if code.features.has_f16c:
         return code.cast("fpext", value, "f32")

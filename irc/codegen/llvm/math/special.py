@@ -11,7 +11,6 @@ from irc.codegen.llvm.math.exponential import exp_of, log_of
 from irc.codegen.llvm.math.registry import define, define_libm, float_format, table
 from irc.codegen.llvm.math.trigonometric import sin_series
 
-
 ERF_STEP = 0.25  # of the pieces in `coefficients`; see `fit.py`
 ENTRIES = 16
 
