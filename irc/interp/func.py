@@ -8,6 +8,7 @@ import torch
 
 from irc.dialects import func
 from irc.interp.core import Frame, Returned, call_function, interprets
+from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.types import TensorType
 
@@ -23,8 +24,27 @@ def return_(frame: Frame, op: func.ReturnOp) -> None:
     if "updates" in frame.state:
         from irc.interp.graph import apply_updates
 
+        values = _kept(frame, op, values)
         apply_updates(frame)
     raise Returned(values)
+
+
+def _kept(frame: Frame, op: func.ReturnOp, values: list[Any]) -> list[Any]:
+    """The results before arguments are updated: one in an argument's memory that is no alias of
+    it for the caller keeps the old elements."""
+    given = [frame.state["arguments"][number] for number, _ in frame.state["updates"]]
+    changed = {t.untyped_storage()._cdata for t in given}
+    infos = getattr(op.parent_op, "result_info", None)
+    kept = []
+    for position, value in enumerate(values):
+        info = None if infos is None else infos[position]
+        alias = None if not isinstance(info, A.DictAttr) else info.get("alias_of")
+        if isinstance(value, torch.Tensor) and alias is None:
+            if value.untyped_storage()._cdata in changed:
+                copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+                value = copy.copy_(value) if 0 not in value.stride() else value.clone()
+        kept.append(value)
+    return kept
 
 
 @interprets(func.CallOp)

@@ -1,0 +1,39 @@
+"""Smallest programs on which a layout went wrong, found by tests/fuzz/test_layouts.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import irc
+from irc.ir.passes import PassContext, PassManager
+from irc.pipeline import STAGES
+
+LOWER = ",".join(list(STAGES.values())[2:]).replace("$TARGET", "cpu")
+
+
+def test_a_result_keeps_the_old_elements_of_an_argument_that_is_updated() -> None:
+    """The interpreter returned the argument itself, with its new elements."""
+    text = """
+    func.func @main(%x: tensor<3xf32> {strides = #sym.dims<[1]>}) ->
+        (tensor<3xf32> {strides = #sym.dims<[1]>}) attributes {level = "graph"} {
+      %y = graph.neg %x : (tensor<3xf32>) -> tensor<3xf32>
+      graph.update_input %y {argument = 0 : i64} : (tensor<3xf32>)
+      func.return %x : tensor<3xf32>
+    }
+    """
+    module = irc.parse(text)
+    check_update(lambda x: irc.run(module, x))
+    PassManager.parse("assign-layouts,insert-layout-copies").run(module)
+    check_update(lambda x: irc.run(module, x))
+    PassManager.parse(LOWER).run(module, PassContext(target="llvm"))
+    check_update(irc.build(module))
+
+
+def check_update(run: Callable[..., Any]) -> None:
+    x = torch.tensor([1.0, 2.0, 3.0])
+    (old,) = run(x)
+    assert old.tolist() == [1, 2, 3]
+    assert x.tolist() == [-1, -2, -3]
