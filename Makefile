@@ -10,6 +10,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
 WORKERS ?= 2
 SHARD ?= 0/1
 FRACTION ?= 1.0
+FUZZ_SEED ?= 0
 BACKEND ?= irc
 RESULTS ?= out/conformance-$(BACKEND)-$(subst /,-,$(SHARD)).jsonl
 
@@ -58,7 +59,8 @@ docs-conformance: $(READY)
 	$(PY) -m tests.conformance.report
 
 fuzz: $(READY)
-	HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -m "fuzz or hypothesis" -n $(WORKERS)
+	HYPOTHESIS_PROFILE=fuzz FUZZ_SEED=$(FUZZ_SEED) SHARD=$(SHARD) \
+		$(PY) -m pytest -m fuzz tests/fuzz -n $(WORKERS)
 
 bench: $(READY)
 	$(PY) -m bench.kernels

@@ -35,6 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def pytest_report_header() -> str:
+    """The seed and the shard of the property tests, with which a run can be repeated."""
+    seed, shard = os.environ.get("FUZZ_SEED", "0"), os.environ.get("SHARD", "0/1")
+    return f"property tests: FUZZ_SEED={seed} SHARD={shard}"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse unknown seed rows; skip what needs a GPU where there is none."""
     known = seeds.row_ids()

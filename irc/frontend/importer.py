@@ -317,7 +317,18 @@ class _Importer:
         if self.binder.has_floats(expression):
             return self.binder.dim_of_floats(expression)
         dim = symbols.dim_of(value)
-        return dim if free_symbols(dim) <= self.binder.bound else symbols.raw_dim_of(value)
+        if free_symbols(dim) <= self.binder.bound:
+            return dim
+        raw = symbols.raw_dim_of(value)
+        unbound = free_symbols(raw) - self.binder.bound
+        if unbound and all(name.startswith("u") for name in unbound):
+            names = ", ".join(sorted(unbound))
+            raise UserError(
+                f"sizes that depend on data ({names}) are used, and torch's graph says nowhere "
+                "where they come from",
+                self.builder.location,
+            )
+        return raw
 
     def float_scalar(self, node: fx.Node, value: torch.SymFloat) -> Value:
         found = self.values.get(node)
