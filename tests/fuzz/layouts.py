@@ -193,7 +193,8 @@ def build(case: Case) -> ModuleOp:
         ]
     )
     storages = {c.untyped_storage()._cdata: k for k, c in enumerate(contents[:count])}
-    info = []
+    info: list[A.Attribute] = []
+    shared: dict[int, int] = {}
     for number, strides in case.results:
         content = contents[number]
         if strides is None:
@@ -204,6 +205,10 @@ def build(case: Case) -> ModuleOp:
             }
         else:
             entries = {"strides": A.DimsAttr(strides), "offset": A.DimAttr(0)}
+            storage = content.untyped_storage()._cdata
+            first = shared.setdefault(storage, len(info))
+            if first != len(info) and storage not in storages:
+                entries["shares"] = A.IntegerAttr(first)
         info.append(A.DictAttr(entries))
     function.attributes["result_info"] = A.ArrayAttr(info)
     function.attributes["level"] = A.StringAttr("graph")
@@ -428,6 +433,8 @@ class _Writer:
         kind = self.choose.choice(KINDS)
         operand = self.choose.randrange(len(self.values))
         step = getattr(self, f"_{kind}")(operand, self.values[operand])
+        if self.steps and self.choose.random() < 0.1:
+            step = self.choose.choice(self.steps)  # which cse makes one of
         if step is None:
             return False
         operands = [self.values[k] for k in step.operands]

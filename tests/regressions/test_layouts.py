@@ -37,3 +37,25 @@ def check_update(run: Callable[..., Any]) -> None:
     (old,) = run(x)
     assert old.tolist() == [1, 2, 3]
     assert x.tolist() == [-1, -2, -3]
+
+
+def test_equal_values_that_are_returned_as_different_views_share_no_memory() -> None:
+    """cse made one array of both, and the second result a view of the first."""
+
+    def twice(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.neg(), x.neg().t()
+
+    plain, transposed = torch.compile(twice, backend="irc", fullgraph=True)(torch.ones(2, 3))
+    plain.add_(5)
+    assert transposed.eq(-1).all()
+    assert transposed.stride() == (1, 3)
+
+
+def test_views_that_share_memory_in_eager_mode_still_do() -> None:
+    def views(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x.neg()
+        return y, y.t()
+
+    plain, transposed = torch.compile(views, backend="irc", fullgraph=True)(torch.ones(2, 3))
+    plain.add_(5)
+    assert transposed.eq(4).all()

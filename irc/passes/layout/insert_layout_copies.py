@@ -44,7 +44,7 @@ class InsertLayoutCopies(Pass):
         for inner in op.block.ops:
             context.count("copies", copy_operands(inner))
         terminator = op.return_op
-        seen: set[Value] = set()
+        seen: dict[Value, set[int]] = {}
         for position, value in enumerate(terminator.operands):
             if not isinstance(value.type, TensorType):
                 continue
@@ -52,11 +52,12 @@ class InsertLayoutCopies(Pass):
             if new is not value:
                 terminator.set_operand(position, new)
                 context.count("copies", int(isinstance(new.defining_op, layout.CopyOp)))
-            seen.add(storage_root(new))
+            group = _sharing_group(op, position)
+            seen.setdefault(storage_root(new), set()).add(group)
         op.refresh_type()
 
     def _result(
-        self, function: func.FuncOp, position: int, value: Value, seen: set[Value]
+        self, function: func.FuncOp, position: int, value: Value, seen: dict[Value, set[int]]
     ) -> Value:
         type_ = value.type
         assert isinstance(type_, TensorType) and type_.strides is not None
@@ -81,7 +82,9 @@ class InsertLayoutCopies(Pass):
             return builder.value(  # type: ignore[no-any-return]
                 layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
             )
-        shared = info is not None and info.get("alias_of") is None and (owned or value in seen)
+        strangers = seen.get(root, set()) - {_sharing_group(function, position)}
+        taken = owned or value in seen or bool(strangers)
+        shared = info is not None and info.get("alias_of") is None and taken
         if shared or not same:
             return builder.value(  # type: ignore[no-any-return]
                 layout.CopyOp,
@@ -94,6 +97,13 @@ class InsertLayoutCopies(Pass):
                 layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
             )
         return value
+
+
+def _sharing_group(function: func.FuncOp, position: int) -> int:
+    """The first result that shares memory with result `position` in eager mode: itself, if none."""
+    info = entry(function.result_info, position)
+    first = None if info is None else info.get("shares")
+    return first.value if isinstance(first, A.IntegerAttr) else position
 
 
 def copy_operands(call: Operation) -> int:
