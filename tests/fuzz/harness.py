@@ -30,6 +30,7 @@ from irc.ir.passes import Instrumentation, PassContext, PassManager
 OUT = Path(__file__).resolve().parents[2] / "out"
 SEED = int(os.environ.get("FUZZ_SEED", "0"))
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
+SHRINK = os.environ.get("FUZZ_SHRINK", "1") != "0"  # shrinking takes minutes at worst
 # For results of 16-bit floats, which irc computes in f32 between operations that eager rounds.
 TOLERANCE = {torch.bfloat16: 2e-2, torch.float16: 2e-3, torch.float32: 1e-5, torch.float64: 1e-12}
 
@@ -104,7 +105,7 @@ def run_batch(
         deadline=None,
         derandomize=False,
         print_blob=False,
-        phases=(Phase.generate, Phase.shrink),
+        phases=(Phase.generate, Phase.shrink) if SHRINK else (Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
     seeded(seed)(profile(given(strategy)(one)))()

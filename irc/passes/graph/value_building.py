@@ -90,8 +90,14 @@ def storage(builder: Builder, vector: Value) -> Value:
 def scatter_strided(
     builder: Builder, source: Value, content: Value, shape: Any, strides: Any, offset: Any
 ) -> Value:
-    """The vector `source` with `content` at these places."""
-    kind = type_of(source)
+    """The vector `source` with `content` at these places. Where many elements share one (only
+    equal ones are ever written so), the first is written."""
+    kind, shape = type_of(source), list(shape)
+    for dim, (size, stride) in enumerate(zip(shape, strides, strict=True)):
+        if stride == 0 and size != 1 and size != 0:
+            shape[dim] = 1
+            part = type_of(content).with_shape(shape, type_of(content).strides)
+            content = call(builder, "slice.Tensor", part, content, dim, 0, 1)
     return call(
         builder, "as_strided_scatter.default", kind, storage(builder, source), content,
         list(shape), list(strides), offset,

@@ -1,0 +1,99 @@
+"""What `reinplace` and in-place decisions save: bytes written and copies, with and without.
+
+    python -m bench.reinplace
+
+Programs that update a part of an argument: a key-value cache at a fixed position and at an index,
+and a custom operator that writes its argument. Copies are those of the host program; the bytes
+not written are what the pass counts; times are medians of interleaved rounds.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+import irc
+from irc.dialects import host
+from irc.ir.passes import PassContext, PassManager
+from irc.pipeline import FUNCTIONAL, pipeline_text
+
+ROUNDS = 30
+CACHE = torch.zeros(4, 16, 1024, 64)
+NEW = torch.ones(4, 16, 1, 64)
+
+
+def fixed(cache: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+    """A step of a key-value cache at position 5."""
+    cache[:, :, 5:6] = new
+    return new * 2
+
+
+def indexed(cache: torch.Tensor, new: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+    """A step of a key-value cache at an index."""
+    cache.index_copy_(2, place, new)
+    return new * 2
+
+
+def custom(cache: torch.Tensor) -> torch.Tensor:
+    """A custom operator that writes a slice of its argument."""
+    return torch.ops.irc_bench.touch(cache)
+
+
+def register() -> torch.library.Library:
+    """Define the custom operator."""
+    library = torch.library.Library("irc_bench", "DEF")
+    library.define("touch(Tensor(a!) x) -> Tensor")
+    library.impl("touch", lambda x: x[0, 0, 0].add_(1).clone(), "CPU")
+    torch.library.register_fake(
+        "irc_bench::touch", lambda x: x.new_empty(x.shape[-1:]), lib=library
+    )
+    return library
+
+
+def build(function: Callable[..., Any], args: Sequence[Any], without: bool) -> tuple[Any, str]:
+    """The executable, and a line about its host program; `without` the pass reinplace."""
+    module = irc.trace(function, tuple(args))
+    text = f"{FUNCTIONAL},{pipeline_text()}"
+    context = PassContext(target="llvm")
+    PassManager.parse(text.replace(",reinplace", "") if without else text).run(module, context)
+    ops = module.lookup("main").block.ops  # type: ignore[union-attr]
+    copies = sum(isinstance(o, host.CopyOp) for o in ops)
+    counts = {name: n for (_, name), n in context.statistics.items()}
+    saved = counts.get("bytes not written", 0)
+    return irc.build(module), f"copies {copies}, bytes not written {saved:,}"
+
+
+def main() -> None:
+    """Print a line per program."""
+    library = register()
+    torch.set_num_threads(1)
+    print(f"load {os.getloadavg()[0]:.1f}, {ROUNDS} interleaved rounds, one thread")
+    cases: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+        (fixed, (CACHE, NEW)),
+        (indexed, (CACHE, NEW, torch.tensor([5]))),
+        (custom, (CACHE,)),
+    ]
+    for function, args in cases:
+        (off, about_off), (on, about_on) = (build(function, args, w) for w in (True, False))
+        ratios, times = [], []
+        for _ in range(ROUNDS):
+            seconds = []
+            for run in (off, on):
+                start = time.perf_counter()
+                run(*args)
+                seconds.append(time.perf_counter() - start)
+            ratios.append(seconds[0] / seconds[1])
+            times.append(seconds)
+        before, after = (statistics.median(t[k] for t in times) * 1e6 for k in (0, 1))
+        print(f"{function.__name__}: without {before:.0f} us ({about_off}); with {after:.0f} us "
+              f"({about_on}); ratio {statistics.median(ratios):.2f}")  # fmt: skip
+    del library
+
+
+if __name__ == "__main__":
+    main()
