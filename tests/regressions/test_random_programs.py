@@ -79,3 +79,11 @@ def test_functionalized_text_has_no_write_left_over() -> None:
     module = irc.trace(f, (x,))
     irc.PassManager.parse("functionalize").run(module)
     assert run(module, x.clone())[0].tolist() == f(x.clone()).tolist()
+
+
+def test_zeroing_a_tensor_through_an_expanded_view() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x.expand(2, 3).zero_()
+        return x
+
+    check(f, torch.arange(3.0))
