@@ -240,6 +240,7 @@ class _Lowering:
         dtype = dtype_code(layout.dtype)
         if offset is None or not self._in_arena(step):
             tensor = self.emitter.empty(*self._sizes(layout), dtype)
+            self.emitter.ask_huge_pages(tensor, self.dims(bytes_of(layout)))
             self._borrow(step.register, layout, tensor)
             return
         if self.arena is None:

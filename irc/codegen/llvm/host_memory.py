@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+from irc.codegen.llvm import host_support as support
 from irc.codegen.llvm.host_base import (
     CONTEXT_ARENA,
     I8,
@@ -93,6 +94,13 @@ class HostMemory(HostBase):
         self.fail_if_error(failed, ("shim-error", "empty_strided"), [])
         tensor = self.own(len(sizes), slot)
         return tensor
+
+    def ask_huge_pages(self, tensor: Tensor, size_bytes: Size) -> None:
+        """Have a new tensor of many bytes touched in huge pages, where the system allows it."""
+        if isinstance(size_bytes, int) and size_bytes < support.HUGE_RESULT_THRESHOLD:
+            return
+        hint = self._support("irc_huge_pages")
+        self.builder.call(hint, [self.data(tensor), as_value(size_bytes)])
 
     def view(
         self, base: Tensor, sizes: Sequence[Size], strides: Sequence[Size], offset: Size

@@ -15,6 +15,9 @@ from one of the `ARENA_SLOTS` atomic slots or fresh; null when there is no memor
 and given back with one atomic exchange: no lock that a fork could leave held. The 64 bytes before
 the block hold its capacity, an array of `views` cached tensor handles, and that array's length.
 
+`irc_huge_pages(data, bytes)`: asks for huge pages for a fresh result of `HUGE_RESULT_THRESHOLD`
+bytes or more, within its memory only. A hint: the storage stays what torch's allocator made.
+
 `irc_call_python(callable, kinds, payload, count) -> object`: a vectorcall with `count` (at most
 64 bits each) arguments described by `kinds` (see `KIND_*`); the interpreter lock is held.
 
@@ -34,6 +37,9 @@ ARENA_SLOTS = 8
 ARENA_HEADER_BYTES = 64
 #: From this size on a block asks for huge pages: a fresh 4 KB page costs 0.25 us to touch.
 HUGE_PAGE_THRESHOLD = 4 << 20
+#: From this size on glibc's malloc always maps fresh memory (DEFAULT_MMAP_THRESHOLD_MAX of its
+#: manual), which the kernel that fills it then pays for page by page.
+HUGE_RESULT_THRESHOLD = 32 << 20
 _MADV_HUGEPAGE = 14
 
 DECLARATIONS = """
@@ -488,11 +494,32 @@ answer:
 """
 
 #: Names and LLVM signatures of the support functions, for the modules that call them.
+HUGE_PAGES = """
+define void @irc_huge_pages(ptr %data, i64 %bytes) {
+entry:
+  %large = icmp sge i64 %bytes, HUGE_RESULT
+  br i1 %large, label %hint, label %done
+hint:
+  %start = ptrtoint ptr %data to i64
+  %end = add i64 %start, %bytes
+  %start.padded = add i64 %start, 2097151
+  %first = and i64 %start.padded, -2097152
+  %last = and i64 %end, -2097152
+  %count = sub i64 %last, %first
+  %place = inttoptr i64 %first to ptr
+  %ignored = call i32 @madvise(ptr %place, i64 %count, i32 MADV_HUGEPAGE)
+  br label %done
+done:
+  ret void
+}
+"""
+
 SIGNATURES = {
     "irc_check_tensor": ("i32", ("ptr", "ptr", "ptr", "ptr")),
     "irc_arena_acquire": ("ptr", ("ptr", "i64", "i64")),
     "irc_arena_release": ("void", ("ptr", "ptr")),
     "irc_arena_free": ("void", ("ptr",)),
+    "irc_huge_pages": ("void", ("ptr", "i64")),
     "irc_release_handles": ("void", ("ptr", "i64")),
     "irc_release_objects": ("void", ("ptr", "i64")),
     "irc_call_python": ("ptr", ("ptr", "ptr", "ptr", "i64")),
@@ -509,7 +536,8 @@ SIGNATURES = {
 
 def support_text() -> str:
     """The support module as LLVM text, without a target line."""
-    text = DECLARATIONS + CHECK_TENSOR + ARENA + PYTHON_CALLS + RESULTS + LOCK
+    text = DECLARATIONS + CHECK_TENSOR + ARENA + HUGE_PAGES + PYTHON_CALLS + RESULTS + LOCK
     text = text.replace("ARENA_SLOTS", str(ARENA_SLOTS))
+    text = text.replace("HUGE_RESULT", str(HUGE_RESULT_THRESHOLD))
     text = text.replace("HUGE_THRESHOLD", str(HUGE_PAGE_THRESHOLD))
     return text.replace("MADV_HUGEPAGE", str(_MADV_HUGEPAGE))
