@@ -69,6 +69,20 @@ def test_a_custom_operator_that_gets_one_tensor_twice() -> None:
     check(f, torch.arange(3))
 
 
+def test_a_custom_operator_that_gets_two_views_of_the_same_places() -> None:
+    custom_ops.register()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        v = x.view(-1).view(3)
+        torch.ops.irc_fuzz.exchange(v, v)
+        torch.ops.irc_fuzz.exchange(x[:2], x[0:2])
+        return x
+
+    check(f, torch.arange(3))
+    expected = observe(f, (torch.arange(3),))
+    same(expected, compiled(f, (torch.arange(3),)), what="compiled")
+
+
 def test_functionalized_text_has_no_write_left_over() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         part = x[0].expand(2, 3)

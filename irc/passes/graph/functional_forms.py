@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.dialects import aten
@@ -10,19 +11,30 @@ from irc.ir import attributes as A
 from irc.ir.core import Value
 
 
+def renamed(attr: Any, number_of: Callable[[int], int]) -> Any:
+    """Arguments with the numbers of operands changed."""
+    if isinstance(attr, aten.OperandAttr):
+        return aten.OperandAttr(number_of(attr.index))
+    if isinstance(attr, A.ArrayAttr):
+        return A.ArrayAttr([renamed(a, number_of) for a in attr])
+    if isinstance(attr, A.DictAttr):
+        return A.DictAttr({name: renamed(a, number_of) for name, a in attr.items})
+    return attr
+
+
+def merged(
+    operands: Sequence[Value], attribute: A.DictAttr
+) -> tuple[list[Value], A.DictAttr]:
+    """Each operand once, and the arguments counted so: who writes one writes it as the other."""
+    unique = list(dict.fromkeys(operands))
+    return unique, renamed(attribute, lambda number: unique.index(operands[number]))
+
+
 def renumber(op: aten.AtenOp, attribute: A.DictAttr) -> tuple[list[Value], A.DictAttr]:
     """The operands that the arguments mention, and the arguments counted anew."""
     order = list(dict.fromkeys(aten.operand_indices(attribute)))
 
-    def change(attr: Any) -> Any:
-        if isinstance(attr, aten.OperandAttr):
-            return aten.OperandAttr(order.index(attr.index))
-        if isinstance(attr, A.ArrayAttr):
-            return A.ArrayAttr([change(a) for a in attr])
-        return attr
-
-    entries = {name: change(attr) for name, attr in attribute.items}
-    return [op.operands[n] for n in order], A.DictAttr(entries)
+    return [op.operands[n] for n in order], renamed(attribute, order.index)
 
 
 def functional_schema(schema: Schema) -> Schema | None:

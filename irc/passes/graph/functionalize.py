@@ -28,7 +28,7 @@ from irc.ir.diagnostics import UserError
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
 from irc.passes.graph.argument_storages import bases, offset_of, written_arguments
-from irc.passes.graph.functional_forms import functional_schema, renumber
+from irc.passes.graph.functional_forms import functional_schema, merged, renumber
 from irc.passes.graph.result_types import element_of_call, is_view_call, types_of_call
 from irc.passes.graph.value_building import (
     call,
@@ -489,7 +489,8 @@ class _Functionalizer:
         self, op: aten.AtenOp, schema: Schema, operands: Sequence[Value], builder: Builder
     ) -> None:
         """The operator on other operands; results that are new tensors are those of the copy."""
-        made = type(op)(operands, op.result_types, op.attributes, (), op.location)
+        unique, arguments = merged(operands, op.arguments)
+        made = type(op)(unique, op.result_types, {"arguments": arguments}, (), op.location)
         builder.insert(made)
         if schema.returns_alias:
             return
