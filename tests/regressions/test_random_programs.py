@@ -83,6 +83,14 @@ def test_a_custom_operator_that_gets_two_views_of_the_same_places() -> None:
     same(expected, compiled(f, (torch.arange(3),)), what="compiled")
 
 
+def test_two_views_of_an_intermediate_that_is_cheap_to_compute() -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        v = torch.empty_like(x).fill_(2)
+        return v.permute([]), v.view([1])
+
+    check(f, torch.tensor(1.0))
+
+
 def test_functionalized_text_has_no_write_left_over() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         part = x[0].expand(2, 3)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from irc.analysis.strides import same_layout
+from irc.analysis.strides import is_dense, same_layout
 from irc.dialects import aten, func, graph, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim
+from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, element_bytes
 from irc.passes.layout.assign_layouts import (
     entry,
@@ -77,6 +77,11 @@ class InsertLayoutCopies(Pass):
         if other is not None:
             return other
         owned = isinstance(root, BlockArgument) or isinstance(root.defining_op, graph.Constant)
+        earlier = _array_of_earlier(function, info, root, type_.with_strides(wanted))
+        if earlier is not None:
+            return builder.value(  # type: ignore[no-any-return]
+                layout.ViewOp, earlier, offset=0, result_types=type_.with_strides(wanted)
+            )
         same = same_layout(type_.shape, wanted, type_.strides)
         if same and value in seen and info is not None and info.get("shares") is not None:
             return builder.value(  # type: ignore[no-any-return]
@@ -143,6 +148,25 @@ def _offset_in_argument(
     if not isinstance(place, A.DimAttr) or not isinstance(start, A.DimAttr):
         return None
     return place.dim - start.dim
+
+
+def _array_of_earlier(
+    function: func.FuncOp, info: A.DictAttr | None, root: Value, type_: TensorType
+) -> Value | None:
+    """The earlier result that fills the same places as this one of type `type_`, where `info` says
+    that they share storage and they are computed apart; else None."""
+    shares = None if info is None else info.get("shares")
+    if info is None or not isinstance(shares, A.IntegerAttr) or not type_.is_static:
+        return None
+    other = function.return_op._operands[shares.value]
+    known, kind = entry(function.result_info, shares.value), other.type
+    if known is None or not isinstance(kind, TensorType) or storage_root(other) is root:
+        return None
+    alike = kind.element is type_.element and known.get("offset") == info.get("offset")
+    if not alike or dim_product(kind.shape) != dim_product(type_.shape):
+        return None
+    filled = all(t.strides is not None and is_dense(t.shape, t.strides) for t in (kind, type_))
+    return other if filled else None
 
 
 def _argument_as_element(
