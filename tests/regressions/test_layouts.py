@@ -59,3 +59,17 @@ def test_views_that_share_memory_in_eager_mode_still_do() -> None:
     plain, transposed = torch.compile(views, backend="irc", fullgraph=True)(torch.ones(2, 3))
     plain.add_(5)
     assert transposed.eq(4).all()
+
+
+def test_what_is_returned_twice_is_one_array_apart_from_an_equal_one() -> None:
+    """The third result was a view of the first, as the second had been made a copy of it."""
+
+    def equal(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        first, second = x.neg(), x.neg()
+        return first, second, second
+
+    results = torch.compile(equal, backend="irc", fullgraph=True)(torch.ones(2, 3))
+    results[0].add_(5)
+    assert results[1].eq(-1).all() and results[2].eq(-1).all()
+    results[1].add_(3)
+    assert results[2].eq(2).all()

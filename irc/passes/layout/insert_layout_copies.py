@@ -45,14 +45,18 @@ class InsertLayoutCopies(Pass):
             context.count("copies", copy_operands(inner))
         terminator = op.return_op
         seen: dict[Value, set[int]] = {}
+        returned: dict[tuple[Value, int], Value] = {}
         for position, value in enumerate(terminator.operands):
             if not isinstance(value.type, TensorType):
                 continue
+            group = _sharing_group(op, position)
+            # What eager returns twice is one array, be it a copy of what another result has.
+            value = returned.get((value, group), value)
             new = self._result(op, position, value, seen)
-            if new is not value:
+            if new is not terminator._operands[position]:
                 terminator.set_operand(position, new)
                 context.count("copies", int(isinstance(new.defining_op, layout.CopyOp)))
-            group = _sharing_group(op, position)
+            returned.setdefault((value, group), new)
             seen.setdefault(storage_root(new), set()).add(group)
         op.refresh_type()
 
