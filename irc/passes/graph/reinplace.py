@@ -31,10 +31,11 @@ class Reinplace(Pass):
     Functionalize turns a write to a slice into a whole new array: the argument's elements before
     the slice, the slice, and those after it. Where that array becomes the argument's new content
     and nothing else reads the old one, it is `graph.put` of the slice, which `bufferize` does in
-    the argument's memory: the rest is neither read nor written. Legal where the argument is
-    updated with exactly this array, all its other readers are the pieces around the slice, and
-    no other argument shares its storage. (`graph.put` and `graph.scatter` as they come, launches
-    and custom operators that write operands are done in place by `bufferize` itself.)
+    the argument's memory (the kernel of a put still copies the other elements onto themselves).
+    Legal where the argument is updated with exactly this array, all its other readers are the
+    pieces around the slice, and no other argument shares its storage. (`graph.put` and
+    `graph.scatter` as they come, launches and custom operators that write operands are done in
+    place by `bufferize` itself.)
 
     Before:
         %a = graph.slice %cache {dim = 1 : i64, start = #sym<0>, step = 1 : i64} : (tensor<2x8x4xf32>) -> tensor<2x3x4xf32>
@@ -71,7 +72,8 @@ class Reinplace(Pass):
             kind = argument.type
             if isinstance(kind, TensorType) and kind.is_static:
                 whole, part = dim_product(kind.shape), dim_product(found.part.type.shape)  # type: ignore[attr-defined]
-                context.count("bytes not written", (whole - part) * element_bytes(kind.element))  # type: ignore[arg-type]
+                outside = (whole - part) * element_bytes(kind.element)
+                context.count("bytes outside of parts", outside)  # type: ignore[arg-type]
 
 
 def partial_update(value: Value, argument: BlockArgument) -> PartialUpdate | str:
