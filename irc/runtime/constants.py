@@ -1,0 +1,173 @@
+"""The contents of constants that lie beside a program: their keys, and tensors of them.
+
+    key = content_key(tensor)            # sha256 of the elements in row-major order
+    tensor = content_tensor(bytes_or_tensor, torch.float32, (4, 8))
+
+Two constants with equal bytes have one key, whatever their shapes and element types are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import torch
+
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
+
+#: Constants of at most so many bytes stand in the text.
+INLINE_BYTES = 256
+
+
+@attrs.frozen
+class _Known:
+    """The key of a tensor's content while the tensor lives and has this version."""
+
+    tensor: weakref.ref[torch.Tensor]
+    version: int
+    key: str
+
+
+_known: dict[int, _Known] = {}
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often the tensor was written to; 0 for one that doesn't count it."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def tensor_bytes(tensor: torch.Tensor) -> memoryview:
+    """The elements of a tensor in row-major order, little-endian."""
+    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    if flat.numel() == 0:
+        return memoryview(b"")
+    return memoryview(flat.view(torch.uint8).numpy())
+
+
+def content_key(tensor: torch.Tensor) -> str:
+    """The sha256 of the tensor's bytes, in hexadecimal; kept for as long as it stays unwritten."""
+    version = version_of(tensor)
+    found = _known.get(id(tensor))
+    if found is not None and found.tensor() is tensor and found.version == version:
+        return found.key
+    key = hashlib.sha256(tensor_bytes(tensor)).hexdigest()
+    if not tensor.is_inference():
+        number = id(tensor)
+
+        def forget(dead: weakref.ref[torch.Tensor]) -> None:
+            entry = _known.get(number)
+            if entry is not None and entry.tensor is dead:
+                del _known[number]
+
+        _known[number] = _Known(weakref.ref(tensor, forget), version, key)
+    return key
+
+
+def content_attribute(
+    tensor: torch.Tensor, resources: dict[str, Any], kind: TensorType | None = None
+) -> A.DenseAttr | A.ResourceAttr:
+    """The attribute of a constant with these elements, its large content put into `resources`.
+
+    kind: the attribute's type; by default contiguous sizes without strides.
+    """
+    if kind is None:
+        element = ELEMENT_OF_DTYPE[str(tensor.dtype).removeprefix("torch.")]
+        kind = TensorType(tuple(tensor.shape), element, None, str(tensor.device))
+    if tensor.numel() * tensor.element_size() <= INLINE_BYTES:
+        return A.DenseAttr(kind, bytes(tensor_bytes(tensor)))
+    key = content_key(tensor)
+    resources[key] = tensor.detach()
+    return A.ResourceAttr(key, kind)
+
+
+def content_tensor(content: Any, dtype: torch.dtype, sizes: Sequence[int]) -> torch.Tensor:
+    """A constant's content (bytes or a tensor of any shape) as a tensor of `sizes`.
+
+    Shares the memory of a tensor of the same sizes and dtype, with its strides. Raises InvalidIR
+    when there are more or fewer bytes than that.
+    """
+    shape = tuple(sizes)
+    if isinstance(content, torch.Tensor):
+        content = content.detach()
+        if content.dtype == dtype and tuple(content.shape) == shape:
+            return content
+        flat = content.contiguous().reshape(-1).view(torch.uint8)
+    else:
+        flat = torch.frombuffer(bytearray(content), dtype=torch.uint8) if len(content) else None
+    count = 1
+    for size in shape:
+        count *= size
+    wanted = count * torch.empty(0, dtype=dtype).element_size()
+    given = 0 if flat is None else flat.numel()
+    if given != wanted:
+        raise InvalidIR(
+            f"a constant of {dtype} {list(shape)} has {wanted} bytes, its content {given}"
+        )
+    if flat is None or not given:
+        return torch.empty(shape, dtype=dtype)
+    return flat.view(dtype).reshape(shape)
+
+
+def evaluate(
+    ops: Sequence[Operation], wanted: Sequence[Value], module: Operation | None
+) -> list[torch.Tensor]:
+    """The contents of `wanted`, computed by the interpreter in the declared types.
+
+    ops: all that they are made of, in order. A content is let go after its last use.
+    """
+    from irc.interp.core import Frame
+
+    frame = Frame(module)
+    waiting = Counter(o for op in ops for o in op.operands)
+    waiting.update(wanted)
+    for op in ops:
+        frame.execute(op)
+        for operand in op.operands:
+            waiting[operand] -= 1
+            if not waiting[operand]:
+                del frame.values[operand]
+    return [frame[value] for value in wanted]
+
+
+@attrs.frozen
+class FoldedConstants:
+    """Constants that were computed from others, and how: so that no cache needs to hold them.
+
+    text: a module whose `func.func @main`, without arguments, gives the contents of `keys`.
+    """
+
+    text: str
+    keys: tuple[str, ...]
+
+    def compute(self, resources: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """The contents by key, from those that they were made of.
+
+        Raises InvalidIR (or UserError) when one of these is missing.
+        """
+        from irc.ir.parser import parse
+
+        module = parse(self.text, "<folded constants>", resources=resources)
+        function: Any = module.lookup("main")
+        *ops, last = function.block.ops
+        return dict(zip(self.keys, evaluate(ops, last.operands, module), strict=True))
+
+
+def with_folded(
+    resources: Mapping[str, Any], folded: Sequence[FoldedConstants]
+) -> Mapping[str, Any]:
+    """`resources` and all that is computed from them, in order, where it is missing."""
+    for step in folded:
+        if any(key not in resources for key in step.keys):
+            resources = {**resources, **step.compute(resources)}
+    return resources
+
+
+__all__ = ["FoldedConstants", "INLINE_BYTES", "content_attribute", "content_key", "content_tensor",
+           "evaluate", "tensor_bytes", "version_of", "with_folded"]  # fmt: skip
