@@ -124,11 +124,16 @@ def source_indices(op: Operation, at: Dims, extents: Extents) -> list[Dim]:
 # -- strides: (strides, offset) of the result as a view of the source, None where it can't be one
 
 
-def view_strides(op: Operation) -> tuple[tuple[Dim, ...], Dim] | None:
+def view_strides(
+    op: Operation, held: TensorType | None = None
+) -> tuple[tuple[Dim, ...], Dim] | None:
     """The strides and the offset (in elements, from the source's first element) that make the
-    result of a view op a view of its source; None where only a copy can be it."""
+    result of a view op a view of its source; None where only a copy can be it.
+
+    held: the type with the strides of the source in memory, if the operand's are not these.
+    """
     source, made = _types(op)
-    strides = source.strides
+    strides = (held or source).strides
     assert strides is not None, "strides of the source are not decided"
     if isinstance(op, graph.Reshape):
         found = reshape_strides(source.shape, strides, made.shape)

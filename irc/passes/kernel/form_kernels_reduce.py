@@ -397,6 +397,11 @@ class LogSumExpReducer(Reducer):
         """exp(value - shift)."""
         return self.op(math_ops.ExpOp, self.op(arith.SubFOp, value, shift))
 
+    def together(self, maximum: Value, total: Value) -> Value:
+        """The logarithm of the sum: what a scan stores."""
+        logarithm = self.emitter.add(math_ops.LogOp, (total,), total.type)
+        return self.op(arith.AddFOp, maximum, logarithm)
+
     def take(
         self, maximum: Value, total: Value, values: Sequence[Value], mask: Value | None
     ) -> tuple[Value, Value]:
@@ -423,6 +428,9 @@ class LogSumExpReducer(Reducer):
 
     def finish(self, state: list[Value]) -> list[list[Value]]:
         runs = 1 if self.shape.horizontal else self.shape.copies
+        if self.scans:
+            pairs = zip(state[:runs], state[runs : 2 * runs], strict=True)
+            return [[self.together(maximum, total) for maximum, total in pairs]]
         if not self.shape.horizontal:
             return [state[:runs], state[runs : 2 * runs]]
         maximum, total = state[0], state[1]

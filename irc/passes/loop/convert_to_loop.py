@@ -19,6 +19,7 @@ STAYS = (
     func.ReturnOp, graph.CallAten, graph.Item, graph.UpdateInput, graph.FromScalar,
     layout.ViewOp, sym.RefineOp, graph.Pack, graph.PackedConv, graph.PackedLinear,
 )  # fmt: skip
+_LIBRARY = (graph.CallAten, graph.Pack, graph.PackedConv, graph.PackedLinear)
 # What has no reason to stay without users.
 REMOVABLE = ("loop.compute", "layout.view", "graph.constant", "graph.pack")
 
@@ -75,7 +76,7 @@ class _Conversion:
         if isinstance(op, STAYS) or not op.name.startswith(("graph.", "layout.")):
             self._keep(op)
             return False
-        if isinstance(op, graph.Constant) and not _is_splat(op):
+        if isinstance(op, graph.Constant) and not (_is_splat(op) and _is_computed_with(op)):
             return False
         if isinstance(op, graph.Copy | layout.CopyOp) and is_complex(op.results[0]):
             self._call_clone(op)
@@ -133,11 +134,12 @@ class _Conversion:
         self._replace(op, list(made.results))
 
     def _convert_view(self, op: Any) -> None:
-        found = view_strides(op)
-        assert found is not None
         builder = Builder.before(op)
         source = op._operands[0]
         handle = self.handles.get(source, source)
+        # The compute that reads a view may have other strides than the view itself.
+        found = view_strides(op, handle.type)  # type: ignore[arg-type]
+        assert found is not None
         made = builder.value(
             layout.ViewOp, handle, offset=found[1], result_types=op.results[0].type
         )
@@ -152,6 +154,11 @@ class _Conversion:
 def is_complex(value: Value) -> bool:
     """Whether a value is a tensor of complex numbers."""
     return isinstance(value.type, TensorType) and isinstance(value.type.element, ComplexType)
+
+
+def _is_computed_with(op: graph.Constant) -> bool:
+    """Whether no library reads the constant, which wants it in memory."""
+    return not any(isinstance(user, _LIBRARY) for user in op.tensor.users)
 
 
 def _is_splat(op: Any) -> bool:

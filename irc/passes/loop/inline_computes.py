@@ -142,7 +142,7 @@ class _Chooser:
         if len(readers) == 1:
             # A pad or a concat evaluates a few points more, masked.
             return 4 * evaluations <= 5 * own or self.repeats_cheaply(
-                op, summary, evaluations // own
+                op, summary, evaluations // max(own, 1)
             )
         return self.duplicates_cheaply(summary, evaluations, own, len(readers))
 

@@ -1,0 +1,61 @@
+"""Programs that once lost a value, or stopped, between the graph and the kernels."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import irc
+
+
+def same(function, *arguments: torch.Tensor, dynamic: bool = False) -> list[torch.Tensor]:
+    expected = function(*arguments)
+    got = irc.compile(function, arguments, dynamic=dynamic)(*arguments)
+    expected = [expected] if isinstance(expected, torch.Tensor) else list(expected)
+    got = [got] if isinstance(got, torch.Tensor) else list(got)
+    for want, have in zip(expected, got, strict=True):
+        torch.testing.assert_close(have, want, equal_nan=True)
+        assert have.stride() == want.stride()
+    return got
+
+
+def test_a_view_of_a_column_begins_where_its_strides_say():
+    # The column [5, 1] is read with strides [1, 1]; in memory its rows are 5 apart.
+    x = torch.arange(25.0).view(5, 5)
+    same(lambda x: (x + 1)[:, 1:2][1:] @ torch.ones(1, 1), x)
+    same(lambda x: torch.mm((x + 1)[:, 2:3][3:].t(), (x + 2)[:2]), x)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_an_array_stored_beside_a_split_sum_is_stored(dynamic):
+    torch.manual_seed(0)
+    x, y = torch.randn(64, 40, 40), torch.randn(64, 1, 40)
+
+    def f(x, y):
+        difference = x - y
+        return difference, torch.linalg.vector_norm(difference)
+
+    same(f, x, y, dynamic=dynamic)
+
+
+def test_the_same_value_twice_is_two_results():
+    x = torch.tensor(2.0)
+    low, high = same(lambda x: tuple(torch.aminmax(x)), x)
+    assert low.data_ptr() != high.data_ptr() != x.data_ptr()
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_a_scan_of_logarithms_of_sums(dim):
+    torch.manual_seed(0)
+    x = torch.randn(5, 7, 33) * 30
+    x[1, 2, 3], x[2, :, 4], x[3, 1:3] = float("inf"), -float("inf"), -float("inf")
+    same(lambda x: torch.logcumsumexp(x, dim), x)
+
+
+def test_maps_over_nothing():
+    x = torch.zeros(0, 5, 5)
+    same(lambda x: torch.linalg.det(x.cos()) + x.sum((1, 2)).exp(), x)
+
+
+def test_an_empty_index_of_another_rank():
+    same(lambda x, i: torch.gather(x, 0, i), torch.randn(5), torch.zeros(2, 0, dtype=torch.int64))
