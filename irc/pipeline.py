@@ -25,6 +25,8 @@ STAGES: dict[str, str] = {
     "loop-to-kernel": "schedule{target=$TARGET},form-kernels",
     "kernel-to-host": "bufferize,plan-memory",
 }
+# What becomes of constants of a frozen program, on the graph level.
+FOLD = "fold-batch-norms,merge-linears,fold-constants"
 TARGETS = {"llvm": "cpu", "triton": "gpu"}
 
 for _stage, _text in STAGES.items():
@@ -38,6 +40,8 @@ def pipeline_text(target: str = "llvm", options: Any = None) -> str:
     text = ",".join(STAGES.values()).replace("$TARGET", TARGETS[target])
     if getattr(options, "emulate_rounding", False):
         text = text.replace(",elide-rounding", "")
+    if getattr(options, "freezing", False):
+        text = text.replace("canonicalize,cse", f"canonicalize,cse,{FOLD}", 1)
     if target == "llvm" and getattr(options, "freezing", False):
         fuse = "fuse-epilogues," if options.epilogue_fusion else ""
         text = text.replace("assign-layouts", f"pack-weights,{fuse}assign-layouts")

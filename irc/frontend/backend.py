@@ -18,6 +18,7 @@ from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import decompositions as D
+from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
 from irc.frontend.importer import Imported, Literal, import_graph
 from irc.frontend.mutating_calls import unwrap_mutating_calls
 from irc.frontend.options import Options, parse_options
@@ -75,9 +76,11 @@ def compile_graph(
     options: Options,
     *,
     assert_guards: bool = False,
+    freezer: Freezer | None = None,
 ) -> Callable[..., Any]:
     """As `irc`, with parsed options. `assert_guards`: programs check what torch assumed about
-    sizes (for graphs that don't come from Dynamo, which checks it itself)."""
+    sizes (for graphs that don't come from Dynamo, which checks it itself). `freezer`: what may be
+    frozen, for such graphs."""
     from torch._dynamo import disable
     from torch._dynamo.utils import counters
     from torch._functorch.aot_autograd import aot_module_simplified
@@ -86,9 +89,14 @@ def compile_graph(
     if any(isinstance(x, list | tuple | dict) for x in example_inputs):
         raise UserError("graphs with containers as inputs (compiled autograd) are not supported")
 
+    if options.freezing and freezer is None:
+        freezer = freezer_for(gm, example_inputs, options.freezing_discard_parameters)
+
     def compiler(stage: str) -> Callable[..., Any]:
+        chosen = freezer if stage == "inference" else None
+
         def compile_stage(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-            return compile_fx(module, inputs, options, stage, assert_guards)
+            return compile_fx(module, inputs, options, stage, assert_guards, chosen)
 
         return compile_stage
 
@@ -121,19 +129,31 @@ def compile_fx(
     options: Options,
     stage: str,
     assert_guards: bool = False,
+    freezer: Freezer | None = None,
 ) -> Callable[..., Any]:
-    """A boxed function that runs an AOT graph on irc."""
-    with gc_paused:
-        writes = unwrap_mutating_calls(module)
-        imported = import_graph(module, assert_guards=assert_guards, caller_derives_views=True)
-        if writes:
-            PassManager.parse("functionalize", verify="none").run(imported.module)
-        keep = _state.record
-        text = None if keep is None else Imported(imported.module.clone(), imported.outputs)
-        executable = build(imported, options, target_of(inputs, options))
-        if keep is not None:
-            keep.append(Compiled(stage, executable, text))
-    return boxed(executable, imported.outputs, imported.tokens)
+    """A boxed function that runs an AOT graph on irc, with what `freezer` says as constants."""
+    target = target_of(inputs, options)
+    if freezer is None:
+        # Without frozen weights the passes for them would only cost time.
+        options = attrs.evolve(options, freezing=False)
+    writes = unwrap_mutating_calls(module)
+
+    def make(tensors: Sequence[Any]) -> tuple[Callable[..., Any], tuple[int, ...]]:
+        with gc_paused:
+            imported = import_graph(module, assert_guards=assert_guards, caller_derives_views=True)
+            if writes:
+                PassManager.parse("functionalize", verify="none").run(imported.module)
+            frozen = freeze_imported(imported, tensors)
+            keep = _state.record
+            text = None if keep is None else attrs.evolve(imported, module=imported.module.clone())
+            executable = build(imported, options, target)
+            if keep is not None:
+                keep.append(Compiled(stage, executable, text))
+        gone = set(frozen)
+        tokens = [t - sum(p < t for p in gone) for t in imported.tokens]
+        return boxed(executable, imported.outputs, tokens), frozen
+
+    return make(())[0] if freezer is None else freezer.compile(module, make)
 
 
 def build(imported: Imported, options: Options, target: str) -> Any:

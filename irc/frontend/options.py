@@ -25,7 +25,6 @@ _ALIASES = {"triton.cudagraphs": "cudagraphs", "triton.unique_kernel_names": "un
 
 # Accepted because Inductor's users pass them; until they do something, setting one warns.
 NO_EFFECT_YET = frozenset({
-    "freezing", "freezing_discard_parameters",
     "max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "autotune_in_subproc",
     "coordinate_descent_tuning", "cudagraphs", "fx_graph_remote_cache", "trace_enabled",
     "dump_directory", "max_fusion_size",
@@ -40,7 +39,8 @@ class Options:
     """
 
     target: str = "auto"
-    # Freezing: fold parameters as constants (only without gradients).
+    # Freezing, only under no_grad: parameters, buffers and tensor attributes of modules become
+    # constants; discard: eager's copies are freed, and its use afterwards raises a RuntimeError.
     freezing: bool = False
     freezing_discard_parameters: bool = False
     # Numerics. emulate_rounding: 16-bit floats are rounded after each operation, as in eager.

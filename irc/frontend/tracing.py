@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from irc.dialects.builtin import ModuleOp
 from irc.frontend import backend
+from irc.frontend.freezing import freezer_of
 from irc.frontend.importer import import_graph
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
@@ -199,14 +200,22 @@ def compile(
     """Compile `fn` ahead of time for arguments like `args` (without gradients).
 
     With `dynamic`, sizes may differ between calls; what tracing assumed about them is checked at
-    each call. Raises UserError for an unknown option.
+    each call. With the option `freezing`, the parameters and buffers of a module are constants of
+    the program. Raises UserError for an unknown option.
     """
     chosen = parse_options(None, options)
     if target != "auto":
         chosen = chosen.replace(target=target)
     traced = trace_function(fn, args, kwargs, dynamic=dynamic)
+    freezer = None
+    if chosen.freezing:
+        inputs = len(traced.fakes) - len(traced.tensors)
+        tensors = [*traced.tensors, *[None] * inputs]
+        freezer = freezer_of(traced.graph, tensors, (), chosen.freezing_discard_parameters)
     with torch.no_grad(), backend.recording() as compiled:
         run = backend.compile_graph(
-            traced.graph, traced.fakes, chosen, assert_guards=dynamic
+            traced.graph, traced.fakes, chosen, assert_guards=dynamic, freezer=freezer
         )
+    if chosen.freezing_discard_parameters:
+        traced = attrs.evolve(traced, tensors=tuple(_module_tensors(fn)[1]))
     return CompiledFunction(traced, compiled[0], run)

@@ -22,6 +22,7 @@ from irc.runtime import host_program as P
 from irc.runtime import metrics, torch_abi
 from irc.runtime.arguments import ArgumentSpec
 from irc.runtime.aten_paths import Dynamic, boxed_callable, find_operator
+from irc.runtime.constants import FoldedConstants, content_tensor, with_folded
 from irc.runtime.executable import Executable, NativeCode, ProgramInfo, ResultSpec
 from irc.runtime.python_host import CpuKernels, KernelTable, PythonHost
 from irc.runtime.read_host import read_host_program
@@ -79,6 +80,8 @@ class CompiledParts:
     externals: frozenset[str] = frozenset()
     #: Counters that passes left: layout_copies, padding_bytes, ...
     counters: Mapping[str, int] = attrs.field(factory=dict)
+    #: How constants that passes computed are computed again.
+    folded: tuple[FoldedConstants, ...] = ()
 
 
 def build(
@@ -158,7 +161,7 @@ def compile_parts(
 def load(parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptions) -> Executable:
     """Link compiled parts into this process. `resources` has the large constants by key."""
     program = parts.program
-    constants = _constants(program, resources)
+    constants = _constants(program, with_folded(resources, parts.folded))
     kernels = load_kernels(program, parts.kernels)
     native = None
     if parts.host and options.native and torch_abi.available():
@@ -234,13 +237,8 @@ def constant_tensor(
         content = resources.get(key.partition(":")[0])
         if content is None:
             raise InvalidIR(f"the constant {key[:16]} is not beside the program")
-    if isinstance(content, torch.Tensor):
-        tensor = content.detach()
-        if tensor.dtype != dtype or tuple(tensor.shape) != sizes:
-            raise InvalidIR(
-                f"the constant {key[:16]} is {tensor.dtype} {list(tensor.shape)}, the program "
-                f"says {dtype} {list(sizes)}"
-            )
+    if isinstance(content, torch.Tensor) or constant.data is None:
+        tensor = content_tensor(content, dtype, sizes)
     else:
         tensor = _from_bytes(key, bytes(content), dtype, sizes)
     if layout.strides is not None:

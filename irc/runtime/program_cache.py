@@ -9,7 +9,9 @@ Two keys lead to one kind of entry (object code, and the host program as JSON):
 
 A key is the sha256 of the module's canonical text (no names of values, locations or hints), the
 target's features, the versions and sources of everything that makes code, and the options. Large
-constants are no part of an entry: they are named by key, and looked up beside the module.
+constants are no part of an entry: they are named by key, and looked up beside the module. Of
+those that a pass computed from others the entry says how (as the text of a small program), and
+they are computed again when it is loaded.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
@@ -37,6 +41,7 @@ from irc.runtime.build_program import (
     load,
 )
 from irc.runtime.cache import key_of, shared_cache
+from irc.runtime.constants import FoldedConstants
 from irc.runtime.executable import Executable
 
 #: Counters of `irc.metrics` by the statistic (pass, name) that they are taken from.
@@ -139,6 +144,7 @@ def pack(parts: CompiledParts) -> bytes:
         "slots": _slots_to_json(parts.slots),
         "externals": sorted(parts.externals),
         "counters": dict(parts.counters),
+        "folded": [[step.text, list(step.keys)] for step in parts.folded],
     }
     text = json.dumps(record, separators=(",", ":")).encode()
     return struct.pack("<Q", len(text)) + text + parts.kernels + parts.host
@@ -159,6 +165,7 @@ def unpack(data: bytes) -> CompiledParts:
             _slots_from_json(record["slots"]),
             frozenset(record["externals"]),
             record["counters"],
+            tuple(FoldedConstants(text, tuple(keys)) for text, keys in record["folded"]),
         )
     except (struct.error, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"this is no compiled program: {error}") from error
@@ -198,8 +205,10 @@ def lookup(key: str, resources: Mapping[str, Any]) -> CompiledParts | None:
         parts = unpack(data)
     except ValueError:
         return None
+    computed = {key for step in parts.folded for key in step.keys}
     for name, constant in parts.program.constants.items():
-        if constant.data is None and name.partition(":")[0] not in resources:
+        content = name.partition(":")[0]
+        if constant.data is None and content not in resources and content not in computed:
             return None
     return parts
 
@@ -251,8 +260,9 @@ def compile_cached(
     key = module_key(module, chosen, "source", passes, repr(options))
     parts = lookup(key, module.resources)
     if parts is None:
-        counters = pass_counters(lower(module))
-        parts = compile_parts(module, chosen, counters)
+        context = lower(module)
+        parts = compile_parts(module, chosen, pass_counters(context))
+        parts = attrs.evolve(parts, folded=folded_by(context))
         store(key, parts)
     return load(parts, module.resources, chosen)
 
@@ -288,6 +298,11 @@ def _is_ours(thing: Any) -> bool:
 
 def _has_own_key(pass_: Pass) -> bool:
     return type(pass_).cache_key is not Pass.cache_key
+
+
+def folded_by(context: PassContext | None) -> tuple[FoldedConstants, ...]:
+    """The constants that the pass `fold-constants` computed, in order."""
+    return () if context is None else tuple(context.data.get("folded_constants", ()))
 
 
 def pass_counters(context: PassContext | None) -> dict[str, int]:

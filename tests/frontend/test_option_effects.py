@@ -26,9 +26,9 @@ def test_emulated_rounding_is_eagers_bit_for_bit():
 
 
 def test_an_option_without_effect_warns():
-    with pytest.warns(UserWarning, match="'freezing' has no effect yet"):
-        from_mapping({"freezing": True})
+    with pytest.warns(UserWarning, match="'max_autotune' has no effect yet"):
+        from_mapping({"max_autotune": True})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        from_mapping({"freezing": False, "cpp_wrapper": True, "emulate_rounding": True})
+        from_mapping({"freezing": True, "cpp_wrapper": True, "emulate_rounding": True})
         parse_options(None, {"verify": "each"})
