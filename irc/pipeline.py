@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
-from irc.ir.passes import PassContext, PassManager, pass_text, register_pipeline
+from irc.ir.passes import (
+    PassContext,
+    PassManager,
+    chosen_remarks,
+    pass_text,
+    register_pipeline,
+)
 
 if TYPE_CHECKING:
     from irc.dialects.builtin import ModuleOp
@@ -89,7 +96,12 @@ def lower(
     """
     text = pipeline_text(target, options)
     manager = PassManager.parse(text if functional else f"{FUNCTIONAL},{text}", verify=verify)
-    return manager.run(module, PassContext(target=target, options=options))
+    context = PassContext(target=target, options=options)
+    manager.run(module, context, check_semantics=getattr(options, "check_semantics", ""))
+    wanted = getattr(options, "remarks", "")
+    for remark in chosen_remarks(context.remarks, wanted) if wanted else ():
+        print(remark, file=sys.stderr)
+    return context
 
 
 def compile_module(module: ModuleOp, options: Any = None, target: str = "llvm") -> Executable:

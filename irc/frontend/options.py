@@ -83,7 +83,13 @@ class Options:
     # Looking inside. clock_aten: `irc.runtime.clocks` tells the time spent in ATen's operators.
     clock_aten: bool = False
     trace_enabled: bool = False
-    verify: str = "none"  # or "each": the verifier after every pass
+    # verify: "each" runs the verifier after every pass. check_semantics: "each", "changed" or
+    # "sample:N" runs the program in the interpreter before and after passes. remarks: a regular
+    # expression; lines of passes' reasons that match go to stderr. The last two make passes run
+    # though the cache has their program.
+    verify: str = "none"
+    check_semantics: str = ""
+    remarks: str = ""
     dump_directory: str = ""
 
     def replace(self, **changes: Any) -> Options:

@@ -20,6 +20,7 @@ import importlib
 import re
 import time
 import typing
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -432,6 +433,8 @@ class PassManager:
             check = SemanticsCheck(check_semantics, total=self.count(), inputs=inputs)
             hooks = [*self.instrumentations, check]
             PassManager(self.steps, verify=self.verify, instrumentations=hooks).run(module, context)
+            for name, why in check.skipped.items():
+                warnings.warn(f"check_semantics: @{name} is not checked: {why}", stacklevel=2)
             return context
         with gc_paused:
             for step in self.steps:

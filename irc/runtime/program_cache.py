@@ -258,13 +258,18 @@ def compile_cached(
         counters = pass_counters(lower(module))
         return load(compiled_parts(module, chosen, counters), module.resources, chosen)
     key = module_key(module, chosen, "source", passes, repr(options))
-    parts = lookup(key, module.resources)
+    parts = None if _watches_passes(options) else lookup(key, module.resources)
     if parts is None:
         context = lower(module)
         parts = compile_parts(module, chosen, pass_counters(context))
         parts = attrs.evolve(parts, folded=folded_by(context))
         store(key, parts)
     return load(parts, module.resources, chosen)
+
+
+def _watches_passes(options: Any) -> bool:
+    """Whether the options ask for something that only running passes can give."""
+    return bool(getattr(options, "check_semantics", "") or getattr(options, "remarks", ""))
 
 
 def pipeline_key(pipeline: str) -> str | None:
