@@ -134,11 +134,12 @@ class _Conversion:
         self._replace(op, list(made.results))
 
     def _convert_view(self, op: Any) -> None:
-        found = view_strides(op)
-        assert found is not None
         builder = Builder.before(op)
         source = op._operands[0]
         handle = self.handles.get(source, source)
+        # The compute that reads a view may have other strides than the view itself.
+        found = view_strides(op, handle.type)  # type: ignore[arg-type]
+        assert found is not None
         made = builder.value(
             layout.ViewOp, handle, offset=found[1], result_types=op.results[0].type
         )
