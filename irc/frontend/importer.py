@@ -7,7 +7,6 @@ bound at the argument (or the operation) that it comes from.
 
 from __future__ import annotations
 
-import hashlib
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -40,9 +39,9 @@ from irc.ir.types import (
     index,
     none,
 )
+from irc.runtime.constants import content_attribute
 
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
-INLINE_BYTES = 256
 _ASSERT_OPS = frozenset({"_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"})
 _DROPPED_OPS = frozenset({"_assert_tensor_metadata", "_functional_assert_async"})
 _NUMBERS = (int, float)
@@ -467,28 +466,12 @@ def _as_value(argument: Any) -> Value | None:
 def add_constant(builder: Builder, module: ModuleOp, tensor: torch.Tensor) -> Value:
     """A `graph.constant` with the elements of `tensor`: in the text when small, else as a resource
     of the module, by the hash of its bytes."""
-    with _disable_current_modes():  # real elements, also while torch traces with fake ones
-        dense = tensor.detach().contiguous()
-        data = tensor_bytes(dense)
-    shape = tuple(int(s) for s in dense.shape)
-    element, device = element_type(dense.dtype), str(dense.device)
+    shape = tuple(int(s) for s in tensor.shape)
+    element, device = element_type(tensor.dtype), str(tensor.device)
     kind = TensorType(shape, element, contiguous_strides(shape), device)
-    attribute: Attribute
-    if len(data) <= INLINE_BYTES:
-        attribute = A.DenseAttr(kind, data)
-    else:
-        key = hashlib.sha256(data).hexdigest()
-        module.resources[key] = dense
-        attribute = A.ResourceAttr(key, kind)
+    with _disable_current_modes():  # real elements, also while torch traces with fake ones
+        attribute = content_attribute(tensor.detach().contiguous(), module.resources, kind)
     return builder.value(graph.Constant, value=attribute)  # type: ignore[no-any-return]
-
-
-def tensor_bytes(tensor: torch.Tensor) -> bytes:
-    """The elements of a tensor in row-major order, little-endian."""
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
-    if flat.numel() == 0:
-        return b""
-    return bytes(flat.view(torch.uint8).numpy().tobytes())
 
 
 def _flatten(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
@@ -508,4 +491,4 @@ def _flatten(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
 
 
 __all__ = ["Imported", "Literal", "add_constant", "element_type", "import_graph", "location_of",
-           "tensor_bytes", "tensor_type"]  # fmt: skip
+           "tensor_type"]  # fmt: skip

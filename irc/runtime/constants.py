@@ -9,7 +9,6 @@ Two constants with equal bytes have one key, whatever their shapes and element t
 from __future__ import annotations
 
 import hashlib
-import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,18 +25,6 @@ from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
 INLINE_BYTES = 256
 
 
-@attrs.frozen
-class _Known:
-    """The key of a tensor's content while the tensor lives and has this version."""
-
-    tensor: weakref.ref[torch.Tensor]
-    version: int
-    key: str
-
-
-_known: dict[int, _Known] = {}
-
-
 def version_of(tensor: torch.Tensor) -> int:
     """How often the tensor was written to; 0 for one that doesn't count it."""
     return 0 if tensor.is_inference() else tensor._version
@@ -52,22 +39,9 @@ def tensor_bytes(tensor: torch.Tensor) -> memoryview:
 
 
 def content_key(tensor: torch.Tensor) -> str:
-    """The sha256 of the tensor's bytes, in hexadecimal; kept for as long as it stays unwritten."""
-    version = version_of(tensor)
-    found = _known.get(id(tensor))
-    if found is not None and found.tensor() is tensor and found.version == version:
-        return found.key
-    key = hashlib.sha256(tensor_bytes(tensor)).hexdigest()
-    if not tensor.is_inference():
-        number = id(tensor)
-
-        def forget(dead: weakref.ref[torch.Tensor]) -> None:
-            entry = _known.get(number)
-            if entry is not None and entry.tensor is dead:
-                del _known[number]
-
-        _known[number] = _Known(weakref.ref(tensor, forget), version, key)
-    return key
+    """The sha256 of the tensor's bytes, in hexadecimal. Computed anew each time: not every write
+    to a tensor is counted."""
+    return hashlib.sha256(tensor_bytes(tensor)).hexdigest()
 
 
 def content_attribute(

@@ -130,6 +130,6 @@ def content_bytes(content: Any) -> bytes:
     """The bytes of a constant: bytes as they are, a tensor's elements in row-major order."""
     if isinstance(content, bytes | bytearray | memoryview):
         return bytes(content)
-    from irc.frontend.importer import tensor_bytes
+    from irc.runtime.constants import tensor_bytes
 
-    return tensor_bytes(content)
+    return bytes(tensor_bytes(content))

@@ -369,19 +369,27 @@ def test_a_convolution_flattened() -> None:
 @torch.no_grad()
 @pytest.mark.skipif(BACKEND != "irc", reason="looks into the program")
 def test_a_frozen_weight_is_channels_last() -> None:
+    from irc.dialects import host
+    from irc.runtime.build_program import constant_tensor
+    from irc.runtime.read_host import read_host_program
+
     model = nn.Conv2d(3, 128, kernel_size=3, padding=1, bias=False).eval()
     x = torch.rand(2, 3, 5, 5)
     made, module = host_program(model, x)
     assert_equal(made, model(x))
     (call,) = calls(module, "convolution")
     (weight,) = constants(module)
-    from irc.dialects import host
-
     packed = [op for op in weight.tensor.users if isinstance(op, host.PackOp)]
-    if packed:  # in oneDNN's own order, with which strides have nothing to do
+    if packed:  # in oneDNN's own order, of which strides tell nothing
         assert call in packed[0].packed.users
         return
+    assert call in weight.tensor.users
     assert weight.tensor.type.strides == (27, 1, 9, 3)
+    program = read_host_program(module)
+    ((key, data),) = program.constants.items()
+    held = constant_tensor(key, data, module.resources)
+    assert held.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(held, model.weight.data)
 
 
 @seed("FRZ-18")

@@ -241,3 +241,13 @@ def test_a_hit_runs_no_pass_and_holds_no_weight(
     torch._dynamo.reset()
     same(compiled(model), model, x)
     assert irc.metrics.cache_hits == 1
+
+
+@torch.no_grad()
+def test_a_write_that_torch_does_not_count_is_seen_by_the_next_compile() -> None:
+    model, x = Plain().eval(), torch.rand(4, 20)
+    same(compiled(model), model, x)
+    model.norm.bias.data.add_(1.0)
+    model.linear.weight.data.mul_(2.0)
+    torch._dynamo.reset()
+    same(compiled(model), model, x)
