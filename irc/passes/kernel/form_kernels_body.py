@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irc.dialects import arith, kernel, loop
+from irc.dialects import arith, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
@@ -38,6 +38,12 @@ class Body(Placement):
             return content[copy]
         return self.emitter.splat(content, width, scope)
 
+    def _differs(self, op: Operation, scope: Scope) -> bool:
+        """Whether an operation's lanes differ in the span at hand: a condition that is the same in
+        all of it may leave what varies along the axis with operands that don't."""
+        varies = op.results[0] in self.varying
+        return varies and any(isinstance(scope.values[o], list) for o in op._operands)
+
     def _emit(self, op: Operation, scope: Scope) -> None:
         emitter, result = self.emitter, op.results[0]
         content: Content
@@ -57,7 +63,7 @@ class Body(Placement):
             content = self._read(op, scope)
         elif isinstance(op, loop.IndexOp):
             content = self._index(op, scope)
-        elif result in self.varying and scope.lanes is not None:
+        elif scope.lanes is not None and self._differs(op, scope):
             lanes = scope.lanes
             type_ = emitter.vector_type(result.type, lanes.width)
             content = []
@@ -180,6 +186,9 @@ class Body(Placement):
                 mask = guard if mask is None else emitter.add(arith.AndIOp, (guard, mask), i1)
             value = emitter.load(pointer, self.offset(access, 0, scope), result.type, mask, other)
             return [value] if result in self.varying and lanes is not None else value
+        alike = self.indices[access].stride == 0 or not self.indices[access].varying
+        if alike and (mask is None or not (isinstance(mask, list) or isinstance(other, list))):
+            return emitter.load(pointer, self.offset(access, 0, scope), result.type, mask, other)
         type_ = emitter.vector_type(result.type, lanes.width)
         return [
             self._vector_read(access, pointer, copy, type_, mask, other, scope)
@@ -231,10 +240,6 @@ class Body(Placement):
         emitter, prepared, lanes = self.emitter, self.indices[access], scope.lanes
         assert lanes is not None
         width = lanes.width
-        if prepared.stride == 0 and mask is None:
-            element = arith.element_type(type_)
-            scalar = emitter.load(pointer, self.offset(access, copy, scope), element, None, None)
-            return emitter.add(kernel.SplatOp, (scalar,), type_)
         wanted = None if mask is None else self._lane_value(mask, copy, width, scope)
         given = None if other is None else self._lane_value(other, copy, width, scope)
         assert access.storage is not None
