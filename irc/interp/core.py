@@ -117,9 +117,7 @@ class Frame:
 
     def dtype(self, element: Type) -> torch.dtype:
         """The torch dtype in which values of an element type are carried in this mode."""
-        if self.mode == "real" and isinstance(element, T.FloatType):
-            return torch.float64
-        return torch_dtype(element)
+        return carried(torch_dtype(element), self.mode)
 
     def run_block(self, block: Block) -> Sequence[Any] | None:
         """Execute a block; gives the contents of the operands of a terminator whose meaning is
@@ -196,6 +194,13 @@ def torch_dtype(element: Type) -> torch.dtype:
     return found
 
 
+def carried(dtype: torch.dtype, mode: str) -> torch.dtype:
+    """The dtype in which elements of `dtype` are carried in a mode."""
+    if mode == "real" and dtype.is_floating_point:
+        return torch.float64
+    return torch.complex128 if mode == "real" and dtype.is_complex else dtype
+
+
 def element_of(dtype: torch.dtype) -> Type:
     """The element type of a torch dtype."""
     return T.ELEMENT_OF_DTYPE[str(dtype).removeprefix("torch.")]
@@ -239,10 +244,15 @@ def call_function(
     frame.state["arguments"] = list(args)
     for position, (argument, content) in enumerate(zip(block.arguments, args, strict=True)):
         frame[argument] = check_argument(frame, position, argument.type, content)
+    default = torch.get_default_dtype()
     try:
+        if mode == "real":  # what torch makes of integers is a float of this type
+            torch.set_default_dtype(torch.float64)
         frame.run_block(block)
     except Returned as returned:
         return returned.values
+    finally:
+        torch.set_default_dtype(default)
     raise InvalidIR("the function ended without a return", op=function)
 
 

@@ -151,14 +151,14 @@ def read(frame: Frame, op: loop.ReadOp) -> torch.Tensor:
             raise InvalidIR(
                 f"reads position {worst} of dimension {dim}, which has size {size}", op=op
             )
-    if mask is not None and source.numel() == 0:
-        return frame[op.other].expand(mask.shape)
-    content = source[tuple(indices)] if indices else source
-    content = _signless(content)
+    source = _signless(source)
     if mask is None:
-        return content
-    other = frame[op.other] if op.other is not None else torch.zeros((), dtype=content.dtype)
-    return torch.where(mask, content, other.to(content.dtype))
+        return source[tuple(indices)] if indices else source
+    other = torch.zeros(()) if op.other is None else frame[op.other]
+    other = other.to(source.dtype)
+    if source.numel() == 0:
+        return other.expand(mask.shape)
+    return torch.where(mask, source[tuple(indices)], other)
 
 
 _SIGNED = {

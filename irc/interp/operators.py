@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from irc.dialects import aten
-from irc.interp.core import Frame
+from irc.interp.core import Frame, carried
 from irc.ir import attributes as A
 from irc.ir.diagnostics import UserError
 
@@ -106,9 +106,7 @@ def call_operator(
 
 
 def _raise_dtype(content: Any) -> Any:
-    if isinstance(content, torch.dtype) and content.is_floating_point:
-        return torch.float64
-    return content
+    return carried(content, "real") if isinstance(content, torch.dtype) else content
 
 
 def results_of(content: Any, count: int) -> list[Any]:

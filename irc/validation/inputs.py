@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import torch
 
-from irc.interp.core import torch_dtype
+from irc.interp.core import carried, torch_dtype
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.diagnostics import UserError
@@ -58,21 +58,16 @@ class Inputs:
 
     @property
     def has_mode_real(self) -> bool:
-        """Whether the arguments can be carried as f64: not where a float and another type share
-        a storage."""
+        """Whether the arguments can be carried as f64: not where values of a float type
+        and of another one share a storage."""
         kinds: dict[int, set[torch.dtype]] = {}
         for argument in self.arguments:
             if isinstance(argument, Placed):
                 kinds.setdefault(argument.storage, set()).add(argument.dtype)
         return all(
-            len(dtypes) == 1 or not any(d.is_floating_point for d in dtypes)
+            len(dtypes) == 1 or all(carried(d, "real") == d for d in dtypes)
             for dtypes in kinds.values()
         )
-
-
-def carried(dtype: torch.dtype, mode: str) -> torch.dtype:
-    """The dtype in which the interpreter carries `dtype` in a mode."""
-    return torch.float64 if mode == "real" and dtype.is_floating_point else dtype
 
 
 def from_tensors(arguments: Sequence[Any]) -> Inputs:
