@@ -44,6 +44,7 @@ class ConvertToLoop(Pass):
     name = "convert-to-loop"
     summary = "turn graph ops into computes over named axes"
     anchor = "func.func"
+    preserves = "real"
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
