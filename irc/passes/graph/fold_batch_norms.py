@@ -100,7 +100,7 @@ def follow(
     found: Chain | None = None
     while True:
         users = list(value.users)
-        if len(users) != 1 or not value.has_one_use:
+        if len(users) != 1:
             if len(users) > 1 and any(_step(u, value, dim, constants) for u in users):
                 context.remark("not folded: a scale follows, but it has other uses", product.call)
             break
