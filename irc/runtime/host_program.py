@@ -141,11 +141,15 @@ class Size:
 
 @attrs.frozen
 class Result:
-    """One result of an operator: a tensor with its expected layout, or a scalar."""
+    """One result of an operator: a tensor with its expected layout, or a scalar.
+
+    A result that nothing uses need not be as expected: shape functions may be wrong about it.
+    """
 
     register: int
     kind: Kind
     layout: Layout | None = None
+    used: bool = True
 
 
 @attrs.frozen

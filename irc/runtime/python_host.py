@@ -240,7 +240,7 @@ class _Run:
             raise InternalError(f"{step.callee} gave {len(flat)} results, not {len(step.results)}")
         for result, content in zip(step.results, flat, strict=True):
             self.values[result.register] = content
-            if result.layout is not None:
+            if result.layout is not None and result.used:
                 self.pending.append((step.callee, result.register, result.layout, content))
         self.settle()
 

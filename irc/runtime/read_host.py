@@ -220,7 +220,8 @@ class _Reader:
         for value in op.results:
             register = self.define(value)
             kind = self.kinds[register]
-            results.append(P.Result(register, kind, self.layouts.get(register)))
+            used = next(iter(value.users), None) is not None
+            results.append(P.Result(register, kind, self.layouts.get(register), used))
         path = op.path
         self.steps.append(P.CallAten(callee, arguments, tuple(results), floating, path))
 

@@ -387,7 +387,8 @@ class _Lowering:
             if isinstance(value, Tensor):
                 assert result.layout is not None
                 self._borrow(result.register, result.layout, value)
-                self.pending.append((step.callee, result, value))
+                if result.used:
+                    self.pending.append((step.callee, result, value))
             else:
                 assert value is not None
                 self.scalars[result.register] = value
