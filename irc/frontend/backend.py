@@ -52,7 +52,8 @@ class recording:
 
     def __enter__(self) -> list[Compiled]:
         self._outer = _state.record
-        _state.record = made = []
+        made: list[Compiled] = []
+        _state.record = made
         return made
 
     def __exit__(self, *exc: object) -> None:
@@ -102,9 +103,9 @@ def compile_graph(
 
     backward = compiler("backward")
 
-    def compile_backward(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def compile_backward(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         # Neither the compiler nor what it makes may be traced by Dynamo (compiled autograd).
-        return disable(disable(backward)(module, inputs))  # type: ignore[no-any-return]
+        return disable(disable(backward)(module, inputs))
 
     with gc_paused:
         # DDP's splitter asks the counter whether the first call of a part gives fake tensors.

@@ -98,9 +98,9 @@ class Binder:
         if not isinstance(slope, int):
             return
         constant = self.builder.value(sym.ValueOp, dim=offset)
-        rest = self.builder.value(arith.SubI, argument, constant)
+        rest = self.builder.value(arith.SubIOp, argument, constant)
         divisor = self.builder.value(sym.ValueOp, dim=slope)
-        self.bind(unknown[0], sym.BindOp, self.builder.value(arith.DivSI, rest, divisor))
+        self.bind(unknown[0], sym.BindOp, self.builder.value(arith.DivSIOp, rest, divisor))
 
     def bind_float(self, value: torch.SymFloat, scalar: Value) -> None:
         """Make the rank-0 tensor of an argument that is a symbolic float."""
@@ -154,7 +154,7 @@ class Binder:
         whole = self.builder.value(sym.BindSizeOp, value, dim=dim, stride=stride, symbol=name)
         self.bound.add(name)
         part = self.builder.value(sym.ValueOp, dim=divisor)
-        self.bind(symbol, sym.BindOp, self.builder.value(arith.DivSI, whole, part))
+        self.bind(symbol, sym.BindOp, self.builder.value(arith.DivSIOp, whole, part))
 
     # -- integers and conditions made of floats
 

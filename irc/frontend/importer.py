@@ -232,7 +232,8 @@ class _Importer:
     def call(self, node: fx.Node) -> None:
         target, value = node.target, node.meta.get("val")
         if target is operator.getitem:
-            self.values[node] = self.values[node.args[0]][node.args[1]]
+            source: Any = node.args[0]
+            self.values[node] = self.values[source][node.args[1]]
         elif isinstance(target, torch._ops.OpOverload):
             self.call_operator(node, target, value)
         elif isinstance(target, torch._ops.HigherOrderOperator):
@@ -426,8 +427,8 @@ class _Importer:
         """What the caller must see of result `number`: eager's strides, offset and whose storage
         it shares, an argument's or an earlier result's; the kind of a number."""
         if not isinstance(value, torch.Tensor):
-            kind = type(value).__name__.removeprefix("Sym").lower()
-            return A.DictAttr({"kind": A.StringAttr(kind)})
+            name = type(value).__name__.removeprefix("Sym").lower()
+            return A.DictAttr({"kind": A.StringAttr(name)})
         kind = self.tensor_type(value)
         entries: dict[str, Attribute] = {"strides": A.DimsAttr(kind.strides or ())}
         offset = self.integer(value.storage_offset())

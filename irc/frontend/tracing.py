@@ -146,7 +146,7 @@ def fake_inputs(
         source = ConstantSource(f"arg{position}")
         if dynamic and position >= static:
             sizes = [DimDynamic.DUCK] * value.dim()
-            context = StatelessSymbolicContext(dynamic_sizes=sizes)
+            context: Any = StatelessSymbolicContext(dynamic_sizes=sizes)
             fakes.append(mode.from_tensor(value, source=source, symbolic_context=context))
         else:
             fakes.append(mode.from_tensor(value, static_shapes=True, source=source))

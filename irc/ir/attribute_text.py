@@ -86,10 +86,10 @@ class TextWriter:
 def attribute_text(attr: Attribute, generic: bool = False) -> str:
     """The text of an attribute or type; `generic`: the form that MLIR's tools read."""
     if not generic:
-        text = attr._text
-        if text is None:
-            text = attr._text = _write(attr, False)
-        return text
+        known = attr._text
+        if known is None:
+            known = attr._text = _write(attr, False)
+        return known
     text = _generic_texts.get(attr)
     if text is None:
         text = _write(attr, True)

@@ -29,6 +29,7 @@ class Attribute:
     _table: ClassVar[dict[Any, Any]] = {}
 
     parameters: tuple[Any, ...]
+    _text: str | None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -153,7 +154,8 @@ class FloatAttr(Attribute):
             from irc.ir.types import f64
 
             type = f64
-        value = round_to_format(float(value), type.name)  # type: ignore[attr-defined]
+        name: str = getattr(type, "name")  # noqa: B009  # a FloatType, which is imported above
+        value = round_to_format(float(value), name)
         key = (struct.pack("<d", value), type)
         found = cls._table.get(key)
         return found if found is not None else cls._intern(key, (value, type))

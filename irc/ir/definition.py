@@ -172,6 +172,10 @@ def wrap(value: Any, cls: type[Attribute] = Attribute) -> Attribute:
     raise UserError(f"{value!r} can't be made an attribute")
 
 
+def _of_kind(fields: Iterable[Field], kind: type[FieldT]) -> tuple[FieldT, ...]:
+    return tuple(f for f in fields if isinstance(f, kind))
+
+
 class Op(Operation):
     """Base of the registered operations; reading the declarations happens once, here.
 
@@ -197,13 +201,12 @@ class Op(Operation):
         cls.abstract = abstract
         declared = [f for f in cls.__dict__.values() if isinstance(f, Field)]
         if declared:
-            own = {kind: [f for f in declared if isinstance(f, kind)] for kind in _FIELD_KINDS}
-            cls.operand_fields = cls.operand_fields + tuple(own[OperandField])
-            cls.result_fields = cls.result_fields + tuple(own[ResultField])
-            cls.region_fields = cls.region_fields + tuple(own[RegionField])
+            cls.operand_fields += _of_kind(declared, OperandField)
+            cls.result_fields += _of_kind(declared, ResultField)
+            cls.region_fields += _of_kind(declared, RegionField)
             cls.attribute_fields = {
                 **cls.attribute_fields,
-                **{f.name: f for f in own[AttributeField]},
+                **{f.name: f for f in _of_kind(declared, AttributeField)},
             }
             _install_group(cls, cls.operand_fields, "_operands")
             _install_group(cls, cls.result_fields, "results")

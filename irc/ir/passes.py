@@ -144,16 +144,22 @@ _passes: dict[str, type[Pass]] = {}
 _pipelines: dict[str, str] = {}
 
 
+@typing.dataclass_transform(frozen_default=True)
 def register_pass(cls: PassT) -> PassT:
     """Make a pass known by its name. Its annotated fields become options with defaults."""
     if not cls.name:
         raise UserError(f"pass {cls.__name__} has no name")
     frozen = attrs.frozen(slots=False)(cls)
-    for field in attrs.fields(frozen):
+    for field in pass_options(frozen):
         if field.default is attrs.NOTHING:
             raise UserError(f"option '{field.name}' of pass {cls.name} needs a default")
     _passes[cls.name] = frozen
     return frozen
+
+
+def pass_options(cls: Any) -> tuple[attrs.Attribute[Any], ...]:
+    """The options of a registered pass (its class): attrs' fields, in order."""
+    return attrs.fields(cls)  # type: ignore[no-any-return]
 
 
 def register_pipeline(name: str, text: str) -> None:
@@ -225,7 +231,7 @@ class Nested:
 def pass_text(pass_: Pass) -> str:
     """`name{option=value ...}` with the options that differ from their defaults."""
     parts = []
-    for field in attrs.fields(type(pass_)):
+    for field in pass_options(type(pass_)):
         value = getattr(pass_, field.name)
         default = field.default
         if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
@@ -246,7 +252,7 @@ def _option_text(value: Any) -> str:
 def make_pass(name: str, options: dict[str, str]) -> Pass:
     """The pass `name` with options given as text. Raises UserError for a wrong name or value."""
     cls = lookup_pass(name)
-    fields = {f.name: f for f in attrs.fields(cls)}
+    fields = {f.name: f for f in pass_options(cls)}
     hints = typing.get_type_hints(cls) if options else {}
     values: dict[str, Any] = {}
     for key, text in options.items():
@@ -456,8 +462,8 @@ class PassManager:
             return
         if step.anchor not in ("any", op.name):
             if op.name == MODULE:
-                for inner in [o for o in op.walk() if o.name == step.anchor]:
-                    self._run_pass(step, inner, context)
+                for target in [o for o in op.walk() if o.name == step.anchor]:
+                    self._run_pass(step, target, context)
                 return
             raise UserError(
                 f"pass '{step.name}' runs on {step.anchor}, not on {op.name}", op.location

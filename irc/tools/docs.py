@@ -121,15 +121,16 @@ def _field_text(what: str, field: Field) -> str:
 
 def _attributes(dialect: str) -> list[type[Attribute]]:
     """The attributes and types with a text of their own, by name."""
-    found = [cls for cls in _all_subclasses(Attribute) if cls.__dict__.get("dialect") == dialect]
-    named = [cls for cls in found if registry.lookup_attribute(f"{dialect}.{cls.mnemonic}") is cls]
+    found = [c for c in all_subclasses(Attribute) if c.__dict__.get("dialect") == dialect]
+    named = [c for c in found if registry.lookup_attribute(f"{dialect}.{c.mnemonic}") is c]
     return sorted(named, key=lambda cls: cls.mnemonic)
 
 
-def _all_subclasses(cls: type) -> Iterator[Any]:
+def all_subclasses(cls: Any) -> Iterator[Any]:
+    """The classes below a class, a class before those below it."""
     for below in cls.__subclasses__():
         yield below
-        yield from _all_subclasses(below)
+        yield from all_subclasses(below)
 
 
 def _mark(cls: type[Attribute]) -> str:
@@ -171,7 +172,7 @@ PRESERVES = {
 
 
 def _pass(cls: Any) -> Iterator[str]:
-    import attrs
+    from irc.ir.passes import pass_options
 
     runs_on = "any operation" if cls.anchor == "any" else f"`{cls.anchor}`"
     yield f"## `{cls.name}`"
@@ -189,7 +190,7 @@ def _pass(cls: Any) -> Iterator[str]:
             yield from ("", "```mlir", code, "```")
         if after:
             yield from ("", after)
-    fields = attrs.fields(cls)
+    fields = pass_options(cls)
     if fields:
         yield from ("", "| option | type | default |", "|---|---|---|")
         for field in fields:

@@ -419,14 +419,12 @@ def explain(name: str) -> str:
     """A pass's summary, description with its before/after example, and options."""
     import inspect
 
-    import attrs
-
-    from irc.ir.passes import lookup_pass
+    from irc.ir.passes import lookup_pass, pass_options
 
     cls = lookup_pass(name)
     lines = [f"{name}: {cls.summary}", f"runs on: {cls.anchor}; preserves: {cls.preserves}", ""]
     lines.append(inspect.cleandoc(cls.__doc__ or ""))
-    fields = attrs.fields(cls)
+    fields = pass_options(cls)
     if fields:
         lines += ["", "options:"]
         for field in fields:

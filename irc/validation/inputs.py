@@ -87,7 +87,7 @@ def from_tensors(arguments: Sequence[Any]) -> Inputs:
             flat = torch.empty(0, dtype=tensor.dtype).set_(memory)  # type: ignore[call-overload]
             storages.append(flat)
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
-        offset = tensor.storage_offset()
+        offset = int(tensor.storage_offset())
         placed.append(Placed(numbers[key], tensor.dtype, shape, strides, offset))
     return Inputs(tuple(storages), tuple(placed))
 
