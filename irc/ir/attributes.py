@@ -154,8 +154,8 @@ class FloatAttr(Attribute):
             from irc.ir.types import f64
 
             type = f64
-        name: str = getattr(type, "name")  # noqa: B009  # a FloatType, which is imported above
-        value = round_to_format(float(value), name)
+        element: Any = type
+        value = round_to_format(float(value), element.name)
         key = (struct.pack("<d", value), type)
         found = cls._table.get(key)
         return found if found is not None else cls._intern(key, (value, type))

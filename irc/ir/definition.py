@@ -18,8 +18,8 @@ Python value where there is one (int, float, str, bool, tuple of ints or dims, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
@@ -172,6 +172,9 @@ def wrap(value: Any, cls: type[Attribute] = Attribute) -> Attribute:
     raise UserError(f"{value!r} can't be made an attribute")
 
 
+FieldT = TypeVar("FieldT", bound=Field)
+
+
 def _of_kind(fields: Iterable[Field], kind: type[FieldT]) -> tuple[FieldT, ...]:
     return tuple(f for f in fields if isinstance(f, kind))
 
@@ -287,7 +290,6 @@ class Op(Operation):
         return unwrap(self.attributes.get(name))
 
 
-_FIELD_KINDS = (OperandField, ResultField, AttributeField, RegionField)
 
 
 def _flatten(
