@@ -42,10 +42,10 @@ lint: $(READY)
 typecheck: $(READY)
 	$(VENV)/bin/mypy
 
-test: lint
+test: lint typecheck
 	$(PY) -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
 
-test-all: lint
+test-all: lint typecheck
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal
 	$(PY) -m tests.conformance.report
 

@@ -103,9 +103,11 @@ def compile_graph(
 
     backward = compiler("backward")
 
-    def compile_backward(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    def compile_traced(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         # Neither the compiler nor what it makes may be traced by Dynamo (compiled autograd).
         return disable(disable(backward)(module, inputs))
+
+    compile_backward: Any = compile_traced  # torch's own type asks for a class of its own
 
     with gc_paused:
         # DDP's splitter asks the counter whether the first call of a part gives fake tensors.

@@ -58,7 +58,9 @@ class ErasedTensor(torch.Tensor):
         return f"ErasedTensor({list(self.shape)}, {self.dtype})"
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]  # torch's own stub is no class method
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         raise RuntimeError(f"{ERASED}; used by {func}")
 
 
@@ -144,7 +146,7 @@ def freezer_of(
 ) -> Freezer:
     """A freezer for a graph with these tensors for its arguments. What the graph itself holds
     comes before them in AOTAutograd's graph."""
-    lifted = dict(gm.named_parameters(remove_duplicate=False))
+    lifted: dict[str, torch.Tensor] = dict(gm.named_parameters(remove_duplicate=False))
     lifted.update(gm.named_buffers(remove_duplicate=False))
     known = getattr(gm, "_param_name_to_source", None) or {}
     every = [*lifted.values(), *tensors]
@@ -244,7 +246,7 @@ class FrozenProgram:
         self._run = run
         self._positions = positions = tuple(frozen)
         if not positions:
-            self._rest = tuple
+            self._rest: Callable[[Sequence[Any]], tuple[Any, ...]] = tuple
             return
         rest = [p for p in range(self._count) if p not in frozen]
         self._frozen = _picker(positions)

@@ -290,8 +290,6 @@ class Op(Operation):
         return unwrap(self.attributes.get(name))
 
 
-
-
 def _flatten(
     cls: type[Op], groups: Sequence[Value | Sequence[Value] | None]
 ) -> tuple[list[Value], list[int] | None]:

@@ -121,7 +121,7 @@ def _field_text(what: str, field: Field) -> str:
 
 def _attributes(dialect: str) -> list[type[Attribute]]:
     """The attributes and types with a text of their own, by name."""
-    found = [c for c in all_subclasses(Attribute) if c.__dict__.get("dialect") == dialect]
+    found: list[Any] = [c for c in all_subclasses(Attribute) if c.__dict__.get("dialect") == dialect]
     named = [c for c in found if registry.lookup_attribute(f"{dialect}.{c.mnemonic}") is c]
     return sorted(named, key=lambda cls: cls.mnemonic)
 

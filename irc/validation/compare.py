@@ -122,8 +122,10 @@ def rounding_of(function: Operation) -> float:
         for value in (*op.operands, *op.results)
         if isinstance(element := getattr(value.type, "element", value.type), FloatType)
     ]
-    return ROUNDING.get({64: torch.float64, 32: torch.float32}.get(min(widths, default=64)),
-                        ROUNDING_16_BIT)  # fmt: skip
+    width = min(widths, default=64)
+    if width < 32:
+        return ROUNDING_16_BIT
+    return ROUNDING[torch.float32 if width == 32 else torch.float64]
 
 
 def _kind(content: Any) -> str:

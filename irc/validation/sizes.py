@@ -192,7 +192,8 @@ class _Search:
         if strides is None:
             return None
         reach = 1
-        for size, stride in zip(source.type.shape, strides, strict=True):
+        sizes: Sequence[Dim] = getattr(source.type, "shape", ())
+        for size, stride in zip(sizes, strides, strict=True):
             if free_symbols(stride) <= env.keys() and free_symbols(size) <= env.keys():
                 reach = max(reach, _value(size, env) * abs(_value(stride, env)))
         return reach
