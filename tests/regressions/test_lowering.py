@@ -59,3 +59,10 @@ def test_maps_over_nothing():
 
 def test_an_empty_index_of_another_rank():
     same(lambda x, i: torch.gather(x, 0, i), torch.randn(5), torch.zeros(2, 0, dtype=torch.int64))
+
+
+def test_results_that_nothing_uses_may_be_of_other_sizes():
+    # torch's shape function is wrong about the bags' sizes, which eager leaves empty here.
+    torch.manual_seed(0)
+    table, index = torch.randn(10, 5), torch.randint(0, 10, (5, 5))
+    same(lambda table, index: torch.nn.functional.embedding_bag(index, table), table, index)
