@@ -23,7 +23,9 @@ FUNCTIONAL = "functionalize,decompose-aten"
 # Each stage takes a module on one level to the next one.
 STAGES: dict[str, str] = {
     "aten-to-graph": "convert-aten-to-graph,canonicalize,cse,reinplace",
-    "graph-to-layout": "assign-layouts,insert-layout-copies,cse",
+    "graph-to-layout": (
+        "propagate-channels-last,assign-layouts,insert-layout-copies,elide-layout-copies,cse"
+    ),
     "layout-to-loop": "convert-to-loop,cse,dce",
     "fuse-loops": (
         "inline-computes,factor-axes,merge-computes,group-computes,localize,"
@@ -34,6 +36,7 @@ STAGES: dict[str, str] = {
 }
 # What becomes of constants of a frozen program, on the graph level.
 FOLD = "fold-batch-norms,merge-linears,fold-constants"
+PROPAGATE = "propagate-channels-last"
 TARGETS = {"llvm": "cpu", "triton": "gpu"}
 
 for _stage, _text in STAGES.items():
@@ -49,9 +52,13 @@ def pipeline_text(target: str = "llvm", options: Any = None) -> str:
         text = text.replace(",elide-rounding", "")
     if getattr(options, "freezing", False):
         text = text.replace("canonicalize,cse", f"canonicalize,cse,{FOLD}", 1)
+    layout_optimization = getattr(options, "layout_optimization", True)
     if target == "llvm" and getattr(options, "freezing", False):
+        pack = "pack-weights" if layout_optimization else "pack-weights{convolutions=false}"
         fuse = "fuse-epilogues," if options.epilogue_fusion else ""
-        text = text.replace("assign-layouts", f"pack-weights,{fuse}assign-layouts")
+        text = text.replace(PROPAGATE, f"{pack},{fuse}{PROPAGATE}")
+    if not layout_optimization:
+        text = text.replace(f"{PROPAGATE},", "")
     if _is_on("shape_padding", target, options):
         force = "{force=true}" if getattr(options, "force_shape_pad", False) else ""
         before = "convert-aten-to-graph,canonicalize"

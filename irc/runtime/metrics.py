@@ -17,6 +17,7 @@ COUNTERS: dict[str, str] = {
     "launches": "launches of generated kernels in compiled programs",
     "aten_calls": "ATen calls in compiled programs",
     "layout_copies": "copies made only to change a layout",
+    "layout_copies_inside": "those of them neither of an input nor for an output",
     "num_comprehensive_padding": "values whose strides were padded",
     "padding_bytes": "bytes that padding of strides added",
     "select_algorithm_precompile": "candidates compiled ahead of a choice by timing",

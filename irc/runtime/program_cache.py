@@ -46,7 +46,8 @@ from irc.runtime.executable import Executable
 
 #: Counters of `irc.metrics` by the statistic (pass, name) that they are taken from.
 _COUNTED = {
-    "layout_copies": ("insert-layout-copies", "copies"),
+    "layout_copies": ("elide-layout-copies", "copies"),
+    "layout_copies_inside": ("elide-layout-copies", "copies inside"),
     "num_comprehensive_padding": ("pad-strides", "padded"),
     "padding_bytes": ("bufferize", "padding bytes"),
 }

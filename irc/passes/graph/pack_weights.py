@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from irc.analysis.channels_last import CONVOLUTION, library_is_there
 from irc.dialects import aten, func, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -13,7 +14,6 @@ from irc.ir.definition import SEGMENTS
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType, f32
 
-CONVOLUTION = "aten.convolution.default"
 PRODUCTS = ("aten.mm.default", "aten.addmm.default")
 #: Rows of a matrix product below which the library's own way of reading a plain matrix is as fast.
 LEAST_ROWS = 2
@@ -24,9 +24,12 @@ class PackWeights(Pass):
     """Lays the constant weights of convolutions and linears out once, as oneDNN reads them.
 
     A weight is a `graph.constant` (through permutations for a linear), as `freeze` leaves them.
+    Zeros around an image, as many on both sides, become the padding of its convolution.
     Packing happens when the program is loaded, not when it is called. What stays as it is says so
     in a remark: transposed convolutions, images of other ranks than 4 and 5, other elements than
     f32, a product that scales its bias or has fewer than two rows, a torch without oneDNN.
+
+    convolutions: pack those of convolutions, too; their images then have channels innermost.
 
     Before:
         %w = graph.constant {value = #irc.resource<"w"> : tensor<8x4x3x3xf32>} : tensor<8x4x3x3xf32>
@@ -41,12 +44,13 @@ class PackWeights(Pass):
     summary = "pack constant weights of convolutions and linears for oneDNN"
     anchor = "func.func"
     preserves = "real"
+    convolutions: bool = True
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
         calls = [
             o for o in op.block.ops
-            if isinstance(o, graph.CallAten) and (o.callee == CONVOLUTION or o.callee in PRODUCTS)
+            if isinstance(o, graph.CallAten) and self.takes(o.callee)
         ]  # fmt: skip
         if not calls or not library_is_there():
             return
@@ -58,13 +62,9 @@ class PackWeights(Pass):
             else:
                 context.remark(f"the weight of {call.callee} was not packed: {why}", call)
 
-
-def library_is_there() -> bool:
-    """Whether torch has oneDNN, and it is switched on."""
-    import torch
-
-    library: Any = torch.backends.mkldnn
-    return bool(library.is_available() and library.enabled)
+    def takes(self, callee: str) -> bool:
+        """Whether the weights of an operator are to be packed."""
+        return callee in PRODUCTS or (self.convolutions and callee == CONVOLUTION)
 
 
 def operands_of(call: graph.CallAten) -> tuple[dict[str, Value | None], Mapping[str, Any]]:
@@ -120,10 +120,29 @@ def pack_convolution(call: graph.CallAten) -> str | None:
         if numbers is None:
             return f"its {name} is symbolic"
         shape[name] = A.DenseIntsAttr(numbers * spatial if len(numbers) == 1 else numbers)
+    padded, image = image, without_zeros(image, shape)
     builder = Builder.before(call)
     packed = _pack(builder, weight, "convolution", known_sizes(image.type), **shape)  # type: ignore[arg-type]
     _replace(call, graph.PackedConv, [image, packed], bias, shape)
+    if isinstance(padded.defining_op, graph.Pad) and not padded.has_uses:
+        padded.defining_op.erase()
     return None
+
+
+def without_zeros(image: Value, shape: dict[str, A.Attribute]) -> Value:
+    """The image without the zeros that were put around it, which become the convolution's own
+    padding (in `shape`) where it has as many on both sides."""
+    op = image.defining_op
+    if not isinstance(op, graph.Pad) or getattr(op.attributes["value"], "value", None) != 0.0:
+        return image
+    low = [size for size in op.low if isinstance(size, int) and size >= 0]
+    if low != list(op.high) or len(low) != image.type.rank or any(low[:2]):  # type: ignore[attr-defined]
+        return image
+    own = shape["padding"]
+    assert isinstance(own, A.DenseIntsAttr)
+    pairs = zip(own.values, low[2:], strict=True)
+    shape["padding"] = A.DenseIntsAttr([mine + around for mine, around in pairs])
+    return op.source  # type: ignore[no-any-return]
 
 
 def objection(type_: Any) -> str | None:

@@ -92,6 +92,8 @@ def demanded_strides(function: func.FuncOp) -> dict[Value, Strides]:
     for op in function.block.ops:
         for number, strides in wanted_operands(op):
             _demand(demanded, op._operands[number], strides)
+        if isinstance(op, graph.Pack) and op.format == "convolution":
+            _demand(demanded, op.weight, channels_last_strides(op.weight.type.shape))
     return demanded
 
 

@@ -120,3 +120,27 @@ def test_a_product_with_itself_and_other_activations_stay() -> None:
     assert not context.statistics["fuse-epilogues", "additions"]
     (got,) = irc.run(module, x)
     torch.testing.assert_close(got, model(x))
+
+
+@pytest.mark.parametrize(
+    "around, value, taken",
+    [
+        ((1, 1, 2, 2), 0.0, True),
+        ((0, 1, 0, 1), 0.0, False),
+        ((1, 1, 1, 1), 1.0, False),
+        ((1, 1, 1, 1, 1, 1), 0.0, False),
+    ],
+)
+def test_zeros_around_an_image_become_padding(
+    around: tuple[int, ...], value: float, taken: bool
+) -> None:
+    torch.manual_seed(0)
+    deep = len(around) == 6
+    pad = nn.ConstantPad3d(around, value) if deep else nn.ConstantPad2d(around, value)  # type: ignore[arg-type]
+    model = nn.Sequential(pad, nn.Conv2d(5 if deep else 3, 4, 3, padding=1))
+    x = torch.randn(2, 3, 6, 5)
+    module, _ = packed(model, x)
+    (conv,) = [o for o in module.walk() if isinstance(o, graph.PackedConv)]
+    assert tuple(conv.padding) == ((3, 2) if taken else (1, 1))
+    (got,) = irc.run(module, x)
+    torch.testing.assert_close(got, model(x))

@@ -9,15 +9,17 @@ import pytest
 import torch
 
 import irc.interp
+from irc.analysis.channels_last import RELATIVE_TIME, decide, kind_of
 from irc.analysis.strides import channels_last_strides, same_layout
 from irc.dialects import layout
 from irc.ir import attributes as A
-from irc.ir.passes import PassManager
+from irc.ir.passes import PassContext, PassManager
 from irc.ir.registry import lookup_attribute
+from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, contiguous_strides
 from tests.passes.loop.programs import program, tensor
 
-PIPELINE = "channels-last,assign-layouts,insert-layout-copies"
+PIPELINE = "propagate-channels-last,assign-layouts,insert-layout-copies"
 
 
 def convolution(g: Any, x: Any, w: Any) -> Any:
@@ -64,13 +66,74 @@ def test_one_copy_goes_in_and_none_between_or_after() -> None:
     assert returned.type.strides == contiguous_strides((2, 8, 5, 6))
 
 
-def test_symbolic_images_stay() -> None:
-    from irc.ir.symbols import symbol
+def verdict(module: Any, *, library: bool = True) -> Any:
+    (function,) = module.ops
+    return decide(function, library=library)
 
+
+def test_the_questions_are_asked_in_order() -> None:
+    def nothing(g: Any, x: Any, w: Any) -> Any:
+        return g.op("tanh", x)
+
+    def all_returned(g: Any, x: Any, w: Any) -> Any:
+        return convolution(g, x, w)
+
+    def many(g: Any, x: Any, w: Any) -> Any:
+        y = two_convolutions(g, x, w)
+        for _ in range(600):
+            y = g.op("tanh", y)
+        return y
+
+    batch = [tensor(symbol("s0"), 8, 5, 6), TYPES[1]]
+    cases = [
+        (TYPES, nothing, True, False, "no convolution"),
+        (TYPES, all_returned, True, False, "as many images are returned"),
+        (TYPES, two_convolutions, True, True, "on a CPU with oneDNN"),
+        (batch, two_convolutions, True, True, "on a CPU with oneDNN"),
+        (TYPES, many, True, True, "on a CPU with oneDNN"),
+        (TYPES, many, False, False, "300 operations or more"),
+        (batch, two_convolutions, False, False, "symbolic"),
+        (TYPES, two_convolutions, False, True, "what the kinds"),
+    ]
+    for types, body, library, wanted, reason in cases:
+        found = verdict(program(types, body), library=library)
+        assert (found.wanted, reason in found.reason) == (wanted, True), (found, reason)
+
+
+@pytest.mark.parametrize(
+    "weight, groups, kind, wanted",
+    [
+        ((8, 8, 3, 3), 1, "small", True),
+        ((256, 128, 3, 3), 1, "default", True),
+        ((128, 256, 3, 3), 1, "in-out", True),
+        ((128, 256, 1, 1), 1, "default", True),
+        ((128, 16, 3, 3), 8, "grouped", False),
+        ((128, 1, 3, 3), 128, "default", True),
+    ],
+)
+def test_the_gain_depends_on_the_kind(
+    weight: tuple[int, ...], groups: int, kind: str, wanted: bool
+) -> None:
+    assert kind_of(weight, groups) == kind
+    assert (RELATIVE_TIME[kind] < 1) == wanted
+
+
+def test_the_verdict_is_an_attribute_and_a_remark() -> None:
+    module, context = program(TYPES, two_convolutions), PassContext()
+    PassManager.parse("propagate-channels-last").run(module, context)
+    (function,) = module.ops
+    entries = function.attributes["channels_last"].as_dict()  # type: ignore[attr-defined]
+    assert entries["wanted"] is A.TRUE and entries["convolutions"].value == 2
+    (remark,) = context.remarks
+    assert "channels last: yes" in remark.message and "convolutions 2" in remark.message
+    assert context.statistics["propagate-channels-last", "channels last"] == 2
+
+
+def test_symbolic_images_have_channels_last_too() -> None:
     module = program([tensor(symbol("s0"), 8, 5, 6), TYPES[1]], two_convolutions)
-    PassManager.parse("channels-last").run(module)
+    PassManager.parse("propagate-channels-last").run(module)
     calls = [op for op in module.walk() if op.name == "graph.call_aten"]
-    assert all(c.eager_strides[0].dims[1] == 30 for c in calls)
+    assert [c.eager_strides[0].dims[1] for c in calls] == [1, 1]
 
 
 SIZES = list(itertools.product((1, 2), (1, 3, 8), (1, 5), (1, 6), (1, 4), (1, 3), (1, 2)))

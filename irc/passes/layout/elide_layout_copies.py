@@ -1,0 +1,286 @@
+"""The pass `elide-layout-copies`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from irc.analysis.loop import estimate
+from irc.analysis.strides import channels_last_strides, same_layout
+from irc.dialects import func, graph, layout, sym
+from irc.ir.builder import Builder
+from irc.ir.core import BlockArgument, Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim, dim_product
+from irc.ir.types import TensorType, contiguous_strides, element_bytes
+from irc.passes.layout.assign_layouts import ORDERED, wanted_operands
+from irc.passes.layout.insert_layout_copies import storage_root
+
+Strides = tuple[Dim, ...]
+#: The values whose layout is ours to choose, in order.
+Flexible = dict[Value, None]
+#: A copy reads and writes what a kernel that reads in another order only reads.
+COPY, READ = 2, 1
+
+
+@register_pass
+class ElideLayoutCopies(Pass):
+    """Places the copies between layouts where the fewest bytes are moved, and reports them.
+
+    Each image that is computed here may be contiguous or have its channels innermost. A pointwise
+    operation that reads the other order costs the bytes read, a copy twice its bytes, once for
+    all who want it; a minimum cut between what is fixed to either order (arguments, results, calls
+    and packed operations) gives each its own. Copies that are not needed then go; the others are
+    remarks, and the counter `layout_copies` of `irc.metrics`.
+
+    Before:
+        %y = graph.exp %x : tensor<[...] x f32, strides [512, 64, 8, 1]>     // %x: [512, 1, 64, 8]
+        %c = layout.copy %y : (...) -> tensor<[...] x f32, strides [512, 1, 64, 8]>
+        %z = graph.call_aten %c, %w {callee = "aten.convolution.default", ...}
+    After:
+        %y = graph.exp %x : tensor<[...] x f32, strides [512, 1, 64, 8]>
+        %z = graph.call_aten %y, %w {callee = "aten.convolution.default", ...}
+    """
+
+    name = "elide-layout-copies"
+    summary = "choose layouts so that copies between them move the fewest bytes"
+    anchor = "func.func"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        if not any(isinstance(inner, layout.CopyOp) for inner in op.block.ops):
+            return
+        wants = withdraw_copies(op)
+        changed = choose(op, wants)
+        context.count("layouts changed", len(changed))
+        place_copies(wants)
+        for copy in op.block.ops:
+            if isinstance(copy, layout.CopyOp):
+                report(copy, context)
+        op.refresh_type()
+
+
+@attrs.define
+class Want:
+    """Operand `number` of `user` has to have `strides`; `reason` says why, `copied` that it was a
+    copy. A `fixed` copy makes memory of its own, too: it stays."""
+
+    user: Operation
+    number: int
+    strides: Strides
+    reason: str
+    fixed: bool = False
+
+    @property
+    def value(self) -> Value:
+        """What the user reads."""
+        return self.user._operands[self.number]
+
+
+def withdraw_copies(function: func.FuncOp) -> list[Want]:
+    """Take the copies out of a function; gives what every call and the return want."""
+    wants = []
+    for op in list(function.block.ops):
+        for number, value, strides in demands(op):
+            maker = value.defining_op
+            reason = f"operand {number} of {getattr(op, 'callee', op.name)}"
+            if isinstance(op, func.ReturnOp):
+                reason = f"result {number} of the function"
+            if isinstance(maker, layout.CopyOp):
+                reason = maker.reason or reason
+                kind = maker.source.type
+                own = same_layout(kind.shape, kind.strides, maker.copy.type.strides)
+                if own or (isinstance(op, func.ReturnOp) and is_shared(maker.source, op)):
+                    wants.append(Want(op, number, strides, reason, fixed=True))
+                    continue
+                op.set_operand(number, maker.source)
+                if not maker.copy.has_uses:
+                    maker.erase()
+            wants.append(Want(op, number, strides, reason))
+    return wants
+
+
+def demands(op: Operation) -> Iterator[tuple[int, Value, Strides]]:
+    """(operand number, value, strides) of the operands whose strides an operation insists on."""
+    if isinstance(op, func.ReturnOp):
+        for number, value in enumerate(op.operands):
+            if isinstance(value.type, TensorType) and value.type.strides is not None:
+                yield number, value, value.type.strides
+        return
+    for number, strides in wanted_operands(op):
+        yield number, op._operands[number], strides
+
+
+def is_shared(value: Value, returning: func.ReturnOp) -> bool:
+    """Whether a result can't have a value's memory: an argument's, a constant's, or what another
+    result has or is a copy of."""
+    root = storage_root(value)
+    if isinstance(root, BlockArgument) or isinstance(root.defining_op, graph.Constant):
+        return True
+    sources = [
+        v.defining_op.source if isinstance(v.defining_op, layout.CopyOp) else v
+        for v in returning.operands
+    ]
+    return sum(storage_root(v) is root for v in sources) > 1
+
+
+# -- which layout a value has
+
+
+def layouts_of(type_: Any) -> tuple[Strides, Strides] | None:
+    """An image's strides with its channels innermost, and contiguous; None for what is no image
+    or has one order only."""
+    if not isinstance(type_, TensorType) or type_.rank not in (4, 5) or type_.strides is None:
+        return None
+    last, plain = channels_last_strides(type_.shape), contiguous_strides(type_.shape)
+    return None if same_layout(type_.shape, last, plain) else (last, plain)
+
+
+def side(type_: TensorType, strides: Strides) -> str | None:
+    """"last" or "plain", if strides are the ones or the others."""
+    both = layouts_of(type_)
+    for name, known in zip(("last", "plain"), both or (), strict=False):
+        if same_layout(type_.shape, strides, known):
+            return name
+    return None
+
+
+def is_flexible(value: Value) -> bool:
+    """Whether a value's layout is ours to choose: computed in any order, without views of it."""
+    op = value.defining_op
+    if not isinstance(op, ORDERED) or "view" in op.attributes or layouts_of(value.type) is None:
+        return False
+    if side(value.type, value.type.strides) is None:  # type: ignore[arg-type, attr-defined]
+        return False
+    return not any(
+        "view" in user.attributes or isinstance(user, layout.ViewOp | sym.RefineOp)
+        for user in value.users
+    )
+
+
+def size_in_bytes(type_: Any) -> int:
+    """The bytes of an array's elements, by the hints of symbolic sizes."""
+    return max(1, estimate(dim_product(type_.shape)) * element_bytes(type_.element))
+
+
+# -- the cut
+
+
+def choose(function: func.FuncOp, wants: list[Want]) -> list[Value]:
+    """Give flexible values the layouts that move the fewest bytes; gives those that changed."""
+    import networkx
+
+    # Results that eager mode gives twice share their memory: they stay as they are.
+    returned = Counter(function.return_op._operands)
+    flexible: Flexible = {
+        r: None for op in function.block.ops if isinstance(op, ORDERED)
+        for r in op.results if returned[r] <= 1 and is_flexible(r)
+    }  # fmt: skip
+    if not flexible:
+        return []
+    cut: Any = networkx.DiGraph()
+    cut.add_nodes_from(("last", "plain"))
+    for value in flexible:
+        # Where it doesn't matter, a value stays as it is.
+        name = side(value.type, value.type.strides)  # type: ignore[arg-type, attr-defined]
+        _join(cut, name, value, 1)
+    _add_reads(cut, flexible)
+    _add_wants(cut, flexible, wants)
+    _, (last, _) = networkx.minimum_cut(cut, "last", "plain")
+    changed: list[Value] = []
+    for value in flexible:
+        both = layouts_of(value.type)
+        assert both is not None and isinstance(value.type, TensorType)
+        strides = both[0] if value in last else both[1]
+        if not same_layout(value.type.shape, strides, value.type.strides or ()):
+            value.type = value.type.with_strides(strides)
+            changed.append(value)
+    return changed
+
+
+def _join(cut: Any, a: Any, b: Any, bytes_: int) -> None:
+    """It costs so many bytes to have `a` and `b` in different layouts."""
+    for u, v in ((a, b), (b, a)):
+        known = cut.edges[u, v]["capacity"] if cut.has_edge(u, v) else 0
+        cut.add_edge(u, v, capacity=known + bytes_)
+
+
+def _node(flexible: Flexible, value: Value) -> Any:
+    """A value's node: itself, or the layout that it is fixed to; None if that is another one."""
+    if value in flexible:
+        return value
+    kind = value.type
+    if not isinstance(kind, TensorType) or kind.strides is None:
+        return None
+    return side(kind, kind.strides)
+
+
+def _add_reads(cut: Any, flexible: Flexible) -> None:
+    """What pointwise operations read in the other order than they write."""
+    for value in flexible:
+        maker = value.defining_op
+        assert maker is not None
+        for operand in maker.operands:
+            node = _node(flexible, operand)
+            if node is not None:
+                _join(cut, node, value, READ * size_in_bytes(operand.type))
+
+
+def _add_wants(cut: Any, flexible: Flexible, wants: list[Want]) -> None:
+    """Copies for calls and results: one serves all that want a layout of a value."""
+    for value, name in {
+        (w.value, side(w.value.type, w.strides)): None  # type: ignore[arg-type]
+        for w in wants
+        if w.value in flexible
+    }:
+        if name is not None:
+            _join(cut, value, name, COPY * size_in_bytes(value.type))
+
+
+# -- copies
+
+
+def place_copies(wants: list[Want]) -> None:
+    """Copy what isn't as it is wanted, once for all calls that want the same."""
+    made: dict[tuple[Value, Strides], Value] = {}
+    for want in wants:
+        value = want.value
+        kind = value.type
+        assert isinstance(kind, TensorType) and kind.strides is not None
+        if want.fixed:
+            continue
+        if same_layout(kind.shape, kind.strides, want.strides):
+            if isinstance(want.user, func.ReturnOp) and kind.strides != want.strides:
+                # Sizes of 1 have strides that the caller sees, too.
+                view = Builder.before(want.user).value(
+                    layout.ViewOp, value, offset=0, result_types=kind.with_strides(want.strides)
+                )
+                want.user.set_operand(want.number, view)
+            continue
+        key = value, want.strides
+        # A call may read what is returned; two results don't share memory.
+        own = isinstance(want.user, func.ReturnOp)
+        copy = made.pop(key, None) if own else made.get(key)
+        if copy is None:
+            copy = Builder.before(want.user).value(
+                layout.CopyOp, value, reason=want.reason,
+                result_types=kind.with_strides(want.strides),
+            )  # fmt: skip
+            if not own:
+                made[key] = copy
+        want.user.set_operand(want.number, copy)
+
+
+def report(copy: layout.CopyOp, context: PassContext) -> None:
+    """Tell of a copy that is left."""
+    count = size_in_bytes(copy.copy.type)
+    at_input = isinstance(storage_root(copy.source), BlockArgument)
+    at_output = any(isinstance(user, func.ReturnOp) for user in copy.copy.users)
+    where = "an input" if at_input else "an output" if at_output else "inside"
+    context.count("copies")
+    context.count("copied bytes", count)
+    context.count("copies inside", int(not (at_input or at_output)))
+    context.remark(f"{count} bytes are copied ({where}): {copy.reason or 'asked for'}", copy)
