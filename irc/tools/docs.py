@@ -121,8 +121,11 @@ def _field_text(what: str, field: Field) -> str:
 
 def _attributes(dialect: str) -> list[type[Attribute]]:
     """The attributes and types with a text of their own, by name."""
-    found: list[Any] = [c for c in all_subclasses(Attribute) if c.__dict__.get("dialect") == dialect]
-    named = [c for c in found if registry.lookup_attribute(f"{dialect}.{c.mnemonic}") is c]
+    found = [c for c in all_subclasses(Attribute) if c.__dict__.get("dialect") == dialect]
+    named: list[type[Attribute]] = []
+    for cls in found:
+        if registry.lookup_attribute(f"{dialect}.{cls.mnemonic}") is cls:
+            named.append(cls)
     return sorted(named, key=lambda cls: cls.mnemonic)
 
 
