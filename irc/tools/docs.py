@@ -121,12 +121,14 @@ def _field_text(what: str, field: Field) -> str:
 
 def _attributes(dialect: str) -> list[type[Attribute]]:
     """The attributes and types with a text of their own, by name."""
-    found = [c for c in all_subclasses(Attribute) if c.__dict__.get("dialect") == dialect]
-    named: list[type[Attribute]] = []
-    for cls in found:
-        if registry.lookup_attribute(f"{dialect}.{cls.mnemonic}") is cls:
-            named.append(cls)
-    return sorted(named, key=lambda cls: cls.mnemonic)
+    every: list[type[Attribute]] = list(all_subclasses(Attribute))
+    found = [cls for cls in every if cls.__dict__.get("dialect") == dialect]
+    return sorted((cls for cls in found if _is_known(cls)), key=lambda cls: cls.mnemonic)
+
+
+def _is_known(cls: type[Attribute]) -> bool:
+    known: Any = registry.lookup_attribute(f"{cls.dialect}.{cls.mnemonic}")
+    return known is cls
 
 
 def all_subclasses(cls: Any) -> Iterator[Any]:
