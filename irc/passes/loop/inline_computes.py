@@ -17,6 +17,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.traits import Terminator
 from irc.passes.loop.bodies import Body, Transplant, clean_block, extents_of, ops_needed
+from irc.passes.loop.demand import drop_selects
 from irc.passes.loop.positions import fold_position, is_true
 
 # Arrays smaller than this are read from cache: reading them again costs next to nothing.
@@ -253,6 +254,7 @@ def inline_into(compute: loop.ComputeOp, chosen: dict[Operation, None]) -> int:
         op = previous.next if previous is not None else block.first
         inlined += 1
     if inlined:
+        drop_selects(block)
         clean_block(block, lambda op: fold_position(op, block, extents))
     return inlined
 
