@@ -6,26 +6,22 @@ A refusal passes only if refusals.json, from which docs list them, names its ent
 
 from __future__ import annotations
 
-import fnmatch
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.backends import BACKEND, needs_backend
+from tests.conformance import refusals
 from tests.conformance.ops import BASELINE, read_baseline
 from tests.conformance.runner import Runner
 
-REFUSALS = Path(__file__).with_name("refusals.json")
 CASES = sorted(c for c, status in read_baseline(BASELINE).items() if status == "pass")
 
 
 def known_refusal(case: str) -> bool:
-    """Does refusals.json name the case (`pattern: reason`, patterns of case names)?"""
-    patterns = json.loads(REFUSALS.read_text(encoding="utf-8"))
-    return any(fnmatch.fnmatchcase(case, pattern) for pattern in patterns)
+    """Does refusals.json name the case?"""
+    return refusals.reason_for(case, refusals.read()) is not None
 
 
 @pytest.fixture(scope="module")
