@@ -1,10 +1,10 @@
 """Speed of single kernels: irc against Inductor, both through torch.compile, one thread.
 
-    python -m bench.kernels [--backend irc] [--against inductor] [--filter softmax] [--rounds 21]
+    python -m bench.kernels [--backend irc] [--against inductor] [--filter NAMES] [--rounds 21]
 
-Each case prints the time, the ratio to the peer (above 1: faster than it), and the share of the
-copy bandwidth measured in the same run: bytes that must be read and written, over time, over the
-bandwidth of copying as many bytes.
+`NAMES` are parts of cases' names, with commas between. Each case prints the time, the ratio to
+the peer (above 1: faster than it), and the share of the copy bandwidth measured in the same run:
+bytes that must be read and written, over time, over the bandwidth of copying as many bytes.
 """
 
 from __future__ import annotations
@@ -207,7 +207,8 @@ def main() -> None:
     """Measure, print, write bench/results/kernels.json."""
     parser = argument_parser(__doc__ or "")
     options = parser.parse_args()
-    chosen = [case for case in cases() if options.filter in case_name(case)]
+    wanted = options.filter.split(",")
+    chosen = [case for case in cases() if any(part in case_name(case) for part in wanted)]
     print_load()
     results = []
     for name in dict.fromkeys(case["kernel"] for case in chosen):

@@ -223,6 +223,8 @@ class Body(Placement):
         """A read that was transposed: the row of the tile that belongs to this point."""
         emitter, tile = self.emitter, self.state.tile
         assert tile is not None and self.vectors is not None
+        if access in tile.rows:
+            return tile.rows[access][tile.number]
         number = emitter.minus(scope.names[tile.axis.name], tile.lower)
         place = emitter.times(number, self.vectors.width)
         return emitter.load(self.transposed[access][1], place, type_, None, None)

@@ -43,12 +43,14 @@ NO_ATTRIBUTES: dict[str, Attribute] = {}
 @attrs.define(eq=False)
 class Lanes:
     """How the vector axis is covered at a place: `copies` vectors of `width` lanes; `mask` holds
-    for the lanes (of the one copy) that are points of the space. Width 1: scalars."""
+    for the lanes (of the one copy) that are points of the space, those below `limit`. Width 1:
+    scalars."""
 
     axis: str
     width: int
     copies: int
     mask: Value | None = None
+    limit: Scalar | None = None
 
 
 class Scope:

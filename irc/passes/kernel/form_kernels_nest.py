@@ -20,6 +20,9 @@ from irc.passes.kernel.form_kernels_vectors import Phase, Vectors, phases
 LONG_SUM = 512
 """A float sum of more steps than this is taken in chunks of `SUM_CHUNK` steps."""
 SUM_CHUNK = 128
+UNROLLED_BODY = 16
+"""Operations of a body that is written once for each row of a tile. Rows that go through the stack
+would hold places in the queue of stores, which is what limits a kernel that waits for memory."""
 SHORT_SUM = 8
 """An inner loop of so many steps or more makes a partial sum of its own."""
 
@@ -89,11 +92,43 @@ class Nest(TiledBody):
                 tile.upper = emitter.least(end, tile.last)
                 tile.full = emitter.compare("sle", end, tile.last)
             inner.names[tile.start] = position
-            for access in self.transposed:
-                self._fill(access, inner)
-            return self._loop(0, inner, None)
+            if not self._unrolls_tiles(inner):
+                for access in self.transposed:
+                    self._fill(access, inner)
+                return self._loop(0, inner, None)
+            if tile.full is None:
+                return self._unrolled_tile(inner)
+            emitter.when(
+                tile.full,
+                lambda: self._unrolled_tile(inner.child(inner.level)),
+                lambda: self._partial_tile(inner.child(inner.level)),
+            )
+            return []
 
         emitter.for_loop(tile.first, tile.last, rows, (), body)
+
+    def _unrolls_tiles(self, scope: Scope) -> bool:
+        """Whether the rows of whole tiles stay in registers, with a copy of the body for each."""
+        lanes, body = scope.lanes, self.member.compute.block
+        whole = lanes is not None and lanes.mask is None and lanes.width > 1
+        return whole and sum(1 for _ in body.ops) <= UNROLLED_BODY
+
+    def _unrolled_tile(self, scope: Scope) -> list[Value]:
+        tile = self.state.tile
+        assert tile is not None and self.vectors is not None
+        self._hold_rows(scope)
+        for tile.number in range(self.vectors.width):
+            inner = scope.child(self.base + 1)
+            inner.names[tile.axis.name] = self.emitter.plus(tile.lower, tile.number)
+            self.enter(inner.level, inner)
+            self._below(0, inner, None)
+        tile.rows = {}
+        return []
+
+    def _partial_tile(self, scope: Scope) -> list[Value]:
+        for access in self.transposed:
+            self._fill_tile(access, scope, False)
+        return self._loop(0, scope, None)
 
     def _loop(self, depth: int, scope: Scope, state: _State | None) -> list[Value]:
         """Emit loop number `depth` and what is inside; gives the values carried on."""

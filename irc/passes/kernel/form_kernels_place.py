@@ -62,7 +62,8 @@ class Tile:
     a vector has lanes, one after the other over [first, last).
 
     The one at hand has the rows [lower, upper). `full`: that it has all; None: always. `start` is
-    the name of `lower` in index expressions.
+    the name of `lower` in index expressions. `rows`: the transposed reads' rows that are held in
+    registers, and `number` the one at hand; else they lie on the stack.
     """
 
     axis: Axis
@@ -72,6 +73,8 @@ class Tile:
     lower: Scalar = 0
     upper: Scalar = 0
     full: Value | None = None
+    rows: dict[Access, list[Value]] = attrs.field(factory=dict)
+    number: int = 0
 
 
 class Placement:

@@ -16,23 +16,34 @@ class TiledBody(Body):
     def _fill(self, access: Access, scope: Scope) -> None:
         """Put the transposed tile of a read on the stack: a row of vector lanes for each of the
         tile's rows."""
-        emitter, tile, lanes = self.emitter, self.state.tile, scope.lanes
-        assert tile is not None and lanes is not None
-        if lanes.mask is not None or lanes.width == 1:
-            self._fill_rows(access, scope)
-        elif tile.full is None:
-            self._fill_whole(access, scope)
+        tile = self.state.tile
+        assert tile is not None
+        if tile.full is None:
+            self._fill_tile(access, scope, True)
         else:
-            emitter.when(
+            self.emitter.when(
                 tile.full,
-                lambda: self._fill_whole(access, scope.child(scope.level)),
-                lambda: self._fill_rows(access, scope.child(scope.level)),
+                lambda: self._fill_tile(access, scope.child(scope.level), True),
+                lambda: self._fill_tile(access, scope.child(scope.level), False),
             )
 
-    def _fill_whole(self, access: Access, scope: Scope) -> None:
-        emitter, lanes = self.emitter, scope.lanes
-        assert lanes is not None
+    def _fill_tile(self, access: Access, scope: Scope, whole: bool) -> None:
+        """The same for a tile of which it is known whether it is `whole`."""
+        lanes = scope.lanes
+        assert lanes is not None and self.vectors is not None
+        masked = lanes.mask is not None or not whole
+        if lanes.width == 1 or (masked and self.vectors.tail != "mask"):
+            self._fill_rows(access, scope)
+            return
         first, pointer = self.transposed[access]
+        for number, line in enumerate(self._transposed_rows(first, scope, whole)):
+            self.emitter.store(line, pointer, number * lanes.width, None)
+
+    def _transposed_rows(self, first: Access, scope: Scope, whole: bool) -> list[Value]:
+        """The rows of a tile in registers; those that it lacks, unless it is `whole`, are zeros,
+        and lanes outside of the vectors' mask repeat the last one inside."""
+        emitter, lanes, tile_rows = self.emitter, scope.lanes, self.state.tile
+        assert lanes is not None and tile_rows is not None
         source, element = self.state.pointers[first.storage.value], first.storage.element  # type: ignore[union-attr]
         width = lanes.width
         row = emitter.vector_type(element, width)
@@ -41,15 +52,29 @@ class TiledBody(Body):
         tile = emitter.filled(zero, element, square)
         base = self.offset(first, 0, scope)
         step = emitter.scalar(self.indices[first].stride or 0, scope)
+        mask = None if whole else emitter.lane_mask(tile_rows.lower, tile_rows.upper, width)
+        last: Scalar | None = None
+        if lanes.limit is not None:
+            last = emitter.minus(emitter.minus(lanes.limit, scope.names[lanes.axis]), 1)
         for lane in range(width):
-            place = emitter.plus(base, emitter.times(step, lane))
-            loaded = emitter.load(source, place, row, None, None)
+            inside = lane if last is None else emitter.least(lane, last)
+            place = emitter.plus(base, emitter.times(step, inside))
+            loaded = emitter.load(source, place, row, mask, None)
             operands = (loaded, tile, emitter.number(lane, index))
             tile = emitter.add(kernel.InsertOp, operands, square)
         tile = emitter.add(kernel.TransposeOp, (tile,), square)
-        for number in range(width):
-            line = emitter.add(kernel.ExtractOp, (tile, emitter.number(number, index)), row)
-            emitter.store(line, pointer, number * width, None)
+        numbers = [emitter.number(number, index) for number in range(width)]
+        return [emitter.add(kernel.ExtractOp, (tile, number), row) for number in numbers]
+
+    def _hold_rows(self, scope: Scope) -> None:
+        """Have the transposed reads of a whole tile take its rows from registers."""
+        tile = self.state.tile
+        assert tile is not None
+        rows = {
+            first: self._transposed_rows(first, scope, True)
+            for first in dict.fromkeys(first for first, _ in self.transposed.values())
+        }
+        tile.rows = {access: rows[first] for access, (first, _) in self.transposed.items()}
 
     def _fill_rows(self, access: Access, scope: Scope) -> None:
         emitter, tile, lanes = self.emitter, self.state.tile, scope.lanes

@@ -47,7 +47,7 @@ class Phase:
         mask = None
         if self.limit is not None:
             mask = emitter.lane_mask(position, self.limit, self.width)
-        return Lanes(axis, self.width, self.copies, mask)
+        return Lanes(axis, self.width, self.copies, mask, self.limit)
 
 
 def phases(

@@ -54,8 +54,10 @@ MAP_BLOCK = 1024
 ENOUGH_POINTS = 32
 """A parallel space of so many points is not cut further along the vector axis."""
 TILES_IN_BLOCK = 16
-"""Transposed tiles in one point of the parallel space, along the axis that is read contiguously:
-reads go along a few lines of memory, and the lines written stay in the cache."""
+"""Transposed tiles in one point of the parallel space, along the vectors."""
+TILE_ROWS = 4
+"""Rows of tiles in one point of the parallel space, along the axis that is read contiguously: the
+lines that it reads in part and those that it writes in part stay in the cache."""
 HEAVY_BODY = 160
 """A body of such a cost has instructions enough in flight with few copies."""
 GATHER_COST, SCATTER_COST, SCALAR_COST = 1.5, 2.5, 1.0
@@ -351,7 +353,7 @@ def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) ->
     others = 1
     for other in plan.shared:
         if other is not axis:
-            others *= -(-estimate(other.extent) // (TILES_IN_BLOCK * lanes if other is tile else 1))
+            others *= -(-estimate(other.extent) // (TILE_ROWS * lanes if other is tile else 1))
     if others < ENOUGH_POINTS:
         block = lanes * schedule.copies
         most = TILES_IN_BLOCK * lanes if tile is not None else MAP_BLOCK

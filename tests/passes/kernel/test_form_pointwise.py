@@ -32,8 +32,12 @@ def test_bias_is_read_along_rows(shape):
     check(make, inputs(x, b))
 
 
-@pytest.mark.parametrize("shape", [(33, 47), (64, 64), (3, 5)])
-def test_reads_across_the_rows(shape):
+ACROSS = [(33, 47), (64, 64), (3, 5), (16, 17), (17, 16), (70, 303), (303, 31), (0, 40), (40, 0)]
+
+
+@pytest.mark.parametrize("bits", [512, 256])
+@pytest.mark.parametrize("shape", ACROSS)
+def test_reads_across_the_rows(shape, bits):
     x, y = tensor(*shape), tensor(shape[1], shape[0])
 
     def make():
@@ -44,6 +48,48 @@ def test_reads_across_the_rows(shape):
                 lambda c: c.op("arith.addf", read(c, p.args[0]), read(c, p.args[1], I1, I0)),
             )
         )
+
+    check(make, inputs(x, y), bits=[bits])
+
+
+@pytest.mark.parametrize("bits", [512, 256])
+@pytest.mark.parametrize("element", [f64, bf16, i8, i64])
+def test_reads_across_the_rows_of_every_width(element, bits):
+    """With symbolic sizes; two reads that share a tile and one with another."""
+    rows, columns = symbol("s0"), symbol("s1")
+    types = tensor(columns, rows, e=element), tensor(columns, rows, e=element)
+    add = "arith.addf" if element is f64 else "arith.addi"
+
+    def make():
+        p = Program(*types)
+
+        def body(c):
+            a, b = (read(c, v, I1, I0) for v in p.args)
+            if element is bf16:
+                wide = [c.op("arith.extf", v, to=f32) for v in (a, b)]
+                return c.op("arith.truncf", c.op("arith.mulf", *wide), to=bf16)
+            return c.op(add, c.op(add, a, b), read(c, p.args[0], I1, I0))
+
+        return p.finish(p.compute((rows, columns), body))
+
+    for sizes in ((64, 64), (45, 83), (90, 7)):
+        check(make, inputs(*types, s0=sizes[0], s1=sizes[1]), bits=[bits], rtol=1e-2)
+
+
+def test_reads_across_the_rows_in_a_long_body():
+    """A body that is not copied for each row of a tile."""
+    x, y = tensor(50, 83), tensor(83, 50)
+
+    def make():
+        p = Program(x, y)
+
+        def body(c):
+            value = read(c, p.args[1], I1, I0)
+            for _ in range(20):
+                value = c.op("arith.addf", value, read(c, p.args[0]))
+            return value
+
+        return p.finish(p.compute((50, 83), body))
 
     check(make, inputs(x, y))
 
