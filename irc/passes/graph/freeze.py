@@ -90,8 +90,9 @@ def arguments_that_stay(function: func.FuncOp) -> set[int]:
         alias = entry.get("alias_of")
         if alias is not None:
             kept.add(alias.value)
-    for group in function.attributes.get("aliases", ()):  # type: ignore[attr-defined]
-        members = {p.value for p in group}
+    groups = function.attributes.get("aliases")
+    for group in groups if isinstance(groups, A.ArrayAttr) else ():
+        members = {p.value for p in group}  # type: ignore[attr-defined]
         if members & kept:
             kept |= members
     return kept
