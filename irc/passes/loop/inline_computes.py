@@ -70,7 +70,7 @@ class InlineComputes(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        chosen = _Chooser(self, block).choose()
+        chosen = _Chooser(self, block).choose(context)
         inlined = 0
         for outer in block.reversed_ops:
             if not isinstance(outer, loop.ComputeOp):
@@ -92,12 +92,18 @@ class _Chooser:
         self.chosen: dict[Operation, None] = {}
         self.summaries: dict[Operation, Summary] = {}
 
-    def choose(self) -> dict[Operation, None]:
+    def choose(self, context: PassContext) -> dict[Operation, None]:
+        """The maps to inline; a remark says of each other map that computes read why it stays."""
         for op in self.block.ops:
             if isinstance(op, loop.ComputeOp):
                 self.summaries[op] = self.summarize(op)
-                if is_map(op) and self.decide(op):
+                if not is_map(op) or not compute_readers(op):
+                    continue
+                reason = self.refusal(op)
+                if reason is None:
                     self.chosen[op] = None
+                else:
+                    context.remark(f"is not inlined into its readers: {reason}", op)
         return self.chosen
 
     def summarize(self, op: loop.ComputeOp) -> Summary:
@@ -122,30 +128,38 @@ class _Chooser:
             total.ops += 1
         return total
 
-    def decide(self, op: loop.ComputeOp) -> bool:
+    def refusal(self, op: loop.ComputeOp) -> str | None:
+        """Why a map that computes read is not inlined; None when it is."""
         readers = compute_readers(op)
-        if not readers:
-            return False
         uses = sum(r.use_count for r in op.results)
         external = uses > len(readers)
         summary = self.summaries[op]
-        if summary.ops > self.options.max_ops or summary.reads > self.options.max_reads:
-            return False
+        if summary.ops > self.options.max_ops:
+            return f"{summary.ops} operations, over max_ops ({self.options.max_ops})"
+        if summary.reads > self.options.max_reads:
+            return f"{summary.reads} reads, over max_reads ({self.options.max_reads})"
         plain = summary.cost == 0 and summary.reads <= 1
         if plain and not summary.indirect and not _masked(op):
-            return True
+            return None
         if summary.reads == 0 and summary.cost < FUNCTION_COST:
-            return True
+            return None
         if external:
-            return False
+            return "its array is needed anyway, by a result or by something else than a compute"
         own = points(a.extent for a in op.axis_list)
         evaluations = sum(evaluated_points(read) for read in readers)
         if len(readers) == 1:
             # A pad or a concat evaluates a few points more, masked.
-            return 4 * evaluations <= 5 * own or self.repeats_cheaply(
+            pays = 4 * evaluations <= 5 * own or self.repeats_cheaply(
                 op, summary, evaluations // max(own, 1)
             )
-        return self.duplicates_cheaply(summary, evaluations, own, len(readers))
+        else:
+            pays = self.duplicates_cheaply(summary, evaluations, own, len(readers))
+        if pays:
+            return None
+        return (
+            f"{len(readers)} reads would evaluate it about {evaluations // max(own, 1)} times at "
+            f"each point (cost {summary.cost}, {summary.large_sources} large arrays)"
+        )
 
     def repeats_cheaply(self, op: loop.ComputeOp, summary: Summary, times: int) -> bool:
         """Whether one read that evaluates the map `times` as often should still inline it."""

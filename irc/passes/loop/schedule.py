@@ -160,7 +160,8 @@ class Schedule(Pass):
                 if "schedule" in inner.attributes:
                     continue
                 if self.target == "cpu":
-                    schedule_for_cpu(inner, bits)
+                    for compute, reason in schedule_for_cpu(inner, bits):
+                        context.remark(f"is not vectorized: {reason}", compute)
                 else:
                     from irc.passes.kernel.form_kernels_gpu_schedule import schedule_for_gpu
 
@@ -177,8 +178,12 @@ def _target_bits(context: PassContext) -> int:
     return int(features.vector_bits)
 
 
-def schedule_for_cpu(op: Operation, bits: int) -> None:
-    """Write the schedule of a top-level compute or group and of the members inside."""
+def schedule_for_cpu(op: Operation, bits: int) -> list[tuple[Operation, str]]:
+    """Write the schedule of a top-level compute or group and of the members inside.
+
+    Gives the computes that stay scalar, with the reason.
+    """
+    scalar: list[tuple[Operation, str]] = []
     plan = make_plan(op)
     shared_pairs, own_pairs = find_collapses(plan)
     lone = isinstance(op, loop.ComputeOp)
@@ -192,10 +197,29 @@ def schedule_for_cpu(op: Operation, bits: int) -> None:
         own.collapse = own.collapse + pairs
         if best is None and choice is not None:
             _own_vectors(member, choice, bits, own)
+        elif best is None:
+            scalar.append((member.compute, _why_scalar(plan, member, bits)))
         own.order = _loop_order(member, own.vector_axis if best is None else "")
         if not lone:
             member.compute.attributes["schedule"] = own.to_attribute()
     op.attributes["schedule"] = top.to_attribute()
+    return scalar
+
+
+def _why_scalar(plan: Plan, member: Member, bits: int) -> str:
+    """Why no axis of a member, nor one that its group shares, has vectors."""
+    if _needs_order(member):
+        return "its scatter combines points in order"
+    parts = []
+    for axis in [*plan.shared, *member.own]:
+        if axis.kind == "scan":
+            parts.append(f"{axis.name} is scanned in order")
+        elif lanes_for(member, axis, bits) == 1:
+            parts.append(f"{axis.name} has too few points or too wide elements")
+        else:
+            vector, plain = axis_cost(member, axis, bits), scalar_cost(member)
+            parts.append(f"along {axis.name} a point costs {vector:.1f}, without {plain:.1f}")
+    return "; ".join(parts) or "it has one point"
 
 
 # -- costs
