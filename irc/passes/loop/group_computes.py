@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -18,7 +18,7 @@ from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim
+from irc.ir.symbols import Dim, format_dim
 from irc.ir.types import TensorType, element_bytes
 from irc.passes.loop.bodies import axes_of, axis_name, make_axes
 from irc.passes.loop.inline_computes import SMALL_BYTES
@@ -64,7 +64,10 @@ class GroupComputes(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
         planner = _Planner(self, block)
-        if planner.plan():
+        merges = planner.plan()
+        for reader, reason in planner.kept_apart():
+            context.remark(f"is not grouped with a compute that it reads: {reason}", reader)
+        if merges:
             prefixes = planner.prefix_of_first_member()
             grouped = emit(
                 planner.clusters, block, lambda members: group_members(members, prefixes)
@@ -79,6 +82,7 @@ class _Planner:
         self.prefixes: dict[int, Prefix] = {}
         self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
         self.readers: dict[Value, list[int]] = {}
+        self.reasons: dict[tuple[int, int], str] = {}
 
     def plan(self) -> int:
         """Decide the groups; gives the number of merges."""
@@ -92,10 +96,25 @@ class _Planner:
             self.prefixes[number] = prefix
             self.reads[op] = reads_by_source(op)
             for candidate in self.candidates(op):
-                merges += self.try_merge(candidate, self.clusters.find(number))
+                reason = self.try_merge(candidate, self.clusters.find(number))
+                merges += reason is None
+                if reason:
+                    self.reasons[candidate, number] = reason
             for source in self.reads[op]:
                 self.readers.setdefault(source, []).append(number)
         return merges
+
+    def kept_apart(self) -> Iterator[tuple[Operation, str]]:
+        """The computes that are in another cluster than one that they read, with the reason."""
+        clusters = self.clusters
+        for (producer, reader), reason in self.reasons.items():
+            op = clusters.ops[reader]
+            if clusters.find(producer) != clusters.find(reader) and any(
+                source.defining_op in self.reads
+                and clusters.find(clusters.number[source.defining_op]) == clusters.find(producer)
+                for source in self.reads[op]
+            ):
+                yield op, reason
 
     def candidates(self, op: Operation) -> list[int]:
         """Clusters to try: of producers (the nearest first), then of readers of large arrays."""
@@ -110,12 +129,15 @@ class _Planner:
                     found[self.clusters.find(reader)] = None
         return list(found)
 
-    def try_merge(self, a: int, b: int) -> bool:
-        """Group two clusters if that is legal and pays."""
+    def try_merge(self, a: int, b: int) -> str | None:
+        """Group two clusters if that is legal and pays: None, else the reason ("": they are one
+        already)."""
         clusters = self.clusters
         a = clusters.find(a)
-        if a == b or a not in self.prefixes:
-            return False
+        if a == b:
+            return ""
+        if a not in self.prefixes:
+            return "that one has no leading axis of its own"
         first, second = self.prefixes[a], self.prefixes[b]
         ops = first.ops + second.ops
         shared = 0
@@ -125,13 +147,16 @@ class _Planner:
             shared += 1
         shared = self.shared_axes(a, b, first.extents[:shared])
         extents = first.extents[:shared]
-        if ops > self.options.max_ops or not self.pays(a, b, extents):
-            return False
+        if ops > self.options.max_ops:
+            return f"{ops} operations together, over max_ops ({self.options.max_ops})"
+        if not self.pays(a, b, extents):
+            shown = ", ".join(map(format_dim, extents))
+            return f"the leading axes that both can share, [{shown}], are too few for it to pay"
         if not clusters.can_merge(a, b):
-            return False
+            return "something between them depends on the one and is needed by the other"
         del self.prefixes[a], self.prefixes[b]
         self.prefixes[clusters.merge(a, b)] = Prefix(extents, ops)
-        return True
+        return None
 
     def shared_axes(self, a: int, b: int, extents: tuple[Dim, ...]) -> int:
         """How many leading axes the data that passes between two clusters, or that both read,
