@@ -2,11 +2,13 @@
 
     python -m bench.kernel_limits [--filter NAMES] [--times bench/results/cpu_kernels.txt]
 
-For each case: bytes that an element must move, vector instructions an element takes in the loops
-over whole vectors (counted in the machine code), and two lower limits of the time: those bytes at
-the bandwidth of a copy of as many bytes, and those instructions at one vector register of 512 bits
-a cycle (Zen 4; processors with two such units need half). `--times` names the output of
-`bench.kernels`, whose times are set beside the larger limit.
+For each case: bytes that an element must move; vector instructions, and among them those of the
+multipliers (products, quotients, powers of two), that 16 elements take in the loops over whole
+vectors, counted in the machine code; and two lower limits of the time: those bytes at the bandwidth
+of a copy of as many bytes, and those instructions at two 512-bit registers a cycle, of which one
+in the multipliers (Zen 4; Intel's server processors multiply two). `--times` names the output of
+`bench.kernels`, whose times are set beside the larger limit. A quotient counts as one instruction.
+Kernels along columns and transposed tiles have no count.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _LABEL = re.compile(r"^(\.\w+):")
 _JUMP = re.compile(r"^\s+j(?!mp)\w+\s+(\.\w+)")
 _STEP = re.compile(r"^\s+addq\s+\$(\d+), %(\w+)")
 _VECTOR = re.compile(r"^\s+v\w+.*%[xyz]mm")
+_PRODUCT = re.compile(r"^\s+v(fn?m(add|sub)|mul|div|sqrt|scalef|rcp)\w*p[sd]")
 _MOVE = re.compile(r"^\s+vmov[au]p[sd]\s+%zmm\d+, %zmm\d+$")
+VECTOR_STEPS = (8, 16, 32, 64, 128, 256)
 MULTIPLY_LATENCY = 3
 """Cycles of a dependent 64-bit product, on AMD's and Intel's processors since 2010 (uops.info)."""
 
@@ -47,11 +51,12 @@ def assembly(case: dict[str, Any]) -> list[str]:
     return [emit_text([kernel], TargetFeatures.host(), "asm") for kernel in found]
 
 
-def innermost_loops(text: str) -> list[tuple[int, int]]:
-    """(elements, vector instructions) of one turn of each loop without a loop inside.
+def innermost_loops(text: str) -> list[tuple[int, int, int]]:
+    """(elements, vector instructions, those of the multipliers) of one turn of each loop without
+    a loop inside.
 
-    The elements are the largest step of a counter; loops over the rest after a loop with larger
-    steps are left out, and so are those without a step.
+    The elements are the largest step of a counter, 0 where none counts vectors (a loop along
+    columns); loops over the rest after a loop with larger steps are left out.
     """
     lines = text.splitlines()
     at = {found[1]: n for n, line in enumerate(lines) if (found := _LABEL.match(line))}
@@ -60,16 +65,18 @@ def innermost_loops(text: str) -> list[tuple[int, int]]:
         jump = _JUMP.match(line)
         if jump and at.get(jump[1], end) < end:
             spans.append((at[jump[1]], end))
-    loops: list[tuple[int, int]] = []
+    loops: list[tuple[int, int, int]] = []
     for start, end in spans:
         if any(start <= a and b <= end and (a, b) != (start, end) for a, b in spans):
             continue
         body = lines[start:end]
-        steps = [int(found[1]) for line in body if (found := _STEP.match(line))]
+        found_steps = [int(found[1]) for line in body if (found := _STEP.match(line))]
+        steps = max((s for s in found_steps if s in VECTOR_STEPS), default=0)
         vectors = sum(1 for line in body if _VECTOR.match(line) and not _MOVE.match(line))
-        if not steps or not vectors or (loops and max(steps) < loops[-1][0]):
+        if not vectors or (loops and 0 < steps < loops[-1][0]):
             continue
-        loops.append((max(steps), vectors))
+        products = sum(1 for line in body if _PRODUCT.match(line))
+        loops.append((steps, vectors, products))
     return loops
 
 
@@ -78,7 +85,7 @@ def cycles_per_second() -> float:
     from irc.codegen.llvm.jit import compile_module, load_object
     from irc.codegen.llvm.target import TargetFeatures
 
-    count = 20_000_000
+    count = 2_000_000
     text = """
 define i64 @chain(i64 %x, i64 %n) {
 entry:
@@ -99,7 +106,7 @@ done:
         loaded.address("chain")
     )
     best = float("inf")
-    for _ in range(5):
+    for _ in range(60):
         start = time.perf_counter()
         chain(3, count)
         best = min(best, time.perf_counter() - start)
@@ -148,16 +155,21 @@ def main() -> None:
             continue
         elements = round(case["size"] / case["columns"]) * case["columns"]
         loops = [loop for text in assembly(case) for loop in innermost_loops(text)]
-        each = sum(vectors / steps for steps, vectors in loops)
+        if any(not steps for steps, _, _ in loops):
+            loops = []
+        each = sum(vectors / steps for steps, vectors, _ in loops)
+        multiplied = sum(products / steps for steps, _, products in loops)
         memory = copy_seconds(traffic(case)) * 1e6
-        arithmetic = each * elements / clock * 1e6
+        arithmetic = max(each / 2, multiplied) * elements / clock * 1e6
         time_us = times.get(name)
         rows.append([
-            name, f"{traffic(case) / elements:.0f}", f"{16 * each:.1f}", f"{memory:.0f}",
-            f"{arithmetic:.0f}", "-" if time_us is None else f"{time_us:.0f}",
+            name, f"{traffic(case) / elements:.0f}",
+            *(f"{16 * count:.1f}" if loops else "-" for count in (each, multiplied)),
+            f"{memory:.0f}", f"{arithmetic:.0f}" if loops else "-",
+            "-" if time_us is None else f"{time_us:.0f}",
             "-" if time_us is None else f"{max(memory, arithmetic) / time_us:.2f}",
         ])  # fmt: skip
-    head = ["case", "bytes", "vectors per 16", "copy", "one a cycle", "measured", "of limit"]
+    head = ["case", "bytes", "vectors", "products", "copy", "arithmetic", "measured", "of limit"]
     print(table(head, rows))
 
 
