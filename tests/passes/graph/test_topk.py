@@ -11,7 +11,8 @@ import irc
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize(
-    ("shape", "k", "dim"), [((7, 8), 2, -1), ((3, 9, 5), 4, 1), ((4, 1), 1, -1), ((2, 3, 33), 33, 2)]
+    ("shape", "k", "dim"),
+    [((7, 8), 2, -1), ((3, 9, 5), 4, 1), ((4, 1), 1, -1), ((2, 3, 33), 33, 2)],
 )
 def test_values_and_positions(shape, k, dim, dtype, largest):
     torch.manual_seed(0)
