@@ -154,7 +154,12 @@ def _wide(tensor: torch.Tensor) -> torch.dtype:
 def native_dropout(
     source: torch.Tensor, p: float, train: bool | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """As ATen's kernel for CPUs draws: torch's own decomposition takes other random numbers."""
+    """As ATen's kernel for CPUs draws: torch's own decomposition takes other random numbers.
+
+    On a GPU ATen's fused kernel has its own sequence, so that the operator stays whole there.
+    """
+    if source.device.type != "cpu":
+        return NotImplemented  # type: ignore[no-any-return]
     if not train or p == 0:
         return source.clone(), torch.ones_like(source, dtype=torch.bool)
     if p == 1:
