@@ -66,3 +66,17 @@ def test_results_that_nothing_uses_may_be_of_other_sizes():
     torch.manual_seed(0)
     table, index = torch.randn(10, 5), torch.randint(0, 10, (5, 5))
     same(lambda table, index: torch.nn.functional.embedding_bag(index, table), table, index)
+
+
+def test_planes_of_a_channels_last_image_are_not_gathered():
+    # Sharing the planes of pad and pool made each one gather every 64th element.
+    from irc import pipeline
+
+    def f(x):
+        return torch.nn.functional.max_pool2d(torch.relu(x * 2 + 1), 3, 2, 1)
+
+    x = torch.randn(2, 64, 56, 56).to(memory_format=torch.channels_last)
+    module = irc.trace(f, (x,))
+    pipeline.lower(module)
+    assert not [op for op in module.walk() if op.name == "kernel.gather"]
+    same(f, x)

@@ -18,7 +18,7 @@ from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, format_dim
+from irc.ir.symbols import Dim, format_dim, free_symbols
 from irc.ir.types import TensorType, element_bytes
 from irc.passes.loop.bodies import axes_of, axis_name, make_axes
 from irc.passes.loop.inline_computes import SMALL_BYTES
@@ -26,6 +26,8 @@ from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
 
 # A reduction's result with at most this many elements may be finished in the reduction's kernel.
 EPILOGUE_POINTS = 16
+# What passes between two computes at one point can be kept for a vector of points up to here.
+VECTOR_POINT_BYTES = 4096
 
 
 @attrs.define
@@ -213,7 +215,24 @@ class _Planner:
             for pair in ((a, b), (b, a))
             for source, _ in self.reads_between(*pair)
         )
+        if volume > VECTOR_POINT_BYTES and self.reads_across(a, b, len(extents)):
+            return False
         return volume <= self.options.point_bytes
+
+    def reads_across(self, a: int, b: int, shared: int) -> bool:
+        """Whether the largest array that comes from elsewhere has its adjacent elements along a
+        shared axis, as a channels-last image has when planes are shared: each point would then
+        gather its elements from as many cache lines."""
+        clusters = self.clusters
+        largest, across = SMALL_BYTES, False
+        for number in (*clusters.members[a], *clusters.members[b]):
+            for source, reads in self.reads[clusters.ops[number]].items():
+                maker, size = source.defining_op, array_bytes(source.type)
+                inside = maker in self.reads and clusters.cluster_of(maker) in (a, b)  # type: ignore[arg-type]
+                if size > largest and not inside:
+                    largest = size
+                    across = all(runs_along_shared_axis(read, shared) for read in reads)
+        return across
 
     def is_small(self, a: int, b: int) -> bool:
         """Whether all results of both clusters stay in cache anyway."""
@@ -241,6 +260,19 @@ class _Planner:
             clusters.ops[min(clusters.members[c])]: prefix.extents
             for c, prefix in self.prefixes.items()
         }
+
+
+def runs_along_shared_axis(read: loop.ReadOp, shared: int) -> bool:
+    """Whether the adjacent elements of what is read lie along the first `shared` axes alone."""
+    kind, compute = read.source.type, read.parent_op
+    assert isinstance(kind, TensorType) and isinstance(compute, loop.ComputeOp)
+    sizes = zip(kind.shape, kind.strides or (), strict=False)
+    unit = [d for d, (size, stride) in enumerate(sizes) if stride == 1 and size != 1]
+    if not unit:
+        return False
+    axes = {axis.name for axis in compute.axis_list}
+    used = free_symbols(tuple(read.indices)[unit[0]]) & axes
+    return bool(used) and used <= {axis_name(k) for k in range(shared)}
 
 
 def prefix_of(op: loop.ComputeOp) -> Prefix | None:
