@@ -314,12 +314,11 @@ class _Bufferizer:
             self._call_out(op)
             return
         attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
-        self._replace(
-            op,
-            Builder.before(op).insert(
-                host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
-            ),
-        )
+        call = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
+        self._replace(op, Builder.before(op).insert(call))
+        if call.callee in GIVES_FRESH_MEMORY:
+            # What they give is nobody else's: a kernel that reads it last may write there.
+            self.ours.update(value for value in call.results if is_tensor(value))
 
     def _call_writing(self, op: graph.CallAten) -> None:
         """A call that writes operands: in place where they die here, else copies of them."""
@@ -507,6 +506,10 @@ def _wants_other_strides(op: graph.CallAten) -> bool:
     return not same_layout(kind.shape, tuple(recorded[0]), kind.strides)  # type: ignore[arg-type]
 
 
+# Schemas don't tell: some operators give their operand back where there is nothing to do.
+GIVES_FRESH_MEMORY = frozenset(
+    ("aten.convolution.default", "aten.extern.mkldnn._convolution_pointwise.default")
+)
 KEPT = (
     sym.BindOp,
     sym.BindSizeOp,
