@@ -25,7 +25,7 @@ FACTORS = {
 
 # Floating-point operations per byte of memory traffic, by the bits of an element. triton: an
 # H100 SXM's dense tensor cores (989 and 495 TFLOP/s, TF32 for 32 bits) over its 3.35 TB/s
-# (NVIDIA's data sheet). llvm: one core with 256-bit vectors, as bench/kernels.py's machines.
+# (figures of its data sheet). llvm: an estimate for one core with 256-bit vectors, not measured.
 MACHINE_BALANCE = {"triton": {16: 295.0, 32: 148.0}, "llvm": {16: 8.0, 32: 8.0}}
 
 # What is kept has to be this much faster.

@@ -21,8 +21,8 @@ LONG_SUM = 512
 """A float sum of more steps than this is taken in chunks of `SUM_CHUNK` steps."""
 SUM_CHUNK = 128
 UNROLLED_BODY = 16
-"""Operations of a body that is written once for each row of a tile. Rows that go through the stack
-would hold places in the queue of stores, which is what limits a kernel that waits for memory."""
+"""Operations of a body that is written once for each row of a tile: rows that went through the
+stack made x.t() + y twice as slow (690 against 284 us at 1008 x 1008 f32 on a Zen 4)."""
 SHORT_SUM = 8
 """An inner loop of so many steps or more makes a partial sum of its own."""
 
