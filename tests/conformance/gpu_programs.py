@@ -81,7 +81,7 @@ def lowered(
     found: list[Program] = []
 
     def compile_fx(
-        module: Any, inputs: Any, chosen: Options, stage: str, assert_guards: bool = False
+        module: Any, inputs: Any, chosen: Options, stage: str, *_: Any
     ) -> Callable[..., Any]:
         imported = import_graph(module, caller_derives_views=True).module
         keep = _KeepLayouts()

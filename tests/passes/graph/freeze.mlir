@@ -2,7 +2,7 @@
 // written, so it stays an argument, and its number is now 0.
 // RUN: --freeze
 
-func.func @main(%w: tensor<2xf32> {kind = "parameter", value = dense<[1.0, 2.0]> : tensor<2xf32>}, %count: tensor<2xf32> {kind = "buffer", value = dense<[0.0, 0.0]> : tensor<2xf32>}, %x: tensor<2xf32>) -> tensor<2xf32> attributes {level = "graph"} {
+func.func @main(%w: tensor<2xf32> {kind = "parameter", value = dense<[1.0, 2.0]> : tensor<2xf32>}, %count: tensor<2xf32> {kind = "buffer", value = dense<[0.0, 3.0]> : tensor<2xf32>}, %x: tensor<2xf32>) -> tensor<2xf32> attributes {level = "graph"} {
   %y = graph.add %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   %n = graph.add %count, %y : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   graph.update_input %n {argument = 1 : i64} : (tensor<2xf32>)
