@@ -151,6 +151,10 @@ class Writer:
         """One of the choices."""
         return self.draw(st.sampled_from(choices))
 
+    def is_argument(self, name: str) -> bool:
+        """Whether a variable is an argument: some views give their source back as it is."""
+        return any(t is self.tensors[name] for n, t in self.tensors.items() if n.startswith("a"))
+
     def number(self, low: int, high: int) -> int:
         """A number from `low` to `high`."""
         return self.draw(st.integers(low, high))  # type: ignore[no-any-return]
@@ -371,7 +375,7 @@ def mutation(w: Writer, name: str, t: torch.Tensor) -> str:
                       f"{name}.index_put_(({index},), {two}, True)")  # fmt: skip
     if kind == "scatter":
         return f"{name}.scatter_({d}, torch.zeros({[1] * rank}, dtype=torch.int64), 2)"
-    if kind == "metadata" and not name.startswith("a"):  # an argument's is its caller's
+    if kind == "metadata" and not w.is_argument(name):  # an argument's is its caller's
         return w.pick(f"{name}.transpose_({d}, {d - 1})", f"{name}.t_()", f"{name}.squeeze_()",
                       f"{name}.squeeze_({d})", f"{name}.unsqueeze_({d})",
                       f"{name}.as_strided_({strided(w, t)})")  # fmt: skip
