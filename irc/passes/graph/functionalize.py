@@ -16,9 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
-
-from irc.analysis.strides import same_layout
 from irc.dialects import aten, func, sym
 from irc.dialects.aten_schema import Schema
 from irc.ir import attributes as A
@@ -30,11 +27,11 @@ from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
 from irc.passes.graph.argument_storages import bases, offset_of, written_arguments
 from irc.passes.graph.functional_forms import functional_schema, merged, renumber
 from irc.passes.graph.result_types import element_of_call, is_view_call, types_of_call
+from irc.passes.graph.storage_roots import Root, Tensor, conform, place_key
 from irc.passes.graph.value_building import (
     call,
     cast,
     in_order,
-    is_static,
     positions,
     retype,
     strides_of,
@@ -70,44 +67,6 @@ MAYBE_VIEWS = frozenset(
 )
 # Each element written gets the same: places may be named twice.
 UNIFORM = frozenset({"fill_", "zero_"})
-
-
-class Root:
-    """A storage: its current value, how often it was written, and its argument's number.
-
-    type: that of the tensor that `value` holds, in eager mode; offset: of its first element.
-    members: the arguments that share it, where it is the storage of several.
-    """
-
-    __slots__ = ("value", "version", "type", "argument", "offset", "members")
-
-    def __init__(
-        self,
-        value: Value,
-        argument: int | None = None,
-        offset: Any = 0,
-        members: tuple[int, ...] = (),
-    ) -> None:
-        self.value = value
-        self.version = 0
-        self.type = type_of(value)
-        self.argument = argument
-        self.offset = offset
-        self.members = members
-
-
-@attrs.define(eq=False)
-class Tensor:
-    """A root seen through a chain of views, with the value that showed it at `version`.
-
-    type: in eager mode (`value` may lack gaps between elements that eager has).
-    """
-
-    root: Root
-    chain: tuple[Step, ...]
-    value: Value
-    version: int
-    type: TensorType
 
 
 @register_pass
@@ -357,7 +316,7 @@ class _Functionalizer:
     # -- writing
 
     def mutate(self, op: aten.AtenOp, schema: Schema) -> None:
-        written = self.written_tensors(op, schema)
+        written = self.written_tensors(op, op.operands)
         builder = Builder.before(op)
         for tensor in written:
             if schema.name not in UNIFORM and overlaps(tensor.type, tensor.chain):
@@ -402,15 +361,15 @@ class _Functionalizer:
             op.set_operand(number, chosen.value)
         return list(first.values())
 
-    def written_tensors(self, op: aten.AtenOp, schema: Schema) -> list[Tensor]:
-        """The tensors that the operator writes, in schema order."""
+    def written_tensors(self, op: aten.AtenOp, operands: Sequence[Value]) -> list[Tensor]:
+        """The tensors that the operator writes, in schema order, of operands as they were."""
         given = op.arguments.as_dict()
-        written = []
-        for argument in schema.arguments:
-            if argument.is_write and argument.name in given:
-                numbers = aten.operand_indices(given[argument.name])
-                written += [self.tensors[op.operands[n]] for n in numbers]
-        return written
+        return [
+            self.tensors[operands[number]]
+            for argument in op.schema.arguments
+            if argument.is_write and argument.name in given
+            for number in aten.operand_indices(given[argument.name])
+        ]
 
     def functional_call(
         self, op: aten.AtenOp, schema: Schema, written: list[Tensor], builder: Builder
@@ -461,7 +420,7 @@ class _Functionalizer:
     ) -> None:
         """An operator that sees a storage through several operands writes views of a copy of it."""
         tensors = [self.tensors.get(v) for v in operands]
-        writes = {t.root: None for t in self.written_roots(op, operands)}
+        writes = {t.root: None for t in self.written_tensors(op, operands)}
         for root in writes:
             root.value = call(builder, "clone.default", root.type, root.value)
             root.version += 1
@@ -473,17 +432,6 @@ class _Functionalizer:
         for root in writes:
             root.version += 1
         self.context.count("writes on copies")
-
-    def written_roots(self, op: aten.AtenOp, operands: Sequence[Value]) -> list[Tensor]:
-        """The tensors written, of operands as they were."""
-        given = op.arguments.as_dict()
-        numbers = [
-            n
-            for a in op.schema.arguments
-            if a.is_write and a.name in given
-            for n in aten.operand_indices(given[a.name])
-        ]
-        return [self.tensors[operands[n]] for n in numbers]
 
     def insert_writer(
         self, op: aten.AtenOp, schema: Schema, operands: Sequence[Value], builder: Builder
@@ -606,19 +554,3 @@ class _Functionalizer:
             infos.append(A.DictAttr(known))
         if any(i.items for i in infos):
             self.function.attributes["result_info"] = A.ArrayAttr(infos)
-
-
-def place_key(tensor: Tensor) -> tuple[object, ...]:
-    """Equal for tensors that show the same places of a root."""
-    return (tensor.type, *(step.key() for step in tensor.chain))
-
-
-def conform(builder: Builder, value: Value, kind: TensorType) -> Value:
-    """The value with the strides of `kind` where they differ and are known."""
-    have = type_of(value)
-    if have.strides is None or kind.strides is None or not (is_static(have) and is_static(kind)):
-        return value
-    if same_layout(kind.shape, have.strides, kind.strides):
-        return value
-    flat = FlattenStep.of(kind, builder.location)
-    return flat.undo(builder, value, flat.replay(builder, value))

@@ -154,6 +154,8 @@ class _Planner:
         if not self.pays(a, b, extents):
             shown = ", ".join(map(format_dim, extents))
             return f"the leading axes that both can share, [{shown}], are too few for it to pay"
+        if self.volume(a, b, shared) > VECTOR_POINT_BYTES and self.reads_across(a, b, shared):
+            return "the elements of what they read lie adjacent along an axis that they would share"
         if not clusters.can_merge(a, b):
             return "something between them depends on the one and is needed by the other"
         del self.prefixes[a], self.prefixes[b]
@@ -210,14 +212,15 @@ class _Planner:
             shorter = min(points(p) for p in before)
             if points(extents) < shorter:
                 return False
-        volume = sum(
-            point_bytes(source.type, len(extents))
+        return self.volume(a, b, len(extents)) <= self.options.point_bytes
+
+    def volume(self, a: int, b: int, shared: int) -> int:
+        """The bytes that pass between two clusters at one point of the shared axes."""
+        return sum(
+            point_bytes(source.type, shared)
             for pair in ((a, b), (b, a))
             for source, _ in self.reads_between(*pair)
         )
-        if volume > VECTOR_POINT_BYTES and self.reads_across(a, b, len(extents)):
-            return False
-        return volume <= self.options.point_bytes
 
     def reads_across(self, a: int, b: int, shared: int) -> bool:
         """Whether the largest array that comes from elsewhere has its adjacent elements along a

@@ -1,0 +1,68 @@
+"""What `functionalize` knows of storages and of the tensors that are views of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from irc.analysis.strides import same_layout
+from irc.ir.builder import Builder
+from irc.ir.core import Value
+from irc.ir.types import TensorType
+from irc.passes.graph.value_building import is_static, type_of
+from irc.passes.graph.view_chains import FlattenStep, Step
+
+
+class Root:
+    """A storage: its current value, how often it was written, and its argument's number.
+
+    type: that of the tensor that `value` holds, in eager mode; offset: of its first element.
+    members: the arguments that share it, where it is the storage of several.
+    """
+
+    __slots__ = ("value", "version", "type", "argument", "offset", "members")
+
+    def __init__(
+        self,
+        value: Value,
+        argument: int | None = None,
+        offset: Any = 0,
+        members: tuple[int, ...] = (),
+    ) -> None:
+        self.value = value
+        self.version = 0
+        self.type = type_of(value)
+        self.argument = argument
+        self.offset = offset
+        self.members = members
+
+
+@attrs.define(eq=False)
+class Tensor:
+    """A root seen through a chain of views, with the value that showed it at `version`.
+
+    type: in eager mode (`value` may lack gaps between elements that eager has).
+    """
+
+    root: Root
+    chain: tuple[Step, ...]
+    value: Value
+    version: int
+    type: TensorType
+
+
+def place_key(tensor: Tensor) -> tuple[object, ...]:
+    """Equal for tensors that show the same places of a root."""
+    return (tensor.type, *(step.key() for step in tensor.chain))
+
+
+def conform(builder: Builder, value: Value, kind: TensorType) -> Value:
+    """The value with the strides of `kind` where they differ and are known."""
+    have = type_of(value)
+    if have.strides is None or kind.strides is None or not (is_static(have) and is_static(kind)):
+        return value
+    if same_layout(kind.shape, have.strides, kind.strides):
+        return value
+    flat = FlattenStep.of(kind, builder.location)
+    return flat.undo(builder, value, flat.replay(builder, value))
