@@ -45,7 +45,7 @@ def copies(tensors: Sequence[torch.Tensor], dtype: torch.dtype | None = None) ->
             storage = source.untyped_storage()
             if storage._cdata not in storages:
                 storages[storage._cdata] = storage.clone()
-            copy = torch.empty(0, dtype=source.dtype).set_(
+            copy = torch.empty(0, dtype=source.dtype, device=source.device).set_(
                 storages[storage._cdata], source.storage_offset(), source.size(), source.stride()
             )
         made.append(copy.requires_grad_(tensor.requires_grad))
@@ -78,7 +78,7 @@ def call(
         if scored and wanted:
             generator = torch.Generator().manual_seed(11)
             seeds = [
-                torch.randn(r.shape, generator=generator, dtype=torch.float64).to(dtype).to(r.dtype)
+                torch.randn(r.shape, generator=generator, dtype=torch.float64).to(dtype).to(r)
                 for r in scored
             ]
             gradients = list(torch.autograd.grad(scored, wanted, seeds, allow_unused=True))

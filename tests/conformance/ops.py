@@ -2,6 +2,7 @@
 
     python -m tests.conformance.ops --backend irc --shard 0/4 --resume out/irc.jsonl
     python -m tests.conformance.ops --backend irc --fraction 0.05
+    python -m tests.conformance.ops --backend irc --fraction 0.05 --device cuda
     python -m tests.conformance.ops --summary out/irc.jsonl --baseline out/aot_eager.jsonl
 
 A case is (entry, dtype, forward or backward, static or dynamic) with the entry's first 8 samples.
@@ -61,14 +62,19 @@ def write_baseline(results: dict[str, dict[str, Any]], path: Path, about: dict[s
 
 
 def run(
-    names: Iterable[str], backend: str, timeout: float, results: dict[str, Any], output: Path | None
+    names: Iterable[str],
+    backend: str,
+    timeout: float,
+    results: dict[str, Any],
+    output: Path | None,
+    device: str = "cpu",
 ) -> None:
     """Run the cases not in `results` yet; add to it, to the file and to stdout."""
     todo = [name for name in names if name not in results]
     started = time.perf_counter()
     stream = output.open("a", encoding="utf-8") if output else None
     try:
-        with Runner(backend, timeout) as runner:
+        with Runner(backend, timeout, device=device) as runner:
             for number, case in enumerate(todo, 1):
                 result = runner.run(case)
                 results[case] = result
@@ -141,6 +147,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--filter", default="", help="only cases whose name holds this")
     parser.add_argument("--resume", type=Path, help="JSON lines to read first and append to")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one case")
+    parser.add_argument("--device", default="cpu", help="where the samples are made")
     parser.add_argument("--baseline", type=Path, default=BASELINE)
     parser.add_argument("--summary", type=Path, help="only summarize these results")
     parser.add_argument("--write-baseline", type=Path, help="write the results in compact form")
@@ -163,7 +170,7 @@ def main(words: list[str] | None = None) -> int:
         ]
         if options.resume:
             options.resume.parent.mkdir(parents=True, exist_ok=True)
-        run(chosen, options.backend, options.timeout, results, options.resume)
+        run(chosen, options.backend, options.timeout, results, options.resume, options.device)
         results = {case: results[case] for case in chosen}
     if options.write_baseline:
         from tests.versions import versions

@@ -22,14 +22,20 @@ class Runner:
     """One child process at a time; use as a context manager."""
 
     def __init__(
-        self, backend: str, timeout: float = 120.0, preload: str = "", samples: int = 8
+        self,
+        backend: str,
+        timeout: float = 120.0,
+        preload: str = "",
+        samples: int = 8,
+        device: str = "cpu",
     ) -> None:
         """`preload` names a module that the child imports first; a case is its entry's first
-        `samples` samples."""
+        `samples` samples, made on `device`."""
         self.backend = backend
         self.timeout = timeout
         self.preload = preload
         self.samples = samples
+        self.device = device
         self._child: subprocess.Popen[bytes] | None = None
         self._served = 0
 
@@ -78,7 +84,7 @@ class Runner:
         environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT))
         self._child = subprocess.Popen(
             [sys.executable, "-m", "tests.conformance.worker", self.backend, str(writing)]
-            + [str(self.samples)]
+            + [str(self.samples), self.device]
             + [self.preload] * bool(self.preload),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """The child process of the op conformance: reads a case a line, answers with a JSON line each.
 
-    python -m tests.conformance.worker BACKEND ANSWER_FD SAMPLES [MODULE]
+    python -m tests.conformance.worker BACKEND ANSWER_FD SAMPLES DEVICE [MODULE]
 
 MODULE is imported first.  Answers go to their own file descriptor, so that nothing an op prints can
 mix with them; the first one says that the process is ready.
@@ -32,7 +32,7 @@ class Refused(Exception):
 
 
 def samples(
-    case: str, count: int = SAMPLES
+    case: str, count: int = SAMPLES, device: str = "cpu"
 ) -> Iterator[tuple[Callable[..., Any], list[torch.Tensor], Any]]:
     """(function of tensors, its tensors, output processing) for the first samples of a case."""
     entry, dtype, direction, _ = cases.parse(case)
@@ -40,7 +40,7 @@ def samples(
     torch.manual_seed(3)
     random.seed(3)
     made = op.sample_inputs(
-        "cpu", getattr(torch, cases.DTYPES[dtype]), requires_grad=direction == "backward"
+        device, getattr(torch, cases.DTYPES[dtype]), requires_grad=direction == "backward"
     )
     for sample in itertools.islice(made, count):
         leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
@@ -129,13 +129,15 @@ def run_sample(
     return found
 
 
-def run_case(case: str, backend: str, count: int = SAMPLES) -> dict[str, Any]:
+def run_case(
+    case: str, backend: str, count: int = SAMPLES, device: str = "cpu"
+) -> dict[str, Any]:
     """The result of a case: status pass, wrong, metadata, refused, error or skipped."""
     started = time.perf_counter()
     result: dict[str, Any] = {"case": case, "status": "pass", "samples": 0}
     totals: dict[str, int] = {}
     try:
-        for function, tensors, process in samples(case, count):
+        for function, tensors, process in samples(case, count, device):
             before = counters()
             found = run_sample(case, backend, function, tensors, process)
             for name, count in counters().items():
@@ -159,8 +161,8 @@ def run_case(case: str, backend: str, count: int = SAMPLES) -> dict[str, Any]:
 def main() -> None:
     """Answer cases until stdin ends."""
     backend, answers = sys.argv[1], os.fdopen(int(sys.argv[2]), "w")
-    count = int(sys.argv[3])
-    for module in sys.argv[4:]:
+    count, device = int(sys.argv[3]), sys.argv[4]
+    for module in sys.argv[5:]:
         importlib.import_module(module)
     cases.entries()
     torch.set_num_threads(1)
@@ -168,7 +170,7 @@ def main() -> None:
     answers.write(json.dumps({"ready": True}) + "\n")
     answers.flush()
     for line in sys.stdin:
-        answers.write(json.dumps(run_case(line.strip(), backend, count)) + "\n")
+        answers.write(json.dumps(run_case(line.strip(), backend, count, device)) + "\n")
         answers.flush()
 
 
