@@ -271,7 +271,7 @@ def _from_bytes(
         return torch.empty(sizes, dtype=dtype)
     flat = torch.frombuffer(bytearray(data), dtype=dtype)
     if flat.numel() == 1:
-        return flat.expand(sizes).clone()
+        return flat[0].expand(sizes).clone()
     if flat.numel() != count:
         raise InvalidIR(f"the constant {key[:16]} has {flat.numel()} elements, not {count}")
     return flat.reshape(sizes)

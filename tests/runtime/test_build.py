@@ -219,6 +219,8 @@ def test_constants():
     a = h.op("host.constant", to=tensor(2, 3), value=dense)
     splat = A.DenseAttr(TensorType((2,), i64), (7).to_bytes(8, "little"))
     b = h.op("host.constant", to=tensor(2, element=i64), value=splat)
+    one = A.DenseAttr(TensorType((), f64), torch.tensor(1.5, dtype=torch.float64).numpy().tobytes())
+    scalar = h.op("host.constant", to=tensor(element=f64), value=one)
     weight = torch.randn(2, 3)
     h.module.resources["ab" * 32] = weight
     key = A.ResourceAttr("ab" * 32, TensorType((2, 3), f32))
@@ -226,9 +228,10 @@ def test_constants():
     out = h.alloc(tensor(2, 3))
     h.add_one(6)
     h.launch("add_one", [a], [out])
-    module = h.finish(a, b, c, out)
+    module = h.finish(a, b, c, out, scalar)
     made = check(module, expected=lambda: [
-        values.view(2, 3), torch.tensor([7, 7]), weight.t().contiguous().t(), values.view(2, 3) + 1
+        values.view(2, 3), torch.tensor([7, 7]), weight.t().contiguous().t(), values.view(2, 3) + 1,
+        torch.tensor(1.5, dtype=torch.float64),
     ])  # fmt: skip
     assert made[2].stride() == (1, 2)
     module.resources.clear()
