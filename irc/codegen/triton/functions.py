@@ -53,7 +53,7 @@ RECORDED = {
 }  # fmt: skip
 
 # Whose divisors stay between 1 and 2^30, where the hardware's short division is within 2 ulp.
-SHORT_DIVISION = frozenset({"tanh", "sigmoid"})
+SHORT_DIVISION = frozenset({"tanh"})
 
 
 @attrs.frozen
@@ -258,6 +258,32 @@ def _nextafter(element: str) -> list[str]:
     ]
 
 
+def _exp_f32() -> list[str]:
+    """2^n exp(r) with x = n ln 2 + r, exp(r) from the hardware's power of two: within 2 ulp.
+
+    Only n is limited to exponents of normal numbers. What it lacks stays in r, which so carries
+    overflow, underflow, infinities and NaN. ln 2 is split so that n times its first part is exact.
+    """
+    magic = float(1.5 * 2**23 + 127)  # the sum's low bits are the exponent field of 2^n
+    return [
+        "n = tl.minimum(tl.maximum(x * 1.4426950408889634, -126.0), 127.0)",
+        f"moved = n + {magic}",
+        f"n = moved - {magic}",
+        "r = tl.fma(n, tl.full([], -0.693145751953125, tl.float32), x)",
+        "r = tl.fma(n, tl.full([], -1.4286068203094173e-06, tl.float32), r)",
+        "scale = (moved.to(tl.int32, bitcast=True) << 23).to(tl.float32, bitcast=True)",
+        "return tl.exp2(r * 1.4426950408889634) * scale",
+    ]
+
+
+def _sigmoid_f32() -> list[str]:
+    """exp(x) / (exp(x) + 1); above 20 that is 1 to rounding."""
+    return [
+        "power = irc_exp_f32(tl.where(x > 20.0, 20.0, x))",
+        "return power / (power + 1.0)",
+    ]
+
+
 _WRITTEN = {
     "copysign": ("x, y", _copysign),
     "roundeven": ("x", _roundeven),
@@ -268,6 +294,13 @@ _WRITTEN = {
 }  # fmt: skip
 
 
+# Shorter on a GPU than the definitions shared with the CPU: (lines, helpers called) by element.
+_WRITTEN_FOR = {
+    ("exp", "f32"): (_exp_f32, ()),
+    ("sigmoid", "f32"): (_sigmoid_f32, ("exp",)),
+}
+
+
 @functools.cache
 def helper(name: str, element: str) -> Helper:
     """The helper for the math function `name` on f32 or f64. UserError if there is none."""
@@ -276,6 +309,11 @@ def helper(name: str, element: str) -> Helper:
     if written is not None:
         parameters, make = written
         return Helper(title, _function(title, parameters, make(element)))
+    short = _WRITTEN_FOR.get((name, element))
+    if short is not None:
+        write, needs = short
+        called = tuple(helper(n, element) for n in needs)
+        return Helper(title, _function(title, "x", write()), called)
     definition = DEFINITIONS.get((RECORDED.get(name, name), element))
     if definition is None or definition.emit is None:
         raise UserError(f"math.{name} has no Triton code for {element}")
@@ -301,16 +339,18 @@ _COMBINE = {
 def combiner(name: str, floating: bool, element: str = "f32") -> Helper:
     """The function that combines two accumulators; min and max of floats propagate NaN.
 
-    `element` (f32 or f64) matters to logsumexp alone.
+    `element` is f32 or f64.
     """
     if name in ("argmin", "argmax"):
         return _pair_combiner(name, floating)
     if name == "logsumexp":
         return _logaddexp(element)
     if name in ("min", "max") and floating:
-        title = f"irc_combine_{name}_nan"
+        title = f"irc_combine_{name}_nan_{element}"
+        if element == "f32":
+            call = f"tl.{name}imum(a, b, propagate_nan=tl.PropagateNan.ALL)"
+            return Helper(title, _function(title, "a, b", [f"return {call}"]))
         sign = "<" if name == "min" else ">"
-        # Written out rather than propagate_nan, so that it holds for f64 too.
         return Helper(
             title, _function(title, "a, b", [f"return tl.where((a {sign} b) | (a != a), a, b)"])
         )
@@ -375,7 +415,7 @@ def atomic(combiner_name: str, element: str) -> Helper:
         raise UserError(f"scatter {combiner_name} of {element}: {ATOMIC_LIMITS}")
     kind = f"tl.int{bits}"
     floating = element in FLOATS
-    function = combiner(combiner_name, floating)
+    function = combiner(combiner_name, floating, "f64" if element == "f64" else "f32")
     widen = ".to(tl.float32)" if floating and bits == 16 else ""
     name = TRITON_NAMES[element]
     lines = [

@@ -111,6 +111,27 @@ def _softmax_bf16() -> Case:
     return Case(softmax(4, 64, T.bf16), [random(4, 64, dtype=torch.bfloat16)])
 
 
+def divided(n: int, m: int, whole: bool) -> Program:
+    """x[i, j] / s[i], rounded down if `whole`."""
+    program = Program(tensor(n, m), tensor(n))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        top, bottom = body.read(program.args[0], axes), body.read(program.args[1], axes[:1])
+        value = body.op("arith.divf", top, bottom)
+        return [body.op("math.floor", value) if whole else value]
+
+    return program.finish(program.compute([n, m], [loop.MAP], [tensor(n, m)], fill))
+
+
+@case("rows_divided", 5e-7)
+def _rows_divided() -> Case:
+    bottoms = torch.tensor([3.0, 0.0, -0.0, math.inf, math.nan, 1e-40, -2e-38, 3e38, 1e20, -7.0])
+    tops = torch.cat([bottoms, 1 / bottoms, random(12)])
+    program = divided(10, 32, False)
+    schedule = {"x_block": integer(32), "tile_axes": A.DenseIntsAttr([0, 1])}
+    return Case(program, [tops.expand(10, 32).contiguous(), bottoms], **schedule)
+
+
 @case("layer_norm", 2e-4)
 def _layer_norm() -> Case:
     return Case(layer_norm(6, 96), [random(6, 96) + 100, random(96, seed=1), random(96, seed=2)])
@@ -498,3 +519,15 @@ def test_passes_form_launches_with_the_same_values(name: str) -> None:
     assert "host.launch" in text and "loop.compute" not in text
     for actual, expected in zip(run(made.program.module, *made.args), made.expected, strict=True):
         close(actual, expected, TOLERANCE[name])
+
+
+def test_a_row_is_divided_exactly_before_a_step() -> None:
+    """49 times the inverse of 49 is less than 1, whose floor is 0."""
+    schedule = {"x_block": integer(32), "tile_axes": A.DenseIntsAttr([0, 1])}
+    bottoms = torch.arange(1.0, 65.0)
+    tops = (bottoms[:, None] * torch.arange(1.0, 33.0)).contiguous()
+    steps = Case(divided(64, 32, True), [tops, bottoms], **schedule)
+    smooth = Case(divided(64, 32, False), [tops, bottoms], **schedule)
+    assert not torch.equal(smooth.interpreted()[0], smooth.expected[0])
+    assert torch.equal(steps.interpreted()[0], steps.expected[0])
+    assert steps.source.count("div_rn") == smooth.source.count("div_rn") == 1

@@ -186,6 +186,21 @@ def test_math_is_within_a_few_ulp() -> None:
     assert not wrong
 
 
+def test_exp_and_sigmoid_from_underflow_to_overflow() -> None:
+    edges = [-torch.inf, -1e4, -150.0, -104.0, -103.2, -95.0, -88.0, -87.4, -87.3, -20.5, -1e-30,
+             0.0, 1e-30, 0.34, 0.35, 20.5, 87.3, 88.0, 88.4, 88.7, 88.73, 89.5, 1e4, torch.inf,
+             torch.nan]  # fmt: skip
+    x = torch.cat([torch.tensor(edges), torch.linspace(-110, 95, LANES - len(edges))])
+    for name in ("exp", "sigmoid"):
+        case = Single(f"math.{name}", (T.f32,), T.f32)
+        case.tensors[0] = x
+        ((_, found),) = runtime.run_interpreted(
+            [runtime.Job.of(case.kernel, case.source, case.tensors, {})]
+        )
+        exact = getattr(torch, name)(x.double()).float()
+        torch.testing.assert_close(found, exact, rtol=5e-7, atol=2e-45, equal_nan=True)
+
+
 @pytest.mark.slow
 def test_everything_compiles() -> None:
     for case in (*singles(), *math_singles()):

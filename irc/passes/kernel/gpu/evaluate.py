@@ -16,6 +16,7 @@ from irc.dialects import loop
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, dim_product, substitute
+from irc.ir.types import f32
 from irc.passes.kernel.gpu.combine import Reduction, convert
 from irc.passes.kernel.gpu.plan import Member, Origin, Plan, offset_of
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, union
@@ -79,7 +80,27 @@ class Evaluator:
             return self._read(op, point)
         if isinstance(op, loop.IndexOp):
             return self.b.index(self._expressions((op.expression,), op.positions, point)[0])
-        return self.b.like(op, [self.b.find((o, point.key)) for o in op.operands])
+        operands = [self.b.find((o, point.key)) for o in op.operands]
+        if op.name == "arith.divf" and not self.plan.steps:
+            dims = union(*operands)
+            if len(operands[1].dims) < len(dims) and operands[1].element is f32:
+                return self._quotient(*operands)
+        return self.b.like(op, operands)
+
+    def _quotient(self, top: Tile, bottom: Tile) -> Tile:
+        """top / bottom, many tops to a bottom, as a product with its inverse: within 2 ulp.
+
+        The bottom is brought near 1 first where its inverse would not be a normal number.
+        """
+        b = self.b
+        size = b.op("math.absf", bottom)
+        small = b.compare("olt", size, b.constant(2.0**-64, f32))
+        large = b.compare("ogt", size, b.constant(2.0**64, f32))
+        scale = b.select(small, b.constant(2.0**96, f32), b.constant(1.0, f32))
+        scale = b.select(large, b.constant(2.0**-64, f32), scale)
+        one = b.constant(1.0, f32)
+        inverse = b.op("arith.divf", one, b.op("arith.mulf", bottom, scale))
+        return b.op("arith.mulf", b.op("arith.mulf", top, inverse), scale)
 
     def _expressions(
         self, dims: Sequence[Any], positions: Sequence[Value], point: Point

@@ -40,6 +40,11 @@ COLUMN_BLOCK = 32
 TRANSPOSE_BLOCK = 32
 ENOUGH_PROGRAMS = 256
 """Fewer program instances than this leave processors of a large gpu idle."""
+STEPS = frozenset({
+    "arith.bitcast", "arith.cmpf", "arith.fptosi", "arith.fptoui", "arith.remf", "math.ceil",
+    "math.floor", "math.nextafter", "math.roundeven", "math.trunc",
+})  # fmt: skip
+"""Operations whose result can change by more than its operand's last bits."""
 INDEX_LIMIT = (1 << 31) - (1 << 20)
 """Below this, indices with the slack of a tile stay in 32 bits."""
 
@@ -103,6 +108,11 @@ class Plan:
     outputs: list[tuple[Value, Value]]
     alias: dict[Value, Value]
     origins: dict[Value, Origin]
+
+    @property
+    def steps(self) -> bool:
+        """Whether a body has a function with steps, which could make much of the last bit."""
+        return any(op.name in STEPS for m in self.members for op in m.compute.block.ops)
 
     def origin(self, source: Value) -> Origin | None:
         """Where a local array comes from; None for an input."""
