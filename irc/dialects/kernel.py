@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from irc.dialects import function_text, kernel_text
+from irc.dialects import function_text, kernel_text, kernel_verify
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Region, Value
@@ -112,7 +112,12 @@ class FuncOp(Op):
     def local_symbols(self) -> tuple[str, ...]:
         """The symbols that the `index` arguments bind."""
         names = self.attributes.get("symbols")
-        return tuple(n.value for n in names) if isinstance(names, A.ArrayAttr) else ()
+        if not isinstance(names, A.ArrayAttr):
+            return ()
+        return tuple(n.value for n in names if isinstance(n, A.StringAttr))
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_function(self)
 
     def print_custom(self, printer: Printer) -> None:
         function_text.print_function(self, printer)
@@ -158,6 +163,9 @@ class ForOp(Op):
         """The body's block."""
         return self.regions[0].blocks[0]
 
+    def verify_op(self) -> None:
+        kernel_verify.verify_for(self)
+
     def print_custom(self, printer: Printer) -> None:
         kernel_text.print_for(self, printer)
 
@@ -178,6 +186,9 @@ class IfOp(Op):
     outcome = variadic_result()
     then_body = region()
     else_body = region()
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_if(self)
 
     def print_custom(self, printer: Printer) -> None:
         kernel_text.print_if(self, printer)
@@ -240,6 +251,9 @@ class LoadOp(Op):
     other = optional_operand()
     value = result()
 
+    def verify_op(self) -> None:
+        kernel_verify.verify_access(self)
+
     def print_custom(self, printer: Printer) -> None:
         kernel_text.print_load(self, printer)
 
@@ -261,6 +275,9 @@ class StoreOp(Op):
     pointer = operand(POINTER)
     offset = operand(INDEX)
     mask = optional_operand()
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_access(self)
 
     def print_custom(self, printer: Printer) -> None:
         kernel_text.print_store(self, printer)
@@ -284,6 +301,9 @@ class GatherOp(Op):
     mask = optional_operand()
     other = optional_operand()
     value = result(VECTOR)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_gather(self)
 
     def print_custom(self, printer: Printer) -> None:
         kernel_text.print_load(self, printer)
@@ -309,6 +329,9 @@ class ScatterOp(Op):
     mask = optional_operand()
     combiner = attribute(A.StringAttr, default="set")
 
+    def verify_op(self) -> None:
+        kernel_verify.verify_scatter(self)
+
     def print_custom(self, printer: Printer) -> None:
         kernel_text.print_store(self, printer)
 
@@ -328,6 +351,9 @@ class SplatOp(Op):
     scalar = operand()
     vector = result(VECTOR)
 
+    def verify_op(self) -> None:
+        kernel_verify.verify_splat(self)
+
 
 class IotaOp(Op):
     """0, 1, 2, ... along dimension `dim` of the vector type.
@@ -339,6 +365,9 @@ class IotaOp(Op):
     traits = frozenset({Pure})
     dim = attribute(A.IntegerAttr, default=0)
     vector = result(VECTOR)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_iota(self)
 
 
 class ExpandOp(Op):
@@ -354,6 +383,9 @@ class ExpandOp(Op):
     dims = attribute(A.DenseIntsAttr)
     expanded = result(VECTOR)
 
+    def verify_op(self) -> None:
+        kernel_verify.verify_expand(self)
+
 
 class TransposeOp(Op):
     """Exchanges the two dimensions of a tile (cpu: 16x16 and 8x8 in registers).
@@ -365,6 +397,9 @@ class TransposeOp(Op):
     traits = frozenset({Pure})
     source = operand(VECTOR)
     transposed = result(VECTOR)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_transpose(self)
 
 
 class ReduceOp(Op):
@@ -382,9 +417,13 @@ class ReduceOp(Op):
     dim = attribute(A.IntegerAttr, default=0)
     reduced = variadic_result()
 
+    def verify_op(self) -> None:
+        kernel_verify.verify_reduce(self)
+
 
 class ScanOp(Op):
-    """Inclusive scan along `dim` with `combiner` (sum prod min max, or pairs as kernel.reduce).
+    """Inclusive scan along `dim` with `combiner` (sum prod min max any all xor; logsumexp on a gpu;
+    or pairs as kernel.reduce).
 
     `%s = kernel.scan %v {combiner = "sum", dim = 0 : i64} : (vector<16xf32>) -> vector<16xf32>`
     """
@@ -395,6 +434,9 @@ class ScanOp(Op):
     combiner = attribute(A.StringAttr)
     dim = attribute(A.IntegerAttr, default=0)
     scanned = variadic_result()
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_scan(self)
 
 
 class ExtractOp(Op):
@@ -409,6 +451,9 @@ class ExtractOp(Op):
     lane = operand(INDEX)
     scalar = result()
 
+    def verify_op(self) -> None:
+        kernel_verify.verify_extract(self)
+
 
 class InsertOp(Op):
     """A vector with one lane replaced.
@@ -422,6 +467,9 @@ class InsertOp(Op):
     vector = operand(VECTOR)
     lane = operand(INDEX)
     inserted = result(VECTOR)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_insert(self)
 
 
 class ScratchOp(Op):

@@ -334,7 +334,7 @@ def test_placeholder_without_its_operand():
 
 
 def test_kernel_binds_its_symbols():
-    text = """kernel.func @k(%n: index) attributes {{target = "cpu", symbols = ["s0"], grid = #sym<{grid}>}} {{
+    text = """kernel.func @k(%n: index, %begin: index, %end: index) attributes {{target = "cpu", symbols = ["s0"], grid = #sym<{grid}>}} {{
       %m = sym.value {{dim = #sym<s0*2>}} : index
       kernel.return
     }}"""  # noqa: E501
