@@ -30,6 +30,7 @@ from programs import reduce, tensor  # noqa: E402
 
 from irc.codegen.triton import runtime  # noqa: E402
 from irc.codegen.triton.emitter import emit_kernel  # noqa: E402
+from irc.dialects import loop  # noqa: E402
 from irc.ir import types as T  # noqa: E402
 from irc.passes.kernel.gpu import (  # noqa: E402
     form_gpu_kernel,
@@ -117,9 +118,11 @@ def cases() -> list[Case]:
     return made
 
 
-def irc_call(case: Case) -> tuple[Callable[[], object], list[torch.Tensor], dict[str, Any]]:
-    """(the launch, its outputs, facts about the kernel)."""
-    func = form_gpu_kernel(case.program.op, None, "k")
+def irc_call(
+    case: Any, schedule: loop.ScheduleAttr | None = None
+) -> tuple[Callable[[], object], list[torch.Tensor], dict[str, Any]]:
+    """(the launch, its outputs, facts about the kernel) of a case's `program` on its `args`."""
+    func = form_gpu_kernel(case.program.op, schedule, "k")
     source = emit_kernel(func)
     position = {a: k for k, a in enumerate(case.program.args)}
     inputs = [case.args[position[v]] for v in kernel_inputs(case.program.op)]

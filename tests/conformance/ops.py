@@ -68,13 +68,14 @@ def run(
     results: dict[str, Any],
     output: Path | None,
     device: str = "cpu",
+    samples: int = 8,
 ) -> None:
     """Run the cases not in `results` yet; add to it, to the file and to stdout."""
     todo = [name for name in names if name not in results]
     started = time.perf_counter()
     stream = output.open("a", encoding="utf-8") if output else None
     try:
-        with Runner(backend, timeout, device=device) as runner:
+        with Runner(backend, timeout, samples=samples, device=device) as runner:
             for number, case in enumerate(todo, 1):
                 result = runner.run(case)
                 results[case] = result
@@ -148,6 +149,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--resume", type=Path, help="JSON lines to read first and append to")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one case")
     parser.add_argument("--device", default="cpu", help="where the samples are made")
+    parser.add_argument("--samples", type=int, default=8, help="of each case, from its first on")
     parser.add_argument("--baseline", type=Path, default=BASELINE)
     parser.add_argument("--summary", type=Path, help="only summarize these results")
     parser.add_argument("--write-baseline", type=Path, help="write the results in compact form")
@@ -170,7 +172,15 @@ def main(words: list[str] | None = None) -> int:
         ]
         if options.resume:
             options.resume.parent.mkdir(parents=True, exist_ok=True)
-        run(chosen, options.backend, options.timeout, results, options.resume, options.device)
+        run(
+            chosen,
+            options.backend,
+            options.timeout,
+            results,
+            options.resume,
+            options.device,
+            options.samples,
+        )
         results = {case: results[case] for case in chosen}
     if options.write_baseline:
         from tests.versions import versions

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from irc.analysis.loop import estimate, points
@@ -10,7 +12,7 @@ from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, ceildiv, known_divisible
+from irc.ir.symbols import Dim, ceildiv, coefficient, dim_sum, known_divisible
 from irc.ir.types import (
     FloatType,
     IndexType,
@@ -29,6 +31,15 @@ from irc.passes.loop.bodies import (
 )
 from irc.passes.loop.localize import localize_group
 
+GPU_POINTS = 1 << 17
+GPU_PROGRAMS = 1024
+"""Program instances that keep a large GPU busy."""
+GPU_COLUMNS = 32
+"""Results of one program instance where memory is contiguous from result to result."""
+GPU_LEAST_ROWS = 64
+GPU_LEAST_POINTS = 4096
+"""The least work of a part, for each result: where rows are strided, and where contiguous."""
+GPU_LEAST_PARTS = 4
 SPLITTABLE = frozenset(("sum", "prod", "min", "max", "any", "all", "xor"))
 
 
@@ -48,7 +59,9 @@ class SplitReductions(Pass):
     """Makes two computes of a large reduction with few results: parts, then their combination.
 
     The parts can run in parallel. Their number depends on the sizes alone, never on the number
-    of threads, so that results don't either.
+    of threads, so that results don't either. On a GPU (`target` "gpu"; by default that of the
+    compile) more parts are wanted, and also of sums with many results that one program instance
+    for each tile of them leaves too few of.
 
     Before:
         %s = loop.compute red(i0: 1000000) -> reduce(sum, f32) { ... loop.read %x[i0] ... }
@@ -66,23 +79,34 @@ class SplitReductions(Pass):
     max_results: int = 16
     parts: int = 64
     max_parts: int = 4096
+    target: str = ""
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
+        gpu = self.target == "gpu" or (not self.target and context.target == "triton")
+        wanted = gpu_parts if gpu else self._cpu_parts
         for inner in list(block.ops):
             if isinstance(inner, loop.ComputeOp):
-                context.count("split", self._split(inner, inner))
+                context.count("split", self._split(inner, inner, wanted))
             elif isinstance(inner, loop.GroupOp) and not inner.axis_list:
                 members = [m for m in inner.block.ops if isinstance(m, loop.ComputeOp)]
-                if split := sum(self._split(member, inner) for member in members):
+                if split := sum(self._split(member, inner, wanted) for member in members):
                     context.count("split", split)
                     _store_outside(inner)
 
-    def _split(self, op: loop.ComputeOp, outer: Operation) -> int:
+    def _cpu_parts(self, op: loop.ComputeOp) -> int:
+        """How many parts are wanted; 0: none."""
+        few = points(a.extent for a in op.axis_list if a.kind == "par") <= self.max_results
+        return self.parts if few and points_of(op) >= self.min_points else 0
+
+    def _split(
+        self, op: loop.ComputeOp, outer: Operation, wanted: Callable[[loop.ComputeOp], int]
+    ) -> int:
         """Split one compute at the place of `outer`; 1 if it was."""
-        if not self._wants_split(op, outer):
+        parts = wanted(op) if _can_split(op, outer) else 0
+        if not parts:
             return 0
-        split = self._choose(op)
+        split = self._choose(op, parts)
         if split is None:
             return 0
         builder = Builder.before(outer)
@@ -93,41 +117,67 @@ class SplitReductions(Pass):
         _combine(op, split, partial)
         return 1
 
-    def _wants_split(self, op: loop.ComputeOp, outer: Operation) -> bool:
-        axes = op.axis_list
-        kinds = {o.kind for o in op.output_list}
-        if "reduce" not in kinds or kinds - {"reduce", "map"} or op.schedule is not None:
-            return False
-        if any(o.kind == "reduce" and o.combiner not in SPLITTABLE for o in op.output_list):
-            return False
-        if any(a.name != axis_name(k) for k, a in enumerate(axes)):
-            return False
-        if points(a.extent for a in axes if a.kind == "par") > self.max_results:
-            return False
-        if points(a.extent for a in axes) < self.min_points:
-            return False
-        # The parts move out of the group, so they may not read what is made inside it.
-        return outer is op or not any(_defined_in(r.source, outer) for r in op.reads)
-
-    def _choose(self, op: loop.ComputeOp) -> Split | None:
+    def _choose(self, op: loop.ComputeOp, parts: int) -> Split | None:
         axes = op.axis_list
         red = [k for k, a in enumerate(axes) if a.kind == "red"]
         total = points(axes[k].extent for k in red)
         leading = 1
         for count, k in enumerate(red[:-1], 1):
             leading *= estimate(axes[k].extent)
-            if self.parts // 2 <= leading <= self.max_parts and total // leading >= 32:
+            if parts // 2 <= leading <= self.max_parts and total // leading >= 32:
                 return Split(tuple(red[:count]))
         if any(o.kind == "map" for o in op.output_list):
             return None
         position = max(red, key=lambda k: (estimate(axes[k].extent), -k))
         extent = axes[position].extent
-        if estimate(extent) < 2 * self.parts:
+        if estimate(extent) < 2 * parts:
             return None
-        for parts in (self.parts, *range(self.parts // 2, 4 * self.parts)):
-            if known_divisible(extent, parts):
-                return Split((), position, parts, extent // parts)
-        return Split((), position, self.parts, ceildiv(extent, self.parts))
+        for count in (parts, *range(parts // 2, 4 * parts)):
+            if known_divisible(extent, count):
+                return Split((), position, count, extent // count)
+        return Split((), position, parts, ceildiv(extent, parts))
+
+
+def _can_split(op: loop.ComputeOp, outer: Operation) -> bool:
+    kinds = {o.kind for o in op.output_list}
+    if "reduce" not in kinds or kinds - {"reduce", "map"} or op.schedule is not None:
+        return False
+    if any(o.kind == "reduce" and o.combiner not in SPLITTABLE for o in op.output_list):
+        return False
+    if any(a.name != axis_name(k) for k, a in enumerate(op.axis_list)):
+        return False
+    # The parts move out of the group, so they may not read what is made inside it.
+    return outer is op or not any(_defined_in(r.source, outer) for r in op.reads)
+
+
+def points_of(op: loop.ComputeOp) -> int:
+    """The estimated number of points of a compute's space."""
+    return points(a.extent for a in op.axis_list)
+
+
+def gpu_parts(op: loop.ComputeOp) -> int:
+    """How many parts a GPU wants: enough program instances, each with enough to do; 0: none."""
+    total = points_of(op)
+    results = max(points(a.extent for a in op.axis_list if a.kind == "par"), 1)
+    if total < GPU_POINTS:
+        return 0
+    across = _is_contiguous(op, "par") and not _is_contiguous(op, "red")
+    programs = -(-results // GPU_COLUMNS) if across else results
+    least = GPU_LEAST_ROWS if across else GPU_LEAST_POINTS
+    parts = min(GPU_PROGRAMS // programs, total // results // least)
+    return 1 << (parts.bit_length() - 1) if parts >= GPU_LEAST_PARTS else 0
+
+
+def _is_contiguous(op: loop.ComputeOp, kind: str) -> bool:
+    """Whether a read moves by one element along an axis of the kind."""
+    for read in op.reads:
+        type_ = read.source.type
+        assert isinstance(type_, TensorType)
+        strides = contiguous_strides(type_.shape) if type_.strides is None else type_.strides
+        offset = dim_sum([i * s for i, s in zip(read.indices, strides, strict=True)])
+        if any(coefficient(offset, a.name) == 1 for a in op.axis_list if a.kind == kind):
+            return True
+    return False
 
 
 def _store_outside(group: loop.GroupOp) -> None:

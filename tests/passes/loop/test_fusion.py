@@ -222,6 +222,32 @@ def test_a_split_with_a_ragged_end_reads_nothing_outside(combiner: str) -> None:
     check(module, [example(types[0]) - 2], steps, 0.0, "exact")
 
 
+@pytest.mark.parametrize(
+    ("shape", "dims", "parts"),
+    [
+        ([8192, 96], [0], 128),  # columns: 3 program instances without parts
+        ([64, 65536], [1], 16),  # rows
+        ([1 << 20], [0], 256),
+        ([8192, 16384], [1], 0),  # enough rows
+        ([64, 96], [0], 0),  # too few points
+    ],
+)
+def test_a_gpu_wants_parts_of_sums_with_few_programs(
+    shape: list[int], dims: list[int], parts: int
+) -> None:
+    types = [tensor(*shape)]
+    module = program(types, lambda g, x: g.reduce(x, "sum", dims))
+    steps = f"{LOWERING},{FUSION},split-reductions{{target=gpu}}"
+    if parts and shape[0] * shape[-1] < 1 << 22:
+        check(module, [example(types[0])], steps, 1e-9)
+    else:
+        PassManager.parse(steps).run(module)
+    computes = [op for op in module.walk() if isinstance(op, loop.ComputeOp)]
+    assert len(computes) == 1 + bool(parts)
+    if parts:
+        assert parts in [a.extent for a in computes[1].axis_list if a.kind == "red"]
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_keep_their_values(seed: int) -> None:
     module, arguments = random_program(seed)
