@@ -28,7 +28,7 @@ STAGES: dict[str, str] = {
     ),
     "layout-to-loop": "convert-to-loop,cse,dce",
     "fuse-loops": (
-        "inline-computes,factor-axes,merge-computes,group-computes,localize,"
+        "inline-computes,factor-axes,merge-computes,group-computes,attach-checks,localize,"
         "split-reductions,elide-rounding"
     ),
     "loop-to-kernel": "schedule{target=$TARGET},form-kernels",

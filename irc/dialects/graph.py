@@ -284,12 +284,16 @@ class CallAten(Op):
 class Item(Op):
     """The only element of a tensor as a scalar: `index` for integers, `i1` for bool, else `f64`.
 
+    With the flag `every`, the tensor is of i1, of any size, and the scalar is whether all its
+    elements are true (of none: true).
+
     `%n = graph.item %t : (tensor<i64>) -> index`
     """
 
     name = "graph.item"
     traits = frozenset({ReadsMemory})
     source = operand(TENSOR)
+    every = attribute(A.UnitAttr)
     scalar = result(SCALAR)
 
     @classmethod
@@ -300,7 +304,10 @@ class Item(Op):
 
     def verify_op(self) -> None:
         source = self._operands[0].type
-        if any(size != 1 for size in source.shape if isinstance(size, int)):
+        if self.every:
+            if source.element is not i1:
+                self.fail(f"'every' wants elements of i1, not {source.element}")
+        elif any(size != 1 for size in source.shape if isinstance(size, int)):
             self.fail(f"{source} has not exactly one element")
         if self.results[0].type is not scalar_type(source.element):
             self.fail(f"gives {self.results[0].type}, not {scalar_type(source.element)}")

@@ -197,12 +197,16 @@ class PackOp(Op):
 class ItemOp(Op):
     """The only element of a tensor as a scalar (`index` for integers, f64 for floats, i1).
 
+    With the flag `every`, the tensor is a dense one of i1, of any size, and the scalar is whether
+    all its elements are true.
+
     `%n = host.item %t : (tensor<[] x i64>) -> index`
     """
 
     name = "host.item"
     traits = frozenset({ReadsMemory})
     source = operand(TENSOR)
+    every = attribute(A.UnitAttr)
     scalar = result()
 
 

@@ -441,7 +441,8 @@ def _with_strides(frame: Frame, op: graph.CallAten) -> list[Any]:
 
 @interprets(graph.Item)
 def item(frame: Frame, op: graph.Item) -> Tensor:
-    return frame[op.source].reshape(()).to(frame.dtype(op.scalar.type))
+    source = frame[op.source]
+    return (source.all() if op.every else source.reshape(())).to(frame.dtype(op.scalar.type))
 
 
 @interprets(graph.FromScalar)

@@ -107,7 +107,8 @@ def constant(frame: Frame, op: host.ConstantOp) -> torch.Tensor:
 
 @interprets(host.ItemOp)
 def item(frame: Frame, op: host.ItemOp) -> torch.Tensor:
-    return frame[op.source].reshape(()).to(frame.dtype(op.scalar.type))
+    source = frame[op.source]
+    return (source.all() if op.every else source.reshape(())).to(frame.dtype(op.scalar.type))
 
 
 @interprets(host.CopyOp)

@@ -175,11 +175,13 @@ class Constant:
 
 @attrs.frozen
 class Item:
-    """The only element of a tensor as a Python scalar of `kind`."""
+    """The only element of a tensor as a Python scalar of `kind`; with `every`, whether all
+    elements of a dense bool tensor are true."""
 
     register: int
     source: int
     kind: Kind
+    every: bool = False
 
 
 @attrs.frozen

@@ -202,7 +202,8 @@ class _Run:
         self.values[step.register] = self.owner.constants[step.key]
 
     def item(self, step: P.Item) -> None:
-        content = self.values[step.source].item()
+        source = self.values[step.source]
+        content = (source.all() if step.every else source).item()
         self.values[step.register] = {"int": int, "float": float, "bool": bool}[step.kind](content)
 
     def copy(self, step: P.Copy) -> None:

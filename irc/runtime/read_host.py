@@ -204,7 +204,8 @@ class _Reader:
 
     def item(self, op: host.ItemOp) -> None:
         kind = kind_of(op.scalar.type, op)
-        self.steps.append(P.Item(self.define(op.scalar), self[op.source], kind))
+        every = bool(op.every)
+        self.steps.append(P.Item(self.define(op.scalar), self[op.source], kind, every))
 
     def copy(self, op: host.CopyOp) -> None:
         self.steps.append(P.Copy(self[op.source], self[op.target]))

@@ -79,7 +79,7 @@ _PYTHON_SYMBOLS = (
     "Py_IncRef",
     "Py_DecRef",
 )
-_LIBC_SYMBOLS = ("aligned_alloc", "free", "calloc", "madvise", "memset", "memcpy")
+_LIBC_SYMBOLS = ("aligned_alloc", "free", "calloc", "madvise", "memset", "memcpy", "memchr")
 
 DTYPE_CODES: dict[torch.dtype, int] = {}
 _DTYPE_NAMES = (

@@ -21,6 +21,7 @@ from irc.codegen.llvm.host_emitter import (
     F64,
     I1,
     I8,
+    I32,
     I64,
     PTR,
     VOID,
@@ -34,7 +35,7 @@ from irc.codegen.llvm.host_emitter import (
     constant,
 )
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, Symbol
+from irc.ir.symbols import Dim, Symbol, dim_product
 from irc.runtime import host_program as P
 from irc.runtime.host_liveness import dying_after
 
@@ -324,6 +325,13 @@ class _Lowering:
 
     def item(self, step: P.Item) -> None:
         source = self.places[step.source].layout
+        if step.every:
+            # Elements are bytes 0 and 1: all are true if there is no 0.
+            search = self.emitter.declare("memchr", PTR, (PTR, I32, I64))
+            count = as_value(self.dims(dim_product(source.sizes)))
+            found = self.builder.call(search, [self._data(step.source), I32(0), count])
+            self.scalars[step.register] = self.builder.icmp_unsigned("==", found, PTR(None))
+            return
         self.scalars[step.register] = load_item(
             self.builder, self._data(step.source), source.dtype, step.kind
         )

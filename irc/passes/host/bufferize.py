@@ -86,6 +86,17 @@ def may_alias(op: Any) -> bool:
     return schema is None or schema.returns_alias
 
 
+def is_checked_after(op: Operation) -> bool:
+    """Whether an assertion of what `op` gives may still fail: arguments must not change then."""
+    return any(
+        isinstance(reader, sym.AssertValueOp)
+        for result in op.results
+        for item in result.users
+        if isinstance(item, graph.Item)
+        for reader in item.results[0].users
+    )
+
+
 def is_tensor(value: Value) -> bool:
     """Whether a value is a tensor."""
     return isinstance(value.type, TensorType)
@@ -234,6 +245,8 @@ class _Bufferizer:
             if any(self.order[op] > number for op in readers) or value in self.returned:
                 continue
             if value in direct or argument in self.returned:
+                continue
+            if is_checked_after(maker):  # type: ignore[arg-type]
                 continue
             if self._may_write(maker, value, argument):  # type: ignore[arg-type]
                 direct[value] = argument
@@ -412,7 +425,7 @@ class _Bufferizer:
         return memory
 
     def _item(self, op: graph.Item) -> None:
-        item = host.ItemOp(op._operands, op.result_types, {}, (), op.location)
+        item = host.ItemOp(op._operands, op.result_types, dict(op.attributes), (), op.location)
         self._replace(op, Builder.before(op).insert(item))
 
     def _constant(self, op: graph.Constant) -> None:

@@ -333,13 +333,13 @@ def group_members(
     for member in members:
         member.detach()
         block.append(member)
-        _name_unit_axes(member, inside, len(extents))
+        name_unit_axes(member, inside, len(extents))
     segments = A.DenseIntsAttr((len(stored), 0, 0))
     block.append(loop.YieldOp(stored, (), {"operandSegmentSizes": segments}))
     return group
 
 
-def _name_unit_axes(member: Operation, inside: set[Operation], shared: int) -> None:
+def name_unit_axes(member: Operation, inside: set[Operation], shared: int) -> None:
     """Read other members at the shared axes by name, where 0 stood for an axis of one point."""
     for source, reads in reads_by_source(member).items():
         if source.defining_op not in inside:

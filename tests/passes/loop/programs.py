@@ -107,7 +107,7 @@ def example(type_: TensorType, seed: int = 0) -> torch.Tensor:
     return content.to(irc.interp.core.torch_dtype(type_.element))
 
 
-FUSION = "inline-computes,factor-axes,merge-computes,group-computes,localize"
+FUSION = "inline-computes,factor-axes,merge-computes,group-computes,attach-checks,localize"
 LOWERING = "assign-layouts,insert-layout-copies,convert-to-loop"
 
 
