@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irc.dialects import function_text
+from irc.dialects import function_text, host_verify
 from irc.dialects.graph_packed import PackedType
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation
@@ -61,6 +61,9 @@ class FuncOp(Op):
         """The entry block."""
         return self.regions[0].blocks[0]
 
+    def verify_op(self) -> None:
+        host_verify.verify_function(self)
+
     def print_custom(self, printer: Printer) -> None:
         function_text.print_function(self, printer)
 
@@ -79,6 +82,9 @@ class ReturnOp(Op):
     traits = frozenset({Terminator})
     parents = ("host.func",)
     values = variadic_operand()
+
+    def verify_op(self) -> None:
+        host_verify.verify_return(self)
 
     def print_custom(self, printer: Printer) -> None:
         function_text.print_typed_values(self, printer)
@@ -106,6 +112,9 @@ class LaunchOp(Op):
     callee = attribute(A.SymbolRefAttr)
     arrays = variadic_result(TENSOR)
 
+    def verify_op(self) -> None:
+        host_verify.verify_launch(self)
+
 
 class AllocOp(Op):
     """Fresh uninitialized memory with the sizes and strides of the result type.
@@ -122,6 +131,9 @@ class AllocOp(Op):
     offset = attribute(A.DimAttr, "bytes into the arena, set by plan-memory", optional=True)
     memory = result(TENSOR)
 
+    def verify_op(self) -> None:
+        host_verify.verify_alloc(self)
+
 
 class ViewOp(Op):
     """A handle on the memory of `source` with other sizes, strides and offset (in elements,
@@ -136,6 +148,9 @@ class ViewOp(Op):
     source = operand(TENSOR)
     offset = attribute(A.DimAttr)
     view = result(TENSOR)
+
+    def verify_op(self) -> None:
+        host_verify.verify_view(self)
 
 
 class CallAtenOp(Op):
@@ -157,6 +172,9 @@ class CallAtenOp(Op):
     path = attribute(A.StringAttr, optional=True)
     outputs = variadic_result()
 
+    def verify_op(self) -> None:
+        host_verify.verify_call(self)
+
 
 class ConstantOp(Op):
     """A tensor kept alive by the executable, named by its key in the module's resources.
@@ -169,6 +187,9 @@ class ConstantOp(Op):
     traits = frozenset({Pure})
     value = attribute(A.Attribute)
     tensor = result(TENSOR)
+
+    def verify_op(self) -> None:
+        host_verify.verify_constant(self)
 
 
 class PackOp(Op):
@@ -209,6 +230,9 @@ class ItemOp(Op):
     every = attribute(A.UnitAttr)
     scalar = result()
 
+    def verify_op(self) -> None:
+        host_verify.verify_item(self)
+
 
 class CopyOp(Op):
     """Copies the elements of `source` into `target` (an updated input), whatever their strides.
@@ -221,3 +245,6 @@ class CopyOp(Op):
     traits = frozenset({ReadsMemory, WritesMemory})
     source = operand(TENSOR)
     target = operand(TENSOR)
+
+    def verify_op(self) -> None:
+        host_verify.verify_copy(self)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.analysis.calls import OUT_VARIANTS
+from irc.analysis.host_memory import Aliases, is_tensor
 from irc.analysis.strides import same_layout
 from irc.dialects import aten, func, graph, host, kernel, layout, sym
 from irc.ir import attributes as A
@@ -52,40 +53,6 @@ class Bufferize(Pass):
             _Bufferizer(function, kernels, context).run()
 
 
-class Aliases:
-    """Which memory each value of a straight-line program lives in.
-
-    A root is a value with memory of its own: an argument, a constant, an allocation, a fresh
-    result of a call. A view has its source's roots; a call that may return a view of its
-    operands, theirs and its own.
-    """
-
-    def __init__(self) -> None:
-        self.roots: dict[Value, frozenset[Value]] = {}
-
-    def of(self, value: Value) -> frozenset[Value]:
-        """The roots whose memory `value` may be in."""
-        return self.roots.get(value) or frozenset((value,))
-
-    def add(self, op: Operation) -> None:
-        """Take note of what an operation's results alias."""
-        if isinstance(op, host.ViewOp | layout.ViewOp | sym.RefineOp):
-            self.roots[op.results[0]] = self.of(op._operands[0])
-        elif isinstance(op, host.CallAtenOp | graph.CallAten) and may_alias(op):
-            shared = frozenset().union(*(self.of(v) for v in op._operands if is_tensor(v)))
-            for result in op.results:
-                if is_tensor(result):
-                    self.roots[result] = shared | {result}
-
-
-def may_alias(op: Any) -> bool:
-    """Whether a call may return a view of an operand."""
-    from irc.dialects.aten_schema import find_schema
-
-    schema = find_schema(aten.qualified_name(op.callee))
-    return schema is None or schema.returns_alias
-
-
 def is_checked_after(op: Operation) -> bool:
     """Whether an assertion of what `op` gives may still fail: arguments must not change then."""
     return any(
@@ -95,11 +62,6 @@ def is_checked_after(op: Operation) -> bool:
         if isinstance(item, graph.Item)
         for reader in item.results[0].users
     )
-
-
-def is_tensor(value: Value) -> bool:
-    """Whether a value is a tensor."""
-    return isinstance(value.type, TensorType)
 
 
 class _Bufferizer:
@@ -544,4 +506,4 @@ _HANDLERS: dict[type, Callable[[_Bufferizer, Any], None]] = {
     graph.PackedConv: _Bufferizer._packed,
     graph.PackedLinear: _Bufferizer._packed,
 }
-__all__ = ["Aliases", "Bufferize", "is_tensor", "may_alias"]
+__all__ = ["Bufferize"]

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
-
+from irc.analysis.host_memory import Life, lifetimes
 from irc.dialects import host
-from irc.ir import attributes as A
-from irc.ir.core import Operation, Value
+from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, Expr, dim_product, dim_sum, floordiv, maximum, provable_le
-from irc.ir.types import TensorType, element_bytes
-from irc.passes.host.bufferize import Aliases
-
-ALIGNMENT = 64
+from irc.ir.symbols import Dim, Expr, provable_le
 
 
 @register_pass
@@ -40,76 +34,6 @@ class PlanMemory(Pass):
                 fixed = place_static([a for a in lives if isinstance(a.size, int)])
                 place_symbolic([a for a in lives if isinstance(a.size, Expr)], fixed)
                 context.count("placed", len(lives))
-
-
-@attrs.define(eq=False)
-class Life:
-    """An allocation with its size in bytes and the steps between which it is in use."""
-
-    op: host.AllocOp
-    size: Dim
-    start: int
-    end: int
-
-    def meets(self, other: Life) -> bool:
-        """Whether both are in use at some step."""
-        return self.start <= other.end and other.start <= self.end
-
-    def place(self, offset: Dim) -> None:
-        """Give the allocation its place."""
-        self.op.attributes["offset"] = A.DimAttr(offset)
-
-
-def lifetimes(function: host.FuncOp) -> list[Life]:
-    """The allocations of a host program that don't escape, in order."""
-    aliases = Aliases()
-    lives: dict[Value, Life] = {}
-    for step, op in enumerate(function.block.ops):
-        aliases.add(op)
-        for value in op._operands:
-            for root in aliases.of(value):
-                life = lives.get(root)
-                if life is not None:
-                    life.end = step
-        if isinstance(op, host.AllocOp) and not op.escapes:
-            size = aligned(memory_bytes(op.memory.type))
-            lives[op.memory] = Life(op, size, step, step)
-    return list(lives.values())
-
-
-def memory_bytes(type_: TensorType) -> Dim:
-    """The bytes from the first element of a tensor to the end of its last."""
-    width = element_bytes(type_.element)
-    assert type_.strides is not None
-    if is_dense(type_):
-        return dim_product(type_.shape) * width
-    spans = [(size - 1) * step for size, step in zip(type_.shape, type_.strides, strict=True)]
-    reach = dim_sum([1, *spans])
-    return (max(reach, 0) if isinstance(reach, int) else maximum(reach, 0)) * width
-
-
-def is_dense(type_: TensorType) -> bool:
-    """Whether elements fill memory without gaps, in some order of the dimensions."""
-    left = [
-        (size, step)
-        for size, step in zip(type_.shape, type_.strides or (), strict=True)
-        if size != 1
-    ]
-    running: Dim = 1
-    while left:
-        following = next((pair for pair in left if pair[1] == running), None)
-        if following is None:
-            return False
-        left.remove(following)
-        running = running * following[0]
-    return True
-
-
-def aligned(size: Dim) -> Dim:
-    """The size rounded up to the alignment; something even for nothing."""
-    if isinstance(size, int):
-        return max(-(-size // ALIGNMENT), 1) * ALIGNMENT
-    return floordiv(size + (ALIGNMENT - 1), ALIGNMENT) * ALIGNMENT
 
 
 def place_static(lives: list[Life]) -> int:

@@ -5,17 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irc.analysis.host_memory import Life, aligned, is_dense, memory_bytes
 from irc.dialects import host
 from irc.ir.symbols import evaluate, symbol
 from irc.ir.types import bf16, f32
-from irc.passes.host.plan_memory import (
-    Life,
-    aligned,
-    is_dense,
-    memory_bytes,
-    place_static,
-    place_symbolic,
-)
+from irc.passes.host.plan_memory import place_static, place_symbolic
 from tests.passes.kernel.programs import tensor
 
 

@@ -1,0 +1,125 @@
+"""The memory of a host program: which values share it, and from where to where it is in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from irc.dialects import aten, graph, host, layout, sym
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+from irc.ir.symbols import Dim, dim_product, dim_sum, floordiv, maximum
+from irc.ir.types import TensorType, element_bytes
+
+#: Bytes that the places in the arena are multiples of.
+ALIGNMENT = 64
+
+
+class Aliases:
+    """Which memory each value of a straight-line program lives in.
+
+    A root is a value with memory of its own: an argument, a constant, an allocation, a fresh
+    result of a call. A view has its source's roots; a call that may return a view of its
+    operands, theirs and its own.
+    """
+
+    def __init__(self) -> None:
+        self.roots: dict[Value, frozenset[Value]] = {}
+
+    def of(self, value: Value) -> frozenset[Value]:
+        """The roots whose memory `value` may be in."""
+        return self.roots.get(value) or frozenset((value,))
+
+    def add(self, op: Operation) -> None:
+        """Take note of what an operation's results alias."""
+        if isinstance(op, host.ViewOp | layout.ViewOp | sym.RefineOp):
+            self.roots[op.results[0]] = self.of(op._operands[0])
+        elif isinstance(op, host.CallAtenOp | graph.CallAten) and may_alias(op):
+            shared = frozenset().union(*(self.of(v) for v in op._operands if is_tensor(v)))
+            for result in op.results:
+                if is_tensor(result):
+                    self.roots[result] = shared | {result}
+
+
+def may_alias(op: Any) -> bool:
+    """Whether a call may return a view of an operand."""
+    from irc.dialects.aten_schema import find_schema
+
+    schema = find_schema(aten.qualified_name(op.callee))
+    return schema is None or schema.returns_alias
+
+
+def is_tensor(value: Value) -> bool:
+    """Whether a value is a tensor."""
+    return isinstance(value.type, TensorType)
+
+
+@attrs.define(eq=False)
+class Life:
+    """An allocation with its size in bytes and the steps between which it is in use."""
+
+    op: host.AllocOp
+    size: Dim
+    start: int
+    end: int
+
+    def meets(self, other: Life) -> bool:
+        """Whether both are in use at some step."""
+        return self.start <= other.end and other.start <= self.end
+
+    def place(self, offset: Dim) -> None:
+        """Give the allocation its place."""
+        self.op.attributes["offset"] = A.DimAttr(offset)
+
+
+def lifetimes(function: host.FuncOp) -> list[Life]:
+    """The allocations of a host program that don't escape, in order."""
+    aliases = Aliases()
+    lives: dict[Value, Life] = {}
+    for step, op in enumerate(function.block.ops):
+        aliases.add(op)
+        for value in op._operands:
+            for root in aliases.of(value):
+                life = lives.get(root)
+                if life is not None:
+                    life.end = step
+        if isinstance(op, host.AllocOp) and not op.escapes:
+            size = aligned(memory_bytes(op.memory.type))
+            lives[op.memory] = Life(op, size, step, step)
+    return list(lives.values())
+
+
+def memory_bytes(type_: TensorType) -> Dim:
+    """The bytes from the first element of a tensor to the end of its last."""
+    width = element_bytes(type_.element)
+    assert type_.strides is not None
+    if is_dense(type_):
+        return dim_product(type_.shape) * width
+    spans = [(size - 1) * step for size, step in zip(type_.shape, type_.strides, strict=True)]
+    reach = dim_sum([1, *spans])
+    return (max(reach, 0) if isinstance(reach, int) else maximum(reach, 0)) * width
+
+
+def is_dense(type_: TensorType) -> bool:
+    """Whether elements fill memory without gaps, in some order of the dimensions."""
+    left = [
+        (size, step)
+        for size, step in zip(type_.shape, type_.strides or (), strict=True)
+        if size != 1
+    ]
+    running: Dim = 1
+    while left:
+        following = next((pair for pair in left if pair[1] == running), None)
+        if following is None:
+            return False
+        left.remove(following)
+        running = running * following[0]
+    return True
+
+
+def aligned(size: Dim) -> Dim:
+    """The size rounded up to the alignment; something even for nothing."""
+    if isinstance(size, int):
+        return max(-(-size // ALIGNMENT), 1) * ALIGNMENT
+    return floordiv(size + (ALIGNMENT - 1), ALIGNMENT) * ALIGNMENT

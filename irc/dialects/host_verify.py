@@ -1,0 +1,275 @@
+"""What well-formed host programs are: launches against their kernels, memory against time.
+
+Operations are checked one by one here; what depends on their order (what is written before it is
+read, what lies where in the arena) is in `irc.dialects.host_verify_memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import Dim, known_divisor
+from irc.ir.types import FunctionType, TensorType
+
+if TYPE_CHECKING:
+    from irc.dialects import host, kernel
+
+PATHS = ("shim", "dispatcher", "boxed")
+
+
+# -- the function
+
+
+def verify_function(op: host.FuncOp) -> None:
+    """Type, infos, and the order of the operations of a host program. Raises InvalidIR."""
+    from irc.dialects.host_verify_memory import verify_memory
+
+    type_ = op.function_type
+    if len(op.regions[0].blocks) != 1:
+        op.fail(f"a host program's body is one block, not {len(op.regions[0].blocks)}")
+    if not isinstance(type_, FunctionType):
+        op.fail(f"function_type is {type_}, no type of a function")
+    if type_.inputs != tuple(a.type for a in op.block.arguments):
+        op.fail("the entry block's arguments differ from the function's type")
+    for name, count in (("arg_info", len(type_.inputs)), ("result_info", len(type_.results))):
+        infos = op.attributes.get(name)
+        if isinstance(infos, A.ArrayAttr) and len(infos) != count:
+            op.fail(f"{name} has {len(infos)} entries, not {count}")
+    verify_memory(op)
+
+
+def verify_return(op: host.ReturnOp) -> None:
+    """What is returned against the function's type and `result_info`. Raises InvalidIR."""
+    function: Any = op.parent_op
+    if function is None or function.name != "host.func":
+        return
+    declared = getattr(function.function_type, "results", ())
+    given = tuple(v.type for v in op._operands)
+    if given != declared:
+        op.fail("operand types differ from the function's results",
+                f"returned: ({', '.join(map(str, given))})",
+                f"declared: ({', '.join(map(str, declared))})")  # fmt: skip
+    verify_result_strides(op, function.result_info)
+
+
+def verify_result_strides(op: Any, infos: A.ArrayAttr | None) -> None:
+    """Each returned tensor has the strides that its caller must see. Raises InvalidIR."""
+    for position, (value, info) in enumerate(zip(op._operands, infos or (), strict=False)):
+        kind = value.type
+        wanted = info.get("strides") if isinstance(info, A.DictAttr) else None
+        if not isinstance(wanted, A.DimsAttr) or not isinstance(kind, TensorType):
+            continue
+        if kind.strides is not None and not _alike(kind, wanted.dims):
+            op.fail(f"result {position} has strides {_list(kind.strides)}, its caller must see "
+                    f"{_list(wanted.dims)}")  # fmt: skip
+
+
+def _alike(kind: TensorType, wanted: Sequence[Dim | None]) -> bool:
+    """Whether strides place every element alike: those of sizes up to 1 don't count."""
+    assert kind.strides is not None
+    if len(wanted) != kind.rank:
+        return False
+    return 0 in kind.shape or all(
+        have == want or (isinstance(size, int) and size <= 1)
+        for size, have, want in zip(kind.shape, kind.strides, wanted, strict=True)
+    )
+
+
+def _list(dims: Sequence[Any]) -> str:
+    return f"[{', '.join(map(str, dims))}]"
+
+
+# -- launches
+
+
+def verify_launch(op: host.LaunchOp) -> None:
+    """The arrays of a launch against the kernel's pointers. Raises InvalidIR."""
+    if op.outs and op.results:
+        op.fail("has outs and results: a launch writes memory, or gives arrays")
+    callee = kernel_of(op)
+    if callee is None:
+        return
+    from irc.dialects.kernel import PointerType
+
+    written: Sequence[Value] = op.outs or op.results
+    arrays = [*op.inputs, *written]
+    pointers = [a.type for a in callee.block.arguments if isinstance(a.type, PointerType)]
+    if len(arrays) != len(pointers):
+        op.fail(f"{len(op.inputs)} inputs and {len(written)} outputs, but @{op.callee} takes "
+                f"{len(pointers)} arrays")  # fmt: skip
+    outputs = callee.outputs
+    if outputs is not None and len(outputs) != len(written):
+        op.fail(f"gives {len(written)} outputs, @{op.callee} writes {len(outputs)}")
+    _verify_elements(op, arrays, pointers)
+    for pairs in (callee.inplace, callee.initialized):
+        for source, target in zip((pairs or ())[::2], (pairs or ())[1::2], strict=False):
+            one, other = arrays[source].type, arrays[target].type
+            if _sizes_differ(one, other):  # type: ignore[arg-type]
+                op.fail(f"input {source} and output {target - len(op.inputs)} are one array to "
+                        f"@{op.callee}, here {one} and {other}")  # fmt: skip
+
+
+def _verify_elements(op: host.LaunchOp, arrays: Sequence[Value], pointers: Sequence[Any]) -> None:
+    from irc.dialects.loop import signless
+
+    for position, (value, pointer) in enumerate(zip(arrays, pointers, strict=True)):
+        kind: Any = value.type
+        if signless(kind.element) is not signless(pointer.element):
+            count = len(op.inputs)
+            number, what = (position, "input") if position < count else (position - count, "output")
+            op.fail(f"{what} {number} is {kind}, but @{op.callee} takes a {pointer}")
+
+
+def kernel_of(op: host.LaunchOp) -> kernel.FuncOp | None:
+    """The kernel that a launch in a module names; None outside one. Raises InvalidIR."""
+    from irc.dialects.builtin import ModuleOp
+    from irc.dialects.kernel import FuncOp
+
+    module = next((a for a in op.ancestors() if isinstance(a, ModuleOp)), None)
+    if module is None:
+        return None
+    found = module.lookup(op.callee)
+    if not isinstance(found, FuncOp):
+        what = "nothing" if found is None else f"a {found.name}"
+        op.fail(f"there is no kernel @{op.callee} in the module, but {what}")
+    return found  # type: ignore[return-value]
+
+
+def _sizes_differ(one: TensorType, other: TensorType) -> bool:
+    """Whether two shapes are known to differ."""
+    return one.rank != other.rank or any(
+        isinstance(a, int) and isinstance(b, int) and a != b
+        for a, b in zip(one.shape, other.shape, strict=True)
+    )
+
+
+# -- memory
+
+
+def verify_alloc(op: host.AllocOp) -> None:
+    """Strides, and the place in the arena. Raises InvalidIR."""
+    from irc.analysis.host_memory import ALIGNMENT
+
+    kind, offset = op.memory.type, op.offset
+    if kind.strides is None:
+        op.fail(f"{kind} has no strides: memory needs them")
+    for size, stride in zip(kind.shape, kind.strides, strict=True):
+        if stride == 0 and not (isinstance(size, int) and size <= 1) and 0 not in kind.shape:
+            op.fail(f"two elements of {kind} share a place in memory")
+    if offset is None:
+        return
+    if op.escapes:
+        op.fail("has a place in the arena and escapes: the caller gets a tensor of its own")
+    if known_divisor(offset) % ALIGNMENT or (isinstance(offset, int) and offset < 0):
+        op.fail(f"offset {offset} is no multiple of {ALIGNMENT} bytes")
+
+
+def verify_view(op: host.ViewOp) -> None:
+    """Another handle on the same elements, inside the memory they are in. Raises InvalidIR."""
+    from irc.dialects import host
+
+    verify_same_memory(op, op.source.type, op.view.type)
+    offset, source = op.offset, op.source
+    while isinstance(source.defining_op, host.ViewOp):
+        offset, source = offset + source.defining_op.offset, source.defining_op.source
+    if isinstance(source.defining_op, host.AllocOp):
+        verify_inside(op, op.view.type, offset, source.type)
+
+
+def verify_same_memory(op: Any, source: TensorType, made: TensorType) -> None:
+    """A view's type against its source's: element, device, strides. Raises InvalidIR."""
+    if made.element is not source.element or made.device != source.device:
+        op.fail(f"{made} is no view of {source}: another element or device")
+    if made.strides is None or source.strides is None:
+        op.fail(f"a view of {source} as {made} needs the strides of both")
+
+
+def verify_inside(op: Any, made: TensorType, offset: Dim, memory: TensorType) -> None:
+    """A view stays inside of memory of its own, where sizes are known. Raises InvalidIR."""
+    reach, room = last_element(made), last_element(memory)
+    if reach is None or room is None or not isinstance(offset, int) or reach < 0:
+        return
+    if offset < 0 or offset + reach > room:
+        op.fail(f"reaches from element {offset} to {offset + reach} of memory whose last element "
+                f"is {room}")  # fmt: skip
+
+
+def last_element(kind: TensorType) -> int | None:
+    """The place of a tensor's last element, -1 for none; None where that isn't known."""
+    assert kind.strides is not None
+    dims = (*kind.shape, *kind.strides)
+    if not all(isinstance(d, int) for d in dims):
+        return None
+    if 0 in kind.shape:
+        return -1
+    return sum((n - 1) * s for n, s in zip(kind.shape, kind.strides, strict=True))  # type: ignore[operator,misc]
+
+
+def verify_copy(op: host.CopyOp) -> None:
+    """Source and target of one size and element. Raises InvalidIR."""
+    source, target = op.source.type, op.target.type
+    if source.element is not target.element:
+        op.fail(f"copies {source} into {target}: another element")
+    if _sizes_differ(source, target):
+        op.fail(f"copies {source} into {target}: another size")
+
+
+def verify_item(op: host.ItemOp) -> None:
+    """One element, as the scalar that stands for it. Raises InvalidIR."""
+    from irc.dialects.graph import scalar_type
+    from irc.ir.types import i1
+
+    kind = op.source.type
+    if op.attributes.get("every") is not None:
+        if kind.element is not i1:
+            op.fail(f"'every' wants elements of i1, not {kind.element}")
+    elif any(size != 1 for size in kind.shape if isinstance(size, int)):
+        op.fail(f"{kind} has not exactly one element")
+    if op.scalar.type is not scalar_type(kind.element):
+        op.fail(f"gives {op.scalar.type}, not {scalar_type(kind.element)}")
+
+
+def verify_constant(op: host.ConstantOp) -> None:
+    """Elements of the tensor's size and type. Raises InvalidIR."""
+    kind, value = op.tensor.type, op.attributes["value"]
+    if isinstance(value, A.DenseAttr | A.ResourceAttr):
+        held: Any = value.type
+        if getattr(held, "element", None) is not kind.element or held.shape != kind.shape:
+            op.fail(f"its elements are {held}, not those of {kind}")
+    elif not isinstance(value, A.IntegerAttr | A.FloatAttr | A.BoolAttr):
+        op.fail(f"{value} is no constant: dense elements, a resource or a number")
+
+
+def verify_call(op: host.CallAtenOp) -> None:
+    """The operands named by the arguments, and the path. Raises InvalidIR."""
+    named = list(operand_numbers(op.arguments))
+    count = len(op._operands)
+    wrong = [k for k in named if not 0 <= k < count]
+    if wrong:
+        op.fail(f"its arguments name operand {wrong[0]} of {count}")
+    unused = sorted(set(range(count)) - set(named))
+    if unused:
+        op.fail(f"operand {unused[0]} stands for no argument of {op.callee}")
+    if op.path is not None and op.path not in PATHS:
+        op.fail(f"the path is '{op.path}', not {', '.join(PATHS)}")
+
+
+def operand_numbers(attr: A.Attribute) -> Iterator[int]:
+    """The numbers k of each `#aten.operand<k>` in an attribute."""
+    if isinstance(attr, A.DictAttr):
+        for _, inner in attr.items:
+            yield from operand_numbers(inner)
+    elif isinstance(attr, A.ArrayAttr):
+        for inner in attr:
+            yield from operand_numbers(inner)
+    elif attr.mnemonic == "operand":
+        yield attr.parameters[0]
+
+
+def fail(op: Operation, message: str, *notes: str) -> None:
+    """Raise InvalidIR about an operation of any dialect."""
+    raise InvalidIR(message, op=op, notes=notes)
