@@ -18,6 +18,7 @@ from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import decompositions as D
+from irc.frontend import direct_calls
 from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
 from irc.frontend.importer import Imported, Literal, import_graph
 from irc.frontend.mutating_calls import unwrap_mutating_calls
@@ -93,11 +94,13 @@ def compile_graph(
     if options.freezing and freezer is None:
         freezer = freezer_for(gm, example_inputs, options.freezing_discard_parameters)
 
+    made = direct_calls.Compiled()
+
     def compiler(stage: str) -> Callable[..., Any]:
         chosen = freezer if stage == "inference" else None
 
         def compile_stage(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-            return compile_fx(module, inputs, options, stage, assert_guards, chosen)
+            return compile_fx(module, inputs, options, stage, assert_guards, chosen, made)
 
         return compile_stage
 
@@ -109,6 +112,7 @@ def compile_graph(
 
     compile_backward: Any = compile_traced  # torch's own type asks for a class of its own
 
+    before = direct_calls.metadata()
     with gc_paused:
         # DDP's splitter asks the counter whether the first call of a part gives fake tensors.
         counters["aot_autograd"]["total"] += 1
@@ -123,7 +127,11 @@ def compile_graph(
             keep_inference_input_mutations=True,
         )
     counters["aot_autograd"]["ok"] += 1
-    return disable(compiled)  # type: ignore[no-any-return]
+    found = direct_calls.metadata()
+    direct = None
+    if found is not before and freezer is None and isinstance(gm, fx.GraphModule):
+        direct = direct_calls.direct_call(made, found, example_inputs)
+    return disable(direct or compiled)  # type: ignore[no-any-return]
 
 
 def compile_fx(
@@ -133,8 +141,11 @@ def compile_fx(
     stage: str,
     assert_guards: bool = False,
     freezer: Freezer | None = None,
+    made: direct_calls.Compiled | None = None,
 ) -> Callable[..., Any]:
-    """A boxed function that runs an AOT graph on irc, with what `freezer` says as constants."""
+    """A boxed function that runs an AOT graph on irc, with what `freezer` says as constants.
+
+    The executable is noted in `made`."""
     target = target_of(inputs, options)
     if freezer is None:
         # Without frozen weights the passes for them would only cost time.
@@ -154,6 +165,8 @@ def compile_fx(
                 keep.append(Compiled(stage, executable, text))
         gone = set(frozen)
         tokens = [t - sum(p < t for p in gone) for t in imported.tokens]
+        if made is not None:
+            made.add(stage, executable, not tokens and are_plain(imported.outputs))
         return boxed(executable, imported.outputs, tokens), frozen
 
     return make(())[0] if freezer is None else freezer.compile(module, make)
@@ -175,6 +188,11 @@ def target_of(inputs: Sequence[Any], options: Options) -> str:
     return "triton" if "cuda" in devices else "llvm"
 
 
+def are_plain(outputs: Sequence[int | Literal]) -> bool:
+    """Whether the outputs of an FX graph are its program's results, in order."""
+    return list(outputs) == list(range(len(outputs)))
+
+
 def boxed(
     executable: Any, outputs: Sequence[int | Literal], tokens: Sequence[int] = ()
 ) -> Callable[..., Any]:
@@ -188,7 +206,7 @@ def boxed(
             arguments.clear()
             return executable(*given)
 
-    if not tokens and list(outputs) == list(range(len(outputs))):
+    if not tokens and are_plain(outputs):
         run = call
     else:
 

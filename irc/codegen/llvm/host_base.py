@@ -119,7 +119,7 @@ class HostBase:
         self._globals = 0
         self._handles = 0
         self._arenas: list[tuple[Value, LateInt, Arena]] = []
-        self._known_constants: dict[tuple[str, tuple[int, ...]], Value] = {}
+        self._known_constants: dict[tuple[str, tuple[int | float, ...]], Value] = {}
         self._slot_numbers: dict[Hashable, int] = {}
         self._threads: Value | None = None
         self._unlocks = False
@@ -179,7 +179,23 @@ class HostBase:
         size = None if count is None else constant(count)
         return opaque(self._allocas.alloca(kind, size=size))
 
-    def constants(self, values: Sequence[int], kind: ir.Type = I64) -> Value:
+    @contextmanager
+    def counted(self, count: int) -> Iterator[Value]:
+        """Emit what is inside `count` (at least 1) times, with the number of the turn as an i64."""
+        before, body = self.builder.block, self.function.append_basic_block("turn")
+        self.builder.branch(body)
+        self.builder.position_at_end(body)
+        turn = self.builder.phi(I64)
+        turn.add_incoming(constant(0), before)
+        yield turn
+        following = self.builder.add(turn, constant(1))
+        turn.add_incoming(following, self.builder.block)
+        after = self.function.append_basic_block("turned")
+        more = self.builder.icmp_signed("<", following, constant(count))
+        self.builder.cbranch(more, body, after)
+        self.builder.position_at_end(after)
+
+    def constants(self, values: Sequence[int | float], kind: ir.Type = I64) -> Value:
         """A pointer to a constant array in the module; equal ones are one."""
         known = self._known_constants.get((str(kind), tuple(values)))
         if known is not None:

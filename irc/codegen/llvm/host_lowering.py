@@ -9,13 +9,14 @@ pointer alone, so memory in the arena and views of it cost nothing until then.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import attrs
 from llvmlite import ir
 
 from irc.codegen.llvm.host_aten import AtenCall, call_aten
+from irc.codegen.llvm.host_blas import SmallProduct, emit_product, small_product
 from irc.codegen.llvm.host_dims import DimEmitter
 from irc.codegen.llvm.host_emitter import (
     F64,
@@ -94,7 +95,10 @@ class _Lowering:
 
     def run(self) -> None:
         self._arguments()
-        calls_aten = any(isinstance(s, P.CallAten | P.Copy) for s in self.program.steps)
+        calls_aten = any(
+            isinstance(s, P.Copy) or (isinstance(s, P.CallAten) and self._product(s) is None)
+            for s in self.program.steps
+        )
         views = any(self._is_argument_view(o) for o in self.program.outputs)
         self.emitter.begin(below_autograd=calls_aten or views)
         self._late_checks()
@@ -375,13 +379,22 @@ class _Lowering:
         arguments = {"self": self._tensor(step.target), "src": self._tensor(step.source)}
         call_aten(self.emitter, AtenCall("aten.copy_.default", arguments, (0,)), floating=True)
 
+    def _product(self, step: P.CallAten) -> SmallProduct | None:
+        return small_product(step, self.program.layouts)
+
     def call_aten(self, step: P.CallAten) -> None:
-        arguments = {name: self._content(c) for name, c in step.arguments}
         fresh, aliased = _split_results(step)
+        product = self._product(step)
+        if product is not None:
+            with self._clocked(step.callee):
+                emit_product(self.emitter, product, self._data)
+            for result, argument in aliased:
+                self.places[result.register] = self.places[argument]
+            return
+        arguments = {name: self._content(c) for name, c in step.arguments}
         ranks = [len(r.layout.sizes) for r in fresh if r.layout is not None]
         call = AtenCall(step.callee, arguments, ranks, list_length=list_length(step))
-        clock = self.emitter.clocked(step.callee) if self.program.clocked else nullcontext()
-        with clock:
+        with self._clocked(step.callee):
             made = call_aten(self.emitter, call, floating=step.floating, path=step.path)
         for result, argument in aliased:
             self.places[result.register] = self.places[argument]
@@ -401,6 +414,9 @@ class _Lowering:
                 assert value is not None
                 self.scalars[result.register] = value
         self._settle()
+
+    def _clocked(self, callee: str) -> AbstractContextManager[None]:
+        return self.emitter.clocked(callee) if self.program.clocked else nullcontext()
 
     def _content(self, content: Any) -> Any:
         from irc.runtime import aten_paths

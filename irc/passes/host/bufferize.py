@@ -8,7 +8,6 @@ from typing import Any
 
 from irc.analysis.calls import OUT_VARIANTS
 from irc.analysis.host_memory import Aliases, is_tensor
-from irc.analysis.strides import same_layout
 from irc.dialects import aten, func, graph, host, kernel, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -285,7 +284,7 @@ class _Bufferizer:
         if op.written:
             self._call_writing(op)
             return
-        if _wants_other_strides(op):
+        if op.callee in OUT_VARIANTS:
             self._call_out(op)
             return
         attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
@@ -331,7 +330,7 @@ class _Bufferizer:
         return is_last_reader(op, value, roots, self.last_use.get(value, -1), self.order[op])
 
     def _call_out(self, op: graph.CallAten) -> None:
-        """A call that writes its result to memory with other strides than it would choose."""
+        """A call that writes its result to memory of ours, in the strides that its type has."""
         (result,) = op.results
         memory = self._allocated(Builder.before(op), result)
         operands = [*op._operands, memory]
@@ -420,15 +419,29 @@ class _Bufferizer:
 
         Copies that `insert-layout-copies` made of one value are one array again after `cse`.
         """
-        terminator, seen = self.function.return_op, set()
+        terminator = self.function.return_op
+        arrays: dict[tuple[Value, int], Value] = {}
+        seen: set[Value] = set()
         for position, value in enumerate(terminator._operands):
             info = entry(self.function.result_info, position)
-            if is_tensor(value) and value in seen and info and info.get("alias_of") is None:
-                builder = Builder.before(terminator)
-                own = builder.value(host.AllocOp, result_types=value.type)
-                builder.create(host.CopyOp, value, own)
-                terminator.set_operand(position, own)
+            if not is_tensor(value) or not info or info.get("alias_of") is not None:
+                seen.add(value)
+                continue
+            first = info.get("shares")
+            group = first.value if isinstance(first, A.IntegerAttr) else position
+            own = arrays.get((value, group))
+            if own is None:
+                own = self._copied(value) if value in seen else value
+                arrays[value, group] = own
+            terminator.set_operand(position, own)
             seen.add(value)
+
+    def _copied(self, value: Value) -> Value:
+        """A copy of a result in memory of its own."""
+        builder = Builder.before(self.function.return_op)
+        own: Value = builder.value(host.AllocOp, result_types=value.type)
+        builder.create(host.CopyOp, value, own)
+        return own
 
     def _mark_escapes(self) -> None:
         """Allocations that the caller gets are tensors of their own."""
@@ -470,15 +483,6 @@ def padding_bytes(type_: Any) -> int:
         return 0
     span = 1 + sum((n - 1) * s for n, s in zip(type_.shape, type_.strides, strict=True))
     return int(span - math.prod(type_.shape)) * element_bytes(type_.element)
-
-
-def _wants_other_strides(op: graph.CallAten) -> bool:
-    """Whether a call's result was given other strides than the operator chooses by itself."""
-    recorded = op.attributes.get("eager_strides")
-    if op.callee not in OUT_VARIANTS or not isinstance(recorded, A.ArrayAttr):
-        return False
-    kind: Any = op.results[0].type
-    return not same_layout(kind.shape, tuple(recorded[0]), kind.strides)  # type: ignore[arg-type]
 
 
 # Schemas don't tell: some operators give their operand back where there is nothing to do.

@@ -1,0 +1,94 @@
+"""Calls of an inference program that leave out AOTAutograd's wrapper.
+
+AOTAutograd surrounds a compiled graph by Python that detaches, applies mutations, makes views of
+outputs again, unwraps tensor subclasses and counts tokens: about 1.4 us a call, which is more than
+a small program's whole own time. For many inference graphs none of it has anything to do; they
+are found here from the metadata that AOTAutograd leaves, and Dynamo's code then calls the native
+program itself. The program checks its arguments, runs below autograd and autocast, and gives
+eager's results, whoever calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import torch
+
+
+@attrs.define
+class Compiled:
+    """What was compiled of one graph: how often, and the last executable with its stage."""
+
+    count: int = 0
+    stage: str = ""
+    executable: Any = None
+    #: Whether its arguments and results are the graph's, in order.
+    plain: bool = False
+
+    def add(self, stage: str, executable: Any, plain: bool) -> None:
+        """Note one more executable."""
+        self.count += 1
+        self.stage, self.executable, self.plain = stage, executable, plain
+
+
+def metadata() -> Any:
+    """What AOTAutograd said of the graph compiled last in Dynamo's present context, or None."""
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    return None if context is None else context.fw_metadata
+
+
+def direct_call(
+    compiled: Compiled, found: Any, inputs: Sequence[Any]
+) -> Callable[..., tuple[Any, ...]] | None:
+    """The native function of positional arguments that can stand for AOTAutograd's, or None.
+
+    `found` is the `metadata` of this very graph, `inputs` are the example inputs.
+    """
+    if compiled.count != 1 or compiled.stage != "inference" or not compiled.plain:
+        return None
+    executable = compiled.executable
+    if not getattr(executable, "is_native", False) or not _needs_no_wrapper(found, inputs):
+        return None
+    if len(executable.info.arguments) != len(inputs):
+        return None
+    call: Callable[..., tuple[Any, ...]] = executable.fast_call
+    return call
+
+
+def _needs_no_wrapper(found: Any, inputs: Sequence[Any]) -> bool:
+    """Whether AOTAutograd's wrapper would only pass arguments and results through."""
+    from torch._functorch._aot_autograd.schemas import MutationType, OutputType
+
+    if found is None or len(found.input_info) != len(inputs):
+        return False
+    plain_outputs = (OutputType.non_alias, OutputType.unsafe_view_alias)
+    return (
+        all(type(x) in (torch.Tensor, torch.nn.Parameter, int, float, bool)
+            or _is_fake(x) for x in inputs)
+        and all(i.mutation_type is MutationType.NOT_MUTATED for i in found.input_info)
+        and all(o.output_type in plain_outputs and not o.dynamic_dims for o in found.output_info)
+        and not found.num_intermediate_bases
+        and not found.tokens
+        and not found.is_rng_op_functionalized
+        and not found.num_graphsafe_rng_states
+        and found.grad_enabled_mutation is None
+        and not getattr(found, "act_input_indices", ())
+        and not any(_is_subclass(m) for m in (*found.subclass_inp_meta,
+                                              *found.subclass_fw_graph_out_meta))
+    )  # fmt: skip
+
+
+def _is_fake(value: Any) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(value, FakeTensor | torch.SymInt)
+
+
+def _is_subclass(meta: Any) -> bool:
+    from torch._functorch._aot_autograd.schemas import SubclassCreationMeta
+
+    return isinstance(meta, SubclassCreationMeta)
