@@ -431,8 +431,8 @@ class _Importer:
             return A.DictAttr({"kind": A.StringAttr(name)})
         kind = self.tensor_type(value)
         entries: dict[str, Attribute] = {"strides": A.DimsAttr(kind.strides or ())}
-        offset = self.integer(value.storage_offset())
-        if free_symbols(offset) <= self.binder.bound:
+        offset = self.offset_of(value)
+        if offset is not None:
             entries["offset"] = A.DimAttr(offset)
         argument = self.storages.get(value.untyped_storage()._cdata)
         if argument is not None and (
@@ -443,6 +443,15 @@ class _Importer:
         if argument is None and first != number:
             entries["shares"] = A.IntegerAttr(first)
         return A.DictAttr(entries)
+
+    def offset_of(self, value: torch.Tensor) -> Dim | None:
+        """A storage offset; None for one that depends on data and that torch's graph doesn't
+        tell: it names a new symbol for the offset of `narrow` from a tensor."""
+        try:
+            offset = self.integer(value.storage_offset())
+        except UserError:
+            return None
+        return offset if free_symbols(offset) <= self.binder.bound else None
 
     def same_element(self, argument: int, kind: TensorType) -> bool:
         """Whether an argument has the element type of `kind`."""

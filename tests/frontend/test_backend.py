@@ -76,6 +76,12 @@ def test_data_dependent_sizes_and_their_assertions(interpreted):
             run(torch.tensor([2.0]), torch.tensor(50))
 
 
+def test_a_part_whose_place_depends_on_data(interpreted):
+    run = compiled(lambda x, n: x.narrow(0, n, 2))
+    x, n = torch.arange(5.0), torch.tensor(-3)
+    torch.testing.assert_close(run(x, n), x.narrow(0, n, 2))
+
+
 def test_symbolic_numbers_become_scalars(interpreted):
     fn = compiled(lambda x, n: (x + int(n * 0.2) + 1, x / n**0.5), dynamic=True)
     for n in (5, 8):

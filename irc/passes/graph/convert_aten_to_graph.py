@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
+from irc.analysis.facts import facts_of
 from irc.analysis.levels import holds_loops
 from irc.dialects import aten, func, graph
 from irc.dialects.aten_schema import find_schema
@@ -69,6 +70,7 @@ class _FunctionConversion:
         self.function = function
         self.context = context
         self.values: dict[Value, Value] = {}
+        self.ranges = facts_of(function).ranges
 
     def run(self) -> None:
         block = self.function.block
@@ -145,7 +147,9 @@ class _FunctionConversion:
         if converter is not None and not stays_complex(op):
             try:
                 made = converter(
-                    Call(self.builder, op, arguments, sources, types, self.values)
+                    Call(
+                        self.builder, op, arguments, sources, types, self.values, self.ranges
+                    )
                 )
                 values = [made] if isinstance(made, Value) else list(made)
                 self.check(op, values, types)

@@ -15,7 +15,7 @@ from irc.dialects import aten, graph, sym
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Value
-from irc.ir.symbols import Dim, Expr
+from irc.ir.symbols import Dim, Expr, Range
 from irc.ir.types import (
     DTYPE_OF_ELEMENT,
     ELEMENT_OF_DTYPE,
@@ -81,7 +81,7 @@ class Call:
     """One operator call being converted: its arguments as graph values, and a builder.
 
     `call.x` is the schema argument `x` (values, numbers, Exprs, lists, None); `result` is the
-    type of the first result, without strides.
+    type of the first result, without strides, `ranges` what is known of the function's symbols.
     """
 
     def __init__(
@@ -92,8 +92,10 @@ class Call:
         sources: dict[str, Any],
         result_types: Sequence[Type],
         values: Mapping[Value, Value] | None = None,
+        ranges: Mapping[str, Range] | None = None,
     ) -> None:
         self._converted = values or {}
+        self.ranges = ranges or {}
         self.builder = builder
         self.op = op
         self.arguments = arguments

@@ -7,8 +7,9 @@ from typing import Any
 
 from irc.dialects import aten, func, graph
 from irc.ir.core import BlockArgument, Value
-from irc.ir.symbols import Dim, dim_product, dim_sum, maximum, minimum, provable_le
-from irc.ir.types import ComplexType, i64
+from irc.ir.symbols import Dim, dim_product, dim_sum, provable_le
+from irc.ir.types import ComplexType, contiguous_strides, i64
+from irc.passes.graph.convert_aten.positions import element_position, from_start, slice_start
 from irc.passes.graph.convert_aten.support import (
     Call,
     converts,
@@ -107,39 +108,21 @@ def slice_(c: Call) -> Value:
     source = _source(c)
     dim = normalized(c.dim, rank_of(source))
     size = shape_of(source)[dim]
-    start = slice_start(c.start, c.end, size, c.result.shape[dim], c.step)
-    return c.slice(source, dim, start, c.result.shape[dim], c.step)
-
-
-def slice_start(start: Any, end: Any, size: Dim, length: Dim, step: Dim) -> Dim:
-    """Where a slice of `length` elements (as torch traced it) begins."""
-    if not start:
-        return 0
-    if isinstance(start, int):
-        place = size + start if start < 0 else start
-        # Lengths without a minimum or maximum: torch knows that nothing was clamped.
-        if step == 1 and (length == size - place or (end is not None and length == end - place)):
-            return place
-    return clamped(start, size)
-
-
-def clamped(position: Dim, size: Dim) -> Dim:
-    """A slice bound of Python as a position between 0 and `size`.
-
-    A symbolic bound counts from the start: torch guards on its sign while it traces.
-    """
-    if isinstance(position, int) and position < 0:
-        return maximum(0, size + position)
-    return minimum(position, size) if isinstance(position, int) and position else position
+    start = slice_start(c, c.start, c.end, size, c.result.shape[dim], c.step)
+    if isinstance(c.step, int):
+        return c.slice(source, dim, start, c.result.shape[dim], c.step)
+    # The elements of a row-major tensor at a stride that is a symbol.
+    strides = list(contiguous_strides(shape_of(source)))
+    offset = start * strides[dim]
+    strides[dim] = strides[dim] * c.step
+    return c.emit_typed(graph.StridedWindow, source, c.result, strides=strides, offset=offset)
 
 
 @converts("aten.select.int", "aten.select_copy.int")
 def select(c: Call) -> Value:
     source = _source(c)
     dim = normalized(c.dim, rank_of(source))
-    index = c.index
-    if isinstance(index, int) and index < 0:
-        index = shape_of(source)[dim] + index
+    index = element_position(c, c.index, shape_of(source)[dim])
     return c.reshape(c.slice(source, dim, index, 1), c.result.shape)
 
 
@@ -147,9 +130,7 @@ def select(c: Call) -> Value:
 def narrow(c: Call) -> Value:
     source = _source(c)
     dim = normalized(c.dim, rank_of(source))
-    start = c.start
-    if isinstance(start, int) and start < 0:
-        start = shape_of(source)[dim] + start
+    start = from_start(c, c.start, shape_of(source)[dim])
     return c.slice(source, dim, start, c.length)
 
 
@@ -211,7 +192,7 @@ def unfold(c: Call) -> Value:
 def as_strided(c: Call) -> Value:
     """Positions count in the storage: that of the tensor which the source is a view of."""
     _source(c)
-    root, offset = storage_owner(c.sources["self"])
+    root, offset = storage_owner(c, c.sources["self"])
     kind = root.type
     order = dense_order(kind.shape, kind.strides)
     base = c.converted(root)
@@ -251,7 +232,7 @@ SAME_OFFSET = frozenset(
 )
 
 
-def storage_owner(value: Value) -> tuple[Value, Dim | None]:
+def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
     """The value (on the aten level) whose storage `value` is a view of, and the position of its
     first element there; None for a position that is not known."""
     offset: Dim | None = 0
@@ -261,14 +242,15 @@ def storage_owner(value: Value) -> tuple[Value, Dim | None]:
         name = maker.schema.name
         if name in ("slice", "select") and offset is not None:
             dim = normalized(given["dim"], rank_of(value))
-            start = given["index" if name == "select" else "start"]
-            known = start is None or not isinstance(start, int) or start >= 0
             strides = value.type.strides  # type: ignore[attr-defined]
             step = strides[dim] if strides is not None else None
             size = shape_of(value)[dim]
-            if isinstance(start, int) and isinstance(size, int):
-                start = min(start, size)
-            offset = offset + (start or 0) * step if known and step is not None else None
+            if name == "select":
+                start = from_start(c, given["index"], size)
+            else:
+                length = shape_of(maker.results[0])[dim]
+                start = slice_start(c, given["start"], given["end"], size, length, given["step"])
+            offset = offset + start * step if step is not None else None
         elif name not in SAME_OFFSET:
             offset = None
     return value, offset
@@ -427,12 +409,12 @@ def slice_scatter(c: Call) -> Value:
     size = shape_of(source)[dim]
     part = c.cast(part, c.result.element)
     if c.op.schema.name == "select_scatter":
-        index = c.index + size if isinstance(c.index, int) and c.index < 0 else c.index
+        index = element_position(c, c.index, size)
         shape = [1 if d == dim else s for d, s in enumerate(shape_of(source))]
         start, step, part = index, 1, c.reshape(part, shape)
     else:
         step = c.step
-        start = slice_start(c.start, c.end, size, shape_of(part)[dim], step)
+        start = slice_start(c, c.start, c.end, size, shape_of(part)[dim], step)
     if shape_of(part)[dim] == size and start == 0:
         return c.broadcast(part, c.result.shape)
     if step != 1:
