@@ -22,7 +22,7 @@ FUNCTIONAL = "functionalize,decompose-aten"
 
 # Each stage takes a module on one level to the next one.
 STAGES: dict[str, str] = {
-    "aten-to-graph": "convert-aten-to-graph,canonicalize,cse,reinplace",
+    "aten-to-graph": "split-signs,convert-aten-to-graph,canonicalize,cse,reinplace",
     "graph-to-layout": (
         "propagate-channels-last,assign-layouts,insert-layout-copies,elide-layout-copies,cse"
     ),
