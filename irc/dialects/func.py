@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from irc.dialects import function_text
+from irc.dialects import function_text, layout_verify
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Region
@@ -83,6 +83,8 @@ class FuncOp(Op):
         inputs = tuple(a.type for a in self.block.arguments)
         if inputs != self.type.inputs:
             self.fail("the entry block's arguments differ from the function's type")
+        if self.level in layout_verify.STRIDED:
+            layout_verify.verify_level(self)
 
     def print_custom(self, printer: Printer) -> None:
         function_text.print_function(self, printer)
@@ -113,6 +115,9 @@ class ReturnOp(Op):
                     f"returned: ({', '.join(map(str, types))})",
                     f"declared: ({', '.join(map(str, parent.type.results))})",
                 )
+            if parent.level == "loop":
+                # On the layout level, `insert-layout-copies` is still to come.
+                layout_verify.verify_result_strides(self, parent.result_info)
 
     def print_custom(self, printer: Printer) -> None:
         function_text.print_typed_values(self, printer)

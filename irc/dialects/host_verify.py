@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from irc.dialects.layout_verify import (
+    begin_of,
+    verify_inside,
+    verify_places,
+    verify_result_strides,
+    verify_same_memory,
+)
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, known_divisor
+from irc.ir.symbols import known_divisor
 from irc.ir.types import FunctionType, TensorType
 
 if TYPE_CHECKING:
@@ -54,33 +61,6 @@ def verify_return(op: host.ReturnOp) -> None:
                 f"returned: ({', '.join(map(str, given))})",
                 f"declared: ({', '.join(map(str, declared))})")  # fmt: skip
     verify_result_strides(op, function.result_info)
-
-
-def verify_result_strides(op: Any, infos: A.ArrayAttr | None) -> None:
-    """Each returned tensor has the strides that its caller must see. Raises InvalidIR."""
-    for position, (value, info) in enumerate(zip(op._operands, infos or (), strict=False)):
-        kind = value.type
-        wanted = info.get("strides") if isinstance(info, A.DictAttr) else None
-        if not isinstance(wanted, A.DimsAttr) or not isinstance(kind, TensorType):
-            continue
-        if kind.strides is not None and not _alike(kind, wanted.dims):
-            op.fail(f"result {position} has strides {_list(kind.strides)}, its caller must see "
-                    f"{_list(wanted.dims)}")  # fmt: skip
-
-
-def _alike(kind: TensorType, wanted: Sequence[Dim | None]) -> bool:
-    """Whether strides place every element alike: those of sizes up to 1 don't count."""
-    assert kind.strides is not None
-    if len(wanted) != kind.rank:
-        return False
-    return 0 in kind.shape or all(
-        have == want or (isinstance(size, int) and size <= 1)
-        for size, have, want in zip(kind.shape, kind.strides, wanted, strict=True)
-    )
-
-
-def _list(dims: Sequence[Any]) -> str:
-    return f"[{', '.join(map(str, dims))}]"
 
 
 # -- launches
@@ -154,12 +134,8 @@ def verify_alloc(op: host.AllocOp) -> None:
     """Strides, and the place in the arena. Raises InvalidIR."""
     from irc.analysis.host_memory import ALIGNMENT
 
-    kind, offset = op.memory.type, op.offset
-    if kind.strides is None:
-        op.fail(f"{kind} has no strides: memory needs them")
-    for size, stride in zip(kind.shape, kind.strides, strict=True):
-        if stride == 0 and not (isinstance(size, int) and size <= 1) and 0 not in kind.shape:
-            op.fail(f"two elements of {kind} share a place in memory")
+    verify_places(op, op.memory.type)
+    offset = op.offset
     if offset is None:
         return
     if op.escapes:
@@ -170,43 +146,11 @@ def verify_alloc(op: host.AllocOp) -> None:
 
 def verify_view(op: host.ViewOp) -> None:
     """Another handle on the same elements, inside the memory they are in. Raises InvalidIR."""
-    from irc.dialects import host
-
     verify_same_memory(op, op.source.type, op.view.type)
-    offset, source = op.offset, op.source
-    while isinstance(source.defining_op, host.ViewOp):
-        offset, source = offset + source.defining_op.offset, source.defining_op.source
-    if isinstance(source.defining_op, host.AllocOp):
-        verify_inside(op, op.view.type, offset, source.type)
-
-
-def verify_same_memory(op: Any, source: TensorType, made: TensorType) -> None:
-    """A view's type against its source's: element, device, strides. Raises InvalidIR."""
-    if made.element is not source.element or made.device != source.device:
-        op.fail(f"{made} is no view of {source}: another element or device")
-    if made.strides is None or source.strides is None:
-        op.fail(f"a view of {source} as {made} needs the strides of both")
-
-
-def verify_inside(op: Any, made: TensorType, offset: Dim, memory: TensorType) -> None:
-    """A view stays inside of memory of its own, where sizes are known. Raises InvalidIR."""
-    reach, room = last_element(made), last_element(memory)
-    if reach is None or room is None or not isinstance(offset, int) or reach < 0:
-        return
-    if offset < 0 or offset + reach > room:
-        op.fail(f"reaches from element {offset} to {offset + reach} of memory whose last element "
-                f"is {room}")  # fmt: skip
-
-
-def last_element(kind: TensorType) -> int | None:
-    """The place of a tensor's last element, -1 for none; None where that isn't known."""
-    assert kind.strides is not None
-    dims = (*kind.shape, *kind.strides)
-    if not all(isinstance(d, int) for d in dims):
-        return None
-    if 0 in kind.shape:
-        return -1
-    return sum((n - 1) * s for n, s in zip(kind.shape, kind.strides, strict=True))  # type: ignore[operator,misc]
+    begin, root = begin_of(op.view)
+    maker = root.defining_op
+    if maker is not None and maker.name == "host.alloc":
+        verify_inside(op, op.view.type, begin, root.type)  # type: ignore[arg-type]
 
 
 def verify_copy(op: host.CopyOp) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from irc.analysis.host_memory import Aliases, Life, is_tensor, lifetimes
 from irc.dialects import host, sym
-from irc.dialects.host_verify import fail, kernel_of, last_element, operand_numbers
+from irc.dialects.host_verify import fail, kernel_of, operand_numbers
+from irc.dialects.layout_verify import begin_of, last_element
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, Range, provable_le
 
@@ -171,21 +172,13 @@ def _pairs(flat: Sequence[int] | None) -> set[tuple[int, int]]:
 def are_apart(one: Value, other: Value) -> bool:
     """Whether two views of one value are known to have no element in common: the elements of one
     end before those of the other begin."""
-    (root, first), (other_root, second) = _begin(one), _begin(other)
+    (first, root), (second, other_root) = begin_of(one), begin_of(other)
     if root is not other_root or not isinstance(first, int) or not isinstance(second, int):
         return False
     reach, other_reach = (last_element(v.type) for v in (one, other))  # type: ignore[arg-type]
     if reach is None or other_reach is None:
         return False
     return first + reach < second or second + other_reach < first
-
-
-def _begin(value: Value) -> tuple[Value, Dim]:
-    """What a value is a view of in the end, and the element of that where it begins."""
-    offset: Dim = 0
-    while isinstance(value.defining_op, host.ViewOp):
-        offset, value = offset + value.defining_op.offset, value.defining_op.source
-    return value, offset
 
 
 def _written_operands(op: host.CallAtenOp) -> set[int] | None:

@@ -6,6 +6,7 @@ being used on such types. A view shares its operand's memory; everything else ma
 
 from __future__ import annotations
 
+from irc.dialects import layout_verify
 from irc.ir import attributes as A
 from irc.ir.definition import Op, attribute, of, operand, result
 from irc.ir.traits import Pure
@@ -27,6 +28,9 @@ class ViewOp(Op):
     offset = attribute(A.DimAttr, "in elements, relative to the source's first element")
     view = result(TENSOR)
 
+    def verify_op(self) -> None:
+        layout_verify.verify_view(self)
+
 
 class CopyOp(Op):
     """A fresh array with the same elements and the strides of the result's type.
@@ -41,3 +45,6 @@ class CopyOp(Op):
     source = operand(TENSOR)
     reason = attribute(A.StringAttr, optional=True)
     copy = result(TENSOR)
+
+    def verify_op(self) -> None:
+        layout_verify.verify_copy(self)

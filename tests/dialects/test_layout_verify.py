@@ -1,0 +1,138 @@
+"""Each rule about strides, views and copies, by a program that breaks it."""
+
+from __future__ import annotations
+
+import pytest
+
+import irc
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.verifier import verify
+
+ROWS = "tensor<[4, 6] x f32, strides [6, 1]>"
+COLUMNS = "tensor<[6, 4] x f32, strides [1, 6]>"
+BARE = "tensor<4x6xf32>"
+
+
+def function(body: str, level: str = "layout", argument: str = ROWS) -> str:
+    return (
+        f'func.func @main(%x: {argument}) attributes {{level = "{level}"}} {{\n{body}\n'
+        "func.return }"
+    )
+
+
+def check(text: str, error: str | None) -> None:
+    module = irc.parse(text)
+    if error is None:
+        verify(module)
+        return
+    with pytest.raises(InvalidIR, match=error):
+        verify(module)
+
+
+@pytest.mark.parametrize("level", ["layout", "loop"])
+def test_every_type_has_strides(level):
+    add = "%y = graph.add %x, %x : ({0}, {0}) -> {1}"
+    if level == "layout":
+        check(function(add.format(ROWS, ROWS), level), None)
+    check(function("", level, BARE), f"argument 0 is {BARE}, .* on the {level} level all have")
+    check(function(add.format(ROWS, BARE), level), "graph.add': the result is .* has no strides")
+    check(function("", "graph", BARE), None)
+
+
+def test_every_member_of_a_group_has_strides():
+    made = "tensor<[4] x f32, strides [1]>"
+    text = function(f"""%y = loop.group (i: 4) {{
+        %s = loop.compute par(i: 4) red(j: 6) -> reduce(sum, f32) {{
+          %a = loop.read %x[i, j] : f32
+          loop.yield %a
+        }} : tensor<4xf32>
+        %t = loop.compute par(i: 4) -> map {{
+          %a = loop.read %s[i] : f32
+          loop.yield %a
+        }} : {made}
+        loop.yield %t
+      }} : {made}""", "loop")  # fmt: skip
+    check(text.replace("tensor<4xf32>", made), None)
+    check(text, "loop.compute': the result is tensor<4xf32>, which has no strides")
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("graph.permute %x {permutation = array<i64: 1, 0>, view} : (ROWS) -> COLUMNS", None),
+        ("graph.permute %x {permutation = array<i64: 1, 0>, view} : (ROWS) -> "
+         "tensor<[6, 4] x f32, strides [4, 1]>", r"strides \[4, 1\]; a view of .* has \[1, 6\]"),
+        ("graph.permute %x {permutation = array<i64: 1, 0>} : (ROWS) -> "
+         "tensor<[6, 4] x f32, strides [4, 1]>", None),
+        ("graph.reverse %x {dims = array<i64: 0>, view} : (ROWS) -> ROWS", "takes a copy"),
+        ("graph.neg %x {view} : (ROWS) -> ROWS", "which is of operations that only show elements"),
+        ("graph.slice %x {dim = 1 : i64, start = #sym<1>, step = 2 : i64, view} : (ROWS) -> "
+         "tensor<[4, 2] x f32, strides [6, 2]>", None),
+        ("graph.slice %x {dim = 1 : i64, start = #sym<1>, step = 2 : i64, view} : (ROWS) -> "
+         "tensor<[4, 2] x f32, strides [6, 1]>", r"a view of .* has \[6, 2\]"),
+    ],
+)  # fmt: skip
+def test_flagged_views(body, error):
+    body = body.replace("ROWS", ROWS).replace("COLUMNS", COLUMNS)
+    check(function(f"%y = {body}"), error)
+
+
+def test_a_flagged_reshape_regroups_its_strides():
+    text = function("%y = graph.reshape %x {view} : (tensor<[4, 6] x f32, strides [S, 1]>) "
+                    "-> tensor<[24] x f32, strides [1]>", "layout",
+                    "tensor<[4, 6] x f32, strides [S, 1]>")  # fmt: skip
+    check(text.replace("S", "6"), None)
+    check(text.replace("S", "8"), "takes a copy")
+
+
+COPY = "%y = layout.copy %x : (ROWS) -> {}"
+VIEW = "%c = layout.copy %x : (ROWS) -> ROWS\n%y = layout.view %{} {{offset = #sym<{}>}} : (ROWS) "
+HALF = "tensor<[2, 6] x f32, strides [6, 1]>"
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (COPY.format("tensor<[4, 6] x f32, strides [1, 4]>"), None),
+        (COPY.format("tensor<[6, 4] x f32, strides [1, 6]>"), "another size, element or device"),
+        (COPY.format("tensor<[4, 6] x f64, strides [6, 1]>"), "another size, element or device"),
+        (COPY.format("tensor<[4, 6] x f32, strides [0, 1]>"), "two elements of .* share a place"),
+        (COPY.format(BARE), "has no strides"),
+        (VIEW.format("c", 12) + f"-> {HALF}", None),
+        (VIEW.format("c", 13) + f"-> {HALF}", "from element 13 to 24 of memory whose last .* 23"),
+        (VIEW.format("c", -1) + f"-> {HALF}", "from element -1 to 10"),
+        (VIEW.format("x", 13) + f"-> {HALF}", None),  # an argument's storage may be larger
+        (VIEW.format("c", 0) + "-> tensor<[4, 6] x i32, strides [6, 1]>", "another element"),
+        (VIEW.format("c", 0) + "-> tensor<2x6xf32>", "needs the strides of both"),
+        (VIEW.format("c", 6) + f"-> {HALF}\n%z = layout.view %y {{offset = #sym<7>}} : ({HALF}) "
+         f"-> {HALF}", "from element 13 to 24"),
+    ],
+)  # fmt: skip
+def test_views_and_copies(body, error):
+    check(function(body.replace("ROWS", ROWS)), error)
+
+
+@pytest.mark.parametrize(
+    ("level", "strides", "error"),
+    [
+        ("loop", "[6, 1]", None),
+        ("loop", "[1, 4]", r"result 0 has strides \[6, 1\], its caller must see \[1, 4\]"),
+        ("loop", "[6]", "its caller must see"),
+        ("layout", "[1, 4]", None),  # insert-layout-copies is still to come
+    ],
+)
+def test_results_have_the_strides_that_the_caller_must_see(level, strides, error):
+    check(
+        f"func.func @main(%x: {ROWS}) -> ({ROWS} {{strides = #sym.dims<{strides}>}}) "
+        f'attributes {{level = "{level}"}} {{ func.return %x : {ROWS} }}',
+        error,
+    )
+
+
+def test_strides_of_single_elements_do_not_count():
+    one = "tensor<[1, 6] x f32, strides [6, 1]>"
+    check(
+        f"func.func @main(%x: {one}) -> ({one} {{strides = #sym.dims<[9, 1]>}}) "
+        f'attributes {{level = "loop"}} {{ func.return %x : {one} }}',
+        None,
+    )
