@@ -8,6 +8,7 @@ from irc.analysis.loop import (
     FUNCTION_COST,
     array_bytes,
     is_map,
+    is_unit,
     op_cost,
     points,
 )
@@ -150,7 +151,7 @@ class _Chooser:
         if len(readers) == 1:
             # A pad or a concat evaluates a few points more, masked.
             pays = 4 * evaluations <= 5 * own or self.repeats_cheaply(
-                op, summary, evaluations // max(own, 1)
+                op, readers[0], summary, evaluations // max(own, 1)
             )
         else:
             pays = self.duplicates_cheaply(summary, evaluations, own, len(readers))
@@ -161,7 +162,9 @@ class _Chooser:
             f"each point (cost {summary.cost}, {summary.large_sources} large arrays)"
         )
 
-    def repeats_cheaply(self, op: loop.ComputeOp, summary: Summary, times: int) -> bool:
+    def repeats_cheaply(
+        self, op: loop.ComputeOp, read: loop.ReadOp, summary: Summary, times: int
+    ) -> bool:
         """Whether one read that evaluates the map `times` as often should still inline it."""
         if summary.cost == 0 and not summary.indirect:
             return summary.large_sources <= 1
@@ -169,7 +172,39 @@ class _Chooser:
         if small and not self.reads_reductions(summary):
             # A kernel of its own for a few values (a scale per channel) costs more than the work.
             return summary.cost <= 2 * FUNCTION_COST
-        return times <= 4 and summary.cost <= self.options.max_duplicated_cost
+        if times > 4:
+            return False
+        limit = self.options.max_duplicated_cost
+        return summary.cost <= limit or self.cost_along(op, repeated_axes(read, op)) <= limit
+
+    def cost_along(self, op: loop.ComputeOp, names: set[str]) -> int:
+        """The cost of what differs along the axes `names` in one evaluation of a map, with
+        everything that is inlined into it: the rest is done once for all their points."""
+        cost = 0
+        differs: set[Value] = set()
+        for inner in op.block.ops:
+            if Terminator in inner.traits:
+                continue
+            dims: tuple[Dim, ...] = ()
+            if isinstance(inner, loop.ReadOp):
+                dims = tuple(inner.indices)
+            elif isinstance(inner, loop.IndexOp):
+                dims = (inner.expression,)
+            along = any(not names.isdisjoint(free_symbols(d)) for d in dims)
+            if not along and differs.isdisjoint(inner._operands):
+                continue
+            differs.add(inner.results[0])
+            maker = inner.source.defining_op if isinstance(inner, loop.ReadOp) else None
+            if maker in self.chosen:
+                assert isinstance(maker, loop.ComputeOp)
+                pairs = zip(maker.axis_list, dims, strict=True)
+                moved = not differs.isdisjoint(inner.positions)  # type: ignore[attr-defined]
+                cost += self.cost_along(
+                    maker, {a.name for a, d in pairs if moved or names & free_symbols(d)}
+                )
+            elif not dims:
+                cost += op_cost(inner)
+        return cost
 
     def reads_reductions(self, summary: Summary) -> bool:
         """Whether the map can share a kernel with what it reads instead."""
@@ -217,6 +252,19 @@ def compute_readers(op: Operation) -> list[loop.ReadOp]:
         for user in result.users
         if isinstance(user, loop.ReadOp) and user.source is result
     ]
+
+
+def repeated_axes(read: loop.ReadOp, producer: loop.ComputeOp) -> set[str]:
+    """The axes of what is read along which the reader evaluates points again, as windows that
+    overlap do; all of them where it repeats whole arrays."""
+    compute = read.parent_op
+    assert isinstance(compute, loop.ComputeOp)
+    axes = {a.name for a in compute.axis_list if not is_unit(a.extent)}
+    mentioned = [free_symbols(dim) & axes for dim in read.indices]
+    if read.positions or axes - set().union(*mentioned):
+        return {a.name for a in producer.axis_list}
+    pairs = zip(producer.axis_list, mentioned, strict=True)
+    return {a.name for a, names in pairs if len(names) > 1}
 
 
 def _masked(op: loop.ComputeOp) -> bool:
