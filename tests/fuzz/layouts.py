@@ -64,8 +64,9 @@ class Step:
 @attrs.frozen
 class Case:
     """A program. `results`: the numbers of the values returned, and the strides that each must
-    have in memory of its own (None: it is eager's view of an argument). `updates`: (argument,
-    value) written at the end."""
+    have in memory of its own (None: it is eager's view of an argument); with eager's strides it
+    shares that memory with other results as in eager. `updates`: (argument, value) written at the
+    end."""
 
     inputs: tuple[Input, ...]
     steps: tuple[Step, ...]
@@ -206,9 +207,11 @@ def build(case: Case) -> ModuleOp:
         else:
             entries = {"strides": A.DimsAttr(strides), "offset": A.DimAttr(0)}
             storage = content.untyped_storage()._cdata
-            first = shared.setdefault(storage, len(info))
-            if first != len(info) and storage not in storages:
-                entries["shares"] = A.IntegerAttr(first)
+            if storage not in storages and strides == content.stride():
+                entries["offset"] = A.DimAttr(content.storage_offset())
+                first = shared.setdefault(storage, len(info))
+                if first != len(info):
+                    entries["shares"] = A.IntegerAttr(first)
         info.append(A.DictAttr(entries))
     function.attributes["result_info"] = A.ArrayAttr(info)
     function.attributes["level"] = A.StringAttr("graph")

@@ -29,6 +29,11 @@ LOWER = TEXT[END:]
 
 @fuzz("layouts", cases())
 def test_layouts(case: Case, compile_it: bool) -> None:
+    check_layouts(case, compile_it)
+
+
+def check_layouts(case: Case, compile_it: bool = True) -> None:
+    """Eager's outcome on every level down to the layouts', and if wanted in machine code."""
     arguments = case.arguments()
     expected = observe(case.eager, arguments)
     module = case.module()
@@ -46,7 +51,7 @@ def test_layouts(case: Case, compile_it: bool) -> None:
 
 def same_aliases(case: Case, expected: Outcome, got: Outcome, what: str) -> None:
     """A result shares memory with the arguments that eager's does, and begins at the same place;
-    two results share none unless eager's values do."""
+    two results share none unless eager's values do, and do if one is a part of the other."""
     values = evaluate(case.steps, case.arguments())
     storages = [values[number].untyped_storage()._cdata for number, _ in case.results]
     for position, result in enumerate(got.outputs):
@@ -62,6 +67,34 @@ def same_aliases(case: Case, expected: Outcome, got: Outcome, what: str) -> None
             if shares(result, got.outputs[other]):
                 alike = storages[position] == storages[other]
                 assert alike, f"{what}: results {other} and {position} share memory"
+        for other in parts_of(case, values, position):
+            assert shares(result, got.outputs[other]), f"{what}: result {other} of {position}"
+            begin = values[case.results[other][0]].storage_offset() - (
+                values[case.results[position][0]].storage_offset()
+            )
+            assert got.outputs[other].storage_offset() - result.storage_offset() == begin, what
+
+
+def parts_of(case: Case, values: list[torch.Tensor], position: int) -> list[int]:
+    """The results in memory of their own that are parts of result `position` in eager mode."""
+    arguments = {v.untyped_storage()._cdata for v in values[: len(case.inputs)]}
+    whole = values[case.results[position][0]]
+    storage = whole.untyped_storage()._cdata
+    found = []
+    for other, (number, strides) in enumerate(case.results):
+        value = values[number]
+        alike = storage == value.untyped_storage()._cdata and storage not in arguments
+        kept = strides == value.stride() and case.results[position][1] == whole.stride()
+        if alike and kept and value.numel() and places(value) <= places(whole):
+            found.append(other)
+    return found
+
+
+def places(value: torch.Tensor) -> set[int]:
+    """The places of a tensor's elements in its storage."""
+    count = value.untyped_storage().nbytes() // value.element_size()
+    numbers = torch.arange(count).as_strided(value.shape, value.stride(), value.storage_offset())
+    return set(numbers.flatten().tolist())
 
 
 def shares(a: Any, b: Any) -> bool:

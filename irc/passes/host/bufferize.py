@@ -431,12 +431,12 @@ class _Bufferizer:
             group = first.value if isinstance(first, A.IntegerAttr) else position
             own = arrays.get((value, group))
             if own is None:
-                own = self._copied(value) if value in seen else value
+                own = self._result_apart(value) if value in seen else value
                 arrays[value, group] = own
             terminator.set_operand(position, own)
             seen.add(value)
 
-    def _copied(self, value: Value) -> Value:
+    def _result_apart(self, value: Value) -> Value:
         """A copy of a result in memory of its own."""
         builder = Builder.before(self.function.return_op)
         own: Value = builder.value(host.AllocOp, result_types=value.type)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from irc.analysis.strides import is_dense, same_layout
+from irc.analysis.strides import same_layout
 from irc.dialects import aten, func, graph, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, dim_product
+from irc.ir.symbols import Dim
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, element_bytes
 from irc.passes.layout.assign_layouts import (
     entry,
@@ -16,6 +16,7 @@ from irc.passes.layout.assign_layouts import (
     strides_entry,
     wanted_operands,
 )
+from irc.passes.layout.shared_results import sources
 
 
 @register_pass
@@ -25,8 +26,9 @@ class InsertLayoutCopies(Pass):
     A result whose strides differ from `result_info` becomes a copy, or a view where only the
     strides of dimensions of size 1 differ. A result that shares an argument's or a constant's
     storage without `alias_of` becomes a copy, and so does one that is returned twice without
-    `shares`. An ATen
-    call whose results' strides depend on its operands' gets those that eager passes.
+    `shares`. One with `shares` that was computed apart is a view of the other result, if that has
+    all its places. An ATen call whose results' strides depend on its operands' gets those that
+    eager passes.
 
     Before:
         func.return %x : tensor<[4, 6] x f32, strides [6, 1]>      // result_info: strides [1, 4]
@@ -46,19 +48,44 @@ class InsertLayoutCopies(Pass):
         terminator = op.return_op
         seen: dict[Value, set[int]] = {}
         returned: dict[tuple[Value, int], Value] = {}
-        for position, value in enumerate(terminator.operands):
+        apart = sources(op)
+        # Those that others are views of come first.
+        positions = sorted(range(len(terminator.operands)), key=lambda k: (k in apart, k))
+        for position in positions:
+            value = terminator.operands[position]
             if not isinstance(value.type, TensorType):
                 continue
             group = _sharing_group(op, position)
             # What eager returns twice is one array, be it a copy of what another result has.
             value = returned.get((value, group), value)
-            new = self._result(op, position, value, seen)
+            new = self._part(op, position, value, apart) or self._result(op, position, value, seen)
             if new is not terminator._operands[position]:
                 terminator.set_operand(position, new)
                 context.count("copies", int(isinstance(new.defining_op, layout.CopyOp)))
             returned.setdefault((value, group), new)
             seen.setdefault(storage_root(new), set()).add(group)
         op.refresh_type()
+
+    def _part(
+        self,
+        function: func.FuncOp,
+        position: int,
+        value: Value,
+        apart: dict[int, tuple[int, int]],
+    ) -> Value | None:
+        """A result that fills places of another one, which has its array: a view of that one,
+        where rewriting made them apart; else None."""
+        if position not in apart:
+            return None
+        number, place = apart[position]
+        whole, type_ = function.return_op._operands[number], value.type
+        wanted = strides_entry(function.result_info, position)
+        assert isinstance(type_, TensorType) and type_.strides is not None and wanted is not None
+        one_array = storage_root(whole) is storage_root(value) and value is not whole
+        if one_array and same_layout(type_.shape, wanted, type_.strides):
+            return None
+        builder = Builder.before(function.return_op)
+        return _view(builder, whole, place, type_.with_strides(wanted))
 
     def _result(
         self, function: func.FuncOp, position: int, value: Value, seen: dict[Value, set[int]]
@@ -81,13 +108,8 @@ class InsertLayoutCopies(Pass):
         if other is not None:
             return other
         owned = isinstance(root, BlockArgument) or isinstance(root.defining_op, graph.Constant)
-        earlier = _array_of_earlier(function, info, root, type_.with_strides(wanted))
-        if earlier is not None:
-            return builder.value(  # type: ignore[no-any-return]
-                layout.ViewOp, earlier, offset=0, result_types=type_.with_strides(wanted)
-            )
         same = same_layout(type_.shape, wanted, type_.strides)
-        if same and value in seen and info is not None and info.get("shares") is not None:
+        if same and _sharing_group(function, position) in seen.get(value, ()):
             return builder.value(  # type: ignore[no-any-return]
                 layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
             )
@@ -152,25 +174,6 @@ def _offset_in_argument(
     if not isinstance(place, A.DimAttr) or not isinstance(start, A.DimAttr):
         return None
     return place.dim - start.dim
-
-
-def _array_of_earlier(
-    function: func.FuncOp, info: A.DictAttr | None, root: Value, type_: TensorType
-) -> Value | None:
-    """The earlier result that fills the same places as this one of type `type_`, where `info` says
-    that they share storage and they are computed apart; else None."""
-    shares = None if info is None else info.get("shares")
-    if info is None or not isinstance(shares, A.IntegerAttr) or not type_.is_static:
-        return None
-    other = function.return_op._operands[shares.value]
-    known, kind = entry(function.result_info, shares.value), other.type
-    if known is None or not isinstance(kind, TensorType) or storage_root(other) is root:
-        return None
-    alike = kind.element is type_.element and known.get("offset") == info.get("offset")
-    if not alike or dim_product(kind.shape) != dim_product(type_.shape):
-        return None
-    filled = all(t.strides is not None and is_dense(t.shape, t.strides) for t in (kind, type_))
-    return other if filled else None
 
 
 def _argument_as_element(

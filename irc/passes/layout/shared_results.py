@@ -1,0 +1,104 @@
+"""Which results of a function are views of which others in eager mode, by the places they fill.
+
+Results that share a storage (`shares` in `result_info`) show one element at each of its places, so
+one that fills only places of another can be taken from that: `insert-layout-copies` does where
+rewriting made them apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from irc.dialects import func
+from irc.ir import attributes as A
+from irc.ir.types import TensorType
+
+LIMIT = 4096  # elements of which places are compared one by one
+
+
+@attrs.frozen
+class Piece:
+    """Where a result lies in its storage: its type with the caller's strides, and its offset."""
+
+    type: TensorType
+    offset: int
+
+    @property
+    def count(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.type.shape)  # type: ignore[arg-type]
+
+    @property
+    def end(self) -> int:
+        """The place after its last element."""
+        pairs = zip(self.type.shape, self.type.strides or (), strict=True)
+        return self.offset + 1 + sum((n - 1) * s for n, s in pairs)  # type: ignore[operator,misc]
+
+    @property
+    def is_solid(self) -> bool:
+        """Whether it has an element at every place from its first to its last, and one each."""
+        running = 1
+        sizes = zip(self.type.strides or (), self.type.shape, strict=True)
+        for stride, size in sorted((s, n) for s, n in sizes if n != 1):  # type: ignore[type-var]
+            if stride != running:
+                return False
+            running *= size  # type: ignore[assignment]
+        return True
+
+    def places(self) -> frozenset[int]:
+        """The places of its elements."""
+        steps = zip(self.type.shape, self.type.strides or (), strict=True)
+        ranges: list[Sequence[int]] = [[k * s for k in range(n)] for n, s in steps]  # type: ignore[misc,arg-type]
+        return frozenset(self.offset + sum(parts) for parts in itertools.product(*ranges))
+
+    def holds(self, other: Piece) -> bool:
+        """Whether each place of `other` is known to be one of these."""
+        if self.type.element is not other.type.element:
+            return False
+        if self.is_solid:
+            return self.offset <= other.offset and other.end <= self.end
+        if self == other:
+            return True
+        return max(self.count, other.count) <= LIMIT and other.places() <= self.places()
+
+
+def sources(function: func.FuncOp) -> dict[int, tuple[int, int]]:
+    """For each result that fills only places of another: that one's position (of several, the one
+    with the most elements), and how many places further on the result begins."""
+    groups: dict[int, dict[int, Piece]] = {}
+    info = function.result_info
+    for position, value in enumerate(function.return_op._operands):
+        entry = info[position] if info is not None and position < len(info) else None
+        if isinstance(entry, A.DictAttr) and entry.get("alias_of") is None:
+            piece = _piece(value.type, entry)
+            first = entry.get("shares")
+            key = first.value if isinstance(first, A.IntegerAttr) else position
+            if piece is not None:
+                groups.setdefault(key, {})[position] = piece
+    found: dict[int, tuple[int, int]] = {}
+    for known in groups.values():
+        for number, piece in known.items():
+            holders = [k for k, other in known.items() if other.holds(piece)]
+            best = max(holders, key=lambda k: (known[k].count, -k))
+            if best != number:
+                found[number] = (best, piece.offset - known[best].offset)
+    return {k: (best, place) for k, (best, place) in found.items() if best not in found}
+
+
+def _piece(kind: Any, entry: A.DictAttr) -> Piece | None:
+    """Where a result of type `kind` lies; None where it has no elements or that is not known."""
+    strides, offset = entry.get("strides"), entry.get("offset")
+    if not isinstance(strides, A.DimsAttr) or not isinstance(offset, A.DimAttr):
+        return None
+    if not isinstance(kind, TensorType) or len(strides.dims) != kind.rank or 0 in kind.shape:
+        return None
+    place = offset.dim
+    if not isinstance(place, int):
+        return None
+    known = all(isinstance(d, int) for d in (*kind.shape, *strides.dims))
+    return Piece(kind.with_strides(strides.dims), place) if known else None
