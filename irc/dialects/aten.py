@@ -152,6 +152,8 @@ class AtenOp(Op, abstract=True):
         if argument is None or not argument.takes_tensor:
             return
         parts = attr.elements if isinstance(attr, A.ArrayAttr) else (attr,)
+        if parts[:1] == (A.StringAttr("complex"),):
+            parts = parts[1:]  # a complex number, in its two parts
         for part in parts:
             if isinstance(part, OperandAttr):
                 kind = self._operands[part.index].type

@@ -108,3 +108,13 @@ def test_verifier_names_the_argument_that_is_wrong():
     text = cls((), (VECTOR,), {"arguments": A.DictAttr({"self": A.StringAttr("x")})})
     with pytest.raises(InvalidIR, match="not a tensor"):
         text.verify_op()
+
+
+def test_a_complex_number_stands_for_a_tensor_as_other_numbers_do():
+    (x,) = values(1)
+    cls = lookup_op("aten.mul.Tensor")
+    entries = {"self": aten.OperandAttr(0), "other": aten.encode(2j, lambda v: None)}
+    cls((x,), (VECTOR,), {"arguments": A.DictAttr(entries)}).verify_op()
+    entries["other"] = A.ArrayAttr([A.StringAttr("complicated"), A.FloatAttr(0.0)])
+    with pytest.raises(InvalidIR, match='"complicated", not a tensor'):
+        cls((x,), (VECTOR,), {"arguments": A.DictAttr(entries)}).verify_op()
