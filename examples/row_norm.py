@@ -5,7 +5,6 @@ from pathlib import Path
 import torch
 
 import irc
-import irc.pipeline  # the named pipelines
 
 PROGRAM = Path(__file__).with_name("row_norm.mlir")
 

@@ -103,9 +103,9 @@ def lower(
     """
     text = pipeline_text(target, options)
     manager = PassManager.parse(text if functional else f"{FUNCTIONAL},{text}", verify=verify)
-    context = PassContext(target=target, options=options)
-    manager.run(module, context, check_semantics=getattr(options, "check_semantics", ""))
     wanted = getattr(options, "remarks", "")
+    context = PassContext(target=target, options=options, explains=bool(wanted))
+    manager.run(module, context, check_semantics=getattr(options, "check_semantics", ""))
     for remark in chosen_remarks(context.remarks, wanted) if wanted else ():
         print(remark, file=sys.stderr)
     return context

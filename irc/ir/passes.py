@@ -96,7 +96,8 @@ def chosen_remarks(remarks: Iterable[Remark], wanted: str = "") -> list[Remark]:
 class PassContext:
     """What a run of a pipeline shares: the target, statistics, remarks, timing, analyses' options.
 
-    `options` is the frozen options object of the compile (None outside one).
+    `options` is the frozen options object of the compile (None outside one). `explains`: whether
+    anybody asks for remarks; passes look no further for reasons where nobody does.
     """
 
     target: Any = None
@@ -106,6 +107,7 @@ class PassContext:
     timings: list[tuple[str, float]] = attrs.field(factory=list)
     current_pass: str = ""
     data: dict[str, Any] = attrs.field(factory=dict)
+    explains: bool = True
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to the statistic `name` of the running pass."""
@@ -113,6 +115,8 @@ class PassContext:
 
     def remark(self, message: str, op: Operation | None = None) -> None:
         """Tell the user something about `op`: the reason for what was or wasn't done with it."""
+        if not self.explains:
+            return
         location = UNKNOWN if op is None else op.location
         name = "" if op is None or op.parent_op is None else op.name
         self.remarks.append(Remark(self.current_pass, message, location, name))
@@ -167,6 +171,13 @@ def register_pipeline(name: str, text: str) -> None:
     _pipelines[name] = text
 
 
+def _pipeline(name: str) -> str | None:
+    """The text of the pipeline called `name`; irc's own register when one is first asked for."""
+    if name not in _pipelines and name not in _passes:
+        importlib.import_module("irc.pipeline")
+    return None if name in _passes else _pipelines.get(name)
+
+
 def _pass_modules() -> Iterator[str]:
     import pkgutil
 
@@ -195,6 +206,7 @@ def lookup_pass(name: str) -> type[Pass]:
 
 def known_names() -> list[str]:
     """The names of all passes and pipelines: imports all pass files."""
+    importlib.import_module("irc.pipeline")
     return [*all_passes(), *_pipelines]
 
 
@@ -376,8 +388,9 @@ class _PipelineParser:
                 self.fail("expected ',' or ')'")
             self.position += 1
             return [Nested(name, inner)]
-        if name in _pipelines and name not in _passes:
-            return _PipelineParser(_pipelines[name]).steps(depth + 1)
+        text = _pipeline(name)
+        if text is not None:
+            return _PipelineParser(text).steps(depth + 1)
         options = self.options()
         try:
             return [make_pass(name, options)]

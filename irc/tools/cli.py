@@ -60,7 +60,6 @@ def _run_text(name: str, text: str, arguments: argparse.Namespace) -> int:
     module = parse(text, filename=name, resources=resources)
     verify(module)
     if arguments.pass_pipeline:
-        import irc.pipeline  # noqa: F401  # the named pipelines register on import
         from irc.ir.passes import PassManager
 
         PassManager.parse(arguments.pass_pipeline).run(module)

@@ -180,7 +180,6 @@ def _process(
 
 def _manager(text: str, pieces: Sequence[str] = ()) -> Any:
     """The pass manager of a pipeline; `pieces` are the flags that it was made of, if it was."""
-    import irc.pipeline  # noqa: F401  # the named pipelines register on import
     from irc.ir.passes import PassManager, did_you_mean, known_names
 
     load_entry_points()

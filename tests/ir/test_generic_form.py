@@ -16,7 +16,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irc  # noqa: E402
-import irc.pipeline  # noqa: E402, F401  # the named pipelines register on import
 from irc.ir import parse, print_op  # noqa: E402
 from irc.ir.equality import first_difference  # noqa: E402
 from irc.ir.passes import Instrumentation, PassManager  # noqa: E402

@@ -1,6 +1,8 @@
 """Pipelines, options, errors, rewriting and conversion."""
 
 import gc
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -235,3 +237,18 @@ def test_remarks_and_statistics_belong_to_the_pass():
     context.count("kept", 2)
     assert context.remarks[0].pass_name == "some-pass"
     assert context.statistics == {("some-pass", "kept"): 2}
+
+
+def test_named_pipelines_need_no_import():
+    code = "import irc; print(len(irc.PassManager.parse('lower-to-cpu').steps))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10
+    with pytest.raises(UserError, match="unknown pass 'lower-to-gpu'; did you mean 'lower-to-cpu'"):
+        PassManager.parse("lower-to-gpu")
+
+
+def test_no_remark_is_kept_where_nobody_asks():
+    context = PassContext(explains=False)
+    context.remark("because")
+    assert not context.remarks

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import irc
-import irc.pipeline  # the named pipelines register on import
 import tests.validation.broken  # noqa: F401  # its passes register on import
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import PassManager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 import irc
-import irc.pipeline  # the named pipelines register on import
 from irc.ir.passes import PassManager, chosen_remarks
 
 
