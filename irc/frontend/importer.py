@@ -17,6 +17,7 @@ import torch
 from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
+from irc.analysis.strides import is_contiguous
 from irc.dialects import aten, func, graph, sym
 from irc.dialects.builtin import ModuleOp
 from irc.frontend import scalars, symbols
@@ -44,6 +45,7 @@ from irc.runtime.constants import content_attribute
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 _ASSERT_OPS = frozenset({"_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"})
 _DROPPED_OPS = frozenset({"_assert_tensor_metadata", "_functional_assert_async"})
+_RESHAPES = frozenset({"view", "_unsafe_view", "reshape"})
 _NUMBERS = (int, float)
 TOKEN = object()  # what orders effects in torch's graphs
 
@@ -135,6 +137,7 @@ class _Importer:
         self.values: dict[fx.Node, Any] = {}
         self.storages: dict[int, int] = {}
         self.result_storages: dict[int, int] = {}
+        self.row_major: set[int] = set()
         self.module = ModuleOp.empty()
         self.assert_guards = False
         self.caller_derives_views = False
@@ -192,7 +195,11 @@ class _Importer:
         if self.binder.floats:
             return tensor_type(value, dim_of=self.integer)
         found = tensor_type(value)
-        return found if unbound or self.binder.knows(found) else tensor_type(value, raw=True)
+        if not unbound and not self.binder.knows(found):
+            found = tensor_type(value, raw=True)
+        if id(value) in self.row_major:
+            return found.with_strides(contiguous_strides(found.shape))
+        return found
 
     def arguments(self, placeholders: Sequence[fx.Node]) -> None:
         arguments = self.function.block.arguments
@@ -269,6 +276,9 @@ class _Importer:
             leaves = []
         args = [self.argument(a) for a in node.args]
         keywords = {k: self.argument(a) for k, a in node.kwargs.items()}
+        if short in _RESHAPES and _is_row_major(args[0].type):
+            # torch's quotients of sizes hide that the strides are those of a row-major tensor.
+            self.row_major.add(id(value))
         op = aten.make_aten(
             target, args, keywords, _as_value, self.result_types(node, leaves),
             self.builder.location,
@@ -467,6 +477,10 @@ def is_token(node: fx.Node) -> bool:
         and user.args[0] is node
         for user in node.users
     )
+
+
+def _is_row_major(kind: Type) -> bool:
+    return isinstance(kind, TensorType) and is_contiguous(kind.shape, kind.strides or ())
 
 
 def _as_value(argument: Any) -> Value | None:

@@ -82,6 +82,14 @@ def test_a_part_whose_place_depends_on_data(interpreted):
     torch.testing.assert_close(run(x, n), x.narrow(0, n, 2))
 
 
+def test_views_by_sizes_of_the_caller_share_memory():
+    # torch shows the last size as the quotient of x's and the two others.
+    run = compiled(lambda x, a, b: x.unflatten(0, (a, b, -1)), dynamic=True)
+    x = torch.arange(24.0)
+    view = run(x, 2, 3)
+    assert view.stride() == (12, 4, 1) and view.data_ptr() == x.data_ptr()
+
+
 def test_symbolic_numbers_become_scalars(interpreted):
     fn = compiled(lambda x, n: (x + int(n * 0.2) + 1, x / n**0.5), dynamic=True)
     for n in (5, 8):

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from irc.dialects import graph
 from irc.ir.core import Value
-from irc.ir.types import i64
+from irc.ir.types import f32, f64, i64
 from irc.passes.graph.convert_aten.support import (
     Call,
     converts,
     decline,
     element_of,
-    is_float,
     normalized,
     rank_of,
     shape_of,
@@ -27,11 +26,11 @@ def topk(c: Call) -> Sequence[Value]:
     """Rows of a few elements, as routers have: an element's rank is the number that go before it.
 
     NaN counts as the largest, as in ATen. Of equal elements the first goes first, which ATen
-    leaves open; integers, where this is common, stay ATen's.
+    leaves open; integers and floats of 16 bits, where this is common, stay ATen's.
     """
     source, k, rank = c.arguments["self"], c.k, rank_of(c.arguments["self"])
-    if not rank or not is_float(element_of(source)) or not c.sorted:
-        decline("only sorted rows of floats are ranked")
+    if not rank or element_of(source) not in (f32, f64) or not c.sorted:
+        decline("only sorted rows of wide floats are ranked")
     dim = normalized(c.dim, rank)
     size = shape_of(source)[dim]
     if not isinstance(size, int) or not isinstance(k, int) or not 0 < k <= size <= LONGEST_ROW:
