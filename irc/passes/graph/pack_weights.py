@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import TensorType, f32
+from irc.ir.types import FloatType, TensorType, bf16, f16, f32
 
 PRODUCTS = ("aten.mm.default", "aten.addmm.default")
 #: Rows of a matrix product below which the library's own way of reading a plain matrix is as fast.
@@ -26,8 +27,9 @@ class PackWeights(Pass):
     A weight is a `graph.constant` (through permutations for a linear), as `freeze` leaves them.
     Zeros around an image, as many on both sides, become the padding of its convolution.
     Packing happens when the program is loaded, not when it is called. What stays as it is says so
-    in a remark: transposed convolutions, images of other ranks than 4 and 5, other elements than
-    f32, a product that scales its bias or has fewer than two rows, a torch without oneDNN.
+    in a remark: transposed convolutions, images of other ranks than 4 and 5, elements that oneDNN
+    has no code for on this machine (f32 always has, bf16 and f16 depend on the processor), a
+    product that scales its bias or has fewer than two rows, a torch without oneDNN.
 
     convolutions: pack those of convolutions, too; their images then have channels innermost.
 
@@ -108,7 +110,7 @@ def pack_convolution(call: graph.CallAten) -> str | None:
         return "it is no constant"
     if given["transposed"] is A.TRUE:
         return "the convolution is transposed"
-    why = objection(image.type) or objection(weight.type)
+    why = objection(image.type, weight.type)
     if why is not None:
         return why
     if image.type.rank not in (4, 5):  # type: ignore[attr-defined]
@@ -145,13 +147,32 @@ def without_zeros(image: Value, shape: dict[str, A.Attribute]) -> Value:
     return op.source  # type: ignore[no-any-return]
 
 
-def objection(type_: Any) -> str | None:
-    """Why a tensor can't take part in a packed operation."""
-    if type_.element is not f32:
-        return f"its elements are {type_.element}, not f32"
-    if type_.device != "cpu":
-        return f"it is on {type_.device}"
-    return "it has no elements" if 0 in type_.shape else None
+def objection(*types: Any) -> str | None:
+    """Why tensors of these types can't take part in a packed operation."""
+    elements = {type_.element for type_ in types}
+    if len(elements) > 1 or not elements <= packable_elements():
+        named = ", ".join(sorted(str(element) for element in elements))
+        return f"oneDNN doesn't pack {named} here"
+    for type_ in types:
+        if type_.device != "cpu":
+            return f"it is on {type_.device}"
+        if 0 in type_.shape:
+            return "it has no elements"
+    return None
+
+
+@functools.cache
+def packable_elements() -> frozenset[FloatType]:
+    """Elements that oneDNN computes packed operations of on this processor."""
+    import torch
+
+    supported = {f32}
+    for element, question in ((bf16, "_is_mkldnn_bf16_supported"),
+                              (f16, "_is_mkldnn_fp16_supported")):  # fmt: skip
+        ask = getattr(torch.ops.mkldnn, question, None)
+        if ask is not None and ask():
+            supported.add(element)
+    return frozenset(supported)
 
 
 def pack_product(call: graph.CallAten) -> str | None:
@@ -164,7 +185,7 @@ def pack_product(call: graph.CallAten) -> str | None:
     weight = right if transposed else right.defining_op.source  # type: ignore[union-attr]
     if constant_of(weight) is None:
         return "it is no constant"
-    why = objection(rows.type) or objection(weight.type)
+    why = objection(rows.type, weight.type)
     if why is not None:
         return why
     for name in ("beta", "alpha"):
