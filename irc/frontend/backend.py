@@ -146,7 +146,7 @@ def compile_fx(
     """A boxed function that runs an AOT graph on irc, with what `freezer` says as constants.
 
     The executable is noted in `made`."""
-    target = target_of(inputs, options)
+    target = target_of(inputs, options, module)
     if freezer is None:
         # Without frozen weights the passes for them would only cost time.
         options = attrs.evolve(options, freezing=False)
@@ -180,11 +180,14 @@ def build(imported: Imported, options: Options, target: str) -> Any:
         return compile_module(imported.module, options, target)
 
 
-def target_of(inputs: Sequence[Any], options: Options) -> str:
-    """The target asked for, or by the device of the inputs."""
+def target_of(
+    inputs: Sequence[Any], options: Options, module: fx.GraphModule | None = None
+) -> str:
+    """The target asked for, or by the devices of the inputs and of what the graph makes."""
     if options.target != "auto":
         return options.target
-    devices = {x.device.type for x in inputs if isinstance(x, torch.Tensor)}
+    made = [] if module is None else [node.meta.get("val") for node in module.graph.nodes]
+    devices = {x.device.type for x in (*inputs, *made) if isinstance(x, torch.Tensor)}
     return "triton" if "cuda" in devices else "llvm"
 
 

@@ -92,10 +92,11 @@ def content_tensor(content: Any, dtype: torch.dtype, sizes: Sequence[int]) -> to
 def evaluate(
     ops: Sequence[Operation], wanted: Sequence[Value], module: Operation | None
 ) -> list[torch.Tensor]:
-    """The contents of `wanted`, computed by the interpreter in the declared types.
+    """The contents of `wanted`, computed by the interpreter in the declared types, on the CPU.
 
     ops: all that they are made of, in order. A content is let go after its last use.
     """
+    from irc.dialects import graph
     from irc.interp.core import Frame
 
     frame = Frame(module)
@@ -103,6 +104,8 @@ def evaluate(
     waiting.update(wanted)
     for op in ops:
         frame.execute(op)
+        if isinstance(op, graph.Constant):
+            frame.values[op.tensor] = frame.values[op.tensor].cpu()
         for operand in op.operands:
             waiting[operand] -= 1
             if not waiting[operand]:

@@ -304,7 +304,11 @@ def _scatter(w: KernelWriter, op: kernel.ScatterOp) -> None:
 
 
 def _splat(w: KernelWriter, op: kernel.SplatOp) -> None:
-    w.define(op.vector, f"tl.broadcast_to({w.ref(op.scalar)}, {_dims(_shape(op.vector))})")
+    text = f"tl.broadcast_to({w.ref(op.scalar)}, {_dims(_shape(op.vector))})"
+    if element_of(op.vector) is _I1:
+        # Triton's interpreter makes bytes of a flag everywhere, which it takes for no mask.
+        text = f"({text} != 0)"
+    w.define(op.vector, text)
 
 
 def _iota(w: KernelWriter, op: kernel.IotaOp) -> None:

@@ -1,9 +1,9 @@
-"""The gpu side of the pass `schedule`; the keys are listed at `gpu.plan.default_schedule`."""
+"""The gpu side of the pass `schedule`; the keys are listed at `gpu.schedule.default_schedule`."""
 
 from __future__ import annotations
 
 from irc.ir.core import Operation
-from irc.passes.kernel.gpu.plan import default_schedule
+from irc.passes.kernel.gpu.schedule import default_schedule
 
 
 def schedule_for_gpu(op: Operation) -> None:

@@ -65,7 +65,7 @@ class GroupComputes(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        planner = _Planner(self, block)
+        planner = _Planner(self, block, gpu=context.target == "triton")
         merges = planner.plan()
         for reader, reason in planner.kept_apart():
             context.remark(f"is not grouped with a compute that it reads: {reason}", reader)
@@ -78,8 +78,9 @@ class GroupComputes(Pass):
 
 
 class _Planner:
-    def __init__(self, options: GroupComputes, block: Block) -> None:
+    def __init__(self, options: GroupComputes, block: Block, gpu: bool = False) -> None:
         self.options = options
+        self.gpu = gpu
         self.clusters = Clusters(block)
         self.prefixes: dict[int, Prefix] = {}
         self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
@@ -156,6 +157,8 @@ class _Planner:
             return f"the leading axes that both can share, [{shown}], are too few for it to pay"
         if self.volume(a, b, shared) > VECTOR_POINT_BYTES and self.reads_across(a, b, shared):
             return "the elements of what they read lie adjacent along an axis that they would share"
+        if self.gpu and (self.has_scan(a) or self.has_scan(b)) and self.reads_elsewhere(a, b):
+            return "on a GPU what a scan makes is known at its own point only"
         if not clusters.can_merge(a, b):
             return "something between them depends on the one and is needed by the other"
         del self.prefixes[a], self.prefixes[b]
@@ -237,6 +240,21 @@ class _Planner:
                     across = all(runs_along_shared_axis(read, shared) for read in reads)
         return across
 
+    def has_scan(self, cluster: int) -> bool:
+        """Whether a member has a scan."""
+        clusters = self.clusters
+        members = [clusters.ops[number] for number in clusters.members[cluster]]
+        return any(o.kind == "scan" for m in members for o in m.output_list)  # type: ignore[attr-defined]
+
+    def reads_elsewhere(self, a: int, b: int) -> bool:
+        """Whether one cluster reads the other's arrays at another point than its own."""
+        return not all(
+            reads_own_point(read)
+            for pair in ((a, b), (b, a))
+            for _, reads in self.reads_between(*pair)
+            for read in reads
+        )
+
     def is_small(self, a: int, b: int) -> bool:
         """Whether all results of both clusters stay in cache anyway."""
         return all(
@@ -276,6 +294,14 @@ def runs_along_shared_axis(read: loop.ReadOp, shared: int) -> bool:
     axes = {axis.name for axis in compute.axis_list}
     used = free_symbols(tuple(read.indices)[unit[0]]) & axes
     return bool(used) and used <= {axis_name(k) for k in range(shared)}
+
+
+def reads_own_point(read: loop.ReadOp) -> bool:
+    """Whether an array is read at the point of its reader, over axes of the same extents."""
+    compute, kind = read.parent_op, read.source.type
+    assert isinstance(compute, loop.ComputeOp) and isinstance(kind, TensorType)
+    extents = [axis.extent for axis in compute.axis_list[: len(kind.shape)]]
+    return tuple(read.indices) == axes_of(len(kind.shape)) and extents == list(kind.shape)
 
 
 def prefix_of(op: loop.ComputeOp) -> Prefix | None:

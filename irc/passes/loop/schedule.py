@@ -17,7 +17,7 @@ Keys of `#loop.schedule<cpu, {...}>` on a top-level compute or group:
 A compute in a group has `collapse`, `vector_axis`, `lanes`, `copies`, `tail` and `order` of its
 own, unless the group has a shared vector axis.
 
-The keys of a gpu schedule are listed at `irc.passes.kernel.gpu.plan.default_schedule`.
+The keys of a gpu schedule are listed at `irc.passes.kernel.gpu.schedule.default_schedule`.
 """
 
 from __future__ import annotations

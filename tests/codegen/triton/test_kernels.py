@@ -28,6 +28,7 @@ from loop_programs import (
 from programs import Case, Program, close, reduce, scan, tensor
 
 from irc.codegen.triton import runtime
+from irc.codegen.triton.emitter import emit_kernel
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir import types as T
@@ -213,6 +214,28 @@ def _empty_reduction() -> Case:
     program = lone_reduce([3, symbol("s0")], [1], outputs, [tensor(3)] * 4)
     program.symbols["s0"] = (0, 1)
     return Case(program, [random(3, 0)])
+
+
+@case("empty_columns")
+def _empty_columns() -> Case:
+    program = lone_reduce([0, 40], [0], [reduce("sum"), reduce("min")], [tensor(40)] * 2)
+    return Case(program, [random(0, 40)])
+
+
+@case("empty_rows")
+def _empty_rows() -> Case:
+    program = lone_reduce([5, 0], [1], [reduce("sum"), reduce("max")], [tensor(5)] * 2)
+    return Case(program, [random(5, 0)])
+
+
+@case("no_rows")
+def _no_rows() -> Case:
+    return Case(pointwise(0, 7), [random(0, 7)])
+
+
+@case("no_planes")
+def _no_planes() -> Case:
+    return Case(lone_reduce([3, 0, 4], [2], [reduce("sum")], [tensor(3, 0)]), [random(3, 0, 4)])
 
 
 @case("cumsum", 1e-5)
@@ -531,3 +554,43 @@ def test_a_row_is_divided_exactly_before_a_step() -> None:
     assert not torch.equal(smooth.interpreted()[0], smooth.expected[0])
     assert torch.equal(steps.interpreted()[0], steps.expected[0])
     assert steps.source.count("div_rn") == smooth.source.count("div_rn") == 1
+
+
+def test_what_leaves_a_loop_of_no_turns_is_not_read() -> None:
+    """Reads at the same place in each turn move out of the loop; there may be no such place."""
+    size = symbol("s0")
+    program = Program(tensor(size, 40), tensor(size))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        row = body.read(program.args[0], [0, axes[0]])
+        first, own = body.read(program.args[1], [0]), body.read(program.args[1], axes[1:])
+        return [body.op("arith.addf", body.op("arith.mulf", row, first), own)]
+
+    op = program.compute([40, size], [reduce("sum")], [tensor(40)], fill, red=[1])
+    func = form_gpu_kernel(program.finish(op).op, None, "k")
+    arguments = [random(0, 40), random(0), torch.ones(40)]
+    job = runtime.Job.of(func, emit_kernel(func), arguments, {"s0": 0})
+    ((*_, found),) = runtime.run_interpreted([job])
+    assert torch.equal(found, torch.zeros(40))
+
+
+@pytest.mark.parametrize("target", ["triton", "llvm"])
+def test_a_scan_read_elsewhere_is_grouped_on_a_cpu_only(target: str) -> None:
+    from irc.ir.passes import PassContext, PassManager
+
+    program = Program(tensor(64, 40))
+    x = program.args[0]
+    sums = program.compute(
+        [64, 40], [scan("sum", T.f32)], [tensor(64, 40)], lambda b, i: [b.read(x, i)], red=[1],
+        kind="scan",
+    ).results[0]  # fmt: skip
+    turned = program.compute(
+        [64, 40], [loop.MAP], [tensor(64, 40)],
+        lambda b, i: [b.op("math.absf", b.read(sums, [i[0], i[1] * -1 + 39]))],
+    )  # fmt: skip
+    module = program.finish(turned).module
+    PassManager.parse("group-computes").run(module, PassContext(target=target))
+    groups = [op for op in module.walk() if isinstance(op, loop.GroupOp)]
+    assert len(groups) == (target == "llvm")
+    if target == "triton":
+        PassManager.parse("schedule{target=gpu},form-kernels").run(module)

@@ -190,6 +190,8 @@ class Evaluator:
 
 def decomposed(b: TileBuilder, linear: Dim, axes: Sequence[loop.AxisAttr]) -> dict[str, Dim]:
     """The axes' indices at position `linear` of their row-major space."""
+    if any(axis.extent == 0 for axis in axes):
+        return dict.fromkeys([a.name for a in axes], 0)  # there is no point
     found: dict[str, Dim] = {}
     inner: Dim = 1
     for number, axis in enumerate(reversed(axes)):

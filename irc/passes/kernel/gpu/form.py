@@ -37,14 +37,13 @@ from irc.passes.kernel.gpu.plan import (
     Member,
     Origin,
     Plan,
-    default_schedule,
     fits_32_bits,
     make_plan,
     offset_of,
-    power_of_two,
     stored_axes,
     strides_of,
 )
+from irc.passes.kernel.gpu.schedule import default_schedule, power_of_two
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim, union
 
 
@@ -264,7 +263,8 @@ class _Former:
             if member.own and self._has_roots(member):
                 spaces.setdefault(member.points, []).append(member)
         for points, inside in spaces.items():
-            if "persistent" in self.settings:
+            # A tile has at least one lane: a loop is right where there is no point at all.
+            if "persistent" in self.settings and points != 0:
                 self._whole(points, inside)
             else:
                 self._looped(points, inside)

@@ -1,4 +1,4 @@
-"""What a gpu kernel computes and how it is tiled: members, spaces, and the default schedule.
+"""What a gpu kernel computes: its members, their spaces, and the arrays that they read and write.
 
 The rows of a kernel are the axes that all members share (of a lone compute: its par axes); rows
 are spread over program instances. The other axes of a member are its own.
@@ -11,35 +11,20 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.loop import estimate
 from irc.dialects import loop
-from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
     Range,
-    coefficient,
     dim_product,
     dim_sum,
-    free_symbols,
     range_of,
     symbol,
 )
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 
-POINTWISE_BLOCK = 1024
-"""Most points of a one-dimensional pointwise tile."""
-PERSISTENT_LIMIT = 4096
-"""Most points of a row that one tile holds as a whole."""
-ROW_TILE = 2048
-"""Points of a tile of several short rows, and of a looped tile."""
-COLUMN_BLOCK = 32
-"""Rows in a tile whose memory is contiguous across rows: one full line of f32."""
-TRANSPOSE_BLOCK = 32
-ENOUGH_PROGRAMS = 256
-"""Fewer program instances than this leave processors of a large gpu idle."""
 STEPS = frozenset({
     "arith.bitcast", "arith.cmpf", "arith.fptosi", "arith.fptoui", "arith.remf", "math.ceil",
     "math.floor", "math.nextafter", "math.roundeven", "math.trunc",
@@ -255,123 +240,6 @@ def accesses(plan: Plan) -> Iterator[tuple[Member, Dim, int, bool]]:
             yield origin.member, offset_of(axes, kind), element_bytes(kind.element), True
 
 
-# -- the default schedule
-
-
-def power_of_two(count: int) -> int:
-    """The least power of two that is at least `count` (1 for 0)."""
-    return 1 << max(0, count - 1).bit_length()
-
-
-def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAttr:
-    """The gpu schedule that `form_gpu_kernel` takes where none is given. Its keys:
-
-    x_block     rows in a tile (a power of two; 1: a row is a scalar of the program)
-    r_block     points of the own axes in a tile; 0 in a pointwise kernel
-    persistent  one tile holds all own points (else a loop over tiles)
-    tile_axes   pointwise only: two row axes that a square tile spans, the second one contiguous
-                where it is written, the first where it is read
-    num_warps, num_stages   as Triton's
-    index_bits  32 or 64; absent: 32 where every index is known to fit
-    """
-    plan = make_plan(op) if plan is None else plan
-    entries: dict[str, A.Attribute] = {}
-    own = [estimate(m.points) for m in plan.members if m.own]
-    if not own:
-        elements = _pointwise(plan, entries)
-    else:
-        elements = _rows(plan, entries)
-    looped = bool(own) and "persistent" not in entries
-    entries["num_warps"] = A.IntegerAttr(max(1, min(16, elements // 256)))
-    entries["num_stages"] = A.IntegerAttr(3 if looped else 1)
-    return loop.ScheduleAttr("gpu", A.DictAttr(entries))
-
-
-def _pointwise(plan: Plan, entries: dict[str, A.Attribute]) -> int:
-    axes = None if plan.members[0].folded else _transposed_axes(plan)
-    entries["r_block"] = A.IntegerAttr(0)
-    if axes is not None:
-        entries["tile_axes"] = A.DenseIntsAttr(axes)
-        entries["x_block"] = A.IntegerAttr(TRANSPOSE_BLOCK)
-        return TRANSPOSE_BLOCK * TRANSPOSE_BLOCK
-    total = dim_product(plan.rows)
-    block = POINTWISE_BLOCK
-    if isinstance(total, int):
-        block = min(block, power_of_two(total))
-    entries["x_block"] = A.IntegerAttr(block)
-    return block
-
-
-def _contiguous_axis(offset: Dim, names: Sequence[str]) -> str | None:
-    """The axis along which an offset moves by one element."""
-    for name in reversed(names):
-        if coefficient(offset, name) == 1:
-            return name
-    return None
-
-
-def _transposed_axes(plan: Plan) -> tuple[int, int] | None:
-    """(axis contiguous where read, axis contiguous where written), if they differ."""
-    written: str | None = None
-    for member, offset, _, stored in accesses(plan):
-        if stored and written is None:
-            written = _contiguous_axis(offset, member.rows)
-            position = member.rows.index(written) if written is not None else -1
-    if written is None:
-        return None
-    for member, offset, _, _ in accesses(plan):
-        name = member.rows[position]
-        step = coefficient(offset, name)
-        if step is None or step == 0 or step == 1:
-            continue
-        other = _contiguous_axis(offset, member.rows)
-        if other is None or other == name:
-            continue
-        extents = plan.rows[member.rows.index(other)], plan.rows[position]
-        if all(estimate(e) >= 8 for e in extents):
-            return member.rows.index(other), position
-    return None
-
-
-def _rows(plan: Plan, entries: dict[str, A.Attribute]) -> int:
-    sizes = [m.points for m in plan.members if m.own]
-    static = [s for s in sizes if isinstance(s, int)]
-    longest = power_of_two(max(static)) if len(static) == len(sizes) else 0
-    rows = dim_product(plan.rows)
-    most = power_of_two(rows) if isinstance(rows, int) else COLUMN_BLOCK
-    if _across_rows(plan):
-        x = min(COLUMN_BLOCK, most)
-        r = ROW_TILE // x
-        persistent = 0 < longest <= r
-        r = longest if persistent else r
-    elif 0 < longest <= PERSISTENT_LIMIT:
-        persistent, r = True, longest
-        x = max(1, min(ROW_TILE // r, most, COLUMN_BLOCK)) if r < ROW_TILE else 1
-        while x > 1 and isinstance(rows, int) and rows < x * ENOUGH_PROGRAMS:
-            x //= 2
-    else:
-        persistent, x, r = False, 1, ROW_TILE
-    entries["x_block"] = A.IntegerAttr(x)
-    entries["r_block"] = A.IntegerAttr(r)
-    if persistent:
-        entries["persistent"] = A.UNIT
-    return x * r
-
-
-def _across_rows(plan: Plan) -> bool:
-    """Whether most bytes are contiguous from row to row rather than inside a row."""
-    balance = 0
-    for member, offset, size, _ in accesses(plan):
-        own = [a.name for a in member.own]
-        if not own or not free_symbols(offset) & set(own):
-            continue
-        if _contiguous_axis(offset, own) is not None:
-            balance -= size
-        elif _contiguous_axis(offset, member.row_names) is not None:
-            balance += size
-    return balance > 0
-
-
 def fits_32_bits(plan: Plan, ranges: Mapping[str, Range]) -> bool:
     """Whether every offset and position of the kernel is known to stay in 32 bits."""
     spans: list[Dim] = []
@@ -390,6 +258,6 @@ def _magnitude(stride: Dim) -> Dim:
 
 
 __all__ = [
-    "Member", "Origin", "Plan", "default_schedule", "fits_32_bits", "make_plan", "offset_of",
+    "Member", "Origin", "Plan", "accesses", "fits_32_bits", "make_plan", "offset_of",
     "stored_axes", "strides_of",
 ]  # fmt: skip

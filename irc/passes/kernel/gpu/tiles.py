@@ -85,10 +85,11 @@ def union(*tiles: Tile) -> tuple[TileDim, ...]:
 
 
 class _Scope:
-    """The code of one loop level: its block and the values known there."""
+    """The code of one loop level: its block and the values known there, and how far it loops."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, upper: Dim = 1) -> None:
         self.block = block
+        self.upper = upper
         self.known: dict[Any, Any] = {}
 
 
@@ -311,7 +312,7 @@ class TileBuilder:
         bounds = [self.index(0), self.index(upper), self.index(step)]
         around = self.level
         block = Block([index, *[t.value.type for t in initial]])
-        self.scopes.append(_Scope(block))
+        self.scopes.append(_Scope(block, upper))
         level = self.level
         position = Tile(block.arguments[0], (), level)
         pairs = zip(block.arguments[1:], initial, strict=True)
@@ -339,6 +340,12 @@ class TileBuilder:
         if mask is not None:
             place = self.expand(place, union(place, mask))
         mask = self.both(mask, self.mask_of(place.dims))
+        level = max(place.level, 0 if mask is None else mask.level)
+        for scope in self.scopes[level + 1 :]:
+            # The load moves out of this loop, which may have no turn that reads anything.
+            if isinstance(scope.upper, Expr) or scope.upper <= 0:
+                some = self.compare("sgt", self.index(scope.upper), self.constant(0, index))
+                mask = self.both(mask, some)
         operands = [Tile(pointer, (), 0), place]
         if mask is not None:
             operands.append(self.expand(mask, place.dims))

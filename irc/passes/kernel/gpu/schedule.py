@@ -1,0 +1,201 @@
+"""The default schedule of a gpu kernel: tiles and warps by how many bytes a thread moves.
+
+The rules come from `python -m bench.gpu_schedules` on an H200: a thread does best with 64 bytes of
+a row in flight, four loads of 16 bytes; rows stay in registers as long as these suffice; a strided
+sum wants its warps where there are few program instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irc.analysis.loop import estimate
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.core import Operation
+from irc.ir.symbols import Dim, coefficient, dim_product, free_symbols
+from irc.passes.kernel.gpu.plan import Member, Plan, accesses, make_plan, offset_of
+
+POINTWISE_BLOCK = 1024
+"""Most points of a one-dimensional pointwise tile."""
+POINTWISE_BYTES = 32
+"""Bytes of an array that a thread of a pointwise tile has."""
+TRANSPOSE_BLOCKS = (64, 32)
+"""Edges of square tiles; the largest that both axes fill is taken."""
+ROW_BYTES = 64
+"""Bytes of a row that a thread has."""
+THREAD_POINTS = 32
+"""Most points that a thread has of a row in registers."""
+ROW_WARPS = 8
+"""Most warps of a row, as long as a thread then has at most THREAD_POINTS."""
+PERSISTENT_POINTS = 32768
+"""Most points in registers: those of a row for each array that is read along it."""
+SHORT_ROWS = 1024
+"""Points of a tile of several short rows; twice as many where nothing is stored along them."""
+LOOPED = ((16384, 4096), (1 << 62, 8192))
+"""Points of a looped tile for rows of up to so many points."""
+SYMBOLIC_LOOPED = 2048
+COLUMN_BLOCK = 32
+"""Rows in a tile whose memory is contiguous across rows: one full line of f32."""
+COLUMN_TILE = 2048
+COLUMN_WARPS = 3072
+"""Warps that all program instances of a strided reduction have together."""
+ENOUGH_PROGRAMS = 256
+"""Fewer program instances than this leave processors of a large gpu idle."""
+
+
+def power_of_two(count: int) -> int:
+    """The least power of two that is at least `count` (1 for 0)."""
+    return 1 << max(0, count - 1).bit_length()
+
+
+def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAttr:
+    """The gpu schedule that `form_gpu_kernel` takes where none is given. Its keys:
+
+    x_block     rows in a tile (a power of two; 1: a row is a scalar of the program)
+    r_block     points of the own axes in a tile; 0 in a pointwise kernel
+    persistent  one tile holds all own points (else a loop over tiles)
+    tile_axes   pointwise only: two row axes that a square tile spans, the second one contiguous
+                where it is written, the first where it is read
+    num_warps, num_stages   as Triton's
+    index_bits  32 or 64; absent: 32 where every index is known to fit
+    """
+    plan = make_plan(op) if plan is None else plan
+    entries: dict[str, A.Attribute] = {}
+    if not any(m.own for m in plan.members):
+        warps = _pointwise(plan, entries)
+    elif _across_rows(plan):
+        warps = _columns(plan, entries)
+    else:
+        warps = _rows(plan, entries)
+    looped = entries["r_block"] != A.IntegerAttr(0) and "persistent" not in entries
+    entries["num_warps"] = A.IntegerAttr(max(1, min(32, warps)))
+    entries["num_stages"] = A.IntegerAttr(3 if looped else 1)
+    return loop.ScheduleAttr("gpu", A.DictAttr(entries))
+
+
+def _pointwise(plan: Plan, entries: dict[str, A.Attribute]) -> int:
+    """Tiles without own axes; gives the number of warps."""
+    axes = None if plan.members[0].folded else _transposed_axes(plan)
+    entries["r_block"] = A.IntegerAttr(0)
+    if axes is not None:
+        shorter = min(estimate(plan.rows[axis]) for axis in axes)
+        edge = next((e for e in TRANSPOSE_BLOCKS if e <= shorter), TRANSPOSE_BLOCKS[-1])
+        entries["tile_axes"] = A.DenseIntsAttr(axes)
+        entries["x_block"] = A.IntegerAttr(edge)
+        return edge * edge // 512
+    total = dim_product(plan.rows)
+    block = POINTWISE_BLOCK
+    if isinstance(total, int):
+        block = min(block, power_of_two(total))
+    entries["x_block"] = A.IntegerAttr(block)
+    size = max((size for _, _, size, _ in accesses(plan)), default=4)
+    return min(4, block * size // (32 * POINTWISE_BYTES))
+
+
+def _contiguous_axis(offset: Dim, names: Sequence[str]) -> str | None:
+    """The axis along which an offset moves by one element."""
+    for name in reversed(names):
+        if coefficient(offset, name) == 1:
+            return name
+    return None
+
+
+def _transposed_axes(plan: Plan) -> tuple[int, int] | None:
+    """(axis contiguous where read, axis contiguous where written), if they differ."""
+    written: str | None = None
+    for member, offset, _, stored in accesses(plan):
+        if stored and written is None:
+            written = _contiguous_axis(offset, member.rows)
+            position = member.rows.index(written) if written is not None else -1
+    if written is None:
+        return None
+    for member, offset, _, _ in accesses(plan):
+        name = member.rows[position]
+        step = coefficient(offset, name)
+        if step is None or step == 0 or step == 1:
+            continue
+        other = _contiguous_axis(offset, member.rows)
+        if other is None or other == name:
+            continue
+        extents = plan.rows[member.rows.index(other)], plan.rows[position]
+        if all(estimate(e) >= 8 for e in extents):
+            return member.rows.index(other), position
+    return None
+
+
+def _longest(plan: Plan) -> int:
+    """The power of two that holds every member's own points; 0 where one is symbolic."""
+    sizes = [m.points for m in plan.members if m.own]
+    static = [s for s in sizes if isinstance(s, int)]
+    return power_of_two(max(static)) if len(static) == len(sizes) else 0
+
+
+def _columns(plan: Plan, entries: dict[str, A.Attribute]) -> int:
+    """Tiles of rows that are contiguous from row to row; gives the number of warps."""
+    rows, longest = dim_product(plan.rows), _longest(plan)
+    x = min(COLUMN_BLOCK, power_of_two(rows)) if isinstance(rows, int) else COLUMN_BLOCK
+    r = COLUMN_TILE // x
+    if 0 < longest <= r:
+        r = longest
+        entries["persistent"] = A.UNIT
+    entries["x_block"] = A.IntegerAttr(x)
+    entries["r_block"] = A.IntegerAttr(r)
+    programs = max(1, estimate(rows) // x) if isinstance(rows, int) else ENOUGH_PROGRAMS
+    wanted = power_of_two(COLUMN_WARPS // programs + 1) // 2
+    return max(1, min(max(2, wanted), 16, x * r // 128))
+
+
+def _rows(plan: Plan, entries: dict[str, A.Attribute]) -> int:
+    """Tiles of rows that are contiguous inside; gives the number of warps."""
+    longest = _longest(plan)
+    arrays = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
+    if not 0 < longest * max(1, len(arrays)) <= PERSISTENT_POINTS:
+        tile = next(t for most, t in LOOPED if longest <= most) if longest else SYMBOLIC_LOOPED
+        entries["x_block"] = A.IntegerAttr(1)
+        entries["r_block"] = A.IntegerAttr(tile)
+        return min(32, tile // 128)
+    entries["persistent"] = A.UNIT
+    entries["r_block"] = A.IntegerAttr(longest)
+    along = [(size, stored) for m, o, size, stored in accesses(plan) if _moves_along(m, o)]
+    short = SHORT_ROWS if any(stored for _, stored in along) else 2 * SHORT_ROWS
+    x = max(1, short // longest)
+    rows = dim_product(plan.rows)
+    while x > 1 and isinstance(rows, int) and rows < x * ENOUGH_PROGRAMS:
+        x //= 2
+    entries["x_block"] = A.IntegerAttr(x)
+    # Places beside values make exchanging between threads dearer.
+    pairs = any(o.combiner in ("argmin", "argmax") for m in plan.members
+                for o in m.compute.output_list)  # fmt: skip
+    points = ROW_BYTES * (1 + pairs) // max((size for size, _ in along), default=4)
+    points = min(THREAD_POINTS, max(4, points))
+    warps = min(ROW_WARPS, x * longest // (32 * points))
+    return max(warps, x * longest // (32 * THREAD_POINTS))
+
+
+def _moves_along(member: Member, offset: Dim) -> bool:
+    """Whether an offset moves along rows, and from row to row."""
+    used = free_symbols(offset)
+    return bool(used & {a.name for a in member.own}) and bool(used & set(member.row_names))
+
+
+def _is_read_along(plan: Plan, member: Member, read: loop.ReadOp) -> bool:
+    """Whether an array in memory is read along the own axes."""
+    if plan.origin(read.source) is not None:
+        return False
+    used = free_symbols(offset_of(read.indices, read.source.type))
+    return bool(used & {a.name for a in member.own})
+
+
+def _across_rows(plan: Plan) -> bool:
+    """Whether most bytes are contiguous from row to row rather than inside a row."""
+    balance = 0
+    for member, offset, size, _ in accesses(plan):
+        own = [a.name for a in member.own]
+        if not own or not free_symbols(offset) & set(own):
+            continue
+        if _contiguous_axis(offset, own) is not None:
+            balance -= size
+        elif _contiguous_axis(offset, member.row_names) is not None:
+            balance += size
+    return balance > 0
