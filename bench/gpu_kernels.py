@@ -45,7 +45,8 @@ FLUSH_BYTES = 1 << 28
 
 @attrs.frozen
 class Case:
-    """A program, its arguments, and the same function in torch."""
+    """A program, its arguments, and the same function in torch; without a program, irc's side is
+    the function through torch.compile."""
 
     name: str
     program: Any
@@ -115,13 +116,39 @@ def cases() -> list[Case]:
              [_random(4096, 4), torch.randint(0, 4096, (65536,), device="cuda"),
               _random(65536, 4)], _scatter_add, 1e-2),
     ]  # fmt: skip
-    return made
+    return made + compiled_cases()
+
+
+def compiled_cases() -> list[Case]:
+    """Cases of more than one kernel."""
+    rows = [_random(8192, 768), _random(8192, 768), _random(8192), _random(8192).abs()]
+    image = [_random(64, 128, 56, 56)]
+    return [
+        Case("compiled column_sum 8192x768", None, rows[:1], lambda x: x.sum(0), 1e-2),
+        Case("compiled column_sum bf16 8192x768", None, [rows[0].bfloat16()],
+             lambda x: x.sum(0), 1e-1),
+        Case("compiled sum 4096x8192", None, [_random(4096, 8192)], lambda x: x.sum(), 1e-1),
+        Case("compiled layer_norm weights 8192x768", None, rows, _layer_norm_weights, 1e-1),
+        Case("compiled channel_sum 64x128x56x56", None, image, lambda x: x.sum((0, 2, 3)), 1e-1),
+        Case("compiled cross_entropy 2048x30523", None,
+             [_random(2048, 30523), torch.randint(0, 30523, (2048,), device="cuda")],
+             F.cross_entropy, 1e-3),
+    ]  # fmt: skip
+
+
+def _layer_norm_weights(grad: Any, x: Any, mean: Any, rstd: Any) -> Any:
+    return (grad * (x - mean[:, None]) * rstd[:, None]).sum(0), grad.sum(0)
 
 
 def irc_call(
     case: Any, schedule: loop.ScheduleAttr | None = None
 ) -> tuple[Callable[[], object], list[torch.Tensor], dict[str, Any]]:
     """(the launch, its outputs, facts about the kernel) of a case's `program` on its `args`."""
+    if case.program is None:
+        compiled = torch.compile(case.function, backend="irc")
+        made = compiled(*case.args)
+        outputs = list(made) if isinstance(made, tuple) else [made]
+        return lambda: compiled(*case.args), outputs, {}
     func = form_gpu_kernel(case.program.op, schedule, "k")
     source = emit_kernel(func)
     position = {a: k for k, a in enumerate(case.program.args)}
@@ -171,6 +198,7 @@ def timed(graph: torch.cuda.CUDAGraph, flush: torch.Tensor) -> float:
 
 def run(case: Case, rounds: int, check_only: bool) -> dict[str, Any]:
     """Check the values of a case, then time the three sides in turns."""
+    torch._dynamo.reset()
     call, outputs, facts = irc_call(case)
     call()
     expected = case.function(*case.args)
@@ -184,7 +212,6 @@ def run(case: Case, rounds: int, check_only: bool) -> dict[str, Any]:
     result: dict[str, Any] = {"case": case.name, "kernel": facts, "bytes": size}
     if check_only:
         return result
-    torch._dynamo.reset()
     compiled = torch.compile(case.function)
     sides = {
         "irc": recorded(call),
@@ -214,7 +241,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(0)
     results = []
-    print(f"{'case':36}{'irc us':>9}{'inductor':>10}{'eager':>9}{'speed':>7}{'GB/s':>8}")
+    print(f"{'case':40}{'irc us':>9}{'inductor':>10}{'eager':>9}{'speed':>7}{'GB/s':>8}")
     for case in cases():
         if options.only not in case.name:
             continue
@@ -225,11 +252,11 @@ def main() -> None:
         results.append(found)
         if "us" in found:
             us = found["us"]
-            print(f"{case.name:36}{us['irc']:9.1f}{us['inductor']:10.1f}{us['eager']:9.1f}"
+            print(f"{case.name:40}{us['irc']:9.1f}{us['inductor']:10.1f}{us['eager']:9.1f}"
                   f"{found['speed_against_inductor']:7.2f}{found['gigabytes_per_second']:8.0f}",
                   flush=True)  # fmt: skip
         else:
-            print(f"{case.name:36}{found.get('error', 'values agree')}", flush=True)
+            print(f"{case.name:40}{found.get('error', 'values agree')}", flush=True)
     if options.json:
         device = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
         Path(options.json).write_text(json.dumps({**device, "results": results}, indent=1))
