@@ -63,6 +63,11 @@ class FactorAxes(Pass):
             if isinstance(inner, loop.ComputeOp) and reduces_rows(inner):
                 par_axes_first(inner)
                 context.count("reordered")
+        if context.explains:
+            for inner in block.ops:
+                reason = why_whole(inner) if isinstance(inner, loop.ComputeOp) else None
+                if reason is not None:
+                    context.remark(f"keeps an axis whole: {reason}", inner)
 
     def _sweep(self, block: Block, forward: bool) -> int:
         split = 0
@@ -207,6 +212,60 @@ def _reader_factor(read: loop.ReadOp, dim: int, extent: Dim) -> tuple[Dim, Dim] 
             if coefficient(expression, a) == inner and extents[a] * inner == extent:
                 return factors(extent, inner)
     return None
+
+
+# -- remarks
+
+
+def why_whole(op: loop.ComputeOp) -> str | None:
+    """Why an axis that is divided by its reads, or by what reads the results, is one axis still;
+    None where no axis is."""
+    positions = {a.name: k for k, a in enumerate(op.axis_list)}
+    for expression in index_expressions(op):
+        if not isinstance(expression, Expr) or expression.polynomial:
+            continue
+        for part in postorder(expression):
+            if isinstance(part, FloorDiv | Mod) and part.symbols & positions.keys():
+                return _why_divided(op, part)
+    par = [a for a in op.axis_list if a.kind == "par"]
+    reads = [u for r in op.results for u in r.users if isinstance(u, loop.ReadOp)]
+    for dim, a in enumerate(par):
+        found = {_reader_factor(read, dim, a.extent) for read in reads if len(read.indices) > dim}
+        wanted = ", ".join(f"{f[0]} x {f[1]}" for f in found if f is not None)
+        if wanted and not is_splittable(op):
+            return f"readers have {a.name} as {wanted}, but {_why_unsplittable(op)}"
+        if wanted and len(found) > 1:
+            return f"readers have {a.name} as {wanted}, but not all of them"
+        if wanted:
+            return f"readers have {a.name} as {wanted}, but its own indices get harder so"
+    return None
+
+
+def _why_divided(op: loop.ComputeOp, part: Expr) -> str:
+    """Why the quotient or remainder `part` of the index of a read stays."""
+    dividend, divisor = part.arguments  # type: ignore[attr-defined]
+    positions = {a.name: k for k, a in enumerate(op.axis_list)}
+    if not isinstance(dividend, Symbol) or dividend.name not in positions:
+        return f"{part} is not of one axis alone"
+    if not is_splittable(op):
+        return f"it reads at {part}, but {_why_unsplittable(op)}"
+    k = positions[dividend.name]
+    found = factors(op.axis_list[k].extent, divisor)
+    if found is None:
+        return f"it reads at {part}, but {divisor} is not known to divide {op.axis_list[k].extent}"
+    if not vanishes(op, k, *found):
+        return f"it reads at {part}, but other indices get harder if {dividend} is split"
+    return f"it reads at {part}, but max_splits axes were split already"
+
+
+def _why_unsplittable(op: loop.ComputeOp) -> str:
+    if op.schedule is not None:
+        return "it has a schedule"
+    if any(a.kind == "scan" for a in op.axis_list):
+        return "it scans"
+    if any(o.kind == "scatter" for o in op.output_list):
+        return "it scatters"
+    return "it gives positions in its space"
 
 
 # -- rewriting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from irc.dialects import loop
 from irc.ir import attributes as A
@@ -30,6 +30,10 @@ class Localize(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         context.count("dropped", localize_block(op.regions[0].blocks[0]))
+        for group in op.walk() if context.explains else ():
+            if isinstance(group, loop.GroupOp):
+                for member, reason in stored_anyway(group):
+                    context.remark(f"is stored, although its group reads it: {reason}", member)
 
 
 def localize_block(block: Block) -> int:
@@ -60,6 +64,28 @@ def localize_group(group: loop.GroupOp) -> int:
         terminator.attributes[SEGMENTS] = A.DenseIntsAttr((len(stored), 0, 0))
         _with_results(group, keep, group.attributes)
     return dropped + localize_block(terminator.parent)  # type: ignore[arg-type]
+
+
+def stored_anyway(group: loop.GroupOp) -> Iterator[tuple[Operation, str]]:
+    """The members of a group that other members read and that are stored too, with the reason."""
+    for value, result in zip(group.yield_op.values, group.results, strict=True):
+        member = value.defining_op
+        if member is None or all(user is group.yield_op for user in value.users):
+            continue
+        names = dict.fromkeys(_reader_name(user) for user in result.users)
+        yield member, f"{' and '.join(names)} {'need' if len(names) > 1 else 'needs'} the array"
+
+
+def _reader_name(user: Operation) -> str:
+    """What needs an array, as a remark says it."""
+    if user.name == "func.return":
+        return "the caller"
+    if user.name in ("graph.call_aten", "graph.update_input"):
+        callee = user.attributes.get("callee")
+        return str(callee).strip('"') if callee is not None else "an updated argument"
+    if isinstance(user, loop.ReadOp | loop.YieldOp):
+        return "a compute outside of it"
+    return user.name
 
 
 def _drop_outputs(op: loop.ComputeOp) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -110,20 +110,25 @@ class MergeComputes(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        planner = _Planner(self, block)
-        if planner.plan():
+        planner = _Planner(self, block, context.explains)
+        merges = planner.plan()
+        for apart, why in planner.kept_apart():
+            context.remark(why, apart)
+        if merges:
             merged = emit(planner.clusters, block, merge_members)
             context.count("merged", merged)
 
 
 class _Planner:
-    def __init__(self, options: MergeComputes, block: Block) -> None:
-        self.options = options
+    def __init__(self, options: MergeComputes, block: Block, explains: bool = False) -> None:
+        self.options, self.explains = options, explains
         self.clusters = Clusters(block)
         self.spaces: dict[int, Space] = {}
         self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
         self.readers: dict[Value, list[int]] = {}
         self.tiny: dict[tuple[Dim, ...], list[int]] = {}
+        # Why a cluster and an operation were not merged, where somebody asks.
+        self.reasons: dict[tuple[int, int], str] = {}
 
     def plan(self) -> int:
         """Decide the clusters; gives the number of merges."""
@@ -137,7 +142,10 @@ class _Planner:
             self.spaces[number] = space
             self.reads[op] = reads_by_source(op)
             for candidate in self.candidates(op, number):
-                merges += self.try_merge(candidate, self.clusters.find(number))
+                merged = self.try_merge(candidate, self.clusters.find(number))
+                merges += merged
+                if self.explains and not merged:
+                    self.note(candidate, number)
             for source in self.reads[op]:
                 self.readers.setdefault(source, []).append(number)
             if points(space.extents) <= TINY_POINTS and not self.reads_computes(op):
@@ -177,28 +185,81 @@ class _Planner:
             return False
         if space.outputs > self.options.max_outputs or not clusters.can_merge(a, b):
             return False
-        if not (self.reads_pointwise(a, b) and self.reads_pointwise(b, a)):
+        if self.misread(a, b) or self.misread(b, a):
             return False
         del self.spaces[a], self.spaces[b]
         self.spaces[clusters.merge(a, b)] = space
         return True
 
-    def reads_pointwise(self, producer: int, consumer: int) -> bool:
-        """Whether all that `consumer` reads of `producer` are maps, each at the same point."""
+    def misread(self, producer: int, consumer: int) -> str:
+        """Why a point of `consumer` can't follow the same one of `producer`: "" where all that it
+        reads there are maps, each at that point."""
         clusters = self.clusters
         if not clusters.depends(consumer, producer):
-            return True
+            return ""
         for number in clusters.members[consumer]:
             for source, reads in self.reads[clusters.ops[number]].items():
                 maker = source.defining_op
                 if maker not in self.reads or clusters.cluster_of(maker) != producer:
                     continue
                 assert isinstance(maker, loop.ComputeOp)
-                if output_of(maker, source).kind != "map":
-                    return False
+                kind = output_of(maker, source).kind
+                if kind != "map":
+                    return f"it needs the whole result of the other's {kind}"
                 if any(not at_same_point(read, maker) for read in reads):
-                    return False
-        return True
+                    return "it reads the other's array at other points than its own"
+        return ""
+
+    # -- remarks
+
+    def note(self, candidate: int, number: int) -> None:
+        """Keep the reason why a cluster and that of an operation were not merged."""
+        a, b = self.clusters.find(candidate), self.clusters.find(number)
+        if a != b and a in self.spaces:
+            self.reasons[candidate, number] = self.reason(a, b)
+
+    def reason(self, a: int, b: int) -> str:
+        """Why two clusters can't be merged."""
+        one, other = self.spaces[a], self.spaces[b]
+        if one.extents != other.extents:
+            return f"their spaces are {_list(one.extents)} and {_list(other.extents)}"
+        if one.kind and other.kind and one.kind != other.kind:
+            return "one reduces and the other scans"
+        if one.kind and other.kind and one.combined != other.combined:
+            return (f"they combine over the axes {_list(sorted(one.combined))} and "
+                    f"{_list(sorted(other.combined))} of one space")  # fmt: skip
+        space = one.joined(other)
+        if space is None:
+            return "a map beside a reduction over leading axes would keep it out of row groups"
+        if space.ops > self.options.max_ops:
+            return f"{space.ops} operations together are more than max_ops={self.options.max_ops}"
+        if space.outputs > self.options.max_outputs:
+            limit = self.options.max_outputs
+            return f"{space.outputs} results together are more than max_outputs={limit}"
+        if not self.clusters.can_merge(a, b):
+            return "what stands between them needs the one and is needed by the other"
+        return self.misread(a, b) or self.misread(b, a)
+
+    def kept_apart(self) -> Iterator[tuple[Operation, str]]:
+        """Computes that are not merged with one that they read, or (the first only) with one
+        that reads what they read; with the reason."""
+        clusters = self.clusters
+        told: set[int] = set()
+        for (candidate, number), reason in self.reasons.items():
+            a, b = clusters.find(candidate), clusters.find(number)
+            if a == b:
+                continue
+            op = clusters.ops[number]
+            made = {v for k in clusters.members[a] for v in clusters.ops[k].results}
+            if not made.isdisjoint(self.reads[op]):
+                yield op, f"is not merged with a compute that it reads: {reason}"
+            elif number not in told:
+                told.add(number)
+                yield op, f"is not merged with one that reads the same array: {reason}"
+
+
+def _list(items: Iterable[object]) -> str:
+    return f"[{', '.join(map(str, items))}]"
 
 
 def output_of(op: loop.ComputeOp, result: Value) -> loop.ResultAttr:

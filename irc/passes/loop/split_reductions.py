@@ -12,7 +12,7 @@ from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, ceildiv, coefficient, dim_sum, known_divisible
+from irc.ir.symbols import Dim, Expr, ceildiv, coefficient, dim_sum, known_divisible
 from irc.ir.types import (
     FloatType,
     IndexType,
@@ -87,10 +87,10 @@ class SplitReductions(Pass):
         wanted = gpu_parts if gpu else self._cpu_parts
         for inner in list(block.ops):
             if isinstance(inner, loop.ComputeOp):
-                context.count("split", self._split(inner, inner, wanted))
+                context.count("split", self._split(inner, inner, wanted, context))
             elif isinstance(inner, loop.GroupOp) and not inner.axis_list:
                 members = [m for m in inner.block.ops if isinstance(m, loop.ComputeOp)]
-                if split := sum(self._split(member, inner, wanted) for member in members):
+                if split := sum(self._split(m, inner, wanted, context) for m in members):
                     context.count("split", split)
                     _store_outside(inner)
 
@@ -100,13 +100,17 @@ class SplitReductions(Pass):
         return self.parts if few and points_of(op) >= self.min_points else 0
 
     def _split(
-        self, op: loop.ComputeOp, outer: Operation, wanted: Callable[[loop.ComputeOp], int]
+        self,
+        op: loop.ComputeOp,
+        outer: Operation,
+        wanted: Callable[[loop.ComputeOp], int],
+        context: PassContext,
     ) -> int:
         """Split one compute at the place of `outer`; 1 if it was."""
         parts = wanted(op) if _can_split(op, outer) else 0
-        if not parts:
-            return 0
-        split = self._choose(op, parts)
+        split = self._choose(op, parts) if parts else None
+        if context.explains and any(o.kind == "reduce" for o in op.output_list):
+            context.remark(self._told(op, outer, parts, split, wanted is gpu_parts), op)
         if split is None:
             return 0
         builder = Builder.before(outer)
@@ -136,6 +140,46 @@ class SplitReductions(Pass):
             if known_divisible(extent, count):
                 return Split((), position, count, extent // count)
         return Split((), position, parts, ceildiv(extent, parts))
+
+
+    def _told(
+        self, op: loop.ComputeOp, outer: Operation, parts: int, split: Split | None, gpu: bool
+    ) -> str:
+        """The remark about a reduction."""
+        axes = op.axis_list
+        if split is not None and split.whole:
+            names = ", ".join(axes[k].name for k in split.whole)
+            return f"is split: each point of {names} is a part"
+        if split is not None:
+            name = axes[split.position].name
+            return f"is split into {split.parts} parts of {split.size} points of {name}"
+        if not _can_split(op, outer):
+            return f"is not split: {_why_whole(op, outer)}"
+        if parts and any(o.kind == "map" for o in op.output_list):
+            return "is not split: a map beside it has all of its axes, and no leading ones fit"
+        if parts:
+            return f"is not split: no axis has points for {parts} parts"
+        results, total = points(a.extent for a in axes if a.kind == "par"), points_of(op)
+        about = "about " if any(isinstance(a.extent, Expr) for a in axes) else ""
+        if gpu:
+            return (f"is not split: {about}{total} points are no {GPU_LEAST_PARTS} parts with "
+                    f"enough to do for each of {results} results")  # fmt: skip
+        if results > self.max_results:
+            return (f"is not split: its {about}{results} results are computed in parallel "
+                    f"(max_results={self.max_results})")  # fmt: skip
+        return f"is not split: {about}{total} points are few (min_points={self.min_points})"
+
+
+def _why_whole(op: loop.ComputeOp, outer: Operation) -> str:
+    """Why a reduction can't be split at all."""
+    for output in op.output_list:
+        if output.kind not in ("reduce", "map"):
+            return f"a {output.kind} is computed beside it"
+        if output.kind == "reduce" and output.combiner not in SPLITTABLE:
+            return f"parts of {output.combiner} don't combine by it"
+    if outer is not op and any(_defined_in(r.source, outer) for r in op.reads):
+        return "it reads what its group makes"
+    return "it has a schedule, or axes with names of their own"
 
 
 def _can_split(op: loop.ComputeOp, outer: Operation) -> bool:
