@@ -108,6 +108,31 @@ def whole_slice(op: graph.Slice, rw: Any) -> Any:
     return True
 
 
+# slice(concat(a, b, c)) -> b, or a slice of b, where it lies within b
+@canonicalization(graph.Slice, name="graph.slice_of_concat")
+def slice_of_concat(op: graph.Slice, rw: Any) -> Any:
+    maker = op.source.defining_op
+    if not isinstance(maker, graph.Concat) or maker.dim != op.dim:
+        return rw.no_match("the source is no concatenation along the same dimension")
+    place: Any = 0
+    last = op.start + (op.view.type.shape[op.dim] - 1) * op.step
+    for piece in maker.sources:
+        size = piece.type.shape[op.dim]
+        if op.start == place and piece.type is op.view.type and op.step == 1:
+            rw.replace(op, [piece])
+            return True
+        known = all(isinstance(d, int) for d in (place, size, op.start, last))
+        if known and place <= op.start <= last < place + size:
+            part = rw.builder.value(
+                graph.Slice, piece, dim=op.dim, start=op.start - place, step=op.step,
+                result_types=op.view.type,
+            )  # fmt: skip
+            rw.replace(op, [part])
+            return True
+        place = place + size
+    return rw.no_match("it lies in more than one piece")
+
+
 # concat(x) -> x
 @canonicalization(graph.Concat, name="graph.concat_of_one")
 def concat_of_one(op: graph.Concat, rw: Any) -> Any:

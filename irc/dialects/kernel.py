@@ -68,8 +68,9 @@ class FuncOp(Op):
     space (0 <= begin <= end <= grid). `work`: estimated scalar operations per outermost point
     (for the decision to run serially). `outputs`: positions of the pointer arguments written.
     `inplace`: flat list of pairs (input position, output position) that may share memory.
-    `initialized` (gpu): such pairs whose output must hold a copy of the input before the launch,
-    or be the same memory (what a scatter combines into: no program could copy it in time).
+    `initialized`: such pairs whose output must hold a copy of the input before the launch, or be
+    the same memory: what a scatter combines into. On a gpu no program could copy it in time; on a
+    cpu the kernel copies it itself, unless the input dies there (`form_kernels_updates`).
 
     `kernel.func @k(%x: !kernel.ptr<f32>, %begin: index, %end: index)
     attributes {target = "cpu"} { kernel.return }`

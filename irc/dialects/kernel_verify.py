@@ -136,8 +136,6 @@ def _verify_pairs(op: kernel.FuncOp, name: str, pointers: int, outputs: range | 
     flat = op.attr(name)
     if flat is None:
         return
-    if name == "initialized" and op.target != "gpu":
-        op.fail("initialized is of gpu kernels: a cpu kernel copies what it combines into itself")
     if len(flat) % 2 or outputs is None:
         op.fail(f"{name} {_words(flat)} is no list of pairs (input, output) of a kernel with "
                 "outputs")  # fmt: skip

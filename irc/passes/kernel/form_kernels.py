@@ -68,7 +68,8 @@ class _Former:
         if schedule.target == "gpu":
             # Locals stay in registers or are computed anew: there are no temporaries.
             del plan.outputs[len(op.results) :]
-        key = tuple(ranges.items()), structural_key(op, plan.inputs)
+        updated = tuple(result.index for _, result in plan.initialized)  # type: ignore[attr-defined]
+        key = tuple(ranges.items()), updated, structural_key(op, plan.inputs)
         callee = self.known.get(key)
         if callee is None:
             name = self.fresh_name()

@@ -31,8 +31,8 @@ from irc.passes.kernel.form_kernels_plan import (
     Member,
     Plan,
     apply_collapses,
-    inplace_pairs,
 )
+from irc.passes.kernel.form_kernels_sharing import inplace_pairs
 from irc.passes.kernel.form_kernels_spans import spans
 from irc.passes.kernel.form_kernels_vectors import Phase, Vectors, phases
 from irc.passes.loop.schedule import TILE_ROWS, CpuSchedule, cost_of, read_schedule
@@ -339,6 +339,10 @@ class _CpuKernel:
         entries["outputs"] = A.DenseIntsAttr(range(first, first + len(plan.outputs)))
         if inplace:
             entries["inplace"] = A.DenseIntsAttr(inplace)
+        if plan.initialized:
+            arrays = [*plan.inputs, *plan.outputs]
+            flat = [arrays.index(value) for pair in plan.initialized for value in pair]
+            entries["initialized"] = A.DenseIntsAttr(flat)
 
     def _work(self) -> Dim:
         total: Dim = 0

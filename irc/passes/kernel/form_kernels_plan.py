@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from irc.dialects import loop
-from irc.ir import attributes as A
 from irc.ir.attributes import Type
-from irc.ir.core import Operation, Region, Value
+from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
@@ -33,6 +32,12 @@ from irc.ir.symbols import (
     terms_of,
 )
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
+from irc.passes.kernel.form_kernels_updates import (
+    copy_of,
+    scatters_of,
+    updates_in_place,
+    writes_apart,
+)
 
 SCRATCH_BYTES = 128 * 1024
 """Most bytes of scratch that the locals of a kernel take; others become temporaries."""
@@ -112,7 +117,10 @@ class Member:
 
 @attrs.define(eq=False)
 class Plan:
-    """A kernel to be: `inputs` are read, `outputs` (results of `op`, then temporaries) written."""
+    """A kernel to be: `inputs` are read, `outputs` (results of `op`, then temporaries) written.
+
+    initialized: pairs (input, output) of which the output holds the input's elements already.
+    """
 
     op: Operation
     shared: list[Axis]
@@ -121,6 +129,7 @@ class Plan:
     outputs: list[Value]
     storage: dict[Value, Storage]
     results: dict[Value, list[Value]]
+    initialized: list[tuple[Value, Value]] = attrs.field(factory=list)
 
     @property
     def scratch_bytes(self) -> int:
@@ -156,16 +165,22 @@ class _PlanBuilder:
         self.computes: list[loop.ComputeOp] = []
 
     def add_lone(self, op: loop.ComputeOp) -> None:
-        free = independent_axes(op)
+        updates = scatters_of(op)
+        updated = [updates_in_place(op, number, init) for number, init in updates]
+        free = independent_axes(op, all(updated))
         self.plan.shared = [_axis(a) for a in op.axis_list if a.name in free]
         for result in op.results:
             self._output(result, result)
-        inits = iter(op.inits)
-        for number, output in enumerate(op.output_list):
-            if output.kind == "scatter":
-                copy = copy_of(op, number, next(inits), free)
-                self.plan.storage[copy.results[0]] = self.plan.storage[op.results_of(number)[0]]
-                self.computes.append(copy)
+        for (number, init), in_place in zip(updates, updated, strict=True):
+            (result,) = op.results_of(number)
+            if in_place:
+                self.plan.inputs.append(init)
+                self.plan.storage[init] = Storage("argument", init, strides_of(init.type))
+                self.plan.initialized.append((init, result))
+                continue
+            copy = copy_of(op, number, init, free)
+            self.plan.storage[copy.results[0]] = self.plan.storage[result]
+            self.computes.append(copy)
         self.computes.append(op)
 
     def add_group(self, op: loop.GroupOp) -> None:
@@ -302,13 +317,16 @@ class _PlanBuilder:
         return self._rename(list(output.indices), used)  # type: ignore[arg-type]
 
 
-def independent_axes(op: loop.ComputeOp) -> set[str]:
+def independent_axes(op: loop.ComputeOp, in_place: bool = False) -> set[str]:
     """The par axes whose points may be computed in any order: with scatters, those that are
-    themselves an index of each scattered array, over its whole size."""
+    themselves an index of each scattered array, over its whole size; all of them where all
+    scatters are `in_place` and no two points write one element."""
+    numbers = [number for number, _ in scatters_of(op)]
     free = {a.name: a.extent for a in op.axis_list if a.kind == "par"}
-    for number, output in enumerate(op.output_list):
-        if output.kind != "scatter":
-            continue
+    if in_place and all(writes_apart(op, number) for number in numbers):
+        return set(free)
+    for number in numbers:
+        output = op.output_list[number]
         assert output.indices is not None
         shape = op.results_of(number)[0].type.shape  # type: ignore[attr-defined]
         whole = {
@@ -318,25 +336,6 @@ def independent_axes(op: loop.ComputeOp) -> set[str]:
         }
         free = {name: extent for name, extent in free.items() if name in whole}
     return set(free)
-
-
-def copy_of(op: loop.ComputeOp, number: int, init: Value, free: set[str]) -> loop.ComputeOp:
-    """A compute that gives the array a scatter starts from, over the scatter's free axes where
-    those index it."""
-    from irc.passes.loop.bodies import Body
-
-    indices = op.output_list[number].indices
-    type_ = op.results_of(number)[0].type
-    assert indices is not None and isinstance(type_, TensorType)
-    names = [
-        d.name if isinstance(d, Symbol) and d.name in free else f"copied{k}"
-        for k, d in enumerate(indices)
-    ]
-    axes = [loop.AxisAttr(n, "par", e) for n, e in zip(names, type_.shape, strict=True)]
-    body = Body()
-    body.finish([body.read(init, [symbol(n) for n in names])])
-    attributes = {"axes": A.ArrayAttr(axes), "outputs": A.ArrayAttr([loop.MAP])}
-    return loop.ComputeOp((), (type_,), attributes, (Region([body.block]),), op.location)
 
 
 def _axis(attr: loop.AxisAttr) -> Axis:
@@ -530,59 +529,3 @@ def is_transposed(
         return False
     step = coefficient(access.expression, lanes)
     return step is not None and step not in (0, 1)
-
-
-# -- memory that input and output may share
-
-
-def inplace_pairs(plan: Plan) -> list[int]:
-    """Flat (input position, output position) pairs of arrays that may be one: each read of the
-    input is at the very point that the output's element belongs to, and none comes after the
-    member that writes it. Call it before axes collapse."""
-    pairs: list[int] = []
-    first = len(plan.inputs)
-    writers = {value: k for k, m in enumerate(plan.members) for value in _written(plan, m)}
-    for position, value in enumerate(plan.inputs):
-        last = _last_pointwise_read(plan, value)
-        if last is None:
-            continue
-        for number, output in enumerate(plan.outputs):
-            writer = writers.get(output)
-            same = _same_memory(value.type, output.type)
-            if writer is not None and same and last <= writer:
-                pairs += [position, first + number]
-    return pairs
-
-
-def _written(plan: Plan, member: Member) -> Iterable[Value]:
-    """The arrays that a member writes element by element at its own points."""
-    op = member.compute
-    for number, output in enumerate(op.output_list):
-        if output.kind in ("map", "scan"):
-            for result in op.results_of(number):
-                for access in member.stores[result]:
-                    if access.storage is not None and access.storage.kind == "argument":
-                        yield access.storage.value
-
-
-def _last_pointwise_read(plan: Plan, value: Value) -> int | None:
-    """The last member that reads an array, if all do so at their own point only."""
-    last = None
-    for number, member in enumerate(plan.members):
-        axes = tuple(symbol(a.name) for a in member.compute.axis_list)
-        for op in member.reads:
-            if isinstance(op, loop.ReadOp) and op.source is value:
-                if tuple(op.indices) != axes:
-                    return None
-                last = number
-    return last
-
-
-def _same_memory(a: Type, b: Type) -> bool:
-    """Whether two arrays have equal sizes, strides and element widths."""
-    assert isinstance(a, TensorType) and isinstance(b, TensorType)
-    return (
-        a.shape == b.shape
-        and strides_of(a) == strides_of(b)
-        and element_bytes(a.element) == element_bytes(b.element)
-    )

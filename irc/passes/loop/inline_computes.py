@@ -19,7 +19,7 @@ from irc.ir.symbols import Dim, free_symbols
 from irc.ir.traits import Terminator
 from irc.passes.loop.bodies import Body, Transplant, clean_block, extents_of, ops_needed
 from irc.passes.loop.demand import drop_selects
-from irc.passes.loop.positions import fold_position, is_true
+from irc.passes.loop.positions import fold_position, fold_scatters, is_true
 
 # Arrays smaller than this are read from cache: reading them again costs next to nothing.
 SMALL_BYTES = 16_384
@@ -80,6 +80,7 @@ class InlineComputes(Pass):
                 outer.erase()
                 continue
             inlined += inline_into(outer, chosen)
+            fold_scatters(outer, extents_of(outer))
         context.count("inlined reads", inlined)
         context.count("proven checks", drop_proven_checks(block))
 

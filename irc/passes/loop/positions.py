@@ -14,7 +14,14 @@ from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Value
 from irc.ir.symbols import Dim, provable_le, simplify, substitute
 from irc.ir.types import i1, i64, index
-from irc.passes.loop.bodies import Body, compress_all, op_class
+from irc.passes.loop.bodies import (
+    SEGMENTS,
+    Body,
+    clean_block,
+    compress_all,
+    op_class,
+    placeholders_of,
+)
 
 Extents = Mapping[str, Dim]
 
@@ -117,3 +124,31 @@ def _fold_positions(op: loop.ReadOp, block: Block, extents: Extents) -> Value | 
     moved = [simplify(substitute(d, known), {}, extents) for d in op.indices]
     indices, positions = compress_all(moved, op.positions)
     return body.read(op.source, indices, positions, op.mask, op.other)
+
+
+def fold_scatters(op: loop.ComputeOp, extents: Extents) -> None:
+    """Make index expressions of the positions of scatters that are some."""
+    terminator = op.yield_op
+    extra, outputs, kept = list(terminator.extra), list(op.output_list), []
+    for number, output in enumerate(outputs):
+        if output.kind != "scatter":
+            continue
+        assert output.indices is not None
+        dims = tuple(output.indices)
+        count = max(placeholders_of(*dims), default=-1) + 1  # type: ignore[arg-type]
+        mine, extra = extra[:count], extra[count:]
+        found = {loop.placeholder(k): position(value) for k, value in enumerate(mine)}
+        known = {name: dim for name, dim in found.items() if dim is not None}
+        moved = [simplify(substitute(d, known), {}, extents) for d in dims]  # type: ignore[arg-type]
+        indices, operands = compress_all(moved, mine)
+        outputs[number] = loop.ResultAttr(
+            "scatter", output.combiner, output.accumulator, A.DimsAttr(indices)
+        )
+        kept += operands
+    if len(kept) == len(terminator.extra):
+        return
+    values, masks = list(terminator.values), list(terminator.masks)
+    terminator.operands = [*values, *kept, *masks]
+    terminator.attributes[SEGMENTS] = A.DenseIntsAttr((len(values), len(kept), len(masks)))
+    op.attributes["outputs"] = A.ArrayAttr(outputs)
+    clean_block(op.block)
