@@ -23,6 +23,7 @@ from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
 from irc.frontend.importer import Imported, Literal, import_graph
 from irc.frontend.mutating_calls import unwrap_mutating_calls
 from irc.frontend.options import Options, parse_options
+from irc.frontend.synthetic_bases import cut_to_size
 from irc.ir.diagnostics import UserError
 from irc.ir.gc import gc_paused
 from irc.ir.passes import PassManager
@@ -169,7 +170,9 @@ def compile_fx(
             made.add(stage, executable, not tokens and are_plain(imported.outputs))
         return boxed(executable, imported.outputs, tokens), frozen
 
-    return make(())[0] if freezer is None else freezer.compile(module, make)
+    if freezer is not None:
+        return freezer.compile(module, make)
+    return cut_to_size(make(())[0], module)
 
 
 def build(imported: Imported, options: Options, target: str) -> Any:

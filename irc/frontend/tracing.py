@@ -149,7 +149,10 @@ def fake_inputs(
             context: Any = StatelessSymbolicContext(dynamic_sizes=sizes)
             fakes.append(mode.from_tensor(value, source=source, symbolic_context=context))
         else:
-            fakes.append(mode.from_tensor(value, static_shapes=True, source=source))
+            fake = mode.from_tensor(value, static_shapes=True, source=source)
+            # Fake storages end at the last element; what lies beyond may be viewed all the same.
+            fake.untyped_storage().resize_(value.untyped_storage().nbytes())
+            fakes.append(fake)
     return fakes, mode
 
 

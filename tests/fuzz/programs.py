@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 import torch
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.fuzz import custom_ops, harness
@@ -139,6 +140,7 @@ class Writer:
 
     def __init__(self, draw: Draw, given: tuple[Argument, ...]) -> None:
         self.draw = draw
+        self.arguments = given
         self.lines: list[str] = []
         storages: dict[int, torch.Tensor] = {}
         self.names: dict[str, Any] = {"torch": torch, "ops": torch.ops.irc_fuzz}
@@ -181,23 +183,27 @@ class Writer:
             if t.untyped_storage()._cdata != memory or _places(t) == _places(mine)
         ]
 
-    def add(self, line: str, results: int = 0) -> None:
+    def elsewhere(self, name: str) -> list[str]:
+        """The variables in other memory than `name`; one that has no elements without any."""
+        memory = self.tensors[name].untyped_storage()._cdata
+        found = [n for n, t in self.tensors.items() if t.untyped_storage()._cdata != memory]
+        return found or ["torch.zeros(0)"]
+
+    def add(self, line: str, results: int = 0) -> bool:
         """Append a line that assigns to `results` new variables, if eager mode runs it."""
         fresh = [f"v{len(self.lines)}_{k}" if results > 1 else f"v{len(self.lines)}"
                  for k in range(results)]  # fmt: skip
-        text = f"{', '.join(fresh)}{',' if results > 1 else ''} = {line}" if results else line
-        if results > 1:
-            text = f"{', '.join(fresh)} = {line}"
+        text = f"{', '.join(fresh)} = {line}" if results else line
         code = compile(text, "<line>", "exec")
         if not self.is_valid(code, "out=" in text):
-            return
+            return False
         exec(code, self.names)
         self.lines.append(text)
         for name in fresh:
             made = self.names[name]
             if isinstance(made, torch.Tensor) and made.numel() <= MAX_ELEMENTS:
                 self.tensors[name] = made
-
+        return True
 
     def is_valid(self, code: Any, is_out: bool) -> bool:
         """Whether eager mode runs a line, tried on copies, and out= keeps its sizes."""
@@ -323,7 +329,9 @@ def view(w: Writer, name: str, t: torch.Tensor) -> tuple[str, int]:
     if kind == "dtype":
         choices = {1: ["uint8", "int8"], 2: ["int16", "uint8"], 4: ["int32", "int16"],
                    8: ["int64", "float64", "int32"]}  # fmt: skip
-        return f"{name}.view(torch.{w.pick(*choices[t.element_size()])})", 1
+        # Another number than 0 and 1 in the memory of a bool has no meaning.
+        others = ["bool"] if t.dtype is torch.bool else choices[t.element_size()]
+        return f"{name}.view(torch.{w.pick(*others)})", 1
     if kind == "same":
         return w.pick(
             f"{name}.detach()", f"{name}.view_as({name})", f"torch.ops.aten.alias({name})",
@@ -380,11 +388,11 @@ def mutation(w: Writer, name: str, t: torch.Tensor) -> str:
                       f"{name}.squeeze_({d})", f"{name}.unsqueeze_({d})",
                       f"{name}.as_strided_({strided(w, t)})")  # fmt: skip
     if kind == "out":
-        source = w.pick(*w.apart(name))
+        source, elsewhere = w.pick(*w.apart(name)), w.pick(*w.elsewhere(name))
         return w.pick(f"torch.add({source}, {other}, out={name})",
-                      f"torch.neg({source}, out={name})", f"torch.sum({source}, {d}, out={name})",
-                      f"torch.mul({name}, 2, out={name})",
-                      f"torch.cat([{source}, {source}], out={name})",
+                      f"torch.neg({source}, out={name})", f"torch.mul({name}, 2, out={name})",
+                      f"torch.sum({elsewhere}, {d}, out={name})",
+                      f"torch.cat([{elsewhere}, {elsewhere}], out={name})",
                       f"torch.clamp({source}, -1, 1, out={name})")  # fmt: skip
     other = w.variable()
     return w.pick(f"ops.bump({name}, {w.number(-1, 2)})", f"ops.exchange({name}, {other})",
@@ -406,24 +414,28 @@ def fresh(w: Writer, name: str) -> str:
 
 @st.composite
 def programs(draw: Draw, most: int = 9) -> Program:
-    """A program of up to `most` lines that mutates at least one tensor, mostly through views."""
+    """A program of 3 to `most` lines (fewer where eager mode refuses many), of which at least one
+    is a mutation, mostly through views."""
     custom_ops.register()
-    given = draw(arguments())
-    w = Writer(draw, given)
+    w = Writer(draw, draw(arguments()))
+    wanted, mutations = draw(st.integers(3, most)), 0
     with torch.no_grad():
-        for _ in range(draw(st.integers(2, most))):
+        for _ in range(2 * wanted):
+            if len(w.lines) == wanted:
+                break
             name = w.variable()
             t = w.tensors[name]
             kind = w.number(0, 9)
             if kind < 4:
                 w.add(*view(w, name, t))
-            elif kind < 9:
-                w.add(mutation(w, name, t))
+            elif kind < 9 or (not mutations and len(w.lines) == wanted - 1):
+                mutations += w.add(mutation(w, name, t))
             else:
                 w.add(fresh(w, name), 1)
+    assume(mutations)
     names = list(w.tensors)
     returned = draw(st.lists(st.sampled_from([*names, *names[-4:]]), min_size=1, max_size=4))
-    return Program(given, tuple(w.lines), tuple(dict.fromkeys(returned)))
+    return Program(w.arguments, tuple(w.lines), tuple(dict.fromkeys(returned)))
 
 
 __all__ = ["Argument", "Program", "arguments", "harness", "programs", "shapes"]

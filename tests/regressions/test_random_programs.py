@@ -109,3 +109,76 @@ def test_zeroing_a_tensor_through_an_expanded_view() -> None:
         return x
 
     check(f, torch.arange(3.0))
+
+
+def test_as_strided_in_place_of_an_argument_that_begins_later_in_its_storage() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        v = x[0:1, None]
+        v.as_strided_((1, 1), (2, 1), 7)
+        v.sub_(-2)
+        return x
+
+    check(f, torch.arange(10).as_strided((2, 4), (4, 1), 2))
+
+
+def test_as_strided_of_a_view_as_another_dtype() -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x.mul_(2)
+        bits = x.view(torch.int32)
+        part = bits.as_strided((2,), (2,), 3)
+        part.add_(1)
+        return x, part, bits.as_strided((0,), (1,), 0)
+
+    check(f, torch.arange(9.0).as_strided((2, 3), (3, 1), 2))
+
+
+def test_as_strided_of_an_unwritten_view_as_another_dtype() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.view(torch.int32).as_strided((2, 2), (2, 1), 1) + 1
+
+    check(f, torch.arange(9.0).as_strided((2, 3), (3, 1), 1))
+
+
+def test_as_strided_of_a_view_as_elements_of_another_size() -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x.mul_(2)
+        part = x.view(torch.int32).as_strided((2, 2), (4, 1), 6)
+        part.zero_()
+        return x, part
+
+    check(f, torch.arange(9, dtype=torch.int64).as_strided((6,), (1,), 2))
+
+
+def test_an_empty_view_that_lies_before_its_source() -> None:
+    custom_ops.register()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        torch.ops.irc_fuzz.each([x, x.as_strided((0,), (2,), 0)], 2)
+        return x
+
+    x = torch.arange(4.0).as_strided((2,), (1,), 2)
+    module = irc.trace(f, tuple(clones((x,))))
+    irc.PassManager.parse("functionalize").run(module)
+    same(observe(f, (x,)), observe(lambda *a: irc.run(module, *a), (x,)), what="functionalized")
+
+
+def test_a_part_of_an_expanded_argument_whose_storage_another_shares() -> None:
+    def f(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.expand(2, -1)[0:1] = -2
+        x.expand(3, -1).unbind(0)[1].neg_()
+        return y + x.sum()
+
+    memory = torch.arange(7.0)
+    check(f, memory[:4], memory[3:6])
+
+
+def test_a_view_in_place_beyond_an_arguments_elements() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        part = x.narrow(0, 0, 0)
+        part.as_strided_((2, 1), (1, 2), 4)
+        return part
+
+    x = torch.arange(7).as_strided((4,), (1,))
+    expected = observe(f, (x,))
+    module = irc.trace(f, (x,))
+    same(expected, observe(lambda *a: irc.run(module, *a), (x,)), what="traced")

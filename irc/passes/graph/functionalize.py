@@ -38,6 +38,7 @@ from irc.passes.graph.value_building import (
     type_of,
 )
 from irc.passes.graph.view_chains import (
+    ElementStep,
     FlattenStep,
     RefineStep,
     Step,
@@ -135,7 +136,7 @@ class _Functionalizer:
         written = written_arguments(self.function)
         builder = Builder.before(ops[0])
         for base in bases(self.function, written, builder):
-            root = Root(base.value, base.members[0], base.offset, base.members)
+            root = Root(base.value, base.members[0], base.offset, base.members, base.allowed)
             for number in base.members:
                 kind = type_of(arguments[number])
                 place = offset_of(self.function, number) - base.offset
@@ -238,28 +239,31 @@ class _Functionalizer:
         offset = aten.arguments_of(op)["storage_offset"]
         if offset is None:
             offset = self.place_of(source, op)
-        if root.members:
-            first = source.chain[0]
-            assert isinstance(first, StridedStep)
-            return (
-                StridedStep(root.type, kind, offset - root.offset, first.allowed, op.location),
-            )
-        if kind is root.type and offset == root.offset:
+        if not root.members and kind is root.type and offset == root.offset:
             return ()
-        flat = FlattenStep.of(root.type, op.location)
-        allowed = None
-        if root.argument is not None and flat.order() is None:
-            allowed = frozenset(positions(root.type.shape, strides_of(root.type)))
-        step = StridedStep(flat.type, kind, offset - root.offset, allowed, op.location)
-        return (flat, step)
+        steps: list[Step] = []
+        vector, allowed = root.type, root.allowed
+        if not root.members:
+            flat = FlattenStep.of(root.type, op.location)
+            steps, vector = [flat], flat.type
+            if root.argument is not None and flat.order() is None:
+                allowed = frozenset(positions(root.type.shape, strides_of(root.type)))
+        begin = root.offset
+        if kind.element is not vector.element:
+            view = ElementStep.of(vector, kind.element, op.location)
+            begin, allowed = view.place(begin, op.location), view.allowed(allowed)
+            steps, vector = [*steps, view], view.type
+        return (*steps, StridedStep(vector, kind, offset - begin, allowed, op.location))
 
     def place_of(self, source: Tensor, op: aten.AtenOp) -> Any:
         """Where a tensor begins in its storage, for an as_strided without an offset."""
         if not source.chain:
             return source.root.offset
-        last = source.chain[-1]
+        last, begin = source.chain[-1], source.root.offset
         if isinstance(last, StridedStep):
-            return last.offset + source.root.offset
+            for step in source.chain[:-1]:
+                begin = step.place(begin, op.location) if isinstance(step, ElementStep) else begin
+            return last.offset + begin
         raise UserError("as_strided of a view needs its storage_offset", op=op)
 
     def take_again(self, op: aten.AtenOp) -> None:
@@ -530,12 +534,21 @@ class _Functionalizer:
         chain = list(tensor.chain)
         if chain and isinstance(chain[0], FlattenStep):
             del chain[0]
-        if not chain or not isinstance(chain[0], StridedStep):
+        if not chain or not isinstance(chain[0], StridedStep | ElementStep):
             tensor.root.value = written
             return self.derive(tensor, builder)
-        kind, place = chain[0].type, chain[0].offset + tensor.root.offset
-        sizes, strides = list(kind.shape), list(strides_of(kind))
-        shown = call(builder, "as_strided.default", kind, written, sizes, strides, place)
+        begin = tensor.root.offset
+        if isinstance(view := chain[0], ElementStep):
+            (length,) = view.source_type.shape
+            kind = view.source_type
+            vector = call(builder, "as_strided.default", kind, written, [length], [1], begin)
+            written, begin = view.replay(builder, vector), view.place(begin, builder.location)
+            del chain[0]
+        first = chain[0]
+        assert isinstance(first, StridedStep)
+        sizes, strides = list(first.type.shape), list(strides_of(first.type))
+        place = first.offset + begin
+        shown = call(builder, "as_strided.default", first.type, written, sizes, strides, place)
         for step in chain[1:]:
             shown = step.replay(builder, shown)
         return shown

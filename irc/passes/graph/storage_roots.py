@@ -18,10 +18,11 @@ class Root:
     """A storage: its current value, how often it was written, and its argument's number.
 
     type: that of the tensor that `value` holds, in eager mode; offset: of its first element.
-    members: the arguments that share it, where it is the storage of several.
+    members: the arguments that share it, where it is the storage of several; allowed: the places
+    at which one of them has an element (None where all have).
     """
 
-    __slots__ = ("value", "version", "type", "argument", "offset", "members")
+    __slots__ = ("value", "version", "type", "argument", "offset", "members", "allowed")
 
     def __init__(
         self,
@@ -29,6 +30,7 @@ class Root:
         argument: int | None = None,
         offset: Any = 0,
         members: tuple[int, ...] = (),
+        allowed: frozenset[int] | None = None,
     ) -> None:
         self.value = value
         self.version = 0
@@ -36,6 +38,7 @@ class Root:
         self.argument = argument
         self.offset = offset
         self.members = members
+        self.allowed = allowed
 
 
 @attrs.define(eq=False)

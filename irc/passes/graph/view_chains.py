@@ -19,7 +19,7 @@ from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.location import UNKNOWN, Location
 from irc.ir.symbols import dim_product
-from irc.ir.types import TensorType, contiguous_strides
+from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.result_types import call_on_meta, meta_tensor, types_of_call
 from irc.passes.graph.value_building import (
     EXACT_OVERLAP_LIMIT,
@@ -236,17 +236,20 @@ class StridedStep(Step):
     def replay(self, builder: Builder, source: Value) -> Value:
         self.check()
         kind, part = self.type, self.slice_type()
-        if part is not None:
+        if part is not None and 0 not in kind.shape:
             cut = call(builder, "slice.Tensor", part, source, 0, self.offset, self.end())
             return call(builder, "reshape.default", kind, cut, list(kind.shape))
+        offset = 0 if 0 in kind.shape else self.offset  # no elements may lie anywhere
         return call(
             builder, "as_strided.default", kind, storage(builder, source),
-            list(kind.shape), list(strides_of(kind)), self.offset,
+            list(kind.shape), list(strides_of(kind)), offset,
         )  # fmt: skip
 
     def undo(self, builder: Builder, source: Value, content: Value) -> Value:
         self.check()
         kind, part = self.type, self.slice_type()
+        if 0 in kind.shape:
+            return source
         if part is not None:
             flat = call(builder, "reshape.default", part, content, list(part.shape))
             if part.shape == self.source_type.shape:
@@ -258,6 +261,59 @@ class StridedStep(Step):
         return scatter_strided(
             builder, source, content, kind.shape, strides_of(kind), self.offset
         )
+
+
+@attrs.frozen(eq=False)
+class ElementStep(Step):
+    """A storage (a vector) as elements of another type, of the same bytes."""
+
+    source_type: TensorType
+    type: TensorType
+
+    @classmethod
+    def of(cls, source: TensorType, element: Any, location: Location) -> ElementStep:
+        """Raises UserError where the bytes are not a whole number of elements that is known."""
+        old, new = element_bytes(source.element), element_bytes(element)
+        (length,) = source.shape
+        if old != new and (not isinstance(length, int) or length * old % new):
+            raise UserError(
+                f"as_strided of {element} in a storage of different element types: its size in "
+                f"bytes is {length} times {old}",
+                location,
+            )
+        count = length if old == new else length * old // new  # type: ignore[operator]
+        return cls(source, source.with_shape((count,), (1,)).with_element(element))
+
+    def replay(self, builder: Builder, source: Value) -> Value:
+        dtype = aten.DtypeAttr(DTYPE_OF_ELEMENT[self.type.element])
+        return call(builder, "view.dtype", self.type, contiguous(builder, source), dtype)
+
+    def undo(self, builder: Builder, source: Value, content: Value) -> Value:
+        dtype = aten.DtypeAttr(DTYPE_OF_ELEMENT[self.source_type.element])
+        return call(builder, "view.dtype", self.source_type, contiguous(builder, content), dtype)
+
+    def place(self, position: Any, location: Location) -> Any:
+        """A place counted in the source's elements, in these."""
+        old, new = element_bytes(self.source_type.element), element_bytes(self.type.element)
+        if old == new:
+            return position
+        if not isinstance(position, int) or position * old % new:
+            raise UserError(
+                f"as_strided of {self.type.element} in a storage of different element types that "
+                f"begins at place {position}",
+                location,
+            )
+        return position * old // new
+
+    def allowed(self, places: frozenset[int] | None) -> frozenset[int] | None:
+        """The places that have elements, of those that have some in the source."""
+        old, new = element_bytes(self.source_type.element), element_bytes(self.type.element)
+        if places is None or old == new:
+            return places
+        held = {p * old + k for p in places for k in range(old)}
+        (count,) = self.type.shape
+        assert isinstance(count, int)
+        return frozenset(p for p in range(count) if held.issuperset(range(p * new, (p + 1) * new)))
 
 
 # -- whole chains
@@ -288,22 +344,30 @@ def invertible(kind: TensorType, chain: Sequence[Step], location: Location) -> t
     """
     if not any(overlaps(s.type, chain[: k + 1]) for k, s in enumerate(chain[:-1])):
         return tuple(chain)
-    if isinstance(chain[0], FlattenStep | StridedStep):
-        raise UserError("writing through a view of as_strided with overlapping elements", location)
-    steps = [s for s in chain if isinstance(s, ViewStep)]
-    if len(steps) < len(chain) or not is_static(kind) or any(
-        s.type.element is not kind.element for s in steps
-    ):
+    known = is_static(kind) and all(
+        isinstance(s, ViewStep | StridedStep | FlattenStep) and s.type.element is kind.element
+        for s in chain
+    )
+    if not known:
         raise UserError("writing through a view of overlapping elements in memory", location)
-    made = meta_tensor(kind)
-    for step in steps:
-        outcome, _ = call_on_meta(
-            step.op.schema, step.op.operands, step.op.arguments, {step.op.operands[0]: made}
-        )
-        made = outcome[step.result] if isinstance(outcome, tuple | list) else outcome
+    first, made = chain[0], meta_tensor(kind)
+    if isinstance(first, FlattenStep):
+        made = made.as_strided(first.type.shape, (1,), 0)
     flat = FlattenStep.of(kind, location)
+    allowed = None
+    for step in chain:
+        if isinstance(step, StridedStep):
+            made = made.as_strided(step.type.shape, strides_of(step.type), step.offset)
+            allowed = step.allowed
+        elif isinstance(step, ViewStep):
+            outcome, _ = call_on_meta(
+                step.op.schema, step.op.operands, step.op.arguments, {step.op.operands[0]: made}
+            )
+            made = outcome[step.result] if isinstance(outcome, tuple | list) else outcome
     final = kind.with_shape(made.shape, made.stride())
-    return flat, StridedStep(flat.type, final, made.storage_offset(), None, location)
+    place = StridedStep(flat.type, final, made.storage_offset(), allowed, location)
+    return (place,) if flat.type is kind else (flat, place)
 
 
-__all__ = ["FlattenStep", "RefineStep", "Step", "StridedStep", "ViewStep", "invertible", "overlaps"]
+__all__ = ["ElementStep", "FlattenStep", "RefineStep", "Step", "StridedStep", "ViewStep",
+           "invertible", "overlaps"]  # fmt: skip

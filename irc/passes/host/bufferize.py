@@ -419,22 +419,25 @@ class _Bufferizer:
 
         Copies that `insert-layout-copies` made of one value are one array again after `cse`.
         """
-        terminator = self.function.return_op
         arrays: dict[tuple[Value, int], Value] = {}
         seen: set[Value] = set()
+        terminator = self.function.return_op
         for position, value in enumerate(terminator._operands):
             info = entry(self.function.result_info, position)
+            root = value
+            while isinstance(root.defining_op, host.ViewOp):
+                root = root.defining_op.source
             if not is_tensor(value) or not info or info.get("alias_of") is not None:
-                seen.add(value)
+                seen.add(root)
                 continue
             first = info.get("shares")
             group = first.value if isinstance(first, A.IntegerAttr) else position
-            own = arrays.get((value, group))
-            if own is None:
-                own = self._result_apart(value) if value in seen else value
-                arrays[value, group] = own
-            terminator.set_operand(position, own)
-            seen.add(value)
+            array = arrays.get((root, group))
+            if array is None:
+                array = self._result_apart(root) if root in seen else root
+                arrays[root, group] = array
+            terminator.set_operand(position, self._same_view(value, root, array))
+            seen.add(root)
 
     def _result_apart(self, value: Value) -> Value:
         """A copy of a result in memory of its own."""
@@ -442,6 +445,15 @@ class _Bufferizer:
         own: Value = builder.value(host.AllocOp, result_types=value.type)
         builder.create(host.CopyOp, value, own)
         return own
+
+    def _same_view(self, value: Value, root: Value, array: Value) -> Value:
+        """What `value` is of `root`, of `array`."""
+        view = value.defining_op
+        if array is root or not isinstance(view, host.ViewOp) or value is root:
+            return value if array is root else array
+        source = self._same_view(view.source, root, array)
+        copy = host.ViewOp([source], view.result_types, dict(view.attributes), (), view.location)
+        return Builder.before(self.function.return_op).insert(copy).results[0]
 
     def _mark_escapes(self) -> None:
         """Allocations that the caller gets are tensors of their own."""

@@ -93,7 +93,10 @@ def withdraw_copies(function: func.FuncOp) -> list[Want]:
                 reason = maker.reason or reason
                 kind = maker.source.type
                 own = same_layout(kind.shape, kind.strides, maker.copy.type.strides)
-                if own or (isinstance(op, func.ReturnOp) and is_shared(maker.source, op)):
+                viewed = any(user is not op for user in maker.copy.users)
+                if own or (
+                    isinstance(op, func.ReturnOp) and (viewed or is_shared(maker.source, op))
+                ):
                     wants.append(Want(op, number, strides, reason, fixed=True))
                     continue
                 op.set_operand(number, maker.source)

@@ -63,3 +63,18 @@ def test_a_part_of_a_constant_is_a_view_of_the_whole():
         return v, v.unbind(0)[1], v[1:]
 
     check(f, torch.arange(3.0))
+
+
+def test_copies_of_one_array_that_cse_joins():
+    steps = (Step("cast", (0,), (("dtype", torch.float32),)),) * 2
+    results = tuple((k, (3, 1)) for k in (0, 1, 2, 1))
+    check_layouts(Case((matrix(2, 3),), steps, results))
+
+
+def test_a_result_that_another_is_a_view_of_is_not_a_calls_copy():
+    steps = (
+        Step("permute", (0,), (("permutation", (0, 2, 1)),)), Step("abs", (1,)),
+        Step("sort", (2,), (("dim", 2),)),
+    )  # fmt: skip
+    results = tuple((k, (12, 3, 1)) for k in (2, 2, 3))
+    check_layouts(Case((matrix(2, 3, 4),), steps, results))

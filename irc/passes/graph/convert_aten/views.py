@@ -8,7 +8,7 @@ from typing import Any
 from irc.dialects import aten, func, graph
 from irc.ir.core import BlockArgument, Value
 from irc.ir.symbols import Dim, dim_product, dim_sum, provable_le
-from irc.ir.types import ComplexType, contiguous_strides, i64
+from irc.ir.types import ComplexType, contiguous_strides, element_bytes, i1, i64
 from irc.passes.graph.convert_aten.positions import element_position, from_start, slice_start
 from irc.passes.graph.convert_aten.support import (
     Call,
@@ -197,7 +197,9 @@ def as_strided(c: Call) -> Value:
     order = dense_order(kind.shape, kind.strides)
     base = c.converted(root)
     if c.storage_offset is not None:
-        offset = c.storage_offset - argument_offset(c, base)
+        offset = c.storage_offset - storage_begin(c, root)
+    if 0 in c.result.shape:
+        offset = 0  # no elements may lie anywhere
     if offset is None:
         decline("the offset is that of a view")
     spans = [(size - 1) * step for size, step in zip(c.result.shape, c.stride, strict=True)]
@@ -205,23 +207,37 @@ def as_strided(c: Call) -> Value:
         decline("the storage's owner is not dense")
     # A tensor made here has no more storage than its elements; an argument's may go on.
     last = dim_sum([offset, *spans])
-    if isinstance(base, BlockArgument) and not provable_le(last + 1, dim_product(kind.shape)):
+    maker = root.defining_op
+    shared = isinstance(maker, aten.AtenOp) and maker.schema.returns_alias
+    inside = 0 in c.result.shape or provable_le(last + 1, dim_product(kind.shape))
+    if (shared or isinstance(base, BlockArgument)) and not inside:
         decline("not within the elements of the argument")
     same = kind.strides == tuple(c.stride) and kind.shape == c.result.shape
-    if same and offset == 0 and element_of(base) is c.result.element:
-        return base
-    return c.emit_typed(
-        graph.StridedWindow, c.permute(base, order), c.result, strides=list(c.stride), offset=offset
-    )
+    as_made = c.result.with_element(kind.element)
+    window = base if same and offset == 0 else c.emit_typed(
+        graph.StridedWindow, c.permute(base, order), as_made, strides=list(c.stride), offset=offset
+    )  # fmt: skip
+    return window if as_made is c.result else c.emit_typed(graph.Bitcast, window, c.result)
 
 
-def argument_offset(c: Call, value: Value) -> Dim:
-    """Where a function argument begins in its storage; 0 for other values."""
-    function = c.builder.block.parent_op
-    if not isinstance(value, BlockArgument) or not isinstance(function, func.FuncOp):
+def storage_begin(c: Call, value: Value) -> Dim:
+    """Where a value that `storage_owner` gave begins in its storage: a function argument, or what
+    one is after a write, where the caller says; a view as elements of another size where its source
+    does; another value at 0."""
+    while isinstance(maker := value.defining_op, aten.AtenOp) and maker.schema.is_mutable:
+        value = maker.operands[0]
+    if isinstance(maker, aten.AtenOp) and maker.schema.returns_alias:
+        root, place = storage_owner(c, maker.operands[0])
+        old, new = width(root), width(value)
+        begin = None if place is None else (storage_begin(c, root) + place) * abs(old)
+        if not isinstance(begin, int) or begin % abs(new):
+            decline("where the view begins in its storage is not known")
+        return begin // abs(new)  # type: ignore[no-any-return]
+    argument, function = c.converted(value), c.builder.block.parent_op
+    if not isinstance(argument, BlockArgument) or not isinstance(function, func.FuncOp):
         return 0
     info = function.arg_info
-    entry = info[value.index].get("offset") if info is not None else None
+    entry = info[argument.index].get("offset") if info is not None else None
     return 0 if entry is None else entry.dim  # type: ignore[no-any-return]
 
 
@@ -234,13 +250,22 @@ SAME_OFFSET = frozenset(
 
 def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
     """The value (on the aten level) whose storage `value` is a view of, and the position of its
-    first element there; None for a position that is not known."""
+    first element there; None for a position that is not known. Elements may be of other types but
+    not of other sizes. What a write to an argument gives is a value of its own."""
     offset: Dim | None = 0
+    counted = False  # whether `offset` counts from the storage's beginning
     while isinstance(maker := value.defining_op, aten.AtenOp) and maker.schema.returns_alias:
         given = aten.arguments_of(maker)
+        if maker.schema.is_mutable or width(maker.operands[0]) != width(value):
+            break
         value = maker.operands[0]
         name = maker.schema.name
-        if name in ("slice", "select") and offset is not None:
+        if counted:
+            continue
+        if name == "as_strided" and given["storage_offset"] is not None:
+            offset = None if offset is None else offset + given["storage_offset"]
+            counted = offset is not None
+        elif name in ("slice", "select") and offset is not None:
             dim = normalized(given["dim"], rank_of(value))
             strides = value.type.strides  # type: ignore[attr-defined]
             step = strides[dim] if strides is not None else None
@@ -253,7 +278,13 @@ def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
             offset = offset + start * step if step is not None else None
         elif name not in SAME_OFFSET:
             offset = None
-    return value, offset
+    return value, offset - storage_begin(c, value) if counted and offset is not None else offset
+
+
+def width(value: Value) -> int:
+    """The bytes of a tensor's element; -1 for bool, whose bits are no number's."""
+    element = element_of(value)
+    return -1 if element is i1 else element_bytes(element)
 
 
 def dense_order(shape: Sequence[Dim], strides: Sequence[Dim]) -> list[int] | None:
@@ -440,6 +471,37 @@ def _strided_scatter(
     return c.emit(
         graph.Put, source, part, [positions], dims=[dim], position=dim, combiner="set"
     )
+
+
+@converts("aten.as_strided_scatter.default")
+def as_strided_scatter(c: Call) -> Value:
+    """Positions count in the storage of what the source is a view of; those that are no element of
+    the source change nothing that is seen, but are not told apart here."""
+    source, part = _source(c), c.cast(c.src, c.result.element)
+    kind = c.sources["self"].type
+    root, begin = storage_owner(c, c.sources["self"])
+    order = dense_order(kind.shape, kind.strides)
+    if order is None or begin is None:
+        decline("the source is not dense, or where it begins is not known")
+    shape = shape_of(part)
+    if 0 in shape:
+        return source
+    offset = 0
+    if c.storage_offset is not None:
+        offset = c.storage_offset - storage_begin(c, root) - begin
+    spans = [(size - 1) * step for size, step in zip(shape, c.stride, strict=True)]
+    length = dim_product(kind.shape)
+    if not (provable_le(0, offset) and provable_le(dim_sum([offset, *spans]) + 1, length)):
+        decline("not within the elements of the source")
+    places = c.full(offset, c.result.with_shape(shape).with_element(i64))
+    for dim, step in enumerate(c.stride):
+        along = c.iota(dim, places)
+        along = c.pointwise("mul", along, c.full(step, along))
+        places = c.pointwise("add", places, along)
+    flat = c.reshape(c.permute(source, order), (length,))
+    whole = c.emit(graph.Put, flat, part, [places], dims=[0], position=0, combiner="set")
+    ordered = c.reshape(whole, [kind.shape[d] for d in order])
+    return c.permute(ordered, [order.index(d) for d in range(len(order))])
 
 
 @converts("aten.diagonal_scatter.default")

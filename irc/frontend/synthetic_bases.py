@@ -1,0 +1,34 @@
+"""Arguments that AOTAutograd makes of a storage which several arguments of a program share.
+
+Such a base is the whole storage as a vector. A graph is traced with one that ends at the last
+element of its first argument and reads and writes nothing beyond; the one that comes may be longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+
+
+def cut_to_size(run: Callable[..., Any], module: fx.GraphModule) -> Callable[..., Any]:
+    """`run`, a boxed function of the graph's arguments, with bases as long as in the graph."""
+    found = []
+    for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
+        value = node.meta.get("val")
+        is_base = type(node.meta.get("desc")).__name__ == "SyntheticBaseAOTInput"
+        if is_base and isinstance(value, torch.Tensor) and isinstance(value.shape[0], int):
+            found.append((position, value.shape[0]))
+    if not found:
+        return run
+
+    def call(arguments: list[Any]) -> Any:
+        for position, length in found:
+            if arguments[position].numel() > length:
+                arguments[position] = arguments[position][:length]
+        return run(arguments)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
