@@ -103,7 +103,8 @@ def evaluate(
     waiting = Counter(o for op in ops for o in op.operands)
     waiting.update(wanted)
     for op in ops:
-        frame.execute(op)
+        with torch.device("cpu"):  # also where the user chose another default
+            frame.execute(op)
         if isinstance(op, graph.Constant):
             frame.values[op.tensor] = frame.values[op.tensor].cpu()
         for operand in op.operands:

@@ -9,11 +9,13 @@ import torch
 
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR, IRCError
+from irc.ir.parser import parse
 from irc.runtime.constants import (
     FoldedConstants,
     content_attribute,
     content_key,
     content_tensor,
+    evaluate,
     tensor_bytes,
     with_folded,
 )
@@ -65,3 +67,19 @@ def test_a_recipe_without_what_it_needs_is_an_error() -> None:
         with_folded({}, (FoldedConstants(text, ("a",)),))
     made = with_folded({"k": torch.ones(80)}, (FoldedConstants(text, ("a",)),))
     assert torch.equal(made["a"], torch.ones(80))
+
+
+def test_constants_are_computed_on_the_cpu_whatever_the_default_device_is() -> None:
+    text = """
+func.func @main() -> tensor<2xf32> attributes {level = "graph"} {
+  %a = graph.constant {value = dense<[0.5, 1.5]> : tensor<2xf32>} : tensor<2xf32>
+  %b = graph.full {value = 2.0 : f32} : tensor<2xf32>
+  %c = graph.add %a, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  func.return %c : tensor<2xf32>
+}
+"""
+    module = parse(text)
+    *ops, last = module.lookup("main").block.ops
+    with torch.device("meta"):
+        (found,) = evaluate(ops, list(last.operands), module)
+    assert torch.equal(found, torch.tensor([2.5, 3.5]))

@@ -12,7 +12,7 @@ from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, Expr, ceildiv, coefficient, dim_sum, known_divisible
+from irc.ir.symbols import Dim, Expr, ceildiv, coefficient, dim_sum, free_symbols, known_divisible
 from irc.ir.types import (
     FloatType,
     IndexType,
@@ -205,21 +205,23 @@ def gpu_parts(op: loop.ComputeOp) -> int:
     results = max(points(a.extent for a in op.axis_list if a.kind == "par"), 1)
     if total < GPU_POINTS:
         return 0
-    across = _is_contiguous(op, "par") and not _is_contiguous(op, "red")
+    across = _is_contiguous(op, "par", "red") and not _is_contiguous(op, "red", "par")
     programs = -(-results // GPU_COLUMNS) if across else results
     least = GPU_LEAST_ROWS if across else GPU_LEAST_POINTS
     parts = min(GPU_PROGRAMS // programs, total // results // least)
     return 1 << (parts.bit_length() - 1) if parts >= GPU_LEAST_PARTS else 0
 
 
-def _is_contiguous(op: loop.ComputeOp, kind: str) -> bool:
-    """Whether a read moves by one element along an axis of the kind."""
+def _is_contiguous(op: loop.ComputeOp, kind: str, other: str) -> bool:
+    """Whether a read moves by one element along an axis of the kind, and along the other kind's."""
+    others = {a.name for a in op.axis_list if a.kind == other}
     for read in op.reads:
         type_ = read.source.type
         assert isinstance(type_, TensorType)
         strides = contiguous_strides(type_.shape) if type_.strides is None else type_.strides
         offset = dim_sum([i * s for i, s in zip(read.indices, strides, strict=True)])
-        if any(coefficient(offset, a.name) == 1 for a in op.axis_list if a.kind == kind):
+        along = [a.name for a in op.axis_list if a.kind == kind]
+        if free_symbols(offset) & others and any(coefficient(offset, n) == 1 for n in along):
             return True
     return False
 

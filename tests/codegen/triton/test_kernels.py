@@ -594,3 +594,33 @@ def test_a_scan_read_elsewhere_is_grouped_on_a_cpu_only(target: str) -> None:
     assert len(groups) == (target == "llvm")
     if target == "triton":
         PassManager.parse("schedule{target=gpu},form-kernels").run(module)
+
+
+def test_strided_sums_take_tiles_of_columns() -> None:
+    """Also beside a vector along the sum; the fewer program instances, the more warps."""
+    program = Program(tensor(8192, 768), tensor(8192))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        return [body.op("arith.mulf", body.read(program.args[0], axes),
+                        body.read(program.args[1], axes[:1]))]  # fmt: skip
+
+    op = program.compute([8192, 768], [reduce("sum")], [tensor(768)], fill, red=[0])
+    entries = default_schedule(program.finish(op).op).entries.as_dict()
+    assert [entries[k].value for k in ("x_block", "r_block", "num_warps")] == [32, 64, 16]
+
+
+@pytest.mark.parametrize(
+    ("points", "element", "tile"),
+    [
+        (64, T.f32, [16, 64, 2]),
+        (1024, T.f32, [1, 1024, 2]),
+        (1024, T.bf16, [1, 1024, 1]),
+        (32768, T.bf16, [1, 32768, 32]),
+        (65536, T.f32, [1, 8192, 32]),
+        (symbol("s0"), T.f32, [1, 2048, 16]),
+    ],
+)
+def test_a_thread_has_64_bytes_of_a_row(points: Any, element: Any, tile: list[int]) -> None:
+    entries = default_schedule(softmax(1 << 17, points, element).op).entries.as_dict()
+    assert [entries[k].value for k in ("x_block", "r_block", "num_warps")] == tile
+    assert ("persistent" in entries) == (points in (64, 1024, 32768))

@@ -248,6 +248,16 @@ def test_a_gpu_wants_parts_of_sums_with_few_programs(
         assert parts in [a.extent for a in computes[1].axis_list if a.kind == "red"]
 
 
+def test_a_vector_along_the_sum_does_not_hide_that_columns_are_strided() -> None:
+    def build(g: Graph, x: Value, scale: Value) -> Value:
+        return g.reduce(g.op("mul", x, g.rows(scale, x)), "sum", [0])
+
+    module = program([tensor(8192, 96), tensor(8192)], build)
+    PassManager.parse(f"{LOWERING},{FUSION},split-reductions{{target=gpu}}").run(module)
+    computes = [op for op in module.walk() if isinstance(op, loop.ComputeOp)]
+    assert [a.extent for a in computes[1].axis_list if a.kind == "red"] == [128]
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_keep_their_values(seed: int) -> None:
     module, arguments = random_program(seed)

@@ -170,7 +170,10 @@ class Call:
     # -- shapes
 
     def broadcast(self, value: Value, shape: Sequence[Dim]) -> Value:
-        """`value` repeated to `shape`, dimensions aligned from the right as torch does."""
+        """`value` repeated to `shape`, dimensions aligned from the right as torch does.
+
+        One number of the CPU is repeated to the device of the result.
+        """
         kind = value.type
         assert isinstance(kind, TensorType)
         shape = tuple(shape)
@@ -184,7 +187,9 @@ class Call:
         if kind.shape == shape:
             return value
         dims = tuple(range(offset, len(shape)))
-        return self.emit(graph.Broadcast, value, dims=dims, result_types=kind.with_shape(shape))
+        device = self.result.device if kind.rank == 0 else kind.device
+        target = TensorType(shape, kind.element, None, device)
+        return self.emit(graph.Broadcast, value, dims=dims, result_types=target)
 
     def agree(self, value: Value, shape: Sequence[Dim]) -> Value:
         """Refine sizes that torch knows to be equal to those of `shape`, with an assertion."""

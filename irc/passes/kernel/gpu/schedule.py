@@ -192,7 +192,7 @@ def _across_rows(plan: Plan) -> bool:
     balance = 0
     for member, offset, size, _ in accesses(plan):
         own = [a.name for a in member.own]
-        if not own or not free_symbols(offset) & set(own):
+        if not _moves_along(member, offset):
             continue
         if _contiguous_axis(offset, own) is not None:
             balance -= size
