@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from irc.dialects import loop
+from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
 from irc.passes.loop.bodies import clean_block
+
+# How many choices deep a rounding is looked for.
+_MAX_DEPTH = 16
 
 
 @register_pass
 class ElideRounding(Pass):
     """Drops round trips through narrow floats inside a kernel.
 
-    A float that is narrowed and widened again keeps its wide value, and an array that only
-    members of its group read, all widening what they read, keeps wide elements. What is stored
-    for others is rounded as before. Without this pass every operation rounds as eager does.
+    A float that is narrowed and widened again keeps its wide value, also where it is chosen from
+    several in between, and an array that only members of its group read, all widening what they
+    read, keeps wide elements. What is stored for others is rounded as before. Without this pass
+    every operation rounds as eager does.
 
     Before:
         %n = arith.truncf %x : (f32) -> bf16
@@ -45,18 +50,39 @@ def elide(block: Block) -> int:
     """Drop the round trips in one scalar body; how many went."""
     elided = 0
     for op in block.ops:
-        if op.name != "arith.extf":
-            continue
-        maker = op._operands[0].defining_op
-        if maker is None or maker.name != "arith.truncf":
-            continue
-        if maker._operands[0].type is op.results[0].type:
-            op.results[0].replace_all_uses_with(maker._operands[0])
+        if op.name == "arith.extf" and _is_rounded(op._operands[0], op.results[0].type):
+            op.results[0].replace_all_uses_with(_unrounded(op._operands[0], op))
             op.erase()
             elided += 1
     if elided:
         clean_block(block)
     return elided
+
+
+def _is_rounded(value: Value, wide: Type, depth: int = _MAX_DEPTH) -> bool:
+    """Whether a narrow float is, or is chosen among others from, one narrowed from `wide`."""
+    maker = value.defining_op
+    if maker is None or depth == 0:
+        return False
+    if maker.name == "arith.select":
+        return any(_is_rounded(o, wide, depth - 1) for o in maker._operands[1:])
+    return maker.name == "arith.truncf" and maker._operands[0].type is wide
+
+
+def _unrounded(value: Value, user: Operation, depth: int = _MAX_DEPTH) -> Value:
+    """The narrow `value` before its rounding, in the type that `user` widens it to."""
+    wide = user.results[0].type
+    maker = value.defining_op
+    if maker is not None and _is_rounded(value, wide, depth):
+        if maker.name == "arith.truncf":
+            return maker._operands[0]
+        chosen = [_unrounded(o, user, depth - 1) for o in maker._operands[1:]]
+        made = type(maker)((maker._operands[0], *chosen), (wide,), {}, (), maker.location)
+    else:
+        made = type(user)((value,), (wide,), {}, (), user.location)
+    assert user.parent is not None
+    user.parent.insert_before(made, user)
+    return made.results[0]
 
 
 def _widen_locals(block: Block) -> int:
