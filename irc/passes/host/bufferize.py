@@ -28,7 +28,8 @@ class Bufferize(Pass):
 
     Each array that a launch makes gets memory: an input's that dies there, where the kernel
     allows it; that of an argument which is updated with it, where nothing reads the argument's
-    old elements afterwards; else a `host.alloc`. What is returned `escapes`.
+    old elements afterwards; else a `host.alloc`. What is returned `escapes`. Remarks: why a
+    result that could be has not the memory of an input, and why something is copied.
 
     Before:
         func.func @main(%x: ...) -> ... {
@@ -114,14 +115,13 @@ class _Bufferizer:
         if callee is None:
             raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
         builder = Builder.before(op)
-        number = self.order[op]
         pairs = callee.inplace or ()
         inputs, outs = list(op.inputs), []
         taken: set[Value] = set()
         for position, result in enumerate(op.results):
             memory = direct.get(result)
             if memory is None:
-                memory = self._reused(inputs, pairs, len(inputs) + position, result, number, taken)
+                memory = self._reused(op, pairs, position, taken)
             if memory is None:
                 memory = self._allocated(builder, result)
             outs.append(memory)
@@ -149,27 +149,42 @@ class _Bufferizer:
                 builder.insert(host.CopyOp((value, memory), (), {}, (), builder.location))
 
     def _reused(
-        self,
-        inputs: Sequence[Value],
-        pairs: Sequence[int],
-        output: int,
-        result: Value,
-        number: int,
-        taken: set[Value],
+        self, op: host.LaunchOp, pairs: Sequence[int], position: int, taken: set[Value]
     ) -> Value | None:
-        """An input's memory that the output may be computed in."""
-        for position, target in zip(pairs[::2], pairs[1::2], strict=True):
-            value = inputs[position]
-            if target != output or value not in self.ours or value in taken:
+        """An input's memory that result number `position` may be computed in."""
+        inputs, result = op.inputs, op.results[position]
+        reasons: list[tuple[Value, str]] = []
+        for source, target in zip(pairs[::2], pairs[1::2], strict=True):
+            if target != len(inputs) + position:
                 continue
-            if value.type is not result.type or self.last_use.get(value, -1) > number:
-                continue
-            sharing = [v for v in inputs if value in self.aliases.of(v)]
-            if len(sharing) == 1:
+            value = inputs[source]
+            reason = self._why_not_there(op, value, result, taken)
+            if not reason:
                 taken.add(value)
                 self.context.count("in-place")
                 return value
+            reasons.append((value, reason))
+        if reasons and self.context.explains:
+            value, reason = reasons[0]
+            text = f"result {position} is not computed in the memory of {name_of(value)}: {reason}"
+            self.context.remark(text, op)
         return None
+
+    def _why_not_there(
+        self, op: host.LaunchOp, value: Value, result: Value, taken: set[Value]
+    ) -> str:
+        """Why a result can't be computed in the memory of an input; "" where it can."""
+        if value in taken:
+            return "another result is"
+        if value not in self.ours:
+            return "it is not the program's own"
+        if value.type is not result.type:
+            return "it has another type"
+        if self.last_use.get(value, -1) > self.order[op]:
+            return "it is used later"
+        if sum(value in self.aliases.of(v) for v in op.inputs) != 1:
+            return "the kernel reads it as another input too"
+        return ""
 
     def _move_facts(self, result: Value, memory: Value) -> None:
         """`memory` now holds what `result` was: its life goes on, its views are views of it."""
@@ -189,35 +204,45 @@ class _Bufferizer:
         direct: dict[Value, Value] = {}
         shared = {number for group in alias_groups(self.function) for number in group}
         for update in self.updates:
-            if update.argument in shared:
+            reason = self._why_copied(update, shared, direct)
+            if reason:
+                self.context.remark(f"argument {update.argument} is copied to: {reason}", update)
                 continue
-            value, argument = update.value, self.block.arguments[update.argument]
-            maker = value.defining_op
-            written = operand_of(maker, value) is argument
-            launched = isinstance(maker, host.LaunchOp)
-            if not (launched or written) or value.type is not argument.type:
-                continue
-            number = self.order[maker]
-            readers = [
-                op
-                for op in self.order
-                if any(argument in self.aliases.of(v) for v in op._operands if is_tensor(v))
-            ]
-            if any(self.order[op] > number for op in readers) or value in self.returned:
-                continue
-            if value in direct or argument in self.returned:
-                continue
-            if is_checked_after(maker):  # type: ignore[arg-type]
-                continue
-            if self._may_write(maker, value, argument):  # type: ignore[arg-type]
-                direct[value] = argument
-                self.context.count("updates without a copy")
+            direct[update.value] = self.block.arguments[update.argument]
+            self.context.count("updates without a copy")
         for update in list(self.updates):
             argument = self.block.arguments[update.argument]
             if direct.get(update.value) is argument:
                 self.updates.remove(update)
                 update.erase()
         return direct
+
+    def _why_copied(
+        self, update: graph.UpdateInput, shared: set[int], direct: dict[Value, Value]
+    ) -> str:
+        """Why what an argument is updated with is not computed there; "" where it may be."""
+        value, argument = update.value, self.block.arguments[update.argument]
+        maker: Any = value.defining_op
+        if update.argument in shared:
+            return "another argument may share its memory"
+        if not isinstance(maker, host.LaunchOp) and operand_of(maker, value) is not argument:
+            return "no kernel computes what it gets"
+        if value.type is not argument.type:
+            return f"it gets a {value.type}"
+        number = self.order[maker]
+        for op, position in self.order.items():
+            tensors = [v for v in op._operands if is_tensor(v)]
+            if position > number and any(argument in self.aliases.of(v) for v in tensors):
+                return f"{op.name} uses its old elements afterwards"
+        if value in self.returned or value in direct:
+            return "what it gets is returned, or given to another argument too"
+        if argument in self.returned:
+            return "it is returned"
+        if is_checked_after(maker):
+            return "an assertion about what it gets comes later"
+        if not self._may_write(maker, value, argument):
+            return "its kernel reads old elements at other points than it writes new ones"
+        return ""
 
     def _may_write(
         self, op: host.LaunchOp | graph.CallAten, result: Value, argument: Value
@@ -247,11 +272,14 @@ class _Bufferizer:
                 others and value is not self.block.arguments[update.argument]
             ):
                 value = self._copied(builder, value)
+                self.context.remark("is copied first: another update may overwrite it", update)
             values.append(value)
         for position, value in enumerate(terminator._operands):
             info = self._info(position)
             if is_tensor(value) and self.aliases.of(value) & changed and info is None:
                 terminator.set_operand(position, self._copied(builder, value))
+                reason = f"result {position} is copied: an argument with its memory is updated"
+                self.context.remark(reason, terminator)
         for update, value in zip(self.updates, values, strict=True):
             argument = self.block.arguments[update.argument]
             if value is not argument:
@@ -302,8 +330,12 @@ class _Bufferizer:
             result, value = result_of(op, number), operands[number]
             memory = self.direct.get(result)
             if memory is None:
-                memory = value if self._may_be_written(op, value, result) else None
+                reason = self._why_kept(op, value, result)
+                memory = None if reason else value
             if memory is None:
+                if self.context.explains:
+                    text = f"operand {number} of {op.callee} is written in a copy: {reason}"
+                    self.context.remark(text, op)
                 memory = self._allocated(builder, result)
             if memory is value:
                 self.context.count("in-place")
@@ -322,12 +354,15 @@ class _Bufferizer:
             old.replace_all_uses_with(new)
         op.erase()
 
-    def _may_be_written(self, op: graph.CallAten, value: Value, result: Value) -> bool:
-        """Whether memory of ours dies at a call that writes it."""
-        if value not in self.ours or value.type is not result.type:
-            return False
+    def _why_kept(self, op: graph.CallAten, value: Value, result: Value) -> str:
+        """Why a call may not write an operand's memory; "" where that dies there."""
+        if value not in self.ours:
+            return "its memory is not the program's own"
+        if value.type is not result.type:
+            return "the result has another type"
         roots = [self.aliases.of(v) for v in op._operands if is_tensor(v)]
-        return is_last_reader(op, value, roots, self.last_use.get(value, -1), self.order[op])
+        last = self.last_use.get(value, -1)
+        return "" if is_last_reader(op, value, roots, last, self.order[op]) else "it is used later"
 
     def _call_out(self, op: graph.CallAten) -> None:
         """A call that writes its result to memory of ours, in the strides that its type has."""
@@ -481,6 +516,11 @@ class _Bufferizer:
         function.parent.insert_before(program, function)
         function.regions = ()
         function.detach()
+
+
+def name_of(value: Value) -> str:
+    """An array as a remark names it."""
+    return f"%{value.name_hint}" if value.name_hint else f"a {value.type}"
 
 
 def dense(type_: Any) -> TensorType:

@@ -12,13 +12,16 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Range
 from irc.passes.kernel.form_kernels_plan import Plan, make_plan
+from irc.passes.kernel.form_kernels_remarks import remarks_about
 
 
 @register_pass
 class FormKernels(Pass):
     """Makes each top-level compute and group a kernel and a launch of it with value semantics.
 
-    Equal computes (same structure, types and symbols) share one kernel.
+    Equal computes (same structure, types and symbols) share one kernel. Remarks: the axis that
+    vectors run along and how the arrays are read there, what is gathered and why, and why a
+    result can't be in the memory of an input.
 
     Before:
         %y = loop.compute par(i0: 64) -> map schedule #loop.schedule<cpu, ...> { ... }
@@ -32,7 +35,7 @@ class FormKernels(Pass):
     preserves = "real"
 
     def run(self, op: Operation, context: PassContext) -> None:
-        former = _Former(op)
+        former = _Former(op, context)
         for function in [f for f in op.regions[0].blocks[0].ops if isinstance(f, func.FuncOp)]:
             former.run(function)
         context.count("kernels", former.made)
@@ -42,8 +45,8 @@ class FormKernels(Pass):
 class _Former:
     """Forms the kernels of one module."""
 
-    def __init__(self, module: Operation) -> None:
-        self.module = module
+    def __init__(self, module: Operation, context: PassContext) -> None:
+        self.module, self.context = module, context
         self.known: dict[Any, kernel.FuncOp] = {}
         block = module.regions[0].blocks[0]
         self.names = {
@@ -84,6 +87,9 @@ class _Former:
             self.module.regions[0].blocks[0].append(callee)
             self.known[key] = callee
             self.made += 1
+        if self.context.explains:
+            for compute, message in remarks_about(op, plan.inputs, callee, schedule.target):
+                self.context.remark(message, compute)
         self.launch(op, plan, callee)
 
     def fresh_name(self) -> str:

@@ -41,7 +41,8 @@ class FactorAxes(Pass):
     Sizes flattened for a matrix product and unflattened after it so meet in one space. The
     results are reshaped: computes read them at the factored index, others through a view.
     A reduction whose innermost axis is combined gets its par axes first (channels of an image,
-    say), so that it can share them with what reads its results.
+    say), so that it can share them with what reads its results. Remarks: why an axis that is
+    divided so is one axis still.
 
     Before:
         %s = loop.compute par(i0: 12) red(i1: 8) -> reduce(sum, f32) { ... }

@@ -16,7 +16,7 @@ class Localize(Pass):
     """Drops what nobody outside reads: results of groups, and outputs of computes.
 
     An array that only members of its group read is not stored any more: it lives for one point
-    of the shared axes.
+    of the shared axes. Remarks: who needs an array that members read and that is stored too.
 
     Before:
         %a, %b = loop.group (i0: 4) { ... loop.yield %m, %n }      // %a is not used

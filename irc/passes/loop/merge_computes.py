@@ -93,6 +93,7 @@ class MergeComputes(Pass):
 
     Computes merge that read a common array, or of which one reads the other's map at the same
     point: that value is then used directly. Maps merge with reductions and with scans.
+    Remarks: why a compute and one that it reads, or that reads the same array, stay apart.
 
     Before:
         %e = loop.compute par(i0: 4, i1: 8) -> map { ... math.exp ... }

@@ -61,7 +61,8 @@ class SplitReductions(Pass):
     The parts can run in parallel. Their number depends on the sizes alone, never on the number
     of threads, so that results don't either. On a GPU (`target` "gpu"; by default that of the
     compile) more parts are wanted, and also of sums with many results that one program instance
-    for each tile of them leaves too few of.
+    for each tile of them leaves too few of. Remarks: for each reduction, how it is split, or why
+    it is not.
 
     Before:
         %s = loop.compute red(i0: 1000000) -> reduce(sum, f32) { ... loop.read %x[i0] ... }

@@ -240,3 +240,40 @@ def test_a_value_for_an_update_is_kept_until_the_end():
         return p.finish(unary(p, new), row_sums(p, p.args[0]))
 
     check(make, torch.randn(8, 300))
+
+
+def remarks(function, *arguments) -> list[str]:
+    """What bufferize says about a function."""
+    context = PassManager.parse("lower-to-cpu").run(irc.trace(function, arguments))
+    return [r.message for r in context.remarks if r.pass_name == "bufferize"]
+
+
+def test_it_says_why_a_result_has_memory_of_its_own():
+    (found,) = remarks(lambda x: x + 1, torch.randn(4, 6))
+    assert found.startswith("result 0 is not computed in the memory of %")
+    assert found.endswith(": it is not the program's own")
+
+    def used_later(x):
+        y = x @ x
+        return torch.exp(y) @ y
+
+    assert any(m.endswith("it is used later") for m in remarks(used_later, torch.randn(6, 6)))
+
+
+def test_it_says_why_an_argument_is_updated_by_a_copy():
+    def flipped(x):
+        x.copy_(x.flip(0) * 2)
+
+    def product(x):
+        x.copy_(x.view(-1)[:36].view(6, 6) @ x)
+
+    def in_place(x):
+        x.add_(1)
+
+    (found,) = remarks(flipped, torch.randn(6, 6))
+    assert found == "argument 0 is copied to: its kernel reads old elements at other points than " \
+                    "it writes new ones"  # fmt: skip
+    assert remarks(product, torch.randn(6, 6)) == [
+        "argument 0 is copied to: no kernel computes what it gets"
+    ]
+    assert not remarks(in_place, torch.randn(6, 6))

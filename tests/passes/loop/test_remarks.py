@@ -157,3 +157,40 @@ def test_localize_says_who_needs_the_array():
 def test_split_reductions_says_what_it_did(function, sizes, message):
     found = remarks(function, torch.randn(sizes), wanted=r"\[split-reductions\]")
     assert len(found) == 1 and message in found[0]
+
+
+def test_form_kernels_says_along_what_vectors_run():
+    (found,) = remarks(lambda x: x + x.t(), torch.randn(64, 64), wanted="runs along")
+    assert "'loop.compute': runs along i1 in vectors of " in found
+    assert found.endswith("its reads and writes: 2 contiguous, 1 strided")
+    assert found.startswith(__file__), "the line of the model"
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x, i: x[:, i] + 1, "its index is read from an array"),
+        (lambda x, i: x[:, ::3] * 2, "its elements are 3 apart along i1"),
+    ],
+)
+def test_form_kernels_says_why_it_gathers(function, reason):
+    arguments = torch.randn(40, 63), torch.arange(63)
+    found = remarks(function, *arguments, wanted="lane by lane")
+    assert found and reason in found[0]
+
+
+def test_form_kernels_says_that_steps_are_uneven():
+    text = """func.func @main(%v: tensor<[14] x f32, strides [1]>) attributes {level = "loop"} {
+      %m = loop.compute par(i0: 64) -> map { %a = loop.read %v[floordiv(i0, 5)] : f32
+        loop.yield %a } : tensor<[64] x f32, strides [1]>
+      func.return }"""
+    found = told(text, "schedule,form-kernels")
+    assert any(f.endswith("gathers %v lane by lane: the index [floordiv(i0, 5)] takes no even "
+                          "steps along i0") for f in found)  # fmt: skip
+
+
+def test_form_kernels_says_why_memory_is_not_shared():
+    (found,) = remarks(lambda x: x.flip(0) * 2, torch.randn(64, 64), wanted="can't be in the mem")
+    assert "result 0 can't be in the memory of " in found
+    assert "it is read at [63 - i0, i1]" in found or "it is read at [-i0 + 63, i1]" in found
+    assert not remarks(lambda x: x * 2, torch.randn(64, 64), wanted="can't be in the memory")

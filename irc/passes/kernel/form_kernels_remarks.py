@@ -1,0 +1,158 @@
+"""The remarks of the pass `form-kernels`: along which axis vectors run, what is gathered, and why
+an output can't take the memory of an input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from irc.dialects import kernel, loop
+from irc.ir.core import Operation, Value
+from irc.ir.symbols import Dim, symbol
+from irc.ir.types import TensorType, element_bytes
+from irc.passes.kernel.form_kernels_plan import lane_stride, linear, strides_of
+from irc.passes.loop.schedule import CpuSchedule, read_schedule
+
+Remark = tuple[Operation, str]
+
+
+def remarks_about(
+    op: Operation, inputs: Sequence[Value], callee: kernel.FuncOp, target: str
+) -> Iterator[Remark]:
+    """What there is to say of the kernel `callee` of a scheduled compute or group that reads the
+    arrays `inputs` (the first pointers of the kernel)."""
+    if target == "cpu":
+        gathered = _gathered(inputs, callee)
+        for compute in _computes(op):
+            schedule = _schedule_of(compute, op)
+            if schedule.vector_axis and schedule.lanes > 1:
+                yield compute, _vectors(compute, schedule, inputs)
+                yield from _gathers(compute, schedule, gathered)
+    yield from _apart(op, inputs, callee)
+
+
+def _computes(op: Operation) -> list[loop.ComputeOp]:
+    return [inner for inner in op.walk() if isinstance(inner, loop.ComputeOp)]
+
+
+def _schedule_of(compute: loop.ComputeOp, op: Operation) -> CpuSchedule:
+    """The schedule that says which vectors a compute runs along: its own, or its group's."""
+    own = compute.schedule
+    shared = op.attributes.get("schedule")
+    found = read_schedule(own) if own is not None else CpuSchedule()
+    if not found.vector_axis and isinstance(shared, loop.ScheduleAttr):
+        found = read_schedule(shared)
+    return found
+
+
+# -- vectors
+
+
+def _vectors(compute: loop.ComputeOp, schedule: CpuSchedule, inputs: Sequence[Value]) -> str:
+    axis = str(schedule.vector_axis)
+    kinds: Counter[str] = Counter()
+    for read in compute.reads:
+        if read.source in inputs:
+            kinds[_kind(_read_stride(read, axis, schedule.lanes))] += 1
+    for stride in _write_strides(compute, axis, schedule.lanes):
+        kinds[_kind(stride)] += 1
+    parts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"runs along {axis} in vectors of {schedule.lanes}; its reads and writes: {parts}"
+
+
+def _read_stride(read: loop.ReadOp, axis: str, lanes: int) -> Dim | None:
+    """The step of a read from lane to lane; None where there is none."""
+    place = linear(tuple(read.indices), strides_of(read.source.type))
+    return None if read.positions else lane_stride(place, axis, lanes)
+
+
+def _write_strides(compute: loop.ComputeOp, axis: str, lanes: int) -> Iterator[Dim | None]:
+    for number, output in enumerate(compute.output_list):
+        if output.kind == "scatter":
+            yield None
+            continue
+        kept = [a for a in compute.axis_list if output.kind != "reduce" or a.kind != "red"]
+        names = [symbol(a.name) for a in kept]
+        for result in compute.results_of(number):
+            yield lane_stride(linear(names, strides_of(result.type)), axis, lanes)
+
+
+def _kind(stride: Dim | None) -> str:
+    if stride is None:
+        return "indirect"
+    return {0: "uniform", 1: "contiguous"}.get(stride, "strided")  # type: ignore[call-overload]
+
+
+# -- gathers
+
+
+def _gathered(inputs: Sequence[Value], callee: kernel.FuncOp) -> set[Value]:
+    """The inputs that the kernel gathers from, lane by lane."""
+    arguments = callee.block.arguments
+    found = {inner.pointer for inner in callee.walk() if isinstance(inner, kernel.GatherOp)}
+    return {value for value, argument in zip(inputs, arguments, strict=False) if argument in found}
+
+
+def _gathers(
+    compute: loop.ComputeOp, schedule: CpuSchedule, gathered: set[Value]
+) -> Iterator[Remark]:
+    axis = str(schedule.vector_axis)
+    told: set[Value] = set()
+    for read in compute.reads:
+        if read.source not in gathered or read.source in told:
+            continue
+        stride = _read_stride(read, axis, schedule.lanes)
+        if stride in (0, 1):
+            continue
+        told.add(read.source)
+        if read.positions:
+            reason = "its index is read from an array"
+        elif stride is None:
+            place = ", ".join(map(str, read.indices))
+            reason = f"the index [{place}] takes no even steps along {axis}"
+        else:
+            reason = f"its elements are {stride} apart along {axis}"
+        yield compute, f"gathers {_name(read.source)} lane by lane: {reason}"
+
+
+def _name(value: Value) -> str:
+    return f"%{value.name_hint}" if value.name_hint else f"a {value.type}"
+
+
+# -- memory that input and output may not share
+
+
+def _apart(op: Operation, inputs: Sequence[Value], callee: kernel.FuncOp) -> Iterator[Remark]:
+    """Why no input's memory can take a result, where one has just its sizes and strides."""
+    flat = callee.inplace or ()
+    shared = set(flat[1::2])
+    for number, result in enumerate(op.results):
+        if len(inputs) + number in shared:
+            continue
+        alike = [v for v in inputs if _same_memory(v.type, result.type)]  # type: ignore[arg-type]
+        if alike:
+            reason = _why_apart(op, alike[0], number)
+            yield op, f"result {number} can't be in the memory of {_name(alike[0])}: {reason}"
+
+
+def _same_memory(one: TensorType, other: TensorType) -> bool:
+    alike = one.shape == other.shape and strides_of(one) == strides_of(other)
+    return alike and element_bytes(one.element) == element_bytes(other.element)
+
+
+def _why_apart(op: Operation, value: Value, number: int) -> str:
+    for compute in _computes(op):
+        axes = tuple(symbol(a.name) for a in compute.axis_list)
+        for read in compute.reads:
+            if read.source is value and tuple(read.indices) != axes:
+                place = ", ".join(map(str, read.indices))
+                return f"it is read at [{place}], not at the point that is written"
+    made: Value = op.results[number]
+    if isinstance(op, loop.GroupOp):
+        made = op.yield_op.values[number]
+    maker = made.defining_op
+    assert isinstance(maker, loop.ComputeOp)
+    for position, output in enumerate(maker.output_list):
+        if made in maker.results_of(position) and output.kind in ("reduce", "scatter"):
+            return f"the result is that of a {output.kind}"
+    return "what is written comes before the last read of it"
