@@ -19,7 +19,9 @@ def check(function: Callable[..., object], *args: torch.Tensor) -> None:
     """Eager's outcome after every pass and in machine code."""
     expected = observe(function, args)
     module = irc.trace(function, tuple(clones(args)))
-    each_pass(module.clone(), f"{FUNCTIONAL},{pipeline_text()}", args, expected=expected)
+    functional = module.clone()
+    each_pass(functional, FUNCTIONAL, args, expected=expected, strides=True, sharing=True)
+    each_pass(functional, pipeline_text(), args, expected=expected)
     same(expected, built(module, args), what="built")
 
 
@@ -160,6 +162,15 @@ def test_an_empty_view_that_lies_before_its_source() -> None:
     module = irc.trace(f, tuple(clones((x,))))
     irc.PassManager.parse("functionalize").run(module)
     same(observe(f, (x,)), observe(lambda *a: irc.run(module, *a), (x,)), what="functionalized")
+
+
+def test_results_that_share_an_intermediate_by_as_strided() -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        v = x.flatten().clone()
+        v[0:1] = 7
+        return v.as_strided((2,), (2,), 1), v
+
+    check(f, torch.arange(6.0).view(2, 3))
 
 
 def test_a_part_of_an_expanded_argument_whose_storage_another_shares() -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irc.analysis.strides import same_layout
 from irc.dialects import aten, func, sym
 from irc.dialects.aten_schema import Schema
 from irc.ir import attributes as A
@@ -34,6 +35,7 @@ from irc.passes.graph.value_building import (
     in_order,
     positions,
     retype,
+    storage,
     strides_of,
     type_of,
 )
@@ -496,10 +498,20 @@ class _Functionalizer:
         builder = Builder.before(op)
         returned = [self.tensors.get(o) for o in op.operands]
         written = self.write_arguments(builder)
+        for root in {t.root: None for t in returned if t is not None and t.chain}:
+            if root.version and root.argument is None:
+                self.own_storage(root, builder)
         for number, tensor in enumerate(returned):
             if tensor is not None:
                 op.set_operand(number, self.returned(tensor, written, builder))
         self.note_results(op, returned)
+
+    def own_storage(self, root: Root, builder: Builder) -> None:
+        """Let a root's value be first in its storage, from where as_strided counts."""
+        value = storage(builder, root.value)
+        if value is not root.value:
+            root.value = value
+            root.version += 1
 
     def write_arguments(self, builder: Builder) -> dict[int, Value]:
         """`copy_` onto the changed arguments; gives what each is afterwards."""
@@ -524,13 +536,17 @@ class _Functionalizer:
             number = arguments.index(argument)
             return written.get(number, argument)
         if root.version and root.argument is not None:
-            return self.view_of_argument(tensor, written[root.argument], builder)
+            return self.view_of_storage(tensor, written[root.argument], builder)
         if root.version and tensor.chain:
-            return self.derive(tensor, builder)
+            have, kind = type_of(root.value), root.type
+            if have.strides is None or not same_layout(kind.shape, have.strides, strides_of(kind)):
+                return self.derive(tensor, builder)
+            return self.view_of_storage(tensor, root.value, builder)
         return conform(builder, self.shown(tensor, builder), tensor.type)
 
-    def view_of_argument(self, tensor: Tensor, written: Value, builder: Builder) -> Value:
-        """The tensor's views of an argument that was written: they share its storage."""
+    def view_of_storage(self, tensor: Tensor, written: Value, builder: Builder) -> Value:
+        """The tensor's views of an argument that was written, or of another root: they share its
+        storage."""
         chain = list(tensor.chain)
         if chain and isinstance(chain[0], FlattenStep):
             del chain[0]

@@ -85,6 +85,8 @@ def partial_update(value: Value, argument: BlockArgument) -> PartialUpdate | str
     found = changed_part(value, argument, (0,) * kind.rank, joins)
     if isinstance(found, str):
         return found
+    if found.part.type.shape == kind.shape:  # type: ignore[attr-defined]
+        return "all of it changes"
     return _reader_elsewhere(found, joins) or found
 
 

@@ -102,7 +102,13 @@ def everything(cache, new):
     return new
 
 
-@pytest.mark.parametrize("function", [old_content_is_the_slice, two_slices, everything])
+def joined_with_nothing(cache, new):
+    cache.copy_(torch.cat([cache[:0], cache + 1]))
+
+
+@pytest.mark.parametrize(
+    "function", [old_content_is_the_slice, two_slices, everything, joined_with_nothing]
+)
 def test_what_must_be_written_whole(function):
     assert lowered(function, (CACHE, NEW))[1] == []
 
