@@ -23,6 +23,7 @@ from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
 from irc.frontend.importer import Imported, Literal, import_graph
 from irc.frontend.mutating_calls import unwrap_mutating_calls
 from irc.frontend.options import Options, parse_options
+from irc.frontend.saved_activations import report_strides, saved_outputs, take_strides
 from irc.frontend.synthetic_bases import cut_to_size
 from irc.ir.diagnostics import UserError
 from irc.ir.gc import gc_paused
@@ -152,10 +153,15 @@ def compile_fx(
         # Without frozen weights the passes for them would only cost time.
         options = attrs.evolve(options, freezing=False)
     writes = unwrap_mutating_calls(module)
+    saved = saved_outputs(module) if stage == "forward" else frozenset()
+    if stage == "backward":
+        take_strides(module, inputs)
 
     def make(tensors: Sequence[Any]) -> tuple[Callable[..., Any], tuple[int, ...]]:
         with gc_paused:
-            imported = import_graph(module, assert_guards=assert_guards, caller_derives_views=True)
+            imported = import_graph(
+                module, assert_guards=assert_guards, caller_derives_views=True, saved=saved
+            )
             if writes:
                 PassManager.parse("functionalize", verify="none").run(imported.module)
             frozen = freeze_imported(imported, tensors)
@@ -164,6 +170,11 @@ def compile_fx(
             executable = build(imported, options, target)
             if keep is not None:
                 keep.append(Compiled(stage, executable, text))
+        program = getattr(executable, "info", None)
+        if saved and program is not None:
+            results, outputs = program.results, imported.outputs
+            found = [None if isinstance(o, Literal) else results[o].strides for o in outputs]
+            report_strides(module, found, saved)
         gone = set(frozen)
         tokens = [t - sum(p < t for p in gone) for t in imported.tokens]
         if made is not None:

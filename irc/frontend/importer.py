@@ -23,6 +23,7 @@ from irc.dialects.builtin import ModuleOp
 from irc.frontend import scalars, symbols
 from irc.frontend.binding import Binder
 from irc.frontend.host_sizes import bind_host_sizes
+from irc.frontend.saved_activations import may_be_padded
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
@@ -76,19 +77,22 @@ def import_graph(
     argument_names: Sequence[str] = (),
     assert_guards: bool = False,
     caller_derives_views: bool = False,
+    saved: frozenset[int] = frozenset(),
 ) -> Imported:
     """The aten-level module of a traced FX graph.
 
     argument_kinds: "input", "parameter" or "buffer" per placeholder (default: input).
     `assert_guards`: what the trace assumed about sizes is asserted by the program (Dynamo checks
     its guards itself). `caller_derives_views`: a result that is a view of an argument as another
-    dtype may be a copy (AOTAutograd derives the view again). Raises UserError for what has no
-    meaning here: higher-order operators, script objects, sparse or quantized tensors.
+    dtype may be a copy (AOTAutograd derives the view again). `saved`: outputs of the graph that
+    only its backward sees. Raises UserError for what has no meaning here: higher-order operators,
+    script objects, sparse or quantized tensors.
     """
     with gc_paused:
         importer = _Importer(module, name, argument_kinds, argument_names)
         importer.assert_guards = assert_guards
         importer.caller_derives_views = caller_derives_views
+        importer.saved = saved
         return importer.run()
 
 
@@ -141,6 +145,7 @@ class _Importer:
         self.module = ModuleOp.empty()
         self.assert_guards = False
         self.caller_derives_views = False
+        self.saved: frozenset[int] = frozenset()
 
     def run(self) -> Imported:
         nodes = list(self.graph_module.graph.nodes)
@@ -401,9 +406,12 @@ class _Importer:
             if not isinstance(entry, fx.Node) or value is None or is_number:
                 outputs.append(Literal(value))
                 continue
+            entries = self.result_info(value, len(info))
+            if len(outputs) in self.saved and may_be_padded(entries):
+                entries = A.DictAttr({**entries.as_dict(), "saved": A.UNIT})
             outputs.append(len(values))
             values.append(self.returned(entry, value))
-            info.append(self.result_info(value, len(info)))
+            info.append(entries)
         self.builder.create(func.ReturnOp, values)
         self.function.attributes["result_info"] = A.ArrayAttr(info)
         return tuple(outputs)
@@ -433,7 +441,7 @@ class _Importer:
             tensor = self.builder.insert(graph.Cast.to(held, i1)).results[0]
         return self.builder.value(graph.Item, tensor)  # type: ignore[no-any-return]
 
-    def result_info(self, value: Any, number: int) -> Attribute:
+    def result_info(self, value: Any, number: int) -> A.DictAttr:
         """What the caller must see of result `number`: eager's strides, offset and whose storage
         it shares, an argument's or an earlier result's; the kind of a number."""
         if not isinstance(value, torch.Tensor):

@@ -10,11 +10,13 @@ from irc.analysis.loop import estimate
 from irc.analysis.strides import channels_last_strides
 from irc.analysis.views import INDICES, view_strides
 from irc.dialects import func, graph, sym
+from irc.ir import attributes as A
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, Expr, floordiv, free_symbols, mod
-from irc.ir.types import TensorType, Type, element_bytes
+from irc.ir.types import FunctionType, TensorType, Type, element_bytes
+from irc.passes.layout.assign_layouts import entry
 
 Strides = tuple[Dim, ...]
 
@@ -121,6 +123,7 @@ class _Padding:
         self.options, self.function, self.context = options, function, context
         self.disliked = dislikes(function)
         self.seen = seen_by_caller(function)
+        self.padded: set[Value] = set()
         self.added = 0
 
     def run(self) -> None:
@@ -132,6 +135,23 @@ class _Padding:
             for result in op.results:
                 if isinstance(result.type, TensorType):
                     self.visit(op, result, result.type, unbacked)
+        self.tell_saved()
+
+    def tell_saved(self) -> None:
+        """Say in `result_info` and the function's type what strides saved results have now."""
+        function, infos = self.function, self.function.result_info
+        values = function.return_op._operands
+        if infos is None or self.padded.isdisjoint(values):
+            return
+        told = [
+            A.DictAttr({**info.as_dict(), "strides": A.DimsAttr(value.type.strides)})
+            if value in self.padded else info
+            for info, value in zip(infos, values, strict=True)
+        ]  # fmt: skip
+        function.attributes["result_info"] = A.ArrayAttr(told)
+        types = [value.type for value in values]
+        inputs = function.function_type.inputs
+        function.attributes["function_type"] = A.TypeAttr(FunctionType(inputs, types))
 
     def visit(self, op: Operation, value: Value, type_: TensorType, unbacked: set[str]) -> None:
         """Pad one array, or say why it is not padded although the rule would."""
@@ -148,6 +168,7 @@ class _Padding:
         padded = type_.with_strides(wanted)
         why = self.objection(op, value, type_, padded)
         if why is None:
+            self.padded.add(value)
             self.context.count("padded")
         else:
             shown = f"[{', '.join(map(str, type_.strides))}]"
@@ -234,13 +255,16 @@ def dislikes(function: func.FuncOp) -> dict[Value, str]:
 
 def seen_by_caller(function: func.FuncOp) -> dict[Value, str]:
     """The values whose memory the caller sees, with where: results, what they are views of, and
-    what is written to arguments."""
+    what is written to arguments. An array that is `saved` for the backward only is not seen."""
     found: dict[Value, str] = {}
     for op in function.block.ops:
         if isinstance(op, graph.UpdateInput):
             found[op.value] = f"argument {op.argument}"
     for position, value in enumerate(function.return_op._operands):
-        found.setdefault(value, f"result {position}")
+        info, maker = entry(function.result_info, position), value.defining_op
+        saved = info is not None and info.get("saved") is not None
+        if not saved or maker is None or not _makes_arrays(maker):
+            found.setdefault(value, f"result {position}")
     for value, where in list(found.items()):
         for source in _sources(value):
             found.setdefault(source, where)

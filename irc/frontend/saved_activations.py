@@ -1,0 +1,91 @@
+"""Tensors that a forward program saves for its backward, and for nobody else.
+
+The caller never sees them, so `pad-strides` may move their rows apart (`saved` in `result_info`).
+The backward program must then be compiled for the strides that they have: AOTAutograd asks the
+compiler of the forward graph for them and gives the backward's arguments those strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from irc.ir import attributes as A
+
+_AS_STRIDED = ("aten::as_strided", "aten::as_strided_scatter", "aten::as_strided_copy")
+
+
+def saved_outputs(module: fx.GraphModule) -> frozenset[int]:
+    """The outputs of a forward graph that are tensors saved for the backward: none if
+    AOTAutograd does not say which, or does not ask for their strides."""
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    if metadata is None or context.output_strides is None:  # type: ignore[union-attr]
+        return frozenset()
+    if metadata.num_symints_saved_for_bw is None:
+        return frozenset()
+    (output,) = [node for node in module.graph.nodes if node.op == "output"]
+    returned: Any = output.args[0]
+    if not isinstance(returned, list | tuple):
+        return frozenset()
+    return frozenset(range(len(returned))[metadata.tensors_saved_for_backwards_slice])
+
+
+def may_be_padded(info: A.DictAttr) -> bool:
+    """Whether what `result_info` says of a saved tensor leaves its memory to the program: it is
+    nobody else's, and neither its sizes nor its strides are symbolic."""
+    if info.get("alias_of") is not None or info.get("shares") is not None:
+        return False
+    strides, offset = info.get("strides"), info.get("offset")
+    static = isinstance(strides, A.DimsAttr) and all(isinstance(d, int) for d in strides)
+    return static and isinstance(offset, A.DimAttr) and offset.dim == 0
+
+
+def report_strides(module: fx.GraphModule, strides: Sequence[Any], saved: frozenset[int]) -> None:
+    """Tell AOTAutograd the strides of the saved outputs that differ from eager's. `strides`:
+    those of the program's results by output of the graph, None for what is no tensor."""
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    (output,) = [node for node in module.graph.nodes if node.op == "output"]
+    told: list[tuple[int, ...] | None] = []
+    for number, entry in enumerate(output.args[0]):
+        value = entry.meta.get("val") if isinstance(entry, fx.Node) else None
+        found = strides[number] if number in saved else None
+        static = found is not None and all(isinstance(d, int) for d in found)
+        other = static and isinstance(value, torch.Tensor) and tuple(value.stride()) != found
+        told.append(found if other else None)
+    if context is not None and context.output_strides == [] and any(told):
+        context.output_strides.extend(told)
+
+
+def take_strides(module: fx.GraphModule, inputs: Sequence[Any]) -> None:
+    """Give the placeholders of a backward graph the strides of `inputs`, where these have others
+    than the graph was traced with. What was traced by places in the storage reads a copy that has
+    the old strides."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    targets = [node.target for node in module.graph.nodes]
+    by_place = any(
+        isinstance(t, torch._ops.OpOverload) and t.name().split(".")[0] in _AS_STRIDED
+        for t in targets
+    )
+    for node, given in zip(placeholders, inputs, strict=False):
+        traced = node.meta.get("val")
+        if not isinstance(given, torch.Tensor) or not isinstance(traced, torch.Tensor):
+            continue
+        static = all(isinstance(d, int) for d in (*given.stride(), *traced.stride()))
+        if not static or given.stride() == traced.stride():
+            continue
+        node.meta["val"] = given
+        if by_place:
+            with module.graph.inserting_after(placeholders[-1]):
+                copy = module.graph.call_function(torch.ops.aten.clone.default, (node,))
+            copy.meta["val"] = traced
+            for user in list(node.users):
+                if user is not copy:
+                    user.replace_input_with(node, copy)
