@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from irc.dialects.graph_pointwise import TENSOR, check_result, is_computable_float
+from irc.dialects.graph_inferred import InferredOp
+from irc.dialects.graph_pointwise import TENSOR, is_computable_float
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -50,7 +51,7 @@ def _check_combiner(op: Op, combiner: str, known: Sequence[str]) -> None:
         op.fail(f"combiner '{combiner}' is not one of {', '.join(known)}")
 
 
-class Gather(Op):
+class Gather(InferredOp):
     """`torch.gather`: result[i0, ...] = source[i0, ..., indices[i0, ...], ...], the index standing
     at dimension `dim`. The result has the shape of `indices`, whose other sizes are at most the
     source's.
@@ -73,16 +74,15 @@ class Gather(Op):
         source: Any = operands[0].type
         return (source.with_shape(operands[1].type.shape),)  # type: ignore[attr-defined]
 
-    def verify_op(self) -> None:
+    def verify_operands(self) -> None:
         source, indices = self._operands[0].type, self._operands[1].type
         _check_index(self, indices)
         _check_dims(self, source, (self.dim,))
         if indices.rank != source.rank:
             self.fail(f"the index has rank {indices.rank}, the source {source.rank}")
-        check_result(self, source.with_shape(indices.shape), source.element)
 
 
-class Take(Op):
+class Take(InferredOp):
     """Advanced indexing: the dimensions `dims` of the source are replaced by the dimensions of
     the index tensors, which have one shape I (one tensor per entry of `dims`, increasing).
 
@@ -111,11 +111,9 @@ class Take(Op):
         dims, position = attributes["dims"].parameters[0], attributes["position"].parameters[0]
         return (source.with_shape(take_shape(source.shape, index_shape, dims, position)),)
 
-    def verify_op(self) -> None:
+    def verify_operands(self) -> None:
         source = self._operands[0].type
         check_take(self, source, [v.type for v in self._operands[1:]])
-        shape = take_shape(source.shape, self._operands[1].type.shape, self.dims, self.position)
-        check_result(self, source.with_shape(shape), source.element)
 
 
 def take_shape(
@@ -139,7 +137,7 @@ def check_take(op: Any, source: TensorType, indices: Sequence[TensorType]) -> No
         op.fail(f"position {op.position} is not among the dimensions that stay")
 
 
-class Scatter(Op):
+class Scatter(InferredOp):
     """`torch.scatter`: a copy of `source` in which each `value[i0, ...]` is combined into
     element (i0, ..., indices[i0, ...] at `dim`, ...). `value` has the shape of `indices`.
 
@@ -159,13 +157,7 @@ class Scatter(Op):
     check_bounds = attribute(A.UnitAttr)
     updated = result(TENSOR)
 
-    @classmethod
-    def infer_types(
-        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
-    ) -> Sequence[Type]:
-        return (operands[0].type,)
-
-    def verify_op(self) -> None:
+    def verify_operands(self) -> None:
         source, indices, value = (v.type for v in self._operands)
         _check_index(self, indices)
         _check_dims(self, source, (self.dim,))
@@ -174,10 +166,9 @@ class Scatter(Op):
             self.fail(f"the index has rank {indices.rank}, the source {source.rank}")
         if value.shape != indices.shape or value.element is not source.element:
             self.fail(f"{value} can't be written to {source} at {indices}")
-        check_result(self, source, source.element)
 
 
-class Put(Op):
+class Put(InferredOp):
     """`index_put`: a copy of `source` in which each element of `value` is combined into the
     element of the source that `graph.take` with the same indices, dims and position reads.
 
@@ -197,13 +188,7 @@ class Put(Op):
     check_bounds = attribute(A.UnitAttr)
     updated = result(TENSOR)
 
-    @classmethod
-    def infer_types(
-        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
-    ) -> Sequence[Type]:
-        return (operands[0].type,)
-
-    def verify_op(self) -> None:
+    def verify_operands(self) -> None:
         source, value = self._operands[0].type, self._operands[1].type
         indices = [v.type for v in self._operands[2:]]
         check_take(self, source, indices)
@@ -211,10 +196,9 @@ class Put(Op):
         shape = take_shape(source.shape, indices[0].shape, self.dims, self.position)
         if value.shape != shape or value.element is not source.element:
             self.fail(f"{value} is written, not sizes {shape} of {source.element}")
-        check_result(self, source, source.element)
 
 
-class Reduce(Op):
+class Reduce(InferredOp):
     """Combines the elements along `dims` (increasing; none: each element by itself).
 
     combiner: sum, prod (integers wrap), min, max (NaN wins), any, all, xor (of i1, xor of any
@@ -238,14 +222,12 @@ class Reduce(Op):
     ) -> Sequence[Type]:
         return (_reduced(operands, attributes),)
 
-    def verify_op(self) -> None:
+    def verify_operands(self) -> None:
         source = self._operands[0].type
         _check_dims(self, source, self.dims)
         _check_combiner(self, self.combiner, REDUCE_COMBINERS)
         if self.combiner in ("any", "all") and source.element is not i1:
             self.fail(f"'{self.combiner}' is of i1, not {source.element}")
-        shape = reduced_shape(source.shape, self.dims, self.keepdim)
-        check_result(self, source.with_shape(shape), source.element)
 
 
 def _reduced(operands: Sequence[Value], attributes: Mapping[str, Attribute]) -> TensorType:
@@ -256,7 +238,7 @@ def _reduced(operands: Sequence[Value], attributes: Mapping[str, Attribute]) -> 
     )
 
 
-class ArgReduce(Op):
+class ArgReduce(InferredOp):
     """The i64 position of the first extreme along `dims`, row-major over them; a NaN wins.
 
     combiner: argmin or argmax. The reduced dimensions are not empty.
@@ -278,15 +260,13 @@ class ArgReduce(Op):
     ) -> Sequence[Type]:
         return (_reduced(operands, attributes).with_element(i64),)
 
-    def verify_op(self) -> None:
+    def verify_operands(self) -> None:
         source = self._operands[0].type
         _check_dims(self, source, self.dims)
         _check_combiner(self, self.combiner, ARG_COMBINERS)
-        shape = reduced_shape(source.shape, self.dims, self.keepdim)
-        check_result(self, source.with_shape(shape), i64)
 
 
-class Moments(Op):
+class Moments(InferredOp):
     """The mean and the sum of squared deviations from it along `dims`, of f32 or f64.
 
     Computed without cancellation (Welford, or two passes). Of nothing: NaN mean, 0 deviations.
@@ -308,18 +288,14 @@ class Moments(Op):
     ) -> Sequence[Type]:
         return (_reduced(operands, attributes),) * 2
 
-    def verify_op(self) -> None:
+    def verify_operands(self) -> None:
         source = self._operands[0].type
         _check_dims(self, source, self.dims)
         if not is_computable_float(source.element):
             self.fail(f"is of f32 or f64, not {source.element}")
-        shape = reduced_shape(source.shape, self.dims, self.keepdim)
-        for made in self.results:
-            if made.type.shape != shape or made.type.element is not source.element:
-                self.fail(f"gives {made.type} from {source}")
 
 
-class Scan(Op):
+class Scan(InferredOp):
     """Inclusive running combination along `dim`: element k combines the elements 0 to k.
 
     combiner: sum, prod (integers wrap), min, max (NaN stays once seen), logsumexp (floats). The
@@ -335,17 +311,10 @@ class Scan(Op):
     dim = attribute(A.IntegerAttr)
     value = result(TENSOR)
 
-    @classmethod
-    def infer_types(
-        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
-    ) -> Sequence[Type]:
-        return (operands[0].type,)
-
-    def verify_op(self) -> None:
+    def verify_operands(self) -> None:
         source = self._operands[0].type
         _check_dims(self, source, (self.dim,))
         _check_combiner(self, self.combiner, SCAN_COMBINERS)
-        check_result(self, source, source.element)
 
 
 __all__ = [

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.dialects.graph_pointwise import TENSOR, check_result
+from irc.dialects.graph_inferred import check_result
+from irc.dialects.graph_pointwise import TENSOR
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.definition import Op, attribute, of, operand, optional_operand, result
@@ -96,24 +97,32 @@ class Pack(Op):
 
 class _PackedOp(Op, abstract=True):
     __slots__ = ()
+    traits = frozenset({Pure})
+    source = operand(TENSOR)
+    weight = operand(PACKED)
+    bias = optional_operand(TENSOR)
+    other = optional_operand(TENSOR)
+    activation = attribute(A.StringAttr, optional=True)
+    scalars = attribute(A.ArrayAttr, optional=True)
+    value = result(TENSOR)
 
     def verify_epilogue(self) -> None:
         """Fail unless bias, `other` and activation fit the result."""
         made: Any = self.results[0].type
-        bias, other = self.bias, self.other  # type: ignore[attr-defined]
-        channels = self.weight.type.tensor.shape[0]  # type: ignore[attr-defined]
+        bias, other = self.bias, self.other
+        channels = self.weight.type.tensor.shape[0]
         if bias is not None and bias.type.shape != (channels,):
             self.fail(f"the bias is {bias.type}, not one element for each of {channels} channels")
         if other is not None and other.type.shape != made.shape:
             self.fail(f"what is added is {other.type}, not of sizes {made.shape}")
-        given = self.scalars or ()  # type: ignore[attr-defined]
-        activation = self.activation  # type: ignore[attr-defined]
+        given = self.scalars or ()
+        activation = self.activation
         if activation is not None and activation not in ACTIVATIONS:
             self.fail(f"there is no activation '{activation}', only {', '.join(ACTIVATIONS)}")
         wanted = 0 if activation is None else ACTIVATIONS[activation]
         if len(given) != wanted or any(not isinstance(s, A.FloatAttr) for s in given):
             self.fail(f"activation {activation} takes {wanted} scalars, {len(given)} given")
-        for value in (self.source, bias, other):  # type: ignore[attr-defined]
+        for value in (self.source, bias, other):
             if value is not None and value.type.element is not made.element:
                 self.fail(f"{value.type} has other elements than {made}")
 
@@ -129,18 +138,10 @@ class PackedConv(_PackedOp):
     """  # noqa: E501
 
     name = "graph.packed_conv"
-    traits = frozenset({Pure})
-    source = operand(TENSOR)
-    weight = operand(PACKED)
-    bias = optional_operand(TENSOR)
-    other = optional_operand(TENSOR)
     stride = attribute(A.DenseIntsAttr)
     padding = attribute(A.DenseIntsAttr)
     dilation = attribute(A.DenseIntsAttr)
     groups = attribute(A.IntegerAttr)
-    activation = attribute(A.StringAttr, optional=True)
-    scalars = attribute(A.ArrayAttr, optional=True)
-    value = result(TENSOR)
 
     def verify_op(self) -> None:
         image, weight, made = self.source.type, self.weight.type.tensor, self.value.type
@@ -170,14 +171,6 @@ class PackedLinear(_PackedOp):
     """  # noqa: E501
 
     name = "graph.packed_linear"
-    traits = frozenset({Pure})
-    source = operand(TENSOR)
-    weight = operand(PACKED)
-    bias = optional_operand(TENSOR)
-    other = optional_operand(TENSOR)
-    activation = attribute(A.StringAttr, optional=True)
-    scalars = attribute(A.ArrayAttr, optional=True)
-    value = result(TENSOR)
 
     def verify_op(self) -> None:
         rows, weight = self.source.type, self.weight.type.tensor

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from irc.dialects.graph_inferred import check_result
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -84,18 +85,6 @@ class PointwiseOp(Op, abstract=True):
         if not DOMAINS[self.domain](first.element):  # type: ignore[attr-defined]
             self.fail(f"is not defined on {first.element}")  # type: ignore[attr-defined]
         check_result(self, first, i1 if self.gives_bool else first.element)  # type: ignore
-
-
-def check_result(op: Op, source: TensorType, element: Type) -> None:
-    """Fail unless the only result has the sizes and device of `source` and this element type."""
-    made = op.results[0].type
-    if (
-        not isinstance(made, TensorType)
-        or made.shape != source.shape
-        or made.device != source.device
-        or made.element is not element
-    ):
-        op.fail(f"the result is {made}, not sizes {source.shape} of {element}")
 
 
 class _Unary(PointwiseOp, abstract=True):
@@ -330,6 +319,6 @@ SCALAR_ATTRIBUTES = (A.BoolAttr, A.IntegerAttr, A.FloatAttr)
 
 __all__ = [
     "POINTWISE", "Bitcast", "Cast", "PointwiseOp", "SCALAR_ATTRIBUTES", "Select", "TENSOR",
-    "check_result", "is_comparable", "is_computable_float", "is_integral",
+    "is_comparable", "is_computable_float", "is_integral",
     "is_number", "is_proper_integer", "scalar_attribute",
 ]  # fmt: skip

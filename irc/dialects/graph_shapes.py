@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from irc.dialects.graph_pointwise import SCALAR_ATTRIBUTES, TENSOR, check_result
+from irc.dialects.graph_inferred import InferredOp, check_result
+from irc.dialects.graph_pointwise import SCALAR_ATTRIBUTES, TENSOR
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -46,7 +47,7 @@ class Reshape(Op):
         check_result(self, source.with_shape(made.shape), source.element)
 
 
-class Permute(Op):
+class Permute(InferredOp):
     """Dimension k of the result is dimension `permutation[k]` of the source.
 
     `%y = graph.permute %x {permutation = array<i64: 1, 0>} : (tensor<4x6xf32>) -> tensor<6x4xf32>`
@@ -66,12 +67,10 @@ class Permute(Op):
         order = attributes["permutation"].parameters[0]
         return (source.with_shape([source.shape[d] for d in order]),)
 
-    def verify_op(self) -> None:
+    def verify_operands(self) -> None:
         source = self._operands[0].type
         if sorted(self.permutation) != list(range(source.rank)):
             self.fail(f"{list(self.permutation)} is no permutation of {source.rank} dimensions")
-        shape = [source.shape[d] for d in self.permutation]
-        check_result(self, source.with_shape(shape), source.element)
 
 
 class Broadcast(Op):
@@ -130,7 +129,7 @@ class Slice(Op):
         check_result(self, replace_size(source, self.dim, size), source.element)
 
 
-class Reverse(Op):
+class Reverse(InferredOp):
     """The elements in the opposite order along each of `dims`.
 
     `%y = graph.reverse %x {dims = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>`
@@ -142,17 +141,10 @@ class Reverse(Op):
     dims = attribute(A.DenseIntsAttr)
     view = result(TENSOR)
 
-    @classmethod
-    def infer_types(
-        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
-    ) -> Sequence[Type]:
-        return (operands[0].type,)
-
-    def verify_op(self) -> None:
+    def verify_operands(self) -> None:
         source = self._operands[0].type
         for dim in self.dims:
             check_dim(self, source, dim)
-        check_result(self, source, source.element)
 
 
 class Window(Op):
@@ -327,7 +319,7 @@ class DiagonalEmbed(Op):
         check_result(self, source.with_shape(made.shape), source.element)
 
 
-class Copy(Op):
+class Copy(InferredOp):
     """A tensor of its own with the same elements (`clone`): a result that is one shares no
     storage with an argument.
 
@@ -338,12 +330,6 @@ class Copy(Op):
     traits = frozenset({Pure})
     source = operand(TENSOR)
     copy = result(TENSOR)
-
-    @classmethod
-    def infer_types(
-        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
-    ) -> Sequence[Type]:
-        return (operands[0].type,)
 
 
 VIEW_OPS = (

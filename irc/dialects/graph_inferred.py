@@ -1,0 +1,50 @@
+"""Operations of the graph dialect whose results follow from their operands and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Value
+from irc.ir.definition import Op
+from irc.ir.types import TensorType
+
+
+class InferredOp(Op, abstract=True):
+    """Base of these. `infer_types` says what the results are: by default what the first operand
+    is. `verify_operands` fails where operands and attributes don't fit; then the results must have
+    the sizes, elements and devices inferred (strides are the layout level's matter)."""
+
+    __slots__ = ()
+
+    @classmethod
+    def infer_types(
+        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Type]:
+        return (operands[0].type,)
+
+    def verify_operands(self) -> None:
+        """Fail where `infer_types` has no meaning."""
+
+    def verify_op(self) -> None:
+        self.verify_operands()
+        wanted = type(self).infer_types(self._operands, self.attributes)
+        for made, kind in zip(self.results, wanted, strict=True):
+            assert isinstance(kind, TensorType)
+            check_type(self, made.type, kind, kind.element)
+
+
+def check_result(op: Op, source: TensorType, element: Type) -> None:
+    """Fail unless the only result has the sizes and device of `source` and this element type."""
+    check_type(op, op.results[0].type, source, element)
+
+
+def check_type(op: Op, made: Type, source: TensorType, element: Type) -> None:
+    """Fail unless a result's type has the sizes and device of `source` and this element type."""
+    if (
+        not isinstance(made, TensorType)
+        or made.shape != source.shape
+        or made.device != source.device
+        or made.element is not element
+    ):
+        op.fail(f"the result is {made}, not sizes {source.shape} of {element}")
