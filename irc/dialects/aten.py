@@ -22,7 +22,7 @@ from irc.dialects.aten_schema import Argument, Schema, declare_schema, find_over
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
-from irc.ir.definition import Op, attribute, variadic_operand, variadic_result
+from irc.ir.definition import Op, attribute, variadic_operand, variadic_result, wrap
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.location import UNKNOWN, Location
 from irc.ir.registry import register_attribute, register_resolver
@@ -56,15 +56,21 @@ class NoneAttr(Attribute):
     mnemonic = "none"
 
 
-@register_attribute
-class DtypeAttr(Attribute):
-    """`#aten.dtype<"float32">`: a torch dtype by its name."""
+class NamedAttr(Attribute):
+    """Base of what torch has an object for, which its name stands for."""
 
     __slots__ = ()
     dialect = "aten"
-    mnemonic = "dtype"
     fields = ("name",)
     name: str
+
+
+@register_attribute
+class DtypeAttr(NamedAttr):
+    """`#aten.dtype<"float32">`: a torch dtype by its name."""
+
+    __slots__ = ()
+    mnemonic = "dtype"
 
     @property
     def element(self) -> Type:
@@ -76,42 +82,32 @@ class DtypeAttr(Attribute):
 
 
 @register_attribute
-class DeviceAttr(Attribute):
+class DeviceAttr(NamedAttr):
     """`#aten.device<"cuda:0">`: a torch device."""
 
     __slots__ = ()
-    dialect = "aten"
     mnemonic = "device"
-    fields = ("name",)
-    name: str
 
 
 @register_attribute
-class LayoutAttr(Attribute):
+class LayoutAttr(NamedAttr):
     """`#aten.layout<"strided">`: a torch layout by its name."""
 
     __slots__ = ()
-    dialect = "aten"
     mnemonic = "layout"
-    fields = ("name",)
-    name: str
 
 
 @register_attribute
-class MemoryFormatAttr(Attribute):
+class MemoryFormatAttr(NamedAttr):
     """`#aten.memory_format<"channels_last">`: a torch memory format by its name."""
 
     __slots__ = ()
-    dialect = "aten"
     mnemonic = "memory_format"
-    fields = ("name",)
-    name: str
 
 
 NONE = NoneAttr()
 # torch takes a number where a schema says Tensor, and wraps it.
 NUMBERS = (A.IntegerAttr, A.FloatAttr, A.BoolAttr, A.DimAttr)
-NAMED_ATTRIBUTES = (DtypeAttr, DeviceAttr, LayoutAttr, MemoryFormatAttr)
 
 
 # -- operations
@@ -258,19 +254,11 @@ def encode(value: Any, operand_of: Callable[[Any], int | None]) -> Attribute:
         return NONE
     if isinstance(value, Attribute):
         return value
-    if isinstance(value, bool):
-        return A.BoolAttr(value)
-    if isinstance(value, int):
-        return A.IntegerAttr(value)
-    if isinstance(value, float):
-        return A.FloatAttr(value)
+    if isinstance(value, bool | int | float | str | Expr):
+        return wrap(value)
     if isinstance(value, complex):
         return A.ArrayAttr([A.StringAttr("complex"), A.FloatAttr(value.real),
                             A.FloatAttr(value.imag)])  # fmt: skip
-    if isinstance(value, str):
-        return A.StringAttr(value)
-    if isinstance(value, Expr):
-        return A.DimAttr(value)
     if isinstance(value, list | tuple):
         return A.ArrayAttr([encode(v, operand_of) for v in value])
     kind = type(value)
@@ -311,7 +299,7 @@ def to_torch(value: Any) -> Any:
 
     Raises UserError for a name that torch does not have.
     """
-    if not isinstance(value, NAMED_ATTRIBUTES):
+    if not isinstance(value, NamedAttr):
         return value
     import torch
 

@@ -51,7 +51,7 @@ def decode(frame: Frame, attr: A.Attribute, inputs: Sequence[Any]) -> Any:
         return inputs[attr.index]
     if attr is aten.NONE:
         return None
-    if isinstance(attr, aten.NAMED_ATTRIBUTES):
+    if isinstance(attr, aten.NamedAttr):
         return aten.to_torch(attr)
     raise UserError(f"{attr} can't be passed to an operator")
 

@@ -21,15 +21,6 @@ captures_scalars = torch._dynamo.config.patch(capture_scalar_outputs=True)
 captures_sizes = torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    """Neither compiled code nor what Dynamo learned about sizes goes from test to test."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
-
-
 @pytest.fixture(scope="module")
 def operators():
     """Custom operators by name: `with_int` takes a number, `joined` has data-dependent sizes and

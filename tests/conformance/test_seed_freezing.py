@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,15 +17,6 @@ from tests.conformance.seed_support import assert_equal, options
 
 pytestmark = needs_backend
 seed = pytest.mark.seed
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Neither compiled code nor random numbers go from test to test."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 def frozen(fn: Callable[..., Any], **more: Any) -> Callable[..., Any]:

@@ -20,15 +20,6 @@ pytestmark = needs_backend
 seed = pytest.mark.seed
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Neither compiled code nor random numbers go from test to test."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
-
-
 @pytest.fixture(scope="module")
 def one_rank(tmp_path_factory) -> Iterator[None]:
     """A process group of this process alone."""

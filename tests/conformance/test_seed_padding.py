@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -22,15 +21,6 @@ from tests.conformance.seed_support import assert_equal, options
 
 pytestmark = needs_backend
 seed = pytest.mark.seed
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Neither compiled code nor random numbers go from test to test."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 def pad(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:

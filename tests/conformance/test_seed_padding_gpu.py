@@ -3,7 +3,7 @@ Triton source, sm_90 code), and values in Triton's interpreter at a small size."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,15 +19,6 @@ from tests.conformance.seed_support import assert_equal
 
 pytestmark = needs_backend
 seed = pytest.mark.seed
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Neither compiled code nor random numbers go from test to test."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 class LinearAndLoss(nn.Module):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 import torch._dynamo
@@ -12,14 +10,6 @@ from tests.backends import BACKEND, needs_backend
 from tests.conformance.seed_support import options
 
 pytestmark = needs_backend
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """No compiled code goes from test to test."""
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.mark.seed("TUNE-12")

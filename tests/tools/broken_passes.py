@@ -4,6 +4,22 @@ import irc
 from irc.dialects import graph
 
 
+def broken(name, anchor=""):
+    """Registers a function of (op, context) as the pass `name`."""
+
+    def register(function):
+        members = {
+            "__doc__": function.__doc__,
+            "name": name,
+            "summary": function.__doc__.rstrip(".").lower(),
+            "run": lambda self, op, context: function(op, context),
+            **({"anchor": anchor} if anchor else {}),
+        }
+        return irc.register_pass(type(function.__name__, (irc.Pass,), members))
+
+    return register
+
+
 # add(a, b) -> add(b, a), for ever
 @irc.pattern(graph.Add, name="broken.swap")
 def swap(op, rw):
@@ -15,61 +31,34 @@ def raises(op, rw):
     raise KeyError("lost")
 
 
-@irc.register_pass
-class NeverConverges(irc.Pass):
+@broken("never-converges")
+def never_converges(op, context):
     """Applies a pattern that undoes itself."""
-
-    name = "never-converges"
-    summary = "swap for ever"
-
-    def run(self, op, context):
-        irc.apply_patterns_greedily(op, [swap])
+    irc.apply_patterns_greedily(op, [swap])
 
 
-@irc.register_pass
-class PatternRaises(irc.Pass):
+@broken("pattern-raises", anchor="any")
+def pattern_raises(op, context):
     """Applies a pattern that raises."""
-
-    name = "pattern-raises"
-    summary = "raise from a pattern"
-    anchor = "any"
-
-    def run(self, op, context):
-        irc.apply_patterns_greedily(op, [raises])
+    irc.apply_patterns_greedily(op, [raises])
 
 
-@irc.register_pass
-class PassRaises(irc.Pass):
+@broken("pass-raises")
+def pass_raises(op, context):
     """Raises."""
-
-    name = "pass-raises"
-    summary = "raise"
-
-    def run(self, op, context):
-        raise ZeroDivisionError("by nothing")
+    raise ZeroDivisionError("by nothing")
 
 
-@irc.register_pass
-class LoopsForEver(irc.Pass):
+@broken("loops-for-ever")
+def loops_for_ever(op, context):
     """Never ends."""
-
-    name = "loops-for-ever"
-    summary = "loop"
-
-    def run(self, op, context):
-        while True:
-            pass
+    while True:
+        pass
 
 
-@irc.register_pass
-class BreaksTheProgram(irc.Pass):
+@broken("breaks-the-program", anchor="func.func")
+def breaks_the_program(op, context):
     """Leaves a use before its definition."""
-
-    name = "breaks-the-program"
-    summary = "break the order of operations"
-    anchor = "func.func"
-
-    def run(self, op, context):
-        first = op.block.first
-        first.detach()
-        op.block.insert_before(first, op.block.last)
+    first = op.block.first
+    first.detach()
+    op.block.insert_before(first, op.block.last)

@@ -278,33 +278,15 @@ full:
 done:
   ret void
 }
-
-define void @irc_release_handles(ptr %handles, i64 %count) {
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %end = icmp eq i64 %i, %count
-  br i1 %end, label %done, label %one
-one:
-  %at = getelementptr ptr, ptr %handles, i64 %i
-  %handle = load ptr, ptr %at
-  %empty = icmp eq ptr %handle, null
-  br i1 %empty, label %next, label %delete
-delete:
-  store ptr null, ptr %at
-  %ignored = call i32 @aoti_torch_delete_tensor_object(ptr %handle)
-  br label %next
-next:
-  %i.next = add i64 %i, 1
-  br label %loop
-done:
-  ret void
-}
 """
 
-PYTHON_CALLS = """
-define void @irc_release_objects(ptr %objects, i64 %count) {
+
+
+def _release(name: str, drop: str) -> str:
+    """A function that drops every pointer of an array that is not null, by the instruction
+    `drop` of `%held`, and stores null in its place."""
+    return f"""
+define void @{name}(ptr %array, i64 %count) {{
 entry:
   br label %loop
 loop:
@@ -312,21 +294,28 @@ loop:
   %end = icmp eq i64 %i, %count
   br i1 %end, label %done, label %one
 one:
-  %at = getelementptr ptr, ptr %objects, i64 %i
-  %object = load ptr, ptr %at
-  %empty = icmp eq ptr %object, null
+  %at = getelementptr ptr, ptr %array, i64 %i
+  %held = load ptr, ptr %at
+  %empty = icmp eq ptr %held, null
   br i1 %empty, label %next, label %drop
 drop:
   store ptr null, ptr %at
-  call void @Py_DecRef(ptr %object)
+  {drop}
   br label %next
 next:
   %i.next = add i64 %i, 1
   br label %loop
 done:
   ret void
-}
+}}
+"""
 
+
+RELEASES = _release(
+    "irc_release_handles", "%ignored = call i32 @aoti_torch_delete_tensor_object(ptr %held)"
+) + _release("irc_release_objects", "call void @Py_DecRef(ptr %held)")
+
+PYTHON_CALLS = """
 define ptr @irc_call_python(ptr %callable, ptr %kinds, ptr %payload, i64 %count) {
 entry:
   %room = add i64 %count, 1
@@ -536,7 +525,8 @@ SIGNATURES = {
 
 def support_text() -> str:
     """The support module as LLVM text, without a target line."""
-    text = DECLARATIONS + CHECK_TENSOR + ARENA + HUGE_PAGES + PYTHON_CALLS + RESULTS + LOCK
+    parts = (DECLARATIONS, CHECK_TENSOR, ARENA, RELEASES, HUGE_PAGES, PYTHON_CALLS, RESULTS, LOCK)
+    text = "".join(parts)
     text = text.replace("ARENA_SLOTS", str(ARENA_SLOTS))
     text = text.replace("HUGE_RESULT", str(HUGE_RESULT_THRESHOLD))
     text = text.replace("HUGE_THRESHOLD", str(HUGE_PAGE_THRESHOLD))
