@@ -86,6 +86,8 @@ def _unwrap(graph: fx.Graph, node: fx.Node) -> None:
     for user in list(node.users):  # the wrapper's results are taken one by one
         replacement = outputs[user.args[1]]
         if isinstance(replacement, fx.Node):
+            # What is known of views of it is told by whose storage they share: the user's.
+            replacement.meta["val"] = user.meta["val"]
             user.replace_all_uses_with(replacement)
         graph.erase_node(user)
     graph.erase_node(node)

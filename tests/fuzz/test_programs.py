@@ -29,6 +29,7 @@ from tests.fuzz.programs import Program, programs  # noqa: E402
 REFUSALS = (
     "elements overlap in memory", "overlapping elements in memory", "outside of its elements",
     "different element types", "sizes or strides of an argument", "is resized to",
+    "no value holds all of it",
 )  # fmt: skip
 LOWERING_REFUSALS = ("is given one storage more than once",)
 

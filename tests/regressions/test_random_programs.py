@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 import irc  # noqa: E402
 from irc.interp import run  # noqa: E402
+from irc.ir.diagnostics import UserError  # noqa: E402
 from irc.pipeline import FUNCTIONAL, pipeline_text  # noqa: E402
 from tests.fuzz import custom_ops  # noqa: E402
 from tests.fuzz.harness import built, clones, compiled, each_pass, observe, same  # noqa: E402
@@ -193,3 +194,42 @@ def test_a_view_in_place_beyond_an_arguments_elements() -> None:
     expected = observe(f, (x,))
     module = irc.trace(f, (x,))
     same(expected, observe(lambda *a: irc.run(module, *a), (x,)), what="traced")
+
+
+def test_a_part_that_a_custom_operator_wrote_shares_with_the_whole() -> None:
+    custom_ops.register()
+
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        whole = x.clone()
+        part = whole.select(-2, 1)
+        torch.ops.irc_fuzz.exchange(part, part)
+        return part, whole
+
+    x = torch.arange(24.0).view(4, 2, 3).transpose(0, 1)
+    same(observe(f, (x,)), compiled(f, (x,)), what="compiled")
+
+
+def test_a_custom_operator_that_gets_an_empty_view_beside_another() -> None:
+    custom_ops.register()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        torch.ops.irc_fuzz.exchange(x, x.as_strided((0,), (2,), 0))
+        return x
+
+    x = torch.arange(40.0).as_strided((2, 3), (8, 2))
+    module = irc.trace(f, tuple(clones((x,))))
+    irc.PassManager.parse("functionalize").run(module)
+    same(observe(f, (x,)), observe(lambda *a: irc.run(module, *a), (x,)), what="functionalized")
+
+
+def test_a_custom_operator_never_writes_what_is_lost() -> None:
+    custom_ops.register()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        torch.ops.irc_fuzz.each([x, x.as_strided((2,), (2,), 0)], 2)
+        return x
+
+    module = irc.trace(f, (torch.arange(40.0).as_strided((2, 3), (8, 2)),))
+    with pytest.raises(UserError, match="no value holds all of it"):
+        irc.PassManager.parse("functionalize").run(module)

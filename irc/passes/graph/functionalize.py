@@ -33,6 +33,7 @@ from irc.passes.graph.value_building import (
     call,
     cast,
     in_order,
+    is_view_of,
     positions,
     retype,
     storage,
@@ -434,6 +435,17 @@ class _Functionalizer:
             v if t is None else self.shown(t, builder)
             for v, t in zip(operands, tensors, strict=True)
         ]
+        for number, tensor in enumerate(tensors):
+            if tensor is None or tensor.root not in writes:
+                continue
+            if 0 in tensor.type.shape:  # nothing is written
+                passed[number] = call(builder, "clone.default", tensor.type, passed[number])
+            elif not is_view_of(passed[number], tensor.root.value):
+                raise UserError(
+                    f"'{op.name}' sees a storage through several operands, and no value holds all "
+                    f"of it: operand {number} is an as_strided of a tensor with gaps",
+                    op=op,
+                )
         self.insert_writer(op, schema, passed, builder)
         for root in writes:
             root.version += 1

@@ -87,6 +87,16 @@ def storage(builder: Builder, vector: Value) -> Value:
     return call(builder, "clone.default", type_of(vector), vector)
 
 
+def is_view_of(value: Value, source: Value) -> bool:
+    """Whether a value is `source` or a view of it."""
+    while value is not source:
+        maker = value.defining_op
+        if not isinstance(maker, aten.AtenOp) or not maker.schema.returns_alias:
+            return False
+        value = maker.operands[0]
+    return True
+
+
 def scatter_strided(
     builder: Builder, source: Value, content: Value, shape: Any, strides: Any, offset: Any
 ) -> Value:
