@@ -139,7 +139,10 @@ def _tensor_problem(spec: ArgumentSpec, tensor: torch.Tensor) -> str | None:
         return "got a quantized tensor: call dequantize()"
     if tensor.layout != torch.strided:
         return f"got layout {tensor.layout}: call to_dense()"
-    if str(tensor.device.type) != spec.device.split(":")[0]:
+    wanted = spec.device.split(":")[0]
+    # Beside a GPU's tensors torch takes one number of the CPU, and attention saves such as its own.
+    number = tensor.dim() == 0 and tensor.device.type == "cpu" and wanted == "cuda"
+    if tensor.device.type != wanted and not number:
         return f"got one on {tensor.device}: move it with to({spec.device!r})"
     if tensor.dtype != spec.dtype:
         return f"got dtype {str(tensor.dtype).removeprefix('torch.')}"

@@ -22,6 +22,14 @@ def test_binds_symbols():
     assert check_arguments(SPECS, _good()) == {"s0": 3, "s1": 5}
 
 
+def test_one_number_of_the_cpu_is_accepted_for_a_gpu():
+    seed = ArgumentSpec("seed", "tensor", torch.int64, (), (), device="cuda:0")
+    assert check_arguments([seed], [torch.tensor(5)]) == {}
+    row = ArgumentSpec("row", "tensor", torch.int64, (1,), (1,), device="cuda:0")
+    with pytest.raises(ArgumentError, match="move it with"):
+        check_arguments([row], [torch.tensor([5])])
+
+
 def test_subclass_without_dispatch_is_accepted():
     class Sub(torch.Tensor):
         pass

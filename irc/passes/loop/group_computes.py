@@ -157,6 +157,8 @@ class _Planner:
             return f"the leading axes that both can share, [{shown}], are too few for it to pay"
         if self.volume(a, b, shared) > VECTOR_POINT_BYTES and self.reads_across(a, b, shared):
             return "the elements of what they read lie adjacent along an axis that they would share"
+        if self.gpu and not (self.has_rows(a, shared) and self.has_rows(b, shared)):
+            return "on a GPU all results of a reduction are shared axes, or each is a loop"
         if self.gpu and (self.has_scan(a) or self.has_scan(b)) and self.reads_elsewhere(a, b):
             return "on a GPU what a scan makes is known at its own point only"
         if not clusters.can_merge(a, b):
@@ -239,6 +241,15 @@ class _Planner:
                     largest = size
                     across = all(runs_along_shared_axis(read, shared) for read in reads)
         return across
+
+    def has_rows(self, cluster: int, shared: int) -> bool:
+        """Whether the first `shared` axes are all par axes of each member that combines points."""
+        clusters = self.clusters
+        kinds = [
+            [a.kind for a in clusters.ops[number].axis_list]  # type: ignore[attr-defined]
+            for number in clusters.members[cluster]
+        ]
+        return all(k.count("par") == shared for k in kinds if set(k) != {"par"} and k)
 
     def has_scan(self, cluster: int) -> bool:
         """Whether a member has a scan."""

@@ -238,6 +238,28 @@ def _no_planes() -> Case:
     return Case(lone_reduce([3, 0, 4], [2], [reduce("sum")], [tensor(3, 0)]), [random(3, 0, 4)])
 
 
+def columns_first(n: int, m: int, *outer: int) -> Program:
+    """An array whose columns are contiguous, copied with its strides."""
+    shape = [*outer, n, m]
+    strides = [*(n * m * (k + 1) for k in range(len(outer))), 1, n]
+    kind = tensor(*shape, strides=strides)
+    program = Program(kind)
+    op = program.compute(
+        shape, [loop.MAP], [kind], lambda b, i: [b.op("math.absf", b.read(program.args[0], i))]
+    )
+    return program.finish(op)
+
+
+@case("columns_first")
+def _columns_first() -> Case:
+    return Case(columns_first(33, 50), [random(50, 33).t()])
+
+
+@case("planes_of_columns_first")
+def _planes_of_columns_first() -> Case:
+    return Case(columns_first(33, 50, 3), [random(3, 50, 33).mT])
+
+
 @case("cumsum", 1e-5)
 def _cumsum() -> Case:
     return Case(scanned(4, 50, "sum"), [random(4, 50)])
@@ -624,3 +646,31 @@ def test_a_thread_has_64_bytes_of_a_row(points: Any, element: Any, tile: list[in
     entries = default_schedule(softmax(1 << 17, points, element).op).entries.as_dict()
     assert [entries[k].value for k in ("x_block", "r_block", "num_warps")] == tile
     assert ("persistent" in entries) == (points in (64, 1024, 32768))
+
+
+def test_program_instances_follow_memory() -> None:
+    entries = default_schedule(columns_first(33, 50, 3).op).entries.as_dict()
+    assert list(entries["order"].values) == [0, 2, 1]
+    assert "order" not in default_schedule(pointwise(33, 50).op).entries.as_dict()
+    assert "order" not in default_schedule(pointwise(1, 50).op).entries.as_dict()
+
+
+@pytest.mark.parametrize(("target", "count"), [("llvm", 1), ("triton", 0)])
+def test_a_reduction_in_a_gpu_group_has_a_program_instance_for_each_result(
+    target: str, count: int
+) -> None:
+    """What reads a sum turned would share one of its two axes; the other would be a loop."""
+    from irc.ir.passes import PassContext, PassManager
+
+    program = Program(tensor(64, 40, 24))
+    x = program.args[0]
+    total = program.compute(
+        [64, 40, 24], [reduce("sum")], [tensor(64, 40)], lambda b, i: [b.read(x, i)], red=[2]
+    ).results[0]
+    turned = program.compute(
+        [64, 40], [loop.MAP], [tensor(64, 40)],
+        lambda b, i: [b.op("math.absf", b.read(total, [i[0], i[1] * -1 + 39]))],
+    )  # fmt: skip
+    module = program.finish(turned).module
+    PassManager.parse("group-computes").run(module, PassContext(target=target))
+    assert len([op for op in module.walk() if isinstance(op, loop.GroupOp)]) == count

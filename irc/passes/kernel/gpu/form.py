@@ -224,7 +224,10 @@ class _Former:
             start = b.op("arith.muli", self._program(), b.index(block))
             dim, linear = self._tile("x", start, total, 0, block)
             self.row_dims = (dim,)
-        self.row_point = self._decompose(linear, extents)
+        order: Any = self.settings.get("order")
+        positions = range(len(extents)) if order is None else order.values
+        places = self._decompose(linear, [extents[k] for k in positions])
+        self.row_point = [places[list(positions).index(k)] for k in range(len(extents))]
         return ceildiv(total, block)
 
     def _decompose(self, linear: Dim, extents: Sequence[Dim]) -> list[Dim]:

@@ -55,6 +55,7 @@ def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAt
     x_block     rows in a tile (a power of two; 1: a row is a scalar of the program)
     r_block     points of the own axes in a tile; 0 in a pointwise kernel
     persistent  one tile holds all own points (else a loop over tiles)
+    order       the row axes from the outermost to the innermost, where that isn't their own order
     tile_axes   pointwise only: two row axes that a square tile spans, the second one contiguous
                 where it is written, the first where it is read
     num_warps, num_stages   as Triton's
@@ -68,6 +69,9 @@ def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAt
         warps = _columns(plan, entries)
     else:
         warps = _rows(plan, entries)
+    order = _order(plan) if "tile_axes" not in entries else None
+    if order is not None:
+        entries["order"] = A.DenseIntsAttr(order)
     looped = entries["r_block"] != A.IntegerAttr(0) and "persistent" not in entries
     entries["num_warps"] = A.IntegerAttr(max(1, min(32, warps)))
     entries["num_stages"] = A.IntegerAttr(3 if looped else 1)
@@ -91,6 +95,23 @@ def _pointwise(plan: Plan, entries: dict[str, A.Attribute]) -> int:
     entries["x_block"] = A.IntegerAttr(block)
     size = max((size for _, _, size, _ in accesses(plan)), default=4)
     return min(4, block * size // (32 * POINTWISE_BYTES))
+
+
+def _order(plan: Plan) -> list[int] | None:
+    """The row axes by how far a step moves in the memory that is written (where that doesn't have
+    all of them, in what is read); None for their own order, and where steps are symbolic."""
+    if plan.members[0].folded:
+        return None
+    # Where an axis of one point stands is all one.
+    long = [k for k, extent in enumerate(plan.rows) if estimate(extent) > 1]
+    for member, offset, _, _ in sorted(accesses(plan), key=lambda access: not access[3]):
+        steps = {k: coefficient(offset, member.rows[k]) for k in long}
+        sizes = {k: abs(step) for k, step in steps.items() if isinstance(step, int) and step}
+        if len(sizes) == len(long):
+            order = sorted(long, key=lambda k: -sizes[k])
+            rest = [k for k in range(len(plan.rows)) if k not in long]
+            return None if order == long else rest + order
+    return None
 
 
 def _contiguous_axis(offset: Dim, names: Sequence[str]) -> str | None:
