@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch._decomp import core_aten_decompositions, decomposition_table, get_decompositions
+from torch._prims_common import suggest_memory_format
 
 aten = torch.ops.aten
 
@@ -93,12 +94,24 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten._batch_norm_with_update_functional.default,
     ):
         table[overload] = batch_norm(table[overload])
+    for packet in (aten.max_unpool2d, aten.max_unpool3d):
+        table[packet.default] = like_source(table[packet.default])
     # Their steps would round to 16 bits; ATen computes them in f32.
     for packet in (aten.grid_sampler_2d, aten.log_sigmoid_forward, aten.logaddexp):
         found = table.get(packet.default)
         if found is not None:
             table[packet.default] = in_f32(found)
     return table
+
+
+def like_source(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decomposition whose result has the memory format that its first argument suggests."""
+
+    def formatted(source: torch.Tensor, *rest: Any, **keywords: Any) -> Any:
+        made = function(source, *rest, **keywords)
+        return made.contiguous(memory_format=suggest_memory_format(source))
+
+    return formatted
 
 
 def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:

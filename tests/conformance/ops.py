@@ -7,9 +7,11 @@
 
 A case is (entry, dtype, forward or backward, static or dynamic) with the entry's first 8 samples.
 Values, dtypes, shapes, strides, aliasing, mutation and gradients are compared.  Each result is one
-JSON line with a status: pass, wrong (values), metadata (anything else that differs), refused (by
-name), error, crash, timeout, or skipped (eager itself can't).  Cases in the --resume file are not
-run again.  The exit code is 1 if a case of the baseline crashed, hung or gave wrong values.
+JSON line with a status: pass, rounding (off eager's tolerance and farther from float64 than eager,
+but accurate as REQUIREMENTS defines it), wrong (values), metadata (anything else that differs),
+refused (by name), error, crash, timeout, or skipped (eager itself can't).  Cases in the --resume
+file are not run again.  The exit code is 1 if a case of the baseline crashed, hung or gave wrong
+values.
 """
 
 from __future__ import annotations
@@ -103,13 +105,14 @@ def summarize(results: dict[str, dict[str, Any]], baseline: dict[str, str]) -> t
         share = of_these["pass"] / len(measured)
         lines.append(
             f"of {len(measured)} that aot_eager passes: {of_these['pass']} pass ({share:.2%}), "
+            f"{of_these['rounding']} accurate but rounded otherwise, "
             f"{of_these['refused']} refused, {of_these['wrong']} wrong values, "
             f"{of_these['metadata']} other metadata, {of_these['error']} errors, "
             f"{of_these['crash']} crashes, {of_these['timeout']} timeouts"
         )
         bad = of_these["wrong"] + of_these["crash"] + of_these["timeout"]
     lines += _without_aten(results, baseline)
-    for status in ("wrong", "metadata", "crash", "timeout", "error", "refused"):
+    for status in ("wrong", "metadata", "crash", "timeout", "error", "refused", "rounding"):
         for case, result in sorted(results.items()):
             if result["status"] == status and baseline.get(case, "pass") == "pass":
                 lines.append(f"  {status:9} {case}: {result.get('message', '')[:140]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -60,6 +61,23 @@ def test_nearer_to_float64_than_eager_passes() -> None:
     with_nan = rounded.clone()
     with_nan[3] = float("nan")
     assert not compare.no_farther(with_nan, off, exact)
+
+
+def test_what_is_accurate_but_farther_than_eager_is_told_apart() -> None:
+    exact = torch.linspace(1, 2, 1000, dtype=torch.float64)
+
+    def kind(mine: Any, eager: Any) -> str | None:
+        calls = [compare.Call([(exact * k).bfloat16()], [], []) for k in (eager, mine)]
+        found = compare.difference(*calls, lambda: compare.Call([exact], [], []))
+        return found[0] if found else None
+
+    one_off = torch.ones(1000)
+    one_off[7] = 1.03
+
+    assert kind(1.0, 1.05) is None
+    assert kind(1.02, 1.0) == "values"
+    assert kind(one_off, 1.0) == "rounding" and kind(1.0, one_off) is None
+    assert kind(1.08, 1.05) == "rounding" and kind(1.11, 1.05) == "values"
 
 
 def test_mutation_of_an_argument_is_compared() -> None:

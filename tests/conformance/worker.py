@@ -122,7 +122,7 @@ def run_sample(
 
     values = entry not in compare.UNINITIALISED
     found = compare.difference(expected, got, exact, values)
-    if found is not None and found[0] in ("values", "gradient", "mutation"):
+    if found is not None and found[0] in ("values", "gradient", "mutation", "rounding"):
         again = call(function, compare.copies(tensors))
         if compare.difference(expected, again, None) is not None:
             found = compare.difference(expected, got, None, values=False)
@@ -132,7 +132,7 @@ def run_sample(
 def run_case(
     case: str, backend: str, count: int = SAMPLES, device: str = "cpu"
 ) -> dict[str, Any]:
-    """The result of a case: status pass, wrong, metadata, refused, error or skipped."""
+    """The result of a case: status pass, rounding, wrong, metadata, refused, error or skipped."""
     started = time.perf_counter()
     result: dict[str, Any] = {"case": case, "status": "pass", "samples": 0}
     totals: dict[str, int] = {}
@@ -142,7 +142,9 @@ def run_case(
             found = run_sample(case, backend, function, tensors, process)
             for name, count in counters().items():
                 totals[name] = totals.get(name, 0) + count - before.get(name, 0)
-            if found is not None:
+            if found is not None and found[0] == "rounding":
+                result.update(status="rounding", kind=found[0], message=found[1])
+            elif found is not None:
                 kind = "wrong" if found[0] in ("values", "gradient", "mutation") else "metadata"
                 result.update(status=kind, kind=found[0], message=found[1])
                 break

@@ -20,3 +20,12 @@ def test_dropout_stays_whole_where_its_kernel_has_its_own_numbers(device, whole)
         )(x).graph
     targets = {node.target for node in graph.nodes if node.op == "call_function"}
     assert (torch.ops.aten.native_dropout.default in targets) == whole
+
+
+def test_max_unpool_keeps_the_memory_format():
+    x = torch.randn(2, 3, 4, 6).to(memory_format=torch.channels_last)
+    pooled, where = torch.nn.functional.max_pool2d(x, 2, return_indices=True)
+    unpool = lambda a, b: torch.nn.functional.max_unpool2d(a, b, 2)  # noqa: E731
+    torch._dynamo.reset()
+    result = torch.compile(unpool, backend="irc")(pooled, where)
+    torch.testing.assert_close(result, unpool(pooled, where), check_stride=True)
