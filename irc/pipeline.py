@@ -22,9 +22,12 @@ FUNCTIONAL = "functionalize,decompose-aten"
 
 # Each stage takes a module on one level to the next one.
 STAGES: dict[str, str] = {
-    "aten-to-graph": "split-signs,convert-aten-to-graph,canonicalize,cse,reinplace",
+    "aten-to-graph": (
+        "split-signs,convert-aten-to-graph,canonicalize,cse,hoist-assertions,reinplace"
+    ),
     "graph-to-layout": (
-        "propagate-channels-last,assign-layouts,insert-layout-copies,elide-layout-copies,cse"
+        "propagate-channels-last,assign-layouts,insert-layout-copies,elide-layout-copies,cse,"
+        "choose-product-library"
     ),
     "layout-to-loop": "convert-to-loop,cse,dce",
     "fuse-loops": (
