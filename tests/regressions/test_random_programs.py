@@ -233,3 +233,12 @@ def test_a_custom_operator_never_writes_what_is_lost() -> None:
     module = irc.trace(f, (torch.arange(40.0).as_strided((2, 3), (8, 2)),))
     with pytest.raises(UserError, match="no value holds all of it"):
         irc.PassManager.parse("functionalize").run(module)
+
+
+def test_a_write_of_nothing_as_another_dtype() -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        _, part = x.tensor_split((0,), -1)
+        part.view(torch.int32)[0, ...] = 2
+        return x, part
+
+    check(f, torch.empty(1, 0, 0, dtype=torch.float64))

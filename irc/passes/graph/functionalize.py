@@ -471,6 +471,8 @@ class _Functionalizer:
         if type_of(content).shape != tensor.type.shape:
             self.resize(tensor, content, builder)
             return
+        if 0 in tensor.type.shape:
+            return  # nothing is written
         content = conform(builder, content, in_order(tensor.type))
         chain = invertible(root.type, tensor.chain, builder.location)
         sources = [root.value]
