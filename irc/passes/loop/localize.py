@@ -80,12 +80,9 @@ def _reader_name(user: Operation) -> str:
     """What needs an array, as a remark says it."""
     if user.name == "func.return":
         return "the caller"
-    if user.name in ("graph.call_aten", "graph.update_input"):
-        callee = user.attributes.get("callee")
-        return str(callee).strip('"') if callee is not None else "an updated argument"
     if isinstance(user, loop.ReadOp | loop.YieldOp):
         return "a compute outside of it"
-    return user.name
+    return str(user.attributes.get("callee", user.name)).strip('"')
 
 
 def _drop_outputs(op: loop.ComputeOp) -> int:
