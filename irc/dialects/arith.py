@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from irc.dialects import arith_fold
 from irc.ir import attributes as A
@@ -106,7 +106,12 @@ class _FloatBinary(Op, abstract=True):
         return arith_fold.fold_binary(self, constants)
 
 
-def _binary(base: type[Op], class_name: str, name: str, doc: str, commutes: bool = False) -> type:
+BinaryT = TypeVar("BinaryT", bound=Op)
+
+
+def _binary(
+    base: type[BinaryT], class_name: str, name: str, doc: str, commutes: bool = False
+) -> type[BinaryT]:
     """One two-operand operation; its documentation ends in an example."""
     type_name = "i32" if base is _IntegerBinary else "f32"
     traits = base.traits | {Commutative} if commutes else base.traits
@@ -342,7 +347,7 @@ BitcastOp = _cast(
 
 
 def _materialize(builder: Builder, attr: Attribute, type_: Type) -> Value:
-    return builder.value(ConstantOp, value=attr, result_types=type_)  # type: ignore[no-any-return]
+    return builder.value(ConstantOp, value=attr, result_types=type_)
 
 
 register_materializer("arith", _materialize)

@@ -275,11 +275,11 @@ def fold_select(op: Any, constants: Sequence[Attribute | None]) -> Value | None:
     """select(true, x, y) -> x; select(c, x, x) -> x."""
     condition, if_true, if_false = op._operands
     if if_true is if_false:
-        return if_true  # type: ignore[no-any-return]
+        return if_true
     chosen = number_of(constants[0])
     if chosen is None:
         return None
-    return if_true if chosen else if_false  # type: ignore[no-any-return]
+    return if_true if chosen else if_false
 
 
 def fold_cast(op: Operation, constants: Sequence[Attribute | None]) -> Attribute | Value | None:

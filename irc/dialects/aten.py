@@ -131,7 +131,7 @@ class AtenOp(Op, abstract=True):
         given = self.attributes.get("arguments")
         if not isinstance(given, A.DictAttr):
             self.fail("needs the dictionary 'arguments'")
-        entries = given.as_dict()  # type: ignore[union-attr]
+        entries = given.as_dict()
         for name in entries:
             if self.schema.argument(name) is None:
                 self.fail(f"the operator has no argument '{name}'", self.schema.text)
@@ -225,7 +225,7 @@ def _make_class(schema: Schema) -> type[AtenOp]:
         "schema": schema,
         "traits": frozenset(traits),
     }
-    return type(AtenOp)(f"Aten_{schema.qualified.replace('.', '_')}", (AtenOp,), members)
+    return type(f"Aten_{schema.qualified.replace('.', '_')}", (AtenOp,), members)
 
 
 def _resolve(name: str) -> type[AtenOp] | None:

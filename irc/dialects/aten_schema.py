@@ -9,7 +9,7 @@ operators of libraries that are not loaded.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 
@@ -109,7 +109,7 @@ class _Reader:
         self.next = 0
         self.list_size = 1
 
-    def fail(self, position: int | None = None) -> Any:
+    def fail(self, position: int | None = None) -> NoReturn:
         if position is None:
             at_end = self.next >= len(self.tokens)
             position = len(self.text) if at_end else self.tokens[self.next][2]

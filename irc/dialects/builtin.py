@@ -78,7 +78,7 @@ class ModuleOp(Op):
                 return op
         return None
 
-    def clone(self, mapping: dict | None = None) -> ModuleOp:  # type: ignore[type-arg]
+    def clone(self, mapping: dict | None = None) -> ModuleOp:
         copy = super().clone(mapping)
         copy.resources = dict(self.resources)  # type: ignore[attr-defined]
         return copy  # type: ignore[return-value]

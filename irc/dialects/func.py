@@ -65,7 +65,7 @@ class FuncOp(Op):
     @property
     def type(self) -> FunctionType:
         """The function's type."""
-        return self.function_type  # type: ignore[no-any-return]
+        return self.function_type
 
     @property
     def return_op(self) -> ReturnOp:

@@ -24,6 +24,7 @@ from irc.dialects.graph_indexing import (
     Scatter,
     Take,
 )
+from irc.dialects.graph_inferred import tensor_type
 from irc.dialects.graph_packed import ACTIVATIONS, Pack, PackedConv, PackedLinear, PackedType
 from irc.dialects.graph_pointwise import (
     POINTWISE,
@@ -202,7 +203,7 @@ class Full(Op):
         if not isinstance(value, SCALAR_ATTRIBUTES):
             self.fail(f"the value {value} is not a number")
         kind = i1 if isinstance(value, A.BoolAttr) else value.type
-        if kind is not self.results[0].type.element:
+        if kind is not tensor_type(self.results[0]).element:
             self.fail(f"the value is of type {kind}, the elements of {self.results[0].type}")
 
 
@@ -218,7 +219,7 @@ class Iota(Op):
     tensor = result(TENSOR)
 
     def verify_op(self) -> None:
-        made = self.results[0].type
+        made = tensor_type(self.results[0])
         if not isinstance(made.element, IntegerType) or made.element is i1:
             self.fail(f"the elements are {made.element}, not integers")
         check_dim(self, made, self.dim)
@@ -308,10 +309,10 @@ class Item(Op):
     def infer_types(
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
-        return (scalar_type(operands[0].type.element),)  # type: ignore[attr-defined]
+        return (scalar_type(tensor_type(operands[0]).element),)
 
     def verify_op(self) -> None:
-        source = self._operands[0].type
+        source = tensor_type(self._operands[0])
         if self.every:
             if source.element is not i1:
                 self.fail(f"'every' wants elements of i1, not {source.element}")
@@ -342,7 +343,7 @@ class FromScalar(Op):
     def verify_op(self) -> None:
         kind = self._operands[0].type
         expected = i64 if isinstance(kind, IndexType) else kind
-        made = self.results[0].type
+        made = tensor_type(self.results[0])
         if made.shape or made.element is not expected:
             self.fail(f"gives {made} from {kind}")
 
@@ -365,7 +366,8 @@ class UpdateInput(Op):
             return
         if not 0 <= self.argument < len(block.arguments):
             self.fail(f"there is no argument {self.argument}")
-        target, source = block.arguments[self.argument].type, self._operands[0].type
+        target = tensor_type(block.arguments[self.argument])
+        source = tensor_type(self._operands[0])
         if target.shape != source.shape or target.element is not source.element:
             self.fail(f"{source} is written to argument {self.argument}, a {target}")
 

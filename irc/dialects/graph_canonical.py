@@ -81,7 +81,7 @@ def broadcast(op: graph.Broadcast, rw: Any) -> Any:
 
 
 def _full_like(rw: Any, full: graph.Full, type_: Type) -> Value:
-    return rw.builder.value(  # type: ignore[no-any-return]
+    return rw.builder.value(
         graph.Full, full.scalar, value=full.attributes.get("value"), result_types=type_
     )
 

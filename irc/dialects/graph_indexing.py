@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from irc.dialects.graph_inferred import InferredOp
+from irc.dialects.graph_inferred import InferredOp, tensor_type
 from irc.dialects.graph_pointwise import TENSOR, is_computable_float
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
@@ -71,11 +71,11 @@ class Gather(InferredOp):
     def infer_types(
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
-        source: Any = operands[0].type
-        return (source.with_shape(operands[1].type.shape),)  # type: ignore[attr-defined]
+        source = tensor_type(operands[0])
+        return (source.with_shape(tensor_type(operands[1]).shape),)
 
     def verify_operands(self) -> None:
-        source, indices = self._operands[0].type, self._operands[1].type
+        source, indices = tensor_type(self._operands[0]), tensor_type(self._operands[1])
         _check_index(self, indices)
         _check_dims(self, source, (self.dim,))
         if indices.rank != source.rank:
@@ -106,14 +106,14 @@ class Take(InferredOp):
     def infer_types(
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
-        source: Any = operands[0].type
-        index_shape: Any = operands[1].type.shape  # type: ignore[attr-defined]
+        source = tensor_type(operands[0])
+        index_shape = tensor_type(operands[1]).shape
         dims, position = attributes["dims"].parameters[0], attributes["position"].parameters[0]
         return (source.with_shape(take_shape(source.shape, index_shape, dims, position)),)
 
     def verify_operands(self) -> None:
-        source = self._operands[0].type
-        check_take(self, source, [v.type for v in self._operands[1:]])
+        source = tensor_type(self._operands[0])
+        check_take(self, source, [tensor_type(v) for v in self._operands[1:]])
 
 
 def take_shape(
@@ -158,7 +158,7 @@ class Scatter(InferredOp):
     updated = result(TENSOR)
 
     def verify_operands(self) -> None:
-        source, indices, value = (v.type for v in self._operands)
+        source, indices, value = (tensor_type(v) for v in self._operands)
         _check_index(self, indices)
         _check_dims(self, source, (self.dim,))
         _check_combiner(self, self.combiner, SCATTER_COMBINERS)
@@ -189,8 +189,8 @@ class Put(InferredOp):
     updated = result(TENSOR)
 
     def verify_operands(self) -> None:
-        source, value = self._operands[0].type, self._operands[1].type
-        indices = [v.type for v in self._operands[2:]]
+        source, value = tensor_type(self._operands[0]), tensor_type(self._operands[1])
+        indices = [tensor_type(v) for v in self._operands[2:]]
         check_take(self, source, indices)
         _check_combiner(self, self.combiner, SCATTER_COMBINERS)
         shape = take_shape(source.shape, indices[0].shape, self.dims, self.position)
@@ -223,7 +223,7 @@ class Reduce(InferredOp):
         return (_reduced(operands, attributes),)
 
     def verify_operands(self) -> None:
-        source = self._operands[0].type
+        source = tensor_type(self._operands[0])
         _check_dims(self, source, self.dims)
         _check_combiner(self, self.combiner, REDUCE_COMBINERS)
         if self.combiner in ("any", "all") and source.element is not i1:
@@ -231,11 +231,9 @@ class Reduce(InferredOp):
 
 
 def _reduced(operands: Sequence[Value], attributes: Mapping[str, Attribute]) -> TensorType:
-    source: Any = operands[0].type
+    source = tensor_type(operands[0])
     dims = attributes["dims"].parameters[0]
-    return source.with_shape(  # type: ignore[no-any-return]
-        reduced_shape(source.shape, dims, "keepdim" in attributes)
-    )
+    return source.with_shape(reduced_shape(source.shape, dims, "keepdim" in attributes))
 
 
 class ArgReduce(InferredOp):
@@ -261,7 +259,7 @@ class ArgReduce(InferredOp):
         return (_reduced(operands, attributes).with_element(i64),)
 
     def verify_operands(self) -> None:
-        source = self._operands[0].type
+        source = tensor_type(self._operands[0])
         _check_dims(self, source, self.dims)
         _check_combiner(self, self.combiner, ARG_COMBINERS)
 
@@ -289,7 +287,7 @@ class Moments(InferredOp):
         return (_reduced(operands, attributes),) * 2
 
     def verify_operands(self) -> None:
-        source = self._operands[0].type
+        source = tensor_type(self._operands[0])
         _check_dims(self, source, self.dims)
         if not is_computable_float(source.element):
             self.fail(f"is of f32 or f64, not {source.element}")
@@ -312,7 +310,7 @@ class Scan(InferredOp):
     value = result(TENSOR)
 
     def verify_operands(self) -> None:
-        source = self._operands[0].type
+        source = tensor_type(self._operands[0])
         _check_dims(self, source, (self.dim,))
         _check_combiner(self, self.combiner, SCAN_COMBINERS)
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.definition import Op
 from irc.ir.types import TensorType
+
+
+def tensor_type(value: Value) -> TensorType:
+    """The type of a value that its operation declares to be a tensor."""
+    return cast(TensorType, value.type)
 
 
 class InferredOp(Op, abstract=True):

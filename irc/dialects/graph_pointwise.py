@@ -9,8 +9,9 @@ around. bool (i1) takes part in `and or xor not`, in comparisons (false < true) 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
-from irc.dialects.graph_inferred import check_result
+from irc.dialects.graph_inferred import check_result, tensor_type
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -98,12 +99,13 @@ class _Binary(PointwiseOp, abstract=True):
     value = result(TENSOR)
 
 
+PointwiseT = TypeVar("PointwiseT", bound=PointwiseOp)
 POINTWISE: dict[str, type[PointwiseOp]] = {}
 
 
 def _define(
-    base: type[PointwiseOp], name: str, domain: str, doc: str, gives_bool: bool, commutes: bool
-) -> type[PointwiseOp]:
+    base: type[PointwiseT], name: str, domain: str, doc: str, gives_bool: bool, commutes: bool
+) -> type[PointwiseT]:
     traits: set[type[Trait]] = {Pure}
     if commutes:
         traits.add(Commutative)
@@ -123,24 +125,24 @@ def _define(
         "gives_bool": gives_bool,
         "traits": frozenset(traits),
     }
-    made = type(base)(class_name, (base,), members)
+    made: type[PointwiseT] = type(class_name, (base,), members)
     POINTWISE[name] = made
     return made
 
 
-def _unary(name: str, domain: str, doc: str) -> type[PointwiseOp]:
+def _unary(name: str, domain: str, doc: str) -> type[_Unary]:
     return _define(_Unary, name, domain, doc, False, False)
 
 
-def _test(name: str, domain: str, doc: str) -> type[PointwiseOp]:
+def _test(name: str, domain: str, doc: str) -> type[_Unary]:
     return _define(_Unary, name, domain, doc, True, False)
 
 
-def _binary(name: str, domain: str, doc: str, commutes: bool = False) -> type[PointwiseOp]:
+def _binary(name: str, domain: str, doc: str, commutes: bool = False) -> type[_Binary]:
     return _define(_Binary, name, domain, doc, False, commutes)
 
 
-def _compare(name: str, doc: str, commutes: bool = False) -> type[PointwiseOp]:
+def _compare(name: str, doc: str, commutes: bool = False) -> type[_Binary]:
     return _define(_Binary, name, "comparable", doc, True, commutes)
 
 
@@ -253,7 +255,7 @@ class Select(Op):
         return (operands[1].type,)
 
     def verify_op(self) -> None:
-        condition, yes, no = (v.type for v in self._operands)
+        condition, yes, no = (tensor_type(v) for v in self._operands)
         if condition.element is not i1 or condition.shape != yes.shape:
             self.fail(f"the condition is {condition}, the values are {yes}")
         if yes.shape != no.shape or yes.element is not no.element:
@@ -277,15 +279,15 @@ class Cast(Op):
     value = result(TENSOR)
 
     def verify_op(self) -> None:
-        made = self.results[0].type
+        made = tensor_type(self.results[0])
         if made.element not in DTYPE_OF_ELEMENT:
             self.fail(f"{made.element} is not an element type of tensors")
-        check_result(self, self._operands[0].type, made.element)
+        check_result(self, tensor_type(self._operands[0]), made.element)
 
     @classmethod
     def to(cls, source: Value, element: Type) -> Cast:
         """The cast of `source` to `element`."""
-        return cls((source,), (source.type.with_element(element),))  # type: ignore[attr-defined]
+        return cls((source,), (tensor_type(source).with_element(element),))
 
 
 class Bitcast(Op):
@@ -300,7 +302,7 @@ class Bitcast(Op):
     value = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = self._operands[0].type, self.results[0].type
+        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
         if element_bytes(source.element) != element_bytes(made.element):
             self.fail(f"{source.element} and {made.element} differ in width")
         check_result(self, source, made.element)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from irc.dialects.graph_inferred import InferredOp, check_result
+from irc.dialects.graph_inferred import InferredOp, check_result, tensor_type
 from irc.dialects.graph_pointwise import SCALAR_ATTRIBUTES, TENSOR
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
@@ -40,7 +40,7 @@ class Reshape(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = self._operands[0].type, self.results[0].type
+        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
         before, after = dim_product(source.shape), dim_product(made.shape)
         if isinstance(before, int) and isinstance(after, int) and before != after:
             self.fail(f"{before} elements become {after}")
@@ -63,12 +63,12 @@ class Permute(InferredOp):
     def infer_types(
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
-        source: TensorType = operands[0].type  # type: ignore[assignment]
+        source = tensor_type(operands[0])
         order = attributes["permutation"].parameters[0]
         return (source.with_shape([source.shape[d] for d in order]),)
 
     def verify_operands(self) -> None:
-        source = self._operands[0].type
+        source = tensor_type(self._operands[0])
         if sorted(self.permutation) != list(range(source.rank)):
             self.fail(f"{list(self.permutation)} is no permutation of {source.rank} dimensions")
 
@@ -89,7 +89,7 @@ class Broadcast(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made, dims = self._operands[0].type, self.results[0].type, self.dims
+        source, made, dims = tensor_type(self._operands[0]), tensor_type(self.results[0]), self.dims
         if len(dims) != source.rank or list(dims) != sorted(set(dims)):
             self.fail(f"dims {list(dims)} don't name one result dimension per source dimension")
         for size, dim in zip(source.shape, dims, strict=True):
@@ -117,7 +117,7 @@ class Slice(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = self._operands[0].type, self.results[0].type
+        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
         check_dim(self, source, self.dim)
         if self.step < 1:
             self.fail(f"step {self.step} is less than 1")
@@ -142,7 +142,7 @@ class Reverse(InferredOp):
     view = result(TENSOR)
 
     def verify_operands(self) -> None:
-        source = self._operands[0].type
+        source = tensor_type(self._operands[0])
         for dim in self.dims:
             check_dim(self, source, dim)
 
@@ -165,7 +165,7 @@ class Window(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = self._operands[0].type, self.results[0].type
+        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
         check_dim(self, source, self.dim)
         if made.rank != source.rank + 1:
             self.fail(f"rank {source.rank} becomes {made.rank}, not {source.rank + 1}")
@@ -196,7 +196,7 @@ class Diagonal(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = self._operands[0].type, self.results[0].type
+        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
         check_dim(self, source, self.dim1)
         check_dim(self, source, self.dim2)
         if self.dim1 == self.dim2:
@@ -220,7 +220,7 @@ class StridedWindow(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = self._operands[0].type, self.results[0].type
+        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
         if len(self.strides) != made.rank:
             self.fail(f"{len(self.strides)} strides for {made.rank} dimensions")
         check_result(self, source.with_shape(made.shape), source.element)
@@ -242,18 +242,18 @@ class Concat(Op):
     def infer_types(
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
-        first: TensorType = operands[0].type  # type: ignore[assignment]
+        first = tensor_type(operands[0])
         dim = attributes["dim"].parameters[0]
-        size = dim_sum([v.type.shape[dim] for v in operands])  # type: ignore[attr-defined]
+        size = dim_sum([tensor_type(v).shape[dim] for v in operands])
         return (replace_size(first, dim, size),)
 
     def verify_op(self) -> None:
         if not self._operands:
             self.fail("needs at least one operand")
-        made = self.results[0].type
+        made = tensor_type(self.results[0])
         check_dim(self, made, self.dim)
         for value in self._operands:
-            kind = value.type
+            kind = tensor_type(value)
             if replace_size(kind, self.dim, 0).shape != replace_size(made, self.dim, 0).shape:
                 self.fail(f"{kind} can't be a part of {made}")
             if kind.element is not made.element:
@@ -280,13 +280,13 @@ class Pad(Op):
     def infer_types(
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
-        source: TensorType = operands[0].type  # type: ignore[assignment]
+        source = tensor_type(operands[0])
         low, high = attributes["low"].parameters[0], attributes["high"].parameters[0]
         shape = [dim_sum(p) for p in zip(source.shape, low, high, strict=True)]
         return (source.with_shape(shape),)
 
     def verify_op(self) -> None:
-        source, made = self._operands[0].type, self.results[0].type
+        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
         if not len(self.low) == len(self.high) == source.rank:
             self.fail(f"low and high need one entry for each of {source.rank} dimensions")
         if not isinstance(self.value, SCALAR_ATTRIBUTES):
@@ -311,7 +311,7 @@ class DiagonalEmbed(Op):
     embedded = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = self._operands[0].type, self.results[0].type
+        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
         check_dim(self, made, self.dim1)
         check_dim(self, made, self.dim2)
         if made.rank != source.rank + 1 or self.dim1 == self.dim2:

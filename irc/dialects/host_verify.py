@@ -7,7 +7,7 @@ read, what lies where in the arena) is in `irc.dialects.host_verify_memory`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.dialects.layout_verify import (
     begin_of,
@@ -88,7 +88,7 @@ def verify_launch(op: host.LaunchOp) -> None:
     for pairs in (callee.inplace, callee.initialized):
         for source, target in zip((pairs or ())[::2], (pairs or ())[1::2], strict=False):
             one, other = arrays[source].type, arrays[target].type
-            if _sizes_differ(one, other):  # type: ignore[arg-type]
+            if _sizes_differ(one, other):
                 op.fail(f"input {source} and output {target - len(op.inputs)} are one array to "
                         f"@{op.callee}, here {one} and {other}")  # fmt: skip
 
@@ -116,7 +116,7 @@ def kernel_of(op: host.LaunchOp) -> kernel.FuncOp | None:
     if not isinstance(found, FuncOp):
         what = "nothing" if found is None else f"a {found.name}"
         op.fail(f"there is no kernel @{op.callee} in the module, but {what}")
-    return found  # type: ignore[return-value]
+    return found
 
 
 def _sizes_differ(one: TensorType, other: TensorType) -> bool:
@@ -214,6 +214,6 @@ def operand_numbers(attr: A.Attribute) -> Iterator[int]:
         yield attr.parameters[0]
 
 
-def fail(op: Operation, message: str, *notes: str) -> None:
+def fail(op: Operation, message: str, *notes: str) -> NoReturn:
     """Raise InvalidIR about an operation of any dialect."""
     raise InvalidIR(message, op=op, notes=notes)

@@ -143,12 +143,12 @@ def _verify_pairs(op: kernel.FuncOp, name: str, pointers: int, outputs: range | 
     if len(set(pairs)) != len(pairs):
         op.fail(f"{name} names a pair twice: {_words(flat)}")
     for source, target in pairs:
-        if not 0 <= source < outputs.start:  # type: ignore[union-attr]
+        if not 0 <= source < outputs.start:
             op.fail(f"{name} pairs argument {source}, which is no input")
-        if target not in outputs:  # type: ignore[operator]
+        if target not in outputs:
             op.fail(f"{name} pairs argument {target}, which is no output")
         one, other = (op.block.arguments[k].type for k in (source, target))
-        if element_bytes(one.element) != element_bytes(other.element):  # type: ignore[attr-defined]
+        if element_bytes(one.element) != element_bytes(other.element):
             op.fail(f"{name} pairs {one} and {other}, whose elements differ in bytes")
     targets = [t for _, t in pairs]
     if name == "initialized" and len(set(targets)) != len(targets):
@@ -320,8 +320,8 @@ def _verify_end(op: Op, block: Block) -> None:
     last = block.last
     if last is None or last.name != "kernel.yield":
         op.fail("a body ends in kernel.yield")
-    if [v.type for v in last._operands] != [r.type for r in op.results]:  # type: ignore[union-attr]
-        op.fail(f"its body yields ({_types(last._operands)}), the results are "  # type: ignore[union-attr]
+    if [v.type for v in last._operands] != [r.type for r in op.results]:
+        op.fail(f"its body yields ({_types(last._operands)}), the results are "
                 f"({_types(op.results)})")  # fmt: skip
 
 

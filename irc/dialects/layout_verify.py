@@ -139,7 +139,7 @@ def last_element(kind: TensorType) -> int | None:
         return None
     if 0 in kind.shape:
         return -1
-    return sum((n - 1) * s for n, s in zip(kind.shape, kind.strides, strict=True))  # type: ignore[operator,misc]
+    return sum((n - 1) * s for n, s in zip(kind.shape, kind.strides, strict=True))  # type: ignore[return-value]
 
 
 def verify_result_strides(op: Op, infos: A.ArrayAttr | None) -> None:

@@ -185,7 +185,7 @@ class ComputeOp(Op):
     @property
     def axis_list(self) -> tuple[AxisAttr, ...]:
         """The axes, in order."""
-        return self.attributes["axes"].parameters[0]  # type: ignore[no-any-return]
+        return self.attributes["axes"].parameters[0]
 
     def local_symbols(self) -> tuple[str, ...]:
         """The axes' names, which the body's index expressions mention."""
@@ -199,7 +199,7 @@ class ComputeOp(Op):
     @property
     def output_list(self) -> tuple[ResultAttr, ...]:
         """The outputs, one per yielded value."""
-        return self.attributes["outputs"].parameters[0]  # type: ignore[no-any-return]
+        return self.attributes["outputs"].parameters[0]
 
     @property
     def reads(self) -> Iterator[ReadOp]:
@@ -250,7 +250,7 @@ class GroupOp(Op):
     @property
     def axis_list(self) -> tuple[AxisAttr, ...]:
         """The shared axes, in order."""
-        return self.attributes["axes"].parameters[0]  # type: ignore[no-any-return]
+        return self.attributes["axes"].parameters[0]
 
     def local_symbols(self) -> tuple[str, ...]:
         """The shared axes' names."""

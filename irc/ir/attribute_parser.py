@@ -25,7 +25,7 @@ class OpaqueAttr(Attribute):
 
     def print_text(self) -> str:
         """The whole text."""
-        return self.parameters[0]  # type: ignore[no-any-return]
+        return self.parameters[0]
 
 
 class OpaqueType(Type):
@@ -37,7 +37,7 @@ class OpaqueType(Type):
 
     def print_text(self) -> str:
         """The whole text."""
-        return self.parameters[0]  # type: ignore[no-any-return]
+        return self.parameters[0]
 
 
 class AttributeParser(TypeParser):
@@ -399,7 +399,7 @@ class AttributeParser(TypeParser):
 def _constant_word(value: Any) -> Callable[[AttributeParser], Attribute]:
     def read(parser: AttributeParser) -> Attribute:
         parser.advance()
-        return value  # type: ignore[no-any-return]
+        return value
 
     return read
 

@@ -299,7 +299,7 @@ def _location(attr: Attribute, generic: bool) -> str:
 def _dialect_text(attr: Attribute, generic: bool) -> str:
     opaque = getattr(attr, "print_text", None)
     if opaque is not None:
-        return opaque()  # type: ignore[no-any-return]
+        return opaque()
     sigil = "!" if isinstance(attr, A.Type) else "#"
     head = f"{sigil}{attr.dialect}.{attr.mnemonic}"
     writer = TextWriter(generic)

@@ -112,7 +112,7 @@ class BoolAttr(Attribute):
 
 
 def _make_bool(value: bool) -> BoolAttr:
-    return BoolAttr._intern((value,), (value,))  # type: ignore[no-any-return]
+    return BoolAttr._intern((value,), (value,))
 
 
 TRUE = _make_bool(True)
@@ -233,7 +233,7 @@ class ArrayAttr(Attribute):
         return len(self.parameters[0])
 
     def __getitem__(self, index: int) -> Attribute:
-        return self.parameters[0][index]  # type: ignore[no-any-return]
+        return self.parameters[0][index]
 
 
 class DenseIntsAttr(Attribute):
@@ -255,7 +255,7 @@ class DenseIntsAttr(Attribute):
         return len(self.parameters[0])
 
     def __getitem__(self, index: int) -> int:
-        return self.parameters[0][index]  # type: ignore[no-any-return]
+        return self.parameters[0][index]
 
 
 class DictAttr(Attribute):

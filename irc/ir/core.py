@@ -207,8 +207,8 @@ class Operation:
                 value._users = self
             else:
                 _add_use(value, self)
-        if result_types.__class__ is tuple and len(result_types) == 1:  # type: ignore[arg-type]
-            self.results = (OpResult(result_types[0], self, 0),)  # type: ignore[index]
+        if result_types.__class__ is tuple and len(result_types) == 1:
+            self.results = (OpResult(result_types[0], self, 0),)
         else:
             self.results = tuple([OpResult(t, self, i) for i, t in enumerate(result_types)])
         self.attributes = dict(attributes) if attributes else {}

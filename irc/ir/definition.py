@@ -19,7 +19,7 @@ Python value where there is one (int, float, str, bool, tuple of ints or dims, t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
@@ -281,7 +281,7 @@ class Op(Operation):
         """
         return None
 
-    def fail(self, message: str, *notes: str) -> None:
+    def fail(self, message: str, *notes: str) -> NoReturn:
         """Raise InvalidIR about this operation."""
         raise InvalidIR(message, op=self, notes=notes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Region, Value
 
 
@@ -85,5 +86,5 @@ class _Comparison:
         return None
 
 
-def _list(types: list) -> str:  # type: ignore[type-arg]
+def _list(types: list[Type]) -> str:
     return f"({', '.join(map(str, types))})"

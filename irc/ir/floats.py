@@ -98,7 +98,7 @@ def _nan_bits(bits: int, sign: int, exponent_bits: int, mantissa_bits: int, kind
 def bits_float(bits: int, name: str) -> float:
     """The value of a bit pattern of the format `name`; a NaN keeps sign and payload."""
     if name == "f64":
-        return struct.unpack("<d", bits.to_bytes(8, "little"))[0]  # type: ignore[no-any-return]
+        return struct.unpack("<d", bits.to_bytes(8, "little"))[0]
     exponent_bits, mantissa_bits, bias, kind = FORMATS[name]
     sign = bits >> (exponent_bits + mantissa_bits)
     exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1)
@@ -126,7 +126,7 @@ def round_to_format(value: float, name: str) -> float:
         return value
     if name == "f32" and value == value:
         try:
-            return struct.unpack("<f", struct.pack("<f", value))[0]  # type: ignore[no-any-return]
+            return struct.unpack("<f", struct.pack("<f", value))[0]
         except OverflowError:
             return math.copysign(math.inf, value)
     return bits_float(float_bits(value, name), name)

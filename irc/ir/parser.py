@@ -115,12 +115,12 @@ def decode_utf8(raw: bytes, filename: str) -> str:
 
 def parse_attribute(text: str, **options: Any) -> Attribute:
     """The attribute that `text` describes (a type: its TypeAttr)."""
-    return _parse_whole(text, Parser.attribute, options)  # type: ignore[no-any-return]
+    return _parse_whole(text, Parser.attribute, options)
 
 
 def parse_type(text: str, **options: Any) -> Type:
     """The type that `text` describes."""
-    return _parse_whole(text, Parser.type, options)  # type: ignore[no-any-return]
+    return _parse_whole(text, Parser.type, options)
 
 
 def _parse_whole(text: str, read: Callable[[Parser], Any], options: dict[str, Any]) -> Any:
@@ -286,7 +286,7 @@ class Parser(ScopeParser):
         self.head = start, results
         op = custom(self)
         self._check_counts(op, start)
-        return op  # type: ignore[no-any-return]
+        return op
 
     def _unknown_op(self, name: str, start: int) -> NoReturn:
         from difflib import get_close_matches  # only a mistake needs it

@@ -163,7 +163,7 @@ def register_pass(cls: PassT) -> PassT:
 
 def pass_options(cls: Any) -> tuple[attrs.Attribute[Any], ...]:
     """The options of a registered pass (its class): attrs' fields, in order."""
-    return attrs.fields(cls)  # type: ignore[no-any-return]
+    return attrs.fields(cls)
 
 
 def register_pipeline(name: str, text: str) -> None:

@@ -399,7 +399,7 @@ def removable_when_unused(cls: type[Operation]) -> bool | None:
     reading; None where each operation says so itself through `is_removable()`."""
     found = _removable.get(cls, ...)
     if found is not ...:
-        return found  # type: ignore[return-value]
+        return found
     traits = cls.traits
     answer: bool | None
     if Terminator in traits:
@@ -428,7 +428,7 @@ def is_trivially_dead(op: Operation) -> bool:
 
 def is_constant(value: Value) -> bool:
     """Whether a constant-like operation makes `value`."""
-    return value.__class__ is OpResult and ConstantLike in value.owner.traits  # type: ignore
+    return value.__class__ is OpResult and ConstantLike in value.owner.traits
 
 
 def constant_value(value: Value) -> Attribute | None:

@@ -113,7 +113,7 @@ class TypeParser(Lexer):
             made = getattr(self, f"_{token}_type")()
             self.expect(">")
             self.leave()
-            return made  # type: ignore[no-any-return]
+            return made
         if kind == "mark" and token == "(":
             return self.function_type()
         if kind == "bang":

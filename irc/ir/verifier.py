@@ -124,7 +124,7 @@ class _ClassRules:
         attr = op.attributes.get(SEGMENTS)
         if not isinstance(attr, A.DenseIntsAttr):
             op.fail(f"the attribute '{SEGMENTS}' is missing")
-        sizes: Sequence[int] = attr.values  # type: ignore[union-attr]
+        sizes: Sequence[int] = attr.values
         if len(sizes) != len(self.operands) or sum(sizes) != len(op._operands):
             op.fail(f"{SEGMENTS} {list(sizes)} does not fit {len(op._operands)} operands")
         for size, field in zip(sizes, self.operands):
