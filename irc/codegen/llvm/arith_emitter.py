@@ -23,6 +23,7 @@ from irc.codegen.llvm.kernel_writer import (
 from irc.codegen.llvm.lanewise import apply, converted
 from irc.dialects import arith, math
 from irc.ir import attributes as A
+from irc.ir.definition import Op
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.types import element_bytes
 
@@ -39,7 +40,7 @@ def _set_rows(body: KernelBody, op: Any, refs: list[Ref]) -> None:
     body[result] = refs if shape_of(result.type).rows else refs[0]
 
 
-def _names(base: type, *modules: Any) -> list[str]:
+def _names(base: type[Op], *modules: Any) -> list[str]:
     """The operations defined in the modules with this base class."""
     return [
         cls.name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from irc.codegen.llvm.kernel_writer import NARROW_FLOATS, WIDTH
 from irc.codegen.llvm.math import conversions
@@ -160,12 +160,18 @@ def _nextafter(code: Code, x: Lane, y: Lane, element: str) -> Lane:
     return code.from_bits(code.select(code.compare("uno", x, y), total, step), _carried(element))
 
 
+def _whole(name: str) -> Callable[..., Lane]:
+    """What emits a function of f64 that leaves no lanes to libm."""
+    definition = DEFINITIONS[name, "f64"]
+    assert definition.emit is not None and definition.libm is None
+    return cast("Callable[..., Lane]", definition.emit)
+
+
 @_rule("erfinv")
 def _erfinv(code: Code, x: Lane) -> Lane:
     """f64: f32's central and tail series with their argument in f64, then Halley's steps on
     erfc(y) - (1 - |x|), which keeps its digits where erf(y) - x has none."""
-    erfc, exp, log, erf = (DEFINITIONS[n, "f64"].emit for n in ("erfc", "exp", "log", "erf"))
-    assert erfc and exp and log and erf
+    erfc, exp, log, erf = (_whole(name) for name in ("erfc", "exp", "log", "erf"))
     a = code.absolute(x)
     w = -log(code, (1.0 - a) * (1.0 + a))
     # Winitzki's closed form, within 0.2 percent everywhere.

@@ -81,18 +81,20 @@ def small_product(step: P.CallAten, layouts: Mapping[int, P.Layout]) -> SmallPro
     (rows, inner), columns = left[0], right[0][1]
     if not 0 < rows * inner * columns <= LARGEST or out[0] != (rows, columns):
         return None
-    matrices = [
+    first, second, target = (
         _matrix(register, *place)
         for register, place in zip(registers, (left, right, out), strict=True)
-    ]
+    )
     bias = None
     if "mat1" in given:
         bias = _broadcast(given["self"].index, layouts, dtype, (rows, columns))
         if bias is None:
             return None
-    if None in matrices or torch_abi.symbol_address(_SYMBOLS[dtype]) is None:
+    if first is None or second is None or target is None:
         return None
-    return SmallProduct(dtype, rows, columns, inner, *matrices, bias)  # type: ignore[arg-type]
+    if torch_abi.symbol_address(_SYMBOLS[dtype]) is None:
+        return None
+    return SmallProduct(dtype, rows, columns, inner, first, second, target, bias)
 
 
 _Constants = tuple[tuple[int, int], tuple[int, int]]

@@ -90,7 +90,7 @@ class DimEmitter:
         return e.builder.load(out, typ=I64)
 
     def _binary(self, name: str, a: Size, b: Size) -> Size:
-        return getattr(self.emitter.builder, name)(as_value(a), as_value(b))  # type: ignore[no-any-return]
+        return getattr(self.emitter.builder, name)(as_value(a), as_value(b))
 
     def _negate(self, a: Size) -> Size:
         return -a if isinstance(a, int) else self.emitter.builder.neg(a)

@@ -473,7 +473,7 @@ class _Lowering:
             return e.result_none()
         if output.kind != "tensor":
             make = getattr(e, f"result_{output.kind}")
-            return make(self.scalars[output.register])  # type: ignore[no-any-return]
+            return make(self.scalars[output.register])
         if self._is_argument_view(output):
             return e.result_tensor(self._argument_view(output.register))
         constants = {s.register: s.key for s in self.program.steps if isinstance(s, P.Constant)}

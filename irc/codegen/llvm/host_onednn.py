@@ -7,6 +7,7 @@ second factor in whatever strides; the transposed matrix is a view.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from irc.codegen.llvm.host_aten import AtenCall
 from irc.codegen.llvm.host_emitter import HostEmitter, Tensor
@@ -36,7 +37,7 @@ def linear_call(
         [d for d in reversed(dims) if isinstance(d, int)] for dims in (place.sizes, place.strides)
     ]
     turned = emitter.view(tensor(right), sizes, strides, 0)
-    arguments = {
+    arguments: dict[str, Any] = {
         "X": tensor(left),
         "W": turned,
         "B": tensor(given["self"].index) if "mat1" in given else None,

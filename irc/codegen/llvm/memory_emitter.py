@@ -305,8 +305,8 @@ def _scatter_loop(body: KernelBody, op: Any, shape: Shape) -> None:
         _combine_at(body, op, shape.element, _lane(body, "index", offsets, lane), value)
 
     if op.mask is None or not shape_of(op.mask.type).lanes:
-        for lane in range(lanes):
-            combine(str(lane))
+        for number in range(lanes):
+            combine(str(number))
         return
     mask = body.value(f"zext <{lanes} x i1> {body[op.mask]} to <{lanes} x i8>")
     masks = _spill(body, "i8", lanes, mask)

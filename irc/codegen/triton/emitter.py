@@ -204,7 +204,7 @@ def _sym_value(w: KernelWriter, op: Any) -> None:
         "floordiv": lambda a, b: scalar_ops.integer_binary(w, "floordivsi", str(a), str(b), "i64"),
         "ceildiv": lambda a, b: scalar_ops.integer_binary(w, "ceildivsi", str(a), str(b), "i64"),
     }
-    text = evaluate_with(op.dim, w.symbols, texts)  # type: ignore[arg-type]
+    text = evaluate_with(op.dim, w.symbols, texts)
     w.define(op.results[0], f"tl.cast({text}, {w.index_type})")
 
 

@@ -86,9 +86,9 @@ class _TritonLane(Lane):
         code: Any = self.code
         a, b = code.value(self.element, left), code.value(self.element, right)
         if stem == "div" and self.element == "f32" and not code.short_division:
-            return code.record(f"tl.div_rn({a.ref}, {b.ref})", self.element)  # type: ignore[no-any-return]
+            return code.record(f"tl.div_rn({a.ref}, {b.ref})", self.element)
         sign = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[stem]
-        return code.record(f"{a.ref} {sign} {b.ref}", self.element)  # type: ignore[no-any-return]
+        return code.record(f"{a.ref} {sign} {b.ref}", self.element)
 
     def __neg__(self) -> Lane:
         if self.element not in FLOATS:

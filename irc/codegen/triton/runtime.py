@@ -173,7 +173,7 @@ def grid_of(func: kernel.FuncOp, symbols: Mapping[str, int]) -> int:
 
 def scalars_of(func: kernel.FuncOp, symbols: Mapping[str, int]) -> list[int]:
     """The index arguments of a kernel for these sizes, in order."""
-    names = [a.value for a in func.symbols] if func.symbols is not None else []  # type: ignore[attr-defined]
+    names = [a.value for a in func.symbols] if func.symbols is not None else []
     return [int(symbols[name]) for name in names]
 
 

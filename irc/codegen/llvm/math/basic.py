@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from irc.codegen.llvm.math.code import Lane
+from irc.codegen.llvm.math.code import Code, Lane
 from irc.codegen.llvm.math.registry import define, float_format
 
 
 def _intrinsic(name: str, stem: str) -> None:
     @define(name, exact=True)
-    def emit(code, x):
+    def emit(code: Code, x: Lane) -> Lane:
         return code.call(stem, x.element, x)
 
 
@@ -20,7 +20,7 @@ _intrinsic("sqrt", "llvm.sqrt")
 
 def _rounding(name: str, stem: str) -> None:
     @define(name, exact=True)
-    def emit(code, x):
+    def emit(code: Code, x: Lane) -> Lane:
         return round_by(stem, x)
 
 
@@ -54,69 +54,69 @@ for _name, _stem in (
 
 
 @define("rsqrt")
-def _rsqrt(code, x):
+def _rsqrt(code: Code, x: Lane) -> Lane:
     return 1.0 / code.sqrt(x)
 
 
 @define("reciprocal", exact=True)
-def _reciprocal(code, x):
+def _reciprocal(code: Code, x: Lane) -> Lane:
     return 1.0 / x
 
 
 @define("copysign", arity=2, exact=True)
-def _copysign(code, x, y):
+def _copysign(code: Code, x: Lane, y: Lane) -> Lane:
     return code.copysign(x, y)
 
 
 @define("neg", exact=True)
-def _neg(code, x):
+def _neg(code: Code, x: Lane) -> Lane:
     return -x
 
 
 @define("maximum", arity=2, exact=True)
-def _maximum(code, x, y):
+def _maximum(code: Code, x: Lane, y: Lane) -> Lane:
     """A NaN of either side propagates."""
     return code.select(code.is_nan(x), x, code.select(code.compare("ogt", x, y), x, y))
 
 
 @define("minimum", arity=2, exact=True)
-def _minimum(code, x, y):
+def _minimum(code: Code, x: Lane, y: Lane) -> Lane:
     return code.select(code.is_nan(x), x, code.select(code.compare("olt", x, y), x, y))
 
 
 @define("fmax", arity=2, exact=True)
-def _fmax(code, x, y):
+def _fmax(code: Code, x: Lane, y: Lane) -> Lane:
     """The number when one side is NaN."""
     return code.select(code.is_nan(y), x, code.select(code.compare("ogt", x, y), x, y))
 
 
 @define("fmin", arity=2, exact=True)
-def _fmin(code, x, y):
+def _fmin(code: Code, x: Lane, y: Lane) -> Lane:
     return code.select(code.is_nan(y), x, code.select(code.compare("olt", x, y), x, y))
 
 
 @define("isnan", exact=True)
-def _isnan(code, x):
+def _isnan(code: Code, x: Lane) -> Lane:
     return code.is_nan(x)
 
 
 @define("isinf", exact=True)
-def _isinf(code, x):
+def _isinf(code: Code, x: Lane) -> Lane:
     return code.equal(code.absolute(x), math.inf)
 
 
 @define("isfinite", exact=True)
-def _isfinite(code, x):
+def _isfinite(code: Code, x: Lane) -> Lane:
     return code.compare("olt", code.absolute(x), math.inf)
 
 
 @define("signbit", exact=True)
-def _signbit(code, x):
+def _signbit(code: Code, x: Lane) -> Lane:
     return code.compare("slt", code.bits(x), 0)
 
 
 @define("sign", exact=True)
-def _sign(code, x):
+def _sign(code: Code, x: Lane) -> Lane:
     """0 of a zero and of NaN, as torch.sign."""
     above = code.select(x > 0.0, code.value(x.element, 1.0), 0.0)
     return code.select(x < 0.0, -1.0, above)
@@ -139,12 +139,12 @@ def _fmod_parts(x: Lane, y: Lane) -> tuple[Lane, Lane]:
 
 
 @define("fmod", arity=2, libm="fmod", exact=True)
-def _fmod(code, x, y):
+def _fmod(code: Code, x: Lane, y: Lane) -> tuple[Lane, Lane]:
     return _fmod_parts(x, y)
 
 
 @define("remainder_of_fmod", arity=2, exact=True)
-def _remainder_of_fmod(code, mod, y):
+def _remainder_of_fmod(code: Code, mod: Lane, y: Lane) -> Lane:
     """torch.remainder from fmod's result: the sign becomes the divisor's."""
     differs = code.compare("slt", code.bits(mod) ^ code.bits(y), 0)
     fix = code.compare("une", mod, 0.0) & differs
@@ -152,7 +152,7 @@ def _remainder_of_fmod(code, mod, y):
 
 
 @define("floor_divide_of_fmod", arity=3, exact=True)
-def _floor_divide_of_fmod(code, x, y, mod):
+def _floor_divide_of_fmod(code: Code, x: Lane, y: Lane, mod: Lane) -> Lane:
     """torch's floor division from fmod(x, y): a quotient corrected to a whole number."""
     quotient = (x - mod) / y
     differs = code.compare("slt", code.bits(mod) ^ code.bits(y), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from irc.codegen.llvm.math import coefficients as tables
-from irc.codegen.llvm.math.code import Lane
+from irc.codegen.llvm.math.code import Code, Lane
 from irc.codegen.llvm.math.registry import define, define_libm, float_format, table
 
 LOG2_E = 1.4426950408889634
@@ -108,12 +108,12 @@ def exp_of(x: Lane) -> Lane:
 
 
 @define("exp")
-def _exp(code, x):
+def _exp(code: Code, x: Lane) -> Lane:
     return exp_of(x)
 
 
 @define("exp2")
-def _exp2(code, x):
+def _exp2(code: Code, x: Lane) -> Lane:
     form = float_format(x)
     x = _clamped(x, *table((-151.0, 129.0), (-1076.0, 1025.0), x))
     rounded = x + form.magic
@@ -131,7 +131,7 @@ def _expm1_parts(x: Lane, quarter: bool = False) -> Lane:
 
 
 @define("expm1")
-def _expm1(code, x):
+def _expm1(code: Code, x: Lane) -> Lane:
     form = float_format(x)
     # A quarter, because 2^n overflows before exp(x) - 1 does.
     part = _expm1_parts(_clamped(x, -40.0, form.exp_high), quarter=True)
@@ -141,21 +141,21 @@ def _expm1(code, x):
 
 
 @define("sigmoid")
-def _sigmoid(code, x):
+def _sigmoid(code: Code, x: Lane) -> Lane:
     # Above the limit the result is 1 to rounding; below it the power keeps its digits.
     power = _exp_between(_clamped(x, float_format(x).exp_low, table(20.0, 40.0, x)))
     return code.quotient(power, power + 1.0)
 
 
 @define("tanh")
-def _tanh(code, x):
+def _tanh(code: Code, x: Lane) -> Lane:
     a = code.at_most(code.absolute(x), table(9.1, 20.0, x))
     e = _expm1_parts(a + a)
     return code.copysign(e / (e + 2.0), x)
 
 
 @define("sinh")
-def _sinh(code, x):
+def _sinh(code: Code, x: Lane) -> Lane:
     a = code.absolute(x)
     half = _expm1_parts(code.at_most(a, table(89.5, 710.5, x)), quarter=True) * 2.0
     # em / (em + 1) is 1 to rounding far below the bound, which keeps infinity out of it.
@@ -166,7 +166,7 @@ def _sinh(code, x):
 
 
 @define("cosh")
-def _cosh(code, x):
+def _cosh(code: Code, x: Lane) -> Lane:
     form = float_format(x)
     a = code.at_most(code.absolute(x), form.exp_high + 1.0)
     rounded, _, r = _reduce(a)
@@ -237,7 +237,7 @@ def log_of(x: Lane) -> Lane:
 
 
 @define("log")
-def _log(code, x):
+def _log(code: Code, x: Lane) -> Lane:
     return log_of(x)
 
 
@@ -248,13 +248,13 @@ def _log_times(f: Lane, factor: float, factor_low: float) -> Lane:
 
 
 @define("log2")
-def _log2(code, x):
+def _log2(code: Code, x: Lane) -> Lane:
     n, f = _log_split(x)
     return _log_limits(n + _log_times(f, LOG2_E, LOG2_E_LOW[x.element]), x)
 
 
 @define("log10")
-def _log10(code, x):
+def _log10(code: Code, x: Lane) -> Lane:
     n, f = _log_split(x)
     y = _log_times(f, LOG10_E, LOG10_E_LOW[x.element])
     low = code.fma(n, LOG10_2_LOW[x.element], y)
@@ -274,7 +274,7 @@ def log1p_of(x: Lane) -> Lane:
 
 
 @define("log1p")
-def _log1p(code, x):
+def _log1p(code: Code, x: Lane) -> Lane:
     return code.copysign(_log_limits(log1p_of(x), x + 1.0), x)
 
 
@@ -288,28 +288,28 @@ def _wide_sum(a: Lane, extra: Lane) -> Lane:
 
 
 @define("asinh")
-def _asinh(code, x):
+def _asinh(code: Code, x: Lane) -> Lane:
     a = code.absolute(x)
     square = a * a
     return code.copysign(_wide_sum(a, a + square / (code.sqrt(square + 1.0) + 1.0)), x)
 
 
 @define("acosh")
-def _acosh(code, x):
+def _acosh(code: Code, x: Lane) -> Lane:
     t = x - 1.0
     value = _wide_sum(x, t + code.sqrt(code.fma(t, t, t + t)))
     return code.select(code.compare("ult", x, 1.0), math.nan, value)
 
 
 @define("atanh")
-def _atanh(code, x):
+def _atanh(code: Code, x: Lane) -> Lane:
     a = code.absolute(x)
     value = _log_limits(log1p_of((a + a) / (1.0 - a)), (a + a) / (1.0 - a) + 1.0)
     return code.copysign(value * 0.5, x)
 
 
 @define("pow", arity=2, elements=("f32",), exact=True)
-def _pow(code, x, y):
+def _pow(code: Code, x: Lane, y: Lane) -> Lane:
     """In f64, whose exponent takes every f32 result before the one rounding at the end."""
     a, exponent = code.absolute(x), code.cast("fpext", y, "f64")
     wide = code.cast("fpext", a, "f64")

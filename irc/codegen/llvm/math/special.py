@@ -6,7 +6,7 @@ import math
 
 from irc.codegen.llvm.math import coefficients as tables
 from irc.codegen.llvm.math.basic import round_by
-from irc.codegen.llvm.math.code import Lane
+from irc.codegen.llvm.math.code import Code, Lane
 from irc.codegen.llvm.math.exponential import exp_of, log_of
 from irc.codegen.llvm.math.registry import define, define_libm, float_format, table
 from irc.codegen.llvm.math.trigonometric import sin_series
@@ -34,7 +34,7 @@ def _erfc_positive(a: Lane) -> Lane:
 
 
 @define("erfc")
-def _erfc(code, x):
+def _erfc(code: Code, x: Lane) -> Lane:
     value = _erfc_positive(code.absolute(x))
     return code.select(code.compare("olt", x, 0.0), 2.0 - value, value)
 
@@ -57,7 +57,7 @@ def _erf_by_table(x: Lane) -> Lane:
 
 
 @define("erf")
-def _erf(code, x):
+def _erf(code: Code, x: Lane) -> Lane:
     if x.element == "f32" and code.has_lookup:
         return _erf_by_table(x)
     a = code.absolute(x)
@@ -73,7 +73,7 @@ def _erf(code, x):
 
 
 @define("erfinv", elements=("f32",))
-def _erfinv(code, x):
+def _erfinv(code: Code, x: Lane) -> Lane:
     w = -log_of((1.0 - x) * (x + 1.0))
     central = code.polynomial(code.at_most(w, 5.0) - 2.5, tables.ERFINV_CENTRAL_F32)
     tail = code.polynomial(code.sqrt(w) - 3.0, tables.ERFINV_TAIL_F32)
@@ -110,7 +110,7 @@ def _sin_pi(x: Lane) -> tuple[Lane, Lane]:
 
 
 @define("lgamma", elements=("f32",), exact=True)
-def _lgamma(code, x):
+def _lgamma(code: Code, x: Lane) -> Lane:
     """In f64, whose digits near the zeros at 1 and 2 suffice for f32."""
     wide = code.cast("fpext", x, "f64")
     a = code.absolute(wide)
@@ -150,12 +150,12 @@ def _digamma_wide(wide: Lane) -> Lane:
 
 
 @define("digamma", elements=("f32",), exact=True)
-def _digamma(code, x):
+def _digamma(code: Code, x: Lane) -> Lane:
     return code.cast("fptrunc", _digamma_wide(code.cast("fpext", x, "f64")), "f32")
 
 
 @define("digamma", elements=("f64",))
-def _digamma_double(code, x):
+def _digamma_double(code: Code, x: Lane) -> Lane:
     return _digamma_wide(x)
 
 

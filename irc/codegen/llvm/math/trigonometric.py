@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from irc.codegen.llvm.math import coefficients as tables
-from irc.codegen.llvm.math.code import Lane
+from irc.codegen.llvm.math.code import Code, Lane
 from irc.codegen.llvm.math.registry import define, float_format, table
 
 # pi in three parts, each as exact as the type allows; half of each is pi/2's.
@@ -44,7 +44,7 @@ def _flip_sign(value: Lane, rounded: Lane) -> Lane:
 
 
 @define("sin", libm="sin")
-def _sin(code, x):
+def _sin(code: Code, x: Lane) -> tuple[Lane, Lane]:
     form = float_format(x)
     rounded = code.fma(x, 1 / math.pi, form.magic)
     r = _less_multiple(x, rounded - form.magic, 1.0)
@@ -53,7 +53,7 @@ def _sin(code, x):
 
 
 @define("cos", libm="cos")
-def _cos(code, x):
+def _cos(code: Code, x: Lane) -> tuple[Lane, Lane]:
     """cos(x) = sin(pi/2 - |x| + n pi), up to sign, with n + 1/2 the multiple nearest."""
     form = float_format(x)
     a = code.absolute(x)
@@ -64,7 +64,7 @@ def _cos(code, x):
 
 
 @define("tan", libm="tan")
-def _tan(code, x):
+def _tan(code: Code, x: Lane) -> tuple[Lane, Lane]:
     form = float_format(x)
     rounded = code.fma(x, 2 / math.pi, form.magic)
     r = _less_multiple(x, rounded - form.magic, 0.5)
@@ -85,7 +85,7 @@ def _atan_series(t: Lane) -> Lane:
 
 
 @define("atan")
-def _atan(code, x):
+def _atan(code: Code, x: Lane) -> Lane:
     a = code.absolute(x)
     large = a > 1.0
     t = code.select(large, 1.0 / a, a)
@@ -96,7 +96,7 @@ def _atan(code, x):
 
 
 @define("atan2", arity=2)
-def _atan2(code, y, x):
+def _atan2(code: Code, y: Lane, x: Lane) -> Lane:
     top, bottom = code.absolute(y), code.absolute(x)
     steep = code.compare("ogt", top, bottom)
     large, small = code.select(steep, top, bottom), code.select(steep, bottom, top)
@@ -126,7 +126,7 @@ def _asin_parts(x: Lane) -> tuple[Lane, Lane, Lane]:
 
 
 @define("asin")
-def _asin(code, x):
+def _asin(code: Code, x: Lane) -> Lane:
     _, large, part = _asin_parts(x)
     high, low, _ = PI_PARTS[x.element]
     value = code.select(large, high / 2 - (part + part - low / 2), part)
@@ -134,7 +134,7 @@ def _asin(code, x):
 
 
 @define("acos")
-def _acos(code, x):
+def _acos(code: Code, x: Lane) -> Lane:
     _, large, part = _asin_parts(x)
     high, low, _ = PI_PARTS[x.element]
     double = part + part
