@@ -182,17 +182,26 @@ class _Former:
             self.func.attributes["initialized"] = A.DenseIntsAttr(must)
 
     def _pointwise_sharing(self, first: int) -> list[int]:
-        """Inputs of equal type that are only read where an output is written."""
+        """Pairs of equal type: the input is read where the output is written, and each read of
+        it is needed for the output.
+
+        Outputs are stored one after the other, each as soon as it is computed: what only a later
+        one reads would be overwritten before.
+        """
         pairs: list[int] = []
-        names = self.plan.members[0].rows
         if len(self.plan.members) > 1 or self.plan.members[0].folded:
             return []
-        for number, (result, _) in enumerate(self.plan.outputs):
-            written = offset_of([symbol(n) for n in names], result.type)
-            for position, value in enumerate(self.plan.inputs):
-                reads = [r for r in self.plan.members[0].compute.reads if r.source is value]
-                same = all(offset_of(r.indices, value.type) == written for r in reads)
-                if same and value.type is result.type:
+        member = self.plan.members[0]
+        axes = [symbol(n) for n in member.rows]
+        for number, (result, value) in enumerate(self.plan.outputs):
+            written = offset_of(axes, result.type)
+            origin = self.plan.origin(value)
+            assert origin is not None
+            needed = member.needed_for(origin.output)
+            for position, array in enumerate(self.plan.inputs):
+                reads = [r for r in member.compute.reads if r.source is array]
+                same = all(offset_of(r.indices, array.type) == written for r in reads)
+                if same and array.type is result.type and needed.issuperset(reads):
                     pairs += [position, first + number]
         return pairs
 

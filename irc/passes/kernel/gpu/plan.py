@@ -67,6 +67,19 @@ class Member:
         """How many points the tiled axes have."""
         return dim_product([a.extent for a in self.tiled])
 
+    def needed_for(self, output: int) -> set[Operation]:
+        """The operations of the body that what it yields for an output depends on."""
+        needed: set[Operation] = set()
+        pending = [self.compute.yield_op.values[output].defining_op]
+        while pending:
+            op = pending.pop()
+            if op is None or op in needed:
+                continue
+            needed.add(op)
+            operands = op._operands[1:] if isinstance(op, loop.ReadOp) else op._operands
+            pending += [value.defining_op for value in operands]
+        return needed
+
 
 @attrs.frozen(eq=False)
 class Origin:
