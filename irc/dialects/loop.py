@@ -8,7 +8,7 @@ where a value is kept, never what it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from irc.dialects import loop_text, loop_verify
 from irc.ir import attributes as A
@@ -108,6 +108,12 @@ class ResultAttr(A.Attribute):
         if self.kind == "reduce":
             return COMBINER_RESULTS[self.combiner]
         return 1
+
+    @property
+    def index_dims(self) -> tuple[Dim, ...]:
+        """The index expressions of a scatter, all of which are known."""
+        assert self.indices is not None
+        return cast("tuple[Dim, ...]", self.indices.dims)
 
     def print_parameters(self, writer: TextWriter) -> None:
         loop_text.print_output(self, writer)

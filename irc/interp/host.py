@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -46,7 +46,7 @@ def launch_(frame: Frame, op: host.LaunchOp) -> list[torch.Tensor]:
     if not isinstance(callee, kernel.FuncOp):
         raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
     inputs = [frame[v] for v in op.inputs]
-    made = [fresh(frame, r.type) for r in op.results]
+    made = [fresh(frame, cast(TensorType, r.type)) for r in op.results]
     tensors = [*inputs, *(frame[v] for v in op.outs), *made]
     if made and callee.initialized is not None:
         pairs = list(callee.initialized)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -29,7 +29,7 @@ def pointer_to(content: torch.Tensor) -> Pointer:
     content = _signless(content) if content.is_contiguous() else _signless_view(content)
     elements = content.untyped_storage().nbytes() // max(content.element_size(), 1)
     flat = content.as_strided((elements,), (1,), 0)
-    return Pointer(flat, content.storage_offset())
+    return Pointer(flat, int(content.storage_offset()))
 
 
 def _signless_view(content: torch.Tensor) -> torch.Tensor:
@@ -190,13 +190,14 @@ def store(frame: Frame, op: kernel.StoreOp) -> None:
 def scatter(frame: Frame, op: kernel.ScatterOp) -> None:
     places, stored = _masked(frame, op, frame[op.offsets], frame[op.stored])
     memory = frame[op.pointer].memory
-    combine = {
+    combiners: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
         "set": lambda old, new: new,
         "sum": torch.add,
         "prod": torch.mul,
         "min": torch.minimum,
         "max": torch.maximum,
-    }[op.combiner]
+    }
+    combine = combiners[op.combiner]
     for place, value in zip(places.tolist(), stored, strict=True):
         memory[place] = combine(memory[place], value)
 

@@ -282,8 +282,7 @@ def _scan(combiner: str, content: torch.Tensor) -> torch.Tensor:
 
 
 def _placeholder_count(output: loop.ResultAttr) -> int:
-    assert output.indices is not None
-    names = {n for d in output.indices if d is not None for n in _names(d)}
+    names = {n for d in output.index_dims for n in _names(d)}
     numbers = [int(n[1:]) for n in names if n.startswith("_") and n[1:].isdigit()]
     return max(numbers, default=-1) + 1
 
@@ -305,14 +304,13 @@ def _scatter(
     extra: list[Any],
     mask: torch.Tensor | None,
 ) -> None:
-    assert output.indices is not None
     shape = content.shape
     extents = [*space.row_extents, *space.point_extents]
 
     def flat(x: torch.Tensor) -> torch.Tensor:
         return x.expand(shape).reshape(extents).permute(space.to_declared).reshape(-1)
 
-    places = [flat(index_value(frame, d, extra)) for d in output.indices]
+    places = [flat(index_value(frame, d, extra)) for d in output.index_dims]
     linear = torch.zeros(math.prod(extents), dtype=torch.int64)
     values = flat(content)
     keep = None if mask is None else flat(mask.to(torch.bool))

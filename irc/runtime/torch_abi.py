@@ -16,10 +16,14 @@ import ctypes
 import functools
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    _Simple = ctypes._SimpleCData[Any]  # py_object and the numbers of C
 
 #: Offset of the `at::Tensor` inside a Python tensor object. Its address is an AtenTensorHandle.
 TENSOR_FIELD_OFFSET = 16
@@ -126,7 +130,9 @@ def symbol_address(name: str) -> int | None:
     return None
 
 
-def c_function(name: str, restype: object, *argtypes: object) -> ctypes._CFuncPtr:
+def c_function(
+    name: str, restype: type[_Simple] | None, *argtypes: type[_Simple]
+) -> Callable[..., Any]:
     """A ctypes function over `symbol_address(name)` that keeps the interpreter lock held."""
     address = symbol_address(name)
     if address is None:
@@ -223,10 +229,14 @@ def dense_cpu_keys() -> tuple[int, int]:
     return required, plain
 
 
+def _key_code(key: torch._C.DispatchKey) -> int:
+    return int(key)  # type: ignore[call-overload, no-any-return]  # the stub has no __int__
+
+
 def excluded_keys() -> tuple[int, int]:
     """Codes of the two dispatch keys that a program runs below: autograd and CPU autocast."""
     key = torch._C.DispatchKey
-    return int(key.AutogradFunctionality), int(key.AutocastCPU)
+    return _key_code(key.AutogradFunctionality), _key_code(key.AutocastCPU)
 
 
 def _test_handles(probes: list[torch.Tensor]) -> str | None:
@@ -271,7 +281,7 @@ def _test_exclusion() -> str | None:
     is_excluded = c_function("irc_tls_is_excluded", ctypes.c_bool, ctypes.c_uint16)
     set_excluded = c_function("irc_tls_set_excluded", None, ctypes.c_uint16, ctypes.c_bool)
     key = torch._C.DispatchKey.AutogradFunctionality
-    code = int(key)
+    code = _key_code(key)
     before = is_excluded(code)
     try:
         for wanted in (True, False):

@@ -327,7 +327,8 @@ class _Bufferizer:
     def _call_writing(self, op: graph.CallAten) -> None:
         """A call that writes operands: in place where they die here, else copies of them."""
         builder = Builder.before(op)
-        operands, results = list(op._operands), list(op.results)
+        operands = list(op._operands)
+        results: list[Value] = list(op.results)
         for number in op.written:
             result, value = result_of(op, number), operands[number]
             memory = self.direct.get(result)

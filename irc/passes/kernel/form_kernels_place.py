@@ -127,7 +127,7 @@ class Placement:
                     level = max(level, OUTER)
                     if place.kind != "argument" or place.value in self.state.written:
                         level = max(level, self.base)
-                    if place.kind == "register":
+                    if place.kind == "register" and isinstance(op, loop.ReadOp):
                         chosen = op.mask in self.varying or op.other in self.varying
                         varying = chosen or self.state.shared is not None
             result = op.results[0]

@@ -169,8 +169,8 @@ class _PlanBuilder:
         updated = [updates_in_place(op, number, init) for number, init in updates]
         free = independent_axes(op, all(updated))
         self.plan.shared = [_axis(a) for a in op.axis_list if a.name in free]
-        for result in op.results:
-            self._output(result, result)
+        for made in op.results:
+            self._output(made, made)
         for (number, init), in_place in zip(updates, updated, strict=True):
             (result,) = op.results_of(number)
             if in_place:
@@ -309,12 +309,11 @@ class _PlanBuilder:
     def _scatter_dims(
         self, op: loop.ComputeOp, output: loop.ResultAttr, extra: list[Value]
     ) -> tuple[list[Dim], dict[str, Value]]:
-        assert output.indices is not None
-        names = {n for d in output.indices for n in getattr(d, "symbols", ())}
+        names = {n for d in output.index_dims for n in getattr(d, "symbols", ())}
         numbers = [int(n[1:]) for n in names if n[0] == "_" and n[1:].isdigit()]
         count = max(numbers, default=-1) + 1
         used, extra[:] = extra[:count], extra[count:]
-        return self._rename(list(output.indices), used)  # type: ignore[arg-type]
+        return self._rename(output.index_dims, used)
 
 
 def independent_axes(op: loop.ComputeOp, in_place: bool = False) -> set[str]:

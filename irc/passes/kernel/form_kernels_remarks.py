@@ -80,7 +80,8 @@ def _write_strides(compute: loop.ComputeOp, axis: str, lanes: int) -> Iterator[D
 def _kind(stride: Dim | None) -> str:
     if stride is None:
         return "indirect"
-    return {0: "uniform", 1: "contiguous"}.get(stride, "strided")  # type: ignore[call-overload]
+    names: dict[Dim, str] = {0: "uniform", 1: "contiguous"}
+    return names.get(stride, "strided")
 
 
 # -- gathers

@@ -66,15 +66,14 @@ def _reads_only_what_it_writes(op: loop.ComputeOp, number: int, init: Value) -> 
         return True
     if any(read.positions for read in mine) or not writes_apart(op, number):
         return False
-    written = _points(op, op.output_list[number].indices)
+    written = _points(op, op.output_list[number].index_dims)
     return all(_points(op, read.indices) == written for read in mine)
 
 
 def writes_apart(op: loop.ComputeOp, number: int) -> bool:
     """Whether every point of a compute scatters to an element of its own."""
-    indices = op.output_list[number].indices
-    assert indices is not None
-    if placeholders_of(*indices):  # type: ignore[arg-type]
+    indices = op.output_list[number].index_dims
+    if placeholders_of(*indices):
         return False
     axes = {a.name for a in op.axis_list if a.extent != 1}
     along = [(d, free_symbols(d) & axes) for d in indices]

@@ -10,6 +10,7 @@ from irc.analysis.loop import estimate
 from irc.analysis.strides import channels_last_strides
 from irc.analysis.views import INDICES, view_strides
 from irc.dialects import func, graph, sym
+from irc.dialects.graph_inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR
@@ -144,7 +145,7 @@ class _Padding:
         if infos is None or self.padded.isdisjoint(values):
             return
         told = [
-            A.DictAttr({**info.as_dict(), "strides": A.DimsAttr(value.type.strides)})
+            A.DictAttr({**info.as_dict(), "strides": A.DimsAttr(tensor_type(value).strides or ())})
             if value in self.padded else info
             for info, value in zip(infos, values, strict=True)
         ]  # fmt: skip

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -29,31 +28,41 @@ class Piece:
     offset: int
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The type's sizes, which are numbers."""
+        return cast("tuple[int, ...]", self.type.shape)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The type's strides, which are numbers."""
+        return cast("tuple[int, ...]", self.type.strides or ())
+
+    @property
     def count(self) -> int:
         """How many elements it has."""
-        return math.prod(self.type.shape)  # type: ignore[arg-type]
+        return math.prod(self.sizes)
 
     @property
     def end(self) -> int:
         """The place after its last element."""
-        pairs = zip(self.type.shape, self.type.strides or (), strict=True)
-        return self.offset + 1 + sum((n - 1) * s for n, s in pairs)  # type: ignore[operator,misc]
+        pairs = zip(self.sizes, self.strides, strict=True)
+        return self.offset + 1 + sum((n - 1) * s for n, s in pairs)
 
     @property
     def is_solid(self) -> bool:
         """Whether it has an element at every place from its first to its last, and one each."""
         running = 1
-        sizes = zip(self.type.strides or (), self.type.shape, strict=True)
-        for stride, size in sorted((s, n) for s, n in sizes if n != 1):  # type: ignore[type-var]
+        pairs = zip(self.strides, self.sizes, strict=True)
+        for stride, size in sorted((s, n) for s, n in pairs if n != 1):
             if stride != running:
                 return False
-            running *= size  # type: ignore[assignment]
+            running *= size
         return True
 
     def places(self) -> frozenset[int]:
         """The places of its elements."""
-        steps = zip(self.type.shape, self.type.strides or (), strict=True)
-        ranges: list[Sequence[int]] = [[k * s for k in range(n)] for n, s in steps]  # type: ignore[misc,arg-type]
+        pairs = zip(self.sizes, self.strides, strict=True)
+        ranges = [[k * s for k in range(n)] for n, s in pairs]
         return frozenset(self.offset + sum(parts) for parts in itertools.product(*ranges))
 
     def holds(self, other: Piece) -> bool:
@@ -100,5 +109,6 @@ def _piece(kind: Any, entry: A.DictAttr) -> Piece | None:
     place = offset.dim
     if not isinstance(place, int):
         return None
-    known = all(isinstance(d, int) for d in (*kind.shape, *strides.dims))
-    return Piece(kind.with_strides(strides.dims), place) if known else None
+    steps = [s for s in strides.dims if isinstance(s, int)]
+    known = len(steps) == kind.rank and all(isinstance(n, int) for n in kind.shape)
+    return Piece(kind.with_strides(steps), place) if known else None

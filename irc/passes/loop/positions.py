@@ -133,13 +133,12 @@ def fold_scatters(op: loop.ComputeOp, extents: Extents) -> None:
     for number, output in enumerate(outputs):
         if output.kind != "scatter":
             continue
-        assert output.indices is not None
-        dims = tuple(output.indices)
-        count = max(placeholders_of(*dims), default=-1) + 1  # type: ignore[arg-type]
+        dims = output.index_dims
+        count = max(placeholders_of(*dims), default=-1) + 1
         mine, extra = extra[:count], extra[count:]
         found = {loop.placeholder(k): position(value) for k, value in enumerate(mine)}
         known = {name: dim for name, dim in found.items() if dim is not None}
-        moved = [simplify(substitute(d, known), {}, extents) for d in dims]  # type: ignore[arg-type]
+        moved = [simplify(substitute(d, known), {}, extents) for d in dims]
         indices, operands = compress_all(moved, mine)
         outputs[number] = loop.ResultAttr(
             "scatter", output.combiner, output.accumulator, A.DimsAttr(indices)
