@@ -21,6 +21,7 @@ from irc.passes.graph.value_building import (
     call,
     extent,
     is_static,
+    numbers,
     positions,
     scatter_strided,
     strides_of,
@@ -52,11 +53,12 @@ def alias_groups(function: func.FuncOp) -> list[tuple[int, ...]]:
     attribute = function.attributes.get("aliases")
     groups = []
     for entry in attribute if isinstance(attribute, A.ArrayAttr) else ():
-        numbers = [n.value for n in entry] if isinstance(entry, A.ArrayAttr) else []
+        parts = tuple(entry) if isinstance(entry, A.ArrayAttr) else ()
+        group = [part.value for part in parts if isinstance(part, A.IntegerAttr)]
         count = len(function.block.arguments)
-        if not numbers or not all(isinstance(n, int) and 0 <= n < count for n in numbers):
+        if not group or len(group) < len(parts) or not all(0 <= n < count for n in group):
             raise UserError(f"aliases = {attribute}: not lists of argument numbers", op=function)
-        groups.append(tuple(sorted(set(numbers))))
+        groups.append(tuple(sorted(set(group))))
     return groups
 
 
@@ -120,6 +122,6 @@ def _base(function: func.FuncOp, members: tuple[int, ...], builder: Builder) -> 
     for value, type_, offset in zip(values, types, offsets, strict=True):
         strides = strides_of(type_)
         flat = scatter_strided(builder, flat, value, type_.shape, strides, offset - low)
-        places |= set(positions(type_.shape, strides, offset - low))
+        places |= set(positions(numbers(type_.shape), strides, offset - low))
     allowed = None if len(places) == length else frozenset(places)
     return Base(flat, members, low, allowed)

@@ -214,8 +214,9 @@ class _FunctionConversion:
             "eager_strides": A.ArrayAttr(strides),
         }
         passed = [o.type.strides for o in op.operands if isinstance(o.type, TensorType)]
-        if passed and all(s is not None for s in passed):
-            entries["operand_strides"] = A.ArrayAttr([A.DimsAttr(s) for s in passed])
+        known = [A.DimsAttr(s) for s in passed if s is not None]
+        if passed and len(known) == len(passed):
+            entries["operand_strides"] = A.ArrayAttr(known)
         if schema.is_random:
             entries["random"] = A.UNIT
         if not schema.returns or written:

@@ -21,7 +21,7 @@ from irc.dialects import aten, func, sym
 from irc.dialects.aten_schema import Schema
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
-from irc.ir.core import Operation, Value
+from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
@@ -34,6 +34,7 @@ from irc.passes.graph.value_building import (
     cast,
     in_order,
     is_view_of,
+    numbers,
     positions,
     retype,
     storage,
@@ -250,7 +251,7 @@ class _Functionalizer:
             flat = FlattenStep.of(root.type, op.location)
             steps, vector = [flat], flat.type
             if root.argument is not None and flat.order() is None:
-                allowed = frozenset(positions(root.type.shape, strides_of(root.type)))
+                allowed = frozenset(positions(numbers(root.type.shape), strides_of(root.type)))
         begin = root.offset
         if kind.element is not vector.element:
             view = ElementStep.of(vector, kind.element, op.location)
@@ -313,7 +314,7 @@ class _Functionalizer:
             self.dead.append(made)
         self.replace_results(op, [tensor])
 
-    def argument_of(self, tensor: Tensor) -> Value | None:
+    def argument_of(self, tensor: Tensor) -> BlockArgument | None:
         """The argument that a tensor is, if it is one and not a view of one."""
         for argument in self.function.block.arguments:
             if self.tensors.get(argument) is tensor:
@@ -359,11 +360,11 @@ class _Functionalizer:
         tensors = [self.tensors.get(v) for v in operands]
         if op.schema.namespace == "aten":  # eager mode refuses to read other parts of them
             tensors = [t if t in written else None for t in tensors]
-        for number, tensor in enumerate(tensors):
-            chosen = None if tensor is None else first.get(tensor.root)
-            if tensor is None or chosen is None:
+        for number, shown in enumerate(tensors):
+            chosen = None if shown is None else first.get(shown.root)
+            if shown is None or chosen is None:
                 continue
-            if tensor is not chosen and place_key(tensor) != place_key(chosen):
+            if shown is not chosen and place_key(shown) != place_key(chosen):
                 return None
             op.set_operand(number, chosen.value)
         return list(first.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import typing
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from irc.dialects import aten
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
+from irc.ir.symbols import Dim
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides
 from irc.passes.graph.result_types import types_of_call
 
@@ -131,6 +133,11 @@ def strides_of(kind: TensorType) -> tuple[Any, ...]:
 def is_static(kind: TensorType) -> bool:
     """Whether sizes and strides are numbers."""
     return all(isinstance(d, int) for d in (*kind.shape, *(kind.strides or ())))
+
+
+def numbers(dims: Sequence[Dim]) -> tuple[int, ...]:
+    """Sizes or strides that are known to be numbers."""
+    return typing.cast("tuple[int, ...]", tuple(dims))
 
 
 def dense(type_: TensorType) -> TensorType:

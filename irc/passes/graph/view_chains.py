@@ -18,7 +18,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.location import UNKNOWN, Location
-from irc.ir.symbols import dim_product
+from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.result_types import call_on_meta, meta_tensor, types_of_call
 from irc.passes.graph.value_building import (
@@ -28,6 +28,7 @@ from irc.passes.graph.value_building import (
     extent,
     is_static,
     may_overlap,
+    numbers,
     permuted,
     positions,
     retype,
@@ -155,7 +156,7 @@ class FlattenStep(Step):
         if strides == contiguous_strides(self.source_type.shape):
             return list(range(self.source_type.rank))
         order = sorted(range(len(strides)), key=lambda d: -strides[d])
-        running = 1
+        running: Dim = 1
         for dim in reversed(order):
             size = self.source_type.shape[dim]
             if size != 1 and strides[dim] != running:
@@ -187,8 +188,10 @@ class FlattenStep(Step):
             whole = storage(builder, content)
             return call(builder, "as_strided.default", kind, whole, sizes, strides, 0)
         shape = [kind.shape[d] for d in order]
-        strides = None if kind.strides is None else contiguous_strides(shape)
-        whole = call(builder, "reshape.default", kind.with_shape(shape, strides), content, shape)
+        ordered = kind.with_shape(
+            shape, None if kind.strides is None else contiguous_strides(shape)
+        )
+        whole = call(builder, "reshape.default", ordered, content, shape)
         return permuted(builder, whole, [order.index(d) for d in range(len(order))])
 
 
@@ -222,9 +225,9 @@ class StridedStep(Step):
         dims = (*self.type.shape, *strides, self.offset, *self.source_type.shape)
         if not all(isinstance(d, int) for d in dims):
             return
-        length = self.source_type.shape[0]
-        places = positions(self.type.shape, strides, self.offset)
-        unknown = self.allowed is not None and math.prod(self.type.shape) > EXACT_OVERLAP_LIMIT
+        length, sizes = numbers(self.source_type.shape)[0], numbers(self.type.shape)
+        places = positions(sizes, strides, self.offset)
+        unknown = self.allowed is not None and math.prod(sizes) > EXACT_OVERLAP_LIMIT
         known = range(length) if self.allowed is None else self.allowed
         if unknown or any(p not in known for p in places):
             raise UserError(

@@ -158,3 +158,15 @@ def test_argument_strides_move_to_the_function():
     assert function.block.arguments[0].type.strides is None
     assert tuple(function.arg_info[0].get("strides")) == (1, 2)
     assert tuple(function.result_info[0].get("strides")) == (1, 2)
+
+
+def test_windows_of_a_tensor_without_strides_stay_a_call():
+    module = irc.parse("""
+        func.func @f(%x: tensor<2x3xf32>) -> tensor<3x2xf32> attributes {level = "aten"} {
+          %y = aten.as_strided.default %x {arguments = {self = #aten.operand<0>,
+              size = [3 : i64, 2 : i64], stride = [2 : i64, 1 : i64], storage_offset = 0 : i64}}
+              : (tensor<2x3xf32>) -> tensor<3x2xf32>
+          func.return %y : tensor<3x2xf32>
+        }""")
+    PassManager.parse("convert-aten-to-graph").run(module, PassContext())
+    assert calls(module) == ["aten.as_strided_copy.default"]

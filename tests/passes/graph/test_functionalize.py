@@ -361,3 +361,19 @@ def test_what_has_no_functional_form_is_refused(function, reason):
     module = irc.trace(function, (torch.arange(40.0)[:24].view(4, 6),))
     with pytest.raises(UserError, match=reason):
         PassManager.parse("functionalize").run(module)
+
+
+@pytest.mark.parametrize(
+    "group", ["unit, true", "0 : i64, true", '"x", 0 : i64', "0 : i64, 2 : i64"]
+)
+def test_groups_of_aliases_are_numbers_of_arguments(group):
+    vector = "tensor<[4] x f32, strides [1]>"
+    module = irc.parse(f"""
+        func.func @f(%x: {vector}, %y: {vector}) -> {vector}
+            attributes {{level = "aten", aliases = [[{group}]]}} {{
+          %z = aten.add_.Tensor %x, %y {{arguments = {{self = #aten.operand<0>,
+              other = #aten.operand<1>}}}} : ({vector}, {vector}) -> {vector}
+          func.return %z : {vector}
+        }}""")
+    with pytest.raises(UserError, match="not lists of argument numbers"):
+        PassManager.parse("functionalize").run(module)

@@ -26,7 +26,7 @@ def _filled(c: Call, number: Any) -> Value:
 @converts("aten.full.default", "aten.full_like.default", "aten.new_full.default",
           "aten.fill.Scalar", "aten.fill.Tensor")  # fmt: skip
 def full(c: Call) -> Value:
-    value = c.arguments.get("fill_value", c.arguments.get("value"))
+    value = c.one_of("fill_value", "value")
     if isinstance(value, Value) and hasattr(value.type, "element"):
         return c.operand(value, c.result.shape, c.result.element)
     return _filled(c, value)

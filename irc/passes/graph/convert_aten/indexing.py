@@ -214,7 +214,7 @@ def _scatter(c: Call, source: Value, combiner: str) -> Value:
         decline("combining bools is ATen's")
     if combiner != "set":
         element = compute_element(element)
-    value = c.arguments.get("src", c.arguments.get("value"))
+    value = c.one_of("src", "value")
     if isinstance(value, Value) and isinstance(value.type, TensorType):
         value = c.cast(value, element)
         for dim, size in enumerate(shape_of(index)):

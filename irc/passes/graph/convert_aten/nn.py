@@ -238,7 +238,7 @@ def batch_norm(c: Call) -> Sequence[Value]:
     # The CPU's statistics are empty, another device's are those used.
     statistics = [
         c.full(0.0, kind) if kind.shape == (0,) else c.cast(value, kind.element)
-        for value, kind in zip((mean, deviation), c.result_types[1:], strict=True)
+        for value, kind in zip((mean, deviation), (c.result_at(1), c.result_at(2)), strict=True)
     ]
     return [c.finish(result), *statistics]
 

@@ -260,7 +260,8 @@ def _constant_power(c: Call, base: Value, exponent: float) -> Value | None:
             decline("ATen raises for negative integer powers")
         if exponent == 0:
             return c.full(1, c.result)
-        whole = {1: 0, 2: 1, 3: 2}.get(exponent)
+        products: dict[float, int] = {1: 0, 2: 1, 3: 2}
+        whole = products.get(exponent)
         if whole is None:
             return None
     (x,) = c.operands(base)
@@ -454,7 +455,7 @@ def masked_fill(c: Call) -> Value:
           "aten.to.other", "aten.type_as.default", "aten._to_cpu.default",
           "aten.extern.prims.convert_element_type.default")  # fmt: skip
 def to_copy(c: Call) -> Value:
-    source = c.arguments.get("self", c.arguments.get("a"))
+    source = c.one_of("self", "a")
     if source.type.device != c.result.device:
         decline("copies between devices are ATen's")
     _real(source)
@@ -480,7 +481,7 @@ def round_cast(c: Call, value: Value, element: Type) -> Value:
           "aten.resolve_conj.default", "aten.resolve_neg.default",
           "aten.extern.prims.alias.default", "aten.extern.prims.clone.default")  # fmt: skip
 def identity(c: Call) -> Value:
-    source = c.arguments.get("self", c.arguments.get("a"))
+    source = c.one_of("self", "a")
     return _real(source)
 
 

@@ -27,14 +27,14 @@ from irc.passes.graph.convert_aten.support import (
 
 
 def _input(c: Call) -> Value:
-    value = c.arguments.get("self", c.arguments.get("inp"))
+    value = c.one_of("self", "inp")
     if isinstance(element_of(value), ComplexType):
         decline("complex reductions are ATen's")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _dims(c: Call, source: Value, empty_is_all: bool = True) -> tuple[list[int], bool]:
-    dim = c.arguments.get("dim", c.arguments.get("dims"))
+    dim = c.one_of("dim", "dims")
     dims = dims_list(dim, rank_of(source), empty_is_all)
     return dims, bool(c.arguments.get("keepdim", False))
 
@@ -92,7 +92,7 @@ def extreme_with_index(c: Call) -> Sequence[Value]:
     (dim,), keepdim = dims_list(c.dim, rank_of(source)) or [0], c.keepdim
     largest = c.op.schema.name == "max"
     if not rank_of(source):
-        return [source, c.full(0, c.result_types[1])]
+        return [source, c.full(0, c.result_at(1))]
     value, combiner = c.compute(source), "max" if largest else "min"
     if element_of(source) is i1:
         value = c.cast(source, i64)
@@ -192,7 +192,7 @@ def logsumexp(c: Call) -> Value:
           "aten.norm.ScalarOpt_dim_dtype")  # fmt: skip
 def vector_norm(c: Call) -> Value:
     source = _input(c)
-    order = c.arguments.get("ord", c.arguments.get("p"))
+    order = c.one_of("ord", "p")
     order = 2.0 if order is None else order
     dims, keepdim = _dims(c, source)
     if not isinstance(order, int | float):
@@ -233,7 +233,7 @@ def cumulative_extreme(c: Call) -> Sequence[Value]:
     """The position is the last one that set the extreme: a scan of the positions that did."""
     source = _input(c)
     if not rank_of(source):
-        return [source, c.full(0, c.result_types[1])]
+        return [source, c.full(0, c.result_at(1))]
     dim = normalized(c.dim, rank_of(source))
     value = c.cast(source, i64) if element_of(source) is i1 else c.compute(source)
     combiner = c.op.schema.name.removeprefix("cum")
@@ -294,6 +294,6 @@ def softmax_backward(c: Call) -> Value:
 def dot(c: Call) -> Value:
     if isinstance(c.result.element, ComplexType | IntegerType):
         decline("complex and integer products are ATen's")
-    other = c.arguments.get("tensor", c.arguments.get("other"))
+    other = c.one_of("tensor", "other")
     x, y = (c.compute(v) for v in (c.self_, other))
     return c.finish(c.reduce("sum", c.pointwise("mul", x, y), [0]))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from irc.dialects import aten, graph, sym
+from irc.dialects.graph_inferred import tensor_type
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Value
@@ -111,13 +112,17 @@ class Call:
     @property
     def result(self) -> TensorType:
         """The type of the first result."""
-        first = self.result_types[0]
-        assert isinstance(first, TensorType)
-        return first
+        return self.result_at(0)
 
-    def strides_of(self, name: str) -> tuple[Dim, ...]:
-        """Eager's strides of a tensor argument."""
-        return self.sources[name].type.strides  # type: ignore[no-any-return]
+    def result_at(self, number: int) -> TensorType:
+        """The type of result `number`, a tensor."""
+        kind = self.result_types[number]
+        assert isinstance(kind, TensorType)
+        return kind
+
+    def one_of(self, *names: str) -> Any:
+        """The first of these schema arguments that the operator has; None without any."""
+        return next((self.arguments[n] for n in names if n in self.arguments), None)
 
     def converted(self, value: Value) -> Value:
         """The graph value of a value on the aten level that was converted before."""
@@ -183,7 +188,7 @@ class Call:
         if offset < 0:
             decline(f"{kind} can't be broadcast to rank {len(shape)}")
         value = self.agree(value, shape[offset:])
-        kind = value.type  # type: ignore[assignment]
+        kind = tensor_type(value)
         if kind.shape == shape:
             return value
         dims = tuple(range(offset, len(shape)))

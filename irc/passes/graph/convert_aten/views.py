@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irc.dialects import aten, func, graph
+from irc.dialects.graph_inferred import tensor_type
 from irc.ir.core import BlockArgument, Value
 from irc.ir.symbols import Dim, dim_product, dim_sum, provable_le
 from irc.ir.types import ComplexType, contiguous_strides, element_bytes, i1, i64
@@ -24,10 +25,10 @@ from irc.passes.graph.convert_aten.support import (
 
 def _source(c: Call) -> Value:
     """The tensor argument; complex elements are moved by ATen."""
-    value = c.arguments.get("self", c.arguments.get("a", c.arguments.get("input")))
+    value = c.one_of("self", "a", "input")
     if isinstance(element_of(value), ComplexType):
         decline("complex elements are moved by ATen")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 @converts("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default",
@@ -46,7 +47,7 @@ def reshape(c: Call) -> Value:
 @converts("aten.permute.default", "aten.permute_copy.default",
           "aten.extern.prims.transpose.default")  # fmt: skip
 def permute(c: Call) -> Value:
-    dims = c.arguments.get("dims", c.arguments.get("permutation"))
+    dims = c.one_of("dims", "permutation")
     return c.permute(_source(c), [normalized(d, len(dims)) for d in dims])
 
 
@@ -193,8 +194,8 @@ def as_strided(c: Call) -> Value:
     """Positions count in the storage: that of the tensor which the source is a view of."""
     _source(c)
     root, offset = storage_owner(c, c.sources["self"])
-    kind = root.type
-    order = dense_order(kind.shape, kind.strides)
+    kind = tensor_type(root)
+    order = None if kind.strides is None else dense_order(kind.shape, kind.strides)
     base = c.converted(root)
     if c.storage_offset is not None:
         offset = c.storage_offset - storage_begin(c, root)
@@ -401,10 +402,10 @@ def pad(c: Call, source: Value, low: Sequence[Dim], high: Sequence[Dim], value: 
 @converts("aten.repeat.default", "aten.tile.default")
 def repeat(c: Call) -> Value:
     source = _source(c)
-    repeats = list(c.arguments.get("repeats", c.arguments.get("dims")))
+    repeats = list(c.one_of("repeats", "dims"))
     rank = max(len(repeats), rank_of(source))
     repeats = [1] * (rank - len(repeats)) + repeats
-    sizes: list[Dim] = [1] * (rank - rank_of(source)) + list(shape_of(source))
+    sizes: list[Dim] = [*[1] * (rank - rank_of(source)), *shape_of(source)]
     wide: list[Dim] = []
     dims = []
     for position, (times, size) in enumerate(zip(repeats, sizes, strict=True)):
@@ -480,7 +481,7 @@ def as_strided_scatter(c: Call) -> Value:
     source, part = _source(c), c.cast(c.src, c.result.element)
     kind = c.sources["self"].type
     root, begin = storage_owner(c, c.sources["self"])
-    order = dense_order(kind.shape, kind.strides)
+    order = None if kind.strides is None else dense_order(kind.shape, kind.strides)
     if order is None or begin is None:
         decline("the source is not dense, or where it begins is not known")
     shape = shape_of(part)
