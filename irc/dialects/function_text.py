@@ -39,7 +39,7 @@ def print_function(op: Operation, printer: Printer) -> None:
         info = op.attributes.get(key)
         if _has_place(info, count):
             hidden.add(key)
-        infos.append(info.elements if key in hidden else (EMPTY,) * count)  # type: ignore
+        infos.append(info.elements if key in hidden else (EMPTY,) * count)  # type: ignore[union-attr]
     printer.text(f" @{name_text(name.value)}(")
     for number, argument in enumerate(arguments):
         printer.text(", " if number else "")

@@ -83,9 +83,10 @@ class PointwiseOp(Op, abstract=True):
                 self.fail(f"operand {number} is {kind}, not a tensor")
             if kind.shape != first.shape or kind.element is not first.element:
                 self.fail(f"operand {number} is {kind}, but operand 0 is {first}")
-        if not DOMAINS[self.domain](first.element):  # type: ignore[attr-defined]
-            self.fail(f"is not defined on {first.element}")  # type: ignore[attr-defined]
-        check_result(self, first, i1 if self.gives_bool else first.element)  # type: ignore
+        source = tensor_type(self._operands[0])
+        if not DOMAINS[self.domain](source.element):
+            self.fail(f"is not defined on {source.element}")
+        check_result(self, source, i1 if self.gives_bool else source.element)
 
 
 class _Unary(PointwiseOp, abstract=True):

@@ -133,7 +133,7 @@ def compile_graph(
     direct = None
     if found is not before and freezer is None and isinstance(gm, fx.GraphModule):
         direct = direct_calls.direct_call(made, found, example_inputs)
-    return disable(direct or compiled)  # type: ignore[no-any-return]
+    return disable(direct or compiled)
 
 
 def compile_fx(
@@ -234,7 +234,7 @@ def boxed(
             return [o.value if isinstance(o, Literal) else results[o] for o in outputs]
 
     run._boxed_call = True  # type: ignore[union-attr]
-    return run  # type: ignore[return-value]
+    return run
 
 
 def reset() -> None:

@@ -172,7 +172,7 @@ def native_dropout(
     On a GPU ATen's fused kernel has its own sequence, so that the operator stays whole there.
     """
     if source.device.type != "cpu":
-        return NotImplemented  # type: ignore[no-any-return]
+        return NotImplemented
     if not train or p == 0:
         return source.clone(), torch.ones_like(source, dtype=torch.bool)
     if p == 1:

@@ -46,7 +46,7 @@ class ErasedTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls, old: torch.Tensor) -> ErasedTensor:
-        return torch.Tensor._make_wrapper_subclass(  # type: ignore[no-any-return, attr-defined]
+        return torch.Tensor._make_wrapper_subclass(
             cls, old.shape, strides=old.stride(), storage_offset=0, dtype=old.dtype,
             device=old.device, requires_grad=old.requires_grad,
         )  # fmt: skip

@@ -351,7 +351,7 @@ class _Importer:
             expression = symbols.expression(value)
             tensor = scalars.float_tensor(self.builder, expression, self.binder.floats)
             found = self.values[node] = self.builder.value(graph.Item, tensor)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def refined(self, found: Value, value: torch.Tensor) -> Value:
         """`found`, with what torch learned about its sizes since it was made."""
@@ -423,7 +423,7 @@ class _Importer:
             return self.builder.value(sym.ValueOp, dim=self.integer(value))
         found = self.operand(node)
         if not isinstance(found, Value):
-            return self.refuse(node, "an output that is a list")  # type: ignore[no-any-return]
+            return self.refuse(node, "an output that is a list")
         return found
 
     def truth(self, node: fx.Node, value: torch.SymBool) -> Value:
@@ -439,7 +439,7 @@ class _Importer:
             number = self.builder.value(sym.ValueOp, dim=self.integer(value))
             held = self.builder.value(graph.FromScalar, number)
             tensor = self.builder.insert(graph.Cast.to(held, i1)).results[0]
-        return self.builder.value(graph.Item, tensor)  # type: ignore[no-any-return]
+        return self.builder.value(graph.Item, tensor)
 
     def result_info(self, value: Any, number: int) -> A.DictAttr:
         """What the caller must see of result `number`: eager's strides, offset and whose storage
@@ -503,7 +503,7 @@ def add_constant(builder: Builder, module: ModuleOp, tensor: torch.Tensor) -> Va
     kind = TensorType(shape, element, contiguous_strides(shape), device)
     with _disable_current_modes():  # real elements, also while torch traces with fake ones
         attribute = content_attribute(tensor.detach().contiguous(), module.resources, kind)
-    return builder.value(graph.Constant, value=attribute)  # type: ignore[no-any-return]
+    return builder.value(graph.Constant, value=attribute)
 
 
 def _flatten(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:

@@ -51,7 +51,7 @@ def _plain(name: str) -> Callable[..., Any]:
     """The function that does densely what the wrapper called `name` stands for."""
     from torch._higher_order_ops import auto_functionalize
 
-    return getattr(auto_functionalize, f"{name}_dense")  # type: ignore[no-any-return]
+    return getattr(auto_functionalize, f"{name}_dense")
 
 
 def _unwrap(graph: fx.Graph, node: fx.Node) -> None:

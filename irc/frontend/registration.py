@@ -40,7 +40,7 @@ def install() -> None:
     if registry is not None:
         _register(registry)
     elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _Finder())
 
 
 def _register(registry: ModuleType) -> None:
@@ -63,7 +63,7 @@ class _Finder:
             return None
         import importlib.util
 
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
             spec.loader = _RegisteringLoader(spec.loader)  # type: ignore[assignment]
@@ -75,7 +75,7 @@ class _RegisteringLoader:
         self.inner = inner
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self.inner.create_module(spec)  # type: ignore[no-any-return]
+        return self.inner.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         self.inner.exec_module(module)

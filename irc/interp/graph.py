@@ -99,7 +99,7 @@ POINTWISE: dict[str, Callable[..., Tensor]] = {
 @interprets(graph.PointwiseOp)
 def pointwise(frame: Frame, op: graph.PointwiseOp) -> Tensor:
     function = POINTWISE.get(op.function) or getattr(torch, op.function)
-    return function(*frame.operands(op))  # type: ignore[no-any-return]
+    return function(*frame.operands(op))
 
 
 @interprets(graph.Select)
@@ -399,7 +399,7 @@ def scan(frame: Frame, op: graph.Scan) -> Tensor:
         return source.cumprod(op.dim, dtype=source.dtype)
     if op.combiner == "logsumexp":
         return source.logcumsumexp(op.dim)
-    return getattr(source, f"cum{op.combiner}")(op.dim).values  # type: ignore[no-any-return]
+    return getattr(source, f"cum{op.combiner}")(op.dim).values
 
 
 # -- the world outside
@@ -431,7 +431,7 @@ def _with_strides(frame: Frame, op: graph.CallAten) -> list[Any]:
     for position, operand in enumerate(op.operands):
         if not isinstance(operand.type, TensorType):
             continue
-        strides = tuple(frame.dims(next(wanted)))  # type: ignore[arg-type]
+        strides = tuple(frame.dims(next(wanted)))
         content = inputs[position]
         if content.stride() != strides and content.numel():
             copy = torch.empty_strided(content.shape, strides, dtype=content.dtype)

@@ -38,7 +38,7 @@ def _signless_view(content: torch.Tensor) -> torch.Tensor:
     signed = _SIGNED.get(content.dtype)
     if signed is None:
         return content
-    flat = torch.empty(0, dtype=signed).set_(content.untyped_storage())  # type: ignore[call-overload]
+    flat = torch.empty(0, dtype=signed).set_(content.untyped_storage())
     return flat.as_strided(content.shape, content.stride(), content.storage_offset())
 
 

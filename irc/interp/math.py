@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
 def _handler(function: Callable[..., Any]) -> Callable[[Frame, Any], Any]:
     def handle(frame: Frame, op: Operation) -> torch.Tensor:
         operands = frame.operands(op)
-        return function(*operands)  # type: ignore[no-any-return]
+        return function(*operands)
 
     return handle
 

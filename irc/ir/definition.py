@@ -219,7 +219,7 @@ class Op(Operation):
         fields = cls.operand_fields
         cls._plain_operands = len(fields) if all(f.kind == "one" for f in fields) else None
         alike = fields and SameOperandsAndResultType in cls.traits
-        inferred = cls.infer_types.__func__ is Op.infer_types.__func__  # type: ignore
+        inferred = cls.infer_types.__func__ is Op.infer_types.__func__  # type: ignore[attr-defined]
         cls._alike_results = len(cls.result_fields) if alike and inferred else None
         if not abstract:
             register_op(cls)
@@ -240,7 +240,7 @@ class Op(Operation):
             # All that most operations need.
             if result_types is None and cls._alike_results is not None:
                 result_types = (operands[0].type,) * cls._alike_results  # type: ignore[union-attr]
-                return cls(operands, result_types, None, regions, location)  # type: ignore
+                return cls(operands, result_types, None, regions, location)  # type: ignore[arg-type]
         flat, segments = _flatten(cls, operands)
         attributes: dict[str, Attribute] = {}
         for name, value in attrs.items():

@@ -371,7 +371,7 @@ class Parser(ScopeParser):
         if ConstantLike in cls.traits and not operands and not self._at_rest():
             value = self.attribute()
             outputs = self._constant_type(value)
-            return self.build(start, cls, (), outputs, {"value": value})  # type: ignore
+            return self.build(start, cls, (), outputs, {"value": value})
         attributes = self.attribute_dict() if self.at("{") else {}
         regions = self._regions()
         inputs, outputs = self._signature(cls, len(operands), results)
@@ -448,7 +448,7 @@ class Parser(ScopeParser):
             return (), (type_,)
         if SameOperandsAndResultType not in cls.traits:
             self.fail(f"the types of {cls.name} are written (operands) -> results", place)
-        count = sum(c for _, c, _ in results) or len(cls.result_fields)  # type: ignore
+        count = sum(c for _, c, _ in results) or len(cls.result_fields)  # type: ignore[attr-defined]
         return (type_,) * operands, (type_,) * count
 
     def _regions(self) -> list[Region]:

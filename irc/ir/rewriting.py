@@ -423,7 +423,7 @@ def is_trivially_dead(op: Operation) -> bool:
         if result._users is not None:
             return False
     removable = removable_when_unused(op.__class__)
-    return bool(op.is_removable()) if removable is None else removable  # type: ignore
+    return bool(op.is_removable()) if removable is None else removable  # type: ignore[attr-defined]
 
 
 def is_constant(value: Value) -> bool:

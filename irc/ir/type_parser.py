@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from irc.ir import types as T
 from irc.ir.attributes import Attribute, Type
@@ -15,6 +15,8 @@ SHAPE = re.compile(r"[ \t\r\n]*((?:(?:[0-9]+|\?)[ ]?x[ ]?)*)", re.A)
 INTEGER_TYPE = re.compile(r"(u|s)?i([0-9]+)\Z", re.A)
 SIMPLE_TYPES: dict[str, Type] = {"index": T.index, "none": T.none, **T.FLOAT_TYPES}
 TYPE_WORDS = ("tensor", "vector", "complex")
+
+Built = TypeVar("Built")
 
 
 class TypeParser(Lexer):
@@ -218,7 +220,7 @@ class TypeParser(Lexer):
             self.fail("size '?' has no symbol: write tensor<[s0, 4] x f32>", start)
         if strides is not None and None in strides:
             self.fail("stride '?' has no symbol", start)
-        return self.build(start, T.TensorType, shape, element, strides, device)  # type: ignore
+        return self.build(start, T.TensorType, shape, element, strides, device)
 
     def _encoding(self, sizes: tuple[Any, ...]) -> tuple[Any, Any, str]:
         """Sizes, strides and device that MLIR's encoding attribute holds."""
@@ -241,7 +243,7 @@ class TypeParser(Lexer):
             self.fail(f"the sizes {list(sizes)} and {known} differ", start)
         return shape, strides, device
 
-    def build(self, start: int, make: Callable[..., Attribute], *parameters: Any) -> Attribute:
+    def build(self, start: int, make: Callable[..., Built], *parameters: Any) -> Built:
         """`make(*parameters)`, with what is wrong with them as an error at `start`."""
         try:
             return make(*parameters)

@@ -315,7 +315,7 @@ def _fill(template: object, values: tuple[object, ...]) -> object:
 def complex_number(items: tuple[object, ...] | list[object]) -> complex | None:
     """The number that a list ["complex", real, imaginary] stands for; None for any other list."""
     if len(items) == 3 and items[0] == "complex" and isinstance(items[0], str):
-        return complex(items[1], items[2])  # type: ignore[call-overload, no-any-return]
+        return complex(items[1], items[2])  # type: ignore[call-overload]
     return None
 
 

@@ -117,7 +117,7 @@ def raise_wrong_size(callee: str, dim: int, expected: int, actual: int) -> None:
 
 @functools.cache
 def _dtype(name: str) -> torch.dtype:
-    return getattr(torch, name)  # type: ignore[no-any-return]
+    return getattr(torch, name)
 
 
 class PythonHost:

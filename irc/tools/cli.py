@@ -110,7 +110,7 @@ def describe(content: Any) -> str:
         return repr(content)
     dtype = str(content.dtype).removeprefix("torch.")
     head = f"{dtype} {list(content.shape)} strides {list(content.stride())}"
-    with torch._tensor_str.printoptions(precision=6, threshold=40):  # type: ignore[attr-defined]
+    with torch._tensor_str.printoptions(precision=6, threshold=40):
         return f"{head}\n{content}"
 
 

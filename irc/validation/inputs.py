@@ -84,7 +84,7 @@ def from_tensors(arguments: Sequence[Any]) -> Inputs:
         key = (memory.data_ptr(), memory.nbytes()) if memory.nbytes() else id(argument)
         if key not in numbers:
             numbers[key] = len(storages)
-            flat = torch.empty(0, dtype=tensor.dtype).set_(memory)  # type: ignore[call-overload]
+            flat = torch.empty(0, dtype=tensor.dtype).set_(memory)
             storages.append(flat)
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
         offset = int(tensor.storage_offset())

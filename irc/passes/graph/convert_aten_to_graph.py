@@ -101,7 +101,7 @@ class _FunctionConversion:
             argument.replace_all_uses_with(stand_in)
             self.values[stand_in] = argument
             if isinstance(old, TensorType) and old.strides is not None:
-                found = entries[position].as_dict()  # type: ignore[attr-defined]
+                found = entries[position].as_dict()
                 found["strides"] = A.DimsAttr(old.strides)
                 entries[position] = A.DictAttr(found)
                 argument.type = old.with_strides(None)
@@ -190,7 +190,7 @@ class _FunctionConversion:
 
         value = round_cast(call, call.src, call.result.element)
         value = call.broadcast(value, call.result.shape)
-        self.builder.create(graph.UpdateInput, value, argument=target.index)  # type: ignore[attr-defined]
+        self.builder.create(graph.UpdateInput, value, argument=target.index)
         self.define(op, [value])
 
     def call(self, op: aten.AtenOp, types: Sequence[Type]) -> None:

@@ -193,7 +193,7 @@ def vector(builder: Builder, value: Value, dim: int) -> Value:
         source = tensor_type(op.source)
         if all(size == 1 for size in source.shape):
             one = reshaped(builder, op.source, ())
-            return builder.value(graph.Broadcast, one, dims=[], result_types=small)  # type: ignore[no-any-return]
+            return builder.value(graph.Broadcast, one, dims=[], result_types=small)
         return reshaped(builder, op.source, small.shape)
     assert op is not None
     operands = [vector(builder, o, dim) for o in op.operands]

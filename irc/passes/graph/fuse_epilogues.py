@@ -236,7 +236,7 @@ def _again(builder: Builder, view: Any, value: Value) -> Value:
     """The same view of another value."""
     attributes = dict(view.attributes)
     made = type(view)([value], view.result_types, attributes, (), view.location)
-    return builder.insert(made).results[0]  # type: ignore[no-any-return]
+    return builder.insert(made).results[0]
 
 
 def _undo(builder: Builder, views: list[Any], other: Value) -> Value:

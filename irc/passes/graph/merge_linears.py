@@ -88,7 +88,7 @@ def joined(builder: Builder, values: Sequence[Value], dim: int) -> Value:
     size = kind.shape[dim]
     assert isinstance(size, int)
     wide = graph.replace_size(kind, dim, size * len(values))
-    return builder.value(graph.Concat, list(values), dim=dim, result_types=wide)  # type: ignore[no-any-return]
+    return builder.value(graph.Concat, list(values), dim=dim, result_types=wide)
 
 
 def hoist(values: Sequence[Value], anchor: Operation) -> None:

@@ -144,7 +144,7 @@ def without_zeros(image: Value, shape: dict[str, A.Attribute]) -> Value:
     assert isinstance(own, A.DenseIntsAttr)
     pairs = zip(own.values, low[2:], strict=True)
     shape["padding"] = A.DenseIntsAttr([mine + around for mine, around in pairs])
-    return op.source  # type: ignore[no-any-return]
+    return op.source
 
 
 def objection(*types: Any) -> str | None:
@@ -214,7 +214,7 @@ def _pack(
     if sizes is not None:
         attributes["input"] = A.DenseIntsAttr(sizes)
     made = graph.Pack([weight], [graph.PackedType(kind)], attributes, (), builder.location)
-    return builder.insert(made).results[0]  # type: ignore[no-any-return]
+    return builder.insert(made).results[0]
 
 
 def _replace(

@@ -226,7 +226,7 @@ def padded(builder: Builder, value: Value, amounts: Any) -> Value:
         return value
     shape = [size + more for size, more in zip(kind.shape, high, strict=True)]
     zero = graph.scalar_attribute(0, kind.element)
-    return builder.value(  # type: ignore[no-any-return]
+    return builder.value(
         graph.Pad, value, low=[0] * kind.rank, high=high, value=zero,
         result_types=kind.with_shape(shape),
     )  # fmt: skip

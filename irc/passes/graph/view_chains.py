@@ -284,7 +284,7 @@ class ElementStep(Step):
                 f"bytes is {length} times {old}",
                 location,
             )
-        count = length if old == new else length * old // new  # type: ignore[operator]
+        count = length if old == new else length * old // new
         return cls(source, source.with_shape((count,), (1,)).with_element(element))
 
     def replay(self, builder: Builder, source: Value) -> Value:

@@ -86,7 +86,7 @@ def _strides(call: graph.CallAten, old: TensorType, new: TensorType) -> A.Attrib
     """Eager's strides of the result; with another number of channels, those of fresh memory."""
     recorded = call.eager_strides
     if recorded is not None and old.shape == new.shape:
-        return recorded[0]  # type: ignore[no-any-return]
+        return recorded[0]
     from irc.ir.types import contiguous_strides
 
     return A.DimsAttr(contiguous_strides(new.shape))
@@ -151,7 +151,7 @@ def reshaped(builder: Builder, value: Value, shape: tuple[Dim, ...]) -> Value:
     kind = tensor_type(value)
     if kind.shape == shape:
         return value
-    return builder.value(graph.Reshape, value, result_types=kind.with_shape(shape))  # type: ignore[no-any-return]
+    return builder.value(graph.Reshape, value, result_types=kind.with_shape(shape))
 
 
 __all__ = ["WeightedProduct", "reshaped", "tensor_type", "weighted_product"]

@@ -528,7 +528,7 @@ def name_of(value: Value) -> str:
 
 def dense(type_: Any) -> TensorType:
     """The tensor type with row-major strides."""
-    return type_.with_strides(contiguous_strides(type_.shape))  # type: ignore[no-any-return]
+    return type_.with_strides(contiguous_strides(type_.shape))
 
 
 def padding_bytes(type_: Any) -> int:

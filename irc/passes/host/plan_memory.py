@@ -40,7 +40,7 @@ def place_static(lives: list[Life]) -> int:
     """Place the allocations of known size; gives the bytes that they take together."""
     placed: list[tuple[int, int, Life]] = []
     top = 0
-    for life in sorted(lives, key=lambda a: (-a.size, a.start)):  # type: ignore[operator]
+    for life in sorted(lives, key=lambda a: (-a.size, a.start)):
         size = life.size
         assert isinstance(size, int)
         busy = sorted((at, at + n) for at, n, other in placed if other.meets(life))

@@ -292,7 +292,7 @@ class Emitter:
         found = scope.dims.get(d)
         if found is None:
             found = scope.dims[d] = self._scalar(d, scope)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _scalar(self, d: Expr, scope: Scope) -> Scalar:
         if isinstance(d, Symbol):
@@ -390,7 +390,7 @@ class Emitter:
         found = scope.dims.get(key)
         if found is None:
             found = scope.dims[key] = self.add(cls, operands, type_)
-        return found  # type: ignore[no-any-return]
+        return found
 
     # -- memory
 

@@ -35,7 +35,7 @@ class LaneExpressions:
         key = ("vector", name if position is None else position, self.copy)
         found = self.scope.dims.get(key)
         if found is not None:
-            return found  # type: ignore[no-any-return]
+            return found
         if position is not None:
             content = self.scope.values[position]
             single = content[self.copy] if isinstance(content, list) else content
@@ -46,12 +46,14 @@ class LaneExpressions:
         else:
             return self.scope.names[name]
         self.scope.dims[key] = found
-        return found  # type: ignore[no-any-return]
+        return found
 
-    def binary(self, scalar: Callable, cls: type[Operation], a: Scalar, b: Scalar) -> Scalar:  # type: ignore[type-arg]
+    def binary(
+        self, scalar: Callable[..., Scalar], cls: type[Operation], a: Scalar, b: Scalar
+    ) -> Scalar:
         """An operation on scalars if both are, else on vectors."""
         if self.is_scalar(a) and self.is_scalar(b):
-            return scalar(a, b)  # type: ignore[no-any-return]
+            return scalar(a, b)
         return self.emitter.add(cls, (self.vector(a), self.vector(b)), self.type)
 
     def is_scalar(self, x: Scalar) -> bool:

@@ -79,7 +79,7 @@ def decide(op: Operation, axis: str, scope: Scope) -> bool | Value | None:
         chosen = known.get(op.condition)
         if chosen is None:
             return None
-        return op.if_true if chosen else op.if_false  # type: ignore[no-any-return]
+        return op.if_true if chosen else op.if_false
     if op.results[0].type is not i1 or len(op._operands) != 2:
         return None
     a, b = op._operands

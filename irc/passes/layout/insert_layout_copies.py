@@ -101,7 +101,7 @@ class InsertLayoutCopies(Pass):
         offset = _offset_in_argument(function, info, root, type_)
         if offset is not None:
             argument = function.block.arguments[info.get("alias_of").value]  # type: ignore[union-attr]
-            return builder.value(  # type: ignore[no-any-return]
+            return builder.value(
                 layout.ViewOp, argument, offset=offset, result_types=type_.with_strides(wanted)
             )
         other = _argument_as_element(function, info, root, type_.with_strides(wanted), builder)
@@ -110,21 +110,21 @@ class InsertLayoutCopies(Pass):
         owned = isinstance(root, BlockArgument) or isinstance(root.defining_op, graph.Constant)
         same = same_layout(type_.shape, wanted, type_.strides)
         if same and _sharing_group(function, position) in seen.get(value, ()):
-            return builder.value(  # type: ignore[no-any-return]
+            return builder.value(
                 layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
             )
         strangers = seen.get(root, set()) - {_sharing_group(function, position)}
         taken = owned or value in seen or bool(strangers)
         shared = info is not None and info.get("alias_of") is None and taken
         if shared or not same:
-            return builder.value(  # type: ignore[no-any-return]
+            return builder.value(
                 layout.CopyOp,
                 value,
                 reason=f"result {position} of the function",
                 result_types=type_.with_strides(wanted),
             )
         if wanted != type_.strides:
-            return builder.value(  # type: ignore[no-any-return]
+            return builder.value(
                 layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
             )
         return value
@@ -214,7 +214,7 @@ def _argument_as_element(
 
 
 def _view(builder: Builder, source: Value, offset: Dim, type_: TensorType) -> Value:
-    return builder.value(layout.ViewOp, source, offset=offset, result_types=type_)  # type: ignore[no-any-return]
+    return builder.value(layout.ViewOp, source, offset=offset, result_types=type_)
 
 
 def _as_element(builder: Builder, source: Value, type_: TensorType) -> Value:

@@ -235,7 +235,7 @@ def data_dims(read: loop.ReadOp) -> list[tuple[int, Dim]]:
     """The dimensions that a read indexes with data, and their sizes."""
     if not read.positions:
         return []
-    shape = read.source.type.shape  # type: ignore[attr-defined]
+    shape = read.source.type.shape
     return [(k, shape[k]) for k, d in enumerate(read.indices) if placeholders_of(d)]
 
 

@@ -139,7 +139,7 @@ class _Conversion:
         source = op._operands[0]
         handle = self.handles.get(source, source)
         # The compute that reads a view may have other strides than the view itself.
-        found = view_strides(op, handle.type)  # type: ignore[arg-type]
+        found = view_strides(op, handle.type)
         assert found is not None
         made = builder.value(
             layout.ViewOp, handle, offset=found[1], result_types=op.results[0].type

@@ -9,6 +9,7 @@ from typing import Any
 from irc.analysis.strides import ordered_like
 from irc.analysis.views import INDICES, source_indices
 from irc.dialects import graph, layout, loop, sym
+from irc.dialects.graph_inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
@@ -129,8 +130,8 @@ class Converter:
 def _without_unit_dims(type_: Any, kept: Sequence[int]) -> TensorType:
     """The type of a reduction's result without the dimensions of size 1 that it keeps."""
     if type_.rank == len(kept):
-        return type_  # type: ignore[no-any-return]
-    return type_.with_shape(  # type: ignore[no-any-return]
+        return type_
+    return type_.with_shape(
         [type_.shape[d] for d in kept], [type_.strides[d] for d in kept]
     )
 
@@ -375,8 +376,8 @@ def _diagonal_embed(c: Converter, op: graph.DiagonalEmbed) -> None:
         row = at[op.dim1] - max(-op.offset, 0)
         column = at[op.dim2] - max(op.offset, 0)
         indices = [a for d, a in enumerate(at) if d not in (op.dim1, op.dim2)]
-        mask = body.compare("eq", body.index(row), body.index(column))
-        mask = body.both(mask, in_range(body, row, 0, op.source.type.shape[-1]))  # type: ignore
+        on_diagonal = body.compare("eq", body.index(row), body.index(column))
+        mask = body.both(on_diagonal, in_range(body, row, 0, op.source.type.shape[-1]))
         return body.read(op.source, [*indices, row], (), mask, body.zero(op_scalar(c)))
 
     c.emit_map(value_of)
@@ -524,7 +525,7 @@ def _put(c: Converter, op: graph.Put) -> None:
         found = [position_of(body, body.read(v, inner)) for v in op.indices]
         return body.read(written, at), found, place
 
-    _emit_scatter(c, written.type.shape, op.source, op.combiner, content)  # type: ignore
+    _emit_scatter(c, tensor_type(written).shape, op.source, op.combiner, content)
 
 
 # -- reductions and scans

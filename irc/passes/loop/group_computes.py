@@ -124,8 +124,8 @@ class _Planner:
         found: dict[int, None] = {}
         number = self.clusters.number
         makers = {s.defining_op for s in self.reads[op] if s.defining_op in self.reads}
-        for maker in sorted(makers, key=lambda m: -number[m]):  # type: ignore[index]
-            found[self.clusters.find(number[maker])] = None  # type: ignore[index]
+        for maker in sorted(makers, key=lambda m: -number[m]):
+            found[self.clusters.find(number[maker])] = None
         for source in self.reads[op]:
             if array_bytes(source.type) > SMALL_BYTES:
                 for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
@@ -203,7 +203,7 @@ class _Planner:
             for number in clusters.members[consumer]
             for source, reads in self.reads[clusters.ops[number]].items()
             if source.defining_op in self.reads
-            and clusters.cluster_of(source.defining_op) == producer  # type: ignore[arg-type]
+            and clusters.cluster_of(source.defining_op) == producer
         ]
 
     def pays(self, a: int, b: int, extents: tuple[Dim, ...]) -> bool:
@@ -236,7 +236,7 @@ class _Planner:
         for number in (*clusters.members[a], *clusters.members[b]):
             for source, reads in self.reads[clusters.ops[number]].items():
                 maker, size = source.defining_op, array_bytes(source.type)
-                inside = maker in self.reads and clusters.cluster_of(maker) in (a, b)  # type: ignore[arg-type]
+                inside = maker in self.reads and clusters.cluster_of(maker) in (a, b)
                 if size > largest and not inside:
                     largest = size
                     across = all(runs_along_shared_axis(read, shared) for read in reads)

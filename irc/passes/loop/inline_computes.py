@@ -329,7 +329,7 @@ def substitute_read(read: loop.ReadOp, producer: loop.ComputeOp, extents: dict[s
     mapping = {a.name: d for a, d in zip(producer.axis_list, read.indices, strict=True)}
     mask, other = read.mask, read.other
     copier = Transplant(into, mapping, extents, read.positions, mask)
-    yielded = producer.yield_op.values[read.source.index]  # type: ignore[attr-defined]
+    yielded = producer.yield_op.values[read.source.index]
     for op in ops_needed(producer.block, yielded):
         copier.copy(op)
     value = copier.values.get(yielded, yielded)

@@ -40,9 +40,9 @@ def position(value: Value, depth: int = _MAX_DEPTH) -> Dim | None:
         return None
     name = maker.name
     if name == "loop.index":
-        return None if maker._operands else maker.attributes["expression"].dim  # type: ignore
+        return None if maker._operands else maker.attributes["expression"].dim  # type: ignore[attr-defined]
     if name == "arith.constant":
-        return maker.attributes["value"].value  # type: ignore[attr-defined, no-any-return]
+        return maker.attributes["value"].value  # type: ignore[attr-defined]
     if name == "arith.index_cast":
         return position(maker._operands[0], depth - 1)
     if name not in ("arith.addi", "arith.subi", "arith.muli"):
@@ -106,9 +106,9 @@ def _fold_mask(op: loop.ReadOp, block: Block) -> Value | None:
         return None
     body = Body(block, op)
     body.location = op.location
-    if is_true(mask):  # type: ignore[arg-type]
+    if is_true(mask):
         return body.read(op.source, op.indices, op.positions)
-    return body.zero(op.results[0].type) if op.other is None else op.other  # type: ignore
+    return body.zero(op.results[0].type) if op.other is None else op.other
 
 
 def _fold_positions(op: loop.ReadOp, block: Block, extents: Extents) -> Value | None:

@@ -27,7 +27,7 @@ def _source(c: Call, name: str = "self") -> Value:
     value = c.arguments[name]
     if isinstance(element_of(value), ComplexType):
         decline("complex elements are moved by ATen")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def as_index(c: Call, index: Value) -> Value:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irc.dialects import graph
+from irc.dialects.graph_inferred import tensor_type
 from irc.ir.core import Value
 from irc.ir.symbols import Dim, ceildiv, dim_product, maximum, minimum
 from irc.ir.types import ComplexType, i1
@@ -52,7 +53,7 @@ def windows(
         value = graph.scalar_attribute(wrapped(outside, element), element)
         source = c.emit(graph.Pad, source, low=low, high=high, value=value)
     for k in range(count):
-        kind = graph.replace_size(source.type, rank - count + k, result_sizes[k])  # type: ignore
+        kind = graph.replace_size(tensor_type(source), rank - count + k, result_sizes[k])
         shape = (*kind.shape, kernel[k])
         source = c.emit_typed(
             graph.Window, source, kind.with_shape(shape), dim=rank - count + k, step=stride[k],

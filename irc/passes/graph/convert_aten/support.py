@@ -132,7 +132,7 @@ class Call:
 
     def emit(self, cls: Any, /, *operands: Any, **rest: Any) -> Value:
         """The only result of a new operation."""
-        return self.builder.value(cls, *operands, **rest)  # type: ignore[no-any-return]
+        return self.builder.value(cls, *operands, **rest)
 
     def pointwise(self, name: str, *operands: Value) -> Value:
         """`graph.<name>` of operands that fit already."""
@@ -282,12 +282,12 @@ class Call:
 
 def element_of(value: Value) -> Type:
     """The element type of a tensor value."""
-    return value.type.element  # type: ignore[attr-defined, no-any-return]
+    return value.type.element  # type: ignore[attr-defined]
 
 
 def shape_of(value: Value) -> tuple[Dim, ...]:
     """The sizes of a tensor value."""
-    return value.type.shape  # type: ignore[attr-defined, no-any-return]
+    return value.type.shape  # type: ignore[attr-defined]
 
 
 def rank_of(value: Value) -> int:

@@ -233,13 +233,13 @@ def storage_begin(c: Call, value: Value) -> Dim:
         begin = None if place is None else (storage_begin(c, root) + place) * abs(old)
         if not isinstance(begin, int) or begin % abs(new):
             decline("where the view begins in its storage is not known")
-        return begin // abs(new)  # type: ignore[no-any-return]
+        return begin // abs(new)
     argument, function = c.converted(value), c.builder.block.parent_op
     if not isinstance(argument, BlockArgument) or not isinstance(function, func.FuncOp):
         return 0
     info = function.arg_info
     entry = info[argument.index].get("offset") if info is not None else None
-    return 0 if entry is None else entry.dim  # type: ignore[no-any-return]
+    return 0 if entry is None else entry.dim
 
 
 # Views whose first element is their source's.

@@ -50,7 +50,7 @@ class Evaluator:
         """The tile of a value of the member's body at a point."""
         found = self.b.find((wanted, point.key))
         if found is not None:
-            return found  # type: ignore[no-any-return]
+            return found
         pending = [wanted]
         while pending:
             value = pending[-1]
@@ -68,7 +68,7 @@ class Evaluator:
             pending.pop()
             tile = self._operation(member, op, point)
             self.b.remember((value, point.key), tile, tile.level)
-        return self.b.find((wanted, point.key))  # type: ignore[no-any-return]
+        return self.b.find((wanted, point.key))
 
     def yielded(self, member: Member, output: int, point: Point) -> Tile:
         """The value that a member yields for an output."""
@@ -139,7 +139,7 @@ class Evaluator:
             return self.yielded(member, origin.output, Point(point, mask))
         known = self.b.find(("array", member, origin.output, tuple(indices)))
         if known is not None:
-            return known[origin.part]  # type: ignore[no-any-return]
+            return known[origin.part]
         if attr.kind == "reduce":
             return self._serial(origin, point, mask)[origin.part]
         raise InvalidIR(

@@ -142,7 +142,7 @@ class TileBuilder:
         key = (cls, *values, *attributes.items(), *results)
         found = self.find(key)
         if found is not None:
-            return found  # type: ignore[no-any-return]
+            return found
         op = cls(values, [vector(d, e) for d, e in results], attributes, (), self.location)
         self.scopes[level].block.append(op)
         made = [Tile(r, d, level) for r, (d, _) in zip(op.results, results, strict=True)]
@@ -247,7 +247,7 @@ class TileBuilder:
             return self.constant(dim, index)
         found = self.find(("index", dim))
         if found is not None:
-            return found  # type: ignore[no-any-return]
+            return found
         tile = self._index(dim)
         self.remember(("index", dim), tile, tile.level)
         return tile
