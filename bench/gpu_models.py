@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+import irc  # noqa: F401  # so that an uninstalled checkout is found too
 from tests.conformance.ops import parse_shard
 from tests.models.zoo import ZOO, Entry
 
