@@ -1,4 +1,4 @@
-"""Products of f32 by the two libraries that torch has: what `choose-product-library` decides from.
+"""Products of f32 by the two libraries that torch has on a CPU: whether choosing one would pay.
 
     OMP_NUM_THREADS=1 python -m bench.products [--rounds 20]
 

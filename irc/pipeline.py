@@ -26,8 +26,7 @@ STAGES: dict[str, str] = {
         "split-signs,convert-aten-to-graph,canonicalize,cse,hoist-assertions,reinplace"
     ),
     "graph-to-layout": (
-        "propagate-channels-last,assign-layouts,insert-layout-copies,elide-layout-copies,cse,"
-        "choose-product-library"
+        "propagate-channels-last,assign-layouts,insert-layout-copies,elide-layout-copies,cse"
     ),
     "layout-to-loop": "convert-to-loop,cse,dce",
     "fuse-loops": (

@@ -239,10 +239,6 @@ class Undefined(Op):
 # -- the world outside
 
 
-#: Operators that `library` may be said of.
-PRODUCTS = ("aten.mm.default", "aten.addmm.default")
-
-
 class CallAten(Op):
     """Calls the operator `callee` ("aten.mm.default") eagerly.
 
@@ -252,7 +248,6 @@ class CallAten(Op):
     that eager passes, which some operators insist on. `random`: draws from a generator and stays in order.
     `mutates`: has an effect that keeps it in order. `written` are the numbers of the operands that
     the operator writes: it gets copies of them, which are the last results, in that order.
-    `library`: "onednn" where its code is to compute the operator instead of torch's choice.
 
     `%y = graph.call_aten %a, %b {callee = "aten.mm.default", arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[8, 1]>]} : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>`
     """  # noqa: E501
@@ -266,7 +261,6 @@ class CallAten(Op):
     random = attribute(A.UnitAttr)
     mutates = attribute(A.UnitAttr)
     written = attribute(A.DenseIntsAttr, optional=True)
-    library = attribute(A.StringAttr, optional=True)
     outputs = variadic_result()
 
     def is_removable(self) -> bool:
@@ -281,8 +275,6 @@ class CallAten(Op):
         written = tuple(self.written or ())
         if any(not 0 <= k < len(self._operands) for k in written):
             self.fail(f"written = {written} for {len(self._operands)} operands")
-        if self.library is not None and (self.library != "onednn" or self.callee not in PRODUCTS):
-            self.fail(f"{self.library} has no code of its own for {self.callee}")
         kept = self.results[len(self.results) - len(written) :]
         for number, made in zip(written, kept, strict=False):
             kind = self._operands[number].type

@@ -157,8 +157,8 @@ class CallAtenOp(Op):
     """Calls an ATen (or custom) operator eagerly.
 
     `callee`: "aten.mm.default". `arguments`: as on graph.call_aten. `path`: shim, dispatcher or
-    boxed; onednn for a matrix product by its code. `outs` (with an out= overload as callee) are
-    the tensors written; otherwise the results are fresh or alias inputs as the schema says.
+    boxed. `outs` (with an out= overload as callee) are the tensors written; otherwise the results
+    are fresh or alias inputs as the schema says.
 
     `%y = host.call_aten %a {callee = "aten.exp.default", arguments = {self = #aten.operand<0>}}
     : (tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>`

@@ -25,7 +25,7 @@ from irc.ir.types import FunctionType, TensorType
 if TYPE_CHECKING:
     from irc.dialects import host, kernel
 
-PATHS = ("shim", "dispatcher", "boxed", "onednn")
+PATHS = ("shim", "dispatcher", "boxed")
 
 
 # -- the function

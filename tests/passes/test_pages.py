@@ -55,5 +55,6 @@ def test_the_documentation_of_a_pass_shows_before_and_after(name):
 
 
 def test_every_program_belongs_to_a_pass():
-    known = {file_of(name) for name in SHIPPED}
-    assert {path for path in FOLDER.rglob("*.mlir")} == known
+    for path in FOLDER.rglob("*.mlir"):
+        shown = re.match(r"// The pass ([\w-]+): ", path.read_text(encoding="utf-8"))
+        assert shown and shown[1] in SHIPPED, path

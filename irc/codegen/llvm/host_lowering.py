@@ -15,7 +15,6 @@ from typing import Any
 import attrs
 from llvmlite import ir
 
-from irc.codegen.llvm import host_onednn
 from irc.codegen.llvm.host_aten import AtenCall, call_aten
 from irc.codegen.llvm.host_blas import SmallProduct, emit_product, small_product
 from irc.codegen.llvm.host_dims import DimEmitter
@@ -392,16 +391,11 @@ class _Lowering:
             for result, argument in aliased:
                 self.places[result.register] = self.places[argument]
             return
-        if step.path == host_onednn.PATH:
-            layout = self.program.layouts.__getitem__
-            call, path = host_onednn.linear_call(self.emitter, step, layout, self._tensor), None
-        else:
-            arguments = {name: self._content(c) for name, c in step.arguments}
-            ranks = [len(r.layout.sizes) for r in fresh if r.layout is not None]
-            call = AtenCall(step.callee, arguments, ranks, list_length=list_length(step))
-            path = step.path
+        arguments = {name: self._content(c) for name, c in step.arguments}
+        ranks = [len(r.layout.sizes) for r in fresh if r.layout is not None]
+        call = AtenCall(step.callee, arguments, ranks, list_length=list_length(step))
         with self._clocked(step.callee):
-            made = call_aten(self.emitter, call, floating=step.floating, path=path)
+            made = call_aten(self.emitter, call, floating=step.floating, path=step.path)
         for result, argument in aliased:
             self.places[result.register] = self.places[argument]
         if not step.results:

@@ -312,15 +312,13 @@ class _Bufferizer:
         if op.written:
             self._call_writing(op)
             return
-        if op.callee in OUT_VARIANTS and op.library is None:
+        if op.callee in OUT_VARIANTS:
             self._call_out(op)
             return
         attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
-        if op.library is not None:
-            attributes["path"] = op.attributes["library"]
         call = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
         self._replace(op, Builder.before(op).insert(call))
-        if call.callee in GIVES_FRESH_MEMORY or op.library is not None:
+        if call.callee in GIVES_FRESH_MEMORY:
             # What they give is nobody else's: a kernel that reads it last may write there.
             self.ours.update(value for value in call.results if is_tensor(value))
 
