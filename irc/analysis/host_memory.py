@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from irc.analysis.strides import is_dense
 from irc.dialects import aten, graph, host, layout, sym
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
@@ -94,28 +95,11 @@ def memory_bytes(type_: TensorType) -> Dim:
     """The bytes from the first element of a tensor to the end of its last."""
     width = element_bytes(type_.element)
     assert type_.strides is not None
-    if is_dense(type_):
+    if is_dense(type_.shape, type_.strides):
         return dim_product(type_.shape) * width
     spans = [(size - 1) * step for size, step in zip(type_.shape, type_.strides, strict=True)]
     reach = dim_sum([1, *spans])
     return (max(reach, 0) if isinstance(reach, int) else maximum(reach, 0)) * width
-
-
-def is_dense(type_: TensorType) -> bool:
-    """Whether elements fill memory without gaps, in some order of the dimensions."""
-    left = [
-        (size, step)
-        for size, step in zip(type_.shape, type_.strides or (), strict=True)
-        if size != 1
-    ]
-    running: Dim = 1
-    while left:
-        following = next((pair for pair in left if pair[1] == running), None)
-        if following is None:
-            return False
-        left.remove(following)
-        running = running * following[0]
-    return True
 
 
 def aligned(size: Dim) -> Dim:

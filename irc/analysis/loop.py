@@ -80,6 +80,11 @@ def is_map(op: Operation) -> bool:
     return all(o is loop.MAP for o in op.output_list) and all(a.kind == "par" for a in op.axis_list)
 
 
+def computes_in(op: Operation) -> list[loop.ComputeOp]:
+    """The computes of a kernel-to-be: the operation itself, or all in a group, in order."""
+    return [inner for inner in op.walk() if isinstance(inner, loop.ComputeOp)]
+
+
 def reads_by_source(op: Operation) -> dict[Value, list[loop.ReadOp]]:
     """The reads inside a compute or group by the array that they read."""
     found: dict[Value, list[loop.ReadOp]] = {}

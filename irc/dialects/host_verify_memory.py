@@ -71,14 +71,14 @@ class _Walk:
     def read(self, op: Operation, value: Value) -> None:
         """Check that something has written what is read."""
         if self.empty and not self.empty.isdisjoint(self.aliases.of(value)):
-            fail(op, f"reads {_name(value)}, which nothing has written before")
+            fail(op, f"reads {value.described}, which nothing has written before")
 
     def write(self, op: Operation, value: Value) -> None:
         """Check that memory may be written, and note that it was."""
         roots = self.aliases.of(value)
         for root in roots:
             if isinstance(root.defining_op, host.ConstantOp):
-                fail(op, f"writes {_name(value)}, which is a constant")
+                fail(op, f"writes {value.described}, which is a constant")
         self.empty -= roots
         for target, source in list(self.copied.items()):
             if roots & self.aliases.of(target) or roots & self.aliases.of(source):
@@ -108,7 +108,7 @@ class _Walk:
             roots = self.aliases.of(value)
             for other in outs[:number]:
                 if roots & self.aliases.of(other) and not are_apart(value, other):
-                    fail(op, f"writes {_name(value)} and {_name(other)}, which share memory")
+                    fail(op, f"writes {value.described} and {other.described}, which share memory")
 
     def _shared_inputs(
         self, op: host.LaunchOp, callee: kernel.FuncOp, inputs: Sequence[Value],
@@ -123,14 +123,14 @@ class _Walk:
                 if not roots & self.aliases.of(source) or are_apart(source, target):
                     continue
                 if source is not target or (position, number) not in allowed:
-                    fail(op, f"reads {_name(source)} in memory that it writes, which @{op.callee} "
-                         "does not allow",
+                    fail(op, f"reads {source.described} in memory that it writes, which "
+                         f"@{op.callee} does not allow",
                          f"its pairs in place: {sorted(allowed)}, here ({position}, {number})")
         for position, number in sorted(_pairs(callee.initialized)):
             source, target = inputs[position], outs[number - len(inputs)]
             if source is not target and self.copied.get(target) is not source:
                 fail(op, f"@{op.callee} combines into output {number - len(inputs)}, which holds "
-                     f"no copy of {_name(source)} here: a host.copy comes first")
+                     f"no copy of {source.described} here: a host.copy comes first")
 
     def call(self, op: host.CallAtenOp) -> None:
         """A call: what its operator says that it writes is written, the rest is read."""
@@ -153,16 +153,8 @@ class _Walk:
             for root in self.aliases.of(value):
                 maker = root.defining_op
                 if isinstance(maker, host.AllocOp) and not maker.escapes:
-                    fail(op, f"returns {_name(value)}, whose memory does not escape: its "
+                    fail(op, f"returns {value.described}, whose memory does not escape: its "
                          "host.alloc lacks the flag 'escapes'")
-
-
-def _name(value: Value) -> str:
-    """The value as a message names it."""
-    if value.name_hint:
-        return f"%{value.name_hint}"
-    maker = value.defining_op
-    return f"argument {value.index}" if maker is None else f"the {value.type} of {maker.name}"  # type: ignore[attr-defined]
 
 
 def _pairs(flat: Sequence[int] | None) -> set[tuple[int, int]]:
@@ -212,7 +204,7 @@ def _verify_arena(function: host.FuncOp) -> None:
         for other in alive:
             if not _lie_apart(life, other, placed, ranges):
                 fail(life.op, f"{_place(life)} is not known to be apart from {_place(other)}, "
-                     f"which {_name(other.op.memory)} takes up at the same time")
+                     f"which {other.op.memory.described} takes up at the same time")
         alive.append(life)
 
 

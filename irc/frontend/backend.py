@@ -96,7 +96,7 @@ def compile_graph(
     if options.freezing and freezer is None:
         freezer = freezer_for(gm, example_inputs, options.freezing_discard_parameters)
 
-    made = direct_calls.Compiled()
+    made = direct_calls.Executables()
 
     def compiler(stage: str) -> Callable[..., Any]:
         chosen = freezer if stage == "inference" else None
@@ -143,7 +143,7 @@ def compile_fx(
     stage: str,
     assert_guards: bool = False,
     freezer: Freezer | None = None,
-    made: direct_calls.Compiled | None = None,
+    made: direct_calls.Executables | None = None,
 ) -> Callable[..., Any]:
     """A boxed function that runs an AOT graph on irc, with what `freezer` says as constants.
 

@@ -18,7 +18,7 @@ import torch
 
 
 @attrs.define
-class Compiled:
+class Executables:
     """What was compiled of one graph: how often, and the last executable with its stage."""
 
     count: int = 0
@@ -42,7 +42,7 @@ def metadata() -> Any:
 
 
 def direct_call(
-    compiled: Compiled, found: Any, inputs: Sequence[Any]
+    compiled: Executables, found: Any, inputs: Sequence[Any]
 ) -> Callable[..., tuple[Any, ...]] | None:
     """The native function of positional arguments that can stand for AOTAutograd's, or None.
 

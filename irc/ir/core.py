@@ -60,6 +60,15 @@ class Value:
         return None
 
     @property
+    def described(self) -> str:
+        """The value as a message names it: its name in the text, else where it comes from."""
+        return f"%{self.name_hint}" if self.name_hint else self._origin
+
+    @property
+    def _origin(self) -> str:
+        raise NotImplementedError
+
+    @property
     def parent_block(self) -> Block | None:
         """The block in which this value is defined."""
         raise NotImplementedError
@@ -136,6 +145,10 @@ class OpResult(Value):
     def __repr__(self) -> str:
         return f"<result {self.index} of {self.owner.name}: {self.type}>"
 
+    @property
+    def _origin(self) -> str:
+        return f"the {self.type} of {self.owner.name}"
+
 
 class BlockArgument(Value):
     """Argument number `index` of the block `owner`."""
@@ -155,6 +168,10 @@ class BlockArgument(Value):
 
     def __repr__(self) -> str:
         return f"<block argument {self.index}: {self.type}>"
+
+    @property
+    def _origin(self) -> str:
+        return f"argument {self.index}"
 
 
 class Operation:

@@ -102,15 +102,15 @@ def evaluate(
     frame = Frame(module)
     waiting = Counter(o for op in ops for o in op.operands)
     waiting.update(wanted)
-    for op in ops:
-        with torch.device("cpu"):  # also where the user chose another default
+    with torch.device("cpu"):  # also where the user chose another default
+        for op in ops:
             frame.execute(op)
-        if isinstance(op, graph.Constant):
-            frame.values[op.tensor] = frame.values[op.tensor].cpu()
-        for operand in op.operands:
-            waiting[operand] -= 1
-            if not waiting[operand]:
-                del frame.values[operand]
+            if isinstance(op, graph.Constant):
+                frame.values[op.tensor] = frame.values[op.tensor].cpu()
+            for operand in op.operands:
+                waiting[operand] -= 1
+                if not waiting[operand]:
+                    del frame.values[operand]
     return [frame[value] for value in wanted]
 
 

@@ -7,6 +7,7 @@ import pytest
 import irc
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.verifier import verify
+from tests.dialects.verifying import check
 
 T = "tensor<[16] x f32, strides [1]>"
 HALF = "tensor<[8] x f32, strides [1]>"
@@ -46,15 +47,6 @@ def program(body: str, results: str = "", info: str = "") -> str:
     types = " : " + ", ".join([T] * len(results.split(","))) if results else ""
     head = f"host.func @main(%x: {T}){declared} {{\n{body}\nhost.return {results}{types}\n}}"
     return head + KERNELS
-
-
-def check(text: str, error: str | None) -> None:
-    module = irc.parse(text)
-    if error is None:
-        verify(module)
-        return
-    with pytest.raises(InvalidIR, match=error):
-        verify(module)
 
 
 @pytest.mark.parametrize(

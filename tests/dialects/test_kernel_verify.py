@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import irc
-from irc.ir.diagnostics import InvalidIR
-from irc.ir.verifier import verify
+from tests.dialects.verifying import check
 
 PTR = "!kernel.ptr<f32>"
 CPU = "%begin: index, %end: index"
@@ -31,15 +29,6 @@ def cpu(body: str, pointers: str = f"%x: {PTR}, %y: {PTR}", more: str = "") -> s
 def gpu(body: str, more: str = "") -> str:
     attributes = f'target = "gpu", outputs = array<i64: 1>{more}'
     return kernel(body, f"%x: {PTR}, %y: {PTR}", attributes)
-
-
-def check(text: str, error: str | None) -> None:
-    module = irc.parse(text)
-    if error is None:
-        verify(module)
-        return
-    with pytest.raises(InvalidIR, match=error):
-        verify(module)
 
 
 @pytest.mark.parametrize(

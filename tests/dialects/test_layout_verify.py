@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import irc
-from irc.ir.diagnostics import InvalidIR
-from irc.ir.verifier import verify
+from tests.dialects.verifying import check
 
 ROWS = "tensor<[4, 6] x f32, strides [6, 1]>"
 COLUMNS = "tensor<[6, 4] x f32, strides [1, 6]>"
@@ -18,15 +16,6 @@ def function(body: str, level: str = "layout", argument: str = ROWS) -> str:
         f'func.func @main(%x: {argument}) attributes {{level = "{level}"}} {{\n{body}\n'
         "func.return }"
     )
-
-
-def check(text: str, error: str | None) -> None:
-    module = irc.parse(text)
-    if error is None:
-        verify(module)
-        return
-    with pytest.raises(InvalidIR, match=error):
-        verify(module)
 
 
 @pytest.mark.parametrize("level", ["layout", "loop"])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import irc
-from irc.ir.diagnostics import InvalidIR
-from irc.ir.verifier import verify
+from tests.dialects.verifying import check
 
 HEAD = """\
 func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32, strides [6, 1]>
@@ -40,15 +38,6 @@ GROUP = """\
 def compute(axes: str, out: str, indices: str, type_: str) -> str:
     body = SUM.replace("AXES", axes).replace("OUT", out).replace("INDICES", indices)
     return HEAD + body.replace("TYPE", type_)
-
-
-def check(text: str, error: str | None) -> None:
-    module = irc.parse(text)
-    if error is None:
-        verify(module)
-        return
-    with pytest.raises(InvalidIR, match=error):
-        verify(module)
 
 
 @pytest.mark.parametrize(

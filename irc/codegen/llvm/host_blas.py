@@ -7,7 +7,7 @@ constants, calls the `sgemm_` or `dgemm_` that torch exports, with the same oper
 the same result. It stays a call of ATen in the program: counted, and ATen's wherever the C function
 or the strides that BLAS can take are missing.
 
-    product = small_product(step, program.layouts)     # None: not one of these
+    product = small_products(program).get(id(step))    # None: not one of these
     emit_product(emitter, product, data)               # data: register -> address
 """
 
@@ -59,6 +59,13 @@ class SmallProduct:
     def symbol(self) -> str:
         """The BLAS function's name."""
         return _SYMBOLS[self.dtype]
+
+
+def small_products(program: P.HostProgram) -> dict[int, SmallProduct]:
+    """The steps of a program that are small products, by their `id`."""
+    calls = (step for step in program.steps if isinstance(step, P.CallAten))
+    found = ((id(step), small_product(step, program.layouts)) for step in calls)
+    return {key: product for key, product in found if product is not None}
 
 
 def small_product(step: P.CallAten, layouts: Mapping[int, P.Layout]) -> SmallProduct | None:

@@ -16,7 +16,7 @@ import attrs
 from llvmlite import ir
 
 from irc.codegen.llvm.host_aten import AtenCall, call_aten
-from irc.codegen.llvm.host_blas import SmallProduct, emit_product, small_product
+from irc.codegen.llvm.host_blas import emit_product, small_products
 from irc.codegen.llvm.host_dims import DimEmitter
 from irc.codegen.llvm.host_emitter import (
     F64,
@@ -92,11 +92,12 @@ class _Lowering:
         self.scalars: dict[int, Value] = {}
         self.arena: Arena | None = None
         self.pending: list[tuple[str, P.Result, Tensor]] = []
+        self.products = small_products(program)
 
     def run(self) -> None:
         self._arguments()
         calls_aten = any(
-            isinstance(s, P.Copy) or (isinstance(s, P.CallAten) and self._product(s) is None)
+            isinstance(s, P.Copy) or (isinstance(s, P.CallAten) and id(s) not in self.products)
             for s in self.program.steps
         )
         views = any(self._is_argument_view(o) for o in self.program.outputs)
@@ -379,12 +380,9 @@ class _Lowering:
         arguments = {"self": self._tensor(step.target), "src": self._tensor(step.source)}
         call_aten(self.emitter, AtenCall("aten.copy_.default", arguments, (0,)), floating=True)
 
-    def _product(self, step: P.CallAten) -> SmallProduct | None:
-        return small_product(step, self.program.layouts)
-
     def call_aten(self, step: P.CallAten) -> None:
         fresh, aliased = _split_results(step)
-        product = self._product(step)
+        product = self.products.get(id(step))
         if product is not None:
             with self._clocked(step.callee):
                 emit_product(self.emitter, product, self._data)

@@ -166,7 +166,7 @@ class _Bufferizer:
             reasons.append((value, reason))
         if reasons and self.context.explains:
             value, reason = reasons[0]
-            text = f"result {position} is not computed in the memory of {name_of(value)}: {reason}"
+            text = f"result {position} is not computed in the memory of {value.described}: {reason}"
             self.context.remark(text, op)
         return None
 
@@ -517,11 +517,6 @@ class _Bufferizer:
         function.parent.insert_before(program, function)
         function.regions = ()
         function.detach()
-
-
-def name_of(value: Value) -> str:
-    """An array as a remark names it."""
-    return f"%{value.name_hint}" if value.name_hint else f"a {value.type}"
 
 
 def dense(type_: Any) -> TensorType:

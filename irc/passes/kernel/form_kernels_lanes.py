@@ -6,7 +6,20 @@ from collections.abc import Callable
 
 from irc.dialects import arith
 from irc.ir.core import Operation, Value
-from irc.ir.symbols import Dim, Expr, Function, Product, Sum, Symbol, terms_of
+from irc.ir.symbols import (
+    CeilDiv,
+    Dim,
+    Expr,
+    FloorDiv,
+    Function,
+    Max,
+    Min,
+    Mod,
+    Product,
+    Sum,
+    Symbol,
+    terms_of,
+)
 from irc.ir.types import index
 from irc.passes.kernel.form_kernels_emit import Emitter, Lanes, Scalar, Scope
 from irc.passes.kernel.form_kernels_plan import Access
@@ -88,24 +101,23 @@ class LaneExpressions:
     def function(self, d: Function, parts: list[Value]) -> Value:
         """A function node on vectors."""
         add = self.emitter.add
-        if d.name in ("min", "max"):
+        if isinstance(d, Min | Max):
             total = parts[0]
             for part in parts[1:]:
-                cls = arith.MinSIOp if d.name == "min" else arith.MaxSIOp
+                cls = arith.MinSIOp if isinstance(d, Min) else arith.MaxSIOp
                 total = add(cls, (total, part), self.type)
             return total
         a, b = parts
         sign = self.emitter.nonnegative(*d.arguments)
-        if d.name == "floordiv":
+        if isinstance(d, FloorDiv):
             return add(arith.DivUIOp if sign else arith.FloorDivSIOp, (a, b), self.type)
-        if d.name == "ceildiv":
+        if isinstance(d, CeilDiv):
             return add(arith.CeilDivSIOp, (a, b), self.type)
-        if d.name == "mod":
-            if sign:
-                return add(arith.RemUIOp, (a, b), self.type)
-            whole = add(arith.FloorDivSIOp, (a, b), self.type)
-            return add(arith.SubIOp, (a, add(arith.MulIOp, (whole, b), self.type)), self.type)
-        raise NotImplementedError(f"the index function {d.name} has no code")
+        assert isinstance(d, Mod)
+        if sign:
+            return add(arith.RemUIOp, (a, b), self.type)
+        whole = add(arith.FloorDivSIOp, (a, b), self.type)
+        return add(arith.SubIOp, (a, add(arith.MulIOp, (whole, b), self.type)), self.type)
 
 
 def lane_sum(env: LaneExpressions, start: Scalar, d: Dim) -> Scalar:

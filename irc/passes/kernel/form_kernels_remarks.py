@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from irc.analysis.loop import computes_in
 from irc.dialects import kernel, loop
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, symbol
-from irc.ir.types import TensorType, element_bytes
 from irc.passes.kernel.form_kernels_plan import lane_stride, linear, strides_of
+from irc.passes.kernel.form_kernels_sharing import same_memory
 from irc.passes.loop.schedule import CpuSchedule, read_schedule
 
 Remark = tuple[Operation, str]
@@ -23,16 +24,12 @@ def remarks_about(
     arrays `inputs` (the first pointers of the kernel)."""
     if target == "cpu":
         gathered = _gathered(inputs, callee)
-        for compute in _computes(op):
+        for compute in computes_in(op):
             schedule = _schedule_of(compute, op)
             if schedule.vector_axis and schedule.lanes > 1:
                 yield compute, _vectors(compute, schedule, inputs)
                 yield from _gathers(compute, schedule, gathered)
     yield from _apart(op, inputs, callee)
-
-
-def _computes(op: Operation) -> list[loop.ComputeOp]:
-    return [inner for inner in op.walk() if isinstance(inner, loop.ComputeOp)]
 
 
 def _schedule_of(compute: loop.ComputeOp, op: Operation) -> CpuSchedule:
@@ -113,11 +110,7 @@ def _gathers(
             reason = f"the index [{place}] takes no even steps along {axis}"
         else:
             reason = f"its elements are {stride} apart along {axis}"
-        yield compute, f"gathers {_name(read.source)} lane by lane: {reason}"
-
-
-def _name(value: Value) -> str:
-    return f"%{value.name_hint}" if value.name_hint else f"a {value.type}"
+        yield compute, f"gathers {read.source.described} lane by lane: {reason}"
 
 
 # -- memory that input and output may not share
@@ -130,19 +123,14 @@ def _apart(op: Operation, inputs: Sequence[Value], callee: kernel.FuncOp) -> Ite
     for number, result in enumerate(op.results):
         if len(inputs) + number in shared:
             continue
-        alike = [v for v in inputs if _same_memory(v.type, result.type)]  # type: ignore[arg-type]
+        alike = [v for v in inputs if same_memory(v.type, result.type)]
         if alike:
             reason = _why_apart(op, alike[0], number)
-            yield op, f"result {number} can't be in the memory of {_name(alike[0])}: {reason}"
-
-
-def _same_memory(one: TensorType, other: TensorType) -> bool:
-    alike = one.shape == other.shape and strides_of(one) == strides_of(other)
-    return alike and element_bytes(one.element) == element_bytes(other.element)
+            yield op, f"result {number} can't be in the memory of {alike[0].described}: {reason}"
 
 
 def _why_apart(op: Operation, value: Value, number: int) -> str:
-    for compute in _computes(op):
+    for compute in computes_in(op):
         axes = tuple(symbol(a.name) for a in compute.axis_list)
         for read in compute.reads:
             if read.source is value and tuple(read.indices) != axes:

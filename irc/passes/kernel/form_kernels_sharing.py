@@ -23,7 +23,7 @@ def inplace_pairs(plan: Plan) -> list[int]:
         last = _last_pointwise_read(plan, value)
         for number, output in enumerate(plan.outputs):
             writer = writers.get(output)
-            same = _same_memory(value.type, output.type)
+            same = same_memory(value.type, output.type)
             if (value, output) in plan.initialized:
                 pairs += [position, first + number]
             elif last is not None and writer is not None and same and last <= writer:
@@ -55,7 +55,7 @@ def _last_pointwise_read(plan: Plan, value: Value) -> int | None:
     return last
 
 
-def _same_memory(a: Type, b: Type) -> bool:
+def same_memory(a: Type, b: Type) -> bool:
     """Whether two arrays have equal sizes, strides and element widths."""
     assert isinstance(a, TensorType) and isinstance(b, TensorType)
     return (

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import attrs
 
+from irc.analysis.strides import is_dense
 from irc.dialects import func
 from irc.ir import attributes as A
 from irc.ir.types import TensorType
@@ -51,13 +52,7 @@ class Piece:
     @property
     def is_solid(self) -> bool:
         """Whether it has an element at every place from its first to its last, and one each."""
-        running = 1
-        pairs = zip(self.strides, self.sizes, strict=True)
-        for stride, size in sorted((s, n) for s, n in pairs if n != 1):
-            if stride != running:
-                return False
-            running *= size
-        return True
+        return is_dense(self.sizes, self.strides)
 
     def places(self) -> frozenset[int]:
         """The places of its elements."""

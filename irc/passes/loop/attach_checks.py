@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from irc.analysis.loop import (
+    computes_in,
     has_effect,
     is_barrier,
     is_unit,
@@ -210,7 +211,7 @@ def place_in(check: loop.ComputeOp, kernel: Kernel) -> Place | str:
         return "the kernel's axes have names of their own"
     if isinstance(kernel, loop.GroupOp) and any(op.name == kernel.name for op in kernel.block.ops):
         return "the kernel holds groups"
-    computes = list(_computes(kernel))
+    computes = computes_in(kernel)
     if any(o.kind in ("scatter", "scan") for op in computes for o in op.output_list):
         return "the kernel scatters or scans"
     for compute in (check, *computes):
@@ -224,11 +225,6 @@ def place_in(check: loop.ComputeOp, kernel: Kernel) -> Place | str:
     if isinstance(place, str):
         return place
     return _reads_at_point(check, kernel, place) or place
-
-
-def _computes(kernel: Kernel) -> Iterator[loop.ComputeOp]:
-    members = (kernel,) if isinstance(kernel, loop.ComputeOp) else kernel.block.ops
-    return (op for op in members if isinstance(op, loop.ComputeOp))
 
 
 def data_dims(read: loop.ReadOp) -> list[tuple[int, Dim]]:
@@ -324,7 +320,7 @@ def _reads_at_point(check: loop.ComputeOp, kernel: Kernel, place: Place) -> str 
 
 def attach(check: loop.ComputeOp, kernel: Kernel, place: Place) -> Kernel:
     """Evaluate a check in `kernel`, which a new operation takes the place of."""
-    for compute in _computes(kernel):
+    for compute in computes_in(kernel):
         clamp_positions(compute)
     moved = evaluated_there(check, kernel, place)
     if isinstance(kernel, loop.GroupOp):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.analysis.host_memory import Life, aligned, is_dense, memory_bytes
+from irc.analysis.host_memory import Life, aligned, memory_bytes
 from irc.dialects import host
 from irc.ir.symbols import evaluate, symbol
-from irc.ir.types import bf16, f32
+from irc.ir.types import bf16
 from irc.passes.host.plan_memory import place_static, place_symbolic
 from tests.passes.kernel.programs import tensor
 
@@ -78,6 +78,4 @@ def test_bytes_of_layouts():
     assert memory_bytes(tensor(3, 5, e=bf16, strides=(8, 1))) == 2 * (2 * 8 + 5)
     assert memory_bytes(tensor(0, 5)) == 0
     assert memory_bytes(tensor(3, 0, strides=(8, 1))) >= 0
-    assert is_dense(tensor(2, 3, 4, e=f32, strides=(1, 8, 2)))
-    assert not is_dense(tensor(2, 3, strides=(4, 1)))
     assert aligned(0) == 64 and aligned(65) == 128
