@@ -23,7 +23,6 @@ from irc.dialects.builtin import ModuleOp
 from irc.frontend import scalars, symbols
 from irc.frontend.binding import Binder
 from irc.frontend.host_sizes import bind_host_sizes
-from irc.frontend.saved_activations import may_be_padded
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
@@ -407,7 +406,7 @@ class _Importer:
                 outputs.append(Literal(value))
                 continue
             entries = self.result_info(value, len(info))
-            if len(outputs) in self.saved and may_be_padded(entries):
+            if len(outputs) in self.saved and entries.get("alias_of") is None:
                 entries = A.DictAttr({**entries.as_dict(), "saved": A.UNIT})
             outputs.append(len(values))
             values.append(self.returned(entry, value))

@@ -1,6 +1,6 @@
 """Tensors that a forward program saves for its backward, and for nobody else.
 
-The caller never sees them, so `pad-strides` may move their rows apart (`saved` in `result_info`).
+The caller never sees them (`saved` in `result_info`), so `pad-strides` may move their rows apart.
 The backward program must then be compiled for the strides that they have: AOTAutograd asks the
 compiler of the forward graph for them and gives the backward's arguments those strides.
 """
@@ -12,8 +12,6 @@ from typing import Any
 
 import torch
 from torch import fx
-
-from irc.ir import attributes as A
 
 _AS_STRIDED = ("aten::as_strided", "aten::as_strided_scatter", "aten::as_strided_copy")
 
@@ -34,16 +32,6 @@ def saved_outputs(module: fx.GraphModule) -> frozenset[int]:
     if not isinstance(returned, list | tuple):
         return frozenset()
     return frozenset(range(len(returned))[metadata.tensors_saved_for_backwards_slice])
-
-
-def may_be_padded(info: A.DictAttr) -> bool:
-    """Whether what `result_info` says of a saved tensor leaves its memory to the program: it is
-    nobody else's, and neither its sizes nor its strides are symbolic."""
-    if info.get("alias_of") is not None or info.get("shares") is not None:
-        return False
-    strides, offset = info.get("strides"), info.get("offset")
-    static = isinstance(strides, A.DimsAttr) and all(isinstance(d, int) for d in strides)
-    return static and isinstance(offset, A.DimAttr) and offset.dim == 0
 
 
 def report_strides(module: fx.GraphModule, strides: Sequence[Any], saved: frozenset[int]) -> None:

@@ -242,3 +242,11 @@ def test_a_write_of_nothing_as_another_dtype() -> None:
         return x, part
 
     check(f, torch.empty(1, 0, 0, dtype=torch.float64))
+
+
+def test_an_expanded_intermediate_and_its_view_as_another_dtype() -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        v = (x + 1).expand([2, -1])
+        return v, v.view(torch.int32)
+
+    check(f, torch.arange(3.0))

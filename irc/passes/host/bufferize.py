@@ -20,6 +20,7 @@ from irc.passes.graph.argument_storages import alias_groups
 from irc.passes.host.packed_calls import call_of, packing_of
 from irc.passes.host.written_operands import is_last_reader, operand_of, result_of
 from irc.passes.layout.assign_layouts import entry
+from irc.passes.layout.memory_views import VIEW_AS
 
 
 @register_pass
@@ -461,8 +462,8 @@ class _Bufferizer:
         for position, value in enumerate(terminator._operands):
             info = entry(self.function.result_info, position)
             root = value
-            while isinstance(root.defining_op, host.ViewOp):
-                root = root.defining_op.source
+            while (source := viewed(root.defining_op)) is not None:
+                root = source
             if not is_tensor(value) or not info or info.get("alias_of") is not None:
                 seen.add(root)
                 continue
@@ -485,10 +486,10 @@ class _Bufferizer:
     def _same_view(self, value: Value, root: Value, array: Value) -> Value:
         """What `value` is of `root`, of `array`."""
         view = value.defining_op
-        if array is root or not isinstance(view, host.ViewOp) or value is root:
+        if array is root or value is root or view is None:
             return value if array is root else array
-        source = self._same_view(view.source, root, array)
-        copy = host.ViewOp([source], view.result_types, dict(view.attributes), (), view.location)
+        source = self._same_view(view._operands[0], root, array)
+        copy = type(view)([source], view.result_types, dict(view.attributes), (), view.location)
         return Builder.before(self.function.return_op).insert(copy).results[0]
 
     def _mark_escapes(self) -> None:
@@ -517,6 +518,14 @@ class _Bufferizer:
         function.parent.insert_before(program, function)
         function.regions = ()
         function.detach()
+
+
+def viewed(op: Operation | None) -> Value | None:
+    """The value that the result of `op` is a view of, maybe as another dtype; None if of none."""
+    if isinstance(op, host.ViewOp):
+        return op.source
+    as_dtype = isinstance(op, host.CallAtenOp) and op.callee == VIEW_AS
+    return op._operands[0] if op is not None and as_dtype else None
 
 
 def dense(type_: Any) -> TensorType:

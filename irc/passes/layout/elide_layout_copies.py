@@ -17,7 +17,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 from irc.passes.layout.assign_layouts import ORDERED, wanted_operands
-from irc.passes.layout.insert_layout_copies import storage_root
+from irc.passes.layout.memory_views import storage_root
 
 Strides = tuple[Dim, ...]
 #: The values whose layout is ours to choose, in order.

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from irc.analysis.strides import same_layout
-from irc.dialects import aten, func, graph, layout, sym
+from irc.dialects import func, graph, layout
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim
-from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, element_bytes
+from irc.ir.types import TensorType, element_bytes
 from irc.passes.layout.assign_layouts import (
     entry,
     is_writable,
     strides_entry,
     wanted_operands,
 )
+from irc.passes.layout.joined_results import join_results
+from irc.passes.layout.memory_views import place_in_memory, storage_root, view_at
 from irc.passes.layout.shared_results import sources
 
 
@@ -26,9 +28,10 @@ class InsertLayoutCopies(Pass):
     A result whose strides differ from `result_info` becomes a copy, or a view where only the
     strides of dimensions of size 1 differ. A result that shares an argument's or a constant's
     storage without `alias_of` becomes a copy, and so does one that is returned twice without
-    `shares`. One with `shares` that was computed apart is a view of the other result, if that has
-    all its places. An ATen call whose results' strides depend on its operands' gets those that
-    eager passes.
+    `shares`. One with `shares` that was computed apart is a view of the other result, maybe as
+    another dtype, if that has all its places; if none has those of all others, a vector is made
+    that has, and they are views of it. An ATen call whose results' strides depend on its
+    operands' gets those that eager passes.
 
     Before:
         func.return %x : tensor<[4, 6] x f32, strides [6, 1]>      // result_info: strides [1, 4]
@@ -46,6 +49,10 @@ class InsertLayoutCopies(Pass):
         for inner in op.block.ops:
             context.count("copies", copy_operands(inner))
         terminator = op.return_op
+        for joined in join_results(op):
+            context.count("storages made of results")
+            names = ", ".join(map(str, joined))
+            context.remark(f"results {names} are written to one array: eager's are", terminator)
         seen: dict[Value, set[int]] = {}
         returned: dict[tuple[Value, int], Value] = {}
         apart = sources(op)
@@ -81,11 +88,17 @@ class InsertLayoutCopies(Pass):
         whole, type_ = function.return_op._operands[number], value.type
         wanted = strides_entry(function.result_info, position)
         assert isinstance(type_, TensorType) and type_.strides is not None and wanted is not None
-        one_array = storage_root(whole) is storage_root(value) and value is not whole
+        (root, begin), (own, at) = place_in_memory(whole), place_in_memory(value)
+        one_array = root is own and at - begin == place and value is not whole
         if one_array and same_layout(type_.shape, wanted, type_.strides):
             return None
-        builder = Builder.before(function.return_op)
-        return _view(builder, whole, place, type_.with_strides(wanted))
+        if type_.element is not whole.type.element and not _is_multiple(  # type: ignore[attr-defined]
+            begin + place, element_bytes(type_.element)
+        ):
+            return None
+        return view_at(
+            Builder.before(function.return_op), whole, place, type_.with_strides(wanted)
+        )
 
     def _result(
         self, function: func.FuncOp, position: int, value: Value, seen: dict[Value, set[int]]
@@ -128,6 +141,10 @@ class InsertLayoutCopies(Pass):
                 layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
             )
         return value
+
+
+def _is_multiple(place: Dim, width: int) -> bool:
+    return isinstance(place, int) and place % width == 0
 
 
 def _sharing_group(function: func.FuncOp, position: int) -> int:
@@ -193,47 +210,7 @@ def _argument_as_element(
     start = None if known is None else known.get("offset")
     if root is argument or not isinstance(kind, TensorType) or not isinstance(start, A.DimAttr):
         return None
-    old, new = element_bytes(kind.element), element_bytes(type_.element)
     if kind.element is type_.element:
         return None
-    if old == new:
-        same = kind.with_shape(type_.shape, type_.strides)
-        source = _view(builder, argument, place.dim - start.dim, same)
-        return _as_element(builder, source, type_)
-    dims = (*type_.shape, *(type_.strides or ()), place.dim, start.dim)
-    if not all(isinstance(d, int) for d in dims):
-        return None
-    # The bytes as a vector, in the argument's elements, then in the others.
-    spans = [(n - 1) * s for n, s in zip(type_.shape, type_.strides or (), strict=True)]
-    length = 0 if 0 in type_.shape else 1 + sum(spans)
-    first = place.dim * new // old
-    count = -(-(place.dim + length) * new // old) - first
-    part = _view(builder, argument, first - start.dim, kind.with_shape((count,), (1,)))
-    whole = _as_element(builder, part, type_.with_shape((count * old // new,), (1,)))
-    return _view(builder, whole, place.dim - first * old // new, type_)
-
-
-def _view(builder: Builder, source: Value, offset: Dim, type_: TensorType) -> Value:
-    return builder.value(layout.ViewOp, source, offset=offset, result_types=type_)
-
-
-def _as_element(builder: Builder, source: Value, type_: TensorType) -> Value:
-    """The same memory with another element type."""
-    dtype = aten.DtypeAttr(DTYPE_OF_ELEMENT[type_.element])
-    entries: dict[str, A.Attribute] = {
-        "callee": A.StringAttr("aten.view.dtype"),
-        "arguments": A.DictAttr({"self": aten.OperandAttr(0), "dtype": dtype}),
-        "eager_strides": A.ArrayAttr([A.DimsAttr(type_.strides or ())]),
-    }
-    return builder.insert(graph.CallAten([source], [type_], entries)).results[0]
-
-
-def storage_root(value: Value) -> Value:
-    """The value whose memory `value` shares: itself, or what it is a view of in the end."""
-    maker = value.defining_op
-    while maker is not None and (
-        "view" in maker.attributes or isinstance(maker, layout.ViewOp | sym.RefineOp)
-    ):
-        value = maker._operands[0]
-        maker = value.defining_op
-    return value
+    place = place.dim * element_bytes(type_.element) - start.dim * element_bytes(kind.element)
+    return view_at(builder, argument, place, type_)

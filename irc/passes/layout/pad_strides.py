@@ -263,13 +263,23 @@ def seen_by_caller(function: func.FuncOp) -> dict[Value, str]:
             found[op.value] = f"argument {op.argument}"
     for position, value in enumerate(function.return_op._operands):
         info, maker = entry(function.result_info, position), value.defining_op
-        saved = info is not None and info.get("saved") is not None
+        saved = info is not None and may_be_padded(info)
         if not saved or maker is None or not _makes_arrays(maker):
             found.setdefault(value, f"result {position}")
     for value, where in list(found.items()):
         for source in _sources(value):
             found.setdefault(source, where)
     return found
+
+
+def may_be_padded(info: A.DictAttr) -> bool:
+    """Whether what `result_info` says of a result leaves its memory to the program: only the
+    backward program sees it, no other result is in it, and its strides are numbers."""
+    if info.get("saved") is None or info.get("shares") is not None:
+        return False
+    strides, offset = info.get("strides"), info.get("offset")
+    static = isinstance(strides, A.DimsAttr) and all(isinstance(d, int) for d in strides)
+    return static and isinstance(offset, A.DimAttr) and offset.dim == 0
 
 
 def _sources(value: Value) -> Iterator[Value]:

@@ -2,7 +2,7 @@
 
 Results that share a storage (`shares` in `result_info`) show one element at each of its places, so
 one that fills only places of another can be taken from that: `insert-layout-copies` does where
-rewriting made them apart.
+rewriting made them apart. Where none has all places, `joined_results` makes the storage.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import attrs
 from irc.analysis.strides import is_dense
 from irc.dialects import func
 from irc.ir import attributes as A
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, element_bytes
 
-LIMIT = 4096  # elements of which places are compared one by one
+LIMIT = 4096  # bytes of which places are compared one by one
 
 
 @attrs.frozen
 class Piece:
-    """Where a result lies in its storage: its type with the caller's strides, and its offset."""
+    """Where a result lies in its storage: its type with the caller's strides, and its offset (in
+    elements of its own)."""
 
     type: TensorType
     offset: int
@@ -39,15 +40,25 @@ class Piece:
         return cast("tuple[int, ...]", self.type.strides or ())
 
     @property
-    def count(self) -> int:
-        """How many elements it has."""
-        return math.prod(self.sizes)
+    def width(self) -> int:
+        """The bytes of an element."""
+        return element_bytes(self.type.element)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its elements together."""
+        return math.prod(self.sizes) * self.width
+
+    @property
+    def begin(self) -> int:
+        """The byte of the storage where its first element begins."""
+        return self.offset * self.width
 
     @property
     def end(self) -> int:
-        """The place after its last element."""
+        """The byte after its last element."""
         pairs = zip(self.sizes, self.strides, strict=True)
-        return self.offset + 1 + sum((n - 1) * s for n, s in pairs)
+        return (self.offset + 1 + sum((n - 1) * s for n, s in pairs)) * self.width
 
     @property
     def is_solid(self) -> bool:
@@ -55,26 +66,28 @@ class Piece:
         return is_dense(self.sizes, self.strides)
 
     def places(self) -> frozenset[int]:
-        """The places of its elements."""
+        """The bytes of its elements."""
         pairs = zip(self.sizes, self.strides, strict=True)
-        ranges = [[k * s for k in range(n)] for n, s in pairs]
-        return frozenset(self.offset + sum(parts) for parts in itertools.product(*ranges))
+        ranges = [[k * s * self.width for k in range(n)] for n, s in pairs]
+        inner = range(self.begin, self.begin + self.width)
+        return frozenset(map(sum, itertools.product(inner, *ranges)))
 
     def holds(self, other: Piece) -> bool:
-        """Whether each place of `other` is known to be one of these."""
-        if self.type.element is not other.type.element:
+        """Whether each place of `other` is known to be one of these, so that `other` can be a view
+        of it: an element of another type begins a multiple of its size after the first one."""
+        if (other.begin - self.begin) % other.width:
             return False
         if self.is_solid:
-            return self.offset <= other.offset and other.end <= self.end
+            return self.begin <= other.begin and other.end <= self.end
         if self == other:
             return True
-        return max(self.count, other.count) <= LIMIT and other.places() <= self.places()
+        return max(self.size, other.size) <= LIMIT and other.places() <= self.places()
 
 
-def sources(function: func.FuncOp) -> dict[int, tuple[int, int]]:
-    """For each result that fills only places of another: that one's position (of several, the one
-    with the most elements), and how many places further on the result begins."""
-    groups: dict[int, dict[int, Piece]] = {}
+def groups(function: func.FuncOp) -> list[dict[int, Piece]]:
+    """The results that share a storage which is no argument's, by position: one dictionary for
+    each storage. Results without elements, and those whose places are not known, are left out."""
+    found: dict[int, dict[int, Piece]] = {}
     info = function.result_info
     for position, value in enumerate(function.return_op._operands):
         entry = info[position] if info is not None and position < len(info) else None
@@ -83,14 +96,20 @@ def sources(function: func.FuncOp) -> dict[int, tuple[int, int]]:
             first = entry.get("shares")
             key = first.value if isinstance(first, A.IntegerAttr) else position
             if piece is not None:
-                groups.setdefault(key, {})[position] = piece
+                found.setdefault(key, {})[position] = piece
+    return list(found.values())
+
+
+def sources(function: func.FuncOp) -> dict[int, tuple[int, int]]:
+    """For each result that fills only places of another: that one's position (of several, the one
+    with the most elements), and how many bytes further on the result begins."""
     found: dict[int, tuple[int, int]] = {}
-    for known in groups.values():
+    for known in groups(function):
         for number, piece in known.items():
-            holders = [k for k, other in known.items() if other.holds(piece)]
-            best = max(holders, key=lambda k: (known[k].count, -k))
+            holders = [k for k, other in known.items() if k == number or other.holds(piece)]
+            best = max(holders, key=lambda k: (known[k].size, -k))
             if best != number:
-                found[number] = (best, piece.offset - known[best].offset)
+                found[number] = (best, piece.begin - known[best].begin)
     return {k: (best, place) for k, (best, place) in found.items() if best not in found}
 
 

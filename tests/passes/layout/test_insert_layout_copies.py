@@ -78,3 +78,108 @@ def test_a_result_that_another_is_a_view_of_is_not_a_calls_copy():
     )  # fmt: skip
     results = tuple((k, (12, 3, 1)) for k in (2, 2, 3))
     check_layouts(Case((matrix(2, 3, 4),), steps, results))
+
+
+I16, I32, I64, U8 = torch.int16, torch.int32, torch.int64, torch.uint8
+
+
+def twice(x):
+    return torch.cat([x, x])
+
+
+@pytest.mark.parametrize("f", [
+    lambda v: (v, v.view(I32)),
+    lambda v: (v.view(I32), v.view(torch.float32)),
+    lambda v: (v[1:], v.view(I16)),
+    lambda v: (v.view(I16)[2:], v.view(I32)),
+    lambda v: (v.view(I32)[2:], v.view(I16)[4:6], v.view(I64)[2]),
+    lambda v: (v.expand(2, -1), v.view(I32), v.view(U8)),
+])  # fmt: skip
+def test_a_result_is_another_one_as_another_dtype(f):
+    check(lambda x: f(x + 1), torch.arange(6.0))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (x[1:].view(I32), x[:2]),
+    lambda x: (x.view(I16)[1:], x.view(I32)[1:]),
+    lambda x: (twice(x)[:3], twice(x)[3:]),
+    lambda v: (v[:2], v[1:]),
+    lambda v: (v[1:], v.view(I32)[:2], v.view(I64)[1]),
+    lambda v: (v.expand(2, -1)[:, :2], v.unfold(0, 2, 2)[1:], v[3]),
+], ids=range(6))  # fmt: skip
+def test_results_that_share_and_have_no_array_in_common(f):
+    check(lambda x: f(torch.full((4,), 2.0)), torch.arange(4.0))
+    check(lambda x: f(torch.where(x > 0, x, x)), torch.arange(4.0))
+    check(lambda x: f(torch.cat([x, x * 2])), torch.arange(2.0))
+
+
+def test_parts_of_joined_arrays_of_every_kind_of_element():
+    def f(x):
+        v = twice(x)
+        numbers = torch.complex(v, v)
+        truth, half = twice(x > 0), v.bfloat16()
+        return (
+            numbers[:4], numbers[1:], torch.view_as_real(numbers)[2:], truth[:2], truth[1:],
+            truth.view(U8)[2:], half[:2], half[1:4], half.view(I16)[3:], half.expand(2, 6)[:, 4:],
+        )  # fmt: skip
+
+    check(f, torch.arange(3.0))
+
+
+def test_columns_of_joined_arrays():
+    def f(x):
+        v = torch.cat([x, x * 2], 1)
+        return v[:, :3], v[:, 3:], v.t()[2:4], v.sum()
+
+    check(f, torch.arange(6.0).view(2, 3))
+
+
+def test_a_sum_and_another_one_as_integers():
+    def f(x):
+        v = torch.stack([x.sum(), x.prod()])
+        return v[0], v[1], v[1].view(I32)
+
+    check(f, torch.arange(3.0))
+
+
+def test_equal_arrays_are_apart_with_their_views_as_another_dtype():
+    def f(x):
+        y, z = x.clone(), x.clone()
+        return y, y.view(I32), z, z.view(I32)
+
+    check(f, torch.arange(3.0))
+
+
+def test_equal_storages_are_apart():
+    def f(x):
+        y, z = x + 1, x + 1
+        return y[:1], y[2:], z[:1], z[2:]
+
+    check(f, torch.arange(3.0))
+
+
+def test_arguments_stay_apart_from_what_folds_to_them():
+    def f(x):
+        v = torch.where(x > 0, x, x)
+        x.add_(1)
+        return v[:2], v[1:], x, x[1:]
+
+    check(f, torch.arange(3.0))
+
+
+HALVES = """
+func.func @main(%x: tensor<[4] x f32, strides [1]>) -> (tensor<[2] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}, tensor<[3] x f32, strides [1]> {offset = #sym<1>, shares = 0 : i64, strides = #sym.dims<[1]>}) attributes {level = "layout"} {
+  %a = graph.full {value = 2.0 : f32} : tensor<[2] x f32, strides [1]>
+  %b = graph.full {value = 2.0 : f32} : tensor<[3] x f32, strides [1]>
+  func.return %a, %b : tensor<[2] x f32, strides [1]>, tensor<[3] x f32, strides [1]>
+}
+"""  # noqa: E501
+
+
+def test_what_is_saved_for_the_backward_stays_apart():
+    counts = []
+    for text in HALVES, HALVES.replace("offset =", "saved, offset ="):
+        module = irc.parse(text)
+        context = PassManager.parse("insert-layout-copies", verify="each").run(module)
+        counts.append(context.statistics["insert-layout-copies", "storages made of results"])
+    assert counts == [1, 0]

@@ -1,0 +1,143 @@
+"""The storage of results that share one in eager mode and are computed apart.
+
+`v[:2]` and `v[1:]` of a `v` that nobody returns are views of one array as long as rewriting leaves
+it alone; where it is folded, each is an array of its own. Then a vector is made of the storage,
+each result's elements are written to their places in it, and the results are views of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from irc.analysis.strides import same_layout
+from irc.dialects import func, graph, layout
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import BlockArgument, Value
+from irc.ir.types import (
+    ComplexType,
+    IntegerType,
+    TensorType,
+    contiguous_strides,
+    i64,
+)
+from irc.passes.layout.memory_views import place_in_memory, view, view_as, view_at
+from irc.passes.layout.shared_results import Piece, groups, sources
+
+
+def join_results(function: func.FuncOp) -> list[list[int]]:
+    """Give the results of each storage that are not in one array, and are no part of each other,
+    a storage that is made of them; the positions of each one's results. What only the backward
+    program sees (`saved`) may stay apart."""
+    apart, returned = sources(function), function.return_op
+    claimed: set[Value] = set()
+    made = []
+    for known in groups(function):
+        whole = {
+            k: piece for k, piece in known.items()
+            if k not in apart and not _is_saved(function, k)
+        }  # fmt: skip
+        roots = {place_in_memory(returned._operands[k])[0] for k in whole}
+        if len(whole) > 1 and (
+            not _is_one_array(function, whole) or any(_is_taken(r, claimed) for r in roots)
+        ):
+            _join(function, whole)
+            made.append(list(whole))
+        claimed |= roots
+    return made
+
+
+def _is_saved(function: func.FuncOp, position: int) -> bool:
+    info = function.result_info
+    entry = None if info is None else info[position]
+    return isinstance(entry, A.DictAttr) and entry.get("saved") is not None
+
+
+def _is_taken(root: Value, claimed: set[Value]) -> bool:
+    """Whether results can't have this memory: an argument's, a constant's, or other results'."""
+    constant = isinstance(root.defining_op, graph.Constant)
+    return isinstance(root, BlockArgument) or constant or root in claimed
+
+
+def _is_one_array(function: func.FuncOp, pieces: Mapping[int, Piece]) -> bool:
+    """Whether results lie in one array as far apart, and with the strides, as in eager mode."""
+    begins = set()
+    for position, piece in pieces.items():
+        value = function.return_op._operands[position]
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        root, place = place_in_memory(value)
+        if kind.strides is None or not same_layout(kind.shape, kind.strides, piece.strides):
+            return False
+        begins.add((root, place - piece.begin))
+    return len(begins) == 1
+
+
+def _join(function: func.FuncOp, pieces: Mapping[int, Piece]) -> None:
+    """Make a storage of results, and the results views of it."""
+    builder = Builder.before(function.return_op)
+    values = {k: function.return_op._operands[k] for k in pieces}
+    elements = {piece.type.element for piece in pieces.values()}
+    unit = next(iter(elements))
+    width = min(8, *(piece.width for piece in pieces.values()))
+    plain = len(elements) == 1 and not isinstance(unit, ComplexType)
+    if not plain:
+        unit = IntegerType(8 * width)
+    widest = max(piece.width for piece in pieces.values())
+    begin = min(piece.begin for piece in pieces.values()) // widest * widest
+    length = -(-(max(piece.end for piece in pieces.values()) - begin) // widest) * widest // width
+    device = next(iter(pieces.values())).type.device
+    kind = TensorType((length,), unit, (1,), device)
+    storage = _full(builder, kind, 0)
+    for position, piece in pieces.items():
+        part, strides = values[position], piece.strides
+        if not plain:
+            part = _as_units(builder, part, kind, piece.width // width)
+            strides = (*(s * piece.width // width for s in strides), 1)
+        places = _places(builder, part.type, (piece.begin - begin) // width, strides)
+        storage = builder.value(
+            graph.Put, storage, part, [places], dims=[0], position=0, combiner="set",
+            result_types=kind,
+        )  # fmt: skip
+    for position, piece in pieces.items():
+        new = view_at(builder, storage, piece.begin - begin, piece.type)
+        assert new is not None
+        function.return_op.set_operand(position, new)
+
+
+def _full(builder: Builder, kind: TensorType, value: int) -> Value:
+    from irc.dialects.graph_pointwise import scalar_attribute
+
+    number = scalar_attribute(value, kind.element)
+    return builder.value(graph.Full, None, value=number, result_types=kind)
+
+
+def _as_units(builder: Builder, value: Value, unit: TensorType, count: int) -> Value:
+    """The elements of `value` as `count` integers each, along a last dimension."""
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    shape = kind.shape or (1,)
+    plain = kind.with_strides(contiguous_strides(kind.shape))
+    part = builder.value(layout.CopyOp, value, reason="results in one storage", result_types=plain)
+    if not kind.shape:
+        part = view(builder, part, 0, kind.with_shape(shape, (1,)))
+    flat = (*shape[:-1], shape[-1] * count)
+    part = view_as(builder, part, unit.with_shape(flat, contiguous_strides(flat)))
+    split = (*kind.shape, count)
+    return view(builder, part, 0, unit.with_shape(split, contiguous_strides(split)))
+
+
+def _places(builder: Builder, part: object, begin: int, strides: Sequence[object]) -> Value:
+    """For each element of a type its position in a vector: `begin` at first, by `strides`."""
+    assert isinstance(part, TensorType)
+    kind = TensorType(part.shape, i64, contiguous_strides(part.shape), part.device)
+    places = _full(builder, kind, begin)
+    for dim, step in enumerate(strides):
+        along = builder.value(graph.Iota, dim=dim, result_types=kind)
+        assert isinstance(step, int)
+        along = builder.value(graph.Mul, along, _full(builder, kind, step))
+        places = builder.value(graph.Add, places, along)
+    return places
+
+
+__all__ = ["join_results"]
