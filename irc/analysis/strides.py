@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from irc.analysis.loop import estimate
-from irc.ir.symbols import Dim
+from irc.ir.symbols import Dim, known_nonnegative
 from irc.ir.types import contiguous_strides
 
 Dims = Sequence[Dim]
@@ -80,6 +80,19 @@ def is_dense(shape: Dims, strides: Dims) -> bool:
     return len({d for d, s in enumerate(shape) if s != 1}) == len(
         {s for d, s in zip(shape, strides, strict=True) if d != 1}
     )
+
+
+def keeps_apart(shape: Dims, strides: Dims) -> bool:
+    """Whether no two elements share a place, as far as sizes and strides tell: each stride steps
+    over all that the smaller ones reach."""
+    pairs = [(t, n) for n, t in zip(shape, strides, strict=True) if n != 1]
+    pairs.sort(key=lambda pair: estimate(pair[0]))
+    reached: Dim = 1
+    for stride, size in pairs:
+        if not known_nonnegative(stride - reached, {}):
+            return False
+        reached = stride * size
+    return True
 
 
 def _order(shape: Dims, operands: Sequence[Dims], a: int, b: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
-from irc.analysis.strides import channels_last_strides, dense_like
+from irc.analysis.strides import channels_last_strides, dense_like, keeps_apart
 from irc.analysis.views import INDICES, view_strides
 from irc.dialects import func, graph, sym
 from irc.ir import attributes as A
@@ -16,6 +16,9 @@ from irc.ir.symbols import Dim
 from irc.ir.types import TensorType, contiguous_strides
 
 Strides = tuple[Dim, ...]
+
+# Their results have strides of their own, whatever a reader wants.
+LIBRARY = (graph.CallAten, graph.PackedConv, graph.PackedLinear, graph.WinogradConv)
 
 # Results of these follow the order of their first operand's strides (of all for concat).
 ORDERED = (
@@ -83,7 +86,7 @@ def _assign_arguments(function: func.FuncOp) -> None:
 
 def demanded_strides(function: func.FuncOp) -> dict[Value, Strides]:
     """The strides wanted of values that are computed here: first by the caller, then by ATen
-    calls; through permutations back to what is permuted."""
+    calls; through views back to what they are views of."""
     demanded: dict[Value, Strides] = {}
     for position, value in enumerate(function.return_op._operands):
         strides = strides_entry(function.result_info, position)
@@ -101,22 +104,55 @@ def _demand(demanded: dict[Value, Strides], value: Value, strides: Strides) -> N
     if not isinstance(value.type, TensorType) or len(strides) != value.type.rank:
         return
     maker = value.defining_op
-    while isinstance(maker, graph.Permute):
+    while maker is not None:
         demanded.setdefault(value, strides)
-        back: list[Dim] = [0] * len(strides)
-        for position, dim in enumerate(maker.permutation):
-            back[dim] = strides[position]
-        strides, value = tuple(back), maker.source
+        back = source_strides(maker, strides)
+        if back is None:
+            return
+        strides, value = back, maker._operands[0]
         maker = value.defining_op
-    if maker is not None:
-        demanded.setdefault(value, strides)
+
+
+def source_strides(view: Operation, strides: Strides) -> Strides | None:
+    """The strides of the source that make the result of a view op have `strides`; None for another
+    operation, and where no array of the source's sizes can have them."""
+    if isinstance(view, graph.Permute):
+        back: list[Dim] = [0] * len(strides)
+        for position, dim in enumerate(view.permutation):
+            back[dim] = strides[position]
+        return tuple(back)
+    if isinstance(view, graph.Slice):
+        step = strides[view.dim]
+        if not isinstance(step, int) or step % view.step:
+            return None
+        whole = (*strides[: view.dim], step // view.step, *strides[view.dim + 1 :])
+        return whole if keeps_apart(view.source.type.shape, whole) else None
+    if isinstance(view, graph.Broadcast):
+        return _before_broadcast(view, strides)
+    return None
+
+
+def _before_broadcast(view: graph.Broadcast, strides: Strides) -> Strides | None:
+    source, made = view.source.type, view.view.type
+    kept = {d for d, size in zip(view.dims, source.shape, strict=True) if size == made.shape[d]}
+    repeated = [d for d, size in enumerate(made.shape) if d not in kept and size != 1]
+    if any(strides[d] != 0 for d in repeated):
+        return None
+    back: list[Dim] = [1] * source.rank
+    for dim in range(source.rank - 1, -1, -1):
+        place = view.dims[dim]
+        if place in kept and made.shape[place] != 1:
+            back[dim] = strides[place]
+        elif dim + 1 < source.rank:
+            back[dim] = back[dim + 1] * source.shape[dim + 1]
+    return tuple(back) if keeps_apart(source.shape, back) else None
 
 
 def wanted_operands(call: Operation) -> Iterator[tuple[int, Strides]]:
     """(operand number, strides) for the operands that a call should get as eager passes them:
     the strides of its results, or what it accepts at all, may depend on them. Packed operations
     want what their library's fastest code reads."""
-    if isinstance(call, graph.PackedConv | graph.PackedLinear):
+    if isinstance(call, graph.PackedConv | graph.PackedLinear | graph.WinogradConv):
         yield from _packed_operands(call)
     if not isinstance(call, graph.CallAten):
         return
@@ -129,16 +165,21 @@ def wanted_operands(call: Operation) -> Iterator[tuple[int, Strides]]:
             yield number, tuple(dims)  # type: ignore[arg-type]
 
 
-def _packed_operands(op: graph.PackedConv | graph.PackedLinear) -> Iterator[tuple[int, Strides]]:
+def _packed_operands(
+    op: graph.PackedConv | graph.PackedLinear | graph.WinogradConv,
+) -> Iterator[tuple[int, Strides]]:
     for number, value in enumerate(op._operands):
         kind = value.type
-        if isinstance(kind, TensorType):
+        if value is op.weight:
+            if isinstance(kind, TensorType):
+                yield number, contiguous_strides(kind.shape)
+        elif isinstance(kind, TensorType):
             yield number, packed_strides(op, kind)
 
 
 def packed_strides(op: Operation, type_: TensorType) -> Strides:
     """The strides of the images of packed operations: a convolution's have channels innermost."""
-    if isinstance(op, graph.PackedConv) and type_.rank in (4, 5):
+    if isinstance(op, graph.PackedConv | graph.WinogradConv) and type_.rank in (4, 5):
         return channels_last_strides(type_.shape)
     return contiguous_strides(type_.shape)
 
@@ -160,7 +201,7 @@ def assign(op: Operation, demanded: dict[Value, Strides]) -> None:
             eager = recorded[number]
             assert isinstance(eager, A.DimsAttr)
             strides = tuple(eager)  # type: ignore[arg-type]
-        elif not isinstance(op, graph.CallAten | graph.PackedConv | graph.PackedLinear):
+        elif not isinstance(op, LIBRARY):
             wanted = demanded.get(result)
             if wanted is not None and is_writable(result.type, wanted):
                 strides = wanted
@@ -197,7 +238,7 @@ def natural_strides(op: Operation) -> Iterator[Strides]:
             yield _reduced(op, type_)
         elif isinstance(op, sym.RefineOp):
             yield _refined(op, type_)
-        elif isinstance(op, graph.PackedConv):
+        elif isinstance(op, graph.PackedConv | graph.WinogradConv):
             yield packed_strides(op, type_)
         else:
             yield contiguous_strides(type_.shape)

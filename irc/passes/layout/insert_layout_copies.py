@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irc.analysis.strides import same_layout
 from irc.dialects import func, graph, layout
 from irc.ir import attributes as A
@@ -161,15 +163,49 @@ def copy_operands(call: Operation) -> int:
         value = call._operands[number]
         type_ = value.type
         assert isinstance(type_, TensorType) and type_.strides is not None
-        if same_layout(type_.shape, strides, type_.strides) or not is_writable(type_, strides):
+        # What eager repeats can only be copied once where it is seen to be repeated here, too.
+        repeated = all(
+            wanted != 0 or have == 0 or size == 1
+            for size, have, wanted in zip(type_.shape, type_.strides, strides, strict=True)
+        )
+        if same_layout(type_.shape, strides, type_.strides) or not repeated:
             continue
         reason = f"operand {number} of {getattr(call, 'callee', call.name)}"
-        copy = Builder.before(call).value(
-            layout.CopyOp, value, reason=reason, result_types=type_.with_strides(strides)
-        )
-        call.set_operand(number, copy)
+        call.set_operand(number, _copy(Builder.before(call), value, strides, reason))
         copied += 1
     return copied
+
+
+def _copy(builder: Builder, value: Value, strides: Sequence[Dim], reason: str) -> Value:
+    """A copy with other strides. Along dimensions of stride 0, where eager repeats one element,
+    that element is copied and then repeated."""
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    if is_writable(type_, tuple(strides)):
+        kind = type_.with_strides(strides)
+        return builder.value(layout.CopyOp, value, reason=reason, result_types=kind)
+    for dim, (size, stride) in enumerate(zip(type_.shape, strides, strict=True)):
+        if stride == 0 and size != 1:
+            assert isinstance(value.type, TensorType)
+            one = value.type.with_shape(
+                (*value.type.shape[:dim], 1, *value.type.shape[dim + 1 :]), value.type.strides
+            )
+            value = builder.value(graph.Slice, value, dim=dim, start=0, step=1, result_types=one)
+            _flag_view(value)
+    assert isinstance(value.type, TensorType)
+    single = value.type.with_strides([1 if stride == 0 else stride for stride in strides])
+    value = builder.value(layout.CopyOp, value, reason=reason, result_types=single)
+    value = builder.value(
+        graph.Broadcast, value, dims=list(range(type_.rank)),
+        result_types=type_.with_strides(strides),
+    )  # fmt: skip
+    _flag_view(value)
+    return value
+
+
+def _flag_view(value: Value) -> None:
+    assert value.defining_op is not None
+    value.defining_op.attributes["view"] = A.UNIT
 
 
 def _offset_in_argument(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import torch
 
 import irc.interp
-from irc.analysis.strides import dense_like, regroup, reshape_strides
-from irc.dialects import func, layout
+from irc.analysis.strides import dense_like, keeps_apart, regroup, reshape_strides
+from irc.dialects import aten, func, graph, layout
 from irc.ir import attributes as A
 from irc.ir.passes import PassManager
 from irc.ir.symbols import symbol
@@ -195,3 +196,56 @@ def test_a_repeated_element_is_never_written() -> None:
     function = run(program([tensor(4, 6)], _relu_of_exponential((0, 1))))
     (call,) = [op for op in function.block.ops if op.name == "graph.call_aten"]
     assert call.operands[0].type.strides == (6, 1)
+
+
+def _relu_of_repeated(g: Any, rows: Any) -> Any:
+    """A call whose operand eager repeats four times from columns that lie side by side."""
+    made = g.broadcast(rows, (4, 6, 5), [1, 2])
+    given: dict[str, A.Attribute] = {"self": aten.OperandAttr(0)}
+    called = g.call("aten.relu.default", made, type=tensor(4, 6, 5), arguments=given)
+    called.defining_op.attributes["operand_strides"] = A.ArrayAttr([A.DimsAttr((0, 8, 1))])
+    return called
+
+
+def operand_of_call(function: func.FuncOp) -> TensorType:
+    (call,) = [op for op in function.block.ops if op.name == "graph.call_aten"]
+    return call.operands[0].type  # type: ignore[no-any-return]
+
+
+def test_a_wish_goes_back_through_repetition_and_slices() -> None:
+    def build(g: Any, x: Any) -> Any:
+        turned = g.op("permute", x, permutation=[1, 0])
+        padded = g.op("pad", turned, low=[0, 0], high=[0, 3], value=graph.scalar_attribute(0, f32),
+                      type=tensor(6, 8))  # fmt: skip
+        cut = g.op("slice", padded, dim=1, start=0, step=1, type=tensor(6, 5))
+        return _relu_of_repeated(g, cut)
+
+    function = run(program([tensor(5, 6)], build))
+    assert operand_of_call(function).strides == (0, 8, 1)
+    assert copies(function) == 0
+
+
+def test_a_repeated_operand_is_copied_once_and_repeated() -> None:
+    def build(g: Any, x: Any) -> Any:
+        return _relu_of_repeated(g, g.op("permute", x, permutation=[1, 0]))
+
+    module = program([tensor(5, 6)], build)
+    function = run(module)
+    assert operand_of_call(function).strides == (0, 8, 1)
+    (copy,) = [op for op in function.block.ops if isinstance(op, layout.CopyOp)]
+    assert math.prod(copy.copy.type.shape) == 30
+    x = torch.randn(5, 6)
+    (found,) = irc.interp.run(module, x)
+    assert torch.equal(found, x.t().expand(4, 6, 5).relu())
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "apart"),
+    [
+        ((6, 8), (8, 1), True), ((6, 8), (5, 1), False), ((1, 8), (0, 1), True),
+        ((2, 8), (0, 1), False), ((S0, 8), (8, 1), True), ((8, S0), (S0, 1), True),
+        ((S0, S1), (S1 * 2, 2), True), ((S0, S1), (S0, 1), False),
+    ],
+)  # fmt: skip
+def test_keeps_apart(shape: Any, strides: Any, apart: bool) -> None:
+    assert keeps_apart(shape, strides) is apart
