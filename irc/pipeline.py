@@ -33,11 +33,12 @@ STAGES: dict[str, str] = {
         "inline-computes,factor-axes,merge-computes,group-computes,attach-checks,localize,"
         "split-reductions,elide-rounding"
     ),
-    "loop-to-kernel": "schedule{target=$TARGET},form-kernels",
+    "loop-to-kernel": "schedule{target=$TARGET},form-kernels,form-winograd-kernels",
     "kernel-to-host": "bufferize,plan-memory",
 }
 # What becomes of constants of a frozen program, on the graph level.
 FOLD = "fold-batch-norms,merge-linears,fold-constants"
+WINOGRAD = "winograd-convolutions"
 PROPAGATE = "propagate-channels-last"
 TARGETS = {"llvm": "cpu", "triton": "gpu"}
 
@@ -52,9 +53,12 @@ def pipeline_text(target: str = "llvm", options: Any = None) -> str:
     text = ",".join(STAGES.values()).replace("$TARGET", TARGETS[target])
     if getattr(options, "emulate_rounding", False):
         text = text.replace(",elide-rounding", "")
-    if getattr(options, "freezing", False):
-        text = text.replace("canonicalize,cse", f"canonicalize,cse,{FOLD}", 1)
     layout_optimization = getattr(options, "layout_optimization", True)
+    if getattr(options, "freezing", False):
+        fold = FOLD
+        if target == "llvm" and layout_optimization and options.winograd:
+            fold = FOLD.replace("fold-constants", f"{WINOGRAD},fold-constants")
+        text = text.replace("canonicalize,cse", f"canonicalize,cse,{fold}", 1)
     if target == "llvm" and getattr(options, "freezing", False):
         pack = "pack-weights" if layout_optimization else "pack-weights{convolutions=false}"
         fuse = "fuse-epilogues," if options.epilogue_fusion else ""

@@ -120,6 +120,7 @@ from irc.dialects.graph_shapes import (
     check_dim,
     replace_size,
 )  # fmt: skip
+from irc.dialects.graph_winograd import WINOGRAD_ACTIVATIONS, WinogradConv
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -386,8 +387,8 @@ __all__ = [
     "Pad", "Permute", "PointwiseOp", "Pow", "Put", "Reciprocal", "Reduce", "Remainder",
     "Reshape", "Reverse", "Round", "Rsqrt", "Scan", "Scatter", "Select", "Shl", "Shr",
     "Sigmoid", "Sign", "Signbit", "Sin", "Sinh", "Slice", "Sqrt", "StridedWindow", "Sub",
-    "Take", "Tan", "Tanh", "Trunc", "TruncDiv", "Undefined", "UpdateInput", "Window", "Xor",
-    "replace_size", "scalar_attribute", "scalar_type",
+    "Take", "Tan", "Tanh", "Trunc", "TruncDiv", "Undefined", "UpdateInput", "WINOGRAD_ACTIVATIONS",
+    "WinogradConv", "Window", "Xor", "replace_size", "scalar_attribute", "scalar_type",
 ]  # fmt: skip
 
 import irc.dialects.graph_canonical  # noqa: E402, F401  # its patterns register on import

@@ -43,6 +43,9 @@ class Options:
     # constants; discard: eager's copies are freed, and its use afterwards raises a RuntimeError.
     freezing: bool = False
     freezing_discard_parameters: bool = False
+    # 3x3 convolutions of frozen weights in Winograd's form: a quarter of the multiplications, and
+    # an infinite or NaN element makes more of its tile NaN. The page on freezing says more.
+    winograd: bool = True
     # Numerics. emulate_rounding: 16-bit floats are rounded after each operation, as in eager.
     emulate_rounding: bool = False
     fallback_random: bool = False

@@ -462,4 +462,5 @@ def apply_updates(frame: Frame) -> None:
         frame.state["arguments"][argument].copy_(value)
 
 
-import irc.interp.graph_packed  # noqa: E402, F401  # its meanings register on import
+import irc.interp.graph_packed  # noqa: E402  # its meanings register on import
+import irc.interp.graph_winograd  # noqa: E402, F401  # as do its

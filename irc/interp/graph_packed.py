@@ -45,14 +45,16 @@ def host_pack(frame: Frame, op: host.PackOp) -> Tensor:
     return source.t() if op.transposed else source
 
 
-def _finished(
+def finished(
     made: Tensor, other: Tensor | None, activation: str | None, scalars: Sequence[float]
 ) -> Tensor:
+    """`activation(made + other)`."""
     made = made if other is None else made + other
     return made if activation is None else ACTIVATIONS[activation](made, *scalars)
 
 
-def _optional(frame: Frame, value: Any) -> Tensor | None:
+def optional(frame: Frame, value: Any) -> Tensor | None:
+    """The content of an operand that may be absent."""
     return None if value is None else frame[value]
 
 
@@ -66,7 +68,7 @@ def _convolution(
     )
 
 
-def _placed(frame: Frame, made: Tensor, op: Any) -> Tensor:
+def placed(frame: Frame, made: Tensor, op: Any) -> Tensor:
     """A result with the strides that its type says, once strides are decided."""
     strides = op.value.type.strides
     if strides is None:
@@ -77,20 +79,20 @@ def _placed(frame: Frame, made: Tensor, op: Any) -> Tensor:
 @interprets(graph.PackedConv)
 def packed_conv(frame: Frame, op: graph.PackedConv) -> Tensor:
     made = _convolution(
-        frame[op.source], frame[op.weight], _optional(frame, op.bias), list(op.stride),
+        frame[op.source], frame[op.weight], optional(frame, op.bias), list(op.stride),
         list(op.padding), list(op.dilation), op.groups,
     )  # fmt: skip
     scalars = [s.value for s in op.scalars or ()]
-    made = _finished(made, _optional(frame, op.other), op.activation, scalars)
-    return _placed(frame, made, op)
+    made = finished(made, optional(frame, op.other), op.activation, scalars)
+    return placed(frame, made, op)
 
 
 @interprets(graph.PackedLinear)
 def packed_linear(frame: Frame, op: graph.PackedLinear) -> Tensor:
-    made = functional.linear(frame[op.source], frame[op.weight], _optional(frame, op.bias))
+    made = functional.linear(frame[op.source], frame[op.weight], optional(frame, op.bias))
     scalars = [s.value for s in op.scalars or ()]
-    made = _finished(made, _optional(frame, op.other), op.activation, scalars)
-    return _placed(frame, made, op)
+    made = finished(made, optional(frame, op.other), op.activation, scalars)
+    return placed(frame, made, op)
 
 
 # -- torch's operators on packed weights
@@ -119,5 +121,5 @@ def call_packed(
     key = given.get("algorithm")
     activation = _NAMED.get((attr, key)) or _NAMED.get(attr, attr)
     scalars = given.get("scalars") or ()
-    made = _finished(made, given.get("other"), None if attr == "none" else activation, scalars)
+    made = finished(made, given.get("other"), None if attr == "none" else activation, scalars)
     return given["other"].copy_(made) if name.endswith("_.binary") else made

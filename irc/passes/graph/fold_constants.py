@@ -24,7 +24,8 @@ class FoldConstants(Pass):
     (views of a constant, one number everywhere) or is made without any `graph.constant` (masks of
     positions, which kernels compute faster than they read). A constant that would have more bytes
     than those that it is made of, and more than `limit`, is not made: its operands are looked at
-    instead, so that a weight's cast is folded and its broadcast or transposition is not.
+    instead, so that a weight's cast is folded and its broadcast or transposition is not. The
+    weight of a `graph.winograd_conv` is made whatever its size.
 
     `context.data`'s entry "folded_constants" says how the large ones were computed
     (`irc.runtime.constants.FoldedConstants`), for a cache that doesn't keep them.
@@ -81,7 +82,8 @@ class FoldConstants(Pass):
             known = sum(byte_size(op.tensor.type) for op in leaves)
             size = byte_size(kind)
             is_view = isinstance(value.defining_op, graph.Permute | graph.Broadcast)
-            if leaves and not is_view and size <= max(known, self.limit):
+            fits = size <= max(known, self.limit) or _is_transformed(value)
+            if leaves and not is_view and fits:
                 found[value] = None
                 continue
             if leaves and not is_view:
@@ -135,6 +137,11 @@ def _recipe(ops: list[Operation], wanted: list[Value]) -> ModuleOp:
         builder.insert(op.clone(mapping))
     builder.create(func.ReturnOp, [mapping[v] for v in wanted])
     return module
+
+
+def _is_transformed(value: Value) -> bool:
+    """Whether a value is the weight of a Winograd convolution, which pays for its bytes."""
+    return any(isinstance(u, graph.WinogradConv) and u.weight is value for u in value.users)
 
 
 def _at_hand(value: Value, module: Operation | None) -> bool:

@@ -17,8 +17,7 @@ from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.passes import Pass, PassContext, register_pass
 
-Packed = graph.PackedConv | graph.PackedLinear
-PACKED = (graph.PackedConv, graph.PackedLinear)
+PACKED = (graph.PackedConv, graph.PackedLinear, graph.WinogradConv)
 
 
 @register_pass
@@ -30,7 +29,8 @@ class FuseEpilogues(Pass):
     the same sizes comes first, then an activation; after an addition only relu can follow, and
     only in a convolution. The values between must have no other readers. A reshape or a
     permutation between a linear and its function moves behind it.
-    oneDNN's relu and hardtanh give 0 or a bound where torch gives NaN for NaN.
+    oneDNN's relu and hardtanh give 0 or a bound where torch gives NaN for NaN. The kernel of a
+    `graph.winograd_conv` keeps it, and knows relu, leaky_relu and hardtanh only.
 
     Before:
         %y = graph.packed_conv %x, %p {...} : (...) -> tensor<1x2x6x6xf32>
@@ -159,6 +159,8 @@ def match_activation(op: Operation) -> Found | None:
             continue
         found = packed_behind(source)
         if found is None or found.packed.activation is not None:
+            continue
+        if isinstance(found.packed, graph.WinogradConv) and name not in graph.WINOGRAD_ACTIVATIONS:
             continue
         adds = found.packed.other is not None
         if adds and (name != "relu" or isinstance(found.packed, graph.PackedLinear)):

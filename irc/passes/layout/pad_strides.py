@@ -229,7 +229,7 @@ def _span(type_: TensorType) -> int:
 
 def takes_exact_strides(op: Operation) -> bool:
     """Whether an operation is a call that takes and gives the strides that it was written with."""
-    if isinstance(op, graph.PackedConv | graph.PackedLinear):
+    if isinstance(op, graph.PackedConv | graph.PackedLinear | graph.WinogradConv):
         return True
     return isinstance(op, graph.CallAten) and op.callee not in ANY_STRIDES
 

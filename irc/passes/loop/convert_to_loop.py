@@ -18,8 +18,11 @@ from irc.passes.loop.convert_to_loop_rules import RULES, Converter
 STAYS = (
     func.ReturnOp, graph.CallAten, graph.Item, graph.UpdateInput, graph.FromScalar,
     layout.ViewOp, sym.RefineOp, graph.Pack, graph.PackedConv, graph.PackedLinear,
+    graph.WinogradConv,
 )  # fmt: skip
-_LIBRARY = (graph.CallAten, graph.Pack, graph.PackedConv, graph.PackedLinear)
+_LIBRARY = (
+    graph.CallAten, graph.Pack, graph.PackedConv, graph.PackedLinear, graph.WinogradConv,
+)  # fmt: skip
 # What has no reason to stay without users.
 REMOVABLE = ("loop.compute", "layout.view", "graph.constant", "graph.pack")
 
@@ -158,7 +161,7 @@ def is_complex(value: Value) -> bool:
 
 
 def _is_computed_with(op: graph.Constant) -> bool:
-    """Whether no library reads the constant, which wants it in memory."""
+    """Whether nothing but computes reads the constant: anything else wants it in memory."""
     return not any(isinstance(user, _LIBRARY) for user in op.tensor.users)
 
 

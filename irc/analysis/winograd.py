@@ -1,0 +1,180 @@
+"""Winograd's convolution F(4x4, 3x3): a tile of 4x4 results by 36 products instead of 144.
+
+    y = A' [(G w G') * (B' d B)] A      d: 6x6 of the image, w: 3x3 weights, y: 4x4 results
+
+`*` is element by element, and summed over channels it is 36 matrix products. The matrices are
+Toom and Cook's for the points 0, +-5/8, +-3/2 and infinity. In f32 these lose less than half of
+what the usual 0, +-1, +-2 lose (`python -m bench.winograd --points`), and their squares and
+products are exact. That other points than small integers are better is a finding of Barabasz,
+Anderson, Soodhalter and Gregg (Error Analysis and Improving the Accuracy of Winograd Convolution,
+2020).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd, prod
+from typing import Any
+
+import attrs
+
+from irc.ir.symbols import Dim, ceildiv, dim_product
+
+#: Results of a tile in each direction, taps of the kernel, and elements that a tile reads.
+TILE, TAPS = 4, 3
+READS = TILE + TAPS - 1
+#: How many products each pair of a channel in and a channel out has for a tile.
+PRODUCTS = READS * READS
+INNER, OUTER = Fraction(5, 8), Fraction(3, 2)
+POINTS = (Fraction(0), INNER, -INNER, OUTER, -OUTER)
+
+#: Tiles that a product's innermost loop holds the sums of in registers, and how many vectors of
+#: channels: 16 of 32 registers (AVX-512), 12 of 16 with two vectors.
+ROWS = {512: 8, 256: 6, 128: 4}
+VECTORS = 2
+#: Bytes that the two arrays of a block should take at most: they stay in the second-level cache.
+BLOCK_BYTES = 768 * 1024
+#: Tiles of a block at least and at most: each reads all weights once.
+LEAST_TILES, MOST_TILES = 24, 64
+#: Elements between the parts of two products, so that they don't fall on the same cache sets.
+SKEW = 16
+
+Matrix = tuple[tuple[Fraction, ...], ...]
+
+
+def vector_bits(features: Any = None) -> int:
+    """The width of the vector registers that kernels are made for: of `features`, or here."""
+    if features is None:
+        from irc.codegen.llvm.target import TargetFeatures
+
+        features = TargetFeatures.host()
+    return int(features.vector_bits)
+
+
+def image_matrix() -> Matrix:
+    """B', of READS by READS: the polynomials that vanish at all points but one, and at all."""
+    rows = [_coefficients([q for q in POINTS if q != p]) for p in POINTS]
+    return (*rows, _coefficients(list(POINTS)))
+
+
+def weight_matrix() -> Matrix:
+    """G, of READS by TAPS: the kernel's polynomial at each point, over what B' gives there."""
+    rows = [
+        tuple(p**k / prod((p - q for q in POINTS if q != p), start=Fraction(1))
+              for k in range(TAPS))
+        for p in POINTS
+    ]  # fmt: skip
+    return (*rows, _last(TAPS))
+
+
+def result_matrix() -> Matrix:
+    """A', of TILE by READS: powers of the points."""
+    at_infinity = _last(TILE)
+    return tuple((*(p**k for p in POINTS), at_infinity[k]) for k in range(TILE))
+
+
+def _last(count: int) -> tuple[Fraction, ...]:
+    return tuple(Fraction(int(k == count - 1)) for k in range(count))
+
+
+def _coefficients(roots: list[Fraction]) -> tuple[Fraction, ...]:
+    """The coefficients of the product of (x - root), lowest first, of READS in all."""
+    found = [Fraction(1)]
+    for root in roots:
+        higher, lower = [Fraction(0), *found], [*found, Fraction(0)]
+        found = [a - root * b for a, b in zip(higher, lower, strict=True)]
+    return tuple(found + [Fraction(0)] * (READS - len(found)))
+
+
+@attrs.frozen
+class WinogradShape:
+    """What the kernel of a convolution depends on.
+
+    `bits`: of a vector register. `panel`: channels out that a matrix product's innermost loop
+    computes. `tiles`: of a block, at least; 0 chooses. `activation`: None, relu, leaky_relu or
+    hardtanh, with its `scalars`.
+    """
+
+    batch: Dim
+    height: Dim
+    width: Dim
+    channels: int
+    channels_out: int
+    padding: tuple[int, int]
+    bits: int
+    panel: int
+    bias: bool = False
+    other: bool = False
+    activation: str | None = None
+    scalars: tuple[float, ...] = ()
+    tiles: int = 0
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a vector of f32: of a register, if a panel is a multiple of that."""
+        return gcd(self.bits // 32, self.panel)
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of a panel."""
+        return self.panel // self.lanes
+
+    @property
+    def rows(self) -> int:
+        """Tiles that one matrix product's innermost loop computes."""
+        return max(ROWS[self.bits] * VECTORS // self.vectors, 1)
+
+    @property
+    def out_sizes(self) -> tuple[Dim, Dim]:
+        """Height and width of the result."""
+        return (
+            self.height + 2 * self.padding[0] - TAPS + 1,
+            self.width + 2 * self.padding[1] - TAPS + 1,
+        )
+
+    @property
+    def tile_counts(self) -> tuple[Dim, Dim]:
+        """Tiles in each direction."""
+        high, wide = self.out_sizes
+        return ceildiv(high, TILE), ceildiv(wide, TILE)
+
+    @property
+    def tile_count(self) -> Dim:
+        """Tiles of all images."""
+        return dim_product([self.batch, *self.tile_counts])
+
+    @property
+    def block(self) -> int:
+        """Tiles of a block, a multiple of `rows`."""
+        count = self.tiles
+        if not count:
+            each = 4 * PRODUCTS * (self.image_row + self.sums_row)
+            count = min(max(BLOCK_BYTES // each, LEAST_TILES), MOST_TILES)
+        return -(-count // self.rows) * self.rows
+
+    @property
+    def blocks(self) -> Dim:
+        """Blocks of tiles."""
+        return ceildiv(self.tile_count, self.block)
+
+    @property
+    def image_row(self) -> int:
+        """Elements of a tile in a part of the transformed image."""
+        return -(-self.channels // self.lanes) * self.lanes
+
+    @property
+    def sums_row(self) -> int:
+        """Elements of a tile in a part of the products' sums."""
+        return -(-self.channels_out // self.panel) * self.panel
+
+    def part(self, row: int) -> int:
+        """Elements from one product's part of an array to the next's."""
+        return self.block * row + SKEW
+
+    @property
+    def workspaces(self) -> tuple[tuple[Dim, int], tuple[Dim, int]]:
+        """The sizes of the two arrays: one row for each block that a call may begin with."""
+        return (
+            (self.blocks, PRODUCTS * self.part(self.image_row)),
+            (self.blocks, PRODUCTS * self.part(self.sums_row)),
+        )

@@ -1,0 +1,50 @@
+"""The meaning of `graph.winograd_conv`: transforms of tiles around 36 matrix products."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from irc.analysis import winograd
+from irc.analysis.winograd import READS, TILE
+from irc.dialects import graph
+from irc.interp.core import Frame, interprets
+from irc.interp.graph_packed import finished, optional, placed
+
+Tensor = torch.Tensor
+
+
+def convolve(source: Tensor, weight: Tensor, channels: int, padding: tuple[int, int]) -> Tensor:
+    """The convolution of an image with a transformed weight, in the image's dtype."""
+
+    def matrix(rows: winograd.Matrix) -> Tensor:
+        return torch.tensor([[float(v) for v in row] for row in rows], dtype=source.dtype)
+
+    high = source.shape[2] + 2 * padding[0] - winograd.TAPS + 1
+    wide = source.shape[3] + 2 * padding[1] - winograd.TAPS + 1
+    down, right = -(-high // TILE), -(-wide // TILE)
+    image = functional.pad(source, (
+        padding[1], TILE * right + READS - TILE - source.shape[3] - padding[1],
+        padding[0], TILE * down + READS - TILE - source.shape[2] - padding[0],
+    ))  # fmt: skip
+    tiles = image.unfold(2, READS, TILE).unfold(3, READS, TILE)
+    b, a = matrix(winograd.image_matrix()), matrix(winograd.result_matrix())
+    parts = torch.einsum("ik,nctukl,jl->ijntuc", b, tiles, b)
+    factors = weight.transpose(1, 2).reshape(READS, READS, weight.shape[2], -1)[..., :channels]
+    sums = torch.einsum("ijntuc,ijco->nijtuo", parts, factors.to(source.dtype))
+    made = torch.einsum("xi,nijtuo,yj->notxuy", a, sums, a)
+    return made.reshape(source.shape[0], channels, TILE * down, TILE * right)[:, :, :high, :wide]
+
+
+@interprets(graph.WinogradConv)
+def winograd_conv(frame: Frame, op: graph.WinogradConv) -> Tensor:
+    channels = frame[op.weight].shape[1] * frame[op.weight].shape[3]
+    size = op.value.type.shape[1]
+    assert isinstance(size, int) and size <= channels
+    made = convolve(frame[op.source], frame[op.weight], size, tuple(op.padding))
+    bias = optional(frame, op.bias)
+    if bias is not None:
+        made = made + bias.reshape(-1, 1, 1)
+    scalars = [s.value for s in op.scalars or ()]
+    made = finished(made, optional(frame, op.other), op.activation, scalars)
+    return placed(frame, made, op)

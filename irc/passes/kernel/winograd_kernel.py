@@ -1,0 +1,385 @@
+"""The kernel of a `graph.winograd_conv`: blocks of tiles through both transforms and the products.
+
+A call computes the blocks [begin, end) of `tiles` tiles each. For each block, in this order:
+
+* the image's transform writes `image[product, tile, channel]`,
+* a matrix product for each of the 36 products writes `sums[product, tile, channel out]`,
+* the results' transform reads them, adds the bias, applies the activation and stores.
+
+Both arrays are the launch's own, large enough that each call has its part (that of its first
+block) and written again by each block, so that they stay in the cache. Their rows past the last
+tile are undefined: they are multiplied, and never read by the third step.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irc.analysis import winograd
+from irc.analysis.winograd import PRODUCTS, READS, TILE, WinogradShape
+from irc.dialects import arith, kernel, math
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Value
+from irc.ir.location import UNKNOWN, Location
+from irc.ir.symbols import Dim, free_symbols
+from irc.ir.types import f32, i1, index
+from irc.passes.kernel.form_kernels_emit import Emitter, Scalar, Scope
+
+UNROLL = 4
+
+Vector = Value
+
+
+def form_winograd_kernel(
+    shape: WinogradShape, name: str, location: Location = UNKNOWN
+) -> kernel.FuncOp:
+    """The kernel: pointers to the image (channels innermost), weights [PRODUCTS, panels,
+    channels, panel], bias and `other` where there are, result and the two workspaces."""
+    return _Winograd(shape, name, location).form()
+
+
+class _Winograd:
+    def __init__(self, shape: WinogradShape, name: str, location: Location) -> None:
+        self.shape = shape
+        dims = (shape.batch, shape.height, shape.width)
+        self.symbols = sorted(set().union(*(free_symbols(d) for d in dims)))
+        inputs = 2 + shape.bias + shape.other
+        types: list[Type] = [kernel.PointerType(f32)] * (inputs + 3)
+        types += [index] * (len(self.symbols) + 2)
+        outputs = range(inputs, inputs + 3)
+        work = 2 * PRODUCTS * shape.block * shape.channels * shape.channels_out
+        entries: dict[str, Attribute] = {
+            "outputs": A.DenseIntsAttr(outputs),
+            "grid": A.DimAttr(shape.blocks),
+            "work": A.DimAttr(work),
+        }
+        if self.symbols:
+            entries["symbols"] = A.ArrayAttr([A.StringAttr(s) for s in self.symbols])
+        if shape.other:
+            entries["inplace"] = A.DenseIntsAttr((inputs - 1, inputs))
+        self.func = kernel.FuncOp.create(name, types, "cpu", **entries)
+        self.func.location = location
+        arguments = list(self.func.block.arguments)
+        self.source, self.weight = arguments[:2]
+        self.bias = arguments[2] if shape.bias else None
+        self.other = arguments[inputs - 1] if shape.other else None
+        self.result, self.image, self.sums = arguments[inputs : inputs + 3]
+        self.begin, self.end = arguments[-2:]
+        self.emitter = Emitter(self.func.block)
+        self.emitter.location = location
+        self.scope = Scope()
+        for symbol, argument in zip(self.symbols, arguments[inputs + 3 :], strict=False):
+            self.scope.names[symbol] = argument
+            argument.name_hint = symbol
+        names = ("source", "weight", *["bias"] * shape.bias, *["other"] * shape.other,
+                 "result", "image", "sums")  # fmt: skip
+        for name, argument in zip(names, arguments, strict=False):
+            argument.name_hint = name
+        self.begin.name_hint, self.end.name_hint = "begin", "end"
+
+    def form(self) -> kernel.FuncOp:
+        """Fill the kernel's body."""
+        e, shape = self.emitter, self.shape
+        self.sizes = [self.scalar(d) for d in (shape.height, shape.width, *shape.out_sizes)]
+        self.counts = [self.scalar(d) for d in shape.tile_counts]
+        self.total = self.scalar(shape.tile_count)
+        self.own_image = e.times(self.begin, shape.workspaces[0][1])
+        self.own_sums = e.times(self.begin, shape.workspaces[1][1])
+        e.for_loop(self.begin, self.end, 1, (), self.over_block)
+        e.effect(kernel.ReturnOp, ())
+        e.finish()
+        return self.func
+
+    def scalar(self, dim: Dim) -> Scalar:
+        """A size as a number or an index."""
+        return self.emitter.scalar(dim, self.scope)
+
+    def over_block(self, number: Scalar, _: Sequence[Value]) -> Sequence[Value]:
+        """The three steps for one block."""
+        e, shape = self.emitter, self.shape
+        first = e.times(number, shape.block)
+        count = e.least(shape.block, e.minus(self.total, first))
+        self.over_tiles(first, count, self.transform_image)
+        self.multiply(count)
+        self.over_tiles(first, count, self.transform_result)
+        return ()
+
+    # -- tiles
+
+    def over_tiles(
+        self, first: Scalar, count: Scalar, body: Callable[[Scalar, Scalar, Scalar, Scalar], None]
+    ) -> None:
+        """Run `body(tile of the block, image, row, column of tiles)`."""
+        e = self.emitter
+        high, wide = self.counts
+
+        def at(tile: Scalar, _: Sequence[Value]) -> Sequence[Value]:
+            number = e.plus(first, tile)
+            line = e.quotient(number, wide, True)
+            column = e.remainder(number, wide, True)
+            body(tile, e.quotient(line, high, True), e.remainder(line, high, True), column)
+            return ()
+
+        e.for_loop(0, count, 1, (), at)
+
+    def over_channels(self, count: int, body: Callable[[Scalar, Value | None], None]) -> None:
+        """Run `body(first channel, mask of lanes)` for vectors of `count` channels."""
+        e, lanes = self.emitter, self.shape.lanes
+        whole = count // lanes * lanes
+
+        def at(channel: Scalar, _: Sequence[Value]) -> Sequence[Value]:
+            body(channel, None)
+            return ()
+
+        e.for_loop(0, whole, lanes, (), at)
+        if whole < count:
+            body(whole, e.lane_mask(whole, count, lanes))
+
+    def transform_image(self, tile: Scalar, image: Scalar, row: Scalar, column: Scalar) -> None:
+        """B' d B of one tile."""
+        e, shape = self.emitter, self.shape
+        high, wide = self.sizes[:2]
+        top = e.minus(e.times(row, TILE), shape.padding[0])
+        left = e.minus(e.times(column, TILE), shape.padding[1])
+        rows = [self.inside(e.plus(top, k), high) for k in range(READS)]
+        columns = [self.inside(e.plus(left, k), wide) for k in range(READS)]
+        everything = self.all_of([rows[0], rows[-1], columns[0], columns[-1]])
+        corner = e.plus(e.times(e.plus(e.times(image, high), top), wide), left)
+        places = [
+            [e.times(self.place(corner, i, j), shape.channels) for j in range(READS)]
+            for i in range(READS)
+        ]
+        stored = e.plus(self.own_image, e.times(tile, shape.image_row))
+
+        def write(masked: bool) -> None:
+            def at(channel: Scalar, lanes: Value | None) -> None:
+                def element(i: int, j: int) -> Vector:
+                    mask = self.both(rows[i], columns[j], lanes) if masked else lanes
+                    return e.load(self.source, e.plus(places[i][j], channel), self.vector,
+                                  mask, None)  # fmt: skip
+
+                parts = self.twice(element, READS, self.image_line)
+                start = e.plus(stored, channel)
+                for i, line in enumerate(parts):
+                    for j, value in enumerate(line):
+                        part = (i * READS + j) * shape.part(shape.image_row)
+                        e.store(value, self.image, e.plus(start, part), None)
+
+            self.over_channels(shape.channels, at)
+
+        e.when(everything, lambda: write(False), lambda: write(True))
+
+    def place(self, corner: Scalar, i: int, j: int) -> Scalar:
+        """The position of a tile's element, in pixels."""
+        e = self.emitter
+        return e.plus(e.plus(corner, e.times(i, self.sizes[1])), j)
+
+    def transform_result(self, tile: Scalar, image: Scalar, row: Scalar, column: Scalar) -> None:
+        """A' m A of one tile, and what follows it."""
+        e, shape = self.emitter, self.shape
+        high, wide = self.sizes[2:]
+        top, left = e.times(row, TILE), e.times(column, TILE)
+        rows = [e.compare("slt", e.plus(top, k), high) for k in range(TILE)]
+        columns = [e.compare("slt", e.plus(left, k), wide) for k in range(TILE)]
+        everything = self.all_of([rows[-1], columns[-1]])
+        corner = e.plus(e.times(e.plus(e.times(image, high), top), wide), left)
+        places = [
+            [e.times(e.plus(e.plus(corner, e.times(a, wide)), b), shape.channels_out)
+             for b in range(TILE)]
+            for a in range(TILE)
+        ]  # fmt: skip
+        start = e.plus(self.own_sums, e.times(tile, shape.sums_row))
+
+        def write(masked: bool) -> None:
+            def at(channel: Scalar, lanes: Value | None) -> None:
+                def element(i: int, j: int) -> Vector:
+                    part = (i * READS + j) * shape.part(shape.sums_row)
+                    offset = e.plus(e.plus(start, channel), part)
+                    return e.load(self.sums, offset, self.vector, None, None)
+
+                parts = self.twice(element, READS, self.result_line)
+                bias = None
+                if self.bias is not None:
+                    bias = e.load(self.bias, channel, self.vector, lanes, None)
+                for a, line in enumerate(parts):
+                    for b, value in enumerate(line):
+                        mask = self.both(rows[a], columns[b], lanes) if masked else lanes
+                        offset = e.plus(places[a][b], channel)
+                        made = self.finished(value, bias, offset, mask)
+                        e.store(made, self.result, offset, mask)
+
+            self.over_channels(shape.channels_out, at)
+
+        e.when(everything, lambda: write(False), lambda: write(True))
+
+    def finished(
+        self, value: Vector, bias: Vector | None, offset: Scalar, mask: Value | None
+    ) -> Vector:
+        """`activation(value + bias + other)`."""
+        e = self.emitter
+        if bias is not None:
+            value = self.binary(arith.AddFOp, value, bias)
+        if self.other is not None:
+            more = e.load(self.other, offset, self.vector, mask, None)
+            value = self.binary(arith.AddFOp, value, more)
+        return self.activated(value)
+
+    def activated(self, value: Vector) -> Vector:
+        """The activation of a vector; NaN stays NaN."""
+        name, scalars = self.shape.activation, [self.number(s) for s in self.shape.scalars]
+        if name is None:
+            return value
+        if name == "relu":
+            return self.binary(arith.MaximumFOp, value, self.number(0.0))
+        if name == "hardtanh":
+            value = self.binary(arith.MaximumFOp, value, scalars[0])
+            return self.binary(arith.MinimumFOp, value, scalars[1])
+        assert name == "leaky_relu", name
+        attributes: dict[str, Attribute] = {"predicate": A.StringAttr("ogt")}
+        kind = self.emitter.vector_type(i1, self.shape.lanes)
+        positive = self.emitter.add(
+            arith.CmpFOp, (value, self.number(0.0)), kind, attributes
+        )
+        less = self.binary(arith.MulFOp, value, scalars[0])
+        return self.emitter.add(arith.SelectOp, (positive, value, less), self.vector)
+
+    # -- conditions
+
+    def inside(self, position: Scalar, size: Scalar) -> Value:
+        """Whether 0 <= position < size."""
+        e = self.emitter
+        return self.all_of([e.compare("sge", position, 0), e.compare("slt", position, size)])
+
+    def all_of(self, conditions: Sequence[Value]) -> Value:
+        """The conjunction of scalar conditions."""
+        return functools.reduce(lambda a, b: self.emitter.add(arith.AndIOp, (a, b), i1), conditions)
+
+    def both(self, row: Value, column: Value, lanes: Value | None) -> Value:
+        """The mask of an element: its row and its column are inside, and its lanes are channels."""
+        e = self.emitter
+        here = self.all_of([row, column])
+        if lanes is None:
+            return here
+        kind = e.vector_type(i1, self.shape.lanes)
+        return e.add(arith.AndIOp, (e.add(kernel.SplatOp, (here,), kind), lanes), kind)
+
+    # -- transforms
+
+    @functools.cached_property
+    def vector(self) -> Type:
+        """The type of a vector of elements."""
+        return self.emitter.vector_type(f32, self.shape.lanes)
+
+    def number(self, value: Any) -> Value:
+        """A number in each lane."""
+        return self.emitter.number(float(value), f32, self.shape.lanes)
+
+    def binary(self, cls: Any, a: Vector, b: Vector) -> Vector:
+        """A lane-wise operation."""
+        return self.emitter.add(cls, (a, b), self.vector)
+
+    def fma(self, factor: Any, a: Vector, b: Vector) -> Vector:
+        """factor * a + b, rounded once."""
+        return self.emitter.add(math.FmaOp, (self.number(factor), a, b), self.vector)
+
+    def twice(
+        self,
+        element: Callable[[int, int], Vector],
+        count: int,
+        line: Callable[[list[Vector]], list[Vector]],
+    ) -> list[list[Vector]]:
+        """A transform of each column, then of each row of what that gives."""
+        columns = [line([element(i, j) for i in range(count)]) for j in range(count)]
+        return [line(list(row)) for row in zip(*columns, strict=True)]
+
+    def image_line(self, d: list[Vector]) -> list[Vector]:
+        """B' d: at +-p the polynomial's even part plus and minus p times its odd part."""
+        inner, outer = winograd.INNER, winograd.OUTER
+        total, product = inner**2 + outer**2, (inner * outer) ** 2
+        first = self.fma(product, d[0], self.fma(-total, d[2], d[4]))
+        last = self.fma(product, d[1], self.fma(-total, d[3], d[5]))
+        between = []
+        for point, square in ((inner, outer**2), (outer, inner**2)):
+            even, odd = self.fma(-square, d[2], d[4]), self.fma(-square, d[1], d[3])
+            between += [self.fma(point, odd, even), self.fma(-point, odd, even)]
+        return [first, *between, last]
+
+    def result_line(self, m: list[Vector]) -> list[Vector]:
+        """A' m: sums of the pairs at +-p for even powers, differences for odd ones."""
+        inner, outer = winograd.INNER, winograd.OUTER
+        pairs = []
+        for a, b in ((m[1], m[2]), (m[3], m[4])):
+            pairs.append((self.binary(arith.AddFOp, a, b), self.binary(arith.SubFOp, a, b)))
+        (even, odd), (even2, odd2) = pairs
+        zeroth = self.binary(arith.AddFOp, m[0], self.binary(arith.AddFOp, even, even2))
+        first = self.fma(inner, odd, self.binary(arith.MulFOp, self.number(outer), odd2))
+        second = self.fma(
+            inner**2, even, self.binary(arith.MulFOp, self.number(outer**2), even2)
+        )
+        third = self.fma(inner**3, odd, self.fma(outer**3, odd2, m[5]))
+        return [zeroth, first, second, third]
+
+    # -- products
+
+    def multiply(self, count: Scalar) -> None:
+        """The matrix product of each of the PRODUCTS parts with its weights."""
+        e, shape = self.emitter, self.shape
+        panels = shape.sums_row // shape.panel
+
+        def at_part(part: Scalar, _: Sequence[Value]) -> Sequence[Value]:
+            image = e.plus(self.own_image, e.times(part, shape.part(shape.image_row)))
+            sums = e.plus(self.own_sums, e.times(part, shape.part(shape.sums_row)))
+
+            def at_panel(panel: Scalar, _: Sequence[Value]) -> Sequence[Value]:
+                number = e.plus(e.times(part, panels), panel)
+                weight = e.times(number, shape.channels * shape.panel)
+                column = e.plus(sums, e.times(panel, shape.panel))
+
+                def at_rows(row: Scalar, _: Sequence[Value]) -> Sequence[Value]:
+                    self.multiply_rows(
+                        e.plus(image, e.times(row, shape.image_row)), weight,
+                        e.plus(column, e.times(row, shape.sums_row)),
+                    )  # fmt: skip
+                    return ()
+
+                e.for_loop(0, count, shape.rows, (), at_rows)
+                return ()
+
+            e.for_loop(0, panels, 1, (), at_panel)
+            return ()
+
+        e.for_loop(0, PRODUCTS, 1, (), at_part)
+
+    def multiply_rows(self, image: Scalar, weight: Scalar, sums: Scalar) -> None:
+        """The sums of `rows` tiles and one panel over all channels, in registers."""
+        e, shape = self.emitter, self.shape
+        zero = self.number(0.0)
+        places = [(r, v) for r in range(shape.rows) for v in range(shape.vectors)]
+
+        def at(channel: Scalar, carried: Sequence[Value]) -> Sequence[Value]:
+            start = e.plus(weight, e.times(channel, shape.panel))
+            factors = [
+                e.load(self.weight, e.plus(start, v * shape.lanes), self.vector, None, None)
+                for v in range(shape.vectors)
+            ]
+            made = list(carried)
+            at_channel = e.plus(image, channel)
+            for r in range(shape.rows):
+                offset = e.plus(at_channel, r * shape.image_row)
+                one = e.load(self.image, offset, f32, None, None)
+                splat = e.add(kernel.SplatOp, (one,), self.vector)
+                for v in range(shape.vectors):
+                    k = r * shape.vectors + v
+                    made[k] = e.add(math.FmaOp, (splat, factors[v], made[k]), self.vector)
+            return made
+
+        found = e.for_loop(0, shape.channels, 1, [zero] * len(places), at)
+        loop = e.block.last
+        if isinstance(loop, kernel.ForOp):
+            loop.attributes["unroll"] = A.IntegerAttr(UNROLL)
+        for (r, v), value in zip(places, found, strict=True):
+            offset = e.plus(sums, r * shape.sums_row + v * shape.lanes)
+            e.store(value, self.sums, offset, None)

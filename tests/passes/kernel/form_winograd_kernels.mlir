@@ -1,0 +1,41 @@
+// The pass form-winograd-kernels: the convolution is a launch of a kernel of three steps.
+// RUN: --form-winograd-kernels=vector_bits=128
+// VALUES: form-winograd-kernels{vector_bits=128}
+
+func.func @main(%x: tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, %u: tensor<[36, 1, 3, 8] x f32, strides [24, 24, 8, 1]>, %b: tensor<[5] x f32, strides [1]>) -> tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]> attributes {level = "loop"} {
+  %y = graph.winograd_conv %x, %u, %b {activation = "relu", operandSegmentSizes = array<i64: 1, 1, 1, 0>, padding = array<i64: 1, 1>} : (tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, tensor<[36, 1, 3, 8] x f32, strides [24, 24, 8, 1]>, tensor<[5] x f32, strides [1]>) -> tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>
+  func.return %y : tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>
+}
+
+// The kernel has two thousand lines. What is checked is its shape: the launch with its two arrays, the loop over blocks of tiles, in it the
+// tiles (36 loads, inside the image or masked; the transform; 36 stores), the 36 products with their sums in registers, and the tiles again
+// with bias, activation and stores.
+// CHECK: builtin.module {
+// CHECK-NEXT: func.func @main
+// CHECK-NEXT: %y, %0, %1 = host.launch %x, %u, %b {callee = @winograd0} : {{.*}} -> (tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>, tensor<[1, 9792] x f32, strides [9792, 1]>, tensor<[1, 19008] x f32, strides [19008, 1]>)
+// CHECK-NEXT: func.return %y
+// CHECK: kernel.func @winograd0(%source: !kernel.ptr<f32>, %weight: !kernel.ptr<f32>, %bias: !kernel.ptr<f32>, %result: !kernel.ptr<f32>, %image: !kernel.ptr<f32>, %sums: !kernel.ptr<f32>, %begin: index, %end: index)
+// CHECK: kernel.for {{.*}} = %begin to %end
+// CHECK: kernel.for
+// CHECK: kernel.if
+// CHECK: kernel.load %source
+// CHECK: math.fma
+// CHECK: kernel.store {{.*}}, %image
+// CHECK: } else {
+// CHECK: kernel.load %source{{.*}} (where
+// CHECK: kernel.store {{.*}}, %image
+// CHECK: kernel.for
+// CHECK-NEXT: arith.muli
+// CHECK: kernel.for
+// CHECK: kernel.for {{.*}} iter_args({{.*}} attributes {unroll = 4 : i64} {
+// CHECK: kernel.load %weight
+// CHECK: kernel.load %image
+// CHECK-NEXT: kernel.splat
+// CHECK-NEXT: math.fma
+// CHECK: kernel.store {{.*}}, %sums
+// CHECK: kernel.for
+// CHECK: kernel.load %sums
+// CHECK: kernel.load %bias
+// CHECK: arith.addf
+// CHECK-NEXT: arith.maximumf
+// CHECK-NEXT: kernel.store {{.*}}, %result
