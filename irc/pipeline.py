@@ -33,7 +33,7 @@ STAGES: dict[str, str] = {
         "inline-computes,factor-axes,merge-computes,group-computes,attach-checks,localize,"
         "split-reductions,elide-rounding"
     ),
-    "loop-to-kernel": "schedule{target=$TARGET},form-kernels,form-winograd-kernels",
+    "loop-to-kernel": "schedule{target=$TARGET},form-kernels,hoist-columns,form-winograd-kernels",
     "kernel-to-host": "bufferize,plan-memory",
 }
 # What becomes of constants of a frozen program, on the graph level.

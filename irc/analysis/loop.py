@@ -17,6 +17,8 @@ from irc.ir.traits import Pure, RandomEffect, Terminator, WritesMemory
 from irc.ir.types import TensorType, element_bytes
 
 SYMBOLIC_SIZE = 61
+# Arrays smaller than this are read from cache: reading them again costs next to nothing.
+SMALL_BYTES = 16_384
 
 # Relative costs of scalar operations; anything else counts 1. Measured on vectors of f32.
 FREE = frozenset(

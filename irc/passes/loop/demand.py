@@ -1,9 +1,15 @@
-"""Which values of a body matter only where a condition holds, and the selects that this spares."""
+"""Which values of a body matter only where a condition holds, and the selects and masks that this
+spares."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from irc.analysis.loop import SMALL_BYTES, array_bytes
 from irc.dialects import arith, loop
 from irc.ir.core import Block, Value
+from irc.ir.symbols import Dim, provable_le
+from irc.passes.loop.bodies import Body
 
 Conditions = frozenset[Value]
 _ALWAYS: Conditions = frozenset()
@@ -56,3 +62,39 @@ def drop_selects(block: Block) -> int:
             op.erase()
             dropped += 1
     return dropped
+
+
+def drop_masks(block: Block, extents: Mapping[str, Dim]) -> int:
+    """Read small arrays everywhere where what a mask gives instead doesn't matter; how many went.
+
+    A map that is put into a `pad` reads only where the pad does. What it reads by column alone, a
+    scale for each channel, is then the same in all rows, and needs no mask where it is in bounds.
+    """
+    masked = [
+        op for op in block.ops
+        if isinstance(op, loop.ReadOp) and op.mask is not None
+        and array_bytes(op.source.type) <= SMALL_BYTES and is_inside(op, extents)
+    ]  # fmt: skip
+    if not masked:
+        return 0
+    found, dropped = demands(block), 0
+    for op in masked:
+        assert op.mask is not None
+        if op.mask in found.get(op.results[0], _ALWAYS):
+            body = Body(block, op)
+            body.location = op.location
+            op.results[0].replace_all_uses_with(body.read(op.source, op.indices))
+            op.erase()
+            dropped += 1
+    return dropped
+
+
+def is_inside(read: loop.ReadOp, extents: Mapping[str, Dim]) -> bool:
+    """Whether a read is known to be in bounds at every point of the axes."""
+    if read.positions:
+        return False
+    sizes = read.source.type.shape  # type: ignore[attr-defined]
+    return all(
+        provable_le(0, dim, {}, extents) and provable_le(dim + 1, size, {}, extents)
+        for dim, size in zip(read.indices, sizes, strict=True)
+    )

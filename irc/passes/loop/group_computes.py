@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from irc.analysis.loop import (
+    SMALL_BYTES,
     Clusters,
     array_bytes,
     leading_axes,
@@ -21,7 +22,6 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, format_dim, free_symbols
 from irc.ir.types import TensorType, element_bytes
 from irc.passes.loop.bodies import axes_of, axis_name, make_axes
-from irc.passes.loop.inline_computes import SMALL_BYTES
 from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
 
 # A reduction's result with at most this many elements may be finished in the reduction's kernel.

@@ -6,6 +6,7 @@ import attrs
 
 from irc.analysis.loop import (
     FUNCTION_COST,
+    SMALL_BYTES,
     array_bytes,
     is_map,
     is_unit,
@@ -18,11 +19,8 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.traits import Terminator
 from irc.passes.loop.bodies import Body, Transplant, clean_block, extents_of, ops_needed
-from irc.passes.loop.demand import drop_selects
+from irc.passes.loop.demand import drop_masks, drop_selects
 from irc.passes.loop.positions import fold_position, fold_scatters, is_true
-
-# Arrays smaller than this are read from cache: reading them again costs next to nothing.
-SMALL_BYTES = 16_384
 
 
 @attrs.define
@@ -318,6 +316,7 @@ def inline_into(compute: loop.ComputeOp, chosen: dict[Operation, None]) -> int:
         inlined += 1
     if inlined:
         drop_selects(block)
+        drop_masks(block, extents)
         clean_block(block, lambda op: fold_position(op, block, extents))
     return inlined
 

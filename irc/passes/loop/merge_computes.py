@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from irc.analysis.loop import (
+    SMALL_BYTES,
     Clusters,
     array_bytes,
     is_axis,
@@ -21,7 +22,6 @@ from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim
 from irc.passes.loop.bodies import Body, axis_name, clean_block
-from irc.passes.loop.inline_computes import SMALL_BYTES
 
 # Spaces up to this many points are merged even if they share no array: a kernel costs more.
 TINY_POINTS = 4096

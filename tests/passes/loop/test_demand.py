@@ -1,4 +1,5 @@
-"""Selects under a mask that a later select makes again are dropped, but none before a division."""
+"""Selects under a mask that a later select makes again are dropped, but none before a division;
+reads by column under a pad's mask lose it where they stay in bounds."""
 
 from __future__ import annotations
 
@@ -45,3 +46,38 @@ def test_a_divisor_outside_of_the_mask_stays_selected():
 
     x, y = torch.arange(40).view(5, 8), torch.arange(40).view(5, 8)
     assert torch.equal(irc.compile(f, (x, y))(x, y), f(x, y))
+
+
+def masked_reads(module):
+    """The names of the arrays that are read under a mask."""
+    reads = [op for op in module.walk() if op.name == "loop.read"]
+    return {op.source.name_hint for op in reads if op.mask is not None}
+
+
+def test_what_is_read_by_column_needs_no_mask():
+    def f(x, scale):
+        return F.pad(x * scale, (0, 0, 1, 2))
+
+    x, scale = torch.randn(5, 7), torch.randn(7)
+    assert masked_reads(inlined(f, x, scale)[0]) == {"arg0_1"}
+    torch.testing.assert_close(irc.compile(f, (x, scale))(x, scale), f(x, scale))
+
+
+def test_large_arrays_divisors_and_reads_past_the_end_keep_their_masks():
+    def large(x, scale):
+        return F.pad(x * scale, (0, 0, 1, 2))
+
+    def divided(x, scale):
+        return F.pad(torch.div(x, scale, rounding_mode="floor") + 1, (0, 0, 1, 2))
+
+    def beyond(x, scale):
+        return F.pad(x * scale, (0, 3, 1, 2))
+
+    whole = torch.arange(1, 8)
+    for f, x, scale in (
+        (large, torch.randn(2, 5000), torch.randn(5000)),
+        (divided, torch.arange(35).view(5, 7), whole),
+        (beyond, torch.randn(5, 7), torch.randn(7)),
+    ):
+        assert masked_reads(inlined(f, x, scale)[0]) == {"arg0_1", "arg1_1"}, f.__name__
+        torch.testing.assert_close(irc.compile(f, (x, scale))(x, scale), f(x, scale))
