@@ -32,10 +32,9 @@ POINTS = (Fraction(0), INNER, -INNER, OUTER, -OUTER)
 #: channels: 16 of 32 registers (AVX-512), 12 of 16 with two vectors.
 ROWS = {512: 8, 256: 6, 128: 4}
 VECTORS = 2
-#: Bytes that the two arrays of a block should take at most: they stay in the second-level cache.
-BLOCK_BYTES = 768 * 1024
-#: Tiles of a block at least and at most: each reads all weights once.
-LEAST_TILES, MOST_TILES = 24, 64
+#: Tiles of a block, about: each block reads all weights once, and its arrays stay in the
+#: second-level cache (`python -m bench.winograd --blocks`: 16 to 32 are within 3 %).
+BLOCK = 24
 #: Elements between the parts of two products, so that they don't fall on the same cache sets.
 SKEW = 16
 
@@ -91,7 +90,7 @@ class WinogradShape:
     """What the kernel of a convolution depends on.
 
     `bits`: of a vector register. `panel`: channels out that a matrix product's innermost loop
-    computes. `tiles`: of a block, at least; 0 chooses. `activation`: None, relu, leaky_relu or
+    computes. `tiles`: of a block, at least; 0 is `BLOCK`. `activation`: None, relu, leaky_relu or
     hardtanh, with its `scalars`.
     """
 
@@ -146,10 +145,7 @@ class WinogradShape:
     @property
     def block(self) -> int:
         """Tiles of a block, a multiple of `rows`."""
-        count = self.tiles
-        if not count:
-            each = 4 * PRODUCTS * (self.image_row + self.sums_row)
-            count = min(max(BLOCK_BYTES // each, LEAST_TILES), MOST_TILES)
+        count = self.tiles or BLOCK
         return -(-count // self.rows) * self.rows
 
     @property
@@ -163,9 +159,9 @@ class WinogradShape:
         return -(-self.channels // self.lanes) * self.lanes
 
     @property
-    def sums_row(self) -> int:
-        """Elements of a tile in a part of the products' sums."""
-        return -(-self.channels_out // self.panel) * self.panel
+    def panels(self) -> int:
+        """Panels of channels out."""
+        return -(-self.channels_out // self.panel)
 
     def part(self, row: int) -> int:
         """Elements from one product's part of an array to the next's."""
@@ -176,5 +172,5 @@ class WinogradShape:
         """The sizes of the two arrays: one row for each block that a call may begin with."""
         return (
             (self.blocks, PRODUCTS * self.part(self.image_row)),
-            (self.blocks, PRODUCTS * self.part(self.sums_row)),
+            (self.blocks, PRODUCTS * self.part(self.panel)),
         )

@@ -31,7 +31,7 @@ class WinogradConv(Op):
 
     A convolution with stride 1, dilation 1 and one group, with `padding` zeros above and below,
     and left and right. `source` is [images, channels, height, width] of f32. The weight w
-    [out, channels, 3, 3] is given as G w G', of sizes [36, panels, channels, panel]: channel
+    [out, channels, 3, 3] is given as G w G', of sizes [panels, 36, channels, panel]: channel
     out k is number k mod panel (a multiple of 8) of panel k floordiv panel, and what is behind the
     last of them is not looked at. `activation` and `scalars` are as of `graph.packed_conv`, but only relu,
     leaky_relu and hardtanh; NaN stays NaN.
@@ -39,7 +39,7 @@ class WinogradConv(Op):
     A tile of 4x4 results is computed from 6x6 elements. Where one of these is infinite or NaN,
     more of the tile's results than the nine around it are NaN.
 
-    `%y = graph.winograd_conv %x, %u {operandSegmentSizes = array<i64: 1, 1, 0, 0>, padding = array<i64: 1, 1>} : (tensor<1x4x8x8xf32>, tensor<36x1x4x32xf32>) -> tensor<1x2x8x8xf32>`
+    `%y = graph.winograd_conv %x, %u {operandSegmentSizes = array<i64: 1, 1, 0, 0>, padding = array<i64: 1, 1>} : (tensor<1x4x8x8xf32>, tensor<1x36x4x32xf32>) -> tensor<1x2x8x8xf32>`
     """  # noqa: E501
 
     name = "graph.winograd_conv"
@@ -72,11 +72,11 @@ class WinogradConv(Op):
     def _verify_weight(self, image: Any, weight: Any, channels: Dim) -> None:
         """Fail unless the weight has all products, the image's channels and those out."""
         known = weight.rank == 4 and all(isinstance(size, int) for size in weight.shape)
-        if not known or weight.shape[0] != PRODUCTS or weight.element is not f32:
-            self.fail(f"{weight} is no transformed weight: [{PRODUCTS}, panels, channels, panel]")
+        if not known or weight.shape[1] != PRODUCTS or weight.element is not f32:
+            self.fail(f"{weight} is no transformed weight: [panels, {PRODUCTS}, channels, panel]")
         if image.shape[1] != weight.shape[2]:
             self.fail(f"a weight {weight} doesn't fit an image {image}")
-        _, panels, _, panel = weight.shape
+        panels, _, _, panel = weight.shape
         if panel % PANEL_MULTIPLE or not panel:
             self.fail(f"panels of {panel} channels are no multiple of {PANEL_MULTIPLE}")
         if not isinstance(channels, int) or not (panels - 1) * panel < channels <= panels * panel:

@@ -30,7 +30,8 @@ def convolve(source: Tensor, weight: Tensor, channels: int, padding: tuple[int, 
     tiles = image.unfold(2, READS, TILE).unfold(3, READS, TILE)
     b, a = matrix(winograd.image_matrix()), matrix(winograd.result_matrix())
     parts = torch.einsum("ik,nctukl,jl->ijntuc", b, tiles, b)
-    factors = weight.transpose(1, 2).reshape(READS, READS, weight.shape[2], -1)[..., :channels]
+    factors = weight.permute(1, 2, 0, 3).reshape(READS, READS, weight.shape[2], -1)
+    factors = factors[..., :channels]
     sums = torch.einsum("ijntuc,ijco->nijtuo", parts, factors.to(source.dtype))
     made = torch.einsum("xi,nijtuo,yj->notxuy", a, sums, a)
     return made.reshape(source.shape[0], channels, TILE * down, TILE * right)[:, :, :high, :wide]
@@ -38,10 +39,9 @@ def convolve(source: Tensor, weight: Tensor, channels: int, padding: tuple[int, 
 
 @interprets(graph.WinogradConv)
 def winograd_conv(frame: Frame, op: graph.WinogradConv) -> Tensor:
-    channels = frame[op.weight].shape[1] * frame[op.weight].shape[3]
-    size = op.value.type.shape[1]
-    assert isinstance(size, int) and size <= channels
-    made = convolve(frame[op.source], frame[op.weight], size, tuple(op.padding))
+    channels = op.value.type.shape[1]
+    assert isinstance(channels, int)
+    made = convolve(frame[op.source], frame[op.weight], channels, tuple(op.padding))
     bias = optional(frame, op.bias)
     if bias is not None:
         made = made + bias.reshape(-1, 1, 1)

@@ -35,7 +35,7 @@ from irc.passes.graph.weighted_products import reshaped, tensor_type
 #: Multiplications of a core that take as long as one byte of weights from memory, and as the
 #: transforms of one channel of a tile (`python -m bench.winograd`, Zen 4: 55e9 multiplications
 #: and 15e9 bytes a second).
-PER_BYTE, PER_TRANSFORM = 3.7, 200
+PER_BYTE, PER_TRANSFORM = 3.7, 350
 
 
 @register_pass
@@ -57,7 +57,7 @@ class WinogradConvolutions(Pass):
     After:
         %w = graph.constant {value = #irc.resource<"w"> : tensor<64x64x3x3xf32>} : tensor<64x64x3x3xf32>
         ...
-        %u = graph.cast %t : (tensor<36x2x64x32xf64>) -> tensor<36x2x64x32xf32>
+        %u = graph.cast %t : (tensor<2x36x64x32xf64>) -> tensor<2x36x64x32xf32>
         %y = graph.winograd_conv %x, %u {padding = array<i64: 1, 1>, ...} : (...) -> ...
     """  # noqa: E501
 
@@ -134,7 +134,7 @@ def work(shape: WinogradShape) -> tuple[float, float]:
     import torch
 
     pairs = shape.channels * shape.channels_out
-    ours_pairs = shape.channels * shape.sums_row
+    ours_pairs = shape.channels * shape.panels * shape.panel
     pixels = estimate(shape.batch) * estimate(shape.out_sizes[0]) * estimate(shape.out_sizes[1])
     tiles = estimate(shape.tile_count)
     threads = torch.get_num_threads()
@@ -177,7 +177,7 @@ def rewrite(call: graph.CallAten, shape: WinogradShape) -> None:
 
 
 def transformed(builder: Builder, weight: Value, panel: int) -> Value:
-    """G w G' of a weight [out, in, 3, 3] in f64, as [products, panels, in, panel] of f32."""
+    """G w G' of a weight [out, in, 3, 3] in f64, as [panels, products, in, panel] of f32."""
     out, inner = (size for size in tensor_type(weight).shape[:2] if isinstance(size, int))
     wide = padded(builder, converted(builder, weight, f64), (-out % panel, 0, 0, 0))
     panels = -(-out // panel)
@@ -188,8 +188,8 @@ def transformed(builder: Builder, weight: Value, panel: int) -> Value:
     parts = _times(builder, reshaped(builder, turned, (rows * READS, TAPS)), factor)
     # A column of the tile's products, then its row.
     parts = reshaped(builder, parts, (panels, panel, inner, READS, READS))
-    parts = _permuted(builder, parts, (4, 3, 0, 2, 1))
-    parts = reshaped(builder, parts, (PRODUCTS, panels, inner, panel))
+    parts = _permuted(builder, parts, (0, 4, 3, 2, 1))
+    parts = reshaped(builder, parts, (panels, PRODUCTS, inner, panel))
     return converted(builder, parts, f32)
 
 

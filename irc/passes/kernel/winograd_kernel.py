@@ -3,11 +3,12 @@
 A call computes the blocks [begin, end) of `tiles` tiles each. For each block, in this order:
 
 * the image's transform writes `image[product, tile, channel]`,
-* a matrix product for each of the 36 products writes `sums[product, tile, channel out]`,
-* the results' transform reads them, adds the bias, applies the activation and stores.
+* then, for each panel of channels out, a matrix product for each of the 36 products writes
+  `sums[product, tile, channel of the panel]`, and the results' transform reads them, adds the
+  bias, applies the activation and stores.
 
 Both arrays are the launch's own, large enough that each call has its part (that of its first
-block) and written again by each block, so that they stay in the cache. Their rows past the last
+block) and written again by each block (`sums` by each panel), so that they stay in the cache. Their rows past the last
 tile are undefined: they are multiplied, and never read by the third step.
 """
 
@@ -36,7 +37,7 @@ Vector = Value
 def form_winograd_kernel(
     shape: WinogradShape, name: str, location: Location = UNKNOWN
 ) -> kernel.FuncOp:
-    """The kernel: pointers to the image (channels innermost), weights [PRODUCTS, panels,
+    """The kernel: pointers to the image (channels innermost), weights [panels, PRODUCTS,
     channels, panel], bias and `other` where there are, result and the two workspaces."""
     return _Winograd(shape, name, location).form()
 
@@ -68,6 +69,8 @@ class _Winograd:
         self.other = arguments[inputs - 1] if shape.other else None
         self.result, self.image, self.sums = arguments[inputs : inputs + 3]
         self.begin, self.end = arguments[-2:]
+        self.panel_start: Scalar = 0
+        self.panel_channels = 0
         self.emitter = Emitter(self.func.block)
         self.emitter.location = location
         self.scope = Scope()
@@ -103,8 +106,20 @@ class _Winograd:
         first = e.times(number, shape.block)
         count = e.least(shape.block, e.minus(self.total, first))
         self.over_tiles(first, count, self.transform_image)
-        self.multiply(count)
-        self.over_tiles(first, count, self.transform_result)
+        whole = shape.channels_out // shape.panel
+
+        def at_panel(panel: Scalar, _: Sequence[Value]) -> Sequence[Value]:
+            self.multiply(count, panel)
+            channels = shape.panel
+            if isinstance(panel, int):
+                channels = min(channels, shape.channels_out - panel * shape.panel)
+            self.panel_start, self.panel_channels = e.times(panel, shape.panel), channels
+            self.over_tiles(first, count, self.transform_result)
+            return ()
+
+        e.for_loop(0, whole, 1, (), at_panel)
+        if whole * shape.panel < shape.channels_out:
+            at_panel(whole, ())
         return ()
 
     # -- tiles
@@ -191,27 +206,28 @@ class _Winograd:
              for b in range(TILE)]
             for a in range(TILE)
         ]  # fmt: skip
-        start = e.plus(self.own_sums, e.times(tile, shape.sums_row))
+        start = e.plus(self.own_sums, e.times(tile, shape.panel))
 
         def write(masked: bool) -> None:
             def at(channel: Scalar, lanes: Value | None) -> None:
                 def element(i: int, j: int) -> Vector:
-                    part = (i * READS + j) * shape.part(shape.sums_row)
+                    part = (i * READS + j) * shape.part(shape.panel)
                     offset = e.plus(e.plus(start, channel), part)
                     return e.load(self.sums, offset, self.vector, None, None)
 
                 parts = self.twice(element, READS, self.result_line)
+                place = e.plus(self.panel_start, channel)
                 bias = None
                 if self.bias is not None:
-                    bias = e.load(self.bias, channel, self.vector, lanes, None)
+                    bias = e.load(self.bias, place, self.vector, lanes, None)
                 for a, line in enumerate(parts):
                     for b, value in enumerate(line):
                         mask = self.both(rows[a], columns[b], lanes) if masked else lanes
-                        offset = e.plus(places[a][b], channel)
+                        offset = e.plus(places[a][b], place)
                         made = self.finished(value, bias, offset, mask)
                         e.store(made, self.result, offset, mask)
 
-            self.over_channels(shape.channels_out, at)
+            self.over_channels(self.panel_channels, at)
 
         e.when(everything, lambda: write(False), lambda: write(True))
 
@@ -324,31 +340,24 @@ class _Winograd:
 
     # -- products
 
-    def multiply(self, count: Scalar) -> None:
-        """The matrix product of each of the PRODUCTS parts with its weights."""
+    def multiply(self, count: Scalar, panel: Scalar) -> None:
+        """The matrix product of each of the PRODUCTS parts with a panel of its weights."""
         e, shape = self.emitter, self.shape
-        panels = shape.sums_row // shape.panel
 
         def at_part(part: Scalar, _: Sequence[Value]) -> Sequence[Value]:
             image = e.plus(self.own_image, e.times(part, shape.part(shape.image_row)))
-            sums = e.plus(self.own_sums, e.times(part, shape.part(shape.sums_row)))
+            sums = e.plus(self.own_sums, e.times(part, shape.part(shape.panel)))
+            number = e.plus(e.times(panel, PRODUCTS), part)
+            weight = e.times(number, shape.channels * shape.panel)
 
-            def at_panel(panel: Scalar, _: Sequence[Value]) -> Sequence[Value]:
-                number = e.plus(e.times(part, panels), panel)
-                weight = e.times(number, shape.channels * shape.panel)
-                column = e.plus(sums, e.times(panel, shape.panel))
-
-                def at_rows(row: Scalar, _: Sequence[Value]) -> Sequence[Value]:
-                    self.multiply_rows(
-                        e.plus(image, e.times(row, shape.image_row)), weight,
-                        e.plus(column, e.times(row, shape.sums_row)),
-                    )  # fmt: skip
-                    return ()
-
-                e.for_loop(0, count, shape.rows, (), at_rows)
+            def at_rows(row: Scalar, _: Sequence[Value]) -> Sequence[Value]:
+                self.multiply_rows(
+                    e.plus(image, e.times(row, shape.image_row)), weight,
+                    e.plus(sums, e.times(row, shape.panel)),
+                )  # fmt: skip
                 return ()
 
-            e.for_loop(0, panels, 1, (), at_panel)
+            e.for_loop(0, count, shape.rows, (), at_rows)
             return ()
 
         e.for_loop(0, PRODUCTS, 1, (), at_part)
@@ -381,5 +390,5 @@ class _Winograd:
         if isinstance(loop, kernel.ForOp):
             loop.attributes["unroll"] = A.IntegerAttr(UNROLL)
         for (r, v), value in zip(places, found, strict=True):
-            offset = e.plus(sums, r * shape.sums_row + v * shape.lanes)
+            offset = e.plus(sums, r * shape.panel + v * shape.lanes)
             e.store(value, self.sums, offset, None)

@@ -31,10 +31,10 @@ func.func @not_constant(%x: tensor<1x2x6x5xf32>, %w: tensor<1x2x3x3xf32>) -> ten
 // CHECK-NEXT:     %7 = graph.reshape %6 : (tensor<16x6x3xf64>) -> tensor<96x3xf64>
 // CHECK-NEXT:     %8 = graph.call_aten %7, %2 {arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, callee = "aten.mm.default", eager_strides = [#sym.dims<[6, 1]>]} : (tensor<96x3xf64>, tensor<3x6xf64>) -> tensor<96x6xf64>
 // CHECK-NEXT:     %9 = graph.reshape %8 : (tensor<96x6xf64>) -> tensor<1x8x2x6x6xf64>
-// CHECK-NEXT:     %10 = graph.permute %9 {permutation = array<i64: 4, 3, 0, 2, 1>} : (tensor<1x8x2x6x6xf64>) -> tensor<6x6x1x2x8xf64>
-// CHECK-NEXT:     %11 = graph.reshape %10 : (tensor<6x6x1x2x8xf64>) -> tensor<36x1x2x8xf64>
-// CHECK-NEXT:     %12 = graph.cast %11 : (tensor<36x1x2x8xf64>) -> tensor<36x1x2x8xf32>
-// CHECK-NEXT:     %y = graph.winograd_conv %x, %12, %b {padding = array<i64: 1, 1>} : (tensor<1x2x6x5xf32>, tensor<36x1x2x8xf32>, tensor<1xf32>) -> tensor<1x1x6x5xf32>
+// CHECK-NEXT:     %10 = graph.permute %9 {permutation = array<i64: 0, 4, 3, 2, 1>} : (tensor<1x8x2x6x6xf64>) -> tensor<1x6x6x2x8xf64>
+// CHECK-NEXT:     %11 = graph.reshape %10 : (tensor<1x6x6x2x8xf64>) -> tensor<1x36x2x8xf64>
+// CHECK-NEXT:     %12 = graph.cast %11 : (tensor<1x36x2x8xf64>) -> tensor<1x36x2x8xf32>
+// CHECK-NEXT:     %y = graph.winograd_conv %x, %12, %b {padding = array<i64: 1, 1>} : (tensor<1x2x6x5xf32>, tensor<1x36x2x8xf32>, tensor<1xf32>) -> tensor<1x1x6x5xf32>
 // CHECK-NEXT:     func.return %y : tensor<1x1x6x5xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @not_constant(%x: tensor<1x2x6x5xf32>, %w: tensor<1x2x3x3xf32>) -> tensor<1x1x4x3xf32> attributes {level = "graph"} {

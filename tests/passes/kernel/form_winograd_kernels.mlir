@@ -2,8 +2,8 @@
 // RUN: --form-winograd-kernels=vector_bits=128
 // VALUES: form-winograd-kernels{vector_bits=128}
 
-func.func @main(%x: tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, %u: tensor<[36, 1, 3, 8] x f32, strides [24, 24, 8, 1]>, %b: tensor<[5] x f32, strides [1]>) -> tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]> attributes {level = "loop"} {
-  %y = graph.winograd_conv %x, %u, %b {activation = "relu", operandSegmentSizes = array<i64: 1, 1, 1, 0>, padding = array<i64: 1, 1>} : (tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, tensor<[36, 1, 3, 8] x f32, strides [24, 24, 8, 1]>, tensor<[5] x f32, strides [1]>) -> tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>
+func.func @main(%x: tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, %u: tensor<[1, 36, 3, 8] x f32, strides [864, 24, 8, 1]>, %b: tensor<[5] x f32, strides [1]>) -> tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]> attributes {level = "loop"} {
+  %y = graph.winograd_conv %x, %u, %b {activation = "relu", operandSegmentSizes = array<i64: 1, 1, 1, 0>, padding = array<i64: 1, 1>} : (tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, tensor<[1, 36, 3, 8] x f32, strides [864, 24, 8, 1]>, tensor<[5] x f32, strides [1]>) -> tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>
   func.return %y : tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>
 }
 
@@ -12,7 +12,7 @@ func.func @main(%x: tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, %u: tens
 // with bias, activation and stores.
 // CHECK: builtin.module {
 // CHECK-NEXT: func.func @main
-// CHECK-NEXT: %y, %0, %1 = host.launch %x, %u, %b {callee = @winograd0} : {{.*}} -> (tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>, tensor<[1, 9792] x f32, strides [9792, 1]>, tensor<[1, 19008] x f32, strides [19008, 1]>)
+// CHECK-NEXT: %y, %0, %1 = host.launch %x, %u, %b {callee = @winograd0} : {{.*}} -> (tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>, tensor<[1, 4032] x f32, strides [4032, 1]>, tensor<[1, 7488] x f32, strides [7488, 1]>)
 // CHECK-NEXT: func.return %y
 // CHECK: kernel.func @winograd0(%source: !kernel.ptr<f32>, %weight: !kernel.ptr<f32>, %bias: !kernel.ptr<f32>, %result: !kernel.ptr<f32>, %image: !kernel.ptr<f32>, %sums: !kernel.ptr<f32>, %begin: index, %end: index)
 // CHECK: kernel.for {{.*}} = %begin to %end
