@@ -23,7 +23,8 @@ FUNCTIONAL = "functionalize,decompose-aten"
 # Each stage takes a module on one level to the next one.
 STAGES: dict[str, str] = {
     "aten-to-graph": (
-        "split-signs,convert-aten-to-graph,canonicalize,cse,hoist-assertions,reinplace"
+        "split-signs,convert-aten-to-graph,canonicalize,cse,accumulate-scatters,hoist-assertions,"
+        "reinplace"
     ),
     "graph-to-layout": (
         "propagate-channels-last,assign-layouts,insert-layout-copies,elide-layout-copies,cse"
@@ -33,7 +34,9 @@ STAGES: dict[str, str] = {
         "inline-computes,factor-axes,merge-computes,group-computes,attach-checks,localize,"
         "split-reductions,elide-rounding"
     ),
-    "loop-to-kernel": "schedule{target=$TARGET},form-kernels,hoist-columns,form-winograd-kernels",
+    "loop-to-kernel": (
+        "schedule{target=$TARGET},form-kernels,hoist-columns,join-launches,form-winograd-kernels"
+    ),
     "kernel-to-host": "bufferize,plan-memory",
 }
 # What becomes of constants of a frozen program, on the graph level.
@@ -52,7 +55,7 @@ def pipeline_text(target: str = "llvm", options: Any = None) -> str:
     """The whole default pipeline for `target` ("llvm" or "triton") as text."""
     text = ",".join(STAGES.values()).replace("$TARGET", TARGETS[target])
     if getattr(options, "emulate_rounding", False):
-        text = text.replace(",elide-rounding", "")
+        text = text.replace(",elide-rounding", "").replace(",accumulate-scatters", "")
     layout_optimization = getattr(options, "layout_optimization", True)
     if getattr(options, "freezing", False):
         fold = FOLD

@@ -7,7 +7,7 @@ text for every hint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from irc.dialects import loop
 from irc.ir.attributes import Type
@@ -141,10 +141,12 @@ class Clusters:
     Each operation starts as its own cluster. An edge goes from an operation to each that it
     depends on: through values (also those used inside its regions), and through order, where an
     effect (an assertion, a call that writes, a binder of a symbol) must stay before or after it.
+    `relies` says of an operation whether it must stay after the checks of data before it.
     Sets of clusters are bit sets in integers, so a merge costs one pass over the live clusters.
     """
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, relies: Callable[[Operation], bool] | None = None) -> None:
+        self._relies = relies or relies_on_checks
         self.ops: list[Operation] = list(block.ops)
         self.number: dict[Operation, int] = {op: k for k, op in enumerate(self.ops)}
         count = len(self.ops)
@@ -168,7 +170,7 @@ class Clusters:
                     direct.add(number[maker])
             if barrier >= 0:
                 direct.add(barrier)
-            if checked >= 0 and relies_on_checks(op):
+            if checked >= 0 and self._relies(op):
                 direct.add(checked)
             if RandomEffect in op.traits:
                 if last_random >= 0:
@@ -231,15 +233,18 @@ class Clusters:
                 before[k] |= above | mask
         return a
 
-    def order(self) -> list[list[Operation]]:
+    def order(self, late: bool = False) -> list[list[Operation]]:
         """The clusters' operations in an order that honours every dependence, each cluster's own
-        in their original order; close to the original order of first members."""
+        in their original order; close to the original order of first members (`late`: of last
+        ones)."""
         for members in self.members.values():
             members.sort()
         done: set[int] = set()
         result: list[list[Operation]] = []
         for start in range(len(self.ops)):
             stack = [self.find(start)]
+            if late and start != self.members[stack[0]][-1]:
+                continue
             while stack:
                 cluster = stack[-1]
                 if cluster in done:
@@ -264,8 +269,10 @@ def used_values(op: Operation) -> Iterator[Value]:
 
 
 def has_effect(op: Operation) -> bool:
-    """Whether `op` does more than give its results."""
+    """Whether `op` does more than give its results. A launch that has results does not."""
     traits = op.traits
+    if op.name == "host.launch" and op.results:
+        return False
     return WritesMemory in traits or (Pure not in traits and not op.results)
 
 

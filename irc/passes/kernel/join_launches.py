@@ -1,0 +1,362 @@
+"""The pass `join-launches`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from irc.analysis.loop import Clusters, array_bytes, relies_on_checks
+from irc.dialects import arith, func, graph, host, kernel
+from irc.dialects.kernel_verify import SCRATCH_BYTES
+from irc.ir import attributes as A
+from irc.ir.attributes import Type
+from irc.ir.core import Operation, Value
+from irc.ir.definition import SEGMENTS
+from irc.ir.location import fuse
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim, ceildiv, dim_sum, maximum
+from irc.ir.types import TensorType, element_bytes, index
+from irc.passes.kernel.form_kernels_emit import Emitter, Scalar, Scope
+
+READS = kernel.LoadOp | kernel.GatherOp
+ACCESSES = READS | kernel.StoreOp | kernel.ScatterOp
+
+
+@register_pass
+class JoinLaunches(Pass):
+    """Makes one launch of several that need nothing of each other.
+
+    The joined kernel has the points of all: those of the first, then those of the second, and so
+    on; a call computes its part of each. Sums over rows (gradients of biases and weights), fills
+    and checks, which nothing waits for, so go along with the next launch. Launches stay alone
+    whose arrays exceed `max_bytes`, what touches updated arguments, and one whose input another's
+    result may overwrite. Only kernels for a cpu change.
+
+    Before:
+        %a = host.launch %x {callee = @k0} : (tensor<[64] x f32>) -> tensor<[64] x f32>
+        %b = host.launch %x {callee = @k1} : (tensor<[64] x f32>) -> tensor<[] x f32>
+    After:
+        kernel.func @k0_k1(%x, %a, %b, %begin, %end) { ... }
+        %a, %b = host.launch %x {callee = @k0_k1} : (...) -> (...)
+    """
+
+    name = "join-launches"
+    summary = "make one launch of several small ones that need nothing of each other"
+    max_bytes: int = 16 << 20
+    max_parts: int = 8
+    window: int = 16
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        ops = list(op.regions[0].blocks[0].ops)
+        kernels = {k.sym_name: k for k in ops if isinstance(k, kernel.FuncOp)}
+        if any(k.target != "cpu" for k in kernels.values()):
+            return
+        joiner = _Joiner(op, kernels)
+        for function in [f for f in ops if isinstance(f, func.FuncOp)]:
+            planner = _Planner(self, function, kernels)
+            if planner.plan():
+                for members in planner.clusters.order(late=True):
+                    joiner.place(function, members)
+        context.count("joined", joiner.joined)
+        joiner.drop_unused()
+
+
+class _Planner:
+    """Decides which launches of a function are joined."""
+
+    def __init__(
+        self, options: JoinLaunches, function: func.FuncOp, kernels: dict[str, kernel.FuncOp]
+    ) -> None:
+        self.options, self.kernels = options, kernels
+        self._follows: dict[kernel.FuncOp, bool] = {}
+        self.clusters = Clusters(function.block, self.relies)
+        self.updated: set[Value] = set()
+        for op in function.block.ops:
+            if isinstance(op, graph.UpdateInput):
+                self.updated |= {op.value, function.block.arguments[op.argument]}
+
+    def plan(self) -> int:
+        """Decide; gives the number of joins."""
+        clusters, joins = self.clusters, 0
+        seen: list[int] = []
+        for number, op in enumerate(clusters.ops):
+            if not isinstance(op, host.LaunchOp) or not self.may_join(op):
+                continue
+            for other in reversed(seen[-self.options.window :]):
+                if self.fits(other, number):
+                    seen.remove(other)
+                    number = clusters.merge(other, number)
+                    joins += 1
+                    break
+            seen.append(number)
+        return joins
+
+    def relies(self, op: Operation) -> bool:
+        """Whether an operation must stay after the checks of data before it."""
+        callee = self.kernels.get(op.callee) if isinstance(op, host.LaunchOp) else None
+        if callee is None:
+            return relies_on_checks(op)
+        if callee not in self._follows:
+            self._follows[callee] = follows_data(callee)
+        return self._follows[callee]
+
+    def may_join(self, op: host.LaunchOp) -> bool:
+        """Whether a launch is small, of a whole kernel, and apart from updates of arguments."""
+        callee = self.kernels.get(op.callee)
+        arrays = [v for v in (*op.inputs, *op.results) if isinstance(v.type, TensorType)]
+        return (
+            callee is not None
+            and callee.grid is not None
+            and not callee.initialized
+            and not op.outs
+            and self.updated.isdisjoint(arrays)
+            and sum(array_bytes(v.type) for v in arrays) <= self.options.max_bytes
+        )
+
+    def fits(self, a: int, b: int) -> bool:
+        """Whether two clusters may be one."""
+        clusters = self.clusters
+        members = [clusters.ops[k] for k in (*clusters.members[a], *clusters.members[b])]
+        if len(members) > self.options.max_parts or clusters.depends(b, a):
+            return False
+        if clusters.depends(a, b):
+            return False
+        scratch = sum(self.scratch_bytes(m) for m in members)
+        return scratch <= SCRATCH_BYTES and not self.overwrites(members)
+
+    def scratch_bytes(self, launch: Operation) -> int:
+        """The scratch memory of a launch's kernel."""
+        assert isinstance(launch, host.LaunchOp)
+        return sum(
+            op.count * element_bytes(op.pointer.type.element)
+            for op in self.kernels[launch.callee].block.ops
+            if isinstance(op, kernel.ScratchOp)
+        )
+
+    def overwrites(self, launches: Sequence[Operation]) -> bool:
+        """Whether one may compute a result in the memory of what another reads."""
+        readers: dict[Value, int] = {}
+        for launch in launches:
+            for value in {*launch._operands}:
+                readers[value] = readers.get(value, 0) + 1
+        for launch in launches:
+            assert isinstance(launch, host.LaunchOp)
+            pairs = self.kernels[launch.callee].inplace or ()
+            if any(readers[launch.inputs[source]] > 1 for source in pairs[::2]):
+                return True
+        return False
+
+
+def follows_data(callee: kernel.FuncOp) -> bool:
+    """Whether a kernel reads or writes at places that it has read from memory."""
+    data: set[Value] = set()
+    accesses = [op for op in callee.walk() if isinstance(op, ACCESSES)]
+    while True:
+        before = len(data)
+        for op in callee.walk():
+            if isinstance(op, kernel.YieldOp):
+                loop_op = op.parent_op
+                if isinstance(loop_op, kernel.ForOp):
+                    carried = zip(loop_op.block.arguments[1:], op._operands, strict=True)
+                    data |= {argument for argument, value in carried if value in data}
+                into = () if loop_op is None else loop_op.results
+                data |= {r for r, v in zip(into, op._operands, strict=True) if v in data}
+            elif isinstance(op, kernel.ForOp):
+                carried = zip(op.block.arguments[1:], op.initial, strict=True)
+                data |= {argument for argument, value in carried if value in data}
+            elif isinstance(op, READS) or not data.isdisjoint(op._operands):
+                data.update(op.results)
+        if len(data) == before:
+            return any(place_of(op) in data for op in accesses)
+
+
+def place_of(op: Operation) -> Value:
+    """The offset, or the offsets, of an access."""
+    return op.offset if isinstance(op, kernel.LoadOp | kernel.StoreOp) else op.offsets  # type: ignore[attr-defined]
+
+
+@attrs.frozen
+class Part:
+    """One of the kernels of a joined one. inputs: which of the joined kernel's inputs are its."""
+
+    callee: kernel.FuncOp
+    inputs: tuple[int, ...]
+
+
+class _Joiner:
+    """Makes the joined kernels of a module and their launches."""
+
+    def __init__(self, module: Operation, kernels: dict[str, kernel.FuncOp]) -> None:
+        self.module, self.kernels = module, kernels
+        self.made: dict[tuple[Part, ...], kernel.FuncOp] = {}
+        self.joined = 0
+
+    def place(self, function: func.FuncOp, members: Sequence[Operation]) -> None:
+        """Move a cluster to the end of the function, as one launch."""
+        for op in members:
+            op.detach()
+            if len(members) == 1:
+                function.block.append(op)
+        if len(members) == 1:
+            return
+        self.joined += len(members) - 1
+        inputs: dict[Any, int] = {}
+        values: list[Value] = []
+        parts = []
+        for op in members:
+            assert isinstance(op, host.LaunchOp)
+            callee, places = self.kernels[op.callee], []
+            for value, argument in zip(op.inputs, callee.block.arguments, strict=False):
+                key = (value, argument.type)
+                if key not in inputs:
+                    inputs[key] = len(values)
+                    values.append(value)
+                places.append(inputs[key])
+            parts.append(Part(callee, tuple(places)))
+        joined = self.kernel_of(tuple(parts), len(values))
+        types = [result.type for op in members for result in op.results]
+        attributes = {
+            "callee": A.SymbolRefAttr(joined.sym_name),
+            SEGMENTS: A.DenseIntsAttr((len(values), 0)),
+        }
+        location = fuse([op.location for op in members], "join-launches")
+        launch = host.LaunchOp(values, types, attributes, (), location)
+        function.block.append(launch)
+        old = [result for op in members for result in op.results]
+        for before, after in zip(old, launch.results, strict=True):
+            after.name_hint = before.name_hint
+            before.replace_all_uses_with(after)
+        for op in members:
+            op.erase()
+
+    def kernel_of(self, parts: tuple[Part, ...], inputs: int) -> kernel.FuncOp:
+        """The kernel of some parts, made once."""
+        found = self.made.get(parts)
+        if found is None:
+            name = self.fresh_name("_".join(p.callee.sym_name for p in parts))
+            found = self.made[parts] = join(parts, inputs, name)
+            self.kernels[name] = found
+            self.module.regions[0].blocks[0].append(found)
+        return found
+
+    def fresh_name(self, wanted: str) -> str:
+        """A name like `wanted` that no kernel has."""
+        name, number = wanted, 0
+        while name in self.kernels:
+            number += 1
+            name = f"{wanted}_{number}"
+        return name
+
+    def drop_unused(self) -> None:
+        """Erase the kernels that nothing launches any more."""
+        if not self.joined:
+            return
+        used = {op.callee for op in self.module.walk() if isinstance(op, host.LaunchOp)}
+        for name, op in self.kernels.items():
+            if name not in used:
+                op.erase()
+
+
+def pointers_of(part: kernel.FuncOp) -> int:
+    """How many arguments of a kernel are pointers."""
+    return sum(isinstance(a.type, kernel.PointerType) for a in part.block.arguments)
+
+
+def join(parts: Sequence[Part], inputs: int, name: str) -> kernel.FuncOp:
+    """The kernel whose points are those of the parts, one after the other."""
+    symbols = sorted({s for p in parts for s in p.callee.local_symbols()})
+    types: list[Type] = [index] * inputs
+    outputs: list[Type] = []
+    for part in parts:
+        arguments = part.callee.block.arguments
+        for place, argument in zip(part.inputs, arguments, strict=False):
+            types[place] = argument.type
+        outputs += [a.type for a in arguments[len(part.inputs) : pointers_of(part.callee)]]
+    kinds = [*types, *outputs, *[index] * (len(symbols) + 2)]
+    made = kernel.FuncOp.create(name, kinds, "cpu")
+    made.location = fuse([p.callee.location for p in parts], "join-launches")
+    _fill(made, parts, inputs, symbols)
+    grids: list[Dim] = [p.callee.grid for p in parts]
+    first = len(types)
+    pairs = [
+        place for part, output in zip(parts, _output_starts(parts, inputs), strict=True)
+        for place in _pairs(part, output)
+    ]  # fmt: skip
+    made.attributes.update(
+        symbols=A.ArrayAttr([A.StringAttr(s) for s in symbols]),
+        grid=A.DimAttr(dim_sum(grids)),
+        work=A.DimAttr(_work(parts, grids)),
+        outputs=A.DenseIntsAttr(range(first, first + len(outputs))),
+    )
+    if pairs:
+        made.attributes["inplace"] = A.DenseIntsAttr(pairs)
+    return made
+
+
+def _output_starts(parts: Sequence[Part], inputs: int) -> Iterator[int]:
+    """Where among the joined kernel's arguments the outputs of each part begin."""
+    at = inputs
+    for part in parts:
+        yield at
+        at += pointers_of(part.callee) - len(part.inputs)
+
+
+def _pairs(part: Part, output: int) -> Iterator[int]:
+    flat = part.callee.inplace or ()
+    for source, target in zip(flat[::2], flat[1::2], strict=True):
+        yield part.inputs[source]
+        yield output + target - len(part.inputs)
+
+
+def _work(parts: Sequence[Part], grids: Sequence[Dim]) -> Dim:
+    """The work of a point: the mean where all sizes are known, else the largest."""
+    work: list[Dim] = [1 if p.callee.work is None else p.callee.work for p in parts]
+    points = dim_sum(grids)
+    if isinstance(points, int) and all(isinstance(w, int) for w in work):
+        total = sum(w * g for w, g in zip(work, grids, strict=True))  # type: ignore[operator]
+        return ceildiv(total, max(points, 1))
+    return maximum(*work)
+
+
+def _fill(
+    made: kernel.FuncOp, parts: Sequence[Part], inputs: int, symbols: Sequence[str]
+) -> None:
+    """Emit the parts, each over what a call's points have of its own."""
+    emitter, scope = Emitter(made.block), Scope()
+    emitter.location = made.location
+    arguments = made.block.arguments
+    *sizes, begin, end = arguments[-2 - len(symbols) :]
+    scope.names.update(zip(symbols, sizes, strict=True))
+    begin.name_hint, end.name_hint = "begin", "end"
+    for name, argument in zip(symbols, sizes, strict=True):
+        argument.name_hint = name
+    offset: Scalar = 0
+    for part, output in zip(parts, _output_starts(parts, inputs), strict=True):
+        emitter.location = part.callee.location
+        after = emitter.plus(offset, emitter.scalar(part.callee.grid, scope))
+        lower = _clamped(emitter, begin, offset, after)
+        upper = _clamped(emitter, end, offset, after)
+        offset = after
+        own = part.callee.block.arguments
+        mapping: dict[Value, Value] = {own[-2]: lower, own[-1]: upper}
+        count = pointers_of(part.callee)
+        for place, argument in zip(part.inputs, own, strict=False):
+            mapping[argument] = arguments[place]
+            arguments[place].name_hint = argument.name_hint
+        for number, argument in enumerate(own[len(part.inputs) : count]):
+            mapping[argument] = arguments[output + number]
+        for name, argument in zip(part.callee.local_symbols(), own[count:], strict=False):
+            mapping[argument] = emitter.value(scope.names[name])
+        for op in part.callee.block.ops:
+            if not isinstance(op, kernel.ReturnOp):
+                made.block.append(op.clone(mapping))
+    emitter.effect(kernel.ReturnOp, ())
+    emitter.finish()
+
+
+def _clamped(emitter: Emitter, point: Value, low: Scalar, high: Scalar) -> Value:
+    """A point of the whole, as one of a part that has the points [low, high)."""
+    least = emitter.add(arith.MaxSIOp, (point, emitter.value(low)), index)
+    return emitter.value(emitter.minus(emitter.least(least, high), low))
