@@ -67,7 +67,8 @@ class FuncOp(Op):
     program instances, an expression over these symbols; on a cpu: the size of the outermost
     space (0 <= begin <= end <= grid). `work`: estimated scalar operations per outermost point
     (for the decision to run serially). `outputs`: positions of the pointer arguments written.
-    `inplace`: flat list of pairs (input position, output position) that may share memory.
+    `inplace`: flat list of pairs (input position, output position) that may share memory: the
+    input is then never read where the output was stored before (`kernel_verify_sharing`).
     `initialized`: such pairs whose output must hold a copy of the input before the launch, or be
     the same memory: what a scatter combines into. On a gpu no program could copy it in time; on a
     cpu the kernel copies it itself, unless the input dies there (`form_kernels_updates`).

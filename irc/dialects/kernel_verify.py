@@ -90,6 +90,10 @@ def verify_function(op: kernel.FuncOp) -> None:
         _verify_pairs(op, name, pointers, outputs)
     _verify_settings(op)
     _verify_body(op, pointers, outputs)
+    if op.inplace:
+        from irc.dialects.kernel_verify_sharing import verify_sharing
+
+        verify_sharing(op)
 
 
 def _verify_arguments(op: kernel.FuncOp) -> int:

@@ -1,0 +1,265 @@
+"""Kernels that read an element which they have overwritten in the memory that arrays share."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+import irc
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.verifier import verify
+from tests.dialects.verifying import check
+
+PTR = "!kernel.ptr<f32>"
+
+
+def cpu(body: str, grid: str = "64", inplace: str = "inplace = array<i64: 0, 1>, ") -> str:
+    """A cpu kernel whose body runs for each %i; %x may be the memory of %y."""
+    numbers = "".join(
+        f"%c{n} = arith.constant {{value = {n} : index}} : index\n" for n in (0, 1, 8, 16, 32, 64)
+    )
+    return f"""kernel.func @k(%x: {PTR}, %y: {PTR}, %n: index, %begin: index, %end: index)
+      attributes {{grid = #sym<{grid}>, {inplace}outputs = array<i64: 1>, symbols = ["n"],
+      target = "cpu"}} {{ {numbers}
+      %f = arith.constant {{value = 1.0 : f32}} : f32
+      %v = arith.constant {{value = 1.0 : f32}} : vector<16xf32>
+      %t = arith.cmpi %n, %c8 {{predicate = "slt"}} : (index, index) -> i1
+      %u = arith.cmpi %n, %c16 {{predicate = "slt"}} : (index, index) -> i1
+      kernel.for %i = %begin to %end step %c1 {{
+        %next = arith.addi %i, %c1 : index
+        %row = arith.muli %i, %n : index
+        %wide = arith.muli %i, %c64 : index
+        {body} kernel.yield }}
+      kernel.return }}"""
+
+
+def loop(variable: str, bounds: str, body: str) -> str:
+    return f"kernel.for %{variable} = {bounds} {{ {body} kernel.yield }}"
+
+
+def at(row: str, variable: str) -> str:
+    return f"%p{variable} = arith.addi {row}, %{variable} : index\n"
+
+
+def load(place: str, name: str = "l", kind: str = "f32", more: str = "") -> str:
+    return f"%{name} = kernel.load %x[{place}]{more} : {kind}\n"
+
+
+def store(place: str, value: str = "%f", kind: str = "f32", more: str = "") -> str:
+    return f"kernel.store {value}, %y[{place}]{more} : {kind}\n"
+
+
+WIDE = "vector<16xf32>"
+AFTER = "reads argument 0 after storing there through argument 1"
+EARLIER = "reads argument 0 where another pass of a loop stores through argument 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (cpu(load("%i") + store("%i")), None),
+        (cpu(store("%i") + load("%i")), AFTER),
+        (cpu(store("%i") + load("%i"), inplace=""), None),
+        (cpu(store("%i") + "%p = arith.subi %next, %c1 : index\n" + load("%p")), AFTER),
+        (cpu(load("%next") + store("%i")), EARLIER),
+        (cpu(load("%i") + store("%next")), EARLIER),
+        (cpu(load("%next") + store("%i"), "1"), None),
+        (cpu(load("%next") + store("%i"), "n"), EARLIER),
+        (cpu(load("%n") + store("%n")), EARLIER),
+        (cpu(load("%n") + store("%n"), "1"), None),
+        (cpu("%q = kernel.load %y[%i] : f32\n" + store("%i")), None),
+    ],
+)
+def test_one_loop(text, error):
+    check(text, error)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        # A row is read, then written.
+        (cpu(loop("j", "%c0 to %n step %c1", at("%row", "j") + load("%pj"))
+             + loop("k", "%c0 to %n step %c1", at("%row", "k") + load("%pk") + store("%pk"))),
+         None),
+        (cpu(loop("j", "%c0 to %n step %c1", at("%row", "j") + load("%pj") + store("%pj"))
+             + loop("k", "%c0 to %n step %c1", at("%row", "k") + load("%pk"))), AFTER),
+        # Other passes, of which nothing is known to be the same.
+        (cpu(loop("j", "%c0 to %n step %c1", at("%row", "j") + store("%pj"))
+             + loop("k", "%c8 to %n step %c1", at("%row", "k") + load("%pk"))), None),
+        # What an inner loop has not come to yet may be read, what it has been at not.
+        (cpu(loop("j", "%c0 to %c8 step %c1", at("%wide", "j") + store("%pj")
+                  + "%m = arith.addi %pj, %c1 : index\n" + load("%m"))), None),
+        (cpu(loop("j", "%c0 to %c8 step %c1", at("%wide", "j")
+                  + "%m = arith.subi %pj, %c1 : index\n" + load("%m") + store("%pj"))), EARLIER),
+        (cpu(loop("j", "%c0 to %c8 step %c8", at("%wide", "j")
+                  + "%m = arith.subi %pj, %c8 : index\n" + load("%m") + store("%pj"))), None),
+        # How often a loop runs may depend on the pass of the one around it.
+        (cpu(loop("j", "%i to %c8 step %c1", at("%i", "j") + load("%pj") + store("%pj"))), None),
+    ],
+)  # fmt: skip
+def test_loops_in_a_loop(text, error):
+    check(text, error)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (cpu(loop("j", "%c0 to %c64 step %c32", at("%wide", "j") + store("%pj", "%v", WIDE)
+                  + "%m = arith.addi %pj, %c16 : index\n" + load("%m", kind=WIDE)
+                  + store("%m", "%v", WIDE))), None),
+        (cpu(loop("j", "%c0 to %c64 step %c32", at("%wide", "j") + store("%pj", "%v", WIDE)
+                  + "%m = arith.addi %pj, %c8 : index\n" + load("%m", kind=WIDE))), AFTER),
+        (cpu(loop("j", "%c0 to %c64 step %c8", at("%wide", "j") + load("%pj", kind=WIDE)
+                  + store("%pj", "%v", WIDE))), EARLIER),
+        (cpu(loop("j", "%c0 to %c64 step %c16", at("%wide", "j") + load("%pj", kind=WIDE)
+                  + store("%pj", "%v", WIDE))), None),
+    ],
+)  # fmt: skip
+def test_vectors(text, error):
+    check(text, error)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (cpu(store("%i", more=" (where %t)") + load("%i", more=" (where %t)")), AFTER),
+        (cpu(store("%i", more=" (where %t)") + load("%i", more=" (where %u)")), None),
+        (cpu(store("%i", more=" (where %t)") + load("%i")), AFTER),
+        (cpu("kernel.if %t { " + store("%i") + "kernel.yield } else { " + load("%i")
+             + "kernel.yield }"), None),
+        (cpu("kernel.if %t { " + store("%i") + "kernel.yield } else { kernel.yield }"
+             + load("%i")), AFTER),
+        (cpu("kernel.if %t { " + store("%i") + load("%i") + "kernel.yield } else { kernel.yield }"),
+         AFTER),
+    ],
+)  # fmt: skip
+def test_masks_and_branches(text, error):
+    check(text, error)
+
+
+def gpu(body: str, grid: str = "n") -> str:
+    """A gpu kernel of tiles of 256 elements; %x may be the memory of %y."""
+    return f"""kernel.func @k(%x: {PTR}, %y: {PTR}, %n: index) attributes {{grid = #sym<{grid}>,
+      inplace = array<i64: 0, 1>, outputs = array<i64: 1>, symbols = ["n"], target = "gpu"}} {{
+      %v = arith.constant {{value = 1.0 : f32}} : vector<256xf32>
+      %c = arith.constant {{value = 256 : index}} : index
+      %o = arith.constant {{value = 1 : index}} : vector<256xindex>
+      %p = kernel.program_id : index
+      %b = arith.muli %p, %c : index
+      %l = kernel.iota : vector<256xindex>
+      %s = kernel.splat %b : (index) -> vector<256xindex>
+      %a = arith.addi %s, %l : vector<256xindex>
+      %d = arith.addi %a, %o : vector<256xindex>
+      {body} kernel.return }}"""
+
+
+GATHER = "%g = kernel.gather %x[%a] : vector<256xf32>\n"
+SCATTER = 'kernel.scatter %v, %y[%a] {combiner = "set"} : vector<256xf32>\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (gpu(GATHER + SCATTER), None),
+        (gpu(SCATTER + GATHER), AFTER),
+        (gpu(GATHER.replace("%a", "%d") + SCATTER), "another program stores through argument 1"),
+        (gpu(GATHER.replace("%a", "%d") + SCATTER, "1"), None),
+        (gpu(GATHER.replace("%a", "%l") + SCATTER), None),
+    ],
+)
+def test_programs(text, error):
+    check(text, error)
+
+
+# -- what is refused does read what it has overwritten
+
+STEPS = {1: "%c1", 8: "%c8", 16: "%c16"}
+
+
+def random_body(choose: random.Random) -> list[tuple]:
+    """Accesses in one or two inner loops, or none: (kind, loop, factors of i and j, number)."""
+    parts = []
+    outers, alongs = choose.sample([0, 1, 8, 64], 2), choose.sample([0, 1, 1, 8], 2)
+    for _ in range(choose.randint(1, 2)):
+        bounds = choose.choice([None, (0, 16, 8), (0, 8, 1), (8, 32, 8), (0, 1, 1)])
+        accesses = [
+            (kind, choose.choice([outers[0], *outers]), choose.choice([alongs[0], *alongs]),
+             choose.choice([0, 0, 1, 8, 16]), choose.choice([1, 16]))
+            for kind in choose.choice([("load",), ("store",), ("load", "store"),
+                                       ("store", "load")])
+        ]  # fmt: skip
+        parts.append((bounds, accesses))
+    return parts
+
+
+def text_of(parts: list[tuple], grid: int) -> str:
+    lines, numbers = [], itertools.count()
+    for bounds, accesses in parts:
+        inner = []
+        for kind, outer, along, number, lanes in accesses:
+            k = next(numbers)
+            inner.append(f"%a{k} = arith.constant {{value = {outer} : index}} : index\n"
+                         f"%b{k} = arith.constant {{value = {along} : index}} : index\n"
+                         f"%d{k} = arith.constant {{value = {number} : index}} : index\n"
+                         f"%e{k} = arith.muli %i, %a{k} : index\n"
+                         f"%g{k} = arith.addi %e{k}, %d{k} : index\n")  # fmt: skip
+            place = f"%g{k}"
+            if bounds is not None:
+                inner.append(f"%h{k} = arith.muli %j, %b{k} : index\n"
+                             f"%q{k} = arith.addi %g{k}, %h{k} : index\n")  # fmt: skip
+                place = f"%q{k}"
+            vector, type_ = ("%v", WIDE) if lanes > 1 else ("%f", "f32")
+            inner.append(load(place, f"l{k}", type_) if kind == "load"
+                         else store(place, vector, type_))  # fmt: skip
+        body = "".join(inner)
+        if bounds is not None:
+            low, high, step = bounds
+            lines.append(f"%low{len(lines)} = arith.constant {{value = {low} : index}} : index\n"
+                         f"%high{len(lines)} = arith.constant {{value = {high} : index}} : index\n"
+                         + loop("j", f"%low{len(lines)} to %high{len(lines)} step {STEPS[step]}",
+                                body))  # fmt: skip
+        else:
+            lines.append(body)
+    return cpu("".join(lines), str(grid))
+
+
+def reads_what_it_wrote(parts: list[tuple], grid: int) -> bool:
+    """Whether a load reads an element that was stored before, or in another pass of the outermost
+    loop."""
+    stored: list[tuple[int, int]] = []
+    loaded: list[tuple[int, int, int]] = []
+    for i in range(grid):
+        for bounds, accesses in parts:
+            for j in [0] if bounds is None else range(*bounds):
+                for kind, outer, along, number, lanes in accesses:
+                    place = outer * i + (0 if bounds is None else along * j) + number
+                    if kind == "load":
+                        loaded += [(p, i, len(stored)) for p in range(place, place + lanes)]
+                    else:
+                        stored += [(p, i) for p in range(place, place + lanes)]
+    writers: dict[int, list[tuple[int, int]]] = {}
+    for time, (place, i) in enumerate(stored):
+        writers.setdefault(place, []).append((i, time))
+    return any(
+        other != i or time < when
+        for place, i, when in loaded for other, time in writers.get(place, ())
+    )  # fmt: skip
+
+
+def test_refused_kernels_read_what_they_wrote():
+    choose = random.Random(5)
+    refused = wrong = 0
+    for _ in range(400):
+        parts, grid = random_body(choose), choose.choice([1, 2, 3])
+        text = text_of(parts, grid)
+        is_wrong = reads_what_it_wrote(parts, grid)
+        wrong += is_wrong
+        try:
+            verify(irc.parse(text))
+        except InvalidIR as error:
+            assert "which may be the same memory" in str(error)
+            assert is_wrong, text
+            refused += 1
+    assert refused > 60 and wrong < 250
