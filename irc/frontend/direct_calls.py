@@ -44,14 +44,16 @@ def metadata() -> Any:
 def direct_call(
     compiled: Executables, found: Any, inputs: Sequence[Any]
 ) -> Callable[..., tuple[Any, ...]] | None:
-    """The native function of positional arguments that can stand for AOTAutograd's, or None.
+    """The function of positional arguments that can stand for AOTAutograd's, or None: the native
+    one, or on a GPU the Python host's.
 
     `found` is the `metadata` of this very graph, `inputs` are the example inputs.
     """
     if compiled.count != 1 or compiled.stage != "inference" or not compiled.plain:
         return None
     executable = compiled.executable
-    if not getattr(executable, "is_native", False) or not _needs_no_wrapper(found, inputs):
+    fast = getattr(executable, "is_native", False) or getattr(executable, "is_on_gpu", False)
+    if not fast or not _needs_no_wrapper(found, inputs):
         return None
     if len(executable.info.arguments) != len(inputs):
         return None

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import torch
 
-from irc.runtime.arguments import ArgumentSpec, check_arguments
+from irc.runtime.arguments import AcceptedKinds, ArgumentSpec, check_arguments
 from irc.runtime.native import NativeProgram
 
 
@@ -106,8 +106,13 @@ class Executable:
         return not isinstance(self._call, _SlowRunner)
 
     @property
+    def is_on_gpu(self) -> bool:
+        """Whether the program takes arrays of a GPU."""
+        return any(spec.device.startswith("cuda") for spec in self.info.arguments)
+
+    @property
     def fast_call(self) -> Callable[..., tuple[object, ...]]:
-        """The builtin behind `__call__`, for a caller that counts nanoseconds."""
+        """What is behind `__call__`, for a caller that counts nanoseconds."""
         return self._call
 
     @property
@@ -132,9 +137,13 @@ class _SlowRunner:
     def __init__(self, info: ProgramInfo, run_python: PythonRunner) -> None:
         self.info = info
         self.run_python = run_python
+        self._accepted = AcceptedKinds(info.arguments)
 
     def __call__(self, *arguments: object) -> tuple[object, ...]:
-        symbols = check_arguments(self.info.arguments, arguments)
+        symbols: dict[str, int] = {}
+        if not self._accepted.knows(arguments):
+            symbols = check_arguments(self.info.arguments, arguments)
+            self._accepted.accept(arguments)
         with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), _without_autocast():
             return tuple(self.run_python(symbols, arguments))
 

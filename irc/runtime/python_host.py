@@ -8,7 +8,6 @@ its own launches.
 from __future__ import annotations
 
 import ctypes
-import functools
 import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +17,11 @@ import torch
 
 from irc.ir.diagnostics import InternalError
 from irc.ir.symbols import Dim, evaluate, free_symbols
-from irc.runtime import aten_paths, clocks
+from irc.runtime import aten_paths, clocks, host_steps
 from irc.runtime import host_program as P
 from irc.runtime.arguments import ArgumentError
 from irc.runtime.host_liveness import dying_after
+from irc.runtime.host_steps import dtype_named
 
 RELATIONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le}
 ERRORS = {
@@ -65,6 +65,8 @@ class CpuKernels:
 def argument_symbols(program: P.HostProgram, found: Mapping[str, int], given: Sequence[Any]) -> Any:
     """The values of the symbols that arguments bind, ranges checked; raises ArgumentError."""
     symbols = dict(found)
+    if not program.bindings:
+        return symbols
     values = {a.register: content for a, content in zip(program.arguments, given, strict=True)}
     names = {a.register: a.name for a in program.arguments}
     for bind in program.bindings:
@@ -115,11 +117,6 @@ def raise_wrong_size(callee: str, dim: int, expected: int, actual: int) -> None:
     )
 
 
-@functools.cache
-def _dtype(name: str) -> torch.dtype:
-    return getattr(torch, name)
-
-
 class PythonHost:
     """`PythonHost(program, kernels, constants)(symbols, arguments)` gives the results."""
 
@@ -130,28 +127,40 @@ class PythonHost:
         constants: Mapping[str, torch.Tensor],
     ) -> None:
         self.program, self.kernels, self.constants = program, kernels, constants
+        self.gpu = host_steps.gpu_of(program)
+        self.on_gpu = host_steps.surely_on_gpu(program)
+        self._registers = [a.register for a in program.arguments]
+        self._results = [o.register for o in program.outputs]
         dying = dying_after(program)
         self._plan = [
-            (_RUN[type(step)], step, dying.get(number, ()))
+            (host_steps.prepared(step, self, _RUN[type(step)]), dying.get(number, ()))
             for number, step in enumerate(program.steps)
         ]
 
     def __call__(self, symbols: Mapping[str, int], arguments: Sequence[object]) -> list[object]:
-        run = _Run(self, argument_symbols(self.program, symbols, arguments))
-        for argument, content in zip(self.program.arguments, arguments, strict=True):
-            run.values[argument.register] = content
-        for method, step, dead in self._plan:
-            method(run, step)
+        if self.gpu is not None and self.gpu != torch.cuda.current_device():
+            with torch.cuda.device(self.gpu):
+                return self._run(symbols, arguments)
+        return self._run(symbols, arguments)
+
+    def _run(self, symbols: Mapping[str, int], arguments: Sequence[object]) -> list[object]:
+        bound = argument_symbols(self.program, symbols, arguments)
+        stream = 0 if self.gpu is None else torch._C._cuda_getCurrentRawStream(self.gpu)
+        run = _Run(self, bound, stream)
+        values = run.values
+        values.update(zip(self._registers, arguments, strict=True))
+        for ready, dead in self._plan:
+            ready(run)
             for register in dead:
-                run.values.pop(register, None)
-        return [run.output(o, arguments) for o in self.program.outputs]
+                values.pop(register, None)
+        return [None if r is None else values[r] for r in self._results]
 
 
 class _Run:
     """One call: the registers' contents and the symbols' values."""
 
-    def __init__(self, owner: PythonHost, symbols: dict[str, int]) -> None:
-        self.owner, self.symbols = owner, symbols
+    def __init__(self, owner: PythonHost, symbols: dict[str, int], stream: int = 0) -> None:
+        self.owner, self.symbols, self.stream = owner, symbols, stream
         self.values: dict[int, Any] = {}
         self.pending: list[tuple[str, int, P.Layout, torch.Tensor]] = []
 
@@ -183,7 +192,7 @@ class _Run:
         assert layout.strides is not None
         sizes, strides = self.dims(layout.sizes), self.dims(layout.strides)
         self.values[step.register] = torch.empty_strided(
-            sizes, strides, dtype=_dtype(layout.dtype), device=layout.device
+            sizes, strides, dtype=dtype_named(layout.dtype), device=layout.device
         )
 
     def launch(self, step: P.Launch) -> None:
@@ -237,13 +246,17 @@ class _Run:
             return
         items = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
         flat = [x for i in items for x in (i if isinstance(i, (tuple, list)) else (i,))]
-        if len(flat) != len(step.results):
-            raise InternalError(f"{step.callee} gave {len(flat)} results, not {len(step.results)}")
+        self.counted(step, len(flat))
         for result, content in zip(step.results, flat, strict=True):
             self.values[result.register] = content
             if result.layout is not None and result.used:
                 self.pending.append((step.callee, result.register, result.layout, content))
         self.settle()
+
+    def counted(self, step: P.CallAten, count: int) -> None:
+        """Raise InternalError unless an operator gave as many results as its step says."""
+        if count != len(step.results):
+            raise InternalError(f"{step.callee} gave {count} results, not {len(step.results)}")
 
     def settle(self) -> None:
         """Check results of operators as soon as every symbol in their types is known."""
@@ -270,17 +283,12 @@ class _Run:
                 raise_wrong_size(callee, dim, expected, actual)
         if layout.strides is None:
             return content
-        strides, dtype = self.dims(layout.strides), _dtype(layout.dtype)
+        strides, dtype = self.dims(layout.strides), dtype_named(layout.dtype)
         if content.dtype is dtype and all(
             s <= 1 or a == b for s, a, b in zip(sizes, content.stride(), strides, strict=True)
         ):
             return content
         return restrided(content, strides, dtype)
-
-    def output(self, output: P.Output, arguments: Sequence[Any]) -> Any:
-        if output.register is None:
-            return None
-        return self.values[output.register]
 
 
 def restrided(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,61 @@ from irc.codegen.triton import runtime as triton_runtime
 from irc.codegen.triton.emitter import emit_module, safe_name
 from irc.dialects import kernel
 
+# How a launch is specialized: by the alignment of pointers and by facts of the sizes.
+Key = tuple[Any, ...]
+
+
+class Launcher:
+    """Launches one kernel: `launcher(tensors, sizes, grid, gpu, stream)`.
+
+    Triton compiles a kernel anew for pointers and sizes of another kind (`key`); what it compiled
+    is kept by kind, and launched again without its looking at the arguments. Tools that hook into
+    Triton's launches see a kind's first one only.
+    """
+
+    def __init__(self, source: str, name: str, options: Mapping[str, Any]) -> None:
+        self.source, self.name, self.options = source, name, options
+        self._compiled: dict[Key, tuple[Callable[..., None], Any, Any, Any]] = {}
+
+    def __call__(
+        self,
+        tensors: Sequence[torch.Tensor],
+        sizes: Sequence[int],
+        grid: int,
+        gpu: int,
+        stream: int,
+    ) -> None:
+        """Launch `grid` > 0 program instances on a stream of the current GPU, number `gpu`, where
+        all tensors are."""
+        pointers = [t.data_ptr() for t in tensors]
+        key = key_of(pointers, sizes, gpu)
+        found = self._compiled.get(key)
+        if found is None:
+            made = self.first_launch(tensors, sizes, grid)
+            self._compiled[key] = made.run, made.function, made.packed_metadata, made
+            return
+        run, function, metadata, _ = found
+        run(grid, 1, 1, stream, function, metadata, None, None, None, *pointers, *sizes)
+
+    def first_launch(self, tensors: Sequence[torch.Tensor], sizes: Sequence[int], grid: int) -> Any:
+        """Launch through Triton, which compiles; gives what it compiled."""
+        function = getattr(triton_runtime.load(self.source), safe_name(self.name))
+        options = triton_runtime.supported_options(self.options)
+        return function[(grid,)](*tensors, *sizes, **options)
+
+
+def key_of(pointers: Sequence[int], sizes: Sequence[int], gpu: int) -> Key:
+    """What Triton's code for a kernel may depend on: which pointers are multiples of 16, and which
+    sizes are 1, multiples of 16, or beyond 32 bits."""
+    joined = 0
+    for pointer in pointers:
+        joined |= pointer
+    aligned = True if joined & 15 == 0 else tuple([p & 15 == 0 for p in pointers])
+    if not sizes:
+        return gpu, aligned
+    kinds = [1 if n == 1 else (n & 15 == 0, -(1 << 31) <= n < 1 << 31, n < 1 << 63) for n in sizes]
+    return gpu, aligned, *kinds
+
 
 class TritonKernels:
     """A `KernelTable`: one Triton source for all kernels, each compiled at its first launch."""
@@ -18,12 +73,16 @@ class TritonKernels:
     def __init__(self, kernels: Iterable[kernel.FuncOp]) -> None:
         functions = list(kernels)
         self.source = emit_module(functions)
-        self._options = {
-            op.sym_name: triton_runtime.supported_options(triton_runtime.launch_options(op))
-            for op in functions
-        }
+        self._options = {op.sym_name: triton_runtime.launch_options(op) for op in functions}
         self._outputs = {op.sym_name: tuple(op.outputs or ()) for op in functions}
-        self._functions: dict[str, Callable[..., Any]] = {}
+        self._launchers: dict[str, Launcher] = {}
+
+    def launcher(self, name: str) -> Launcher:
+        """What launches the kernel."""
+        found = self._launchers.get(name)
+        if found is None:
+            found = self._launchers[name] = Launcher(self.source, name, self._options[name])
+        return found
 
     def launch(
         self, name: str, tensors: Sequence[torch.Tensor], symbols: Sequence[int], grid: int
@@ -35,15 +94,13 @@ class TritonKernels:
         """
         if not grid:
             return
-        function = self._functions.get(name)
-        if function is None:
-            module = triton_runtime.load(self.source)
-            function = self._functions[name] = getattr(module, safe_name(name))
         if not all([t.is_cuda for t in tensors]):
             self._launch_copies(name, tensors, symbols, grid)
             return
-        with torch.cuda.device(tensors[0].device):
-            function[(grid,)](*tensors, *symbols, **self._options[name])  # type: ignore[index]
+        gpu = tensors[0].get_device()
+        with torch.cuda.device(gpu):
+            stream = torch._C._cuda_getCurrentRawStream(gpu)
+            self.launcher(name)(tensors, symbols, grid, gpu, stream)
 
     def _launch_copies(
         self, name: str, tensors: Sequence[torch.Tensor], symbols: Sequence[int], grid: int

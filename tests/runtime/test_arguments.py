@@ -4,7 +4,12 @@ import pytest
 import torch
 
 from irc.ir.symbols import symbol
-from irc.runtime.arguments import ArgumentError, ArgumentSpec, check_arguments
+from irc.runtime.arguments import (
+    AcceptedKinds,
+    ArgumentError,
+    ArgumentSpec,
+    check_arguments,
+)
 
 S0 = symbol("s0")
 SPECS = [
@@ -66,3 +71,42 @@ def test_error_names_the_argument(position, value, message):
 def test_count_of_arguments():
     with pytest.raises(ArgumentError, match="takes 3 arguments and was called with 1"):
         check_arguments(SPECS, [1])
+
+
+PLAIN = [
+    ArgumentSpec("x", "tensor", torch.float32, (3, 8), (8, 1)),
+    ArgumentSpec("n", "int"),
+]
+
+
+def test_arguments_like_accepted_ones_are_known():
+    kinds = AcceptedKinds(PLAIN)
+    x = torch.randn(3, 8)
+    assert not kinds.knows([x, 5])
+    kinds.accept([x, 5])
+    assert kinds.knows([torch.randn(3, 8), 7])
+    # A parameter has the same keys as a tensor; one of inference mode hasn't.
+    assert kinds.knows([torch.nn.Parameter(x), 7])
+    with torch.inference_mode():
+        assert not kinds.knows([torch.randn(3, 8), 7])
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [torch.randn(3, 9), 5], [torch.randn(8, 3).t(), 5], [torch.randn(3, 8).double(), 5],
+        [torch.randn(3, 8), True], [torch.randn(3, 8)], [torch.randn(3, 8), 5, 5],
+        [torch.randn(3, 8).to_sparse(), 5], [torch.randn(3, 8, dtype=torch.cfloat).conj().imag, 5],
+        [5, 5],
+    ],
+)  # fmt: skip
+def test_other_arguments_are_not_known(others):
+    kinds = AcceptedKinds(PLAIN)
+    kinds.accept([torch.randn(3, 8), 5])
+    assert not kinds.knows(others)
+
+
+def test_arguments_that_bind_symbols_are_never_known():
+    kinds = AcceptedKinds(SPECS)
+    kinds.accept(_good())
+    assert not kinds.knows(_good())
