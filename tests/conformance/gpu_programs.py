@@ -20,8 +20,9 @@ from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel, emit_module, safe_name
 from irc.dialects import kernel
 from irc.frontend import backend
-from irc.frontend.importer import import_graph
+from irc.frontend.importer import Literal, import_graph
 from irc.frontend.options import Options
+from irc.frontend.saved_activations import report_strides, saved_outputs, take_strides
 from irc.ir.passes import Instrumentation, PassContext, PassManager
 from irc.pipeline import pipeline_text
 from irc.runtime import triton_kernels
@@ -83,17 +84,35 @@ def lowered(
     def compile_fx(
         module: Any, inputs: Any, chosen: Options, stage: str, *_: Any
     ) -> Callable[..., Any]:
-        imported = import_graph(module, caller_derives_views=True).module
+        saved = saved_outputs(module) if stage == "forward" else frozenset()
+        if stage == "backward":
+            take_strides(module, inputs)
+        graph = import_graph(module, caller_derives_views=True, saved=saved)
+        imported = graph.module
         keep = _KeepLayouts()
         text = pipeline_text("triton", chosen)
         context = PassContext(target="triton", options=chosen)
         PassManager.parse(text, instrumentations=[keep]).run(imported, context)
         found.append(Program(stage, keep.layouts, imported, context))
+        strides: list[Any] = []
+        if saved:
+            (main,) = [op for op in imported.ops if op.name == "host.func"]
+            kinds = main.function_type.results
+            strides = [None if isinstance(o, Literal) else getattr(kinds[o], "strides", None)
+                       for o in graph.outputs]  # fmt: skip
+            report_strides(module, strides, saved)
 
         def boxed(arguments: list[Any]) -> Any:
             given = list(arguments)
             arguments.clear()
-            return module(*given)
+            results = list(module(*given))
+            for number in saved:
+                value, made = results[number], strides[number]
+                if isinstance(value, torch.Tensor) and made is not None:
+                    results[number] = torch.empty_strided(
+                        value.shape, made, dtype=value.dtype, device=value.device
+                    )
+            return results
 
         boxed._boxed_call = True  # type: ignore[attr-defined]
         return boxed

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
+from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.loop import estimate
+from irc.analysis.views import INDICES
 from irc.dialects import aten, func, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -218,18 +220,92 @@ def pad_product(call: graph.CallAten, product: Product) -> None:
 
 
 def padded(builder: Builder, value: Value, amounts: Any) -> Value:
-    """`value` with zeros after the end of its last dimensions."""
+    """`value` with zeros after the end of its last dimensions.
+
+    Where it is computed by elements, its other users read a part of the padded array: then there
+    is one array, which the kernel that computes it writes, and no copy.
+    """
     kind = value.type
     assert isinstance(kind, TensorType)
     high = [0] * (kind.rank - len(amounts)) + list(amounts)
     if not any(high):
         return value
+    source, order = unpermuted(value)
+    back = [high[order.index(dim)] for dim in range(kind.rank)]
+    whole = _padded_before(source, back)
+    if whole is None:
+        if not is_computed(source) or len(list(source.users)) == 1 or is_seen(source):
+            return _pad(builder, value, high)
+        whole = _padded_for_all(source, back)
+    if order == list(range(kind.rank)):
+        return whole
+    return builder.value(graph.Permute, whole, permutation=order)
+
+
+def _padded_for_all(source: Value, high: Sequence[int]) -> Value:
+    """The padded array of `source`, of which all its users read a part from now on."""
+    assert source.defining_op is not None and isinstance(source.type, TensorType)
+    builder = Builder.after(source.defining_op)
+    whole = _pad(builder, source, high)
+    pad = whole.defining_op
+    part = cut(builder, whole, source.type)
+    source.replace_uses_if(part, lambda user: user is not pad)
+    return whole
+
+
+def _padded_before(part: Value, high: Sequence[int]) -> Value | None:
+    """The array of which `part` was cut off, if that is `part` with `high` zeros more."""
+    assert isinstance(part.type, TensorType)
+    wanted = tuple(size + more for size, more in zip(part.type.shape, high, strict=True))
+    maker = part.defining_op
+    while isinstance(maker, graph.Slice) and maker.start == 0 and maker.step == 1:
+        part = maker.source
+        maker = part.defining_op
+    if not isinstance(maker, graph.Pad) or any(maker.low):
+        return None
+    assert isinstance(part.type, TensorType)
+    zero = graph.scalar_attribute(0, part.type.element)
+    return part if part.type.shape == wanted and maker.attributes["value"] is zero else None
+
+
+def _pad(builder: Builder, value: Value, high: Sequence[int]) -> Value:
+    kind = value.type
+    assert isinstance(kind, TensorType)
     shape = [size + more for size, more in zip(kind.shape, high, strict=True)]
     zero = graph.scalar_attribute(0, kind.element)
     return builder.value(
-        graph.Pad, value, low=[0] * kind.rank, high=high, value=zero,
+        graph.Pad, value, low=[0] * kind.rank, high=list(high), value=zero,
         result_types=kind.with_shape(shape),
     )  # fmt: skip
+
+
+def unpermuted(value: Value) -> tuple[Value, list[int]]:
+    """What a value is a permutation of, and that permutation."""
+    assert isinstance(value.type, TensorType)
+    order = list(range(value.type.rank))
+    while isinstance(value.defining_op, graph.Permute):
+        inner = list(value.defining_op.permutation)
+        order = [inner[dim] for dim in order]
+        value = value.defining_op.source
+    return value, order
+
+
+def is_computed(value: Value) -> bool:
+    """Whether a value is computed by elements, so that a padded one is as easily computed."""
+    return isinstance(value.defining_op, graph.PointwiseOp | graph.Cast | graph.Select)
+
+
+def is_seen(value: Value) -> bool:
+    """Whether a value, or a view of it, is a result or an operand of a call that takes exact
+    strides: a part of a larger array would have to be copied for these."""
+    for user in value.users:
+        if isinstance(user, func.ReturnOp | graph.UpdateInput):
+            return True
+        if isinstance(user, graph.CallAten) and user.callee not in ANY_STRIDES:
+            return True
+        if type(user) in INDICES and any(is_seen(result) for result in user.results):
+            return True
+    return False
 
 
 def cut(builder: Builder, value: Value, kind: TensorType) -> Value:

@@ -46,9 +46,10 @@ def pointwise(n: Any, m: Any, element: T.Type = T.f32) -> Program:
     )
 
 
-def softmax(n: Any, m: Any, element: T.Type = T.f32) -> Program:
-    """max, sum of exponentials and quotient in one group."""
-    program = Program(tensor(n, m, element=element))
+def softmax(n: Any, m: Any, element: T.Type = T.f32, pitch: int | None = None) -> Program:
+    """max, sum of exponentials and quotient in one group; `pitch`: from row to row in memory."""
+    rows = tensor(n, m, element=element, strides=None if pitch is None else (pitch, 1))
+    program = Program(rows)
     x = program.args[0]
 
     def fill() -> list[Value]:
@@ -66,10 +67,9 @@ def softmax(n: Any, m: Any, element: T.Type = T.f32) -> Program:
         def quotient(b: Any, i: Any) -> list[Value]:
             return [narrowed(b, b.op("arith.divf", power(b, i), b.read(total, i[:1])), element)]
 
-        kind = [tensor(n, m, element=element)]
-        return [program.compute([n, m], [loop.MAP], kind, quotient).results[0]]
+        return [program.compute([n, m], [loop.MAP], [rows], quotient).results[0]]
 
-    return program.finish(program.group([n], [tensor(n, m, element=element)], fill))
+    return program.finish(program.group([n], [rows], fill))
 
 
 def layer_norm(n: Any, m: int) -> Program:

@@ -174,3 +174,33 @@ def test_the_option_decides_by_target() -> None:
     assert "pad-matmul" not in pipeline_text("triton", off)
     forced = from_mapping({"shape_padding": True, "force_shape_pad": True})
     assert "pad-matmul{force=true}" in pipeline_text("llvm", forced)
+
+
+def gradients_of_projection(g: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> Any:
+    """What a projection's backward computes of one array: two products and sums of columns."""
+    scaled = torch.exp(g)
+    return scaled.t() @ x, scaled @ w, scaled.sum(0)
+
+
+def test_an_array_that_others_read_too_is_padded_where_it_is_computed() -> None:
+    args = random(10, 9), random(10, 8, seed=1), random(9, 8, seed=2)
+    module, _ = run(gradients_of_projection, args, "{force}")
+    assert products(module) == [((12, 12), (12, 8)), ((12, 12), (12, 8))]
+    PassManager.parse("canonicalize,cse,dce").run(module)
+    exps = [op for op in module.walk() if isinstance(op, graph.Exp)]
+    padded = [op for op in module.walk() if isinstance(op, graph.Pad) and op.source in
+              [e.results[0] for e in exps]]  # fmt: skip
+    assert len(exps) == len(padded) == 1
+    for ours, eager in zip(irc.run(module, *args), gradients_of_projection(*args), strict=True):
+        torch.testing.assert_close(ours, eager)
+
+
+def test_an_array_that_the_caller_sees_is_padded_in_a_copy() -> None:
+    def function(g: torch.Tensor, x: torch.Tensor) -> Any:
+        scaled = torch.exp(g)
+        return scaled @ x, scaled.t()
+
+    module, _ = run(function, (random(10, 9), random(9, 8)), "{force}")
+    returned = next(op for op in module.walk() if op.name == "func.return").operands
+    source: Any = returned[1].defining_op.operands[0].defining_op  # type: ignore[union-attr]
+    assert isinstance(source, graph.Exp)

@@ -15,7 +15,7 @@ import attrs
 from irc.dialects import loop
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, dim_product, substitute
+from irc.ir.symbols import Dim, dim_product, provable_le, substitute
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.combine import Reduction, convert
 from irc.passes.kernel.gpu.plan import Member, Origin, Plan, offset_of
@@ -122,11 +122,28 @@ class Evaluator:
         element = op.value.type
         if origin is None:
             offset = b.simplified(offset_of(indices, op.source.type))
+            if mask is not None and self._is_narrower(offset, indices, op.source.type, mask):
+                tile = b.load(self.pointers[op.source], offset, element, None, None)
+                return tile if own is None else self._where(own, tile, other)
             return b.load(self.pointers[op.source], offset, element, mask, other)
         tile = convert(b, self.element(origin, indices, mask), element)
-        if own is None:
-            return tile
-        return b.select(own, tile, b.constant(0, element) if other is None else other)
+        return tile if own is None else self._where(own, tile, other)
+
+    def _where(self, mask: Tile, tile: Tile, other: Tile | None) -> Tile:
+        return self.b.select(
+            mask, tile, self.b.constant(0, tile.element) if other is None else other
+        )
+
+    def _is_narrower(self, offset: Dim, indices: Sequence[Dim], source: Any, mask: Tile) -> bool:
+        """Whether a place has fewer dimensions than the mask of its read, and is always inside of
+        the array: one element a row, say, is then read once, whatever the mask says."""
+        b = self.b
+        if set(mask.dims) <= set(b.index(offset).dims):
+            return False
+        return all(
+            provable_le(0, i, b.ranges, b.extents) and provable_le(i + 1, n, b.ranges, b.extents)
+            for i, n in zip(indices, source.shape, strict=True)
+        )
 
     # -- elements of local arrays
 
@@ -155,9 +172,7 @@ class Evaluator:
         level = max(t.level for t in results)
         self.b.remember(("array", member, output, tuple(indices)), results, level)
 
-    def _serial(
-        self, origin: Origin, point: Mapping[str, Dim], mask: Tile | None
-    ) -> list[Tile]:
+    def _serial(self, origin: Origin, point: Mapping[str, Dim], mask: Tile | None) -> list[Tile]:
         """A reduction at one point: a loop over the combined axes, one point a turn."""
         b, member = self.b, origin.member
         red = [a for a in member.compute.axis_list if a.kind == "red"]

@@ -40,7 +40,8 @@ from irc.ir.symbols import (
     symbol,
     terms_of,
 )
-from irc.ir.types import FloatType, IndexType, VectorType, i1, index
+from irc.ir.types import FloatType, IndexType, VectorType, element_bytes, i1, index
+from irc.passes.kernel.gpu.edges import edge_of
 
 SEGMENTS = "operandSegmentSizes"
 
@@ -346,6 +347,17 @@ class TileBuilder:
             if isinstance(scope.upper, Expr) or scope.upper <= 0:
                 some = self.compare("sgt", self.index(scope.upper), self.constant(0, index))
                 mask = self.both(mask, some)
+        edge = edge_of(self, offset, mask, element_bytes(element))
+        if edge is None:
+            return self._read(pointer, place, element, mask, other)
+        # The few lanes above keep what the others have read.
+        below = self._read(pointer, place, element, edge.below, other)
+        return self._read(pointer, place, element, edge.above, below)
+
+    def _read(
+        self, pointer: Value, place: Tile, element: Type, mask: Tile | None, other: Tile | None
+    ) -> Tile:
+        """One load under one mask."""
         operands = [Tile(pointer, (), 0), place]
         if mask is not None:
             operands.append(self.expand(mask, place.dims))
@@ -369,15 +381,17 @@ class TileBuilder:
         tiles = [place, content] if mask is None else [place, content, mask]
         dims = union(*tiles)
         mask = self.both(mask, self.mask_of(dims))
+        edge = edge_of(self, offset, mask, element_bytes(content.element))
+        masks = [mask] if edge is None or combiner != "set" else [edge.below, edge.above]
         operands = [self.expand(content, dims).value, pointer, self.expand(place, dims).value]
-        if mask is not None:
-            operands.append(self.expand(mask, dims).value)
         block = self.scopes[-1].block
-        if not dims and combiner == "set":
-            block.append(kernel.StoreOp(operands, (), {}, (), self.location))
-            return
-        attributes: dict[str, Attribute] = {"combiner": A.StringAttr(combiner)}
-        block.append(kernel.ScatterOp(operands, (), attributes, (), self.location))
+        for chosen in masks:
+            under = [] if chosen is None else [self.expand(chosen, dims).value]
+            if not dims and combiner == "set":
+                block.append(kernel.StoreOp(operands + under, (), {}, (), self.location))
+                continue
+            attributes: dict[str, Attribute] = {"combiner": A.StringAttr(combiner)}
+            block.append(kernel.ScatterOp(operands + under, (), attributes, (), self.location))
 
 
 __all__ = ["Tile", "TileBuilder", "TileDim", "union"]

@@ -1,0 +1,90 @@
+"""Masks whose bound is no multiple of what a thread moves at once.
+
+Triton gives a thread neighbouring lanes by what pointers promise, and then moves them one by one
+where a mask may split them: rows of 30,523 elements in aligned memory are read by 2 bytes at steps
+of 16. So an access under such a mask is made as two: the lanes below the last whole group, whose
+mask splits none, and the few above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from irc.dialects import kernel
+from irc.ir import attributes as A
+from irc.ir.core import Value
+from irc.ir.symbols import Dim, coefficient, free_symbols, known_divisor, symbol
+
+if TYPE_CHECKING:
+    from irc.passes.kernel.gpu.tiles import Tile, TileBuilder
+
+GROUP_BYTES = 16
+"""The most that a thread moves at once."""
+
+
+@attrs.frozen
+class Edge:
+    """The masks of an access made as two: of the lanes in whole groups, and of those above."""
+
+    below: Tile
+    above: Tile
+
+
+def edge_of(b: TileBuilder, offset: Dim, mask: Tile | None, bytes_each: int) -> Edge | None:
+    """How an access of elements of `bytes_each` bytes at `offset` under `mask` is made as two;
+    None where one is as good: no bound in the mask splits a group that the memory promises."""
+    group = GROUP_BYTES // bytes_each
+    if mask is None or group < 2:
+        return None
+    for name in free_symbols(offset):
+        tile = b.symbols.get(name)
+        if tile is None or not tile.dims or coefficient(offset, name) != 1:
+            continue
+        if known_divisor(offset - symbol(name)) % group:
+            continue
+        conditions = list(_conditions(mask))
+        bounds = [_bound_on(c.value, tile.value) for c in conditions]
+        bound = min((n for n in bounds if n is not None), default=0)
+        if bound < group or bound % group == 0:
+            continue
+        whole = b.index(bound // group * group)
+        # What holds below the whole groups of the least bound needs no bound of these lanes.
+        below = b.compare("slt", tile, whole)
+        for condition, own in zip(conditions, bounds, strict=True):
+            if own is None:
+                below = b.op("arith.andi", below, condition)
+        return Edge(below, b.op("arith.andi", mask, b.compare("sge", tile, whole)))
+    return None
+
+
+def _bound_on(condition: Value, lanes: Value) -> int | None:
+    """n, if a condition is `lanes < n` for a constant n."""
+    maker: Any = condition.defining_op
+    if maker is None or maker.name != "arith.cmpi" or maker.predicate != "slt":
+        return None
+    left, right = maker._operands
+    if isinstance(right.defining_op, kernel.SplatOp):
+        right = right.defining_op.scalar
+    constant: Any = right.defining_op
+    if left is not lanes or constant is None or constant.name != "arith.constant":
+        return None
+    content = constant.attributes["value"]
+    return content.value if isinstance(content, A.IntegerAttr) else None
+
+
+def _conditions(mask: Tile) -> Iterator[Tile]:
+    """The conditions that a mask is the conjunction of, as they were before being repeated."""
+    maker: Any = mask.value.defining_op
+    if isinstance(maker, kernel.SplatOp):
+        yield from _conditions(attrs.evolve(mask, value=maker.scalar, dims=()))
+    elif isinstance(maker, kernel.ExpandOp):
+        dims = tuple(mask.dims[k] for k in maker.dims)
+        yield from _conditions(attrs.evolve(mask, value=maker.source, dims=dims))
+    elif maker is not None and maker.name == "arith.andi":
+        for operand in maker._operands:
+            yield from _conditions(attrs.evolve(mask, value=operand))
+    else:
+        yield mask
