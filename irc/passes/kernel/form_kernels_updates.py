@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from irc.analysis.calls import OUT_VARIANTS
 from irc.dialects import func, graph, host, loop, sym
 from irc.ir import attributes as A
 from irc.ir.core import BlockArgument, Operation, Region, Value
@@ -26,8 +27,8 @@ def updates_in_place(op: loop.ComputeOp, number: int, init: Value) -> bool:
     """Whether scatter output `number` may combine into the memory of `init` itself, so that only
     the elements that it changes cost anything.
 
-    `init` must be memory that nothing needs afterwards: what another kernel made and none reads
-    later, or an argument that is updated with exactly this result. Elsewhere the kernel makes its
+    `init` must be memory that nothing needs afterwards: what another kernel or a product made and
+    none reads later, or an argument that is updated with exactly this result. Elsewhere the kernel makes its
     own copy first. (`bufferize` has the last word: where it decides otherwise, it copies.)
     """
     (result,) = op.results_of(number)
@@ -49,7 +50,9 @@ def _dies_in(op: loop.ComputeOp, init: Value, result: Value) -> bool:
         if not isinstance(outer, _READERS) or op.is_before_in_block(outer):
             return False
     if not isinstance(init, BlockArgument):
-        return isinstance(init.defining_op, _KERNELS)
+        maker = init.defining_op
+        product = isinstance(maker, graph.CallAten) and maker.callee in OUT_VARIANTS
+        return product or isinstance(maker, _KERNELS)
     function = block.parent_op
     if not isinstance(function, func.FuncOp):
         return False

@@ -102,6 +102,20 @@ def test_no_array_is_filled_or_added_and_the_argument_keeps_its_elements():
     assert torch.equal(other, before)
 
 
+def test_rows_are_added_to_a_product_where_it_is():
+    def f(gradient, tokens, x, y):
+        return embedding_gradient(gradient, tokens) + x @ y
+
+    arguments = GRADIENT, TOKENS, torch.randn(11, 4), torch.randn(4, 3)
+    module = irc.trace(f, arguments)
+    PassManager.parse("lower-to-cpu").run(module)
+    called = [op.name for op in module.walk() if op.name in ("host.launch", "host.copy")]
+    assert called == ["host.launch"] * 2, "the check of the tokens, the sums"
+    names = [op.name for op in module.walk()]
+    assert names.count("host.alloc") - names.count("host.item") == 1, "one array and a verdict"
+    torch.testing.assert_close(irc.compile(f, arguments)(*arguments), f(*arguments))
+
+
 def test_rounding_as_eager_has_it_leaves_the_additions():
     from irc.frontend.options import from_mapping
     from irc.pipeline import pipeline_text
