@@ -39,6 +39,7 @@ class Product:
     """A matrix product [batch,] m x k by k x n, and how much would be padded.
 
     transposed: whether each factor lies in memory column by column. padding: of m, k and n.
+    computed: whether each factor's padding takes no copy, as what computes it writes that too.
     """
 
     callee: str
@@ -49,6 +50,7 @@ class Product:
     n: Dim
     transposed: tuple[bool, bool]
     padding: tuple[int, int, int]
+    computed: tuple[bool, bool] = (False, False)
 
 
 # How many times faster a padded product is, paddings and all; None where it can't be told.
@@ -64,7 +66,8 @@ class PadMatmul(Pass):
     compute-bound (mnk / (mk + kn + mn) over half of the machine's balance), and only if a
     measurement says that it pays: over 1.1 times faster, paddings and all. `context.data`'s
     entry "measure_matmul" measures (a function of a `Product`); without one the target's device
-    does, and where there is none the rule alone decides.
+    does, and where there is none the rule alone decides. What computes a factor by elements writes
+    the zeros, too; where others read that array, they read a part of the padded one.
 
     force: pad whatever the rule and the measurement say. balance: of the machine, in operations
     per byte (0: by the target).
@@ -151,6 +154,7 @@ def product_of(call: graph.CallAten) -> Product | None:
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
     multiple = alignment(left.element)
     padding = padding_of(m, multiple), padding_of(k, multiple), padding_of(n, multiple)
+    more = padding[:2], padding[1:]
     if not any(padding) or 0 in (*left.shape, *right.shape):
         return None
     return Product(
@@ -160,7 +164,20 @@ def product_of(call: graph.CallAten) -> Product | None:
         m=m, k=k, n=n,
         transposed=(_is_transposed(values[0]), _is_transposed(values[1])),
         padding=padding,
+        computed=(_is_padded_for_nothing(values[0], more[0]),
+                  _is_padded_for_nothing(values[1], more[1])),
     )  # fmt: skip
+
+
+def _is_padded_for_nothing(value: Value, amounts: Sequence[int]) -> bool:
+    """Whether `padded` makes no copy of a factor: it is padded already, or where it is computed."""
+    assert isinstance(value.type, TensorType)
+    source, order = unpermuted(value)
+    high = [0] * (value.type.rank - len(amounts)) + list(amounts)
+    back = [high[order.index(dim)] for dim in range(len(high))]
+    if _padded_before(source, back) is not None:
+        return True
+    return is_computed(source) and not is_seen(source)
 
 
 def _is_transposed(value: Value) -> bool:

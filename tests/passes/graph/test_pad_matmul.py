@@ -195,6 +195,21 @@ def test_an_array_that_others_read_too_is_padded_where_it_is_computed() -> None:
         torch.testing.assert_close(ours, eager)
 
 
+def test_padding_where_a_factor_is_computed_is_not_measured() -> None:
+    asked: list[tuple[bool, bool]] = []
+
+    def measure(product: Product) -> float:
+        asked.append(product.computed)
+        return 2.0
+
+    def function(g: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> Any:
+        scaled = torch.exp(g)
+        return scaled @ w, scaled.t() @ x, g @ torch.exp(w), torch.exp(x)
+
+    run(function, (random(64, 66), random(64, 64), random(66, 64)), measure=measure)
+    assert asked == [(True, False), (True, False), (False, True)]
+
+
 def test_an_array_that_the_caller_sees_is_padded_in_a_copy() -> None:
     def function(g: torch.Tensor, x: torch.Tensor) -> Any:
         scaled = torch.exp(g)
