@@ -110,8 +110,8 @@ class Body(Placement):
             # In a peeled remainder what varies is one scalar.
             return emitter.scalar(prepared.expression, scope)
         if copy and prepared.varying:
-            assert self.vectors is not None
-            step = copy * self.vectors.width
+            assert self.vectors is not None and scope.lanes is not None
+            step = copy * scope.lanes.apart
             if prepared.shift is None:
                 axis = self.vectors.axis
                 moved = substitute(prepared.expression, {axis: symbol(axis) + step})

@@ -44,13 +44,14 @@ NO_ATTRIBUTES: dict[str, Attribute] = {}
 class Lanes:
     """How the vector axis is covered at a place: `copies` vectors of `width` lanes; `mask` holds
     for the lanes (of the one copy) that are points of the space, those below `limit`. Width 1:
-    scalars."""
+    scalars. Each vector begins `apart` points after the one before it."""
 
     axis: str
     width: int
     copies: int
     mask: Value | None = None
     limit: Scalar | None = None
+    apart: int = attrs.field(default=attrs.Factory(lambda self: self.width, takes_self=True))
 
 
 class Scope:

@@ -54,7 +54,7 @@ class LaneExpressions:
             single = content[self.copy] if isinstance(content, list) else content
             found = self.emitter.convert(single, index)
         elif name == self.lanes.axis:
-            start = self.emitter.plus(self.scope.names[name], self.copy * self.lanes.width)
+            start = self.emitter.plus(self.scope.names[name], self.copy * self.lanes.apart)
             found = self.emitter.vector_index(start, 1, self.lanes.width, self.scope)
         else:
             return self.scope.names[name]

@@ -26,7 +26,8 @@ class Vectors:
 @attrs.define(eq=False)
 class Phase:
     """One loop over part of a vector axis: `copies` vectors of `width` lanes from `lower` to
-    `upper` by `step`, masked below `limit` where that is given."""
+    `upper` by `step`, masked below `limit` where that is given. With `apart`, each vector begins
+    so many points after the one before: [lower, upper) are the points of the first."""
 
     lower: Scalar
     upper: Scalar
@@ -34,11 +35,12 @@ class Phase:
     width: int
     copies: int
     limit: Scalar | None = None
+    apart: int = 0
 
     @property
     def span(self) -> tuple[int, int] | None:
         """The points that the loop visits, where both ends are known."""
-        if isinstance(self.lower, int) and isinstance(self.upper, int):
+        if isinstance(self.lower, int) and isinstance(self.upper, int) and not self.apart:
             return self.lower, self.upper
         return None
 
@@ -47,7 +49,19 @@ class Phase:
         mask = None
         if self.limit is not None:
             mask = emitter.lane_mask(position, self.limit, self.width)
-        return Lanes(axis, self.width, self.copies, mask, self.limit)
+        apart = self.apart or self.width
+        return Lanes(axis, self.width, self.copies, mask, self.limit, apart)
+
+
+def whole_blocks(emitter: Emitter, upper: Scalar, extent: Dim, block: int) -> Scalar:
+    """`upper` rounded down to a multiple of `block`, a power of two; `upper` itself where it is
+    one, as it is if the axis's `extent` is."""
+    if isinstance(upper, int):
+        return upper // block * block
+    if block == 1 or known_divisible(extent, block):
+        return upper
+    rounding = emitter.number(-block, index)
+    return emitter.add(arith.AndIOp, (emitter.value(upper), rounding), index)
 
 
 def phases(
@@ -61,13 +75,8 @@ def phases(
     block = width * copies
     if isinstance(lower, int) and isinstance(upper, int):
         middle: Scalar = lower + (upper - lower) // block * block
-    elif known_divisible(extent, block):
-        middle = upper
-    elif block == 1:
-        middle = upper
     else:
-        rounding = emitter.number(-block, index)
-        middle = emitter.add(arith.AndIOp, (emitter.value(upper), rounding), index)
+        middle = whole_blocks(emitter, upper, extent, block)
     yield Phase(lower, middle, block, width, copies)
     if middle is upper or middle == upper:
         return

@@ -60,6 +60,8 @@ TILE_ROWS = 4
 lines that it reads in part and those that it writes in part stay in the cache."""
 HEAVY_BODY = 160
 """A body of such a cost has instructions enough in flight with few copies."""
+LIGHT_BODY, LONG_ROW = 16, 65_536
+"""A body of such a cost waits for memory in rows of so many elements: more places are read."""
 GATHER_COST, SCATTER_COST, SCALAR_COST = 1.5, 2.5, 1.0
 HORIZONTAL_COST = 12.0
 
@@ -427,7 +429,10 @@ def _own_vectors(member: Member, axis: Axis, bits: int, schedule: CpuSchedule) -
     schedule.vector_axis, schedule.lanes = axis.name, lanes
     schedule.tail = _tail([member], bits)
     if axis.kind == "red":
-        copies = 2 if cost_of(member) > HEAVY_BODY else 4
+        cost = cost_of(member)
+        copies = 2 if cost > HEAVY_BODY else 4
+        if cost <= LIGHT_BODY and estimate(axis.extent) >= LONG_ROW:
+            copies = 8
         schedule.copies = _fitting(copies, axis, lanes)
     elif member.red_axes:
         schedule.copies = _block_copies([member], axis, lanes, bits)
