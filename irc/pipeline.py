@@ -35,12 +35,13 @@ STAGES: dict[str, str] = {
         "split-reductions,elide-rounding"
     ),
     "loop-to-kernel": (
-        "schedule{target=$TARGET},form-kernels,hoist-columns,join-launches,form-winograd-kernels"
+        "schedule{target=$TARGET},form-kernels,hoist-columns,join-launches,form-convolution-kernels"
     ),
     "kernel-to-host": "bufferize,plan-memory",
 }
 # What becomes of constants of a frozen program, on the graph level.
 FOLD = "fold-batch-norms,merge-linears,fold-constants"
+PANELS = "panel-convolutions"
 WINOGRAD = "winograd-convolutions"
 PROPAGATE = "propagate-channels-last"
 TARGETS = {"llvm": "cpu", "triton": "gpu"}
@@ -59,8 +60,9 @@ def pipeline_text(target: str = "llvm", options: Any = None) -> str:
     layout_optimization = getattr(options, "layout_optimization", True)
     if getattr(options, "freezing", False):
         fold = FOLD
-        if target == "llvm" and layout_optimization and options.winograd:
-            fold = FOLD.replace("fold-constants", f"{WINOGRAD},fold-constants")
+        if target == "llvm" and layout_optimization:
+            ours = [WINOGRAD] * options.winograd + [PANELS] * options.panel_convolutions
+            fold = FOLD.replace("fold-constants", ",".join((*ours, "fold-constants")))
         text = text.replace("canonicalize,cse", f"canonicalize,cse,{fold}", 1)
     if target == "llvm" and getattr(options, "freezing", False):
         pack = "pack-weights" if layout_optimization else "pack-weights{convolutions=false}"

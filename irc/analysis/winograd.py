@@ -13,11 +13,11 @@ Anderson, Soodhalter and Gregg (Error Analysis and Improving the Accuracy of Win
 from __future__ import annotations
 
 from fractions import Fraction
-from math import gcd, prod
-from typing import Any
+from math import prod
 
 import attrs
 
+from irc.analysis.panels import SKEW, ConvolutionShape
 from irc.ir.symbols import Dim, ceildiv, dim_product
 
 #: Results of a tile in each direction, taps of the kernel, and elements that a tile reads.
@@ -28,26 +28,11 @@ PRODUCTS = READS * READS
 INNER, OUTER = Fraction(5, 8), Fraction(3, 2)
 POINTS = (Fraction(0), INNER, -INNER, OUTER, -OUTER)
 
-#: Tiles that a product's innermost loop holds the sums of in registers, and how many vectors of
-#: channels: 16 of 32 registers (AVX-512), 12 of 16 with two vectors.
-ROWS = {512: 8, 256: 6, 128: 4}
-VECTORS = 2
 #: Tiles of a block, about: each block reads all weights once, and its arrays stay in the
 #: second-level cache (`python -m bench.winograd --blocks`: 16 to 32 are within 3 %).
 BLOCK = 24
-#: Elements between the parts of two products, so that they don't fall on the same cache sets.
-SKEW = 16
 
 Matrix = tuple[tuple[Fraction, ...], ...]
-
-
-def vector_bits(features: Any = None) -> int:
-    """The width of the vector registers that kernels are made for: of `features`, or here."""
-    if features is None:
-        from irc.codegen.llvm.target import TargetFeatures
-
-        features = TargetFeatures.host()
-    return int(features.vector_bits)
 
 
 def image_matrix() -> Matrix:
@@ -85,43 +70,15 @@ def _coefficients(roots: list[Fraction]) -> tuple[Fraction, ...]:
     return tuple(found + [Fraction(0)] * (READS - len(found)))
 
 
-@attrs.frozen
-class WinogradShape:
-    """What the kernel of a convolution depends on.
+@attrs.frozen(kw_only=True)
+class WinogradShape(ConvolutionShape):
+    """What the kernel of a Winograd convolution depends on; its rows are tiles.
 
-    `bits`: of a vector register. `panel`: channels out that a matrix product's innermost loop
-    computes. `tiles`: of a block, at least; 0 is `BLOCK`. `activation`: None, relu, leaky_relu or
-    hardtanh, with its `scalars`.
+    `tiles`: of a block, at least; 0 is `BLOCK`.
     """
 
-    batch: Dim
-    height: Dim
-    width: Dim
-    channels: int
-    channels_out: int
     padding: tuple[int, int]
-    bits: int
-    panel: int
-    bias: bool = False
-    other: bool = False
-    activation: str | None = None
-    scalars: tuple[float, ...] = ()
     tiles: int = 0
-
-    @property
-    def lanes(self) -> int:
-        """Lanes of a vector of f32: of a register, if a panel is a multiple of that."""
-        return gcd(self.bits // 32, self.panel)
-
-    @property
-    def vectors(self) -> int:
-        """Vectors of a panel."""
-        return self.panel // self.lanes
-
-    @property
-    def rows(self) -> int:
-        """Tiles that one matrix product's innermost loop computes."""
-        return max(ROWS[self.bits] * VECTORS // self.vectors, 1)
 
     @property
     def out_sizes(self) -> tuple[Dim, Dim]:
@@ -145,23 +102,12 @@ class WinogradShape:
     @property
     def block(self) -> int:
         """Tiles of a block, a multiple of `rows`."""
-        count = self.tiles or BLOCK
-        return -(-count // self.rows) * self.rows
+        return self.in_rows(self.tiles or BLOCK)
 
     @property
     def blocks(self) -> Dim:
         """Blocks of tiles."""
         return ceildiv(self.tile_count, self.block)
-
-    @property
-    def image_row(self) -> int:
-        """Elements of a tile in a part of the transformed image."""
-        return -(-self.channels // self.lanes) * self.lanes
-
-    @property
-    def panels(self) -> int:
-        """Panels of channels out."""
-        return -(-self.channels_out // self.panel)
 
     def part(self, row: int) -> int:
         """Elements from one product's part of an array to the next's."""
@@ -169,7 +115,7 @@ class WinogradShape:
 
     @property
     def workspaces(self) -> tuple[tuple[Dim, int], tuple[Dim, int]]:
-        """The sizes of the two arrays: one row for each block that a call may begin with."""
+        """The sizes of the transformed image and of the products' sums."""
         return (
             (self.blocks, PRODUCTS * self.part(self.image_row)),
             (self.blocks, PRODUCTS * self.part(self.panel)),

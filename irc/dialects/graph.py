@@ -26,6 +26,7 @@ from irc.dialects.graph_indexing import (
 )
 from irc.dialects.graph_inferred import tensor_type
 from irc.dialects.graph_packed import ACTIVATIONS, Pack, PackedConv, PackedLinear, PackedType
+from irc.dialects.graph_panels import PANEL_ACTIVATIONS, PanelConv, WinogradConv
 from irc.dialects.graph_pointwise import (
     POINTWISE,
     SCALAR_ATTRIBUTES,
@@ -120,7 +121,6 @@ from irc.dialects.graph_shapes import (
     check_dim,
     replace_size,
 )  # fmt: skip
-from irc.dialects.graph_winograd import WINOGRAD_ACTIVATIONS, WinogradConv
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -376,19 +376,19 @@ def scalar_type(element: Type) -> Type:
 
 
 __all__ = [
-    "ACTIVATIONS", "POINTWISE", "SCALAR", "SCALAR_ATTRIBUTES", "TENSOR", "VIEW_OPS", "Abs",
-    "Acos", "Acosh", "Add", "And", "ArgReduce", "Asin", "Asinh", "Atan", "Atan2", "Atanh",
-    "Bitcast", "Broadcast", "CallAten", "Cast", "Ceil", "Concat", "Constant", "Copy",
-    "Copysign", "Cos", "Cosh", "Diagonal", "DiagonalEmbed", "Digamma", "Div", "Eq", "Erf",
+    "ACTIVATIONS", "PANEL_ACTIVATIONS", "POINTWISE", "SCALAR", "SCALAR_ATTRIBUTES", "TENSOR",
+    "VIEW_OPS", "Abs", "Acos", "Acosh", "Add", "And", "ArgReduce", "Asin", "Asinh", "Atan",
+    "Atan2", "Atanh", "Bitcast", "Broadcast", "CallAten", "Cast", "Ceil", "Concat", "Constant",
+    "Copy", "Copysign", "Cos", "Cosh", "Diagonal", "DiagonalEmbed", "Digamma", "Div", "Eq", "Erf",
     "Erfc", "Erfinv", "Exp", "Exp2", "Expm1", "Floor", "FloorDiv", "Fmax", "Fmin", "Fmod",
-    "FromScalar", "Full", "Gather", "Ge", "Gt", "Iota", "Isinf", "Isnan", "Item", "Le",
-    "Lgamma", "Log", "Log10", "Log1p", "Log2", "Lt", "Maximum", "Minimum", "Moments", "Mul",
-    "Ne", "Neg", "Nextafter", "Not", "Or", "Pack", "PackedConv", "PackedLinear", "PackedType",
-    "Pad", "Permute", "PointwiseOp", "Pow", "Put", "Reciprocal", "Reduce", "Remainder",
-    "Reshape", "Reverse", "Round", "Rsqrt", "Scan", "Scatter", "Select", "Shl", "Shr",
-    "Sigmoid", "Sign", "Signbit", "Sin", "Sinh", "Slice", "Sqrt", "StridedWindow", "Sub",
-    "Take", "Tan", "Tanh", "Trunc", "TruncDiv", "Undefined", "UpdateInput", "WINOGRAD_ACTIVATIONS",
-    "WinogradConv", "Window", "Xor", "replace_size", "scalar_attribute", "scalar_type",
+    "FromScalar", "Full", "Gather", "Ge", "Gt", "Iota", "Isinf", "Isnan", "Item", "Le", "Lgamma",
+    "Log", "Log10", "Log1p", "Log2", "Lt", "Maximum", "Minimum", "Moments", "Mul", "Ne", "Neg",
+    "Nextafter", "Not", "Or", "Pack", "PackedConv", "PackedLinear", "PackedType", "Pad",
+    "PanelConv", "Permute", "PointwiseOp", "Pow", "Put", "Reciprocal", "Reduce", "Remainder",
+    "Reshape", "Reverse", "Round", "Rsqrt", "Scan", "Scatter", "Select", "Shl", "Shr", "Sigmoid",
+    "Sign", "Signbit", "Sin", "Sinh", "Slice", "Sqrt", "StridedWindow", "Sub", "Take", "Tan",
+    "Tanh", "Trunc", "TruncDiv", "Undefined", "UpdateInput", "Window", "WinogradConv", "Xor",
+    "replace_size", "scalar_attribute", "scalar_type",
 ]  # fmt: skip
 
 import irc.dialects.graph_canonical  # noqa: E402, F401  # its patterns register on import

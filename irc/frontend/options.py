@@ -46,6 +46,8 @@ class Options:
     # 3x3 convolutions of frozen weights in Winograd's form: a quarter of the multiplications, and
     # an infinite or NaN element makes more of its tile NaN. The page on freezing says more.
     winograd: bool = True
+    # 1x1 convolutions of frozen weights in kernels of our own rather than oneDNN's.
+    panel_convolutions: bool = True
     # Numerics. emulate_rounding: 16-bit floats are rounded after each operation, as in eager.
     emulate_rounding: bool = False
     fallback_random: bool = False

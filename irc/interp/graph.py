@@ -463,4 +463,4 @@ def apply_updates(frame: Frame) -> None:
 
 
 import irc.interp.graph_packed  # noqa: E402  # its meanings register on import
-import irc.interp.graph_winograd  # noqa: E402, F401  # as do its
+import irc.interp.graph_panels  # noqa: E402, F401  # as do its

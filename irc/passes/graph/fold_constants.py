@@ -25,7 +25,7 @@ class FoldConstants(Pass):
     positions, which kernels compute faster than they read). A constant that would have more bytes
     than those that it is made of, and more than `limit`, is not made: its operands are looked at
     instead, so that a weight's cast is folded and its broadcast or transposition is not. The
-    weight of a `graph.winograd_conv` is made whatever its size.
+    weight of a `graph.winograd_conv` or a `graph.panel_conv` is made whatever its size.
 
     `context.data`'s entry "folded_constants" says how the large ones were computed
     (`irc.runtime.constants.FoldedConstants`), for a cache that doesn't keep them.
@@ -74,7 +74,8 @@ class FoldConstants(Pass):
         stack, seen = [root], {root}
         while stack:
             value = stack.pop()
-            if value in found or is_free(value):
+            laid_out = _is_laid_out(value)
+            if value in found or (is_free(value) and not laid_out):
                 continue
             kind = value.type
             assert isinstance(kind, TensorType)
@@ -82,8 +83,8 @@ class FoldConstants(Pass):
             known = sum(byte_size(op.tensor.type) for op in leaves)
             size = byte_size(kind)
             is_view = isinstance(value.defining_op, graph.Permute | graph.Broadcast)
-            fits = size <= max(known, self.limit) or _is_transformed(value)
-            if leaves and not is_view and fits:
+            fits = size <= max(known, self.limit)
+            if leaves and (laid_out or (fits and not is_view)):
                 found[value] = None
                 continue
             if leaves and not is_view:
@@ -139,9 +140,11 @@ def _recipe(ops: list[Operation], wanted: list[Value]) -> ModuleOp:
     return module
 
 
-def _is_transformed(value: Value) -> bool:
-    """Whether a value is the weight of a Winograd convolution, which pays for its bytes."""
-    return any(isinstance(u, graph.WinogradConv) and u.weight is value for u in value.users)
+def _is_laid_out(value: Value) -> bool:
+    """Whether a value is the weight of a convolution that reads it in an order of its own."""
+    kinds = graph.WinogradConv | graph.PanelConv
+    made = not isinstance(value.defining_op, graph.Constant)
+    return made and any(isinstance(u, kinds) and u.weight is value for u in value.users)
 
 
 def _at_hand(value: Value, module: Operation | None) -> bool:

@@ -17,7 +17,8 @@ from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.passes import Pass, PassContext, register_pass
 
-PACKED = (graph.PackedConv, graph.PackedLinear, graph.WinogradConv)
+PANELS = (graph.WinogradConv, graph.PanelConv)
+PACKED = (graph.PackedConv, graph.PackedLinear, *PANELS)
 
 
 @register_pass
@@ -29,8 +30,9 @@ class FuseEpilogues(Pass):
     the same sizes comes first, then an activation; after an addition only relu can follow, and
     only in a convolution. The values between must have no other readers. A reshape or a
     permutation between a linear and its function moves behind it.
-    oneDNN's relu and hardtanh give 0 or a bound where torch gives NaN for NaN. The kernel of a
-    `graph.winograd_conv` keeps it, and knows relu, leaky_relu and hardtanh only.
+    oneDNN's relu and hardtanh give 0 or a bound where torch gives NaN for NaN. Kernels of our
+    own (`graph.winograd_conv`, `graph.panel_conv`) keep it, and know relu, leaky_relu, hardtanh and
+    hardswish only.
 
     Before:
         %y = graph.packed_conv %x, %p {...} : (...) -> tensor<1x2x6x6xf32>
@@ -160,7 +162,7 @@ def match_activation(op: Operation) -> Found | None:
         found = packed_behind(source)
         if found is None or found.packed.activation is not None:
             continue
-        if isinstance(found.packed, graph.WinogradConv) and name not in graph.WINOGRAD_ACTIVATIONS:
+        if isinstance(found.packed, PANELS) and name not in graph.PANEL_ACTIVATIONS:
             continue
         adds = found.packed.other is not None
         if adds and (name != "relu" or isinstance(found.packed, graph.PackedLinear)):

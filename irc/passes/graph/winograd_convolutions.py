@@ -9,14 +9,13 @@ from typing import Any
 from irc.analysis.channels_last import CONVOLUTION, library_is_there
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
+from irc.analysis.panels import panel_size, vector_bits
 from irc.analysis.winograd import (
     PRODUCTS,
     READS,
     TAPS,
     TILE,
-    VECTORS,
     WinogradShape,
-    vector_bits,
     weight_matrix,
 )
 from irc.dialects import aten, func, graph
@@ -124,8 +123,10 @@ def shape_of(
     batch, channels, high, wide = source.shape
     out = kind.shape[0]
     assert isinstance(channels, int) and isinstance(out, int)
-    around = (padding[0], padding[1])
-    return WinogradShape(batch, high, wide, channels, out, around, bits, VECTORS * bits // 32)
+    return WinogradShape(
+        batch=batch, height=high, width=wide, channels=channels, channels_out=out, bits=bits,
+        panel=panel_size(bits), padding=(padding[0], padding[1]),
+    )  # fmt: skip
 
 
 def work(shape: WinogradShape) -> tuple[float, float]:

@@ -8,30 +8,21 @@ A call computes the blocks [begin, end) of `tiles` tiles each. For each block, i
   bias, applies the activation and stores.
 
 Both arrays are the launch's own, large enough that each call has its part (that of its first
-block) and written again by each block (`sums` by each panel), so that they stay in the cache. Their rows past the last
-tile are undefined: they are multiplied, and never read by the third step.
+block) and written again by each block (`sums` by each panel), so that they stay in the cache.
+Their rows past the last tile are undefined: they are multiplied, and never read afterwards.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from irc.analysis import winograd
 from irc.analysis.winograd import PRODUCTS, READS, TILE, WinogradShape
-from irc.dialects import arith, kernel, math
-from irc.ir import attributes as A
-from irc.ir.attributes import Attribute, Type
+from irc.dialects import arith, kernel
 from irc.ir.core import Value
 from irc.ir.location import UNKNOWN, Location
-from irc.ir.symbols import Dim, free_symbols
-from irc.ir.types import f32, i1, index
-from irc.passes.kernel.form_kernels_emit import Emitter, Scalar, Scope
-
-UNROLL = 4
-
-Vector = Value
+from irc.passes.kernel.convolution_kernel import ConvolutionKernel, Vector
+from irc.passes.kernel.form_kernels_emit import Scalar
 
 
 def form_winograd_kernel(
@@ -42,63 +33,20 @@ def form_winograd_kernel(
     return _Winograd(shape, name, location).form()
 
 
-class _Winograd:
+class _Winograd(ConvolutionKernel[WinogradShape]):
+    WORKSPACES = ("image", "sums")
+
     def __init__(self, shape: WinogradShape, name: str, location: Location) -> None:
-        self.shape = shape
-        dims = (shape.batch, shape.height, shape.width)
-        self.symbols = sorted(set().union(*(free_symbols(d) for d in dims)))
-        inputs = 2 + shape.bias + shape.other
-        types: list[Type] = [kernel.PointerType(f32)] * (inputs + 3)
-        types += [index] * (len(self.symbols) + 2)
-        outputs = range(inputs, inputs + 3)
         work = 2 * PRODUCTS * shape.block * shape.channels * shape.channels_out
-        entries: dict[str, Attribute] = {
-            "outputs": A.DenseIntsAttr(outputs),
-            "grid": A.DimAttr(shape.blocks),
-            "work": A.DimAttr(work),
-        }
-        if self.symbols:
-            entries["symbols"] = A.ArrayAttr([A.StringAttr(s) for s in self.symbols])
-        if shape.other:
-            entries["inplace"] = A.DenseIntsAttr((inputs - 1, inputs))
-        self.func = kernel.FuncOp.create(name, types, "cpu", **entries)
-        self.func.location = location
-        arguments = list(self.func.block.arguments)
-        self.source, self.weight = arguments[:2]
-        self.bias = arguments[2] if shape.bias else None
-        self.other = arguments[inputs - 1] if shape.other else None
-        self.result, self.image, self.sums = arguments[inputs : inputs + 3]
-        self.begin, self.end = arguments[-2:]
+        super().__init__(shape, name, location, work)
+        self.image, self.sums = self.workspaces
         self.panel_start: Scalar = 0
         self.panel_channels = 0
-        self.emitter = Emitter(self.func.block)
-        self.emitter.location = location
-        self.scope = Scope()
-        for symbol, argument in zip(self.symbols, arguments[inputs + 3 :], strict=False):
-            self.scope.names[symbol] = argument
-            argument.name_hint = symbol
-        names = ("source", "weight", *["bias"] * shape.bias, *["other"] * shape.other,
-                 "result", "image", "sums")  # fmt: skip
-        for name, argument in zip(names, arguments, strict=False):
-            argument.name_hint = name
-        self.begin.name_hint, self.end.name_hint = "begin", "end"
-
-    def form(self) -> kernel.FuncOp:
-        """Fill the kernel's body."""
-        e, shape = self.emitter, self.shape
         self.sizes = [self.scalar(d) for d in (shape.height, shape.width, *shape.out_sizes)]
         self.counts = [self.scalar(d) for d in shape.tile_counts]
         self.total = self.scalar(shape.tile_count)
-        self.own_image = e.times(self.begin, shape.workspaces[0][1])
-        self.own_sums = e.times(self.begin, shape.workspaces[1][1])
-        e.for_loop(self.begin, self.end, 1, (), self.over_block)
-        e.effect(kernel.ReturnOp, ())
-        e.finish()
-        return self.func
-
-    def scalar(self, dim: Dim) -> Scalar:
-        """A size as a number or an index."""
-        return self.emitter.scalar(dim, self.scope)
+        self.own_image = self.emitter.times(self.begin, shape.workspaces[0][1])
+        self.own_sums = self.emitter.times(self.begin, shape.workspaces[1][1])
 
     def over_block(self, number: Scalar, _: Sequence[Value]) -> Sequence[Value]:
         """The three steps for one block."""
@@ -106,20 +54,13 @@ class _Winograd:
         first = e.times(number, shape.block)
         count = e.least(shape.block, e.minus(self.total, first))
         self.over_tiles(first, count, self.transform_image)
-        whole = shape.channels_out // shape.panel
 
-        def at_panel(panel: Scalar, _: Sequence[Value]) -> Sequence[Value]:
+        def at_panel(panel: Scalar, channels: int) -> None:
             self.multiply(count, panel)
-            channels = shape.panel
-            if isinstance(panel, int):
-                channels = min(channels, shape.channels_out - panel * shape.panel)
             self.panel_start, self.panel_channels = e.times(panel, shape.panel), channels
             self.over_tiles(first, count, self.transform_result)
-            return ()
 
-        e.for_loop(0, whole, 1, (), at_panel)
-        if whole * shape.panel < shape.channels_out:
-            at_panel(whole, ())
+        self.over_panels(at_panel)
         return ()
 
     # -- tiles
@@ -139,19 +80,6 @@ class _Winograd:
             return ()
 
         e.for_loop(0, count, 1, (), at)
-
-    def over_channels(self, count: int, body: Callable[[Scalar, Value | None], None]) -> None:
-        """Run `body(first channel, mask of lanes)` for vectors of `count` channels."""
-        e, lanes = self.emitter, self.shape.lanes
-        whole = count // lanes * lanes
-
-        def at(channel: Scalar, _: Sequence[Value]) -> Sequence[Value]:
-            body(channel, None)
-            return ()
-
-        e.for_loop(0, whole, lanes, (), at)
-        if whole < count:
-            body(whole, e.lane_mask(whole, count, lanes))
 
     def transform_image(self, tile: Scalar, image: Scalar, row: Scalar, column: Scalar) -> None:
         """B' d B of one tile."""
@@ -217,89 +145,22 @@ class _Winograd:
 
                 parts = self.twice(element, READS, self.result_line)
                 place = e.plus(self.panel_start, channel)
-                bias = None
-                if self.bias is not None:
-                    bias = e.load(self.bias, place, self.vector, lanes, None)
+                bias = self.biases(place, [lanes])[0]
                 for a, line in enumerate(parts):
                     for b, value in enumerate(line):
                         mask = self.both(rows[a], columns[b], lanes) if masked else lanes
                         offset = e.plus(places[a][b], place)
-                        made = self.finished(value, bias, offset, mask)
+                        value = value if self.bias is None else self.binary(
+                            arith.AddFOp, value, bias
+                        )
+                        made = self.finished(value, offset, mask)
                         e.store(made, self.result, offset, mask)
 
             self.over_channels(self.panel_channels, at)
 
         e.when(everything, lambda: write(False), lambda: write(True))
 
-    def finished(
-        self, value: Vector, bias: Vector | None, offset: Scalar, mask: Value | None
-    ) -> Vector:
-        """`activation(value + bias + other)`."""
-        e = self.emitter
-        if bias is not None:
-            value = self.binary(arith.AddFOp, value, bias)
-        if self.other is not None:
-            more = e.load(self.other, offset, self.vector, mask, None)
-            value = self.binary(arith.AddFOp, value, more)
-        return self.activated(value)
-
-    def activated(self, value: Vector) -> Vector:
-        """The activation of a vector; NaN stays NaN."""
-        name, scalars = self.shape.activation, [self.number(s) for s in self.shape.scalars]
-        if name is None:
-            return value
-        if name == "relu":
-            return self.binary(arith.MaximumFOp, value, self.number(0.0))
-        if name == "hardtanh":
-            value = self.binary(arith.MaximumFOp, value, scalars[0])
-            return self.binary(arith.MinimumFOp, value, scalars[1])
-        assert name == "leaky_relu", name
-        attributes: dict[str, Attribute] = {"predicate": A.StringAttr("ogt")}
-        kind = self.emitter.vector_type(i1, self.shape.lanes)
-        positive = self.emitter.add(
-            arith.CmpFOp, (value, self.number(0.0)), kind, attributes
-        )
-        less = self.binary(arith.MulFOp, value, scalars[0])
-        return self.emitter.add(arith.SelectOp, (positive, value, less), self.vector)
-
-    # -- conditions
-
-    def inside(self, position: Scalar, size: Scalar) -> Value:
-        """Whether 0 <= position < size."""
-        e = self.emitter
-        return self.all_of([e.compare("sge", position, 0), e.compare("slt", position, size)])
-
-    def all_of(self, conditions: Sequence[Value]) -> Value:
-        """The conjunction of scalar conditions."""
-        return functools.reduce(lambda a, b: self.emitter.add(arith.AndIOp, (a, b), i1), conditions)
-
-    def both(self, row: Value, column: Value, lanes: Value | None) -> Value:
-        """The mask of an element: its row and its column are inside, and its lanes are channels."""
-        e = self.emitter
-        here = self.all_of([row, column])
-        if lanes is None:
-            return here
-        kind = e.vector_type(i1, self.shape.lanes)
-        return e.add(arith.AndIOp, (e.add(kernel.SplatOp, (here,), kind), lanes), kind)
-
     # -- transforms
-
-    @functools.cached_property
-    def vector(self) -> Type:
-        """The type of a vector of elements."""
-        return self.emitter.vector_type(f32, self.shape.lanes)
-
-    def number(self, value: Any) -> Value:
-        """A number in each lane."""
-        return self.emitter.number(float(value), f32, self.shape.lanes)
-
-    def binary(self, cls: Any, a: Vector, b: Vector) -> Vector:
-        """A lane-wise operation."""
-        return self.emitter.add(cls, (a, b), self.vector)
-
-    def fma(self, factor: Any, a: Vector, b: Vector) -> Vector:
-        """factor * a + b, rounded once."""
-        return self.emitter.add(math.FmaOp, (self.number(factor), a, b), self.vector)
 
     def twice(
         self,
@@ -343,6 +204,7 @@ class _Winograd:
     def multiply(self, count: Scalar, panel: Scalar) -> None:
         """The matrix product of each of the PRODUCTS parts with a panel of its weights."""
         e, shape = self.emitter, self.shape
+        zeros = [self.number(0.0)] * shape.vectors
 
         def at_part(part: Scalar, _: Sequence[Value]) -> Sequence[Value]:
             image = e.plus(self.own_image, e.times(part, shape.part(shape.image_row)))
@@ -351,44 +213,20 @@ class _Winograd:
             weight = e.times(number, shape.channels * shape.panel)
 
             def at_rows(row: Scalar, _: Sequence[Value]) -> Sequence[Value]:
-                self.multiply_rows(
-                    e.plus(image, e.times(row, shape.image_row)), weight,
-                    e.plus(sums, e.times(row, shape.panel)),
-                )  # fmt: skip
+                rows = e.plus(image, e.times(row, shape.image_row))
+
+                def offset(channel: Scalar, k: int) -> Scalar:
+                    return e.plus(e.plus(rows, channel), k * shape.image_row)
+
+                found = self.products(self.image, offset, weight, zeros)
+                start = e.plus(sums, e.times(row, shape.panel))
+                for k, vectors in enumerate(found):
+                    for v, value in enumerate(vectors):
+                        place = k * shape.panel + v * shape.lanes
+                        e.store(value, self.sums, e.plus(start, place), None)
                 return ()
 
             e.for_loop(0, count, shape.rows, (), at_rows)
             return ()
 
         e.for_loop(0, PRODUCTS, 1, (), at_part)
-
-    def multiply_rows(self, image: Scalar, weight: Scalar, sums: Scalar) -> None:
-        """The sums of `rows` tiles and one panel over all channels, in registers."""
-        e, shape = self.emitter, self.shape
-        zero = self.number(0.0)
-        places = [(r, v) for r in range(shape.rows) for v in range(shape.vectors)]
-
-        def at(channel: Scalar, carried: Sequence[Value]) -> Sequence[Value]:
-            start = e.plus(weight, e.times(channel, shape.panel))
-            factors = [
-                e.load(self.weight, e.plus(start, v * shape.lanes), self.vector, None, None)
-                for v in range(shape.vectors)
-            ]
-            made = list(carried)
-            at_channel = e.plus(image, channel)
-            for r in range(shape.rows):
-                offset = e.plus(at_channel, r * shape.image_row)
-                one = e.load(self.image, offset, f32, None, None)
-                splat = e.add(kernel.SplatOp, (one,), self.vector)
-                for v in range(shape.vectors):
-                    k = r * shape.vectors + v
-                    made[k] = e.add(math.FmaOp, (splat, factors[v], made[k]), self.vector)
-            return made
-
-        found = e.for_loop(0, shape.channels, 1, [zero] * len(places), at)
-        loop = e.block.last
-        if isinstance(loop, kernel.ForOp):
-            loop.attributes["unroll"] = A.IntegerAttr(UNROLL)
-        for (r, v), value in zip(places, found, strict=True):
-            offset = e.plus(sums, r * shape.panel + v * shape.lanes)
-            e.store(value, self.sums, offset, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
@@ -17,8 +18,10 @@ from irc.ir.types import TensorType, contiguous_strides
 
 Strides = tuple[Dim, ...]
 
-# Their results have strides of their own, whatever a reader wants.
-LIBRARY = (graph.CallAten, graph.PackedConv, graph.PackedLinear, graph.WinogradConv)
+# Their results have strides of their own, whatever a reader wants; those of convolutions
+# channels innermost.
+CONVOLUTIONS = (graph.PackedConv, graph.WinogradConv, graph.PanelConv)
+LIBRARY = (graph.CallAten, graph.PackedLinear, *CONVOLUTIONS)
 
 # Results of these follow the order of their first operand's strides (of all for concat).
 ORDERED = (
@@ -152,7 +155,7 @@ def wanted_operands(call: Operation) -> Iterator[tuple[int, Strides]]:
     """(operand number, strides) for the operands that a call should get as eager passes them:
     the strides of its results, or what it accepts at all, may depend on them. Packed operations
     want what their library's fastest code reads."""
-    if isinstance(call, graph.PackedConv | graph.PackedLinear | graph.WinogradConv):
+    if isinstance(call, (graph.PackedLinear, *CONVOLUTIONS)):
         yield from _packed_operands(call)
     if not isinstance(call, graph.CallAten):
         return
@@ -165,9 +168,7 @@ def wanted_operands(call: Operation) -> Iterator[tuple[int, Strides]]:
             yield number, tuple(dims)  # type: ignore[arg-type]
 
 
-def _packed_operands(
-    op: graph.PackedConv | graph.PackedLinear | graph.WinogradConv,
-) -> Iterator[tuple[int, Strides]]:
+def _packed_operands(op: Any) -> Iterator[tuple[int, Strides]]:
     for number, value in enumerate(op._operands):
         kind = value.type
         if value is op.weight:
@@ -179,7 +180,7 @@ def _packed_operands(
 
 def packed_strides(op: Operation, type_: TensorType) -> Strides:
     """The strides of the images of packed operations: a convolution's have channels innermost."""
-    if isinstance(op, graph.PackedConv | graph.WinogradConv) and type_.rank in (4, 5):
+    if isinstance(op, CONVOLUTIONS) and type_.rank in (4, 5):
         return channels_last_strides(type_.shape)
     return contiguous_strides(type_.shape)
 
@@ -238,7 +239,7 @@ def natural_strides(op: Operation) -> Iterator[Strides]:
             yield _reduced(op, type_)
         elif isinstance(op, sym.RefineOp):
             yield _refined(op, type_)
-        elif isinstance(op, graph.PackedConv | graph.WinogradConv):
+        elif isinstance(op, CONVOLUTIONS):
             yield packed_strides(op, type_)
         else:
             yield contiguous_strides(type_.shape)

@@ -17,7 +17,7 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, Expr, floordiv, free_symbols, mod
 from irc.ir.types import FunctionType, TensorType, Type, element_bytes
-from irc.passes.layout.assign_layouts import entry
+from irc.passes.layout.assign_layouts import LIBRARY, entry
 
 Strides = tuple[Dim, ...]
 
@@ -229,9 +229,9 @@ def _span(type_: TensorType) -> int:
 
 def takes_exact_strides(op: Operation) -> bool:
     """Whether an operation is a call that takes and gives the strides that it was written with."""
-    if isinstance(op, graph.PackedConv | graph.PackedLinear | graph.WinogradConv):
-        return True
-    return isinstance(op, graph.CallAten) and op.callee not in ANY_STRIDES
+    if isinstance(op, graph.CallAten):
+        return op.callee not in ANY_STRIDES
+    return isinstance(op, LIBRARY)
 
 
 def dislikes(function: func.FuncOp) -> dict[Value, str]:

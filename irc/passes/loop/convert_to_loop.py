@@ -18,10 +18,11 @@ from irc.passes.loop.convert_to_loop_rules import RULES, Converter
 STAYS = (
     func.ReturnOp, graph.CallAten, graph.Item, graph.UpdateInput, graph.FromScalar,
     layout.ViewOp, sym.RefineOp, graph.Pack, graph.PackedConv, graph.PackedLinear,
-    graph.WinogradConv,
+    graph.WinogradConv, graph.PanelConv,
 )  # fmt: skip
 _LIBRARY = (
     graph.CallAten, graph.Pack, graph.PackedConv, graph.PackedLinear, graph.WinogradConv,
+    graph.PanelConv,
 )  # fmt: skip
 # What has no reason to stay without users.
 REMOVABLE = ("loop.compute", "layout.view", "graph.constant", "graph.pack")

@@ -147,6 +147,8 @@ def test_the_option_turns_it_off() -> None:
     frozen = from_mapping({"freezing": True})
     assert "winograd-convolutions" in pipeline_text("llvm", frozen)
     assert "winograd-convolutions" not in pipeline_text("triton", frozen)
+    without = pipeline_text("llvm", frozen.replace(winograd=False))
+    assert "panel-convolutions" in without
     for name in ("winograd", "layout_optimization", "freezing"):
         assert "winograd-convolutions" not in pipeline_text("llvm", frozen.replace(**{name: False}))
 
@@ -171,7 +173,7 @@ def remarks_on(model: nn.Module, x: torch.Tensor) -> tuple[str, Any]:
         compiled(model.eval())(x)
     module = made[0].imported.module
     text = pipeline_text("llvm", from_mapping(OPTIONS))
-    before = text[: text.index(",fold-constants")]
+    before = text[: text.index(",panel-convolutions")]
     context = PassContext(target="llvm", explains=True)
     PassManager.parse(before).run(module, context)
     return "\n".join(str(r) for r in context.remarks if "winograd" in str(r)), module
@@ -204,7 +206,10 @@ def test_weights_that_are_arguments_stay() -> None:
 
 def test_threads_without_blocks_of_their_own_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """One block of tiles keeps one thread busy: with many threads the direct way is better."""
-    shape = winograd.WinogradShape(1, 28, 28, 128, 128, (1, 1), 512, 32)
+    shape = winograd.WinogradShape(
+        batch=1, height=28, width=28, channels=128, channels_out=128, padding=(1, 1), bits=512,
+        panel=32,
+    )  # fmt: skip
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     direct, ours = winograd_convolutions.work(shape)
     assert direct > 2 * ours
@@ -230,7 +235,10 @@ def test_the_matrices_compute_a_convolution() -> None:
 @pytest.mark.parametrize("bits", [128, 256, 512])
 @pytest.mark.parametrize("panel", [8, 16, 32])
 def test_kernels_for_other_registers_are_valid(bits: int, panel: int) -> None:
-    shape = winograd.WinogradShape(2, 9, 9, 12, 20, (1, 1), bits, panel, True, True, "relu")
+    shape = winograd.WinogradShape(
+        batch=2, height=9, width=9, channels=12, channels_out=20, padding=(1, 1), bits=bits,
+        panel=panel, bias=True, other=True, activation="relu",
+    )  # fmt: skip
     made = form_winograd_kernel(shape, "k")
     assert isinstance(made, kernel.FuncOp)
     module = ModuleOp.empty()

@@ -1,4 +1,5 @@
-"""The meaning of `graph.winograd_conv`: transforms of tiles around 36 matrix products."""
+"""The meaning of convolutions on weights in panels: `graph.winograd_conv` as transforms of tiles
+around 36 matrix products."""
 
 from __future__ import annotations
 
@@ -42,6 +43,19 @@ def winograd_conv(frame: Frame, op: graph.WinogradConv) -> Tensor:
     channels = op.value.type.shape[1]
     assert isinstance(channels, int)
     made = convolve(frame[op.source], frame[op.weight], channels, tuple(op.padding))
+    return _finished(frame, op, made)
+
+
+@interprets(graph.PanelConv)
+def panel_conv(frame: Frame, op: graph.PanelConv) -> Tensor:
+    weight: Tensor = frame[op.weight]
+    rows = weight.transpose(1, 2).reshape(-1, weight.shape[1])[: op.value.type.shape[1]]
+    made = functional.conv2d(frame[op.source], rows[:, :, None, None], stride=list(op.stride))
+    return _finished(frame, op, made)
+
+
+def _finished(frame: Frame, op: graph.WinogradConv | graph.PanelConv, made: Tensor) -> Tensor:
+    """`activation(made + bias + other)`, with the strides of the result."""
     bias = optional(frame, op.bias)
     if bias is not None:
         made = made + bias.reshape(-1, 1, 1)

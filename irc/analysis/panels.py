@@ -1,0 +1,149 @@
+"""Sizes of the kernels that compute convolutions themselves: panels, rows and blocks.
+
+A convolution's matrix product goes over *blocks* of rows (tiles or pixels), and in each over
+*panels* of channels out. Its innermost loop holds the sums of a few rows and one panel in
+registers; a panel's weights lie together, [channels, panel], so that it reads them in order.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+import attrs
+
+from irc.ir.symbols import Dim, ceildiv, dim_product
+
+#: Rows that the innermost loop holds the sums of in registers, by the registers' bits, and how many
+#: vectors of channels a panel has: 16 sums of 32 registers (AVX-512), 12 of 16 (AVX2), 8 of 16 or
+#: 32. Eight sums hide the latency of their additions (`python -m bench.convolutions --rows`).
+ROWS = {512: 8, 256: 6, 128: 4}
+VECTORS = 2
+#: Elements by which rows or parts of a workspace are set apart, for other sets of the cache.
+SKEW = 16
+#: Pixels of a block of a 1x1 convolution, about.
+PIXELS = 112
+#: Row strides, in elements, of which a few are as many as a set of the first-level cache has ways.
+ALIASING = 1024
+#: Weights of at most this many bytes, of at least so many channels, are read anew for each few
+#: rows; results are then written in order.
+ROWS_FIRST_BYTES, ROWS_FIRST_CHANNELS = 1 << 20, 128
+
+
+def vector_bits(features: Any = None) -> int:
+    """The width of the vector registers that kernels are made for: of `features`, or here."""
+    if features is None:
+        from irc.codegen.llvm.target import TargetFeatures
+
+        features = TargetFeatures.host()
+    return int(features.vector_bits)
+
+
+def panel_size(bits: int) -> int:
+    """Channels of a panel for registers of so many bits."""
+    return VECTORS * bits // 32
+
+
+@attrs.frozen(kw_only=True)
+class ConvolutionShape:
+    """What the kernel of a convolution depends on.
+
+    `bits`: of a vector register. `panel`: channels out that the innermost loop computes.
+    `activation`: what the kernel applies, with its `scalars`.
+    """
+
+    batch: Dim
+    height: Dim
+    width: Dim
+    channels: int
+    channels_out: int
+    bits: int
+    panel: int
+    bias: bool = False
+    other: bool = False
+    activation: str | None = None
+    scalars: tuple[float, ...] = ()
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a vector of f32: of a register, if a panel is a multiple of that."""
+        return gcd(self.bits // 32, self.panel)
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of a panel."""
+        return self.panel // self.lanes
+
+    @property
+    def rows(self) -> int:
+        """Rows that the innermost loop computes."""
+        return max(ROWS[self.bits] * VECTORS // self.vectors, 1)
+
+    @property
+    def panels(self) -> int:
+        """Panels of channels out."""
+        return -(-self.channels_out // self.panel)
+
+    @property
+    def image_row(self) -> int:
+        """Elements of a row's channels in a workspace: whole vectors."""
+        return -(-self.channels // self.lanes) * self.lanes
+
+    @property
+    def blocks(self) -> Dim:
+        """Blocks of rows."""
+        raise NotImplementedError
+
+    @property
+    def workspaces(self) -> tuple[tuple[Dim, int], ...]:
+        """The sizes of the arrays of its own that the kernel needs: a row of each for each block
+        that a call may begin with."""
+        raise NotImplementedError
+
+    def in_rows(self, count: int) -> int:
+        """`count` rows of a block or a few more: a multiple of `rows`."""
+        return -(-count // self.rows) * self.rows
+
+
+@attrs.frozen(kw_only=True)
+class PanelShape(ConvolutionShape):
+    """What the kernel of a 1x1 convolution depends on; its rows are the result's pixels."""
+
+    stride: tuple[int, int]
+
+    @property
+    def out_sizes(self) -> tuple[Dim, Dim]:
+        """Height and width of the result."""
+        return ceildiv(self.height, self.stride[0]), ceildiv(self.width, self.stride[1])
+
+    @property
+    def row_count(self) -> Dim:
+        """Pixels of all results."""
+        return dim_product([self.batch, *self.out_sizes])
+
+    @property
+    def block(self) -> int:
+        """Pixels of a block."""
+        return self.in_rows(PIXELS)
+
+    @property
+    def blocks(self) -> Dim:
+        """Blocks of pixels."""
+        return ceildiv(self.row_count, self.block)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether a block's pixels are copied together first: they are apart, or so far from each
+        other that they would fall on one set of the cache."""
+        return self.stride != (1, 1) or self.channels % ALIASING == 0
+
+    @property
+    def rows_first(self) -> bool:
+        """Whether all panels are computed for a few rows before the next rows."""
+        size = 4 * self.channels * self.channels_out
+        return size <= ROWS_FIRST_BYTES and self.channels >= ROWS_FIRST_CHANNELS
+
+    @property
+    def workspaces(self) -> tuple[tuple[Dim, int], ...]:
+        """The size of the array of gathered pixels, where any are."""
+        return ((self.blocks, self.block * (self.image_row + SKEW)),) if self.gathers else ()
