@@ -16,7 +16,7 @@ from irc.ir.symbols import Dim, ceildiv, dim_product
 
 #: Rows that the innermost loop holds the sums of in registers, by the registers' bits, and how many
 #: vectors of channels a panel has: 16 sums of 32 registers (AVX-512), 12 of 16 (AVX2), 8 of 16 or
-#: 32. Eight sums hide the latency of their additions (`python -m bench.convolutions --rows`).
+#: 32. Six to ten rows were as fast on Zen 4; more share sets of the cache.
 ROWS = {512: 8, 256: 6, 128: 4}
 VECTORS = 2
 #: Elements by which rows or parts of a workspace are set apart, for other sets of the cache.

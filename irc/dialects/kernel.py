@@ -289,6 +289,19 @@ class StoreOp(Op):
         return kernel_text.parse_store(cls, parser)
 
 
+class PrefetchOp(Op):
+    """Asks for the memory at `pointer + offset` to be brought into the second-level cache (cpu).
+
+    It may lie outside of the array; nothing is read or written, and no value changes.
+
+    `kernel.prefetch %p, %i : (!kernel.ptr<f32>, index)`
+    """
+
+    name = "kernel.prefetch"
+    pointer = operand(POINTER)
+    offset = operand(INDEX)
+
+
 class GatherOp(Op):
     """Loads lane by lane from `pointer + offsets[lane]`; `offsets` is a vector of index (of any
     rank on a gpu). Masked lanes as for kernel.load.

@@ -47,6 +47,7 @@ _LOGICAL = ("any", "all", "xor")
 _ONLY = {
     "kernel.program_id": ("gpu", "a cpu kernel gets its points as begin and end"),
     "kernel.expand": ("gpu", "a cpu kernel has vectors of one dimension; kernel.splat a scalar"),
+    "kernel.prefetch": ("cpu", "Triton's compiler decides what a gpu kernel loads early"),
     "kernel.scratch": ("cpu", "a gpu kernel keeps what is private in tiles"),
 }
 
@@ -208,7 +209,8 @@ def _memory_classes() -> dict[type[Operation], bool]:
     from irc.dialects import kernel
 
     return {
-        kernel.LoadOp: False, kernel.GatherOp: False, kernel.StoreOp: True, kernel.ScatterOp: True,
+        kernel.LoadOp: False, kernel.GatherOp: False, kernel.PrefetchOp: False,
+        kernel.StoreOp: True, kernel.ScatterOp: True,
     }  # fmt: skip
 
 

@@ -179,6 +179,11 @@ def _masked(
     return places, stored.to(frame[op.pointer].memory.dtype)
 
 
+@interprets(kernel.PrefetchOp)
+def prefetch(frame: Frame, op: kernel.PrefetchOp) -> None:
+    """No value changes."""
+
+
 @interprets(kernel.StoreOp)
 def store(frame: Frame, op: kernel.StoreOp) -> None:
     lanes = _lanes(op, frame[op.offset], _shape_of(op.stored.type))

@@ -190,6 +190,13 @@ def store(body: KernelBody, op: Any) -> None:
         )  # fmt: skip
 
 
+@emits("kernel.prefetch")
+def prefetch(body: KernelBody, op: Any) -> None:
+    place = address(body, op.pointer, body[op.offset], False)
+    # For reading, into the second-level cache, data.
+    _intrinsic(body, "llvm.prefetch.p0", ("ptr", place), ("i32", "0"), ("i32", "2"), ("i32", "1"))
+
+
 def _intrinsic(body: KernelBody, name: str, *operands: tuple[str, Ref]) -> None:
     function = body.module.declare(name, "void", [t for t, _ in operands])
     body.line(f"call void {function}({', '.join(f'{t} {r}' for t, r in operands)})")

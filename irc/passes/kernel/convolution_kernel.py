@@ -17,6 +17,8 @@ from irc.ir.types import f32, i1, index
 from irc.passes.kernel.form_kernels_emit import Emitter, Scalar, Scope
 
 UNROLL = 4
+#: Elements of a cache line.
+CACHE_LINE = 16
 
 Shape = TypeVar("Shape", bound=ConvolutionShape)
 Vector = Value
@@ -117,16 +119,22 @@ class ConvolutionKernel(Generic[Shape]):
         offset: Callable[[Scalar, int], Scalar],
         weight: Scalar,
         initial: Sequence[Vector],
+        ahead: Scalar | None = None,
     ) -> list[list[Vector]]:
         """The sums of `rows` rows and one panel over all channels, in registers.
 
         array, offset: the pointer to the rows, and where a channel of row number k is. weight:
-        where the panel begins. initial: what the panel's vectors start with.
+        where the panel begins. initial: what the panel's vectors start with. ahead: where the
+        weights begin of which a cache line for each channel is fetched meanwhile.
         """
         e, shape = self.emitter, self.shape
 
         def at(channel: Scalar, carried: Sequence[Value]) -> Sequence[Value]:
-            start = e.plus(weight, e.times(channel, shape.panel))
+            passed = e.times(channel, shape.panel)
+            start = e.plus(weight, passed)
+            if ahead is not None:
+                place = e.value(e.plus(ahead, passed))
+                e.effect(kernel.PrefetchOp, (self.weight, place))
             factors = [
                 e.load(self.weight, e.plus(start, v * shape.lanes), self.vector, None, None)
                 for v in range(shape.vectors)
@@ -145,6 +153,13 @@ class ConvolutionKernel(Generic[Shape]):
             loop.attributes["unroll"] = A.IntegerAttr(UNROLL)
         count = shape.vectors
         return [found[k : k + count] for k in range(0, len(found), count)]
+
+    def after(self, weight: Scalar, row: Scalar) -> Scalar:
+        """Which line of each channel of the next panel's weights is fetched with the rows from
+        `row` on: each of a block's first rows takes another one."""
+        e, shape = self.emitter, self.shape
+        line = e.times(e.quotient(row, shape.rows, True), CACHE_LINE)
+        return e.plus(e.plus(weight, shape.channels * shape.panel), line)
 
     # -- what follows
 

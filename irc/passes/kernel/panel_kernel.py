@@ -111,7 +111,7 @@ class _Panels(ConvolutionKernel[PanelShape]):
             base = e.plus(start, e.times(row, self.width))
             self.compute_rows(
                 lambda channel, k: e.plus(e.plus(base, channel), k * self.width), first,
-                together, panel, channels,
+                row, together, panel, channels,
             )  # fmt: skip
 
         def part() -> None:
@@ -119,8 +119,8 @@ class _Panels(ConvolutionKernel[PanelShape]):
                 e.plus(start, e.times(at_most_last(k), self.width)) for k in range(shape.rows)
             ]
             self.compute_rows(
-                lambda channel, k: e.plus(places[k], channel), first, at_most_last, panel,
-                channels,
+                lambda channel, k: e.plus(places[k], channel), first, row, at_most_last,
+                panel, channels,
             )  # fmt: skip
 
         if isinstance(self.total, int) and self.total % shape.rows == 0:
@@ -132,6 +132,7 @@ class _Panels(ConvolutionKernel[PanelShape]):
         self,
         offset: Callable[[Scalar, int], Scalar],
         first: Scalar,
+        row: Scalar,
         place: Callable[[int], Scalar],
         panel: Scalar,
         channels: int,
@@ -144,7 +145,8 @@ class _Panels(ConvolutionKernel[PanelShape]):
         initial = self.biases(column, masks)
         initial += [self.number(0.0)] * (shape.vectors - len(initial))
         weight = e.times(panel, shape.channels * shape.panel)
-        sums = self.products(self.array, offset, weight, initial)
+        ahead = None if shape.rows_first else self.after(weight, row)
+        sums = self.products(self.array, offset, weight, initial, ahead)
         made = []
         for k, vectors in enumerate(sums):
             start = e.plus(e.times(e.plus(first, place(k)), shape.channels_out), column)

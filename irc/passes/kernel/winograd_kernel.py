@@ -218,7 +218,9 @@ class _Winograd(ConvolutionKernel[WinogradShape]):
                 def offset(channel: Scalar, k: int) -> Scalar:
                     return e.plus(e.plus(rows, channel), k * shape.image_row)
 
-                found = self.products(self.image, offset, weight, zeros)
+                found = self.products(
+                    self.image, offset, weight, zeros, self.after(weight, row)
+                )
                 start = e.plus(sums, e.times(row, shape.panel))
                 for k, vectors in enumerate(found):
                     for v, value in enumerate(vectors):

@@ -157,6 +157,20 @@ def test_scratch_memory(target):
                               torch.zeros(COUNT))  # fmt: skip
 
 
+@TARGET_NAMES
+def test_prefetches_change_nothing_even_outside(target):
+    p = Program("ahead", [T.f32, T.f32], 1, COUNT)
+    far = p.constant(1 << 40)
+
+    def at(i):
+        p.op("kernel.prefetch", p.pointers[0], p.op("arith.addi", i, far))
+        p.store(p.load(p.pointers[0], i, T.f32), p.pointers[1], i)
+
+    p.loop(p.begin, p.end, 1, [], at)
+    check_against_interpreter(target, p.done(), [random_values(T.f32, COUNT, 0)],
+                              torch.zeros(COUNT))  # fmt: skip
+
+
 # -- across lanes
 
 
