@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._decomp import core_aten_decompositions, decomposition_table, get_decompositions
+from torch._decomp import decomposition_table, get_decompositions
 from torch._prims_common import suggest_memory_format
 
 aten = torch.ops.aten
@@ -78,7 +78,7 @@ KEPT = """
 @functools.cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table for AOTAutograd: operator overload -> Python function."""
-    table = dict(core_aten_decompositions())
+    table = core_table()
     extra = [getattr(aten, name) for name in EXTRA if hasattr(aten, name)]
     table.update(get_decompositions([packet for packet in extra if _known(packet)]))
     for name in KEPT:
@@ -102,6 +102,15 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         if found is not None:
             table[packet.default] = in_f32(found)
     return table
+
+
+def core_table() -> dict[Any, Callable[..., Any]]:
+    """torch's core list, without the operators that its dispatcher takes apart by itself.
+
+    Those come with an import of torch.export, a tenth of a second.
+    """
+    made = getattr(torch._decomp, "_core_aten_decompositions_post_autograd", None)
+    return dict(made() if made is not None else torch._decomp.core_aten_decompositions())
 
 
 def like_source(function: Callable[..., Any]) -> Callable[..., Any]:

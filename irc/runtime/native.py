@@ -15,14 +15,17 @@ import llvmlite
 import torch
 
 from irc.codegen.llvm import host_support
+from irc.codegen.llvm.host_base import (
+    CONTEXT_ARENA,
+    CONTEXT_FALLBACK,
+    CONTEXT_OBJECTS,
+    CONTEXT_RUNTIME,
+)
 from irc.codegen.llvm.host_dims import dim_callable
 from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
 from irc.codegen.llvm.target import TargetFeatures
 from irc.runtime import aten_paths, clocks, python_host, torch_abi
 from irc.runtime.cache import key_of, shared_cache
-
-_CONTEXT_RUNTIME, _CONTEXT_ARENA, _CONTEXT_FALLBACK, _CONTEXT_BOXED_FALLBACK = 0, 1, 2, 3
-_CONTEXT_OBJECTS = 4
 
 
 @functools.cache
@@ -146,12 +149,12 @@ class NativeProgram:
         loaded = load_object(code, exports=entries, symbols=every)
         lookup = objects.__getitem__ if isinstance(objects, Mapping) else objects
         kept = [fallback, boxed_fallback, *(_standard_object(key) or lookup(key) for key in slots)]
-        context = _context_type(_CONTEXT_OBJECTS + len(slots))()
+        context = _context_type(CONTEXT_OBJECTS + len(slots))()
         arena = (ctypes.c_uint64 * host_support.ARENA_SLOTS)()
         runtime = torch_abi.runtime_table()
-        context[_CONTEXT_RUNTIME] = ctypes.addressof(runtime)
-        context[_CONTEXT_ARENA] = ctypes.addressof(arena)
-        for word, kept_object in enumerate(kept, start=_CONTEXT_FALLBACK):
+        context[CONTEXT_RUNTIME] = ctypes.addressof(runtime)
+        context[CONTEXT_ARENA] = ctypes.addressof(arena)
+        for word, kept_object in enumerate(kept, start=CONTEXT_FALLBACK):
             context[word] = id(kept_object)
         # The builtins own the context through their `self`; it owns everything they reach.
         context.keeps = (loaded, kept, arena, runtime)

@@ -20,10 +20,10 @@ I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 F64, PTR, VOID = ir.DoubleType(), ir.PointerType(), ir.VoidType()
 _TYPES = {"i32": I32, "i64": I64, "ptr": PTR, "void": VOID}
 
-#: Words of the context before the objects: the runtime table, the arena's slots, the
-#: Python executor for many arguments and for one list.
-CONTEXT_RUNTIME, CONTEXT_ARENA, CONTEXT_FALLBACK, CONTEXT_BOXED_FALLBACK = 0, 1, 2, 3
-CONTEXT_OBJECTS = 4
+#: Words of the context before the objects: the runtime table, the arena's slots, how many large
+#: results were made, the Python executor for many arguments and for one list.
+CONTEXT_RUNTIME, CONTEXT_ARENA, CONTEXT_LARGE_RESULTS = 0, 1, 2
+CONTEXT_FALLBACK, CONTEXT_BOXED_FALLBACK, CONTEXT_OBJECTS = 3, 4, 5
 
 #: Indices into `irc.runtime.torch_abi.runtime_table()`.
 RUNTIME_NONE, RUNTIME_FORKED, RUNTIME_TRUE, RUNTIME_FALSE, RUNTIME_LIST = 2, 6, 7, 8, 9
@@ -119,6 +119,9 @@ class HostBase:
         self._globals = 0
         self._handles = 0
         self._arenas: list[tuple[Value, LateInt, Arena]] = []
+        #: How many results a call makes that may be large, and the constant that says so.
+        self._large_results = 0
+        self._large_results_count = LateInt()
         self._known_constants: dict[tuple[str, tuple[int | float, ...]], Value] = {}
         self._slot_numbers: dict[Hashable, int] = {}
         self._threads: Value | None = None

@@ -338,6 +338,7 @@ class HostEmitter(HostMemory):
         self._allocas.branch(self.function.blocks[1])
         self._handle_count.set(max(1, self._handles))
         self._handle_bytes.set(8 * self._handles)
+        self._large_results_count.set(self._large_results)
         for _, views, arena in self._arenas:
             views.set(arena.views)
         self._define_entries()

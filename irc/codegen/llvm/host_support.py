@@ -17,6 +17,7 @@ the block hold its capacity, an array of `views` cached tensor handles, and that
 
 `irc_huge_pages(data, bytes)`: asks for huge pages for a fresh result of `HUGE_RESULT_THRESHOLD`
 bytes or more, within its memory only. A hint: the storage stays what torch's allocator made.
+Programs give 0 bytes in their first call (`HostMemory.ask_huge_pages`).
 
 `irc_call_python(callable, kinds, payload, count) -> object`: a vectorcall with `count` (at most
 64 bits each) arguments described by `kinds` (see `KIND_*`); the interpreter lock is held.
