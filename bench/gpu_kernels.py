@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT / "tests" / "codegen" / "triton"))
 import loop_programs as lp  # noqa: E402
 from programs import reduce, tensor  # noqa: E402
 
+from bench.gpu_timing import FLUSH_BYTES, recorded, replayed  # noqa: E402
 from irc.codegen.triton import runtime  # noqa: E402
 from irc.codegen.triton.emitter import emit_kernel  # noqa: E402
 from irc.dialects import loop  # noqa: E402
@@ -40,7 +41,6 @@ from irc.passes.kernel.gpu import (  # noqa: E402
 
 F = torch.nn.functional
 CALLS_PER_GRAPH = 20
-FLUSH_BYTES = 1 << 28
 
 
 @attrs.frozen
@@ -132,9 +132,19 @@ def compiled_cases() -> list[Case]:
         Case("compiled channel_sum 64x128x56x56", None, image, lambda x: x.sum((0, 2, 3)), 1e-1),
         Case("compiled columns_first softmax bf16 768x8192", None,
              [_random(8192, 768, dtype=torch.bfloat16).t()], lambda x: F.softmax(x, 0), 2e-2),
+        *(Case(f"compiled columns softmax {str(dtype)[6:]} {n}x{m}", None,
+               [_random(n, m, dtype=dtype)], lambda x: F.softmax(x, 0), 2e-2)
+          for n, m in ((768, 8192), (4096, 8192)) for dtype in (torch.float32, torch.bfloat16)),
+        Case("compiled channels layer_norm 32x384x28x28", None, [_random(32, 384, 28, 28)],
+             _channels_norm, 1e-3),
         Case("compiled channels_last relu 64x128x56x56", None,
              [image[0].to(memory_format=torch.channels_last)], lambda x: F.relu(x) + 1),
     ]  # fmt: skip
+
+
+def _channels_norm(x: Any) -> Any:
+    variance, mean = torch.var_mean(x, 1, correction=0, keepdim=True)
+    return (x - mean) * torch.rsqrt(variance + 1e-5)
 
 
 def _layer_norm_weights(grad: Any, x: Any, mean: Any, rstd: Any) -> Any:
@@ -172,31 +182,6 @@ def irc_call(
     return call, outputs, facts
 
 
-def recorded(call: Callable[[], object]) -> torch.cuda.CUDAGraph:
-    """CALLS_PER_GRAPH calls as one CUDA graph."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(CALLS_PER_GRAPH):
-            call()
-    return graph
-
-
-def timed(graph: torch.cuda.CUDAGraph, flush: torch.Tensor) -> float:
-    """Microseconds a call, the cache emptied before the first one."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    flush.zero_()
-    start.record()
-    graph.replay()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) * 1000 / CALLS_PER_GRAPH
-
-
 def run(case: Case, rounds: int, check_only: bool) -> dict[str, Any]:
     """Check the values of a case, then time the three sides in turns."""
     torch._dynamo.reset()
@@ -215,16 +200,16 @@ def run(case: Case, rounds: int, check_only: bool) -> dict[str, Any]:
         return result
     compiled = torch.compile(case.function)
     sides = {
-        "irc": recorded(call),
-        "inductor": recorded(lambda: compiled(*case.args)),
-        "eager": recorded(lambda: case.function(*case.args)),
+        "irc": recorded(call, CALLS_PER_GRAPH),
+        "inductor": recorded(lambda: compiled(*case.args), CALLS_PER_GRAPH),
+        "eager": recorded(lambda: case.function(*case.args), CALLS_PER_GRAPH),
     }
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
     times: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(rounds):
         names = list(sides) if number % 2 == 0 else list(reversed(sides))
         for name in names:
-            times[name].append(timed(sides[name], flush))
+            times[name].append(replayed(sides[name], CALLS_PER_GRAPH, flush))
     result["us"] = {name: statistics.median(t) for name, t in times.items()}
     pairs = zip(times["inductor"], times["irc"], strict=True)
     result["speed_against_inductor"] = statistics.median(i / o for i, o in pairs)

@@ -24,6 +24,7 @@ import attrs
 import torch
 
 from bench.gpu_kernels import irc_call, lp, reduce, tensor
+from bench.gpu_timing import recorded, replayed
 from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel
 from irc.dialects import loop
@@ -76,6 +77,21 @@ def columns(points: int) -> Iterator[Setting]:
                         yield {"x_block": x, "r_block": r, "num_warps": warps, **whole}
 
 
+def kept_columns(points: int) -> Iterator[Setting]:
+    """Schedules for columns of `points` that are read, combined and written."""
+    whole = 1 << (points - 1).bit_length()
+    for x in (8, 16, 32, 64):
+        tile = x * whole
+        for warps in (4, 8, 16, 32):
+            if tile <= 65536 and 8 <= tile // (32 * warps) <= 64:
+                yield {"x_block": x, "r_block": whole, "persistent": True, "num_warps": warps}
+        for tile in (2048, 4096, 8192):
+            r = tile // x
+            for warps in (4, 8, 16):
+                if r < whole and 8 <= tile // (32 * warps) <= 32:
+                    yield {"x_block": x, "r_block": r, "num_warps": warps}
+
+
 def pointwise() -> Iterator[Setting]:
     """Schedules for one tile of points."""
     for x in (512, 1024, 2048, 4096):
@@ -117,6 +133,12 @@ def families() -> list[Family]:
             program = lp.lone_reduce(shape, red, [reduce("sum")], [tensor(*kept)], kind)
             label = "x".join(map(str, shape))
             add(f"column_sum {kind} {label}", program, [shape], dtype, columns(shape[-2]))
+        for n, m in ((32768, 256), (8192, 768), (16384, 1024), (8192, 4096)):
+            across, along = (1, n), (m, 1)
+            add(f"softmax columns {kind} {m}x{n}", lp.softmax(n, m, kind, across, across), [(m, n)],
+                dtype, kept_columns(m))  # fmt: skip
+            add(f"softmax turned {kind} {n}x{m}", lp.softmax(n, m, kind, along, across), [(n, m)],
+                dtype, kept_columns(m))  # fmt: skip
     for n, m in ((32768, 256), (8192, 768), (8192, 1024), (8192, 4096), (4096, 8192),
                  (2048, 16384), (1024, 32768)):  # fmt: skip
         add(f"layer_norm {n}x{m}", lp.layer_norm(n, m), [(n, m), (m,), (m,)], f32,
@@ -179,23 +201,9 @@ def compile_all(chosen: Sequence[Family], processes: int) -> int:
 
 
 def timed(call: Callable[[], object]) -> float:
-    """Microseconds a call, as replays of a graph of CALLS_PER_GRAPH."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(CALLS_PER_GRAPH):
-            call()
-    times = []
-    for _ in range(ROUNDS + 1):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) * 1000 / CALLS_PER_GRAPH)
+    """Microseconds a call, the median of replays of a graph of CALLS_PER_GRAPH."""
+    graph = recorded(call, CALLS_PER_GRAPH)
+    times = [replayed(graph, CALLS_PER_GRAPH) for _ in range(ROUNDS + 1)]
     return statistics.median(times[1:])
 
 
@@ -210,6 +218,8 @@ class _Case:
 def measure(family: Family) -> dict[str, Any]:
     """The times of a family's schedules; None for one that failed."""
     args = [torch.randn(s, device="cuda").to(family.dtype) for s in family.shapes]
+    if "softmax columns" in family.name:
+        args = [args[0].t()]
     case = _Case(family.program, args)
     call, expected, facts = irc_call(case)
     default = timed(call)

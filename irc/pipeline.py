@@ -31,8 +31,8 @@ STAGES: dict[str, str] = {
     ),
     "layout-to-loop": "convert-to-loop,cse,dce",
     "fuse-loops": (
-        "inline-computes,factor-axes,merge-computes,group-computes,attach-checks,localize,"
-        "split-reductions,elide-rounding"
+        "inline-computes,factor-axes,rows-first,merge-computes,group-computes,attach-checks,"
+        "localize,split-reductions,elide-rounding"
     ),
     "loop-to-kernel": (
         "schedule{target=$TARGET},form-kernels,hoist-columns,join-launches,form-convolution-kernels"

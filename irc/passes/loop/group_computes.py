@@ -28,6 +28,8 @@ from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
 EPILOGUE_POINTS = 16
 # What passes between two computes at one point can be kept for a vector of points up to here.
 VECTOR_POINT_BYTES = 4096
+# Shared points that are enough for tiles of them on a GPU.
+GPU_POINTS = 2048
 
 
 @attrs.define
@@ -155,7 +157,10 @@ class _Planner:
         if not self.pays(a, b, extents):
             shown = ", ".join(map(format_dim, extents))
             return f"the leading axes that both can share, [{shown}], are too few for it to pay"
-        if self.volume(a, b, shared) > VECTOR_POINT_BYTES and self.reads_across(a, b, shared):
+        # On a GPU a program instance has some points of the shared axes, which read side by side.
+        side_by_side = self.gpu and points(extents) >= GPU_POINTS
+        large = self.volume(a, b, shared) > VECTOR_POINT_BYTES
+        if large and not side_by_side and self.reads_across(a, b, shared):
             return "the elements of what they read lie adjacent along an axis that they would share"
         if self.gpu and not (self.has_rows(a, shared) and self.has_rows(b, shared)):
             return "on a GPU all results of a reduction are shared axes, or each is a loop"

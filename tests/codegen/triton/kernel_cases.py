@@ -502,4 +502,21 @@ def _softmax_padded_rows_bf16() -> Case:
 def _in_padded_rows(element: T.Type, dtype: torch.dtype, **schedule: A.Attribute) -> Case:
     """Rows of 203 elements, each at a multiple of 16 bytes."""
     x = torch.full((5, 208), math.nan).to(dtype)[:, :203].copy_(random(5, 203))
-    return Case(softmax(5, 203, element, pitch=208), [x], **schedule)
+    return Case(softmax(5, 203, element, (208, 1), (208, 1)), [x], **schedule)
+
+
+@case("softmax_columns")
+def _softmax_columns() -> Case:
+    return Case(softmax(50, 20, T.f32, (1, 50), (1, 50)), [random(20, 50).t()])
+
+
+@case("softmax_columns_looped")
+def _softmax_columns_looped() -> Case:
+    program = softmax(50, 300, T.f32, (1, 50), (1, 50))
+    return Case(program, [random(300, 50).t()], x_block=integer(16), r_block=integer(32))
+
+
+@case("softmax_turned", 1e-2)
+def _softmax_turned() -> Case:
+    program = softmax(50, 90, T.bf16, (90, 1), (1, 50))
+    return Case(program, [random(50, 90, dtype=torch.bfloat16)])

@@ -46,10 +46,16 @@ def pointwise(n: Any, m: Any, element: T.Type = T.f32) -> Program:
     )
 
 
-def softmax(n: Any, m: Any, element: T.Type = T.f32, pitch: int | None = None) -> Program:
-    """max, sum of exponentials and quotient in one group; `pitch`: from row to row in memory."""
-    rows = tensor(n, m, element=element, strides=None if pitch is None else (pitch, 1))
-    program = Program(rows)
+def softmax(
+    n: Any,
+    m: Any,
+    element: T.Type = T.f32,
+    read_strides: Sequence[int] | None = None,
+    written_strides: Sequence[int] | None = None,
+) -> Program:
+    """max, sum of exponentials and quotient in one group."""
+    rows = tensor(n, m, element=element, strides=written_strides)
+    program = Program(tensor(n, m, element=element, strides=read_strides))
     x = program.args[0]
 
     def fill() -> list[Value]:

@@ -40,6 +40,14 @@ COLUMN_BLOCK = 32
 COLUMN_TILE = 2048
 COLUMN_WARPS = 3072
 """Warps that all program instances of a strided reduction have together."""
+KEPT_TILE = 16384
+"""Points of a tile of columns in registers that are stored, too."""
+KEPT_POINTS = 64
+"""Points of such a tile that a thread has; and of one that is walked over the columns."""
+LOOPED_KEPT_TILE = 8192
+LOOPED_KEPT_POINTS = 16
+LEAST_BYTES = 32
+"""Bytes of neighbouring columns that memory is moved by."""
 ENOUGH_PROGRAMS = 256
 """Fewer program instances than this leave processors of a large gpu idle."""
 
@@ -65,6 +73,8 @@ def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAt
     entries: dict[str, A.Attribute] = {}
     if not any(m.own for m in plan.members):
         warps = _pointwise(plan, entries)
+    elif _is_kept_across(plan):
+        warps = _kept_columns(plan, entries)
     elif _across_rows(plan):
         warps = _columns(plan, entries)
     else:
@@ -165,6 +175,38 @@ def _columns(plan: Plan, entries: dict[str, A.Attribute]) -> int:
     programs = max(1, estimate(rows) // x) if isinstance(rows, int) else ENOUGH_PROGRAMS
     wanted = power_of_two(COLUMN_WARPS // programs + 1) // 2
     return max(1, min(max(2, wanted), 16, x * r // 128))
+
+
+def _kept_columns(plan: Plan, entries: dict[str, A.Attribute]) -> int:
+    """Tiles of rows that are stored as they were read or turned, with accesses contiguous from
+    row to row; gives the number of warps."""
+    rows, longest = dim_product(plan.rows), _longest(plan)
+    size = max((size for m, o, size, _ in accesses(plan) if _moves_along(m, o)), default=4)
+    least = power_of_two(LEAST_BYTES // size)
+    x = COLUMN_BLOCK
+    if longest and least * longest <= PERSISTENT_POINTS:
+        x = min(COLUMN_BLOCK, max(least, KEPT_TILE // longest))
+        entries["persistent"] = A.UNIT
+    if isinstance(rows, int):
+        x = min(x, power_of_two(rows))
+    r = longest if "persistent" in entries else LOOPED_KEPT_TILE // x
+    entries["x_block"] = A.IntegerAttr(x)
+    entries["r_block"] = A.IntegerAttr(r)
+    points = KEPT_POINTS if "persistent" in entries else LOOPED_KEPT_POINTS
+    return max(1, min(ROW_WARPS * 2, x * r // (32 * points)))
+
+
+def _is_kept_across(plan: Plan) -> bool:
+    """Whether something is stored along rows, and some of what is read or stored is contiguous
+    from row to row."""
+    stored = across = False
+    for member, offset, _, written in accesses(plan):
+        if _moves_along(member, offset):
+            stored |= written
+            own = [a.name for a in member.own]
+            across |= (_contiguous_axis(offset, own) is None
+                       and _contiguous_axis(offset, member.row_names) is not None)  # fmt: skip
+    return stored and across
 
 
 def _rows(plan: Plan, entries: dict[str, A.Attribute]) -> int:

@@ -1,0 +1,169 @@
+"""The pass `rows-first`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from irc.analysis.loop import points
+from irc.dialects import layout, loop
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.types import TensorType
+from irc.passes.loop.bodies import Body, Transplant, axis, axis_name, make_compute
+from irc.passes.loop.factor_axes import is_splittable, par_axes_first
+
+
+@register_pass
+class RowsFirst(Pass):
+    """Orders the axes of maps like those of the reductions that they read: results first.
+
+    On a GPU (`target` "gpu"; by default that of the compile) a softmax over columns so becomes
+    computes that share their leading axes, one kernel for group-computes, where each program
+    instance has some columns. A map's result is turned with its axes: computes read it at the
+    turned indices, others through a view. Only where the reduction has at least `min_results`
+    results, over at most `max_points` points each: fewer would not keep a GPU busy, and longer
+    ones are better split.
+
+    Before:
+        %s = loop.compute red(i0: 768) par(i1: 8192) -> reduce(max, f32) { ... }
+        %y = loop.compute par(i0: 768, i1: 8192) -> map { ... loop.read %s[i1] ... }
+    After:
+        %s = loop.compute par(i0: 8192) red(i1: 768) -> reduce(max, f32) { ... }
+        %t = loop.compute par(i0: 8192, i1: 768) -> map { ... loop.read %s[i0] ... }
+        %y = layout.view %t
+    """
+
+    name = "rows-first"
+    summary = "order the axes of maps like those of the reductions that they read"
+    anchor = "func.func"
+    min_results: int = 2048
+    max_points: int = 16384
+    target: str = ""
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        if not (self.target == "gpu" or (not self.target and context.target == "triton")):
+            return
+        for inner in list(op.regions[0].blocks[0].ops):
+            if not isinstance(inner, loop.ComputeOp) or not self.is_worth_it(inner):
+                continue
+            readers = list(readers_to_turn(inner))
+            if not readers:
+                continue
+            kinds = [a.kind for a in inner.axis_list]
+            if kinds != sorted(kinds):  # "par" before "red"
+                inner = par_axes_first(inner)
+            for map_, order in [*producers_to_turn(inner), *readers]:
+                turn(map_, order)
+                context.count("turned")
+
+    def is_worth_it(self, op: loop.ComputeOp) -> bool:
+        """Whether a compute combines points into enough results, each of few enough."""
+        kinds = [a.kind for a in op.axis_list]
+        if not is_splittable(op) or not {"par", "red"} <= set(kinds):
+            return False
+        if any(o.kind != "reduce" for o in op.output_list):
+            return False
+        results = points(a.extent for a in op.axis_list if a.kind == "par")
+        each = points(a.extent for a in op.axis_list if a.kind == "red")
+        return results >= self.min_results and each <= self.max_points
+
+
+def readers_to_turn(op: loop.ComputeOp) -> Iterator[tuple[loop.ComputeOp, list[int]]]:
+    """The maps that read the results of a reduction along axes of theirs that don't come first,
+    with the order that makes them come first."""
+    found: dict[loop.ComputeOp, set[tuple[int, ...]]] = {}
+    for result in op.results:
+        for read in result.users:
+            compute = read.parent_op
+            if isinstance(read, loop.ReadOp) and isinstance(compute, loop.ComputeOp):
+                found.setdefault(compute, set()).add(tuple(axes_read(read, compute) or ()))
+    for compute, places in found.items():
+        (first, *others) = places
+        if others or not first or not is_turnable(compute):
+            continue
+        rest = [k for k in range(len(compute.axis_list)) if k not in first]
+        if rest and list(first) != list(range(len(first))):
+            yield compute, [*first, *rest]
+
+
+def producers_to_turn(op: loop.ComputeOp) -> Iterator[tuple[loop.ComputeOp, list[int]]]:
+    """The maps whose every element a reduction reads, with its order of axes for theirs."""
+    count = len(op.axis_list)
+    seen: set[Operation] = set()
+    for read in op.block.ops:
+        if not isinstance(read, loop.ReadOp):
+            continue
+        maker = read.source.defining_op
+        places = axes_read(read, op)
+        if not isinstance(maker, loop.ComputeOp) or maker in seen or not is_turnable(maker):
+            continue
+        if places is None or sorted(places) != list(range(count)):
+            continue
+        seen.add(maker)
+        order = [places.index(k) for k in range(count)]
+        if order != list(range(count)):
+            yield maker, order
+
+
+def axes_read(read: loop.ReadOp, compute: loop.ComputeOp) -> list[int] | None:
+    """The positions of the axes that a read's indices are; None where one is no axis, or twice."""
+    names = [axis(k) for k in range(len(compute.axis_list))]
+    places = [names.index(i) if i in names else -1 for i in read.indices]
+    return places if -1 not in places and len(set(places)) == len(places) else None
+
+
+def is_turnable(op: loop.ComputeOp) -> bool:
+    """Whether a compute is a map of every point of its space."""
+    return (
+        is_splittable(op)
+        and all(o.kind == "map" for o in op.output_list)
+        and all(a.kind == "par" for a in op.axis_list)
+    )
+
+
+def turn(op: loop.ComputeOp, order: Sequence[int]) -> None:
+    """Replace a map by one whose axis number k is the old one's number `order[k]`."""
+    old = op.axis_list
+    mapping = {axis_name(position): axis(k) for k, position in enumerate(order)}
+    extents = {axis_name(k): old[position].extent for k, position in enumerate(order)}
+    body = Body()
+    copier = Transplant(body, mapping, extents)
+    for inner in op.block.ops:
+        if inner is not op.yield_op:
+            copier.copy(inner)
+    body.finish([copier.values.get(v, v) for v in op.yield_op.values])
+    axes = A.ArrayAttr(
+        [loop.AxisAttr(axis_name(k), "par", old[p].extent) for k, p in enumerate(order)]
+    )
+    types = [turned_type(r.type, order) for r in op.results]
+    builder = Builder.before(op)
+    new = make_compute(builder, axes, op.output_list, types, body, (), op.location)
+    for before, after in zip(op.results, new.results, strict=True):
+        after.name_hint = before.name_hint
+        _redirect(before, after, order)
+    op.erase()
+
+
+def turned_type(type_: object, order: Sequence[int]) -> TensorType:
+    """The type of the same array with dimension `order[k]` as number k."""
+    assert isinstance(type_, TensorType) and type_.strides is not None
+    strides = type_.strides
+    return type_.with_shape([type_.shape[d] for d in order], [strides[d] for d in order])
+
+
+def _redirect(old: Value, new: Value, order: Sequence[int]) -> None:
+    """Make the users of `old` use `new`, whose dimensions are turned."""
+    view: Value | None = None
+    for user in old.users:
+        if isinstance(user, loop.ReadOp) and user.source is old:
+            indices = tuple(user.indices)
+            user.attributes["indices"] = A.DimsAttr([indices[d] for d in order])
+            user.set_operand(0, new)
+            continue
+        if view is None:
+            maker = new.defining_op
+            assert maker is not None
+            view = Builder.after(maker).value(layout.ViewOp, new, offset=0, result_types=old.type)
+        user.replace_uses_of(old, view)
