@@ -2,10 +2,11 @@
 
     python -m bench.reinplace
 
-Programs that update a part of an argument: a key-value cache at a fixed position, in a box and at
-an index, a row that is added to, and a custom operator that writes its argument. "Without" leaves
-out the pass `reinplace`, and lets kernels copy what they scatter into, as they do where it is
-needed afterwards. Copies are those of the host program; times are medians of interleaved rounds.
+Programs that update a part of an argument: a key-value cache at a fixed position, in a box, at two
+positions and at an index, a row that is added to, and a custom operator that writes its argument.
+"Without" leaves out the pass `reinplace`, and lets kernels copy what they scatter into, as they do
+where it is needed afterwards. Copies are those of the host program; times are medians of
+interleaved rounds.
 """
 
 from __future__ import annotations
@@ -46,6 +47,13 @@ def indexed(cache: torch.Tensor, new: torch.Tensor, place: torch.Tensor) -> torc
 def box(cache: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
     """One entry of the batch's step of a key-value cache."""
     cache[1:2, :, 5:6] = new[:1]
+    return new * 2
+
+
+def two(cache: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+    """Two positions of a key-value cache, one after the other."""
+    cache[:, :, 5:6] = new
+    cache[:, :, 700:701] = new * 3
     return new * 2
 
 
@@ -94,6 +102,7 @@ def main() -> None:
     cases: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
         (fixed, (CACHE, NEW)),
         (box, (CACHE, NEW)),
+        (two, (CACHE, NEW)),
         (row, (CACHE, NEW)),
         (indexed, (CACHE, NEW, torch.tensor([5]))),
         (custom, (CACHE,)),

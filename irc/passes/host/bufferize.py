@@ -18,6 +18,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.argument_storages import alias_groups
 from irc.passes.host.packed_calls import call_of, packing_of
+from irc.passes.host.scatter_chains import combined_into
 from irc.passes.host.written_operands import is_last_reader, operand_of, result_of
 from irc.passes.layout.assign_layouts import entry
 from irc.passes.layout.memory_views import VIEW_AS
@@ -209,7 +210,8 @@ class _Bufferizer:
             if reason:
                 self.context.remark(f"argument {update.argument} is copied to: {reason}", update)
                 continue
-            direct[update.value] = self.block.arguments[update.argument]
+            argument = direct[update.value] = self.block.arguments[update.argument]
+            self._add_earlier(update.value, argument, direct)
             self.context.count("updates without a copy")
         for update in list(self.updates):
             argument = self.block.arguments[update.argument]
@@ -217,6 +219,20 @@ class _Bufferizer:
                 self.updates.remove(update)
                 update.erase()
         return direct
+
+    def _add_earlier(self, value: Value, argument: Value, direct: dict[Value, Value]) -> None:
+        """Where a launch combines into what another one made, which dies there, both may be done in
+        the memory of the argument that gets the last one's result."""
+        while isinstance(maker := value.defining_op, host.LaunchOp):
+            earlier = combined_into(value, self.kernels.get(maker.callee), self.aliases)
+            if earlier is None or earlier in direct or earlier in self.returned:
+                return
+            if earlier.type is not argument.type or self.last_use[earlier] > self.order[maker]:
+                return
+            if self._why_not_computed_in(argument, earlier):
+                return
+            direct[earlier] = argument
+            value = earlier
 
     def _why_copied(
         self, update: graph.UpdateInput, shared: set[int], direct: dict[Value, Value]
@@ -230,13 +246,18 @@ class _Bufferizer:
             return "no kernel computes what it gets"
         if value.type is not argument.type:
             return f"it gets a {value.type}"
+        if value in self.returned or value in direct:
+            return "what it gets is returned, or given to another argument too"
+        return self._why_not_computed_in(argument, value)
+
+    def _why_not_computed_in(self, argument: Value, value: Value) -> str:
+        """Why an argument's memory can't hold `value` as soon as that is computed; "" if it can."""
+        maker: Any = value.defining_op
         number = self.order[maker]
         for op, position in self.order.items():
             tensors = [v for v in op._operands if is_tensor(v)]
             if position > number and any(argument in self.aliases.of(v) for v in tensors):
                 return f"{op.name} uses its old elements afterwards"
-        if value in self.returned or value in direct:
-            return "what it gets is returned, or given to another argument too"
         if argument in self.returned:
             return "it is returned"
         if is_checked_after(maker):

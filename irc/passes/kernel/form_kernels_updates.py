@@ -28,8 +28,9 @@ def updates_in_place(op: loop.ComputeOp, number: int, init: Value) -> bool:
     the elements that it changes cost anything.
 
     `init` must be memory that nothing needs afterwards: what another kernel or a product made and
-    none reads later, or an argument that is updated with exactly this result. Elsewhere the kernel makes its
-    own copy first. (`bufferize` has the last word: where it decides otherwise, it copies.)
+    none reads later, or an argument that is updated with exactly this result, maybe after others
+    are combined into it. Elsewhere the kernel makes its own copy first. (`bufferize` has the last
+    word: where it decides otherwise, it copies.)
     """
     (result,) = op.results_of(number)
     if init.type is not result.type or sum(v is init for v in op.inits) > 1:
@@ -57,9 +58,23 @@ def _dies_in(op: loop.ComputeOp, init: Value, result: Value) -> bool:
     if not isinstance(function, func.FuncOp):
         return False
     shared = {number for group in alias_groups(function) for number in group}
-    updates = [u.argument for u in result.users if isinstance(u, graph.UpdateInput)]
-    returned = any(isinstance(user, func.ReturnOp) for user in result.users)
-    return updates == [init.index] and init.index not in shared and not returned
+    return init.index not in shared and _becomes(result, init.index)
+
+
+def _becomes(value: Value, argument: int) -> bool:
+    """Whether a value is what an argument is updated with, maybe after scatters in its memory."""
+    if any(isinstance(user, func.ReturnOp) for user in value.users):
+        return False
+    updates = [u.argument for u in value.users if isinstance(u, graph.UpdateInput)]
+    following = [u for u in value.users if isinstance(u, loop.ComputeOp) and value in u.inits]
+    if updates or len(following) != 1:
+        return updates == [argument]
+    numbers = [k for k, init in scatters_of(following[0]) if init is value]
+    return (
+        len(numbers) == 1
+        and updates_in_place(following[0], numbers[0], value)
+        and _becomes(following[0].results_of(numbers[0])[0], argument)
+    )
 
 
 def _reads_only_what_it_writes(op: loop.ComputeOp, number: int, init: Value) -> bool:
