@@ -250,3 +250,12 @@ def test_an_expanded_intermediate_and_its_view_as_another_dtype() -> None:
         return v, v.view(torch.int32)
 
     check(f, torch.arange(3.0))
+
+
+def test_an_argument_that_is_copied_to_itself() -> None:
+    def f(x: torch.Tensor, y: torch.Tensor) -> None:
+        x.copy_(x)
+        y[1:] = y[1:]
+        y[0] = y[0]
+
+    check(lambda x, y: (f(x, y), x)[1], torch.tensor(True), torch.arange(6.0).view(2, 3))

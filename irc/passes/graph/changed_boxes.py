@@ -101,7 +101,7 @@ def changed_boxes(value: Value, whole: Value, ranges: Mapping[str, Range]) -> Ch
     walk = _Walk(whole, ranges)
     pieces = walk.pieces(Box(value, origin, kind.shape, plain, origin))
     changed = [box for box in pieces if not box.is_own(whole)]
-    if len(changed) == len(pieces):
+    if not changed or len(changed) == len(pieces):
         return "its new content is no update of a slice"
     if any(box.value is whole for box in changed):
         return "what is written is a part of it itself"
