@@ -1,6 +1,6 @@
 """What padding of sizes and strides gains on a GPU: rows PAD-11, PAD-12 and PAD-14.
 
-    python -m bench.gpu_padding [--only PAD-11] [--rounds 11]
+    python -m bench.gpu_padding [--only PAD-11] [--rounds 11] [--late-checks]
 
 Each line is a row's claim as a ratio of two sides, more than 1 in favour of the first: the median
 over interleaved rounds, with each side's median time. "padded" is irc as it comes, "plain" irc
@@ -21,13 +21,15 @@ import irc
 
 CALLS = 10
 PLAIN = {"shape_padding": False, "comprehensive_padding": False}
+COMMON: dict[str, Any] = {}  # options of every side that irc compiles
 Call = Callable[[], object]
 Sides = dict[str, Call]
 
 
 def compiled(function: Any, **options: Any) -> Any:
     """`function` through irc as one graph, its sizes constants."""
-    return torch.compile(function, backend="irc", fullgraph=True, dynamic=False, options=options)
+    chosen = {**COMMON, **options}
+    return torch.compile(function, backend="irc", fullgraph=True, dynamic=False, options=chosen)
 
 
 def fresh(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -218,7 +220,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="rows whose id contains this")
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--late-checks", action="store_true", help="irc's option of that name")
     options = parser.parse_args()
+    if options.late_checks:
+        COMMON["late_checks"] = True
     torch.set_float32_matmul_precision("high")
     torch.manual_seed(0)
     print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}")

@@ -85,6 +85,9 @@ class Options:
     fx_graph_cache: bool = True
     fx_graph_remote_cache: bool = False
     size_asserts: bool = True
+    # late_checks: a GPU's programs don't wait for the checks of indices; a later call on that GPU
+    # raises the error, `irc.runtime.late_checks.settle` or the end of the process.
+    late_checks: bool = False
     # Looking inside. clock_aten: `irc.runtime.clocks` tells the time spent in ATen's operators.
     clock_aten: bool = False
     trace_enabled: bool = False

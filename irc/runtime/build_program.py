@@ -36,12 +36,14 @@ _TUNED_STEPS = 64
 class BuildOptions:
     """`native`: call through native code where torch allows it. `precise`: elementary functions
     of f32 through f64. `cache`: look into the disk cache and store there. `clock_aten`: the
-    program adds to `irc.runtime.clocks` how long its ATen calls take."""
+    program adds to `irc.runtime.clocks` how long its ATen calls take. `late_checks`: a GPU's
+    program doesn't wait for its checks (`irc.runtime.late_checks`)."""
 
     native: bool = True
     precise: bool = False
     cache: bool = True
     clock_aten: bool = False
+    late_checks: bool = False
 
     @staticmethod
     def of(options: Any) -> BuildOptions:
@@ -58,6 +60,7 @@ class BuildOptions:
                 precise=options.precise_math,
                 cache=options.fx_graph_cache,
                 clock_aten=options.clock_aten,
+                late_checks=options.late_checks,
             )
         unknown = set(options) - set(attrs.fields_dict(BuildOptions))
         if unknown:
@@ -97,7 +100,7 @@ def build(
     """
     chosen = BuildOptions.of(options)
     if target == "triton":
-        return _build_triton(module, counters or {})
+        return _build_triton(module, counters or {}, chosen)
     if target != "llvm":
         raise UserError(f"target is {target!r}, not llvm or triton")
     from irc.runtime.program_cache import compiled_parts
@@ -106,11 +109,13 @@ def build(
     return load(parts, getattr(module, "resources", {}), chosen)
 
 
-def _build_triton(module: Any, counted: Mapping[str, int]) -> Executable:
+def _build_triton(
+    module: Any, counted: Mapping[str, int], options: BuildOptions
+) -> Executable:
     """The host program in Python over Triton's kernels. Not kept in the cache: Triton has one."""
     from irc.runtime.triton_kernels import TritonKernels
 
-    program = read_host_program(module)
+    program = attrs.evolve(read_host_program(module), late_checks=options.late_checks)
     kernels = used_kernels(module, program, "gpu")
     constants = _constants(program, getattr(module, "resources", {}))
     counters = _count(program, counted)

@@ -234,7 +234,8 @@ class HostProgram:
     """The program of one function: checks of arguments, then steps in order, then outputs.
 
     `bindings` bind symbols to what arguments say; they happen before any step. `clocked`: every
-    `CallAten` adds the time it takes to `irc.runtime.clocks`.
+    `CallAten` adds the time it takes to `irc.runtime.clocks`. `late_checks`: on a GPU, truth values
+    that are asserted and not used otherwise are not waited for (`irc.runtime.late_checks`).
     """
 
     name: str
@@ -247,6 +248,7 @@ class HostProgram:
     layouts: Mapping[int, Layout]
     kinds: Mapping[int, Kind]
     clocked: bool = False
+    late_checks: bool = False
 
     @property
     def kernels(self) -> tuple[str, ...]:

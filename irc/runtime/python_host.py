@@ -8,6 +8,7 @@ its own launches.
 from __future__ import annotations
 
 import ctypes
+import functools
 import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ import torch
 
 from irc.ir.diagnostics import InternalError
 from irc.ir.symbols import Dim, evaluate, free_symbols
-from irc.runtime import aten_paths, clocks, host_steps
+from irc.runtime import aten_paths, clocks, host_steps, late_checks
 from irc.runtime import host_program as P
 from irc.runtime.arguments import ArgumentError
 from irc.runtime.host_liveness import dying_after
@@ -132,12 +133,30 @@ class PythonHost:
         self._registers = [a.register for a in program.arguments]
         self._results = [o.register for o in program.outputs]
         dying = dying_after(program)
+        late = self._late()
         self._plan = [
-            (host_steps.prepared(step, self, _RUN[type(step)]), dying.get(number, ()))
+            (late.get(number) or host_steps.prepared(step, self, _RUN[type(step)]),
+             dying.get(number, ()))
             for number, step in enumerate(program.steps)
-        ]
+        ]  # fmt: skip
+
+    def _late(self) -> dict[int, Callable[[Any], None]]:
+        """What runs the steps of checks that nobody waits for, by their numbers."""
+        gpu, steps = self.gpu, self.program.steps
+        ready: dict[int, Callable[[Any], None]] = {}
+        if not self.program.late_checks or gpu is None:
+            return ready
+        for number, asserted in late_checks.late_steps(self.program).items():
+            item, check = steps[number], steps[asserted]
+            assert isinstance(item, P.Item) and isinstance(check, P.AssertValue)
+            fail = functools.partial(raise_error, check.error, check.message)
+            ready[number] = late_checks.prepared(item, gpu, fail)
+            ready[asserted] = _nothing
+        return ready
 
     def __call__(self, symbols: Mapping[str, int], arguments: Sequence[object]) -> list[object]:
+        if self.gpu is not None:
+            late_checks.raise_failed(self.gpu)
         if self.gpu is not None and self.gpu != torch.cuda.current_device():
             with torch.cuda.device(self.gpu):
                 return self._run(symbols, arguments)
@@ -154,6 +173,10 @@ class PythonHost:
             for register in dead:
                 values.pop(register, None)
         return [None if r is None else values[r] for r in self._results]
+
+
+def _nothing(run: Any) -> None:
+    """The step of an assertion that another step has taken over."""
 
 
 class _Run:

@@ -71,6 +71,17 @@ def test_one_kernel_with_eagers_values(name: str) -> None:
         assert ours.stride() == theirs.stride()
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gpu_kernels_have_eagers_values(name: str) -> None:
+    function, args = FUNCTIONS[name]
+    module = lowered(function, args)
+    PassManager.parse("schedule{target=gpu},form-kernels").run(module)
+    expected = function(*args)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for ours, theirs in zip(irc.run(module, *args), expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
 def test_a_cpu_keeps_the_order_of_memory() -> None:
     module = lowered(lambda x: F.softmax(x, 0), (random(9, 40),), "llvm")
     assert not any(isinstance(op, ViewOp) for op in module.walk())
