@@ -89,7 +89,7 @@ class Decomposer:
             return f"its decomposition depends on a size: {self.shape_env.guards[before].expr}"
         if any(node.target is target for node in graph.graph.nodes):
             return "its decomposition leaves it as it is"
-        return import_graph(graph)
+        return import_graph(graph, known=frozenset(self.names))
 
     def fake(self, type_: TensorType) -> torch.Tensor:
         """A fake tensor of a type."""

@@ -77,6 +77,7 @@ def import_graph(
     assert_guards: bool = False,
     caller_derives_views: bool = False,
     saved: frozenset[int] = frozenset(),
+    known: frozenset[str] = frozenset(),
 ) -> Imported:
     """The aten-level module of a traced FX graph.
 
@@ -84,14 +85,16 @@ def import_graph(
     `assert_guards`: what the trace assumed about sizes is asserted by the program (Dynamo checks
     its guards itself). `caller_derives_views`: a result that is a view of an argument as another
     dtype may be a copy (AOTAutograd derives the view again). `saved`: outputs of the graph that
-    only its backward sees. Raises UserError for what has no meaning here: higher-order operators,
-    script objects, sparse or quantized tensors.
+    only its backward sees. `known`: symbols that are bound where the graph's operations will stand.
+    Raises UserError for what has no meaning here: higher-order operators, script objects, sparse
+    or quantized tensors.
     """
     with gc_paused:
         importer = _Importer(module, name, argument_kinds, argument_names)
         importer.assert_guards = assert_guards
         importer.caller_derives_views = caller_derives_views
         importer.saved = saved
+        importer.known = known
         return importer.run()
 
 
@@ -145,6 +148,7 @@ class _Importer:
         self.assert_guards = False
         self.caller_derives_views = False
         self.saved: frozenset[int] = frozenset()
+        self.known: frozenset[str] = frozenset()
 
     def run(self) -> Imported:
         nodes = list(self.graph_module.graph.nodes)
@@ -157,6 +161,7 @@ class _Importer:
         self.builder = Builder.at_end(function.block)
         shape_env = symbols.shape_env_of(n.meta.get("val") for n in nodes)
         self.binder = Binder(self.builder, shape_env)
+        self.binder.bound |= self.known
         self.arguments(placeholders)
         if self.assert_guards:
             self.binder.assert_guards()

@@ -49,3 +49,14 @@ def test_mutation_stays_for_functionalize():
     module = irc.trace(lambda x: x.silu_() if hasattr(x, "silu_") else x.mul_(2), (torch.ones(3),))
     PassManager.parse("decompose-aten").run(module)
     assert any(n.endswith("_.Tensor") for n in names(module))
+
+
+def test_a_slice_whose_strides_have_a_symbol_that_its_sizes_lack():
+    def f(x):
+        x[:, 3:7] = 1
+        return x
+
+    module = irc.trace(f, (torch.zeros(2, 9, 5),), dynamic=True)
+    PassManager.parse("functionalize,decompose-aten", verify="each").run(module)
+    x = torch.zeros(3, 11, 4)
+    assert torch.equal(run(module, x.clone())[0], f(x.clone()))

@@ -99,8 +99,9 @@ def an_intermediate_is_returned(cache, new):
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(
-    "function", [exchanged, needs_what_is_overwritten, read_in_between, an_intermediate_is_returned]
-)
+    "function", [exchanged, needs_what_is_overwritten, read_in_between, an_intermediate_is_returned,
+                 overlapping, along_two_dimensions, added_to],
+)  # fmt: skip
 def test_other_readers_get_what_eager_gives(function, dynamic):
     lowered(function, (CACHE, NEW), dynamic=dynamic)
 
