@@ -22,6 +22,7 @@ import attrs
 import torch
 from torch import nn
 
+import irc  # noqa: F401  # its import registers the backend
 from bench.common import print_load, table
 
 

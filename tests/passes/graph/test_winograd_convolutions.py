@@ -113,6 +113,22 @@ def test_what_follows_a_convolution(last: nn.Module, always: None) -> None:
     assert launched(made) == 2
 
 
+def test_threads_have_workspaces_of_their_own(always: None) -> None:
+    model = nn.Sequential(nn.Conv2d(32, 40, 3, padding=1)).eval()
+    x = torch.randn(5, 32, 60, 61)
+    exact = copy.deepcopy(model).double()(x.double())
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        with torch.no_grad(), recording() as made:
+            run = compiled(model)
+            for _ in range(5):
+                assert relative_error(run(x), exact) < 4e-6
+    finally:
+        torch.set_num_threads(before)
+    assert launched(made) == 1
+
+
 def test_all_sizes_through_one_program(always: None) -> None:
     torch.manual_seed(2)
     model = nn.Sequential(nn.Conv2d(8, 24, 3, padding=1), nn.ReLU(), nn.Conv2d(24, 5, 3)).eval()
