@@ -54,7 +54,47 @@ def _plain(name: str) -> Callable[..., Any]:
     return getattr(auto_functionalize, f"{name}_dense")
 
 
+def _begin_at_zero(graph: fx.Graph, node: fx.Node) -> None:
+    """Clone the bases of a wrapped call that begin later in a storage which only the trace knows:
+    `aten.copy` to a view gives a tensor with the view's place, what it becomes here has memory of
+    its own. Where the operator's arguments lie in them is counted from there."""
+    bases: Any = node.kwargs.get("_all_bases")
+    if not isinstance(bases, list | tuple):
+        return
+    moved = dict(node.kwargs)
+    new = list(bases)
+    for number, base in enumerate(bases):
+        value = base.meta.get("val") if isinstance(base, fx.Node) else None
+        begin = value.storage_offset() if isinstance(value, torch.Tensor) else 0
+        if not isinstance(begin, int) or not begin or not _is_dense_and_new(base):
+            continue
+        with graph.inserting_before(node):
+            new[number] = graph.call_function(torch.ops.aten.clone.default, (base,))
+        with value.fake_mode, torch.no_grad():  # type: ignore[union-attr]
+            new[number].meta = {**base.meta, "val": value.clone()}  # type: ignore[union-attr]
+        for key, index in node.kwargs.items():
+            place = key.removesuffix("_base_index") + "_storage_offset"
+            if key.endswith("_base_index") and index == number and place in moved:
+                moved[place] = moved[place] - begin  # type: ignore[operator]
+    node.kwargs = {**moved, "_all_bases": new}
+
+
+def _is_dense_and_new(node: fx.Node) -> bool:
+    """Whether a value is no argument or view of one, and its elements fill memory."""
+    root: Any = node
+    while isinstance(root, fx.Node) and _is_view(root):
+        root = root.args[0]
+    made = isinstance(root, fx.Node) and root.op == "call_function"
+    return made and bool(torch.ops.aten.is_non_overlapping_and_dense(node.meta["val"]))
+
+
+def _is_view(node: fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and any(r.alias_info is not None for r in schema.returns)
+
+
 def _unwrap(graph: fx.Graph, node: fx.Node) -> None:
+    _begin_at_zero(graph, node)
     leaves, spec = pytree.tree_flatten((node.args, dict(node.kwargs)))
     places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, fx.Node)]
     sources = [leaves[k] for k in places]

@@ -259,3 +259,25 @@ def test_an_argument_that_is_copied_to_itself() -> None:
         y[0] = y[0]
 
     check(lambda x, y: (f(x, y), x)[1], torch.tensor(True), torch.arange(6.0).view(2, 3))
+
+
+def test_a_custom_operator_that_writes_what_was_copied_to_a_later_place_of_a_storage() -> None:
+    custom_ops.register()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        v = x.squeeze()
+        v[...] = 0
+        w = v.flatten(0, 0)
+        torch.ops.irc_fuzz.exchange(w, w)
+        again = w[..., None]
+        torch.ops.irc_fuzz.exchange(again, again)
+        return x
+
+    for x in torch.arange(5.0)[3], torch.tensor([True, False, True])[2], torch.ones(2, 3)[1]:
+        check(f, x)
+        torch._dynamo.reset()
+        # The verifier tells of a view that leaves its memory, which may hold anything there.
+        options = {"verify": "each"}
+        run = torch.compile(f, backend="irc", dynamic=False, options=options)
+        with torch.no_grad():
+            same(observe(f, (x,)), observe(run, (x,)), what="compiled")
