@@ -281,3 +281,15 @@ def test_a_custom_operator_that_writes_what_was_copied_to_a_later_place_of_a_sto
         run = torch.compile(f, backend="irc", dynamic=False, options=options)
         with torch.no_grad():
             same(observe(f, (x,)), observe(run, (x,)), what="compiled")
+
+
+def test_places_before_what_was_written_are_refused() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        v = x[1:]
+        v.mul_(2)
+        return v.as_strided((2,), (1,), 1) + 1
+
+    x = torch.arange(8.0).view(4, 2)
+    same(observe(f, (x,)), compiled(f, (x,)), what="compiled")
+    with pytest.raises(Exception, match="before the first element of a tensor that was written"):
+        compiled(f, (x[1:],))

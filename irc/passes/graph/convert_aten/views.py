@@ -8,6 +8,7 @@ from typing import Any
 from irc.dialects import aten, func, graph
 from irc.dialects.graph_inferred import tensor_type
 from irc.ir.core import BlockArgument, Value
+from irc.ir.diagnostics import UserError
 from irc.ir.symbols import Dim, dim_product, dim_sum, provable_le
 from irc.ir.types import ComplexType, contiguous_strides, element_bytes, i1, i64
 from irc.passes.graph.convert_aten.positions import element_position, from_start, slice_start
@@ -213,6 +214,8 @@ def as_strided(c: Call) -> Value:
     inside = 0 in c.result.shape or provable_le(last + 1, dim_product(kind.shape))
     if (shared or isinstance(base, BlockArgument)) and not inside:
         decline("not within the elements of the argument")
+    if isinstance(offset, int) and offset < 0 and not isinstance(base, BlockArgument):
+        refuse_outside(c)
     same = kind.strides == tuple(c.stride) and kind.shape == c.result.shape
     as_made = c.result.with_element(kind.element)
     window = base if same and offset == 0 else c.emit_typed(
@@ -221,11 +224,22 @@ def as_strided(c: Call) -> Value:
     return window if as_made is c.result else c.emit_typed(graph.Bitcast, window, c.result)
 
 
+def refuse_outside(c: Call) -> None:
+    """Refuse a view of places that torch keeps beside a tensor's elements, and no value here has.
+    Raises UserError."""
+    raise UserError(
+        "as_strided shows places of a storage before the first element of a tensor that was "
+        "written, which no value holds: copy the tensor before (clone)", op=c.op
+    )  # fmt: skip
+
+
 def storage_begin(c: Call, value: Value) -> Dim:
     """Where a value that `storage_owner` gave begins in its storage: a function argument, or what
     one is after a write, where the caller says; a view as elements of another size where its source
-    does; another value at 0."""
-    while isinstance(maker := value.defining_op, aten.AtenOp) and maker.schema.is_mutable:
+    does; what keeps the place of a tensor that it replaces, where that does; another value at 0."""
+    while isinstance(maker := value.defining_op, aten.AtenOp) and (
+        maker.schema.is_mutable or maker.schema.name in KEEPS_PLACE
+    ):
         value = maker.operands[0]
     if isinstance(maker, aten.AtenOp) and maker.schema.returns_alias:
         root, place = storage_owner(c, maker.operands[0])
@@ -242,6 +256,10 @@ def storage_begin(c: Call, value: Value) -> Dim:
     return 0 if entry is None else entry.dim
 
 
+# What torch computes in a copy of the whole storage of `self`.
+KEEPS_PLACE = frozenset(
+    ("copy", "slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter")
+)
 # Views whose first element is their source's.
 SAME_OFFSET = frozenset(
     "view _unsafe_view reshape _reshape_alias permute transpose t expand unsqueeze squeeze alias "
