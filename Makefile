@@ -59,7 +59,7 @@ docs-conformance: $(READY)
 	$(PY) -m tests.conformance.report
 
 fuzz: $(READY)
-	HYPOTHESIS_PROFILE=fuzz FUZZ_SEED=$(FUZZ_SEED) SHARD=$(SHARD) \
+	MALLOC_PERTURB_=165 HYPOTHESIS_PROFILE=fuzz FUZZ_SEED=$(FUZZ_SEED) SHARD=$(SHARD) \
 		$(PY) -m pytest -m fuzz tests/fuzz -n $(WORKERS)
 
 bench: $(READY)

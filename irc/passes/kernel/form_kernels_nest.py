@@ -200,6 +200,7 @@ class Nest(TiledBody):
         emitter, copies = self.emitter, vectors.copies
         steps, block = SUM_CHUNK * vectors.width, vectors.width * copies
         stop: Scalar
+        done: Scalar
         if isinstance(upper, int):
             stop = apart = upper // block * vectors.width
             stride, done = steps, stop * copies
