@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from irc.analysis.channels_last import CONVOLUTION, library_is_there
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
-from irc.analysis.panels import PanelShape, panel_size, vector_bits
+from irc.analysis.panels import PanelShape, vector_bits
 from irc.dialects import func, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
-from irc.ir.definition import SEGMENTS
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import f32
+from irc.passes.graph.own_convolutions import common_sizes, convolutions, replace
 from irc.passes.graph.pack_weights import integers, operands_of
 from irc.passes.graph.pad_matmul import padded
 from irc.passes.graph.weighted_products import reshaped, tensor_type
@@ -57,10 +55,8 @@ class PanelConvolutions(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
-        calls = [
-            o for o in op.block.ops if isinstance(o, graph.CallAten) and o.callee == CONVOLUTION
-        ]
-        if not calls or not library_is_there():
+        calls = convolutions(op)
+        if not calls:
             return
         constants = ConstantValues()
         bits = self.vector_bits or vector_bits(context.data.get("target_features"))
@@ -99,18 +95,10 @@ class PanelConvolutions(Pass):
 
 def shape_of(call: graph.CallAten, constants: ConstantValues, bits: int) -> PanelShape | str:
     """What the kernel of a convolution would be like, or why there is none."""
-    values, given = operands_of(call)
-    image, weight = values["input"], values["weight"]
-    assert image is not None and weight is not None
-    source, kind = tensor_type(image), tensor_type(weight)
-    if weight not in constants:
-        return "its weight is no constant"
-    if given["transposed"] is A.TRUE:
-        return "it is transposed"
-    if {source.element, kind.element} != {f32} or source.device != "cpu":
-        return f"it is of {source.element} on {source.device}, not of f32 on cpu"
-    if kind.shape[2:] != (1, 1):
-        return f"its weights are {'x'.join(map(str, kind.shape[2:]))}, not 1x1"
+    common = common_sizes(call, constants, 1, bits)
+    if isinstance(common, str):
+        return common
+    _, given = operands_of(call)
     lists = [integers(given[name]) for name in ("stride", "padding")]
     if any(numbers is None for numbers in lists):
         return "its stride or padding is symbolic"
@@ -118,15 +106,7 @@ def shape_of(call: graph.CallAten, constants: ConstantValues, bits: int) -> Pane
     groups = given["groups"].value
     if padding != [0, 0] or groups != 1:
         return f"its padding is {padding}, and it has {groups} groups"
-    if 0 in (*source.shape, *tensor_type(call.results[0]).shape):
-        return "it has no elements"
-    batch, channels, high, wide = source.shape
-    out = kind.shape[0]
-    assert isinstance(channels, int) and isinstance(out, int)
-    return PanelShape(
-        batch=batch, height=high, width=wide, channels=channels, channels_out=out, bits=bits,
-        panel=panel_size(bits), stride=(stride[0], stride[1]),
-    )  # fmt: skip
+    return PanelShape(stride=(stride[0], stride[1]), **common)
 
 
 def is_followed_by_function(value: Value) -> bool:
@@ -139,21 +119,10 @@ def is_followed_by_function(value: Value) -> bool:
 def rewrite(call: graph.CallAten, shape: PanelShape) -> None:
     """Put a convolution of ours in the place of a call."""
     values, _ = operands_of(call)
-    image, weight, bias = values["input"], values["weight"], values.get("bias")
+    image, weight = values["input"], values["weight"]
     assert image is not None and weight is not None
-    builder = Builder.before(call)
-    operands = [image, in_panels(builder, weight, shape.panel)]
-    if bias is not None:
-        operands.append(bias)
-    attributes: dict[str, A.Attribute] = {
-        "stride": A.DenseIntsAttr(shape.stride),
-        SEGMENTS: A.DenseIntsAttr((1, 1, int(bias is not None), 0)),
-    }
-    made = graph.PanelConv(operands, call.result_types, attributes, (), call.location)
-    builder.insert(made)
-    made.value.name_hint = call.results[0].name_hint
-    call.results[0].replace_all_uses_with(made.value)
-    call.erase()
+    panels = in_panels(Builder.before(call), weight, shape.panel)
+    replace(call, graph.PanelConv, image, panels, {"stride": A.DenseIntsAttr(shape.stride)})
 
 
 def in_panels(builder: Builder, weight: Value, panel: int) -> Value:

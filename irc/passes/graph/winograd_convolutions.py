@@ -6,10 +6,9 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from irc.analysis.channels_last import CONVOLUTION, library_is_there
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
-from irc.analysis.panels import panel_size, vector_bits
+from irc.analysis.panels import vector_bits
 from irc.analysis.winograd import (
     PRODUCTS,
     READS,
@@ -22,11 +21,11 @@ from irc.dialects import aten, func, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
-from irc.ir.definition import SEGMENTS
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType, contiguous_strides, f32, f64
 from irc.passes.graph.fold_batch_norms import converted
+from irc.passes.graph.own_convolutions import common_sizes, convolutions, replace
 from irc.passes.graph.pack_weights import integers, operands_of, without_zeros
 from irc.passes.graph.pad_matmul import padded
 from irc.passes.graph.weighted_products import reshaped, tensor_type
@@ -69,10 +68,8 @@ class WinogradConvolutions(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
-        calls = [
-            o for o in op.block.ops if isinstance(o, graph.CallAten) and o.callee == CONVOLUTION
-        ]
-        if not calls or not library_is_there():
+        calls = convolutions(op)
+        if not calls:
             return
         constants = ConstantValues()
         bits = self.vector_bits or vector_bits(context.data.get("target_features"))
@@ -97,18 +94,10 @@ def shape_of(
     call: graph.CallAten, constants: ConstantValues, bits: int
 ) -> WinogradShape | str:
     """What the kernel of a convolution would be like, or why there is none."""
-    values, given = operands_of(call)
-    image, weight = values["input"], values["weight"]
-    assert image is not None and weight is not None
-    source, kind = tensor_type(image), tensor_type(weight)
-    if weight not in constants:
-        return "its weight is no constant"
-    if given["transposed"] is A.TRUE:
-        return "it is transposed"
-    if {source.element, kind.element} != {f32} or source.device != "cpu":
-        return f"it is of {source.element} on {source.device}, not of f32 on cpu"
-    if kind.shape[2:] != (TAPS, TAPS):
-        return f"its weights are {'x'.join(map(str, kind.shape[2:]))}, not {TAPS}x{TAPS}"
+    common = common_sizes(call, constants, TAPS, bits)
+    if isinstance(common, str):
+        return common
+    _, given = operands_of(call)
     lists = [integers(given[name]) for name in ("stride", "dilation", "padding")]
     if any(numbers is None for numbers in lists):
         return "its stride, dilation or padding is symbolic"
@@ -118,15 +107,9 @@ def shape_of(
     groups = given["groups"].value
     if groups != 1:
         return f"it has {groups} groups"
-    if 0 in (*source.shape, *tensor_type(call.results[0]).shape) or min(padding) < 0:
-        return "it has no elements"
-    batch, channels, high, wide = source.shape
-    out = kind.shape[0]
-    assert isinstance(channels, int) and isinstance(out, int)
-    return WinogradShape(
-        batch=batch, height=high, width=wide, channels=channels, channels_out=out, bits=bits,
-        panel=panel_size(bits), padding=(padding[0], padding[1]),
-    )  # fmt: skip
+    if min(padding) < 0:
+        return f"its padding is {padding}"
+    return WinogradShape(padding=(padding[0], padding[1]), **common)
 
 
 def work(shape: WinogradShape) -> tuple[float, float]:
@@ -159,20 +142,12 @@ def estimated(shape: WinogradShape) -> str:
 def rewrite(call: graph.CallAten, shape: WinogradShape) -> None:
     """Put a Winograd convolution in the place of a call."""
     values, _ = operands_of(call)
-    image, weight, bias = values["input"], values["weight"], values.get("bias")
+    image, weight = values["input"], values["weight"]
     assert image is not None and weight is not None
     attributes: dict[str, A.Attribute] = {"padding": A.DenseIntsAttr(shape.padding)}
     around, image = image, without_zeros(image, attributes)
-    builder = Builder.before(call)
-    operands = [image, transformed(builder, weight, shape.panel)]
-    if bias is not None:
-        operands.append(bias)
-    attributes[SEGMENTS] = A.DenseIntsAttr((1, 1, int(bias is not None), 0))
-    made = graph.WinogradConv(operands, call.result_types, attributes, (), call.location)
-    builder.insert(made)
-    made.value.name_hint = call.results[0].name_hint
-    call.results[0].replace_all_uses_with(made.value)
-    call.erase()
+    factors = transformed(Builder.before(call), weight, shape.panel)
+    replace(call, graph.WinogradConv, image, factors, attributes)
     if isinstance(around.defining_op, graph.Pad) and not around.has_uses:
         around.defining_op.erase()
 

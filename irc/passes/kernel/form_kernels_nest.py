@@ -26,8 +26,8 @@ from irc.passes.kernel.form_kernels_vectors import (
 LONG_SUM = 512
 """A reduction of more steps than this is taken in chunks of `SUM_CHUNK` steps, so that a float sum
 is one of partial sums. Along the vectors each accumulator reads a part of its own: a core reads
-several places at once faster than one (sums of 64 MB on a Zen 4, eight accumulators: 20 GB/s from
-one place, 25 from places 8 KB apart, 28 from places 100 KB apart or more)."""
+several places at once faster than one (`python -m bench.kernels --filter sum_all/1.6e7/1000/f32` on
+a Zen 4: 0.88 of Inductor's speed from one place, 0.96 to 1.48 from eight)."""
 SUM_CHUNK = 128
 UNROLLED_BODY = 16
 """Operations of a body that is written once for each row of a tile: rows that went through the

@@ -18,8 +18,13 @@ from irc.ir.verifier import verify
 from irc.passes.graph.panel_convolutions import PanelConvolutions
 from irc.passes.kernel.panel_kernel import form_panel_kernel
 from irc.pipeline import pipeline_text
-
-OPTIONS: dict[str, Any] = {"freezing": True, "fx_graph_cache": False}
+from tests.passes.graph.frozen_convolutions import (
+    OPTIONS,
+    check,
+    compiled,
+    relative_error,
+    threads,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -31,25 +36,6 @@ def forget_programs() -> None:
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every convolution that can be is rewritten."""
     monkeypatch.setattr(PanelConvolutions, "refusal", lambda self, call, shape: None)
-
-
-def relative_error(result: torch.Tensor, exact: torch.Tensor) -> float:
-    return float((result.double() - exact).norm().detach() / exact.norm().detach())
-
-
-def compiled(model: nn.Module, dynamic: bool = False) -> Any:
-    return torch.compile(model, backend="irc", dynamic=dynamic, options=OPTIONS)
-
-
-def launched(made: list[Any]) -> int:
-    """How many of these kernels the recorded programs launch."""
-    count = 0
-    for one in made:
-        module = one.imported.module
-        PassManager.parse(pipeline_text("llvm", from_mapping(OPTIONS))).run(module)
-        launches = [op for op in module.walk() if op.name == "host.launch"]
-        count += sum(op.attributes["callee"].name.startswith("panels") for op in launches)
-    return count
 
 
 # batch, channels, channels out, height, width, stride
@@ -70,13 +56,8 @@ def test_values(shape: Any, always: None) -> None:
     x = torch.randn(batch, channels, high, wide)
     if batch == 3:
         x = x.contiguous(memory_format=torch.channels_last)
-    with torch.no_grad(), recording() as made:
-        result = compiled(model)(x)
-        expected = model(x)
-    exact = copy.deepcopy(model).double()(x.double())
-    assert relative_error(result, exact) < 1e-6
-    assert result.stride() == expected.stride()
-    assert launched(made) == 1
+    result = check(model, x, "panels", 1, 1e-6)
+    assert result.stride() == model(x).stride()
 
 
 class Residual(nn.Module):
@@ -102,27 +83,14 @@ def test_what_follows_a_convolution(last: nn.Module, always: None) -> None:
     model = Residual(last).eval()
     model.norm.running_mean.normal_()
     x = torch.randn(2, 24, 9, 11)  # 198 pixels: the last rows are computed twice
-    with torch.no_grad(), recording() as made:
-        result = compiled(model)(x)
-    exact = copy.deepcopy(model).double()(x.double())
-    assert relative_error(result, exact) < 1e-6
-    assert launched(made) == 2
+    check(model, x, "panels", 2, 1e-6)
 
 
 def test_threads_have_workspaces_of_their_own(always: None) -> None:
     model = nn.Sequential(nn.Conv2d(32, 1024, 1, stride=2)).eval()
     x = torch.randn(5, 32, 60, 61)
-    exact = copy.deepcopy(model).double()(x.double())
-    before = torch.get_num_threads()
-    torch.set_num_threads(4)
-    try:
-        with torch.no_grad(), recording() as made:
-            run = compiled(model)
-            for _ in range(5):
-                assert relative_error(run(x), exact) < 4e-6
-    finally:
-        torch.set_num_threads(before)
-    assert launched(made) == 1
+    with threads(4):
+        check(model, x, "panels", 1, 4e-6, calls=5)
 
 
 def test_all_sizes_through_one_program(always: None) -> None:
