@@ -298,6 +298,12 @@ class Transplant:
             new = self.into.add(type(op), operands, op.results[0].type, op.attributes)
         self.values[op.results[0]] = new
 
+    def copy_body(self, op: loop.ComputeOp) -> None:
+        """Copy all of a compute's body but its terminator."""
+        for inner in op.block.ops:
+            if inner is not op.yield_op:
+                self.copy(inner)
+
     def expressions(
         self, dims: Sequence[Dim], own: Sequence[Value]
     ) -> tuple[tuple[Dim, ...], list[Value]]:
@@ -320,6 +326,16 @@ class Transplant:
         mask = None if op.mask is None else self.values[op.mask]
         other = None if op.other is None else self.values[op.other]
         return self.into.read(op.source, dims, positions, self.into.both(self.mask, mask), other)
+
+
+def with_axes(op: loop.ComputeOp, mapping: Mapping[str, Dim], extents: Mapping[str, Dim]) -> Body:
+    """The body of a compute over other axes: the old ones' expressions in the new ones, and the
+    extents of these."""
+    body = Body()
+    copier = Transplant(body, mapping, extents)
+    copier.copy_body(op)
+    body.finish([copier.values.get(v, v) for v in op.yield_op.values])
+    return body
 
 
 def ops_needed(block: Block, value: Value) -> list[Operation]:

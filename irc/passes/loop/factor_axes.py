@@ -25,13 +25,7 @@ from irc.ir.symbols import (
 )
 from irc.ir.symbols.expr import postorder
 from irc.ir.types import TensorType
-from irc.passes.loop.bodies import (
-    Body,
-    Transplant,
-    axis,
-    axis_name,
-    make_compute,
-)
+from irc.passes.loop.bodies import axis, axis_name, make_compute, with_axes
 
 
 @register_pass
@@ -287,12 +281,7 @@ def par_axes_first(op: loop.ComputeOp) -> loop.ComputeOp:
     ordered = sorted(op.axis_list, key=lambda a: a.kind == "red")
     mapping = {a.name: axis(n) for n, a in enumerate(ordered)}
     extents = {axis_name(n): a.extent for n, a in enumerate(ordered)}
-    body = Body()
-    copier = Transplant(body, mapping, extents)
-    for inner_op in op.block.ops:
-        if inner_op is not op.yield_op:
-            copier.copy(inner_op)
-    body.finish([copier.values.get(v, v) for v in op.yield_op.values])
+    body = with_axes(op, mapping, extents)
     axes = A.ArrayAttr(
         [loop.AxisAttr(axis_name(n), a.kind, a.extent) for n, a in enumerate(ordered)]
     )
@@ -307,12 +296,7 @@ def par_axes_first(op: loop.ComputeOp) -> loop.ComputeOp:
 def split_axis(op: loop.ComputeOp, k: int, outer: Dim, inner: Dim) -> loop.ComputeOp:
     """Replace a compute by one whose axis k is two; readers of the results are adjusted."""
     mapping, extents = split_mapping(op, k, outer, inner)
-    body = Body()
-    copier = Transplant(body, mapping, extents)
-    for inner_op in op.block.ops:
-        if inner_op is not op.yield_op:
-            copier.copy(inner_op)
-    body.finish([copier.values.get(v, v) for v in op.yield_op.values])
+    body = with_axes(op, mapping, extents)
     kinds = [a.kind for a in op.axis_list]
     kinds.insert(k, kinds[k])
     axes = A.ArrayAttr(

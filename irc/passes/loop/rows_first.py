@@ -11,7 +11,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
-from irc.passes.loop.bodies import Body, Transplant, axis, axis_name, make_compute
+from irc.passes.loop.bodies import axis, axis_name, make_compute, with_axes
 from irc.passes.loop.factor_axes import is_splittable, par_axes_first
 
 
@@ -128,12 +128,7 @@ def turn(op: loop.ComputeOp, order: Sequence[int]) -> None:
     old = op.axis_list
     mapping = {axis_name(position): axis(k) for k, position in enumerate(order)}
     extents = {axis_name(k): old[position].extent for k, position in enumerate(order)}
-    body = Body()
-    copier = Transplant(body, mapping, extents)
-    for inner in op.block.ops:
-        if inner is not op.yield_op:
-            copier.copy(inner)
-    body.finish([copier.values.get(v, v) for v in op.yield_op.values])
+    body = with_axes(op, mapping, extents)
     axes = A.ArrayAttr(
         [loop.AxisAttr(axis_name(k), "par", old[p].extent) for k, p in enumerate(order)]
     )

@@ -285,9 +285,7 @@ def _partial_ranges(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.
     if split.size * split.parts != old[at].extent:
         mask = body.compare("slt", body.index(whole), body.index(old[at].extent))
     copier = Transplant(body, mapping, names, (), mask)
-    for inner in op.block.ops:
-        if inner is not op.yield_op:
-            copier.copy(inner)
+    copier.copy_body(op)
     values = []
     for value, output in zip(op.yield_op.values, op.output_list, strict=True):
         copied = copier.values.get(value, value)
