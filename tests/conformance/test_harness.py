@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 import torch
 
 from tests.conformance import cases, compare, ops, worker
-from tests.conformance.runner import Runner
+from tests.conformance.runner import ROOT, Runner
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,20 @@ def test_crash_and_hang_are_isolated() -> None:
         run.close()
         run.backend = "irc_test_hang"
         assert run.run("neg/f32/forward/static")["status"] == "timeout"
+
+
+def test_the_backend_need_not_be_installed() -> None:
+    """Without entry points torch knows irc only once it was imported."""
+    program = (
+        "import importlib.metadata as m; m.entry_points = lambda **_: m.EntryPoints(())\n"
+        "import importlib, torch\n"
+        "from tests.conformance import worker\n"
+        "for name in worker.needed_modules('irc', ['json']): importlib.import_module(name)\n"
+        "from torch._dynamo.backends import registry\n"
+        "registry.lookup_backend('irc')"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT, timeout=120)
+    assert worker.needed_modules("eager", ["json"]) == ["json"]
 
 
 def test_copies_keep_layout_and_sharing() -> None:

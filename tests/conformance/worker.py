@@ -160,11 +160,17 @@ def run_case(
     return result
 
 
+def needed_modules(backend: str, named: list[str]) -> list[str]:
+    """What to import before the first case: the modules named, and irc where it is the backend, so
+    that a checkout that is not installed is found too."""
+    return [*named, *(["irc"] if backend == "irc" else [])]
+
+
 def main() -> None:
     """Answer cases until stdin ends."""
     backend, answers = sys.argv[1], os.fdopen(int(sys.argv[2]), "w")
     count, device = int(sys.argv[3]), sys.argv[4]
-    for module in sys.argv[5:]:
+    for module in needed_modules(backend, sys.argv[5:]):
         importlib.import_module(module)
     cases.entries()
     torch.set_num_threads(1)
