@@ -69,6 +69,10 @@ CASES = {
     "round half to even": (lambda x: x.round(), torch.tensor([0.5, 1.5, 2.5, -0.5])),
     "float to int": (lambda x: x.to(torch.int32), torch.tensor([1.9, -1.9, 0.0])),
     "arange": (lambda x: torch.arange(1, 7, 2) + x.sum().long() * 0, floats),
+    "arange of integers from floats": (
+        lambda x: (torch.arange(5, -4, -1.0, dtype=torch.int64) + x.sum().long() * 0,
+                   torch.arange(-0.7, -9, -2.9, dtype=torch.int32),
+                   torch.arange(0, 4, 1.5, dtype=torch.uint8)), matrix),
     "slices": (lambda x: (x[:, -2:], x[::2], x[1], x[-1:, 1:3]), matrix),
     "negative index": (lambda x, i: x[i], matrix, torch.tensor([-1, 0])),
     "two indices": (lambda x, i: x[:, i][:, :, None] + x[i, i], matrix, torch.tensor([2, 0])),

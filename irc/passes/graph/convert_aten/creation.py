@@ -68,11 +68,12 @@ def _progression(c: Call, start: Any, step: Any) -> Value:
     element = c.result.element
     if isinstance(element, ComplexType):
         decline("complex elements are ATen's")
-    whole = all(isinstance(n, int | Expr) and not isinstance(n, bool) for n in (start, step))
-    if isinstance(element, IntegerType) and whole:
-        return _affine(c, c.iota(0, c.result, i64), start, step, element)
     if isinstance(element, IntegerType):
-        decline("a fractional step of integers is ATen's")
+        if any(isinstance(n, Value) for n in (start, step)):
+            decline("the steps of integers are data")
+        # ATen rounds both towards zero before it counts.
+        start, step = (int(n) if isinstance(n, float) else n for n in (start, step))
+        return _affine(c, c.iota(0, c.result, i64), start, step, element)
     # ATen accumulates floats in f64 on the CPU.
     positions = c.cast(c.iota(0, c.result, i64), f64)
     return _affine(c, positions, start, step, element)
