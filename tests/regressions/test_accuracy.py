@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 import torch
 from torch.nn import functional as F
 
@@ -26,3 +29,26 @@ def test_means_of_values_far_from_zero_round_little() -> None:
         mine += distance(compiled(x, weight), exact)
         eager += distance(f(x, weight), exact)
     assert mine < 1.35 * eager
+
+
+@pytest.mark.parametrize("difference", [
+    lambda a, b: a - b,
+    lambda a, b: a + -b,
+    lambda a, b: -a + b,
+    lambda a, b: torch.sub(a, b, alpha=-1) - 2 * a,
+], ids=("difference", "sum", "negated", "doubled"))  # fmt: skip
+def test_equal_products_differ_by_zero(difference: Callable[..., torch.Tensor]) -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    x, y = torch.randn(101), torch.randn(101)
+    compiled = torch.compile(lambda a, b, c, d: difference(a * b, c * d), backend="irc")
+    assert torch.equal(compiled(x, y, y.clone(), x.clone()), torch.zeros(101))
+
+
+def test_gradient_of_layer_norm_over_one_element_is_zero() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    x, seed = torch.randn(33, 1, requires_grad=True), torch.randn(33, 1)
+    compiled = torch.compile(lambda x, weight: F.layer_norm(x, (1,), weight), backend="irc")
+    (got,) = torch.autograd.grad(compiled(x, torch.randn(1)), x, seed)
+    assert torch.equal(got, torch.zeros(33, 1))

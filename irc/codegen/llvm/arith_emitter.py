@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.codegen.llvm.arith_rules import rule_template
@@ -23,13 +23,16 @@ from irc.codegen.llvm.kernel_writer import (
 from irc.codegen.llvm.lanewise import apply, converted
 from irc.dialects import arith, math
 from irc.ir import attributes as A
+from irc.ir.core import Value
 from irc.ir.definition import Op
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.types import element_bytes
 
 
-def _operand_rows(body: KernelBody, op: Any) -> list[tuple[Ref, ...]]:
-    contents = [body.contents[v] for v in op._operands]
+def _operand_rows(
+    body: KernelBody, op: Any, operands: Sequence[Value] | None = None
+) -> list[tuple[Ref, ...]]:
+    contents = [body.contents[v] for v in (op._operands if operands is None else operands)]
     if isinstance(contents[0], list):
         return list(zip(*contents, strict=True))
     return [tuple(contents)]  # type: ignore[arg-type]
@@ -61,12 +64,24 @@ def _arithmetic(name: str) -> None:
     @emits(name)
     def handler(body: KernelBody, op: Any) -> None:
         shape = shape_of(op._operands[0].type)
-        second = body.constants.get(op._operands[1]) if len(op._operands) == 2 else None
+        name, operands = _as_difference(op)
+        second = body.constants.get(operands[1]) if len(operands) == 2 else None
         local = name.partition(".")[2]
         _set_rows(body, op, [
             apply(body, local, shape.element, shape.lanes, row, second)
-            for row in _operand_rows(body, op)
+            for row in _operand_rows(body, op, operands)
         ])
+
+
+def _as_difference(op: Any) -> tuple[str, Sequence[Value]]:
+    """The name and the operands of `op`, of a sum with a negated float those of the difference:
+    LLVM makes one of it anyway, but would fuse a product into it."""
+    if op.name == "arith.addf":
+        left, right = op._operands
+        for kept, other in ((left, right), (right, left)):
+            if other.defining_op is not None and other.defining_op.name == "arith.negf":
+                return "arith.subf", (kept, other.defining_op._operands[0])
+    return op.name, op._operands
 
 
 for _name in _ARITHMETIC:

@@ -29,9 +29,10 @@ from irc.codegen.llvm.vector_math import (
 from irc.ir.diagnostics import InvalidIR
 
 #: One instruction. Only `contract` is granted to floats: a product and a sum may become an fma.
+#: Not a difference: one rounded product and one that isn't wouldn't cancel where eager's do.
 INSTRUCTIONS = {
     "addi": "add", "subi": "sub", "muli": "mul", "andi": "and", "ori": "or", "xori": "xor",
-    "addf": "fadd contract", "subf": "fsub contract", "mulf": "fmul contract", "divf": "fdiv",
+    "addf": "fadd contract", "subf": "fsub", "mulf": "fmul contract", "divf": "fdiv",
     "negf": "fneg",
 }  # fmt: skip
 _NO_WRAP = {"addi", "subi", "muli"}
