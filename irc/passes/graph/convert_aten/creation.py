@@ -6,7 +6,6 @@ from typing import Any
 
 from irc.dialects import graph, sym
 from irc.ir.core import Value
-from irc.ir.symbols import Expr
 from irc.ir.types import ComplexType, IntegerType, f64, i64
 from irc.passes.graph.convert_aten.support import (
     Call,

@@ -26,11 +26,12 @@ def topk(c: Call) -> Sequence[Value]:
     """Rows of a few elements, as routers have: an element's rank is the number that go before it.
 
     NaN counts as the largest, as in ATen. Of equal elements the first goes first, which ATen
-    leaves open; integers and floats of 16 bits, where this is common, stay ATen's.
+    leaves open; integers and floats of 16 bits, where this is common, stay ATen's. It leaves the
+    order open, too, of rows that need not be sorted: they are here.
     """
     source, k, rank = c.arguments["self"], c.k, rank_of(c.arguments["self"])
-    if not rank or element_of(source) not in (f32, f64) or not c.sorted:
-        decline("only sorted rows of wide floats are ranked")
+    if not rank or element_of(source) not in (f32, f64):
+        decline("only rows of wide floats are ranked")
     dim = normalized(c.dim, rank)
     size = shape_of(source)[dim]
     if not isinstance(size, int) or not isinstance(k, int) or not 0 < k <= size <= LONGEST_ROW:
