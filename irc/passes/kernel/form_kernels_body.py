@@ -135,6 +135,9 @@ class Body(Placement):
         env = LaneExpressions(self.emitter, access, copy, scope, lanes)
         outside = emitter.prefix_sums(prepared.groups, scope)
         rest = prepared.expression - dim_sum(prepared.groups)
+        if prepared.own_lane:
+            first = emitter.plus(outside, copy * lanes.apart)
+            outside = emitter.vector_index(first, 1, lanes.width, scope)
         return env.vector(lane_sum(env, outside, rest))
 
     # -- memory
@@ -245,8 +248,10 @@ class Body(Placement):
         wanted = None if mask is None else self._lane_value(mask, copy, width, scope)
         given = None if other is None else self._lane_value(other, copy, width, scope)
         assert access.storage is not None
-        # Scratch under a shared vector axis has room for all lanes of a point.
-        roomy = access.storage.kind == "scratch" and self.state.shared is not None
+        # Scratch under a shared vector axis has room for all lanes of a point, but a lane that
+        # is no point may hold any position.
+        scratch = access.storage.kind == "scratch" and self.state.shared is not None
+        roomy = scratch and not prepared.own_lane
         if lanes.mask is not None and not roomy:
             wanted = (
                 lanes.mask

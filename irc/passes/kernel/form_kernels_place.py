@@ -28,7 +28,8 @@ ENTRY, OUTER, SHARED = 0, 1, 2
 @attrs.define(eq=False)
 class Index:
     """An access ready to be emitted: groups of terms by level, and its step along the lanes
-    (None: none that is constant; 0: the same for all lanes of a vector)."""
+    (None: none that is constant; 0: the same for all lanes of a vector). `own_lane`: each lane of
+    a block of scratch reads its own element of the place that `expression` gives it."""
 
     access: Access
     expression: Dim
@@ -38,6 +39,7 @@ class Index:
     varying: bool
     stride: Dim | None
     shift: Dim | None
+    own_lane: bool = False
 
 
 class KernelState:
@@ -169,13 +171,16 @@ class Placement:
         shift: Dim | None = 0
         stride: Dim | None = 0
         varying = False
-        if place is not None and place.kind == "scratch" and self.state.shared is not None:
+        moved = isinstance(d, Expr) and bool(loose & d.symbols)
+        shared = self.state.shared
+        blocked = place is not None and place.kind == "scratch" and shared is not None
+        if blocked:
             # Scratch holds a block of lanes per point.
-            block = self.state.shared.width * self.state.shared.copies
-            d, stride, shift, varying = d * block, 1, 1, True
-        elif isinstance(d, Expr) and loose & d.symbols:
+            assert shared is not None
+            d, stride, shift, varying = d * (shared.width * shared.copies), 1, 1, True
+        if moved:
             stride, shift, varying = None, None, True
-        elif axis is not None and isinstance(d, Expr) and axis in d.symbols:
+        elif not blocked and axis is not None and isinstance(d, Expr) and axis in d.symbols:
             assert vectors is not None
             stride, varying = lane_stride(d, axis, vectors.width), True
             shift = coefficient(d, axis)
@@ -192,7 +197,7 @@ class Placement:
             by_level.setdefault(ENTRY, []).append(constant)
         levels = sorted(by_level)
         groups = [dim_sum(by_level[k]) for k in levels]
-        found = Index(access, d, levels, groups, level, varying, stride, shift)
+        found = Index(access, d, levels, groups, level, varying, stride, shift, blocked and moved)
         self.indices[access] = found
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import irc
 from irc.dialects import kernel
 from irc.ir.passes import PassManager
 from irc.ir.symbols import symbol
@@ -192,6 +193,24 @@ def test_members_without_axes_of_their_own_are_vectorized_along_the_group():
 
     check(make, [random_input(x, {})])
     assert not operations(formed(make), kernel.GatherOp)
+
+
+@pytest.mark.parametrize("rows", [3, 16, 37])
+def test_scratch_that_each_lane_reads_at_a_place_of_its_own(rows):
+    """A router: rows stand in the lanes, and what is chosen of each row differs."""
+    torch.manual_seed(0)
+    x = torch.randn(rows, 4)
+
+    def route(x):
+        chosen, place = x.softmax(-1).topk(2, -1)
+        return place, chosen / chosen.abs().sum(-1, keepdim=True)
+
+    module = irc.trace(route, (x,))
+    irc.PassManager.parse("lower-to-cpu").run(module)
+    assert [op for op in operations(module, kernel.ScratchOp)]
+    for mine in (irc.run(module, x), irc.compile(route, (x,))(x)):
+        for a, b in zip(mine, route(x), strict=True):
+            torch.testing.assert_close(a, b)
 
 
 def test_in_place_pairs():
