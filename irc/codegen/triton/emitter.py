@@ -81,6 +81,7 @@ class KernelWriter:
     def use(self, found: Helper) -> str:
         for needed in found.needs:
             self.use(needed)
+        self.libdevice = self.libdevice or found.libdevice
         self.helpers.setdefault(found.name, found)
         return found.name
 
@@ -297,8 +298,10 @@ def _scatter(w: KernelWriter, op: kernel.ScatterOp) -> None:
     mask = f"tl.full({_dims(shape)}, True, tl.int1)"
     if op.mask is not None:
         mask = f"tl.broadcast_to({w.ref(op.mask)}, {_dims(shape)})"
-        # A masked lane must name a place that exists: compare-and-swap has no mask.
-        offsets = f"tl.where({w.ref(op.mask)}, {offsets}, 0)"
+        if not functions.one_instruction(op.combiner, w.name_of(op.pointer.type.element)):
+            # A masked lane must name a place that exists: compare-and-swap has no mask. Elsewhere
+            # the places stay as they are, so that Triton sees which are neighbours.
+            offsets = f"tl.where({w.ref(op.mask)}, {offsets}, 0)"
     stored = f"tl.broadcast_to({w.ref(op.stored)}, {_dims(shape)})"
     w.line(f"{function}({w.ref(op.pointer)} + ({offsets}{one}), {stored}, {mask})")
 

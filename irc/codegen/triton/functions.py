@@ -3,7 +3,8 @@
 The elementary functions are recorded from the same definitions as the CPU's
 (`irc.codegen.llvm.math`), through a `Code` that writes Triton instead of LLVM IR, so both targets
 have the same accuracy. Everything works in Triton's CPU interpreter, but for the three functions of
-`LIBDEVICE`, which exist only in compiled code: pow, lgamma and erfinv of f64.
+`LIBDEVICE`, which exist only in compiled code: pow, lgamma and erfinv of f64. The exp of f32 is
+libdevice's, too; there the interpreter has one of its own (`runtime.imported`).
 
 A helper is asked for by `helper(name, element)` and gives (function name, source text, names of
 the helpers that it calls).
@@ -58,11 +59,13 @@ SHORT_DIVISION = frozenset({"tanh"})
 
 @attrs.frozen
 class Helper:
-    """A function of the emitted source. `needs`: other helpers, defined before it."""
+    """A function of the emitted source. `needs`: other helpers, defined before it; `libdevice`:
+    whether it calls libdevice."""
 
     name: str
     source: str
     needs: tuple[Helper, ...] = ()
+    libdevice: bool = False
 
 
 @attrs.frozen
@@ -259,21 +262,12 @@ def _nextafter(element: str) -> list[str]:
 
 
 def _exp_f32() -> list[str]:
-    """2^n exp(r) with x = n ln 2 + r, exp(r) from the hardware's power of two: within 2 ulp.
+    """libdevice's: eight instructions, within 2 ulp, from underflow to overflow.
 
-    Only n is limited to exponents of normal numbers. What it lacks stays in r, which so carries
-    overflow, underflow, infinities and NaN. ln 2 is split so that n times its first part is exact.
+    Its power of two is the instruction that flushes denormals, where none can matter; Triton's own
+    `exp2` takes four more instructions to keep them.
     """
-    magic = float(1.5 * 2**23 + 127)  # the sum's low bits are the exponent field of 2^n
-    return [
-        "n = tl.minimum(tl.maximum(x * 1.4426950408889634, -126.0), 127.0)",
-        f"moved = n + {magic}",
-        f"n = moved - {magic}",
-        "r = tl.fma(n, tl.full([], -0.693145751953125, tl.float32), x)",
-        "r = tl.fma(n, tl.full([], -1.4286068203094173e-06, tl.float32), r)",
-        "scale = (moved.to(tl.int32, bitcast=True) << 23).to(tl.float32, bitcast=True)",
-        "return tl.exp2(r * 1.4426950408889634) * scale",
-    ]
+    return ["return libdevice.exp(x)"]
 
 
 def _sigmoid_f32() -> list[str]:
@@ -313,7 +307,8 @@ def helper(name: str, element: str) -> Helper:
     if short is not None:
         write, needs = short
         called = tuple(helper(n, element) for n in needs)
-        return Helper(title, _function(title, "x", write()), called)
+        source = _function(title, "x", write())
+        return Helper(title, source, called, libdevice="libdevice." in source)
     definition = DEFINITIONS.get((RECORDED.get(name, name), element))
     if definition is None or definition.emit is None:
         raise UserError(f"math.{name} has no Triton code for {element}")
@@ -396,6 +391,13 @@ def _logaddexp(element: str) -> Helper:
 ATOMIC_LIMITS = "8-bit and bool elements have no atomic combination"
 
 
+def one_instruction(combiner_name: str, element: str) -> bool:
+    """Whether the hardware combines such elements into memory at once."""
+    if combiner_name == "sum":
+        return element in ("i32", "i64", "f16", "bf16", "f32", "f64")
+    return combiner_name in ("min", "max") and element in ("i32", "i64")
+
+
 @functools.cache
 def atomic(combiner_name: str, element: str) -> Helper:
     """`f(pointers, values, mask)` that combines values into memory atomically, relaxed.
@@ -404,9 +406,7 @@ def atomic(combiner_name: str, element: str) -> Helper:
     over compare-and-swap on the elements' bits. UserError for elements of one byte.
     """
     title = f"irc_atomic_{combiner_name}_{element}"
-    single = combiner_name == "sum" and element in ("i32", "i64", "f16", "bf16", "f32", "f64")
-    single = single or (combiner_name in ("min", "max") and element in ("i32", "i64"))
-    if single:
+    if one_instruction(combiner_name, element):
         name = "add" if combiner_name == "sum" else combiner_name
         call = f'tl.atomic_{name}(pointers, values, mask=mask, sem="relaxed")'
         return Helper(title, _function(title, "pointers, values, mask", [call]))

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -19,7 +18,7 @@ def main(folder: Path) -> None:
     """Run every job of the folder."""
     import numpy as np
 
-    from irc.codegen.triton.runtime import _packed, _unpacked
+    from irc.codegen.triton.runtime import _packed, _unpacked, imported
 
     np.seterr(all="ignore")
     warnings.simplefilter("ignore")
@@ -34,7 +33,8 @@ def main(folder: Path) -> None:
             ]
             module = modules.get(job["path"])
             if module is None:
-                module = modules[job["path"]] = _imported(job["path"], number)
+                module = imported(Path(job["path"]), f"irc_interpreted_{number}")
+                modules[job["path"]] = module
             if job["grid"]:
                 try:
                     getattr(module, job["name"])[(job["grid"],)](*tensors, *job["scalars"])
@@ -44,14 +44,6 @@ def main(folder: Path) -> None:
             for position, tensor in enumerate(tensors):
                 outputs[f"{number}_{position}"] = _packed(tensor)[0]
     np.savez(folder / "outputs.npz", **outputs)
-
-
-def _imported(path: str, number: int) -> Any:
-    spec = importlib.util.spec_from_file_location(f"irc_interpreted_{number}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 if __name__ == "__main__":

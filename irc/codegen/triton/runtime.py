@@ -18,7 +18,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import attrs
@@ -77,13 +77,21 @@ def load(source: str) -> ModuleType:
         found = _modules.get(key)
         if found is not None:
             return found
-        path = source_path(source)
-        spec = importlib.util.spec_from_file_location(f"irc_triton_{key}", path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        _modules[key] = module
+        module = _modules[key] = imported(source_path(source), f"irc_triton_{key}")
         return module
+
+
+def imported(path: Path, name: str) -> ModuleType:
+    """The module of an emitted source's file. In Triton's interpreter, which can't run libdevice,
+    the functions of libdevice that helpers call are Triton's own."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "libdevice"):
+        # Looked up at each call: the interpreter puts its own exp there while a kernel runs.
+        module.libdevice = SimpleNamespace(exp=lambda x: module.tl.exp(x))
+    return module
 
 
 def signature_of(func: kernel.FuncOp) -> dict[str, str]:

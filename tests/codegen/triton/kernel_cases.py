@@ -432,6 +432,49 @@ def _scan_then_map_looped() -> Case:
     return Case(scaled_scan(4, 30, "sum"), [random(4, 30)], r_block=integer(8))
 
 
+def reduced_twice(n: int, m: int, combiners: tuple[str, ...]) -> Program:
+    """The sum of each row, and what `combiners` give for the row less its sum."""
+    program = Program(tensor(n, m))
+    kinds = [
+        tensor(n, element=T.i64 if c.startswith("arg") else T.f32)
+        for c in combiners
+        for _ in range(loop.COMBINER_RESULTS[c])
+    ]
+
+    def fill() -> list[Value]:
+        total = program.compute(
+            [n, m], [reduce("sum")], [tensor(n)], lambda b, i: [b.read(program.args[0], i)], red=[1]
+        ).results[0]
+
+        def less(b: Any, i: Any) -> list[Value]:
+            gap = b.op("arith.subf", b.read(program.args[0], i), b.read(total, i[:1]))
+            return [gap] * len(combiners)
+
+        outputs = [reduce(c) for c in combiners]
+        return [total, *program.compute([n, m], outputs, kinds, less, red=[1]).results]
+
+    return program.finish(program.group([n], [tensor(n), *kinds], fill))
+
+
+@case("second_loop_backwards", 1e-5)
+def _second_loop_backwards() -> Case:
+    program = reduced_twice(3, 30, ("prod", "min", "max", "logsumexp"))
+    return Case(program, [random(3, 30) / 8], r_block=integer(8))
+
+
+@case("second_loop_of_moments", 1e-5)
+def _second_loop_of_moments() -> Case:
+    return Case(reduced_twice(3, 30, ("moments",)), [random(3, 30)], r_block=integer(8))
+
+
+@case("second_loop_of_argmax", 1e-5)
+def _second_loop_of_argmax() -> Case:
+    content = random(3, 30)
+    content[1, 5] = content[1, 20] = math.nan
+    content[2] = 1.0
+    return Case(reduced_twice(3, 30, ("argmax", "argmin")), [content], r_block=integer(8))
+
+
 @case("logcumsumexp_looped", 1e-5)
 def _logcumsumexp_looped() -> Case:
     content = random(3, 30)

@@ -85,6 +85,21 @@ def test_rows_that_end_inside_a_group_are_read_in_two(
         assert "ld.global.v4.b32" in ptx and "st.global.v4.b32" in ptx
 
 
+@pytest.mark.parametrize(("name", "backwards"), [("backwards", 1), ("of_moments", 0)])
+def test_a_second_loop_begins_where_the_first_one_ends(name: str, backwards: int) -> None:
+    """Unless a turn's number matters there."""
+    func = CASES[f"second_loop_{name}"]().kernel
+    loops = [op for op in func.walk() if op.name == "kernel.for"]
+    turned = [op for op in loops if next(iter(op.block.ops)).name == "arith.subi"]
+    assert len(loops) == 2 and turned == loops[1:] * backwards
+
+
+def test_sums_are_combined_at_the_places_themselves() -> None:
+    """A sum's hardware atomic has a mask; compare-and-swap needs a place that exists."""
+    assert "tl.where" not in CASES["scatter_sum_f32"]().source
+    assert "tl.where" in CASES["scatter_prod_f32"]().source
+
+
 def test_transposed_reads_get_square_tiles() -> None:
     schedule = default_schedule(transpose_add(64, 64).op)
     assert schedule.entries.get("tile_axes").values == (0, 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from loop_programs import pointwise
+from loop_programs import pointwise, softmax
 
 from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel
@@ -64,6 +64,15 @@ def test_flushing_of_denormals_is_off() -> None:
     )
     # (libdevice's erf asks for it in its own exp2, where no denormal can appear)
     assert "fma.rn.ftz" not in compiled["ptx"] and "mul.ftz" not in compiled["ptx"]
+
+
+def test_powers_take_the_short_instruction() -> None:
+    """The one that flushes denormals, which the exp of f32 is built on."""
+    func = form_gpu_kernel(softmax(64, 64).op, None, "k")
+    compiled = runtime.compile_for(
+        emit_kernel(func), "k", runtime.signature_of(func), **runtime.launch_options(func)
+    )
+    assert "ex2.approx.ftz.f32" in compiled["ptx"] and "ex2.approx.f32" not in compiled["ptx"]
 
 
 def test_failure_in_the_interpreter_is_told() -> None:

@@ -31,6 +31,10 @@ BOOL_OPS = {
     "min": "arith.andi",
 }  # fmt: skip
 
+# Combiners whose step needs to be called with the tiles in their order: counts of points seen come
+# from a turn's number, and the first NaN is the one that stays.
+TURNS_MATTER = frozenset({"moments", "argmin", "argmax"})
+
 
 def identity(combiner: str, element: Type) -> Any:
     """The value that changes nothing when combined in `element`."""

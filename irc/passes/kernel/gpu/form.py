@@ -1,10 +1,11 @@
 """Forming a gpu kernel from a top-level `loop.compute` or `loop.group`.
 
 Rows are tiled over program instances. A member's own axes are one tile dimension, held whole
-(persistent) or walked by a loop; a loop carries accumulators of tile shape. Values of the group
-stay in registers where the tile is the same, and are computed anew in later loops. Scatter
-outputs are combined into memory that already holds the initial array: `initialized` lists the
-pair (input, output) as an obligation of the caller, and `inplace` allows to share the memory.
+(persistent) or walked by a loop; a loop carries accumulators of tile shape, and walks backwards
+where the one before it walked forwards, so that it begins with what the caches still hold. Values
+of the group stay in registers where the tile is the same, and are computed anew in later loops.
+Scatter outputs are combined into memory that already holds the initial array: `initialized` lists
+the pair (input, output) as an obligation of the caller, and `inplace` allows to share the memory.
 
 Before:
     %y = loop.compute {axes = [#loop.axis<i, par, 8>, #loop.axis<j, red, 64>], ...} ...
@@ -31,7 +32,13 @@ from irc.ir.symbols import (
     symbol,
 )
 from irc.ir.types import index
-from irc.passes.kernel.gpu.combine import Reduction, combine, convert, identity
+from irc.passes.kernel.gpu.combine import (
+    TURNS_MATTER,
+    Reduction,
+    combine,
+    convert,
+    identity,
+)
 from irc.passes.kernel.gpu.evaluate import Evaluator, Point, decomposed
 from irc.passes.kernel.gpu.plan import (
     Member,
@@ -134,6 +141,7 @@ class _Former:
         self.whole_tiles: dict[Dim, tuple[TileDim, Dim]] = {}
         self.loop_dims: dict[Dim, TileDim] = {}
         self.loops = 0
+        self.backwards = False
 
     def _setting(self, key: str) -> int:
         return int(self.settings[key].value)  # type: ignore[attr-defined]
@@ -387,7 +395,13 @@ class _Former:
         flat = [t for s in starts for t in s] + carried_scans
         self.loops += 1
         name = f"r{self.loops}"
+        # What the last loop read last is read first: the caches may still hold it.
+        turns_matter = scans or any(r.combiner in TURNS_MATTER for _, _, r in reductions)
+        self.backwards = self.loops > 1 and not self.backwards and not turns_matter
         with b.loop(points, block, flat) as (position, carried, following, final):
+            if self.backwards:
+                last = b.index((ceildiv(points, block) - 1) * block)
+                position = b.op("arith.subi", last, position)
             linear = self._place(name, dim, position, points)
             left = list(carried)
             totals = left[len(left) - len(scans) :]
