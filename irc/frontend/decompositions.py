@@ -15,6 +15,7 @@ import torch
 from torch._decomp import decomposition_table, get_decompositions
 from torch._prims_common import suggest_memory_format
 
+from irc.frontend.embedding_bag import embedding_bag
 from irc.frontend.transformer_layers import multi_head_attention, transformer_encoder_layer
 
 aten = torch.ops.aten
@@ -89,6 +90,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
             for overload in packet.overloads():
                 table.pop(getattr(packet, overload), None)
     table[aten.native_dropout.default] = native_dropout
+    table[aten._embedding_bag.default] = embedding_bag
     table[aten._native_multi_head_attention.default] = multi_head_attention
     table[aten._transformer_encoder_layer_fwd.default] = transformer_encoder_layer
     for overload in (

@@ -29,3 +29,35 @@ def test_max_unpool_keeps_the_memory_format():
     torch._dynamo.reset()
     result = torch.compile(unpool, backend="irc")(pooled, where)
     torch.testing.assert_close(result, unpool(pooled, where), check_stride=True)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"per_sample_weights": True}, {"include_last_offset": True}, {"mode": "mean"},
+    {"padding_idx": 3}, {"strided": True},
+], ids=lambda options: next(iter(options), "sum"))  # fmt: skip
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_bags_of_embeddings_have_the_sizes_of_the_kernel(options, dtype):
+    torch.manual_seed(0)
+    options = dict(options)
+    table = torch.randn(10, 5).to(dtype)
+    if options.pop("strided", False):
+        table = table.t().contiguous().t()
+    indices, offsets = torch.tensor([1, 3, 3, 9, 0]), torch.tensor([0, 2, 5])
+    scales = torch.rand(5).to(dtype) if options.pop("per_sample_weights", False) else None
+    mode = {"mean": 1}.get(options.pop("mode", ""), 0)
+
+    def bags(table, scales):
+        last, padding = options.get("include_last_offset", False), options.get("padding_idx")
+        arguments = (table, indices, offsets, False, mode, False, scales, last, padding)
+        return torch.embedding_bag(*arguments)[:3]
+
+    def call(function):
+        leaves = [t if t is None else t.clone().requires_grad_() for t in (table, scales)]
+        results = function(*leaves)
+        results[0].sum().backward()
+        return [*results, *(leaf.grad for leaf in leaves if leaf is not None)]
+
+    torch._dynamo.reset()
+    got, expected = call(torch.compile(bags, backend="irc")), call(bags)
+    for mine, eager in zip(got, expected, strict=True):
+        torch.testing.assert_close(mine, eager)
