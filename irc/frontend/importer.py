@@ -461,9 +461,11 @@ class _Importer:
             self.same_element(argument, kind) or not self.caller_derives_views
         ):
             entries["alias_of"] = A.IntegerAttr(argument)
-        first = self.result_storages.setdefault(value.untyped_storage()._cdata, number)
-        if argument is None and first != number:
-            entries["shares"] = A.IntegerAttr(first)
+        # What is conjugated or negated when it is read has other elements than its storage.
+        if not (value.is_conj() or value.is_neg()):
+            first = self.result_storages.setdefault(value.untyped_storage()._cdata, number)
+            if argument is None and first != number:
+                entries["shares"] = A.IntegerAttr(first)
         return A.DictAttr(entries)
 
     def offset_of(self, value: torch.Tensor) -> Dim | None:
