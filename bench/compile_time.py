@@ -172,6 +172,20 @@ def goals_met(repeats: Repeats) -> dict[str, bool]:
     return met
 
 
+def compared(repeats: Repeats) -> str:
+    """irc's medians beside those of the backends measured: what the goals are about."""
+    figures = figures_of(repeats)
+    if "irc" not in figures:
+        return ""
+    mine, words = figures["irc"], []
+    if "inductor" in figures:
+        words.append(f"cold {mine['cold'] / figures['inductor']['cold']:.2f} of inductor's")
+    if "aot_eager" in figures:
+        eager = figures["aot_eager"]["cold"]
+        words += [f"{k} {mine[k] - eager:+.2f} s against aot_eager's cold" for k in mine]
+    return ", ".join(words)
+
+
 def _graphs() -> dict[str, tuple[Callable[..., Any], Callable[[], list[Any]]]]:
     """The small graphs and their arguments."""
     import torch
@@ -247,7 +261,7 @@ def report(results: dict[str, Any]) -> None:
     if models:
         print(table([*head, "repeats"], [model_row(m, found) for m, found in models.items()]))
     for model, repeats in models.items():
-        print(model, goals_met(repeats), flush=True)
+        print(model, compared(repeats), goals_met(repeats), flush=True)
 
 
 def stored(file: str) -> dict[str, Any]:
