@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import attrs
 
@@ -79,6 +79,18 @@ class GroupComputes(Pass):
             context.count("grouped", grouped)
 
 
+def group_with_readers(
+    block: Block, computes: Collection[Operation], options: GroupComputes
+) -> int:
+    """Group computes that were made after `group-computes`, for a GPU, with their readers as it
+    would have; gives how many groups there are."""
+    planner = _Planner(options, block, gpu=True)
+    if not planner.plan(computes):
+        return 0
+    prefixes = planner.prefix_of_first_member()
+    return emit(planner.clusters, block, lambda members: group_members(members, prefixes))
+
+
 class _Planner:
     def __init__(self, options: GroupComputes, block: Block, gpu: bool = False) -> None:
         self.options = options
@@ -89,8 +101,9 @@ class _Planner:
         self.readers: dict[Value, list[int]] = {}
         self.reasons: dict[tuple[int, int], str] = {}
 
-    def plan(self) -> int:
-        """Decide the groups; gives the number of merges."""
+    def plan(self, beside: Collection[Operation] | None = None) -> int:
+        """Decide the groups, with `beside` only such as hold one of these computes; gives the
+        number of merges."""
         merges = 0
         for number, op in enumerate(self.clusters.ops):
             if not isinstance(op, loop.ComputeOp) or op.schedule is not None:
@@ -101,6 +114,8 @@ class _Planner:
             self.prefixes[number] = prefix
             self.reads[op] = reads_by_source(op)
             for candidate in self.candidates(op):
+                if beside is not None and not self.holds(candidate, number, beside):
+                    continue
                 reason = self.try_merge(candidate, self.clusters.find(number))
                 merges += reason is None
                 if reason:
@@ -108,6 +123,12 @@ class _Planner:
             for source in self.reads[op]:
                 self.readers.setdefault(source, []).append(number)
         return merges
+
+    def holds(self, a: int, b: int, computes: Collection[Operation]) -> bool:
+        """Whether one of two clusters has one of the computes."""
+        clusters = self.clusters
+        members = clusters.members[clusters.find(a)] + clusters.members[clusters.find(b)]
+        return any(clusters.ops[number] in computes for number in members)
 
     def kept_apart(self) -> Iterator[tuple[Operation, str]]:
         """The computes that are in another cluster than one that they read, with the reason."""

@@ -24,12 +24,12 @@ from irc.ir.types import (
 from irc.passes.loop.bodies import (
     Body,
     Transplant,
-    axes_of,
     axis,
     axis_name,
     make_compute,
 )
-from irc.passes.loop.localize import localize_group
+from irc.passes.loop.group_computes import GroupComputes, group_with_readers
+from irc.passes.loop.localize import localize_block, localize_group
 
 GPU_POINTS = 1 << 17
 GPU_PROGRAMS = 1024
@@ -61,8 +61,9 @@ class SplitReductions(Pass):
     The parts can run in parallel. Their number depends on the sizes alone, never on the number
     of threads, so that results don't either. On a GPU (`target` "gpu"; by default that of the
     compile) more parts are wanted, and also of sums with many results that one program instance
-    for each tile of them leaves too few of. Remarks: for each reduction, how it is split, or why
-    it is not.
+    for each tile of them leaves too few of; what reads the results point by point there becomes
+    one group with the combination of the parts. Remarks: for each reduction, how it is split, or
+    why it is not.
 
     Before:
         %s = loop.compute red(i0: 1000000) -> reduce(sum, f32) { ... loop.read %x[i0] ... }
@@ -86,14 +87,21 @@ class SplitReductions(Pass):
         block = op.regions[0].blocks[0]
         gpu = self.target == "gpu" or (not self.target and context.target == "triton")
         wanted = gpu_parts if gpu else self._cpu_parts
+        alone: list[Operation] = []
         for inner in list(block.ops):
             if isinstance(inner, loop.ComputeOp):
-                context.count("split", self._split(inner, inner, wanted, context))
+                combined = self._split(inner, inner, wanted, context)
+                if combined is not None:
+                    context.count("split")
+                    alone.append(combined)
             elif isinstance(inner, loop.GroupOp) and not inner.axis_list:
                 members = [m for m in inner.block.ops if isinstance(m, loop.ComputeOp)]
-                if split := sum(self._split(m, inner, wanted, context) for m in members):
-                    context.count("split", split)
+                split = [self._split(m, inner, wanted, context) for m in members]
+                if count := len(split) - split.count(None):
+                    context.count("split", count)
                     _store_outside(inner)
+        if gpu and alone and group_with_readers(block, alone, GroupComputes()):
+            localize_block(block)
 
     def _cpu_parts(self, op: loop.ComputeOp) -> int:
         """How many parts are wanted; 0: none."""
@@ -106,21 +114,21 @@ class SplitReductions(Pass):
         outer: Operation,
         wanted: Callable[[loop.ComputeOp], int],
         context: PassContext,
-    ) -> int:
-        """Split one compute at the place of `outer`; 1 if it was."""
+    ) -> loop.ComputeOp | None:
+        """Split one compute at the place of `outer`; gives the combination of its parts, None
+        where it stays whole."""
         parts = wanted(op) if _can_split(op, outer) else 0
         split = self._choose(op, parts) if parts else None
         if context.explains and any(o.kind == "reduce" for o in op.output_list):
             context.remark(self._told(op, outer, parts, split, wanted is gpu_parts), op)
         if split is None:
-            return 0
+            return None
         builder = Builder.before(outer)
         if split.whole:
             partial = _partial_axes(op, split, builder)
         else:
             partial = _partial_ranges(op, split, builder)
-        _combine(op, split, partial)
-        return 1
+        return _combine(op, split, partial, results_first=wanted is gpu_parts)
 
     def _choose(self, op: loop.ComputeOp, parts: int) -> Split | None:
         axes = op.axis_list
@@ -141,7 +149,6 @@ class SplitReductions(Pass):
             if known_divisible(extent, count):
                 return Split((), position, count, extent // count)
         return Split((), position, parts, ceildiv(extent, parts))
-
 
     def _told(
         self, op: loop.ComputeOp, outer: Operation, parts: int, split: Split | None, gpu: bool
@@ -324,17 +331,22 @@ def identity(body: Body, combiner: str, type_: object, accumulator: object) -> V
     return body.constant(top if combiner == "min" else -top - 1, type_)
 
 
-def _combine(op: loop.ComputeOp, split: Split, partial: loop.ComputeOp) -> None:
-    """Put the combination of the parts in the place of `op`."""
-    kept = [k for k, a in enumerate(partial.axis_list) if a.kind == "par"]
+def _combine(
+    op: loop.ComputeOp, split: Split, partial: loop.ComputeOp, results_first: bool
+) -> loop.ComputeOp:
+    """Put the combination of the parts in the place of `op`; `results_first`: the axes of the
+    results before those of the parts, so that readers of the results can share them."""
     first = partial.axis_list
+    kept = [k for k, a in enumerate(first) if a.kind == "par"]
     red = set(split.whole) if split.whole else {split.position}
+    order = sorted(kept, key=lambda k: k in red) if results_first else kept
     axes = A.ArrayAttr(
         [
             loop.AxisAttr(axis_name(n), "red" if k in red else "par", first[k].extent)
-            for n, k in enumerate(kept)
+            for n, k in enumerate(order)
         ]
     )
+    place = [axis(order.index(k)) for k in kept]
     body = Body()
     body.location = op.location
     outputs, values, types, old = [], [], [], []
@@ -345,7 +357,7 @@ def _combine(op: loop.ComputeOp, split: Split, partial: loop.ComputeOp) -> None:
             result.replace_all_uses_with(part)
             continue
         outputs.append(output)
-        values.append(body.read(part, axes_of(len(kept))))
+        values.append(body.read(part, place))
         types.append(result.type)
         old.append(result)
     body.finish(values)
@@ -355,3 +367,4 @@ def _combine(op: loop.ComputeOp, split: Split, partial: loop.ComputeOp) -> None:
         new.name_hint = result.name_hint
         result.replace_all_uses_with(new)
     op.erase()
+    return combined

@@ -258,6 +258,28 @@ def test_a_vector_along_the_sum_does_not_hide_that_columns_are_strided() -> None
     assert [a.extent for a in computes[1].axis_list if a.kind == "red"] == [128]
 
 
+@pytest.mark.parametrize(("target", "groups"), [("gpu", 1), ("", 0)])
+def test_what_reads_a_split_sum_is_in_the_kernel_of_its_end_on_a_gpu(
+    target: str, groups: int
+) -> None:
+    """Two arrays made of a sum of columns; another reader, of all points, is not in it."""
+
+    def build(g: Graph, x: Value) -> list[Value]:
+        total = g.reduce(x, "sum", [0])
+        return [g.op("neg", total), g.op("exp", total), g.op("mul", x, g.columns(total, x))]
+
+    types = [tensor(8192, 64)]
+    module = program(types, build)
+    steps = f"{LOWERING},{FUSION},split-reductions{{target={target or 'cpu'} max_results=64}}"
+    check(module, [example(types[0]) / 100], steps, 1e-6)
+    found = [op for op in module.walk() if isinstance(op, loop.GroupOp)]
+    assert len(found) == groups
+    if groups:
+        kinds = [[a.kind for a in m.axis_list] for m in found[0].block.ops
+                 if isinstance(m, loop.ComputeOp)]  # fmt: skip
+        assert kinds[0] == ["par", "red"] and ["par"] in kinds
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_keep_their_values(seed: int) -> None:
     module, arguments = random_program(seed)
