@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-import irc
+from irc.frontend.backend import recording
 from tests.accuracy import inaccurate
 from tests.backends import needs_backend
 
@@ -26,7 +26,7 @@ def compared(module: nn.Module, *inputs: torch.Tensor, **masks: torch.Tensor) ->
     """The compiled module is as accurate as eager mode and leaves no fused operator to ATen."""
     torch._dynamo.reset()
     module = module.eval()
-    with torch.no_grad(), irc.frontend.backend.recording() as made:
+    with torch.no_grad(), recording() as made:
         mine = torch.compile(module, backend="irc", fullgraph=True)(*inputs, **masks)
     with torch.no_grad():
         eager = module(*inputs, **masks)
