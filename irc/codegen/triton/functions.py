@@ -271,10 +271,11 @@ def _exp_f32() -> list[str]:
 
 
 def _sigmoid_f32() -> list[str]:
-    """exp(x) / (exp(x) + 1); above 20 that is 1 to rounding."""
+    """exp(x) / (exp(x) + 1); above 17.33 that is 1 to rounding, which the hardware's short division
+    of equal numbers is not."""
     return [
-        "power = irc_exp_f32(tl.where(x > 20.0, 20.0, x))",
-        "return power / (power + 1.0)",
+        "power = irc_exp_f32(x)",
+        "return tl.where(x > 17.33, 1.0, power / (power + 1.0))",
     ]
 
 

@@ -216,6 +216,25 @@ def test_a_thread_has_64_bytes_of_a_row(points: Any, element: Any, tile: list[in
     assert ("persistent" in entries) == (points in (64, 1024, 32768))
 
 
+@pytest.mark.parametrize(
+    ("points", "element", "tile"),
+    [
+        (512, T.f32, [32, 512, 8]),
+        (4096, T.f32, [8, 4096, 16]),
+        (4096, T.bf16, [32, 256, 32]),
+        (8192, T.f32, [32, 256, 16]),
+    ],
+)
+def test_columns_that_are_stored_too(points: int, element: Any, tile: list[int]) -> None:
+    """In registers where a row of the tile then still fills 32 bytes, else walked over."""
+    rows = 8192
+    across = [1, rows]
+    program = softmax(rows, points, element, across, across)
+    entries = default_schedule(program.op).entries.as_dict()
+    assert [entries[k].value for k in ("x_block", "r_block", "num_warps")] == tile
+    assert ("persistent" in entries) == (tile[1] == points)
+
+
 def test_program_instances_follow_memory() -> None:
     entries = default_schedule(columns_first(33, 50, 3).op).entries.as_dict()
     assert list(entries["order"].values) == [0, 2, 1]

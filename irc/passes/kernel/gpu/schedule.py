@@ -43,9 +43,11 @@ COLUMN_WARPS = 3072
 KEPT_TILE = 16384
 """Points of a tile of columns in registers that are stored, too."""
 KEPT_POINTS = 64
-"""Points of such a tile that a thread has; and of one that is walked over the columns."""
+"""Points of such a tile that a thread has."""
 LOOPED_KEPT_TILE = 8192
-LOOPED_KEPT_POINTS = 16
+"""Points of a tile that is walked over the columns; a thread has 8 of 16-bit elements, and 16 of
+larger ones."""
+LOOPED_KEPT_WARPS = 32
 LEAST_BYTES = 32
 """Bytes of neighbouring columns that memory is moved by."""
 ENOUGH_PROGRAMS = 256
@@ -192,8 +194,9 @@ def _kept_columns(plan: Plan, entries: dict[str, A.Attribute]) -> int:
     r = longest if "persistent" in entries else LOOPED_KEPT_TILE // x
     entries["x_block"] = A.IntegerAttr(x)
     entries["r_block"] = A.IntegerAttr(r)
-    points = KEPT_POINTS if "persistent" in entries else LOOPED_KEPT_POINTS
-    return max(1, min(ROW_WARPS * 2, x * r // (32 * points)))
+    if "persistent" in entries:
+        return max(1, min(ROW_WARPS * 2, x * r // (32 * KEPT_POINTS)))
+    return max(1, min(LOOPED_KEPT_WARPS, x * r // (32 * (16 if size > 2 else 8))))
 
 
 def _is_kept_across(plan: Plan) -> bool:
