@@ -126,7 +126,7 @@ def _element_text(element: str, data: bytes) -> str:
     if element == "f16":
         return f"0xH{int.from_bytes(data, 'little'):04X}"
     number = int.from_bytes(data, "little", signed=element != "i1")
-    return constant_text(element, number) if element != "bf16" else str(number)
+    return str(number) if element in FLOATS else constant_text(element, number)
 
 
 @emits("arith.cmpi", "arith.cmpf")

@@ -254,4 +254,4 @@ def rule_template(
 
 
 def _carried(element: str) -> str:
-    return {"bf16": "i16", "index": "i64"}.get(element, element)
+    return "i64" if element == "index" else conversions.carrier(element)

@@ -20,19 +20,23 @@ from irc.dialects.kernel import PointerType
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.diagnostics import InvalidIR
+from irc.ir.floats import FORMATS, float_bits
 from irc.ir.types import FloatType, IndexType, IntegerType, VectorType
 
+EIGHT_BIT_FLOATS = frozenset(name for name in FORMATS if name.startswith("f8"))
 #: LLVM's names of the elements as they are held in registers.
 REGISTER = {
     "f64": "double", "f32": "float", "f16": "half", "bf16": "i16",
+    **dict.fromkeys(EIGHT_BIT_FLOATS, "i8"),
     "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "index": "i64",
 }  # fmt: skip
 WIDTH = {
-    "f64": 64, "f32": 32, "f16": 16, "bf16": 16,
+    "f64": 64, "f32": 32, "f16": 16, "bf16": 16, **dict.fromkeys(EIGHT_BIT_FLOATS, 8),
     "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64,
 }  # fmt: skip
-FLOATS = frozenset({"f64", "f32", "f16", "bf16"})
-NARROW_FLOATS = frozenset({"f16", "bf16"})
+#: Floats that are widened to f32 for everything but moving them about.
+NARROW_FLOATS = frozenset({"f16", "bf16"}) | EIGHT_BIT_FLOATS
+FLOATS = frozenset({"f64", "f32"}) | NARROW_FLOATS
 
 Ref = str
 #: A value of rank 2 is a list of rows.
@@ -93,6 +97,8 @@ def float_text(element: str, value: float) -> str:
         return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
     if element == "f16":
         return f"0xH{_half_bits(value):04X}"
+    if element in EIGHT_BIT_FLOATS:
+        return str(float_bits(value, element))
     single = _single(value)
     if element == "f32":
         return f"0x{struct.unpack('<Q', struct.pack('<d', single))[0]:016X}"

@@ -14,7 +14,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
-from irc.ir.diagnostics import InvalidIR
+from irc.ir.floats import bits_float
 from irc.ir.symbols import Dim, is_index_expression, symbol
 from irc.ir.types import FloatType, IndexType, IntegerType, TensorType, f32, i1, i64, index
 from irc.passes.loop.bodies import Body, axes_of, axis_name, make_axes, make_compute
@@ -151,7 +151,7 @@ def decode_element(data: bytes, element: Type) -> Any:
             return struct.unpack(codes[element.name], data)[0]
         if element.name == "bf16":
             return struct.unpack("<f", b"\0\0" + data)[0]
-        raise InvalidIR(f"a constant of {element} elements can't be a scalar yet")
+        return bits_float(int.from_bytes(data, "little"), element.name)
     signed = isinstance(element, IntegerType) and not element.unsigned and element is not i1
     return int.from_bytes(data, "little", signed=signed)
 

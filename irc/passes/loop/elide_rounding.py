@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from irc.dialects import loop
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import TensorType
+from irc.ir.types import FloatType, TensorType
 from irc.passes.loop.bodies import clean_block
 
 # How many choices deep a rounding is looked for.
@@ -15,7 +17,7 @@ _MAX_DEPTH = 16
 
 @register_pass
 class ElideRounding(Pass):
-    """Drops round trips through narrow floats inside a kernel.
+    """Drops round trips through 16-bit floats inside a kernel.
 
     A float that is narrowed and widened again keeps its wide value, also where it is chosen from
     several in between, and an array that only members of its group read, all widening what they
@@ -66,7 +68,12 @@ def _is_rounded(value: Value, wide: Type, depth: int = _MAX_DEPTH) -> bool:
         return False
     if maker.name == "arith.select":
         return any(_is_rounded(o, wide, depth - 1) for o in maker._operands[1:])
-    return maker.name == "arith.truncf" and maker._operands[0].type is wide
+    return _drops_digits(maker) and maker._operands[0].type is wide
+
+
+def _drops_digits(op: Operation) -> bool:
+    """Whether an operation narrows to 16 bits. Nobody narrows to 8 but for the rounding."""
+    return op.name == "arith.truncf" and cast(FloatType, op.results[0].type).width == 16
 
 
 def _unrounded(value: Value, user: Operation, depth: int = _MAX_DEPTH) -> Value:
@@ -98,7 +105,7 @@ def _widen_locals(block: Block) -> int:
 def _widen(op: loop.ComputeOp, number: int) -> int:
     (array,) = op.results_of(number)
     narrowing = op.yield_op.values[number].defining_op
-    if narrowing is None or narrowing.name != "arith.truncf":
+    if narrowing is None or not _drops_digits(narrowing):
         return 0
     source: Value = narrowing._operands[0]
     reads = list(array.users)

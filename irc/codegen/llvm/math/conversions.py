@@ -1,17 +1,20 @@
 """Conversions between torch's scalar types, with the meaning of its C++ casts.
 
-A type is named `f64 f32 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64 i1`; bf16 is carried as `i16`, its
-bits, and i1 is a bool.  A float outside the range of an integer gives some integer, never poison:
+A type is named `f64 f32 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64 i1` or as one of the 8-bit floats
+of `irc.ir.floats.FORMATS`; bf16 and these are carried as the integers of their bits, and i1 is a
+bool.  A float outside the range of an integer gives some integer, never poison:
 what the machine's conversion gives, and narrow integers keep its low bits as torch's casts do.
 """
 
 from __future__ import annotations
 
 from irc.codegen.llvm.math.code import Code, Lane
+from irc.ir.floats import FORMATS, float_bits
 
 WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 WIDTHS |= {"u8": 8, "u16": 16, "u32": 32, "u64": 64}
-REAL = ("f64", "f32", "f16", "bf16")
+EIGHT_BIT = tuple(name for name in FORMATS if name.startswith("f8"))
+REAL = ("f64", "f32", "f16", "bf16", *EIGHT_BIT)
 TYPES = (*REAL, *WIDTHS)
 
 
@@ -19,6 +22,8 @@ def carrier(name: str) -> str:
     """The element that carries a value of the named type."""
     if name == "bf16":
         return "i16"
+    if name in EIGHT_BIT:
+        return "i8"
     return f"i{WIDTHS[name]}" if name in WIDTHS else name
 
 
@@ -79,7 +84,55 @@ def f32_to_f16(code: Code, value: Lane) -> Lane:
     return code.from_bits(code.cast("trunc", result | sign, "i16"), "f16")
 
 
+def f8_to_f32(code: Code, value: Lane, source: str) -> Lane:
+    """Exactly; the product moves the exponent from one bias to the other, of denormals too."""
+    _, mantissa, bias, kind = FORMATS[source]
+    bits = code.cast("zext", value, "i32")
+    magnitude = bits & 0x7F
+    scaled = code.bits(code.from_bits(magnitude << (23 - mantissa), "f32") * 2.0 ** (127 - bias))
+    if kind == "unsigned zero":
+        # The bits of a negative zero are the only NaN.
+        scaled = code.select(code.equal(bits, 0x80), 0x7FC00000, scaled)
+    else:
+        infinity = float_bits(float("inf"), source)
+        special = code.compare("uge", magnitude, infinity)
+        # Where infinity is NaN as well, the quiet bit tells.
+        quiet = 0x7F800000 if kind == "ieee" else 0x7FC00000
+        scaled = code.select(special, scaled | quiet, scaled)
+    return code.from_bits(scaled | ((bits & 0x80) << 24), "f32")
+
+
+def f32_to_f8(code: Code, value: Lane, target: str) -> Lane:
+    """To nearest even; what is too large becomes infinity, or NaN where there is none."""
+    _, mantissa, bias, kind = FORMATS[target]
+    dropped = 23 - mantissa
+    a = code.absolute(value)
+    bits = code.bits(a)
+    odd = code.logical_shift_right(bits, dropped) & 1
+    half = (1 << (dropped - 1)) - 1
+    normal = code.logical_shift_right(bits + odd + (half - ((127 - bias) << 23)), dropped)
+    # Adding a power of two whose last digit is the smallest denormal's rounds to that.
+    aligning = 24 - bias - mantissa
+    denormal = code.bits(a + 2.0**aligning) - ((127 + aligning) << 23)
+    result = code.select(code.compare("ult", bits, (128 - bias) << 23), denormal, normal)
+    sign = code.logical_shift_right(code.bits(value), 24) & 0x80
+    overflow = float_bits(float("inf"), target)
+    beyond = code.compare("uge", bits, (255 - 1) << 23)
+    if kind == "unsigned zero":
+        beyond = beyond | code.compare("ugt", result, 0x7F)
+        sign = code.select(code.equal(result, 0), 0, sign)
+        result = code.select(beyond, overflow, result | sign)
+        result = code.select(code.is_nan(value), overflow, result)
+        return code.cast("trunc", result, "i8")
+    beyond = beyond | code.compare("ugt", result, overflow)
+    result = code.select(beyond, overflow, result)
+    result = code.select(code.is_nan(value), 0x7F, result)
+    return code.cast("trunc", result | sign, "i8")
+
+
 def _widened(code: Code, value: Lane, source: str) -> tuple[Lane, str]:
+    if source in EIGHT_BIT:
+        return f8_to_f32(code, value, source), "f32"
     if source == "bf16":
         return bf16_to_f32(code, value), "f32"
     if source == "f16":
@@ -97,6 +150,8 @@ def _real_to_real(code: Code, value: Lane, source: str, target: str) -> Lane:
         value = code.cast("fptrunc", value, "f32")
     if target == "f32":
         return value
+    if target in EIGHT_BIT:
+        return f32_to_f8(code, value, target)
     return f32_to_bf16(code, value) if target == "bf16" else f32_to_f16(code, value)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from irc.dialects import graph
 from irc.ir.attributes import Type
 from irc.ir.core import Value
-from irc.ir.types import ComplexType, FloatType, IntegerType, TensorType, i1
+from irc.ir.types import ComplexType, FloatType, IntegerType, TensorType, f8E4M3FN, f32, i1
 from irc.passes.graph.convert_aten.support import (
     Call,
     compute_element,
@@ -37,6 +38,7 @@ FLOAT_BINARY = {"atan2": "atan2", "copysign": "copysign", "nextafter": "nextafte
 BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 SHIFTS = {"bitwise_left_shift": "shl", "bitwise_right_shift": "shr",
           "__lshift__": "shl", "__rshift__": "shr"}  # fmt: skip
+LARGEST_E4M3 = 448.0
 LOGICAL = {"logical_and": "and", "logical_or": "or", "logical_xor": "xor"}
 
 
@@ -464,9 +466,22 @@ def to_copy(c: Call) -> Value:
     return round_cast(c, source, c.result.element)
 
 
+@functools.cache
+def saturates_e4m3() -> bool:
+    """Whether torch's casts to float8_e4m3fn give the largest number for a larger one: from 2.13
+    on (pull request 178817), NaN before. Asked of torch, whose cast it is."""
+    import torch
+
+    return not bool(torch.tensor(2 * LARGEST_E4M3).to(torch.float8_e4m3fn).float().isnan())
+
+
 def round_cast(c: Call, value: Value, element: Type) -> Value:
-    """A cast, in two steps where 16-bit floats meet integers (torch goes through f32)."""
+    """A cast, in two steps where narrow floats meet integers (torch goes through f32)."""
     source = element_of(value)
+    if element is f8E4M3FN and source is not element and saturates_e4m3():
+        wide = c.cast(value, f32)
+        low, high = (c.full(bound, wide) for bound in (-LARGEST_E4M3, LARGEST_E4M3))
+        return c.cast(c.pointwise("minimum", c.pointwise("maximum", wide, low), high), element)
     narrow = (source, element)
     for first, second in (narrow, narrow[::-1]):
         small = isinstance(first, FloatType) and compute_element(first) is not first
