@@ -92,6 +92,10 @@ CASES = {
     "max_pool2d": (
         lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True),
         torch.arange(50.0).reshape(1, 2, 5, 5).cos()),
+    "adaptive_avg_pool over windows that differ": (
+        lambda x: (F.adaptive_avg_pool2d(x, (3, 7)), F.adaptive_avg_pool2d(x[0], (2, 5)),
+                   F.adaptive_avg_pool3d(x, (1, 3, 4))),
+        torch.arange(50.0).reshape(1, 2, 5, 5).cos()),
     "layer_norm": (lambda x: F.layer_norm(x, (4,)), matrix),
     "batch_norm": (
         lambda x: torch.ops.aten._native_batch_norm_legit_no_training(
@@ -126,6 +130,7 @@ def test_values_and_dtypes_equal_eager(name):
         lambda x: x.t().contiguous().view(-1)[::3],
         lambda x: x.roll(1, 0) - torch.arange(x.shape[1]),
         lambda x: F.pad(x, (x.shape[0], 1)).cumsum(1),
+        lambda x: F.adaptive_avg_pool2d(x[None], (4, 3)),
     ],
 )
 def test_symbolic_sizes_serve_other_sizes(fn):

@@ -222,8 +222,50 @@ def adaptive_avg_pool(c: Call) -> Value:
         return c.finish(c.reshape(mean, c.result.shape))
     if not all(isinstance(b, int) and isinstance(s, int) and s and b % s == 0
                for b, s in zip(before, sizes, strict=True)):  # fmt: skip
-        decline("the windows differ in size")
+        return c.finish(_uneven_means(c, value, sizes))
     kernel = [b // s for b, s in zip(before, sizes, strict=True)]
     view = windows(c, value, kernel, kernel, [0] * count, [1] * count, 0.0)
     total = c.reduce("sum", view, list(range(rank_of(view) - count, rank_of(view))))
     return c.finish(c.pointwise("div", total, c.full(math.prod(kernel), total)))
+
+
+def _uneven_means(c: Call, value: Value, sizes: Sequence[Dim]) -> Value:
+    """Means over windows that differ in size: window k of s over n elements has those from
+    floor(k*n/s) to ceil((k+1)*n/s). One dimension after the other is summed."""
+    if not all(isinstance(size, int) and size for size in sizes):
+        decline("there are no windows, or as many as data says")
+    counts = c.full(1.0, c.result.with_shape(sizes), element_of(value))
+    first = rank_of(value) - len(sizes)
+    for number, windows_ in enumerate(sizes):
+        dim = first + number
+        places, inside = _uneven_windows(c, shape_of(value)[dim], windows_)
+        taken = c.emit(
+            graph.Take, value, [places], dims=[dim], position=dim, check_bounds=False
+        )
+        spread = _along(c, inside, taken, [dim, dim + 1])
+        value = c.reduce("sum", c.select(spread, taken, c.full(0, taken)), [dim + 1])
+        count = c.reduce("sum", c.cast(inside, element_of(value)), [1])
+        counts = c.pointwise("mul", counts, _along(c, count, counts, [number]))
+    dims = list(range(first, rank_of(value)))
+    return c.pointwise("div", value, _along(c, counts, value, dims))
+
+
+def _uneven_windows(c: Call, size: Dim, count: int) -> tuple[Value, Value]:
+    """The positions `[count, longest]` of the windows' elements, and which of them count."""
+    longest: Dim = ceildiv(size, count) + 1
+    if isinstance(size, int):
+        longest = max(-(-(k + 1) * size // count) - k * size // count for k in range(count))
+    like = c.result.with_shape((count, longest))
+    window, step = c.iota(0, like), c.iota(1, like)
+    full = lambda number: c.full(number, window)  # noqa: E731
+    start = c.pointwise("floor_div", c.pointwise("mul", window, full(size)), full(count))
+    last = c.pointwise("mul", c.pointwise("add", window, full(1)), full(size))
+    end = c.pointwise("floor_div", c.pointwise("add", last, full(count - 1)), full(count))
+    place = c.pointwise("add", start, step)
+    return c.pointwise("minimum", place, full(size - 1)), c.pointwise("lt", place, end)
+
+
+def _along(c: Call, value: Value, like: Value, dims: list[int]) -> Value:
+    """`value` with the shape of `like`, whose dimensions `dims` it has."""
+    kind = tensor_type(value).with_shape(shape_of(like))
+    return c.emit(graph.Broadcast, value, dims=dims, result_types=kind)
