@@ -52,3 +52,21 @@ def test_gradient_of_layer_norm_over_one_element_is_zero() -> None:
     compiled = torch.compile(lambda x, weight: F.layer_norm(x, (1,), weight), backend="irc")
     (got,) = torch.autograd.grad(compiled(x, torch.randn(1)), x, seed)
     assert torch.equal(got, torch.zeros(33, 1))
+
+
+@pytest.mark.parametrize("reduce", [lambda y: y.amax(0), lambda y: y.amin((0, 1))])
+def test_extremes_are_found_again_among_values_computed_anew(
+    reduce: Callable[..., torch.Tensor],
+) -> None:
+    """Their gradient divides by how many there are: of bf16 ones that weren't rounded, none."""
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(64, 48, generator=generator).bfloat16().requires_grad_()
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return reduce(F.gelu(x))
+
+    (expected,) = torch.autograd.grad(function(x).float().sum(), x)
+    torch._dynamo.reset()
+    made = torch.compile(function, backend="irc", fullgraph=True)
+    (got,) = torch.autograd.grad(made(x).float().sum(), x)
+    torch.testing.assert_close(got, expected)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from irc.dialects import loop
-from irc.ir.attributes import Type
+from irc.ir.attributes import StringAttr, Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import FloatType, TensorType
@@ -21,8 +21,9 @@ class ElideRounding(Pass):
 
     A float that is narrowed and widened again keeps its wide value, also where it is chosen from
     several in between, and an array that only members of its group read, all widening what they
-    read, keeps wide elements. What is stored for others is rounded as before. Without this pass
-    every operation rounds as eager does.
+    read, keeps wide elements. What is stored for others is rounded as before, and what is compared
+    for equality, since the other side may be stored: the gradient of a maximum looks for it among
+    values computed anew. Without this pass every operation rounds as eager does.
 
     Before:
         %n = arith.truncf %x : (f32) -> bf16
@@ -53,12 +54,27 @@ def elide(block: Block) -> int:
     elided = 0
     for op in block.ops:
         if op.name == "arith.extf" and _is_rounded(op._operands[0], op.results[0].type):
-            op.results[0].replace_all_uses_with(_unrounded(op._operands[0], op))
-            op.erase()
+            widened = op.results[0]
+            exact = [_asks_whether_equal(user) for user in widened.users]
+            if exact and all(exact):
+                continue
+            wide = _unrounded(op._operands[0], op)
+            if any(exact):
+                widened.replace_uses_if(wide, lambda user: not _asks_whether_equal(user))
+            else:
+                widened.replace_all_uses_with(wide)
+                op.erase()
             elided += 1
     if elided:
         clean_block(block)
     return elided
+
+
+def _asks_whether_equal(op: Operation) -> bool:
+    """Whether an operation compares two values for equality (one with itself: is it NaN?)."""
+    if op.name != "arith.cmpf" or op._operands[0] is op._operands[1]:
+        return False
+    return cast(StringAttr, op.attributes["predicate"]).value in ("oeq", "ueq", "one", "une")
 
 
 def _is_rounded(value: Value, wide: Type, depth: int = _MAX_DEPTH) -> bool:
@@ -115,6 +131,8 @@ def _widen(op: loop.ComputeOp, number: int) -> int:
             return 0
         widenings.extend(read.value.users)
     if any(w.name != "arith.extf" or w.results[0].type is not source.type for w in widenings):
+        return 0
+    if any(_asks_whether_equal(user) for w in widenings for user in w.results[0].users):
         return 0
     assert isinstance(array.type, TensorType)
     array.type = array.type.with_element(source.type)
