@@ -3,6 +3,8 @@
     python -m tests.conformance.ops --backend irc --shard 0/4 --resume out/irc.jsonl
     python -m tests.conformance.ops --backend irc --fraction 0.05
     python -m tests.conformance.ops --backend irc --fraction 0.05 --device cuda
+    python -m tests.conformance.ops --backend aot_eager --failed out/irc.jsonl \
+        --resume out/aot_eager.jsonl
     python -m tests.conformance.ops --summary out/irc.jsonl --baseline out/aot_eager.jsonl
 
 A case is (entry, dtype, forward or backward, static or dynamic) with the entry's first 8 samples.
@@ -10,8 +12,9 @@ Values, dtypes, shapes, strides, aliasing, mutation and gradients are compared. 
 JSON line with a status: pass, rounding (off eager's tolerance and farther from float64 than eager,
 but accurate as REQUIREMENTS defines it), wrong (values), metadata (anything else that differs),
 refused (by name), error, crash, timeout, or skipped (eager itself can't).  Cases in the --resume
-file are not run again.  The exit code is 1 if a case of the baseline crashed, hung or gave wrong
-values.
+file are not run again.  With --failed only those run that another run's file holds as failed; in a
+summary a case that the baseline lacks counts as passed by it if it passes.  The exit code is 1 if
+a case of the baseline crashed, hung or gave wrong values.
 """
 
 from __future__ import annotations
@@ -44,6 +47,11 @@ def read_results(path: Path) -> dict[str, dict[str, Any]]:
             continue
         found[result["case"]] = result
     return found
+
+
+def failures(results: dict[str, dict[str, Any]]) -> set[str]:
+    """The cases that ran and did not pass."""
+    return {c for c, r in results.items() if r["status"] not in ("pass", "skipped")}
 
 
 def read_baseline(path: Path) -> dict[str, str]:
@@ -98,7 +106,7 @@ def summarize(results: dict[str, dict[str, Any]], baseline: dict[str, str]) -> t
     """The summary's text and the exit code."""
     counts = Counter(r["status"] for r in results.values())
     lines = [f"{len(results)} cases: " + ", ".join(f"{n} {s}" for s, n in counts.most_common())]
-    measured = {c: r for c, r in results.items() if baseline.get(c) == "pass"}
+    measured = {c: r for c, r in results.items() if baseline.get(c, r["status"]) == "pass"}
     bad = 0
     if measured:
         of_these = Counter(r["status"] for r in measured.values())
@@ -149,6 +157,7 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--shard", type=parse_shard, default=(0, 1), metavar="I/N")
     parser.add_argument("--fraction", type=float, default=1.0, help="the fixed part to run")
     parser.add_argument("--filter", default="", help="only cases whose name holds this")
+    parser.add_argument("--failed", type=Path, help="only the cases that failed in this run")
     parser.add_argument("--resume", type=Path, help="JSON lines to read first and append to")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one case")
     parser.add_argument("--device", default="cpu", help="where the samples are made")
@@ -166,12 +175,14 @@ def main(words: list[str] | None = None) -> int:
         results = read_results(options.summary)
     else:
         results = read_results(options.resume) if options.resume else {}
+        failed = options.failed and failures(read_results(options.failed))
         chosen = [
             case
             for case in cases.all_cases()
             if cases.in_fraction(case, options.fraction)
             and cases.in_shard(case, *options.shard)
             and options.filter in case
+            and (failed is None or case in failed)
         ]
         if options.resume:
             options.resume.parent.mkdir(parents=True, exist_ok=True)
