@@ -77,6 +77,8 @@ class Decomposer:
             args = [self.python(a, values) for a in positional]
             kwargs = {name: self.python(a, values) for name, a in keywords.items()}
             outcome = function(*args, **kwargs)
+            if outcome is NotImplemented:
+                raise NotImplementedError("there is none for these arguments")
             leaves, _ = pytree.tree_flatten(outcome)
             return leaves
 

@@ -18,6 +18,12 @@ from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import ComplexType, TensorType, contiguous_strides
+from irc.passes.graph.convert_aten.complex_pairs import (
+    Pair,
+    convert_pair,
+    has_pairs,
+    paired_values,
+)
 from irc.passes.graph.convert_aten.support import CONVERTERS, Call, Declined, converts
 
 
@@ -77,16 +83,46 @@ class _FunctionConversion:
         olds = list(block.ops)
         self.convert_arguments()
         self.builder = Builder.at_end(block)
-        for op in olds:
-            self.builder.location = op.location
-            if isinstance(op, aten.AtenOp):
-                self.convert(op)
-            else:
-                self.keep(op)
+        given, last = dict(self.values), block.last
+        paired = paired_values(self.function)
+        try:
+            self.convert_all(olds, paired)
+        except Declined:
+            self.discard_after(last)
+            self.values = given
+            self.convert_all(olds, set())
         for op in reversed(olds):
             op.erase()
         self.function.attributes["level"] = A.StringAttr("graph")
         self.function.refresh_type()
+
+    def convert_all(self, olds: Sequence[Operation], paired: set[Value]) -> None:
+        """Convert the operations in order, the complex values `paired` to pairs of reals. Raises
+        Declined for a pair that a converter does not cover."""
+        pairs: dict[Value, Pair] = {}
+        for op in olds:
+            self.builder.location = op.location
+            if not isinstance(op, aten.AtenOp):
+                self.keep(op)
+            elif paired and any(v in paired for v in (*op.operands, *op.results)):
+                self.convert_paired(op, pairs)
+            else:
+                self.convert(op)
+
+    def convert_paired(self, op: aten.AtenOp, pairs: dict[Value, Pair]) -> None:
+        sources = aten.arguments_of(op)
+        arguments = {
+            name: None if has_pairs(v, pairs) else self.new_argument(v)
+            for name, v in sources.items()
+        }
+        types = [without_strides(r.type) for r in op.results]
+        call = Call(self.builder, op, arguments, sources, types, self.values, self.ranges)
+        made = convert_pair(call, pairs)
+        if isinstance(made, Value):
+            self.check(op, [made], types)
+            self.define(op, [made])
+        else:
+            pairs[op.results[0]] = made
 
     def convert_arguments(self) -> None:
         """Move the strides of arguments from their types to `arg_info`."""
