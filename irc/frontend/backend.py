@@ -18,7 +18,7 @@ from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import decompositions as D
-from irc.frontend import direct_calls
+from irc.frontend import direct_calls, wide_statistics
 from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
 from irc.frontend.importer import Imported, Literal, import_graph
 from irc.frontend.mutating_calls import unwrap_mutating_calls
@@ -88,7 +88,7 @@ def compile_graph(
     from torch._dynamo import disable
     from torch._dynamo.utils import counters
     from torch._functorch.aot_autograd import aot_module_simplified
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
+    from torch._functorch.partitioners import min_cut_rematerialization_partition as min_cut
 
     if any(isinstance(x, list | tuple | dict) for x in example_inputs):
         raise UserError("graphs with containers as inputs (compiled autograd) are not supported")
@@ -124,7 +124,7 @@ def compile_graph(
             fw_compiler=compiler("forward"),
             bw_compiler=compile_backward,
             inference_compiler=compiler("inference"),
-            partition_fn=min_cut_rematerialization_partition,
+            partition_fn=min_cut if options.emulate_rounding else wide_statistics.partition,
             decompositions=D.decompositions(),
             keep_inference_input_mutations=True,
         )

@@ -8,16 +8,18 @@ transforms, random numbers.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch._decomp import decomposition_table, get_decompositions
 from torch._prims_common import suggest_memory_format
+from torch.fx.experimental.symbolic_shapes import guard_or_false
 
 from irc.frontend.embedding_bag import embedding_bag
 from irc.frontend.masked_scatter import index_put, masked_scatter, masked_scatter_backward
 from irc.frontend.transformer_layers import multi_head_attention, transformer_encoder_layer
+from irc.frontend.wide_statistics import NARROW, rounding_statistics
 
 aten = torch.ops.aten
 
@@ -92,6 +94,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
                 table.pop(getattr(packet, overload), None)
     table[aten.native_dropout.default] = native_dropout
     table[aten._embedding_bag.default] = embedding_bag
+    table[aten.constant_pad_nd.default] = cut
     table[aten.masked_scatter.default] = masked_scatter
     table[aten.masked_scatter_backward.default] = masked_scatter_backward
     table[aten.index_put.default] = index_put
@@ -107,10 +110,18 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     for packet in (aten.max_unpool2d, aten.max_unpool3d):
         table[packet.default] = like_source(table[packet.default])
     # Their steps would round to 16 bits; ATen computes them in f32.
-    for packet in (aten.grid_sampler_2d, aten.log_sigmoid_forward, aten.logaddexp):
+    for packet in (
+        aten.grid_sampler_2d, aten.log_sigmoid_forward, aten.logaddexp,
+        aten.native_group_norm_backward,
+    ):  # fmt: skip
         found = table.get(packet.default)
         if found is not None:
             table[packet.default] = in_f32(found)
+    for overload in (
+        aten.native_layer_norm.default, aten.native_group_norm.default,
+        aten.linalg_vector_norm.default, aten.logsumexp.default,
+    ):  # fmt: skip
+        table[overload] = rounding_statistics(overload)
     return table
 
 
@@ -134,22 +145,24 @@ def like_source(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A decomposition that computes with 16-bit floats in f32 and rounds its results."""
+    """A decomposition that computes with 16-bit floats in f32 and rounds its results; with floats
+    of several dtypes it computes as it is."""
 
     def wide(*args: Any, **kwargs: Any) -> Any:
-        narrow = next((a.dtype for a in args if _is_narrow(a)), None)
-        if narrow is None:
+        floats = {a.dtype for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()}
+        if len(floats) != 1 or not floats <= NARROW:
             return function(*args, **kwargs)
+        (narrow,) = floats
         results = function(*(a.float() if _is_narrow(a) else a for a in args), **kwargs)
         if isinstance(results, tuple):
-            return tuple(r.to(narrow) for r in results)
+            return tuple(None if r is None else r.to(narrow) for r in results)
         return results.to(narrow)
 
     return wide
 
 
 def _is_narrow(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.dtype in (torch.bfloat16, torch.float16)
+    return isinstance(value, torch.Tensor) and value.dtype in NARROW
 
 
 def batch_norm(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,6 +190,18 @@ def batch_norm(function: Callable[..., Any]) -> Callable[..., Any]:
         return (output.to(source.dtype), *others)
 
     return scaled
+
+
+def cut(source: torch.Tensor, pad: Sequence[Any], value: float = 0) -> Any:
+    """A padding that only cuts, whose result has the order of the source's strides, as ATen's has:
+    torch's shape function for symbolic sizes gives that of a padding with new elements."""
+    if not all(guard_or_false(amount <= 0) for amount in pad):
+        return NotImplemented
+    for number in range(len(pad) // 2):
+        dim = source.dim() - 1 - number
+        low, high = pad[2 * number : 2 * number + 2]
+        source = source.narrow(dim, -low, source.size(dim) + low + high)
+    return source.clone()
 
 
 def _wide(tensor: torch.Tensor) -> torch.dtype:

@@ -61,3 +61,16 @@ def test_bags_of_embeddings_have_the_sizes_of_the_kernel(options, dtype):
     got, expected = call(torch.compile(bags, backend="irc")), call(bags)
     for mine, eager in zip(got, expected, strict=True):
         torch.testing.assert_close(mine, eager)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("pad", [(0, -2), (-1, -1, 0, -1), (0, 0), (-1, 0, 1, 0)], ids=str)
+def test_a_padding_that_cuts_keeps_the_order_of_the_strides(pad, dynamic):
+    torch._dynamo.reset()
+    compiled = torch.compile(
+        lambda x: torch.nn.functional.pad(x, pad), backend="irc", dynamic=dynamic
+    )
+    for shape in ((4, 5, 6), (3, 7, 5)):
+        x = torch.randn(shape).permute(0, 2, 1)
+        expected = torch.nn.functional.pad(x, pad)
+        torch.testing.assert_close(compiled(x), expected, check_stride=True, rtol=0, atol=0)
