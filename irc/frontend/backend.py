@@ -25,7 +25,6 @@ from irc.frontend.mutating_calls import unwrap_mutating_calls
 from irc.frontend.options import Options, parse_options
 from irc.frontend.saved_activations import report_strides, saved_outputs, take_strides
 from irc.frontend.synthetic_bases import cut_to_size
-from irc.ir.diagnostics import UserError
 from irc.ir.gc import gc_paused
 from irc.ir.passes import PassManager
 
@@ -91,7 +90,7 @@ def compile_graph(
     from torch._functorch.partitioners import min_cut_rematerialization_partition as min_cut
 
     if any(isinstance(x, list | tuple | dict) for x in example_inputs):
-        raise UserError("graphs with containers as inputs (compiled autograd) are not supported")
+        return compile_flattened(gm, example_inputs, options)
 
     if options.freezing and freezer is None:
         freezer = freezer_for(gm, example_inputs, options.freezing_discard_parameters)
@@ -134,6 +133,21 @@ def compile_graph(
     if found is not before and freezer is None and isinstance(gm, fx.GraphModule):
         direct = direct_calls.direct_call(made, found, example_inputs)
     return disable(direct or compiled)
+
+
+def compile_flattened(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options
+) -> Callable[..., Any]:
+    """A graph that takes lists of tensors, as those of compiled autograd do. Its lists hold no
+    weights that could be frozen."""
+    from torch._dynamo.utils import flatten_graph_inputs
+
+    plain = attrs.evolve(options, freezing=False)
+
+    def compile_leaves(flat: fx.GraphModule, leaves: Sequence[Any]) -> Callable[..., Any]:
+        return compile_graph(flat, leaves, plain)
+
+    return flatten_graph_inputs(gm, example_inputs, compile_leaves)
 
 
 def compile_fx(
