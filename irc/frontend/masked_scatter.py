@@ -30,8 +30,9 @@ def index_put(
     """`aten.index_put` where a mask of all dimensions is the only index and every place has a
     value of its own; any other is left as it is."""
     mask = indices[0] if len(indices) == 1 else None
-    alone = mask is not None and mask.dtype is torch.bool and mask.dim() == self.dim()
-    if not alone or accumulate or values.dim() != 1 or _is_one(values.shape[0]):
+    if mask is None or mask.dtype is not torch.bool or mask.dim() != self.dim():
+        return NotImplemented
+    if accumulate or values.dim() != 1 or _is_one(values.shape[0]):
         return NotImplemented
     aten._assert_async.msg(
         mask.sum() == values.numel(), "as many values as places where the mask holds are wanted"

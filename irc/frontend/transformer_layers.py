@@ -7,6 +7,8 @@ is NaN.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch.nn import functional as F
 
@@ -33,6 +35,7 @@ def multi_head_attention(
     """`aten._native_multi_head_attention` of `[batch, positions, embed_dim]`: the attention's
     result, and its weights `[batch, positions, positions]`, of all heads `[batch, heads,
     positions, positions]`, or an empty tensor if none are needed."""
+    parts: Sequence[Tensor]
     if query is key and key is value:
         parts = F.linear(query, qkv_weight, qkv_bias).chunk(3, -1)
     else:

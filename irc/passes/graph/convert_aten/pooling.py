@@ -250,10 +250,10 @@ def _uneven_means(c: Call, value: Value, sizes: Sequence[Dim]) -> Value:
     return c.pointwise("div", value, _along(c, counts, value, dims))
 
 
-def _uneven_windows(c: Call, size: Dim, count: int) -> tuple[Value, Value]:
+def _uneven_windows(c: Call, size: Dim, count: Dim) -> tuple[Value, Value]:
     """The positions `[count, longest]` of the windows' elements, and which of them count."""
     longest: Dim = ceildiv(size, count) + 1
-    if isinstance(size, int):
+    if isinstance(size, int) and isinstance(count, int):
         longest = max(-(-(k + 1) * size // count) - k * size // count for k in range(count))
     like = c.result.with_shape((count, longest))
     window, step = c.iota(0, like), c.iota(1, like)
