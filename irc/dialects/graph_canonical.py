@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from irc.dialects import graph
+from irc.dialects.graph_inferred import tensor_type
 from irc.ir.core import Value
 from irc.ir.rewriting import canonicalization
 from irc.ir.types import FloatType, IntegerType, Type, bf16, f16, f32, f64, i1
@@ -57,6 +58,26 @@ def permute(op: graph.Permute, rw: Any) -> Any:
         return rw.no_match("the source is no permute")
     combined = [inner.permutation[d] for d in order]
     rw.replace(op, rw.builder.value(graph.Permute, inner.source, permutation=combined))
+    return True
+
+
+# full(item(x)) -> broadcast(cast(x)): the number stays where it is
+@canonicalization(graph.Full, name="graph.full_of_item")
+def full_of_item(op: graph.Full, rw: Any) -> Any:
+    item = op._operands[0].defining_op if op._operands else None
+    if not isinstance(item, graph.Item) or item.every:
+        return rw.no_match("the value is no item of a tensor")
+    source, made = item.source, tensor_type(op.results[0])
+    kind = tensor_type(source)
+    if kind.device != made.device:
+        return rw.no_match("the item is on another device")
+    if isinstance(kind.element, FloatType) and not isinstance(made.element, FloatType):
+        return rw.no_match("a float becomes an integer")
+    if kind.rank:
+        source = rw.builder.value(graph.Reshape, source, result_types=kind.with_shape(()))
+    if kind.element is not made.element:
+        source = rw.insert(graph.Cast.to(source, made.element)).results[0]
+    rw.replace(op, rw.builder.value(graph.Broadcast, source, dims=(), result_types=made))
     return True
 
 

@@ -59,6 +59,26 @@ def test_views_of_views_become_one():
     assert simplify(twice, X) == ["reshape"]
 
 
+@pytest.mark.parametrize(
+    ("element", "made", "left"),
+    [(T.f32, T.f32, ["slice", "reshape", "broadcast"]),
+     (T.f32, T.bf16, ["slice", "reshape", "cast", "broadcast"]),
+     (T.i64, T.f32, ["slice", "reshape", "cast", "broadcast"]),
+     (T.f32, T.i32, ["slice", "item", "full"])],
+)  # fmt: skip
+def test_a_number_read_from_a_tensor_to_fill_another_is_not_read(element, made, left):
+    def build(b, x):
+        kind = TensorType([1, 1], element)
+        one = b.value(graph.Slice, x, dim=0, start=2, step=1,
+                      result_types=TensorType([1, 4], element))  # fmt: skip
+        one = b.value(graph.Slice, one, dim=1, start=3, step=1, result_types=kind)
+        number = b.value(graph.Item, one)
+        return b.value(graph.Full, number, result_types=TensorType([2, 3], made))
+
+    found = simplify(build, TensorType([3, 4], element))
+    assert [name for name in found if name != "slice"] == left[1:]
+
+
 def test_broadcasts_combine():
     def twice(b, x):
         y = b.value(

@@ -12,7 +12,7 @@ from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import ComplexType, TensorType, element_bytes
-from irc.passes.loop.convert_to_loop_rules import RULES, Converter
+from irc.passes.loop.convert_to_loop_rules import RULES, Converter, symbolic_value
 
 # What stays as it is on the loop level; its tensors are handles to memory.
 STAYS = (
@@ -78,7 +78,8 @@ class _Conversion:
 
     def convert(self, op: Operation) -> bool:
         """Convert one operation of the entry block; False when it stays."""
-        if isinstance(op, STAYS) or not op.name.startswith(("graph.", "layout.")):
+        stays = isinstance(op, STAYS) and not _is_symbolic(op)
+        if stays or not op.name.startswith(("graph.", "layout.")):
             self._keep(op)
             return False
         if isinstance(op, graph.Constant) and not (_is_splat(op) and _is_computed_with(op)):
@@ -159,6 +160,11 @@ class _Conversion:
 def is_complex(value: Value) -> bool:
     """Whether a value is a tensor of complex numbers."""
     return isinstance(value.type, TensorType) and isinstance(value.type.element, ComplexType)
+
+
+def _is_symbolic(op: Operation) -> bool:
+    """Whether an operation makes a tensor of a number that kernels compute from symbols."""
+    return isinstance(op, graph.FromScalar) and symbolic_value(op._operands[0]) is not None
 
 
 def _is_computed_with(op: graph.Constant) -> bool:

@@ -185,19 +185,31 @@ def _full(c: Converter, op: graph.Full) -> None:
         c.emit_map(lambda body, at: body.constant(number, loop.signless(element)))
         return
     scalar = op._operands[0]
-    known = symbolic_value(scalar)
-    if known is not None:
-
-        def from_symbol(body: Body, at: tuple[Dim, ...]) -> Value:
-            value = body.op("arith.index_cast", body.index(known), type=i64)
-            return cast(body, value, i64, element)
-
-        c.emit_map(from_symbol)
+    if _from_symbols(c, scalar):
         return
     held = c.builder.value(
         graph.FromScalar, scalar, result_types=scalar_tensor(scalar.type, c.type.device)
     )
     c.emit_map(lambda body, at: cast(body, body.read(held, ()), element_of(held), element))
+
+
+@rule(graph.FromScalar)
+def _from_scalar(c: Converter, op: graph.FromScalar) -> None:
+    made = _from_symbols(c, op._operands[0])
+    assert made, "convert-to-loop keeps any other"
+
+
+def _from_symbols(c: Converter, scalar: Value) -> bool:
+    known, element = symbolic_value(scalar), c.type.element
+    if known is None:
+        return False
+
+    def from_symbol(body: Body, at: tuple[Dim, ...]) -> Value:
+        value = body.op("arith.index_cast", body.index(known), type=i64)
+        return cast(body, value, i64, element)
+
+    c.emit_map(from_symbol)
+    return True
 
 
 def symbolic_value(scalar: Value) -> Dim | None:

@@ -10,6 +10,7 @@ import torch
 
 import irc.interp
 from irc.dialects import sym
+from irc.frontend.backend import recording
 from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.passes import PassManager
@@ -145,3 +146,21 @@ def test_reductions_of_symbolic_sizes_split(split: bool) -> None:
     for want, case in zip(expected, many, strict=True):
         compare(want, irc.interp.run(module, *case, mode="real"), 1e-10, steps)
     assert kernels(module) == 1 + split
+
+
+def test_numbers_made_of_sizes_are_computed_in_kernels():
+    """The scales of an interpolation to another size, and a power of a size."""
+
+    def resized(x):
+        smaller = torch.nn.functional.max_pool2d(x, 2)
+        size = x.shape[-2:]
+        larger = torch.nn.functional.interpolate(smaller, size=size, mode="bilinear")
+        return larger + x.shape[-1] ** 0.5
+
+    torch._dynamo.reset()
+    compiled = torch.compile(resized, backend="irc", dynamic=True)
+    with recording() as made:
+        for sides in ((9, 11), (13, 10), (6, 21)):
+            x = torch.randn(2, 3, *sides)
+            torch.testing.assert_close(compiled(x), resized(x))
+    assert [each.executable.info.metrics["aten_calls"] for each in made] == [0]
