@@ -360,3 +360,116 @@ _add(
     # Its scan is a Python loop over the tokens: torch itself makes a program a length.
     _mamba, token_inputs, (7, 9), dynamic_graphs=2,
 )  # fmt: skip
+
+
+# Architectures whose programs have what those above lack.
+
+
+def _other(
+    name: str,
+    kind: str,
+    model: str,
+    config: str,
+    options: dict[str, Any],
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    make_inputs: Callable[[int], tuple[torch.Tensor, ...]],
+    sizes: tuple[int, int] = (17, 23),
+    fixed: dict[str, Any] | None = None,
+    **flags: Any,
+) -> None:
+    def wrap(made: nn.Module) -> nn.Module:
+        return Outputs(made, inputs, outputs, fixed)
+
+    _add(name, kind, (model, config, options), wrap, make_inputs, sizes, **flags)
+
+
+def pixels(side: int) -> Callable[[int], tuple[torch.Tensor, ...]]:
+    """Images `[size, 3, side, side]`, for an architecture with a fixed image size."""
+
+    def make(size: int) -> tuple[torch.Tensor, ...]:
+        return (torch.randn(size, 3, side, side, generator=_generator(size)),)
+
+    return make
+
+
+def captioned_inputs(size: int) -> tuple[torch.Tensor, ...]:
+    """Tokens of which the first four stand for an image, their mask, and the images."""
+    tokens, mask = causal_inputs(size)
+    tokens = torch.where(tokens == 3, 4, tokens)
+    tokens[:, :4] = 3
+    return tokens, torch.ones_like(mask), pixels(27)(BATCH)[0]
+
+
+NAMES = "input_ids", "attention_mask"
+_PLAIN = {k: v for k, v in COMMON.items() if k == "vocab_size" or k.endswith("token_id")}
+_NO_CACHE = {"use_cache": False}
+_VIT = {
+    "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128,
+    "image_size": 27, "patch_size": 3,
+}  # fmt: skip
+
+# Relative shifts.
+_other(
+    "xlnet", "encoder", "XLNetModel", "XLNetConfig",
+    _PLAIN | {"d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 128},
+    NAMES, ("last_hidden_state",), text_inputs, fixed={"use_mems": False},
+)  # fmt: skip
+# Latents that attend to the input.
+_other(
+    "perceiver", "encoder", "PerceiverForMaskedLM", "PerceiverConfig",
+    COMMON | {"d_model": 32, "d_latents": 64, "num_latents": 8, "num_blocks": 1,
+              "num_self_attends_per_block": 2, "num_self_attention_heads": 4,
+              "num_cross_attention_heads": 4, "qk_channels": 32, "v_channels": 64},
+    ("inputs", "attention_mask"), ("logits",), text_inputs,
+)  # fmt: skip
+# A scan in chunks.
+_other(
+    "mamba2", "state space", "Mamba2ForCausalLM", "Mamba2Config",
+    _PLAIN | {"hidden_size": 64, "num_hidden_layers": 2, "state_size": 8, "num_heads": 4,
+              "head_dim": 32, "n_groups": 2, "chunk_size": 8},
+    NAMES, ("logits",), causal_inputs, fixed=_NO_CACHE,
+)  # fmt: skip
+# Gated relative positions; codebooks with transposed convolutions; kernels predicted from spectra.
+_add(
+    "wavlm", "audio",
+    ("WavLMModel", "WavLMConfig", {
+        "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 128, "conv_dim": (32, 32, 32), "conv_stride": (4, 2, 2),
+        "conv_kernel": (8, 3, 3), "num_conv_pos_embeddings": 16,
+        "num_conv_pos_embedding_groups": 4, "num_buckets": 32, "max_bucket_distance": 40,
+    }),
+    _wav2vec2, sound_inputs, (51, 67),
+)  # fmt: skip
+_other(
+    "dac", "audio", "DacModel", "DacConfig",
+    {"encoder_hidden_size": 8, "downsampling_ratios": [2, 4], "decoder_hidden_size": 32,
+     "n_codebooks": 2, "codebook_size": 32, "codebook_dim": 4},
+    ("input_values",), ("audio_values",),
+    lambda size: (torch.randn(BATCH, 1, 8 * size, generator=_generator(size)),), (13, 17),
+)  # fmt: skip
+_other(
+    "univnet", "audio", "UnivNetModel", "UnivNetConfig",
+    {"model_in_channels": 8, "model_hidden_channels": 8, "num_mel_bins": 16,
+     "resblock_kernel_sizes": [3], "resblock_stride_sizes": [4],
+     "resblock_dilation_sizes": [[1, 3]], "kernel_predictor_num_blocks": 1,
+     "kernel_predictor_hidden_channels": 8},
+    ("input_features", "noise_sequence"), ("waveforms",),
+    lambda size: (torch.randn(BATCH, size, 16, generator=_generator(size)),
+                  torch.randn(BATCH, size, 8, generator=_generator(size + 1))),
+    fast=True,
+)  # fmt: skip
+# Two towers; an image's tokens put where a mask holds.
+_other(
+    "clip", "multimodal", "CLIPModel", "CLIPConfig",
+    {"text_config": COMMON, "vision_config": _VIT, "projection_dim": 24},
+    (*NAMES, "pixel_values"), ("logits_per_image", "logits_per_text"),
+    lambda size: (*text_inputs(size), pixels(27)(BATCH)[0]),
+)  # fmt: skip
+_other(
+    "blip_2", "multimodal", "Blip2ForConditionalGeneration", "Blip2Config",
+    {"vision_config": _VIT, "num_query_tokens": 4, "image_token_index": 3,
+     "qformer_config": COMMON | {"encoder_hidden_size": 64, "cross_attention_frequency": 2},
+     "text_config": COMMON | {"model_type": "opt", "ffn_dim": 128, "word_embed_proj_dim": 64}},
+    (*NAMES, "pixel_values"), ("logits",), captioned_inputs, fixed=_NO_CACHE,
+)  # fmt: skip
