@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.analysis.host_memory import Aliases, Life, is_tensor, lifetimes
-from irc.dialects import host, sym
+from irc.dialects import flow, host, sym
 from irc.dialects.host_verify import fail, kernel_of, operand_numbers
 from irc.dialects.layout_verify import begin_of, last_element
 from irc.ir.core import Operation, Value
@@ -63,6 +63,9 @@ class _Walk:
             self.call(op)
         elif isinstance(op, host.ItemOp):
             self.read(op, op.source)
+        elif isinstance(op, flow.FlowOp):
+            for number in flow.tensors_of(op._operands):
+                self.read(op, op._operands[number])
         elif isinstance(op, host.ReturnOp):
             self.give_back(op)
         elif isinstance(op, _SYMBOLS):

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from irc.frontend import decompositions as D
 from irc.frontend import direct_calls, wide_statistics
 from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
+from irc.frontend.higher_order import expand_higher_order
 from irc.frontend.importer import Imported, Literal, import_graph
 from irc.frontend.mutating_calls import unwrap_mutating_calls
 from irc.frontend.options import Options, parse_options
@@ -166,6 +167,7 @@ def compile_fx(
     if freezer is None:
         # Without frozen weights the passes for them would only cost time.
         options = attrs.evolve(options, freezing=False)
+    expand_higher_order(module, D.decompositions())
     writes = unwrap_mutating_calls(module)
     saved = saved_outputs(module) if stage == "forward" else frozenset()
     if stage == "backward":

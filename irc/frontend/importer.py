@@ -22,6 +22,7 @@ from irc.dialects import aten, func, graph, sym
 from irc.dialects.builtin import ModuleOp
 from irc.frontend import scalars, symbols
 from irc.frontend.binding import Binder
+from irc.frontend.control_flow import OPERATORS, import_control
 from irc.frontend.host_sizes import bind_host_sizes
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
@@ -86,8 +87,8 @@ def import_graph(
     its guards itself). `caller_derives_views`: a result that is a view of an argument as another
     dtype may be a copy (AOTAutograd derives the view again). `saved`: outputs of the graph that
     only its backward sees. `known`: symbols that are bound where the graph's operations will stand.
-    Raises UserError for what has no meaning here: higher-order operators, script objects, sparse
-    or quantized tensors.
+    Raises UserError for what has no meaning here: higher-order operators other than control
+    flow, script objects, sparse or quantized tensors.
     """
     with gc_paused:
         importer = _Importer(module, name, argument_kinds, argument_names)
@@ -255,7 +256,10 @@ class _Importer:
         elif isinstance(target, torch._ops.HigherOrderOperator):
             if target.name() == "with_effects" and self.effect(node):
                 return
-            self.refuse(node, f"the higher-order operator {target.name()}")
+            if target.name() not in OPERATORS:
+                self.refuse(node, f"the higher-order operator {target.name()}")
+            self.values[node] = import_control(self, node)
+            self.binder.bind_unbacked(node, self.values[node])
         elif not isinstance(value, (*symbols.SYMBOLIC, *_NUMBERS)):
             self.refuse(node, f"a call of {getattr(target, '__name__', target)}")
         # otherwise it is a number, whose expression is in the meta
@@ -394,6 +398,19 @@ class _Importer:
         if not isinstance(found, torch.Tensor):
             return self.refuse(node, f"the attribute {node.target}, a {type(found).__name__},")
         return add_constant(self.builder, self.module, found)
+
+    def nested(self, module: fx.GraphModule, name: str) -> func.FuncOp:
+        """A graph that control flow calls, as a function of the same module."""
+        number, free = 0, name
+        while self.module.lookup(free) is not None:
+            number += 1
+            free = f"{name}_{number}"
+        inner = _Importer(module, free, (), ())
+        inner.module, inner.caller_derives_views = self.module, True
+        outcome = inner.run()
+        if outcome.tokens or any(isinstance(o, Literal) for o in outcome.outputs):
+            raise UserError(f"the graph {name} gives None or a constant number: not supported")
+        return inner.function
 
     # -- outputs
 

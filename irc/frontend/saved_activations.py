@@ -52,16 +52,20 @@ def report_strides(module: fx.GraphModule, strides: Sequence[Any], saved: frozen
         context.output_strides.extend(told)
 
 
+def reads_by_place(module: fx.GraphModule) -> bool:
+    """Whether a graph has views that are given by places in a storage."""
+    return any(
+        isinstance(n.target, torch._ops.OpOverload) and n.target.name().split(".")[0] in _AS_STRIDED
+        for n in module.graph.nodes
+    )
+
+
 def take_strides(module: fx.GraphModule, inputs: Sequence[Any]) -> None:
     """Give the placeholders of a backward graph the strides of `inputs`, where these have others
     than the graph was traced with. What was traced by places in the storage reads a copy that has
     the old strides."""
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    targets = [node.target for node in module.graph.nodes]
-    by_place = any(
-        isinstance(t, torch._ops.OpOverload) and t.name().split(".")[0] in _AS_STRIDED
-        for t in targets
-    )
+    by_place = reads_by_place(module)
     for node, given in zip(placeholders, inputs, strict=False):
         traced = node.meta.get("val")
         if not isinstance(given, torch.Tensor) or not isinstance(traced, torch.Tensor):

@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from irc.dialects.builtin import ModuleOp
 from irc.frontend import backend
 from irc.frontend.freezing import freezer_of
+from irc.frontend.higher_order import expand_higher_order
 from irc.frontend.importer import import_graph
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
@@ -30,6 +31,8 @@ class _CallerLines(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
+        if torch.compiler.is_compiling():  # Dynamo captures the graphs of control flow
+            return func(*args, **(kwargs or {}))
         frame = sys._getframe(1)
         while frame is not None and _is_internal(frame.f_code.co_filename):
             frame = frame.f_back  # type: ignore[assignment]
@@ -72,6 +75,7 @@ def trace(
     be imported.
     """
     traced = trace_function(fn, args, kwargs, dynamic=dynamic)
+    expand_higher_order(traced.graph, {})
     imported = import_graph(
         traced.graph,
         argument_kinds=traced.kinds,

@@ -28,8 +28,8 @@ _handlers: dict[type[Operation], Handler] = {}
 # The file that holds the meaning of each dialect.
 _MODULES = {
     name: f"irc.interp.{name}"
-    for name in ("func", "sym", "arith", "math", "aten", "graph", "layout", "loop", "kernel",
-                 "host")
+    for name in ("func", "sym", "arith", "math", "aten", "graph", "flow", "layout", "loop",
+                 "kernel", "host")
 }  # fmt: skip
 
 

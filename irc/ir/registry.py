@@ -18,6 +18,7 @@ DIALECT_MODULES: dict[str, str] = {
     "math": "irc.dialects.math",
     "aten": "irc.dialects.aten",
     "graph": "irc.dialects.graph",
+    "flow": "irc.dialects.flow",
     "layout": "irc.dialects.layout",
     "loop": "irc.dialects.loop",
     "kernel": "irc.dialects.kernel",

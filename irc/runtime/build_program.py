@@ -23,6 +23,7 @@ from irc.runtime import metrics, torch_abi
 from irc.runtime.arguments import ArgumentSpec
 from irc.runtime.aten_paths import Dynamic, boxed_callable, find_operator
 from irc.runtime.constants import FoldedConstants, content_tensor, with_folded
+from irc.runtime.control import run_control
 from irc.runtime.executable import Executable, NativeCode, ProgramInfo, ResultSpec
 from irc.runtime.python_host import CpuKernels, KernelTable, PythonHost
 from irc.runtime.read_host import read_host_program
@@ -30,6 +31,8 @@ from irc.runtime.read_host import read_host_program
 #: Programs of more steps get the fast code generator for the host function: it takes a sixth of
 #: the time, and what its code costs more vanishes beside so many steps.
 _TUNED_STEPS = 64
+#: The function that a module's caller calls.
+MAIN = "main"
 
 
 @attrs.frozen
@@ -85,6 +88,8 @@ class CompiledParts:
     counters: Mapping[str, int] = attrs.field(factory=dict)
     #: How constants that passes computed are computed again.
     folded: tuple[FoldedConstants, ...] = ()
+    #: The programs that control flow calls, by name.
+    called: Mapping[str, CompiledParts] = attrs.field(factory=dict)
 
 
 def build(
@@ -115,11 +120,15 @@ def _build_triton(
     """The host program in Python over Triton's kernels. Not kept in the cache: Triton has one."""
     from irc.runtime.triton_kernels import TritonKernels
 
-    program = attrs.evolve(read_host_program(module), late_checks=options.late_checks)
-    kernels = used_kernels(module, program, "gpu")
-    constants = _constants(program, getattr(module, "resources", {}))
-    counters = _count(program, counted)
-    return make_executable(program, TritonKernels(kernels), constants, None, counters)
+    def made(name: str) -> Executable:
+        program = attrs.evolve(read_host_program(module, name), late_checks=options.late_checks)
+        called = {each: made(each) for each in program.programs}
+        kernels = used_kernels(module, program, "gpu")
+        constants = _constants(program, getattr(module, "resources", {}))
+        counters = _counters(program, counted if name == MAIN else {}, called)
+        return make_executable(program, TritonKernels(kernels), constants, None, counters, called)
+
+    return _counted(made(MAIN))
 
 
 def used_kernels(module: Any, program: P.HostProgram, target: str) -> list[kernel.FuncOp]:
@@ -135,38 +144,50 @@ def used_kernels(module: Any, program: P.HostProgram, target: str) -> list[kerne
 
 
 def compile_parts(
-    module: Any, options: BuildOptions, counters: Mapping[str, int] | None = None
+    module: Any,
+    options: BuildOptions,
+    counters: Mapping[str, int] | None = None,
+    name: str = MAIN,
 ) -> CompiledParts:
-    """Generate the code of a module: nothing is loaded."""
+    """Generate the code of a module's function `name` and of those that its control flow calls:
+    nothing is loaded."""
     from irc.codegen.llvm.jit import compile_module
     from irc.codegen.llvm.kernel_emitter import compile_kernels
     from irc.codegen.llvm.target import TargetFeatures
 
-    program = attrs.evolve(read_host_program(module), clocked=options.clock_aten)
+    program = attrs.evolve(read_host_program(module, name), clocked=options.clock_aten)
     others = program.devices - {"cpu"}
     if others:
         raise UserError(
             f"target llvm has tensors on the cpu only, not on {', '.join(sorted(others))}"
         )
+    called = {each: compile_parts(module, options, name=each) for each in program.programs}
     kernels = used_kernels(module, program, "cpu")
     features = TargetFeatures.host()
     code = compile_kernels(kernels, features, options.precise) if kernels else b""
     if not (options.native and torch_abi.available()):
-        return CompiledParts(program, code, counters=dict(counters or {}))
+        return CompiledParts(program, code, counters=dict(counters or {}), called=called)
     from irc.codegen.llvm.host_lowering import emit_host
 
     host = emit_host(program)
     level = 1 if len(program.steps) <= _TUNED_STEPS else 0
     native = compile_module(host.text, features, opt_level=level)
     return CompiledParts(
-        program, code, native, host.slots, host.externals, dict(counters or {})
+        program, code, native, host.slots, host.externals, dict(counters or {}), called=called
     )
 
 
 def load(parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptions) -> Executable:
     """Link compiled parts into this process. `resources` has the large constants by key."""
+    return _counted(_load(parts, with_folded(resources, parts.folded), options))
+
+
+def _load(
+    parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptions
+) -> Executable:
     program = parts.program
-    constants = _constants(program, with_folded(resources, parts.folded))
+    called = {name: _load(each, resources, options) for name, each in parts.called.items()}
+    constants = _constants(program, resources)
     kernels = load_kernels(program, parts.kernels)
     native = None
     if parts.host and options.native and torch_abi.available():
@@ -174,26 +195,33 @@ def load(parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptio
 
         symbols = {kernel_symbol(name): kernels.address(name) for name in program.kernels}
         native = NativeCode(parts.host, ENTRY, parts.slots, parts.externals, symbols)
-    counters = _count(program, parts.counters)
-    return make_executable(program, kernels, constants, native, counters)
+    counters = _counters(program, parts.counters, called)
+    return make_executable(program, kernels, constants, native, counters, called)
 
 
 def _constants(program: P.HostProgram, resources: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     return {key: constant_tensor(key, data, resources) for key, data in program.constants.items()}
 
 
-def _count(program: P.HostProgram, counters: Mapping[str, int]) -> dict[str, int]:
-    """The program's counters, added to the process's."""
-    counted = {
-        **counters,
+def _counters(
+    program: P.HostProgram, counters: Mapping[str, int], called: Mapping[str, Executable]
+) -> dict[str, int]:
+    """The counters of a program with those that it calls."""
+    own = {
         "kernels": len(program.kernels),
         "launches": sum(isinstance(s, P.Launch) for s in program.steps),
         "aten_calls": sum(isinstance(s, P.CallAten | P.Copy) for s in program.steps),
     }
+    inside = [each.info.metrics for each in called.values()]
+    return {**counters, **{n: k + sum(i[n] for i in inside) for n, k in own.items()}}
+
+
+def _counted(executable: Executable) -> Executable:
+    """The executable, whose counters are added to the process's."""
     metrics.add("compiles")
-    for name, amount in counted.items():
+    for name, amount in executable.info.metrics.items():
         metrics.add(name, amount)
-    return counted
+    return executable
 
 
 def make_executable(
@@ -202,17 +230,24 @@ def make_executable(
     constants: Mapping[str, torch.Tensor],
     native: NativeCode | None,
     counters: Mapping[str, int],
+    called: Mapping[str, Executable] | None = None,
 ) -> Executable:
-    """The executable of a program over any target's kernels."""
+    """The executable of a program over any target's kernels. `called`: what its control flow
+    calls, by name."""
     info = ProgramInfo(
         program.name,
         tuple(_argument_spec(a) for a in program.arguments),
         tuple(_result_spec(o) for o in program.outputs),
         dict(counters),
     )
-    objects = {("constant", key): tensor for key, tensor in constants.items()}
+    objects: dict[Any, object] = {("constant", key): t for key, t in constants.items()}
+    programs = {name: each.fast_call for name, each in (called or {}).items()}
+    for number, step in enumerate(program.steps):
+        if isinstance(step, P.Control):
+            objects["control", number] = run_control(step, programs)
     # `PythonHost` keeps the kernels loaded for as long as the executable's native code lives.
-    return Executable(info, PythonHost(program, kernels, constants), native, objects)
+    python = PythonHost(program, kernels, constants, programs)
+    return Executable(info, python, native, objects)
 
 
 def load_kernels(program: P.HostProgram, code: bytes) -> CpuKernels:

@@ -17,6 +17,10 @@ def registers_in(step: P.Step) -> Iterator[int]:
             yield from _in_content(content)
         for result in step.results:
             yield result.register
+    elif isinstance(step, P.Control):
+        yield from step.operands
+        for result in step.results:
+            yield result.register
     elif isinstance(step, P.View):
         yield step.register
         yield step.source

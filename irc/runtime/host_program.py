@@ -165,6 +165,23 @@ class CallAten:
 
 
 @attrs.frozen
+class Control:
+    """Calls other programs, by name: `kind` "cond", "while" or "scan" (see the flow dialect).
+
+    `operands` are registers. The first `carried` of a loop's are replaced by what it computes,
+    `scanned` ones are taken slice by slice; `stacked`: all values of a "while" are wanted.
+    """
+
+    kind: Literal["cond", "while", "scan"]
+    programs: tuple[str, ...]
+    operands: tuple[int, ...]
+    results: tuple[Result, ...]
+    carried: int = 0
+    scanned: int = 0
+    stacked: bool = False
+
+
+@attrs.frozen
 class Constant:
     """A tensor that the executable keeps, by its key in `HostProgram.constants`."""
 
@@ -193,8 +210,8 @@ class Copy:
 
 
 Step: TypeAlias = (
-    Bind | SymbolValue | Assert | AssertValue | Alloc | Launch | View | CallAten | Constant | Item
-    | Copy
+    Bind | SymbolValue | Assert | AssertValue | Alloc | Launch | View | CallAten | Control
+    | Constant | Item | Copy
 )  # fmt: skip
 
 
@@ -256,6 +273,12 @@ class HostProgram:
         return tuple(dict.fromkeys(s.kernel for s in self.steps if isinstance(s, Launch)))
 
     @property
+    def programs(self) -> tuple[str, ...]:
+        """Names of the programs that its control flow calls, each once, in order."""
+        named = (n for s in self.steps if isinstance(s, Control) for n in s.programs)
+        return tuple(dict.fromkeys(named))
+
+    @property
     def devices(self) -> frozenset[str]:
         """The devices of all tensors."""
         return frozenset(layout.device for layout in self.layouts.values())
@@ -281,7 +304,7 @@ _CLASSES = {
     cls.__name__: cls
     for cls in (
         Layout, Argument, Bind, SymbolValue, Assert, AssertValue, Alloc, Launch, View, Register,
-        Named, Size, Result, CallAten, Constant, Item, Copy, Output, Packing, ConstantData,
+        Named, Size, Result, CallAten, Control, Constant, Item, Copy, Output, Packing, ConstantData,
         HostProgram,
     )
 }  # fmt: skip

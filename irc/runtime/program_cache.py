@@ -21,7 +21,7 @@ import json
 import os
 import platform
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,8 @@ def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
 
 
 def pack(parts: CompiledParts) -> bytes:
-    """An entry: length of the JSON, the JSON, the two objects."""
+    """An entry: length of the JSON, the JSON, the two objects, the entries of called programs."""
+    called = {name: pack(each) for name, each in parts.called.items()}
     record = {
         "program": P.to_json(parts.program),
         "kernels": len(parts.kernels),
@@ -146,9 +147,11 @@ def pack(parts: CompiledParts) -> bytes:
         "externals": sorted(parts.externals),
         "counters": dict(parts.counters),
         "folded": [[step.text, list(step.keys)] for step in parts.folded],
+        "called": [[name, len(entry)] for name, entry in called.items()],
     }
     text = json.dumps(record, separators=(",", ":")).encode()
-    return struct.pack("<Q", len(text)) + text + parts.kernels + parts.host
+    head = struct.pack("<Q", len(text)) + text
+    return b"".join((head, parts.kernels, parts.host, *called.values()))
 
 
 def unpack(data: bytes) -> CompiledParts:
@@ -157,16 +160,23 @@ def unpack(data: bytes) -> CompiledParts:
         (length,) = struct.unpack_from("<Q", data)
         record = json.loads(data[8 : 8 + length])
         middle = 8 + length + record["kernels"]
-        if len(data) != middle + record["host"]:
+        end = middle + record["host"]
+        called: dict[str, CompiledParts] = {}
+        begin = end
+        for name, size in record["called"]:
+            called[name] = unpack(data[begin : begin + size])
+            begin += size
+        if len(data) != begin:
             raise ValueError("the objects' lengths don't fit")
         return CompiledParts(
             P.from_json(record["program"]),
             data[8 + length : middle],
-            data[middle:],
+            data[middle:end],
             _slots_from_json(record["slots"]),
             frozenset(record["externals"]),
             record["counters"],
             tuple(FoldedConstants(text, tuple(keys)) for text, keys in record["folded"]),
+            called,
         )
     except (struct.error, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"this is no compiled program: {error}") from error
@@ -207,11 +217,17 @@ def lookup(key: str, resources: Mapping[str, Any]) -> CompiledParts | None:
     except ValueError:
         return None
     computed = {key for step in parts.folded for key in step.keys}
-    for name, constant in parts.program.constants.items():
-        content = name.partition(":")[0]
-        if constant.data is None and content not in resources and content not in computed:
-            return None
-    return parts
+    known = computed | set(resources)
+    return parts if _has_constants(parts, known) else None
+
+
+def _has_constants(parts: CompiledParts, known: Set[str]) -> bool:
+    """Whether the constants that no entry holds are at hand, also those of called programs."""
+    own = all(
+        constant.data is not None or name.partition(":")[0] in known
+        for name, constant in parts.program.constants.items()
+    )
+    return own and all(_has_constants(each, known) for each in parts.called.values())
 
 
 def store(key: str, parts: CompiledParts) -> bool:

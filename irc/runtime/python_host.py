@@ -21,6 +21,7 @@ from irc.ir.symbols import Dim, evaluate, free_symbols
 from irc.runtime import aten_paths, clocks, host_steps, late_checks
 from irc.runtime import host_program as P
 from irc.runtime.arguments import ArgumentError
+from irc.runtime.control import Program, run_control
 from irc.runtime.host_liveness import dying_after
 from irc.runtime.host_steps import dtype_named
 
@@ -119,15 +120,20 @@ def raise_wrong_size(callee: str, dim: int, expected: int, actual: int) -> None:
 
 
 class PythonHost:
-    """`PythonHost(program, kernels, constants)(symbols, arguments)` gives the results."""
+    """`PythonHost(program, kernels, constants)(symbols, arguments)` gives the results.
+
+    `programs` are the compiled programs that control flow calls, by name.
+    """
 
     def __init__(
         self,
         program: P.HostProgram,
         kernels: KernelTable,
         constants: Mapping[str, torch.Tensor],
+        programs: Mapping[str, Program] | None = None,
     ) -> None:
         self.program, self.kernels, self.constants = program, kernels, constants
+        self.programs = programs or {}
         self.gpu = host_steps.gpu_of(program)
         self.on_gpu = host_steps.surely_on_gpu(program)
         self._registers = [a.register for a in program.arguments]
@@ -270,10 +276,18 @@ class _Run:
         items = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
         flat = [x for i in items for x in (i if isinstance(i, (tuple, list)) else (i,))]
         self.counted(step, len(flat))
-        for result, content in zip(step.results, flat, strict=True):
+        self.keep(step.callee, step.results, flat)
+
+    def control(self, step: P.Control) -> None:
+        made = run_control(step, self.owner.programs)(*(self.values[r] for r in step.operands))
+        self.keep(f"flow.{step.kind}", step.results, made)
+
+    def keep(self, who: str, results: Sequence[P.Result], contents: Sequence[Any]) -> None:
+        """Put results into their registers, to be checked."""
+        for result, content in zip(results, contents, strict=True):
             self.values[result.register] = content
             if result.layout is not None and result.used:
-                self.pending.append((step.callee, result.register, result.layout, content))
+                self.pending.append((who, result.register, result.layout, content))
         self.settle()
 
     def counted(self, step: P.CallAten, count: int) -> None:
@@ -336,4 +350,5 @@ _RUN: dict[type, Callable[[_Run, Any], None]] = {
     P.Item: _Run.item,
     P.Copy: _Run.copy,
     P.CallAten: _Run.call_aten,
+    P.Control: _Run.control,
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from irc.dialects import host, kernel, sym
+from irc.dialects import flow, host, kernel, sym
 from irc.dialects.graph_packed import PackedType
 from irc.ir import attributes as A
 from irc.ir import types as T
@@ -217,14 +217,29 @@ class _Reader:
         arguments = tuple((n, self._content(a, op)) for n, a in op.arguments.items)
         tensors = [v.type for v in (*op.inputs, *op.results) if isinstance(v.type, T.TensorType)]
         floating = all(isinstance(t.element, T.FloatType) for t in tensors)
+        results = self._results(op)
+        self.steps.append(P.CallAten(callee, arguments, results, floating, op.path))
+
+    def _results(self, op: Operation) -> tuple[P.Result, ...]:
+        """Registers for the results of a call."""
         results = []
         for value in op.results:
             register = self.define(value)
             kind = self.kinds[register]
             used = next(iter(value.users), None) is not None
             results.append(P.Result(register, kind, self.layouts.get(register), used))
-        path = op.path
-        self.steps.append(P.CallAten(callee, arguments, tuple(results), floating, path))
+        return tuple(results)
+
+    def control(self, op: flow.FlowOp) -> None:
+        op.verify_op()  # a function that calls itself has no program
+        operands = tuple(self[v] for v in op._operands)
+        numbers = {
+            name: getattr(op, name)
+            for name in ("carried", "scanned", "stacked")
+            if name in op.attributes
+        }
+        kind: Any = op.name.removeprefix("flow.")
+        self.steps.append(P.Control(kind, op.callees, operands, self._results(op), **numbers))
 
     def _content(self, attr: A.Attribute, op: Any) -> Any:
         if isinstance(attr, A.IntegerAttr | A.FloatAttr | A.BoolAttr | A.StringAttr):
@@ -340,4 +355,7 @@ _HANDLERS: dict[type, Callable[[_Reader, Any], None]] = {
     host.CopyOp: _Reader.copy,
     host.CallAtenOp: _Reader.call_aten,
     host.ReturnOp: _Reader.return_,
+    flow.CondOp: _Reader.control,
+    flow.WhileOp: _Reader.control,
+    flow.ScanOp: _Reader.control,
 }

@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 
+from irc.frontend.importer import import_graph
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
 
@@ -139,12 +140,14 @@ def test_unknown_options_and_modes_are_named():
     assert Options().replace(freezing=True).freezing
 
 
-def test_higher_order_operators_are_refused_by_name(interpreted):
-    def fn(x):
-        return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v - 1, (x,))
-
-    with pytest.raises(Exception, match="higher-order operator"):
-        compiled(fn)(torch.ones(3))
+def test_other_higher_order_operators_are_refused_by_name():
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    made = graph.call_function(torch.ops.higher_order.run_const_graph, (x,))
+    x.meta["val"] = made.meta["val"] = torch.ones(3)
+    graph.output((made,))
+    with pytest.raises(UserError, match="higher-order operator run_const_graph is not supported"):
+        import_graph(torch.fx.GraphModule({}, graph))
 
 
 def test_importing_irc_imports_no_torch_and_registers_the_backend():

@@ -11,7 +11,7 @@ call is repeated through Python with the same arguments, so that torch's own err
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -156,9 +156,23 @@ def _without_arguments(emitter: HostEmitter, op: Any, results: list[Any]) -> lis
 def _call_boxed(emitter: HostEmitter, call: AtenCall, op: Any) -> list[Tensor | Value | None]:
     arguments, values = _template(call)
     kinds = _fresh_results(call, op)
+    key = ("aten", call.callee, arguments)
+    made = call_object(emitter, key, values, kinds, call.result_ranks)
+    return _without_arguments(emitter, op, made)
+
+
+def call_object(
+    emitter: HostEmitter,
+    key: Hashable,
+    values: Sequence[Value],
+    kinds: Sequence[int],
+    ranks: Sequence[int],
+) -> list[Tensor | Value | None]:
+    """Call the Python object `key`, which gives a tuple of results of these kinds: tensors of
+    these ranks (owned from now on) and numbers."""
     b = emitter.builder
     emitter.lock()
-    result = emitter.call_python(("aten", call.callee, arguments), values)
+    result = emitter.call_python(key, values)
     emitter.error_if_null(result)
     first = emitter.new_slots(len(kinds))
     drop = emitter.declare("Py_DecRef", ir.VoidType(), (PTR,))
@@ -168,20 +182,20 @@ def _call_boxed(emitter: HostEmitter, call: AtenCall, op: Any) -> list[Tensor | 
     failed = emitter.unpack(result, kinds, emitter.slot(first))
     b.call(drop, [result])
     emitter.error_if(b.icmp_signed("!=", failed, I32(0)))
-    return _without_arguments(emitter, op, _take_results(emitter, call, kinds, first))
+    return _take_results(emitter, kinds, ranks, first)
 
 
 def _take_results(
-    emitter: HostEmitter, call: AtenCall, kinds: list[int], first: int
+    emitter: HostEmitter, kinds: Sequence[int], ranks: Sequence[int], first: int
 ) -> list[Tensor | Value | None]:
     """Results that lie in consecutive owned slots; numbers leave theirs."""
     b = emitter.builder
     results: list[Tensor | Value | None] = []
-    ranks = list(call.result_ranks)
+    remaining = list(ranks)
     for i, kind in enumerate(kinds):
         at = emitter.slot(first + i)
         if kind == KIND_TENSOR:
-            results.append(emitter.own(ranks.pop(0) if ranks else 0, first + i))
+            results.append(emitter.own(remaining.pop(0) if remaining else 0, first + i))
             continue
         value = b.load(at, typ=F64 if kind == KIND_FLOAT else I64)
         b.store(PTR(None), at)
@@ -204,7 +218,7 @@ def _call_shim(
     values += [emitter.slot(first + i) for i in range(results)]
     function = emitter.declare(path.symbol, I32, [v.type for v in values])
     _fail(emitter, call, emitter.builder.call(function, values))
-    made = _take_results(emitter, call, [KIND_TENSOR] * results, first)
+    made = _take_results(emitter, [KIND_TENSOR] * results, call.result_ranks, first)
     return _without_arguments(emitter, op, made)
 
 
@@ -321,7 +335,8 @@ def _dispatcher_results(
         if kinds[i] == KIND_BOOL:
             word = b.and_(word, constant(1))
         b.store(word, emitter.slot(first + i))
-    return _without_arguments(emitter, op, _take_results(emitter, call, kinds, first))
+    made = _take_results(emitter, kinds, call.result_ranks, first)
+    return _without_arguments(emitter, op, made)
 
 
 class _Packer:

@@ -15,11 +15,10 @@ from typing import Any
 import attrs
 from llvmlite import ir
 
-from irc.codegen.llvm.host_aten import AtenCall, call_aten
+from irc.codegen.llvm.host_aten import AtenCall, call_aten, call_object
 from irc.codegen.llvm.host_blas import emit_product, small_products
 from irc.codegen.llvm.host_dims import DimEmitter
 from irc.codegen.llvm.host_emitter import (
-    F64,
     I1,
     I8,
     I32,
@@ -35,6 +34,8 @@ from irc.codegen.llvm.host_emitter import (
     as_value,
     constant,
 )
+from irc.codegen.llvm.host_items import load_item
+from irc.codegen.llvm.host_support import KIND_BOOL, KIND_FLOAT, KIND_INT, KIND_TENSOR
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, Symbol, dim_product
 from irc.runtime import host_program as P
@@ -47,6 +48,7 @@ SERIAL_WORK = 32_768
 #: Scalar operations from which other Python threads may run meanwhile (about 50 us).
 UNLOCK_WORK = 400_000
 
+_KINDS = {"tensor": KIND_TENSOR, "int": KIND_INT, "float": KIND_FLOAT, "bool": KIND_BOOL}
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<="}
 
 
@@ -97,7 +99,8 @@ class _Lowering:
     def run(self) -> None:
         self._arguments()
         calls_aten = any(
-            isinstance(s, P.Copy) or (isinstance(s, P.CallAten) and id(s) not in self.products)
+            isinstance(s, P.Copy | P.Control)
+            or (isinstance(s, P.CallAten) and id(s) not in self.products)
             for s in self.program.steps
         )
         views = any(self._is_argument_view(o) for o in self.program.outputs)
@@ -400,14 +403,28 @@ class _Lowering:
             return
         if len(made) != len(fresh):
             raise InvalidIR(f"{step.callee} has {len(made)} results, {len(fresh)} expected")
-        for result, value in zip(fresh, made, strict=True):
+        self._keep(step.callee, fresh, made)
+
+    def control(self, step: P.Control) -> None:
+        """A call of the Python object that runs the step's programs, which are native, too."""
+        number = next(k for k, s in enumerate(self.program.steps) if s is step)
+        operands = [self._content(P.Register(r)) for r in step.operands]
+        values = [v.handle if isinstance(v, Tensor) else v for v in operands]
+        kinds = [_KINDS[result.kind] for result in step.results]
+        ranks = [len(r.layout.sizes) for r in step.results if r.layout is not None]
+        made = call_object(self.emitter, ("control", number), values, kinds, ranks)
+        self._keep(f"flow.{step.kind}", step.results, made)
+
+    def _keep(self, who: str, results: Sequence[P.Result], made: Sequence[Any]) -> None:
+        """Take note of what a call gave; tensors remain to be checked."""
+        for result, value in zip(results, made, strict=True):
             if result.kind == "none":
                 continue
             if isinstance(value, Tensor):
                 assert result.layout is not None
                 self._borrow(result.register, result.layout, value)
                 if result.used:
-                    self.pending.append((step.callee, result, value))
+                    self.pending.append((who, result, value))
             else:
                 assert value is not None
                 self.scalars[result.register] = value
@@ -549,39 +566,6 @@ def _split_results(step: P.CallAten) -> tuple[list[P.Result], list[tuple[P.Resul
     return fresh, aliased
 
 
-_ITEM_BITS = {"bool": 8, "int8": 8, "uint8": 8, "int16": 16, "uint16": 16, "int32": 32,
-              "uint32": 32, "int64": 64, "uint64": 64}  # fmt: skip
-
-
-def load_item(b: ir.IRBuilder, address: Value, dtype: str, kind: str) -> Value:
-    """The element at `address` as an i64, double or i1 value."""
-    if dtype in _ITEM_BITS:
-        bits = _ITEM_BITS[dtype]
-        value = b.load(address, typ=ir.IntType(bits), align=1)
-        if kind == "bool":
-            return b.icmp_signed("!=", value, ir.Constant(value.type, 0))
-        unsigned = dtype.startswith("u") or dtype == "bool"
-        if kind == "float":
-            return b.uitofp(value, F64) if unsigned else b.sitofp(value, F64)
-        if bits == 64:
-            return value
-        return b.zext(value, I64) if unsigned else b.sext(value, I64)
-    if dtype == "bfloat16":
-        raw = b.load(address, typ=ir.IntType(16), align=1)
-        wide = b.shl(b.zext(raw, ir.IntType(32)), ir.Constant(ir.IntType(32), 16))
-        number = b.fpext(b.bitcast(wide, ir.FloatType()), F64)
-    elif dtype in ("float16", "float32"):
-        held = ir.HalfType() if dtype == "float16" else ir.FloatType()
-        number = b.fpext(b.load(address, typ=held, align=1), F64)
-    elif dtype == "float64":
-        number = b.load(address, typ=F64, align=1)
-    else:
-        raise InvalidIR(f"the item of a {dtype} tensor is no scalar of the host program")
-    if kind == "bool":
-        return b.fcmp_unordered("!=", number, ir.Constant(F64, 0.0))
-    return b.fptosi(number, I64) if kind == "int" else number
-
-
 _EMIT: dict[type, Callable[[_Lowering, Any], None]] = {
     P.Bind: _Lowering.bind,
     P.SymbolValue: _Lowering.symbol_value,
@@ -594,4 +578,5 @@ _EMIT: dict[type, Callable[[_Lowering, Any], None]] = {
     P.Item: _Lowering.item,
     P.Copy: _Lowering.copy,
     P.CallAten: _Lowering.call_aten,
+    P.Control: _Lowering.control,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from irc.analysis.calls import OUT_VARIANTS
 from irc.analysis.host_memory import Aliases, is_tensor
-from irc.dialects import aten, func, graph, host, kernel, layout, sym
+from irc.dialects import aten, flow, func, graph, host, kernel, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -577,6 +577,7 @@ KEPT = (
     graph.UpdateInput,
     func.ReturnOp,
     host.LaunchOp,
+    flow.FlowOp,
 )
 _HANDLERS: dict[type, Callable[[_Bufferizer, Any], None]] = {
     layout.ViewOp: _Bufferizer._view,

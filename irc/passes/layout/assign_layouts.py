@@ -9,7 +9,8 @@ from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
 from irc.analysis.strides import channels_last_strides, dense_like, keeps_apart
 from irc.analysis.views import INDICES, view_strides
-from irc.dialects import func, graph, sym
+from irc.dialects import flow, func, graph, sym
+from irc.dialects.flow_verify import is_called
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
@@ -21,7 +22,7 @@ Strides = tuple[Dim, ...]
 # Their results have strides of their own, whatever a reader wants; those of convolutions
 # channels innermost.
 CONVOLUTIONS = (graph.PackedConv, graph.WinogradConv, graph.PanelConv)
-LIBRARY = (graph.CallAten, graph.PackedLinear, *CONVOLUTIONS)
+LIBRARY = (graph.CallAten, graph.PackedLinear, flow.FlowOp, *CONVOLUTIONS)
 
 # Results of these follow the order of their first operand's strides (of all for concat).
 ORDERED = (
@@ -55,11 +56,22 @@ class AssignLayouts(Pass):
         if holds_loops(op):
             return
         _assign_arguments(op)
+        if op.result_info is None and is_called(op):
+            op.attributes["result_info"] = fresh_results(op)
         demanded = demanded_strides(op)
         for inner in op.block.ops:
             assign(inner, demanded)
         op.attributes["level"] = A.StringAttr("layout")
         op.refresh_type()
+
+
+def fresh_results(function: func.FuncOp) -> A.ArrayAttr:
+    """The `result_info` of a function that control flow calls: new arrays, row by row."""
+    types = [v.type for v in function.return_op._operands]
+    strides = [contiguous_strides(t.shape) if isinstance(t, TensorType) else None for t in types]
+    return A.ArrayAttr(
+        A.DictAttr({} if s is None else {"strides": A.DimsAttr(s)}) for s in strides
+    )
 
 
 def entry(info: A.ArrayAttr | None, position: int) -> A.DictAttr | None:
@@ -154,9 +166,12 @@ def _before_broadcast(view: graph.Broadcast, strides: Strides) -> Strides | None
 def wanted_operands(call: Operation) -> Iterator[tuple[int, Strides]]:
     """(operand number, strides) for the operands that a call should get as eager passes them:
     the strides of its results, or what it accepts at all, may depend on them. Packed operations
-    want what their library's fastest code reads."""
+    want what their library's fastest code reads, control flow passes arrays row by row."""
     if isinstance(call, (graph.PackedLinear, *CONVOLUTIONS)):
         yield from _packed_operands(call)
+    if isinstance(call, flow.FlowOp):
+        for number in flow.tensors_of(call._operands):
+            yield number, contiguous_strides(call._operands[number].type.shape)  # type: ignore[attr-defined]
     if not isinstance(call, graph.CallAten):
         return
     recorded = call.attributes.get("operand_strides")

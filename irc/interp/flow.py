@@ -1,0 +1,77 @@
+"""The meaning of the flow dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from irc.dialects import flow
+from irc.dialects.flow_verify import function_of
+from irc.interp.core import Frame, call_function, interprets, scalar_of
+from irc.ir.symbols import free_symbols
+from irc.ir.types import TensorType
+from irc.runtime.control import run_cond, run_scan, run_while
+
+Function = Callable[..., list[Any]]
+
+
+@interprets(flow.CondOp)
+def cond(frame: Frame, op: flow.CondOp) -> list[Any]:
+    condition, *inputs = _operands(frame, op)
+    made = run_cond(_called(frame, op, op.then), _called(frame, op, op.otherwise))
+    return _as_typed(frame, op, made(condition, *inputs))
+
+
+@interprets(flow.WhileOp)
+def while_(frame: Frame, op: flow.WhileOp) -> list[Any]:
+    condition, body = _called(frame, op, op.condition), _called(frame, op, op.body)
+    run = run_while(condition, body, op.carried, bool(op.stacked))
+    return _as_typed(frame, op, run(*_operands(frame, op)))
+
+
+@interprets(flow.ScanOp)
+def scan(frame: Frame, op: flow.ScanOp) -> list[Any]:
+    run = run_scan(_called(frame, op, op.combine), op.carried, op.scanned)
+    return _as_typed(frame, op, run(*_operands(frame, op)))
+
+
+def _called(frame: Frame, op: flow.FlowOp, name: str) -> Function:
+    """A function of the module, to be called on contents. What happens inside it is seen by
+    nobody who watches the run, but for random numbers and undefined memory."""
+    function = function_of(op, name)
+
+    def call(*contents: Any) -> list[Any]:
+        return call_function(function, contents, frame.module, frame.mode, _inner(frame))
+
+    return call
+
+
+def _inner(frame: Frame) -> dict[str, Any]:
+    """The state of a call: the caller's, without its arguments and updates."""
+    return {k: v for k, v in frame.state.items() if k not in ("arguments", "updates", "watch")}
+
+
+def _operands(frame: Frame, op: flow.FlowOp) -> list[Any]:
+    """Arrays row by row, as functions take them; numbers as Python's."""
+    found = []
+    for operand in op.operands:
+        content = frame[operand]
+        is_array = isinstance(operand.type, TensorType)
+        found.append(content.contiguous() if is_array else scalar_of(content))
+    return found
+
+
+def _as_typed(frame: Frame, op: flow.FlowOp, contents: Any) -> list[Any]:
+    """Results with the strides of their types."""
+    made = []
+    for result, content in zip(op.results, contents, strict=True):
+        type_: Any = result.type
+        known = isinstance(type_, TensorType) and type_.strides is not None
+        if known and all(free_symbols(d) <= frame.symbols.keys() for d in type_.strides):
+            strides = [frame.dim(d) for d in type_.strides]
+            target = torch.empty_strided(content.shape, strides, dtype=content.dtype)
+            content = target.copy_(content)
+        made.append(content)
+    return made
