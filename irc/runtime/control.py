@@ -49,7 +49,8 @@ def run_scan(combine: Program, carried: int, scanned: int) -> Program:
     """A loop over slices as `flow.scan` says. Raises IndexError where there is none."""
 
     def scan(*operands: Any) -> Sequence[Any]:
-        values, rest = operands[:carried], operands[carried + scanned :]
+        values: Sequence[Any] = operands[:carried]
+        rest = operands[carried + scanned :]
         arrays = operands[carried : carried + scanned]
         length = arrays[0].shape[0]
         if not length:
@@ -75,12 +76,12 @@ def _copy(value: Any) -> Any:
 
 def run_control(step: P.Control, programs: Mapping[str, Program]) -> Program:
     """What runs a step, with the programs that it names."""
-    called = [programs[name] for name in step.programs]
+    first, *others = (programs[name] for name in step.programs)
     if step.kind == "cond":
-        return run_cond(*called)
+        return run_cond(first, *others)
     if step.kind == "while":
-        return run_while(*called, step.carried, step.stacked)
-    return run_scan(*called, step.carried, step.scanned)
+        return run_while(first, others[0], step.carried, step.stacked)
+    return run_scan(first, step.carried, step.scanned)
 
 
 __all__ = ["run_cond", "run_control", "run_scan", "run_while"]
