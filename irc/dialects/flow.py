@@ -9,6 +9,7 @@ Symbols belong to one function: each of these binds its own, from its arguments.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from irc.dialects import flow_verify
 from irc.ir import attributes as A
@@ -19,14 +20,18 @@ from irc.ir.types import IntegerType, TensorType
 
 class FlowOp(Op, abstract=True):
     """Base of the operations. With the flag `effects` a function draws random numbers, checks
-    something or writes what others see, so that the operation stays where it is."""
+    something or writes what others see, so that the operation stays where it is.
+
+    `callee_attributes`: the attributes that name the functions.
+    """
 
     __slots__ = ()
+    callee_attributes: ClassVar[tuple[str, ...]]
 
     @property
     def callees(self) -> tuple[str, ...]:
         """The functions that may be called."""
-        raise NotImplementedError
+        return tuple(getattr(self, name) for name in self.callee_attributes)
 
     def is_removable(self) -> bool:
         """Whether the operation may go when its results are unused."""
@@ -41,16 +46,13 @@ class CondOp(FlowOp):
     """
 
     name = "flow.cond"
+    callee_attributes = ("then", "otherwise")
     condition = operand(of(IntegerType))
     inputs = variadic_operand()
     then = attribute(A.SymbolRefAttr)
     otherwise = attribute(A.SymbolRefAttr)
     effects = attribute(A.UnitAttr)
     outputs = variadic_result()
-
-    @property
-    def callees(self) -> tuple[str, ...]:
-        return self.then, self.otherwise
 
     def verify_op(self) -> None:
         flow_verify.verify_cond(self)
@@ -68,6 +70,7 @@ class WhileOp(FlowOp):
     """  # noqa: E501
 
     name = "flow.while"
+    callee_attributes = ("condition", "body")
     inputs = variadic_operand()
     condition = attribute(A.SymbolRefAttr)
     body = attribute(A.SymbolRefAttr)
@@ -75,10 +78,6 @@ class WhileOp(FlowOp):
     stacked = attribute(A.UnitAttr)
     effects = attribute(A.UnitAttr)
     outputs = variadic_result()
-
-    @property
-    def callees(self) -> tuple[str, ...]:
-        return self.condition, self.body
 
     def verify_op(self) -> None:
         flow_verify.verify_while(self)
@@ -97,16 +96,13 @@ class ScanOp(FlowOp):
     """  # noqa: E501
 
     name = "flow.scan"
+    callee_attributes = ("combine",)
     inputs = variadic_operand()
     combine = attribute(A.SymbolRefAttr)
     carried = attribute(A.IntegerAttr)
     scanned = attribute(A.IntegerAttr)
     effects = attribute(A.UnitAttr)
     outputs = variadic_result()
-
-    @property
-    def callees(self) -> tuple[str, ...]:
-        return (self.combine,)
 
     def verify_op(self) -> None:
         flow_verify.verify_scan(self)

@@ -15,7 +15,7 @@ from torch import fx
 
 from irc.dialects import flow, graph, sym
 from irc.frontend.higher_order import graph_at
-from irc.frontend.saved_activations import reads_by_place
+from irc.frontend.placeholders import replace_placeholder_values
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Expr
@@ -142,25 +142,15 @@ def _has_effect(op: Operation) -> bool:
 
 
 def _take_dense(module: fx.GraphModule) -> None:
-    """Make the arguments of a graph arrays in row-major order at the beginning of their storage.
-    What was traced by places in the storage reads copies that are as before."""
-    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    by_place = reads_by_place(module)
-    for node in placeholders:
+    """Make the arguments of a graph arrays in row-major order at the beginning of their storage,
+    in place."""
+    dense: dict[fx.Node, torch.Tensor] = {}
+    for node in module.graph.find_nodes(op="placeholder"):
         traced = node.meta.get("val")
-        if not isinstance(traced, torch.Tensor):
-            continue
-        with traced.fake_mode:  # type: ignore[attr-defined]
-            dense = torch.empty(traced.shape, dtype=traced.dtype, device=traced.device)
-        node.meta["val"] = dense
-        if not by_place:
-            continue
-        with module.graph.inserting_after(placeholders[-1]):
-            copy = module.graph.call_function(torch.ops.aten.clone.default, (node,))
-        copy.meta["val"] = traced
-        for user in list(node.users):
-            if user is not copy:
-                user.replace_input_with(node, copy)
+        if isinstance(traced, torch.Tensor):
+            with traced.fake_mode:  # type: ignore[attr-defined]
+                dense[node] = torch.empty(traced.shape, dtype=traced.dtype, device=traced.device)
+    replace_placeholder_values(module, dense)
 
 
 __all__ = ["OPERATORS", "import_control"]

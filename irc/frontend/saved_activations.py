@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-_AS_STRIDED = ("aten::as_strided", "aten::as_strided_scatter", "aten::as_strided_copy")
+from irc.frontend.placeholders import replace_placeholder_values
 
 
 def saved_outputs(module: fx.GraphModule) -> frozenset[int]:
@@ -52,32 +52,15 @@ def report_strides(module: fx.GraphModule, strides: Sequence[Any], saved: frozen
         context.output_strides.extend(told)
 
 
-def reads_by_place(module: fx.GraphModule) -> bool:
-    """Whether a graph has views that are given by places in a storage."""
-    return any(
-        isinstance(n.target, torch._ops.OpOverload) and n.target.name().split(".")[0] in _AS_STRIDED
-        for n in module.graph.nodes
-    )
-
-
 def take_strides(module: fx.GraphModule, inputs: Sequence[Any]) -> None:
     """Give the placeholders of a backward graph the strides of `inputs`, where these have others
-    than the graph was traced with. What was traced by places in the storage reads a copy that has
-    the old strides."""
-    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    by_place = reads_by_place(module)
-    for node, given in zip(placeholders, inputs, strict=False):
+    than the graph was traced with. In place."""
+    changed: dict[fx.Node, torch.Tensor] = {}
+    for node, given in zip(module.graph.find_nodes(op="placeholder"), inputs, strict=False):
         traced = node.meta.get("val")
         if not isinstance(given, torch.Tensor) or not isinstance(traced, torch.Tensor):
             continue
         static = all(isinstance(d, int) for d in (*given.stride(), *traced.stride()))
-        if not static or given.stride() == traced.stride():
-            continue
-        node.meta["val"] = given
-        if by_place:
-            with module.graph.inserting_after(placeholders[-1]):
-                copy = module.graph.call_function(torch.ops.aten.clone.default, (node,))
-            copy.meta["val"] = traced
-            for user in list(node.users):
-                if user is not copy:
-                    user.replace_input_with(node, copy)
+        if static and given.stride() != traced.stride():
+            changed[node] = given
+    replace_placeholder_values(module, changed)
