@@ -31,6 +31,7 @@ _IR_TYPES: dict[str, ir.Type] = {
     "f32": ir.FloatType(),
     "f16": ir.HalfType(),
 } | {f"i{width}": ir.IntType(width) for width in (1, 8, 16, 32, 64)}
+_LLVM_TYPES = {str(kind): kind for kind in _IR_TYPES.values()}
 _ELEMENTS = {str(kind): element for element, kind in _IR_TYPES.items()}
 _HOLES = re.compile(r"\$([p0-9])")
 # Made of several definitions, because fmod between them may branch.
@@ -68,6 +69,16 @@ def element_and_lanes(kind: ir.Type) -> tuple[str, int]:
 def ir_type(element: str, lanes: int) -> ir.Type:
     """The llvmlite type of `lanes` lanes of `element`; 0 is a scalar."""
     return ir.VectorType(_IR_TYPES[element], lanes) if lanes else _IR_TYPES[element]
+
+
+def _declared_type(kind: str, lanes: int) -> ir.Type:
+    """The type of an operand in `Code.declarations`: an element, or "=" and an LLVM type."""
+    if not kind.startswith("="):
+        return ir_type(kind, lanes)
+    vector = re.fullmatch(r"=<(\d+) x (\w+)>", kind)
+    if vector is None:
+        return ir.IntType(int(kind[2:]))
+    return ir.VectorType(_LLVM_TYPES[vector[2]], int(vector[1]))
 
 
 @attrs.frozen
@@ -246,14 +257,8 @@ class VectorMath:
     def _declare(self, name: str, signature: tuple[str, tuple[str, ...]], lanes: int) -> None:
         if name in self.module.globals:
             return
-        result, operands = signature
-        kinds = [
-            _IR_TYPES[o[1:]] if o.startswith("=i") and o[1:] in _IR_TYPES
-            else ir.IntType(int(o[2:])) if o.startswith("=")
-            else ir_type(o, lanes)
-            for o in operands
-        ]
-        ir.Function(self.module, ir.FunctionType(ir_type(result, lanes), kinds), name)
+        result, *operands = (_declared_type(kind, lanes) for kind in (signature[0], *signature[1]))
+        ir.Function(self.module, ir.FunctionType(result, operands), name)
 
     def _through_double(
         self, builder: ir.IRBuilder, name: str, args: list[ir.Value], lanes: int

@@ -421,7 +421,8 @@ def test_common_functions_call_nothing(target):
         register = "zmm" if features.has_avx512 else "ymm"
         assert register in assembly, name
         if name in ("exp", "erf", "sigmoid"):
-            assert ("vpermps" in assembly) == features.has_avx512, name
+            looks_up = features.has_avx512 or name == "erf"
+            assert ("vpermps" in assembly) == looks_up, name
 
 
 def test_functions_are_generated_for_neon():

@@ -230,25 +230,54 @@ class Code:
         return result
 
     @property
-    def has_lookup(self) -> bool:
-        """Whether `lookup` is one instruction: sixteen lanes of AVX-512."""
-        return self.features.has_avx512 and self.lanes == 16
+    def lookup_entries(self) -> int:
+        """The size of the tables that `lookup` takes: what one shuffle of f32 lanes reads, sixteen
+        with AVX-512, eight with AVX2; 0 where these lanes fill no such registers."""
+        if not self.lanes:
+            return 0
+        if self.features.has_avx512 and self.lanes % 16 == 0:
+            return 16
+        return 8 if self.features.has_avx2 and self.lanes % 8 == 0 else 0
 
     def lookup(self, index: Lane, entries: Sequence[float]) -> Lane:
-        """The f32 of a table of sixteen that the low four bits of an i32 number.
-
-        Only where `has_lookup`.
-        """
-        vector = self.type("f32")
+        """The f32 of a table of `lookup_entries` that the low bits of an i32 number."""
+        size = self.lookup_entries
         texts = ", ".join(f"float {float_text('f32', e)}" for e in entries)
-        name = "llvm.x86.avx512.permvar.sf.512"
-        self.declarations[name] = ("f32", ("f32", "i32"))
-        operands = f"{vector} <{texts}>, {self.type('i32')} {index.ref}"
-        return self.record(f"call {vector} @{name}({operands})", "f32")
+        name = "llvm.x86.avx512.permvar.sf.512" if size == 16 else "llvm.x86.avx2.permps"
+        table, numbers = f"<{size} x float>", f"<{size} x i32>"
+        self.declarations[name] = (f"={table}", (f"={table}", f"={numbers}"))
+        found = [
+            self.record(f"call {table} @{name}({table} <{texts}>, {numbers} {part})", "f32").ref
+            for part in self._parts(index, size)
+        ]
+        while len(found) > 1:
+            pairs = zip(found[::2], found[1::2], strict=True)
+            found = [self._joined(a, b, self.lanes // (len(found) // 2)) for a, b in pairs]
+        return Lane(self, "f32", found[0])
+
+    def _parts(self, value: Lane, size: int) -> list[str]:
+        """A value's lanes, `size` at a time."""
+        if self.lanes == size:
+            return [value.ref]
+        kind = self.type(value.element)
+        parts = []
+        for start in range(0, self.lanes, size):
+            chosen = ", ".join(f"i32 {start + lane}" for lane in range(size))
+            text = f"shufflevector {kind} {value.ref}, {kind} poison, <{size} x i32> <{chosen}>"
+            parts.append(self.record(text, value.element).ref)
+        return parts
+
+    def _joined(self, first: str, second: str, lanes: int) -> str:
+        """Two halves of `lanes` f32."""
+        kind = f"<{lanes // 2} x float>"
+        chosen = ", ".join(f"i32 {lane}" for lane in range(lanes))
+        text = f"shufflevector {kind} {first}, {kind} {second}, <{lanes} x i32> <{chosen}>"
+        return self.record(text, "f32").ref
 
     def quotient(self, top: Lane, bottom: Lane) -> Lane:
         """top / bottom within one ulp, of f32 whose reciprocal is finite and normal."""
-        if not self.has_lookup or top.element != "f32" or self.features.divides_fast:
+        wide = self.features.has_avx512 and self.lanes == 16 and top.element == "f32"
+        if not wide or self.features.divides_fast:
             return top / bottom
         vector = self.type("f32")
         name = "llvm.x86.avx512.rcp14.ps.512"

@@ -17,52 +17,54 @@ LOG10_2_LOW = {"f32": 4.605038981195214e-06, "f64": 1.7336659603752853e-12}
 
 
 def _power_of_two(rounded: Lane) -> Lane:
-    """2^n, for n in the exponents of normal numbers, from `rounded` = n + magic."""
+    """2^n, for n in the exponents of normal numbers, from `rounded` = n + bias + magic."""
     form = float_format(rounded)
-    code = rounded.code
-    shifted = (code.bits(rounded) << form.mantissa_bits) + (form.bias << form.mantissa_bits)
-    return code.from_bits(shifted, form.element)
+    return rounded.code.from_bits(rounded.code.bits(rounded) << form.mantissa_bits, form.element)
 
 
-def _scale(value: Lane, rounded: Lane, count: Lane) -> Lane:
-    """value * 2^n rounded once, also to a denormal or infinity; `rounded` = n + magic."""
-    form = float_format(value)
+def _has_scaling(code: Code, element: str) -> bool:
+    """Whether one instruction of AVX-512 scales these lanes by powers of two."""
+    return code.features.has_avx512 and code.lanes * (32 if element == "f32" else 64) == 512
+
+
+def _scaled(value: Lane, count: Lane) -> Lane:
+    """value * 2^count rounded once, also to a denormal or infinity; where `_has_scaling`."""
     code = value.code
-    element_bits = 32 if form.element == "f32" else 64
-    if code.features.has_avx512 and code.lanes * element_bits == 512:
-        kind = "ps" if form.element == "f32" else "pd"
-        mask = f"i{code.lanes}"
-        name = f"llvm.x86.avx512.mask.scalef.{kind}.512"
-        vector = code.type(form.element)
-        kinds = (form.element, form.element, form.element, f"={mask}", "=i32")
-        code.declarations[name] = (form.element, kinds)
-        operands = f"{vector} {value.ref}, {vector} {count.ref}, {vector} {value.ref}"
-        return code.record(
-            f"call {vector} @{name}({operands}, {mask} -1, i32 4)", form.element
-        )
-    # The product with half of the exponent is exact; only the second one rounds.
-    magic_bits = _magic_bits(form.magic, form.element)
-    whole = code.bits(rounded) - magic_bits
-    half = whole >> 1
-    rest = whole - half
-    bias = form.bias
-    first = code.from_bits((half + bias) << form.mantissa_bits, form.element)
-    second = code.from_bits((rest + bias) << form.mantissa_bits, form.element)
-    return value * first * second
+    kind, mask = "ps" if value.element == "f32" else "pd", f"i{code.lanes}"
+    name = f"llvm.x86.avx512.mask.scalef.{kind}.512"
+    vector, element = code.type(value.element), value.element
+    code.declarations[name] = (element, (element, element, element, f"={mask}", "=i32"))
+    operands = f"{vector} {value.ref}, {vector} {count.ref}, {vector} {value.ref}"
+    return code.record(f"call {vector} @{name}({operands}, {mask} -1, i32 4)", element)
 
 
-def _magic_bits(magic: float, element: str) -> int:
-    exponent = int(math.log2(magic))
-    if element == "f32":
-        return ((exponent + 127) << 23) | (1 << 22)
-    return ((exponent + 1023) << 52) | (1 << 51)
+def _power_offset(x: Lane) -> int:
+    """What `_power` wants added to the magic number that rounds its exponent."""
+    return 0 if _has_scaling(x.code, x.element) else 2 * float_format(x).bias
 
 
-def _reduce(x: Lane) -> tuple[Lane, Lane, Lane]:
-    """(n + magic, n, r) with x = n ln 2 + r and |r| at most ln 2 / 2."""
+def _power(residue: Lane, rounded: Lane, count: Lane) -> Lane:
+    """(1 + residue) * 2^n rounded once, also to a denormal or infinity, for `count` = n and
+    `rounded` = n + magic + `_power_offset`."""
+    form, code = float_format(residue), residue.code
+    if _has_scaling(code, form.element):
+        return _scaled(residue + 1.0, count)
+    # Half of n + 2 bias is a biased exponent, and so is the rest. The product with the first
+    # power is exact but for the sum's rounding; only the second one may leave the normal range.
+    bits = code.bits(rounded)
+    exponents = ((1 << form.exponent_bits) - 1) << form.mantissa_bits
+    half = (bits << (form.mantissa_bits - 1)) & exponents
+    rest = (bits << form.mantissa_bits) - half
+    first = code.from_bits(half, form.element)
+    return code.fma(residue, first, first) * code.from_bits(rest, form.element)
+
+
+def _reduce(x: Lane, offset: int = 0) -> tuple[Lane, Lane, Lane]:
+    """(n + magic + offset, n, r) with x = n ln 2 + r and |r| at most ln 2 / 2."""
     form, code = float_format(x), x.code
-    rounded = code.fma(x, LOG2_E, form.magic)
-    count = rounded - form.magic
+    magic = form.magic + offset
+    rounded = code.fma(x, LOG2_E, magic)
+    count = rounded - magic
     r = code.fma(count, -form.log2_high, x)
     return rounded, count, code.fma(count, -form.log2_low, r)
 
@@ -79,10 +81,10 @@ def _clamped(x: Lane, low: float, high: float) -> Lane:
 
 def _exp_between(x: Lane) -> Lane:
     """exp(x) of an x between the format's `exp_low` and `exp_high`."""
-    if x.element == "f32" and x.code.has_lookup:
+    if x.element == "f32" and _has_scaling(x.code, "f32"):
         return _exp_by_table(x)
-    rounded, count, r = _reduce(x)
-    return _scale(_residue(r) + 1.0, rounded, count)
+    rounded, count, r = _reduce(x, _power_offset(x))
+    return _power(_residue(r), rounded, count)
 
 
 def _exp_by_table(x: Lane) -> Lane:
@@ -98,7 +100,7 @@ def _exp_by_table(x: Lane) -> Lane:
     index = code.bits(sum_)
     power = code.lookup(index, tables.EXP_POWERS_F32)
     grown = code.fma(slope, r, code.lookup(index, tables.EXP_POWERS_REST_F32))
-    return _scale(code.fma(power, grown, power), sum_, count)
+    return _scaled(code.fma(power, grown, power), count)
 
 
 def exp_of(x: Lane) -> Lane:
@@ -116,17 +118,17 @@ def _exp(code: Code, x: Lane) -> Lane:
 def _exp2(code: Code, x: Lane) -> Lane:
     form = float_format(x)
     x = _clamped(x, *table((-151.0, 129.0), (-1076.0, 1025.0), x))
-    rounded = x + form.magic
-    count = rounded - form.magic
-    r = (x - count) * math.log(2.0)
-    return _scale(_residue(r) + 1.0, rounded, count)
+    magic = form.magic + _power_offset(x)
+    rounded = x + magic
+    count = rounded - magic
+    return _power(_residue((x - count) * math.log(2.0)), rounded, count)
 
 
 def _expm1_parts(x: Lane, quarter: bool = False) -> Lane:
     """exp(x) - 1, or a quarter of it, of an x whose exponent stays in the normal range."""
-    rounded, _, r = _reduce(x)
+    rounded, _, r = _reduce(x, float_format(x).bias - (2 if quarter else 0))
     q = _residue(r)
-    scale = _power_of_two(rounded - 2.0 if quarter else rounded)
+    scale = _power_of_two(rounded)
     return x.code.fma(q, scale, scale - (0.25 if quarter else 1.0))
 
 
@@ -143,8 +145,16 @@ def _expm1(code: Code, x: Lane) -> Lane:
 @define("sigmoid")
 def _sigmoid(code: Code, x: Lane) -> Lane:
     # Above the limit the result is 1 to rounding; below it the power keeps its digits.
-    power = _exp_between(_clamped(x, float_format(x).exp_low, table(20.0, 40.0, x)))
-    return code.quotient(power, power + 1.0)
+    x = _clamped(x, float_format(x).exp_low, table(20.0, 40.0, x))
+    if _has_scaling(code, x.element):
+        power = _exp_between(x)
+        return code.quotient(power, power + 1.0)
+    # Bounded above, so the power times 2^up is normal, and the quotient rounds denormals.
+    up = table(26, 60, x)
+    rounded, _, r = _reduce(x, float_format(x).bias + up)
+    scale = _power_of_two(rounded)
+    power = code.fma(_residue(r), scale, scale)
+    return power / (power + 2.0**up)
 
 
 @define("tanh")
@@ -169,8 +179,8 @@ def _sinh(code: Code, x: Lane) -> Lane:
 def _cosh(code: Code, x: Lane) -> Lane:
     form = float_format(x)
     a = code.at_most(code.absolute(x), form.exp_high + 1.0)
-    rounded, _, r = _reduce(a)
-    half = (_residue(r) + 1.0) * _power_of_two(rounded - 2.0) * 2.0
+    rounded, _, r = _reduce(a, form.bias - 2)
+    half = (_residue(r) + 1.0) * _power_of_two(rounded) * 2.0
     return half + 0.25 / half
 
 
@@ -321,7 +331,7 @@ def _pow(code: Code, x: Lane, y: Lane) -> Lane:
     log2 = code.select(code.compare("olt", wide, math.inf), log2, wide)
     log2 = code.select(code.equal(wide, 0.0), -math.inf, log2)
     product = _clamped(exponent * log2, -200.0, 200.0)
-    rounded, _, r = _reduce(product * math.log(2.0))
+    rounded, _, r = _reduce(product * math.log(2.0), float_format(product).bias)
     power = code.fma(r * r, code.polynomial(r, tables.POW_EXP_F64), r + 1.0)
     value = code.cast("fptrunc", power * _power_of_two(rounded), "f32")
     one = code.equal(a, 1.0) | code.equal(y, 0.0)

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import mpmath
 
 Function = Callable[[Any], Any]
@@ -111,13 +112,24 @@ TABLES: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
 }
 
 
-#: Entries of a table that one shuffle instruction of AVX-512 looks up.
-ENTRIES = 16
-#: erf's pieces: |x| is rounded to a multiple of this. Beyond the last piece erf is 1 in f32.
-ERF_STEP = 0.25
-ERF_DEGREE = 5
-#: Where the piece from 1/8 to 3/8 is expanded: near its start, where erf is smallest.
-ERF_FIRST_CENTER = 0.225
+@attrs.frozen
+class ErfPieces:
+    """erf's pieces: |x| is rounded to a multiple of `step`, and piece number i is around i * step.
+
+    `entries` are what a shuffle looks up: sixteen with AVX-512, eight with AVX2. Beyond the last
+    piece erf is 1 in f32. `first_center` is where the first piece after the one at 0 is expanded:
+    near its start, where erf is smallest.
+    """
+
+    entries: int
+    step: float
+    degree: int
+    first_center: float
+
+
+ERF_PIECES = (ErfPieces(16, 0.25, 5, 0.225), ErfPieces(8, 0.52, 6, 0.45))
+#: Powers of two that one shuffle of AVX-512 looks up.
+EXP_ENTRIES = 16
 
 
 def _single(value: Any) -> float:
@@ -137,19 +149,20 @@ def _single_near(middle: float) -> tuple[float, float]:
     return best[1], best[2]
 
 
-def _erf_piece(number: int) -> tuple[float, list[Any]]:
+def _erf_piece(pieces: ErfPieces, number: int) -> tuple[float, list[Any]]:
     """(c, coefficients of erf(c + u)) of one piece; of the first one, of erf(u) - u."""
-    half = mpmath.mpf(ERF_STEP) / 2
+    half, degree = mpmath.mpf(pieces.step) / 2, pieces.degree
     slope = 2 / mpmath.sqrt(mpmath.pi)
     if number == 0:
         quotient = fit_polynomial(
-            lambda u: mpmath.erf(u) / u - 1 if u else slope - 1, 0, half, ERF_DEGREE - 1
+            lambda u: mpmath.erf(u) / u - 1 if u else slope - 1, 0, half, degree - 1
         )
         return 0.0, [mpmath.mpf(0), *quotient]
-    center, value = _single_near(ERF_FIRST_CENTER if number == 1 else number * ERF_STEP)
-    end = number * ERF_STEP + half - center
+    middle = number * pieces.step
+    center, value = _single_near(pieces.first_center if number == 1 else middle)
+    end = middle + half - center
     # The last piece ends in 1, so that the limit is exact: an error of 0.7 ulp.
-    missing = 1 - mpmath.erf(center + end) if number == ENTRIES - 1 else 0
+    missing = 1 - mpmath.erf(center + end) if number == pieces.entries - 1 else 0
 
     def quotient_at(u: Any) -> Any:
         if not u:
@@ -157,25 +170,30 @@ def _erf_piece(number: int) -> tuple[float, list[Any]]:
         mended = missing * (u / end) ** 4 if u > 0 else 0
         return (mpmath.erf(center + u) + mended - value) / u
 
-    quotient = fit_polynomial(quotient_at, end - 2 * half, end, ERF_DEGREE - 1)
+    quotient = fit_polynomial(quotient_at, end - 2 * half, end, degree - 1)
     return center, [mpmath.mpf(value), *quotient]
 
 
 def _print_lookups() -> None:
     """The tables that are looked up by the low four bits of an integer."""
-    powers = [mpmath.mpf(2) ** (mpmath.mpf(i) / ENTRIES) for i in range(ENTRIES)]
+    powers = [mpmath.mpf(2) ** (mpmath.mpf(i) / EXP_ENTRIES) for i in range(EXP_ENTRIES)]
     rounded = [_single(p) for p in powers]
     print("# 2^(i/16) in f32, and what the rounding lost, relative to it")
     _print_table("EXP_POWERS_F32", [mpmath.mpf(p) for p in rounded])
     rests = [exact / near - 1 for exact, near in zip(powers, rounded, strict=True)]
     _print_table("EXP_POWERS_REST_F32", rests)
-    pieces = [_erf_piece(number) for number in range(ENTRIES)]
-    print("# erf(c + u): the centers c of the pieces, then each power's coefficients")
-    _print_table("ERF_CENTERS_F32", [mpmath.mpf(center) for center, _ in pieces])
-    print("ERF_PIECES_F32 = (")
-    for power in range(ERF_DEGREE + 1):
+    for pieces in ERF_PIECES:
+        _print_erf(pieces)
+
+
+def _print_erf(pieces: ErfPieces) -> None:
+    found = [_erf_piece(pieces, number) for number in range(pieces.entries)]
+    print(f"# erf(c + u) in steps of {pieces.step}: centers c, then each power's coefficients")
+    _print_table(f"ERF_{pieces.entries}_CENTERS_F32", [mpmath.mpf(center) for center, _ in found])
+    print(f"ERF_{pieces.entries}_PIECES_F32 = (")
+    for power in range(pieces.degree + 1):
         print("    (")
-        for _, coefficients in pieces:
+        for _, coefficients in found:
             print(f"        {mpmath.nstr(coefficients[power], 20)},")
         print("    ),")
     print(")")

@@ -71,6 +71,7 @@ class FloatFormat:
     element: str
     integer: str
     mantissa_bits: int
+    exponent_bits: int
     bias: int
     magic: float  # adding it rounds to an integer, which then sits in the low bits
     largest: float
@@ -85,6 +86,7 @@ F32 = FloatFormat(
     element="f32",
     integer="i32",
     mantissa_bits=23,
+    exponent_bits=8,
     bias=127,
     magic=float(3 << 22),
     largest=float.fromhex("0x1.fffffep127"),
@@ -98,6 +100,7 @@ F64 = FloatFormat(
     element="f64",
     integer="i64",
     mantissa_bits=52,
+    exponent_bits=11,
     bias=1023,
     magic=float(3 << 51),
     largest=float.fromhex("0x1.fffffffffffffp1023"),

@@ -11,8 +11,11 @@ from irc.codegen.llvm.math.exponential import exp_of, log_of
 from irc.codegen.llvm.math.registry import define, define_libm, float_format, table
 from irc.codegen.llvm.math.trigonometric import sin_series
 
-ERF_STEP = 0.25  # of the pieces in `coefficients`; see `fit.py`
-ENTRIES = 16
+#: The step of erf's pieces, their centers and coefficients, by their number; see `fit.py`.
+ERF_PIECES = {
+    16: (0.25, tables.ERF_16_CENTERS_F32, tables.ERF_16_PIECES_F32),
+    8: (0.52, tables.ERF_8_CENTERS_F32, tables.ERF_8_PIECES_F32),
+}
 
 
 def _erfc_positive(a: Lane) -> Lane:
@@ -40,25 +43,27 @@ def _erfc(code: Code, x: Lane) -> Lane:
 
 
 def _erf_by_table(x: Lane) -> Lane:
-    """erf of f32 lanes: one polynomial for each quarter of |x| from 0 to 4."""
-    code = x.code
-    last = ERF_STEP * (ENTRIES - 0.5)
-    a = code.at_most(code.absolute(x), last - 2.0**-22)
-    # The sum's low four bits number the quarter that a is nearest to.
-    index = code.bits(a + float_format(x).magic * ERF_STEP)
-    u = a - code.lookup(index, tables.ERF_CENTERS_F32)
-    first, *higher = [code.lookup(index, column) for column in tables.ERF_PIECES_F32]
+    """erf of f32 lanes: one polynomial for each step of |x| up to 4."""
+    code, magic = x.code, float_format(x).magic
+    entries = code.lookup_entries
+    step, centers, pieces = ERF_PIECES[entries]
+    a = code.at_most(code.absolute(x), step * (entries - 0.5) - 2.0**-22)
+    # The sum's low bits number the center that a is nearest to.
+    exact = math.frexp(step)[0] == 0.5
+    index = code.bits(a + magic * step if exact else code.fma(a, 1 / step, magic))
+    u = a - code.lookup(index, centers)
+    first, *higher = [code.lookup(index, column) for column in pieces]
     value = higher.pop()
     while higher:
         value = code.fma(value, u, higher.pop())
     # In the first piece erf(u) - u, which is small, is what the polynomial gives.
-    start = code.select(a <= ERF_STEP / 2, a, first)
+    start = code.select(a <= step / 2, a, first)
     return code.copysign(code.fma(value, u, start), x)
 
 
 @define("erf")
 def _erf(code: Code, x: Lane) -> Lane:
-    if x.element == "f32" and code.has_lookup:
+    if x.element == "f32" and code.lookup_entries:
         return _erf_by_table(x)
     a = code.absolute(x)
     near = code.at_most(a, 1.0)
