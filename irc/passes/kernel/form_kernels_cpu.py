@@ -35,7 +35,7 @@ from irc.passes.kernel.form_kernels_plan import (
 from irc.passes.kernel.form_kernels_sharing import inplace_pairs
 from irc.passes.kernel.form_kernels_spans import spans
 from irc.passes.kernel.form_kernels_vectors import Phase, Vectors, phases
-from irc.passes.loop.schedule import TILE_ROWS, CpuSchedule, cost_of, read_schedule
+from irc.passes.loop.schedule import CpuSchedule, cost_of, read_schedule
 
 
 def form_cpu_kernel(
@@ -180,13 +180,18 @@ class _CpuKernel:
         if any(member.own for member in self.plan.members) or self.schedule.copies > 1:
             raise InvalidIR("only pointwise members are tiled", op=self.plan.op)
         self.state.tile = Tile(axis, f"{axis.name}_start")
-        rows = TILE_ROWS * self.schedule.lanes
+        rows = self.tile_block
         blocks = Axis(f"{axis.name}_block", "par", ceildiv(axis.extent, rows))
         self.outer = [blocks if a is axis else a for a in self.outer]
 
+    @property
+    def tile_block(self) -> int:
+        """Points of the tile axis in one point of the parallel space."""
+        return self.schedule.tile_block or self.schedule.lanes
+
     def _enter_tile(self, scope: Scope) -> None:
         """Find the rows of the tiles at a point of the outer space."""
-        tile, emitter, rows = self.state.tile, self.emitter, TILE_ROWS * self.schedule.lanes
+        tile, emitter, rows = self.state.tile, self.emitter, self.tile_block
         assert tile is not None
         extent = emitter.scalar(tile.axis.extent, scope)
         tile.first = emitter.times(scope.names[f"{tile.axis.name}_block"], rows)
@@ -351,7 +356,7 @@ class _CpuKernel:
         if self.shared_axis is not None:
             total = total * (self.block or self.shared_axis.extent)
         if self.state.tile is not None:
-            total = total * (TILE_ROWS * self.schedule.lanes)
+            total = total * self.tile_block
         return total
 
 

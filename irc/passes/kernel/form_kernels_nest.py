@@ -76,6 +76,34 @@ class _State:
             found += new
         return found
 
+    def nothing_lost(self) -> list[Value]:
+        """What `joined_exactly` lost before the first time."""
+        return [
+            value
+            for number, reducer in enumerate(self.reducers)
+            if reducer is not None and reducer.restarts
+            for value in reducer.zeros(self.part(number))
+        ]
+
+    def joined_exactly(self, values: list[Value], lost: list[Value]) -> list[Value]:
+        """What `joined` gives with what rounding `lost` before made good, and what it loses now."""
+        found: list[Value] = []
+        losses: list[Value] = []
+        ended, left = self.carrying(values), iter(lost)
+        for number, reducer in enumerate(self.reducers):
+            if reducer is None:
+                continue
+            new = ended.part(number)
+            if reducer.restarts:
+                pairs = [
+                    reducer.add_exactly(a, b, next(left))
+                    for a, b in zip(self.part(number), new, strict=True)
+                ]
+                new = [total for total, _ in pairs]
+                losses += [loss for _, loss in pairs]
+            found += new
+        return [*found, *losses]
+
     def carrying(self, values: list[Value]) -> _State:
         """The same with other values."""
         return _State(self.reducers, self.counts, values)
@@ -183,14 +211,25 @@ class Nest(TiledBody):
         vectors = self._vectors_of(depth)
         chunk = SUM_CHUNK * (1 if vectors is None else vectors.width * vectors.copies)
 
-        def body(start: Scalar, values: list[Value]) -> list[Value]:
-            emitter, inner = self.emitter, scope.child(scope.level)
-            end = emitter.least(emitter.plus(start, chunk), upper)
-            return self._partially(
-                state.carrying(values), lambda part: self._cover(depth, inner, part, start, end)
-            )
+        def body(start: Scalar, part: _State) -> list[Value]:
+            end = self.emitter.least(self.emitter.plus(start, chunk), upper)
+            return self._cover(depth, scope.child(scope.level), part, start, end)
 
-        return self.emitter.for_loop(0, upper, chunk, state.values, body)
+        return self._sum_chunks(state, upper, chunk, body)
+
+    def _sum_chunks(
+        self, state: _State, upper: Scalar, step: int, run: Callable[[Scalar, _State], list[Value]]
+    ) -> list[Value]:
+        """A loop over [0, upper) whose steps run on fresh float sums, which are added to those
+        carried with the error of each sum carried along (Kahan 1965)."""
+        count = len(state.values)
+
+        def body(start: Scalar, values: list[Value]) -> list[Value]:
+            carried = state.carrying(values[:count])
+            return carried.joined_exactly(run(start, carried.restarted()), values[count:])
+
+        start = [*state.values, *state.nothing_lost()]
+        return self.emitter.for_loop(0, upper, step, start, body)[:count]
 
     def _in_streams(
         self, depth: int, scope: Scope, state: _State, vectors: Vectors, upper: Scalar
@@ -208,18 +247,14 @@ class Nest(TiledBody):
             stop = done = whole_blocks(emitter, upper, self.loops[depth].extent, steps * copies)
             apart, stride = steps, steps * copies
 
-        def body(start: Scalar, values: list[Value]) -> list[Value]:
+        def body(start: Scalar, part: _State) -> list[Value]:
             end = emitter.plus(start, steps)
             if isinstance(upper, int):
                 end = emitter.least(end, stop)
             stream = Phase(start, end, vectors.width, vectors.width, copies, apart=apart)
-            inner = scope.child(scope.level)
-            return self._partially(
-                state.carrying(values),
-                lambda part: self._cover_phases(depth, inner, part, [stream]),
-            )
+            return self._cover_phases(depth, scope.child(scope.level), part, [stream])
 
-        carried = emitter.for_loop(0, stop, stride, state.values, body)
+        carried = self._sum_chunks(state, stop, stride, body)
         if done is upper or done == upper:
             return carried
         return self._cover(depth, scope, state.carrying(carried), done, upper)

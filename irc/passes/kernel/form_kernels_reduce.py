@@ -128,6 +128,20 @@ class Reducer:
         """Two partial results as one."""
         return self.op(combining_op(self.combiner, self.type), a, b)
 
+    def zeros(self, state: list[Value]) -> list[Value]:
+        """A zero like each value of a state."""
+        return [self.number(0, arith_width(value)) for value in state]
+
+    def add_exactly(self, total: Value, value: Value, lost: Value) -> tuple[Value, Value]:
+        """total + value less what was `lost` before, and what this sum loses: nothing of a sum
+        that is infinite or NaN."""
+        value = self.op(arith.SubFOp, value, lost)
+        result = self.op(arith.AddFOp, total, value)
+        loss = self.op(arith.SubFOp, self.op(arith.SubFOp, result, total), value)
+        nothing = self.op(arith.SubFOp, result, result)
+        finite = self.test(arith.CmpFOp, "oeq", nothing, nothing)
+        return result, self.select(finite, loss, self.number(0, arith_width(loss)))
+
     def step(self, state: list[Value], step: Step) -> list[Value]:
         """The state after one evaluation of the body."""
         state = list(state)

@@ -39,9 +39,14 @@ def plain(c, x):
     return read(c, x)
 
 
-@pytest.mark.parametrize("bits, lanes", [(512, 16), (256, 8), (128, 4)])
+@pytest.mark.parametrize("bits, lanes", [(512, 16), (256, 16), (128, 8)])
 def test_lanes_follow_the_registers(bits, lanes):
     assert scheduled(tensor(4, 1000), plain, bits=bits)[2].lanes == lanes
+
+
+def test_short_registers_are_paired_unless_the_axis_is_too_short():
+    assert scheduled(tensor(16), plain, bits=256)[2].lanes == 16
+    assert scheduled(tensor(15), plain, bits=256)[2].lanes == 8
 
 
 def test_lanes_follow_the_widest_type_computed_in():
@@ -123,7 +128,12 @@ def test_schedules_that_do_not_fit_are_refused(changes, message):
 
 
 def test_numbers_that_make_no_sense_are_refused():
-    for entry, message in ((dict(lanes=3), "power of two"), (dict(tail="no"), "mask or peel")):
+    cases = [
+        (dict(lanes=3), "power of two"),
+        (dict(tail="no"), "mask or peel"),
+        (dict(lanes=8, tile_axis="i1", tile_block=12), "multiple of its lanes"),
+    ]
+    for entry, message in cases:
         attr = CpuSchedule(vector_axis="i0", **entry).to_attribute()
         with pytest.raises(irc.UserError, match=message):
             read_schedule(attr)

@@ -1,4 +1,4 @@
-// The pass schedule: eight lanes of 32 bits in a vector of 256.
+// The pass schedule: two vectors of 256 bits have sixteen lanes of 32.
 // RUN: --schedule='vector_bits=256'
 // VALUES: schedule{vector_bits=256}
 
@@ -13,7 +13,7 @@ func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strid
 
 // CHECK: builtin.module {
 // CHECK-NEXT:   func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]> attributes {level = "loop"} {
-// CHECK-NEXT:     %y = loop.compute par(i0: 64) -> map schedule #loop.schedule<cpu, lanes = 8 : i64, tail = "mask", vector_axis = "i0"> {
+// CHECK-NEXT:     %y = loop.compute par(i0: 64) -> map schedule #loop.schedule<cpu, lanes = 16 : i64, tail = "mask", vector_axis = "i0"> {
 // CHECK-NEXT:       %a = loop.read %x[i0] : f32
 // CHECK-NEXT:       %b = arith.mulf %a, %a : f32
 // CHECK-NEXT:       loop.yield %b
