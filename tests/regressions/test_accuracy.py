@@ -31,6 +31,18 @@ def test_means_of_values_far_from_zero_round_little() -> None:
     assert mine < 1.35 * eager
 
 
+def test_running_means_of_many_values_round_little() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (x.shape[-1],))
+
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    x = torch.randn(8, 100_001) * 0.3 + 0.7
+    exact = f(x.double())
+    mine = distance(torch.compile(f, backend="irc")(x), exact)
+    assert mine < 2 * distance(f(x), exact)
+
+
 @pytest.mark.parametrize("difference", [
     lambda a, b: a - b,
     lambda a, b: a + -b,

@@ -22,6 +22,8 @@ from irc.ir.types import FloatType, IntegerType, i1, i8, i32, i64, index
 from irc.passes.kernel.form_kernels_emit import Emitter
 
 MAX_I32 = 2**31 - 1
+FEW_BLOCKS = 16
+"""A running mean over so many blocks of values rounds little."""
 
 
 @attrs.define(eq=False)
@@ -259,14 +261,22 @@ class ArgReducer(Reducer):
 class MomentsReducer(Reducer):
     """Mean and sum of squared deviations. Values are taken in by blocks (all copies of one
     evaluation), each block's moments merged into the running ones after Chan, Golub and LeVeque
-    (1979). State: mean, m2, count; and those of the peeled remainder."""
+    (1979). State: mean, m2, count; and those of the peeled remainder. Of many blocks the running
+    mean keeps what its rounding loses (Kahan 1965), between m2 and count."""
 
     parts = 2
+
+    def __init__(
+        self, emitter: Emitter, combiner: str, accumulator: Type, shape: Shape, extent: object
+    ) -> None:
+        super().__init__(emitter, combiner, accumulator, shape)
+        few = isinstance(extent, int) and extent <= FEW_BLOCKS * shape.width * shape.copies
+        self.exact = shape.horizontal and not few
 
     def initial(self) -> list[Value]:
         shape = self.shape
         runs = 1 if shape.horizontal else shape.copies
-        zeros = [self.number(0, shape.width)] * (2 * runs)
+        zeros = [self.number(0, shape.width)] * (2 * runs + self.exact)
         count_width = shape.width if shape.horizontal and shape.uneven else 1
         state = [*zeros, self.number(0, count_width)]
         return state + ([self.number(0, 1)] * 3 if shape.peeled else [])
@@ -292,27 +302,30 @@ class MomentsReducer(Reducer):
         return [*means, *squares, count]
 
     def take(self, state: list[Value], step: Step) -> list[Value]:
-        """The running (mean, m2, count) after the block of one evaluation."""
-        mean, squares, count = state
+        """The running (mean, m2, what the mean misses, count) after the block of one evaluation;
+        the third where it is kept."""
+        mean, squares, *missing, count = state
         width, size = step.width, len(step.values)
         center, spread = self.block(step)
         many = self.number(size, arith_width(count))
         total = self.op(arith.AddFOp, count, many)
         share = self.spread(self.op(arith.DivFOp, many, total), width)
         delta = self.op(arith.SubFOp, center, mean)
-        moved = self.op(math_ops.FmaOp, delta, share, mean)
+        left: list[Value] = []
+        if missing:
+            change = self.op(math_ops.FmaOp, delta, share, missing[0])
+            moved = self.op(arith.AddFOp, mean, change)
+            left = [self.op(arith.SubFOp, change, self.op(arith.SubFOp, moved, mean))]
+        else:
+            moved = self.op(math_ops.FmaOp, delta, share, mean)
         # In this order a count of 0 keeps delta^2 from overflowing.
         before = self.spread(count, width)
         scaled = self.op(arith.MulFOp, self.op(arith.MulFOp, delta, share), before)
         grown = self.op(math_ops.FmaOp, scaled, delta, squares)
         if spread is not None:
             grown = self.op(arith.AddFOp, grown, spread)
-        mask = step.mask
-        return [
-            self.select(mask, moved, mean),
-            self.select(mask, grown, squares),
-            self.select(mask, total, count),
-        ]
+        news = [moved, grown, *left, total]
+        return [self.select(step.mask, new, old) for new, old in zip(news, state, strict=True)]
 
     def block(self, step: Step) -> tuple[Value, Value | None]:
         """The mean and the sum of squared deviations over the copies, lane by lane."""
@@ -347,8 +360,8 @@ class MomentsReducer(Reducer):
             means = [self.op(arith.AddFOp, mean, lost) for mean in state[:runs]]
             return [means, state[runs : 2 * runs]]
         if shape.width == 1:
-            return self.total([tuple(state[:3])])
-        mean, squares, count = state[:3]
+            return self.total([(*state[:2], state[2 + self.exact])])
+        mean, squares, count = *state[:2], state[2 + self.exact]
         count = self.spread(count, shape.width)
         (amount,) = self.lanes("sum", count)
         # Lanes are added up as distances from the first one, which are small and round little.
@@ -471,7 +484,7 @@ def make_reducer(
     if combiner in ("argmin", "argmax"):
         return ArgReducer(emitter, combiner, accumulator, shape, extent)
     if combiner == "moments":
-        return MomentsReducer(emitter, combiner, accumulator, shape)
+        return MomentsReducer(emitter, combiner, accumulator, shape, extent)
     if combiner == "logsumexp":
         return LogSumExpReducer(emitter, combiner, accumulator, shape)
     return Reducer(emitter, combiner, accumulator, shape)

@@ -54,13 +54,17 @@ MAP_BLOCK = 1024
 """Elements of a vector axis in one point of the parallel space of a pointwise kernel."""
 ENOUGH_POINTS = 32
 """A parallel space of so many points is not cut further along the vector axis."""
-TILES_IN_BLOCK = 8
+TILES_IN_BLOCK = 16
 """Transposed tiles in one point of the parallel space, along the vectors."""
-TILE_BYTES = 512
-"""Bytes in one point of the parallel space along the axis that transposed tiles read contiguously:
-the lines that it reads in part and those that it writes in part stay in the cache, and memory is
-read a few lines at a time (x.t() + y of 16 million bf16 on a Zen 4: 26 ms with 64 bytes, 14 with
-512; of a million f32 0.30 with 512, 0.40 with 2048)."""
+TILE_ROW = 32
+"""Bytes of a tile's row: of rows that begin anywhere, half cross a line of the cache, where all
+vectors of 64 bytes do (x.t() + y of a million f32 in rows of 1023 on a Xeon with AVX-512: 0.75 ms
+with 32 bytes, 1.39 with 64)."""
+TILE_BLOCK = {1: 512, 2: 256, 4: 64, 8: 32}
+"""Points of the axis that transposed tiles read contiguously in one point of the parallel space, by
+the bytes of an element: the lines that are read or written in part stay in the first cache, and
+memory is read a few lines at a time (16 million bf16 on a Zen 4: 26 ms with 64 points, 14 with 256;
+f32 on the Xeon: 25 ms with 64, 36 with 128)."""
 PAIRED_BITS = 256
 """Registers up to this size are taken two at a time where each point is on its own: there are 16,
 so that most constants of a body are loaded at each use, then once for both (gelu of a million bf16
@@ -391,7 +395,10 @@ def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) ->
     tile = None if reduces else _tile_axis(plan, axis, lanes)
     if tile is not None:
         schedule.tile_axis = tile.name
-        schedule.tile_block = _tile_block(plan, tile, axis, lanes)
+        each = _transposed_bytes(plan, tile, axis, lanes)
+        if max(cost_of(m) for m in plan.members) <= LIGHT_BODY:
+            schedule.lanes = lanes = min(lanes, max(4, TILE_ROW // each))
+        schedule.tile_block = max(lanes, TILE_BLOCK[each])
     elif not reduces:
         schedule.lanes = lanes = _paired(plan.members, axis, lanes, bits)
     others = 1
@@ -430,12 +437,6 @@ def _transposed_bytes(plan: Plan, rows: Axis, vector: Axis, lanes: int) -> int:
         ),
         default=0,
     )
-
-
-def _tile_block(plan: Plan, rows: Axis, vector: Axis, lanes: int) -> int:
-    """Points of the axis of a tile's rows in one point of the parallel space."""
-    each = _transposed_bytes(plan, rows, vector, lanes)
-    return max(lanes, TILE_BYTES // each // lanes * lanes)
 
 
 def _paired(members: Sequence[Member], axis: Axis, lanes: int, bits: int) -> int:
