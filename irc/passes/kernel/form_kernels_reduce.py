@@ -261,8 +261,8 @@ class ArgReducer(Reducer):
 class MomentsReducer(Reducer):
     """Mean and sum of squared deviations. Values are taken in by blocks (all copies of one
     evaluation), each block's moments merged into the running ones after Chan, Golub and LeVeque
-    (1979). State: mean, m2, count; and those of the peeled remainder. Of many blocks the running
-    mean keeps what its rounding loses (Kahan 1965), between m2 and count."""
+    (1979). State: mean, m2, count; and those of the peeled remainder. Of many blocks mean and m2
+    have what rounding loses beside them (Kahan 1965), between m2 and count."""
 
     parts = 2
 
@@ -276,7 +276,7 @@ class MomentsReducer(Reducer):
     def initial(self) -> list[Value]:
         shape = self.shape
         runs = 1 if shape.horizontal else shape.copies
-        zeros = [self.number(0, shape.width)] * (2 * runs + self.exact)
+        zeros = [self.number(0, shape.width)] * (2 * runs + 2 * self.exact)
         count_width = shape.width if shape.horizontal and shape.uneven else 1
         state = [*zeros, self.number(0, count_width)]
         return state + ([self.number(0, 1)] * 3 if shape.peeled else [])
@@ -302,8 +302,8 @@ class MomentsReducer(Reducer):
         return [*means, *squares, count]
 
     def take(self, state: list[Value], step: Step) -> list[Value]:
-        """The running (mean, m2, what the mean misses, count) after the block of one evaluation;
-        the third where it is kept."""
+        """The running (mean, m2, count) after the block of one evaluation; what mean and m2 miss
+        comes before the count, where it is kept."""
         mean, squares, *missing, count = state
         width, size = step.width, len(step.values)
         center, spread = self.block(step)
@@ -311,21 +311,27 @@ class MomentsReducer(Reducer):
         total = self.op(arith.AddFOp, count, many)
         share = self.spread(self.op(arith.DivFOp, many, total), width)
         delta = self.op(arith.SubFOp, center, mean)
-        left: list[Value] = []
-        if missing:
-            change = self.op(math_ops.FmaOp, delta, share, missing[0])
-            moved = self.op(arith.AddFOp, mean, change)
-            left = [self.op(arith.SubFOp, change, self.op(arith.SubFOp, moved, mean))]
-        else:
-            moved = self.op(math_ops.FmaOp, delta, share, mean)
         # In this order a count of 0 keeps delta^2 from overflowing.
         before = self.spread(count, width)
         scaled = self.op(arith.MulFOp, self.op(arith.MulFOp, delta, share), before)
-        grown = self.op(math_ops.FmaOp, scaled, delta, squares)
-        if spread is not None:
-            grown = self.op(arith.AddFOp, grown, spread)
-        news = [moved, grown, *left, total]
+        if missing:
+            change = self.op(math_ops.FmaOp, delta, share, missing[0])
+            moved, left = self.added(mean, change)
+            more = missing[1] if spread is None else self.op(arith.AddFOp, spread, missing[1])
+            grown, rest = self.added(squares, self.op(math_ops.FmaOp, scaled, delta, more))
+            news = [moved, grown, left, rest, total]
+        else:
+            moved = self.op(math_ops.FmaOp, delta, share, mean)
+            grown = self.op(math_ops.FmaOp, scaled, delta, squares)
+            if spread is not None:
+                grown = self.op(arith.AddFOp, grown, spread)
+            news = [moved, grown, total]
         return [self.select(step.mask, new, old) for new, old in zip(news, state, strict=True)]
+
+    def added(self, total: Value, change: Value) -> tuple[Value, Value]:
+        """The sum of a total and a smaller change, and what it misses."""
+        moved = self.op(arith.AddFOp, total, change)
+        return moved, self.op(arith.SubFOp, change, self.op(arith.SubFOp, moved, total))
 
     def block(self, step: Step) -> tuple[Value, Value | None]:
         """The mean and the sum of squared deviations over the copies, lane by lane."""
@@ -360,8 +366,8 @@ class MomentsReducer(Reducer):
             means = [self.op(arith.AddFOp, mean, lost) for mean in state[:runs]]
             return [means, state[runs : 2 * runs]]
         if shape.width == 1:
-            return self.total([(*state[:2], state[2 + self.exact])])
-        mean, squares, count = *state[:2], state[2 + self.exact]
+            return self.total([(*state[:2], state[2 + 2 * self.exact])])
+        mean, squares, count = *state[:2], state[2 + 2 * self.exact]
         count = self.spread(count, shape.width)
         (amount,) = self.lanes("sum", count)
         # Lanes are added up as distances from the first one, which are small and round little.
