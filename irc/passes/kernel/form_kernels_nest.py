@@ -70,10 +70,7 @@ class _State:
             if reducer is None:
                 continue
             new = ended.part(number)
-            if reducer.restarts:
-                old = self.part(number)
-                new = [reducer.combine(a, b) for a, b in zip(old, new, strict=True)]
-            found += new
+            found += reducer.join(self.part(number), new) if reducer.restarts else new
         return found
 
     def nothing_lost(self) -> list[Value]:
@@ -82,25 +79,24 @@ class _State:
             value
             for number, reducer in enumerate(self.reducers)
             if reducer is not None and reducer.restarts
-            for value in reducer.zeros(self.part(number))
+            for value in reducer.nothing_lost(self.part(number))
         ]
 
     def joined_exactly(self, values: list[Value], lost: list[Value]) -> list[Value]:
         """What `joined` gives with what rounding `lost` before made good, and what it loses now."""
         found: list[Value] = []
         losses: list[Value] = []
-        ended, left = self.carrying(values), iter(lost)
+        ended = self.carrying(values)
         for number, reducer in enumerate(self.reducers):
             if reducer is None:
                 continue
             new = ended.part(number)
             if reducer.restarts:
-                pairs = [
-                    reducer.add_exactly(a, b, next(left))
-                    for a, b in zip(self.part(number), new, strict=True)
-                ]
-                new = [total for total, _ in pairs]
-                losses += [loss for _, loss in pairs]
+                old = self.part(number)
+                count = len(reducer.nothing_lost(old))
+                new, left = reducer.join_exactly(old, new, lost[:count])
+                lost = lost[count:]
+                losses += left
             found += new
         return [*found, *losses]
 

@@ -130,19 +130,29 @@ class Reducer:
         """Two partial results as one."""
         return self.op(combining_op(self.combiner, self.type), a, b)
 
-    def zeros(self, state: list[Value]) -> list[Value]:
-        """A zero like each value of a state."""
+    def join(self, state: list[Value], other: list[Value]) -> list[Value]:
+        """The state after the values of two states; of those that `restarts`."""
+        return [self.combine(a, b) for a, b in zip(state, other, strict=True)]
+
+    def nothing_lost(self, state: list[Value]) -> list[Value]:
+        """What `join_exactly` lost before the first time."""
         return [self.number(0, arith_width(value)) for value in state]
 
-    def add_exactly(self, total: Value, value: Value, lost: Value) -> tuple[Value, Value]:
-        """total + value less what was `lost` before, and what this sum loses: nothing of a sum
-        that is infinite or NaN."""
-        value = self.op(arith.SubFOp, value, lost)
-        result = self.op(arith.AddFOp, total, value)
-        loss = self.op(arith.SubFOp, self.op(arith.SubFOp, result, total), value)
-        nothing = self.op(arith.SubFOp, result, result)
-        finite = self.test(arith.CmpFOp, "oeq", nothing, nothing)
-        return result, self.select(finite, loss, self.number(0, arith_width(loss)))
+    def join_exactly(
+        self, state: list[Value], other: list[Value], lost: list[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        """What `join` gives with what its rounding `lost` before made good, and what it loses
+        now: nothing of a sum that is infinite or NaN."""
+        sums, losses = [], []
+        for total, value, before in zip(state, other, lost, strict=True):
+            change = self.op(arith.SubFOp, value, before)
+            result = self.op(arith.AddFOp, total, change)
+            loss = self.op(arith.SubFOp, self.op(arith.SubFOp, result, total), change)
+            nothing = self.op(arith.SubFOp, result, result)
+            finite = self.test(arith.CmpFOp, "oeq", nothing, nothing)
+            sums.append(result)
+            losses.append(self.select(finite, loss, self.number(0, arith_width(loss))))
+        return sums, losses
 
     def step(self, state: list[Value], step: Step) -> list[Value]:
         """The state after one evaluation of the body."""
@@ -262,7 +272,8 @@ class MomentsReducer(Reducer):
     """Mean and sum of squared deviations. Values are taken in by blocks (all copies of one
     evaluation), each block's moments merged into the running ones after Chan, Golub and LeVeque
     (1979). State: mean, m2, count; and those of the peeled remainder. Of many blocks mean and m2
-    have what rounding loses beside them (Kahan 1965), between m2 and count."""
+    have what rounding loses beside them (Kahan 1965), between m2 and count; where each lane is a
+    result of its own, chunks of steps have moments of their own."""
 
     parts = 2
 
@@ -280,6 +291,34 @@ class MomentsReducer(Reducer):
         count_width = shape.width if shape.horizontal and shape.uneven else 1
         state = [*zeros, self.number(0, count_width)]
         return state + ([self.number(0, 1)] * 3 if shape.peeled else [])
+
+    @property
+    def restarts(self) -> bool:
+        return not self.shape.horizontal
+
+    def join(self, state: list[Value], other: list[Value]) -> list[Value]:
+        runs, width = self.shape.copies, self.shape.width
+        count, more = state[-1], other[-1]
+        total = self.op(arith.AddFOp, count, more)
+        safe = self.op(arith.MaximumFOp, total, self.number(1, 1))
+        share = self.spread(self.op(arith.DivFOp, more, safe), width)
+        before = self.spread(count, width)
+        means, squares = [], []
+        for run in range(runs):
+            delta = self.op(arith.SubFOp, other[run], state[run])
+            means.append(self.op(math_ops.FmaOp, delta, share, state[run]))
+            scaled = self.op(arith.MulFOp, self.op(arith.MulFOp, delta, share), before)
+            both = self.op(arith.AddFOp, state[runs + run], other[runs + run])
+            squares.append(self.op(math_ops.FmaOp, scaled, delta, both))
+        return [*means, *squares, total]
+
+    def nothing_lost(self, state: list[Value]) -> list[Value]:
+        return []
+
+    def join_exactly(
+        self, state: list[Value], other: list[Value], lost: list[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        return self.join(state, other), []
 
     def step(self, state: list[Value], step: Step) -> list[Value]:
         if self.in_peel(step):
