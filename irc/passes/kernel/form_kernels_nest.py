@@ -29,6 +29,9 @@ is one of partial sums. Along the vectors each accumulator reads a part of its o
 several places at once faster than one (`python -m bench.kernels --filter sum_all/1.6e7/1000/f32` on
 a Zen 4: 0.88 of Inductor's speed from one place, 0.96 to 1.48 from eight)."""
 SUM_CHUNK = 128
+COLUMN_CHUNK = 32
+"""The same where each lane is a result of its own: its values are added one after the other, where
+along the vectors there are as many partial sums as lanes."""
 UNROLLED_BODY = 16
 """Operations of a body that is written once for each row of a tile: rows that went through the
 stack made x.t() + y twice as slow (690 against 284 us at 1008 x 1008 f32 on a Zen 4)."""
@@ -183,7 +186,8 @@ class Nest(TiledBody):
         if tile is not None and axis is tile.axis:
             return self._cover(depth, scope, state, tile.lower, tile.upper)
         upper = self.emitter.scalar(axis.extent, scope)
-        vectors, is_long = self._vectors_of(depth), self._steps(depth) > LONG_SUM
+        vectors = self._vectors_of(depth)
+        is_long = self._steps(depth) > (2 * COLUMN_CHUNK if vectors is None else LONG_SUM)
         if state is None or (isinstance(axis.extent, int) and not is_long):
             return self._cover(depth, scope, state, 0, upper)
         if vectors is not None and vectors.copies > 1 and not state.scans:
@@ -205,7 +209,7 @@ class Nest(TiledBody):
     def _in_chunks(self, depth: int, scope: Scope, state: _State, upper: Scalar) -> list[Value]:
         """A long reduction by chunks, so that sums are of partial sums."""
         vectors = self._vectors_of(depth)
-        chunk = SUM_CHUNK * (1 if vectors is None else vectors.width * vectors.copies)
+        chunk = COLUMN_CHUNK if vectors is None else SUM_CHUNK * vectors.width * vectors.copies
 
         def body(start: Scalar, part: _State) -> list[Value]:
             end = self.emitter.least(self.emitter.plus(start, chunk), upper)
