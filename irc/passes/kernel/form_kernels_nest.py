@@ -89,16 +89,13 @@ class _State:
         """What `joined` gives with what rounding `lost` before made good, and what it loses now."""
         found: list[Value] = []
         losses: list[Value] = []
-        ended = self.carrying(values)
+        ended, before = self.carrying(values), iter(lost)
         for number, reducer in enumerate(self.reducers):
             if reducer is None:
                 continue
             new = ended.part(number)
             if reducer.restarts:
-                old = self.part(number)
-                count = len(reducer.nothing_lost(old))
-                new, left = reducer.join_exactly(old, new, lost[:count])
-                lost = lost[count:]
+                new, left = reducer.join_exactly(self.part(number), new, before)
                 losses += left
             found += new
         return [*found, *losses]

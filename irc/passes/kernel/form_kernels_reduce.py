@@ -8,7 +8,7 @@ partial sums short) become scalars at the end. Else each lane is a result of its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -139,13 +139,14 @@ class Reducer:
         return [self.number(0, arith_width(value)) for value in state]
 
     def join_exactly(
-        self, state: list[Value], other: list[Value], lost: list[Value]
+        self, state: list[Value], other: list[Value], lost: Iterator[Value]
     ) -> tuple[list[Value], list[Value]]:
         """What `join` gives with what its rounding `lost` before made good, and what it loses
-        now: nothing of a sum that is infinite or NaN."""
+        now: nothing of a sum that is infinite or NaN. It takes from `lost` as many values as it
+        gives."""
         sums, losses = [], []
-        for total, value, before in zip(state, other, lost, strict=True):
-            change = self.op(arith.SubFOp, value, before)
+        for total, value in zip(state, other, strict=True):
+            change = self.op(arith.SubFOp, value, next(lost))
             result = self.op(arith.AddFOp, total, change)
             loss = self.op(arith.SubFOp, self.op(arith.SubFOp, result, total), change)
             nothing = self.op(arith.SubFOp, result, result)
@@ -316,7 +317,7 @@ class MomentsReducer(Reducer):
         return []
 
     def join_exactly(
-        self, state: list[Value], other: list[Value], lost: list[Value]
+        self, state: list[Value], other: list[Value], lost: Iterator[Value]
     ) -> tuple[list[Value], list[Value]]:
         return self.join(state, other), []
 

@@ -60,7 +60,7 @@ TILE_ROW = 32
 """Bytes of a tile's row: of rows that begin anywhere, half cross a line of the cache, where all
 vectors of 64 bytes do (x.t() + y of a million f32 in rows of 1023 on a Xeon with AVX-512: 0.75 ms
 with 32 bytes, 1.39 with 64)."""
-TILE_BLOCK = {1: 512, 2: 256, 4: 64, 8: 32}
+TILE_BLOCK = {1: 512, 2: 256, 4: 64, 8: 32, 16: 16}
 """Points of the axis that transposed tiles read contiguously in one point of the parallel space, by
 the bytes of an element: the lines that are read or written in part stay in the first cache, and
 memory is read a few lines at a time (16 million bf16 on a Zen 4: 26 ms with 64 points, 14 with 256;

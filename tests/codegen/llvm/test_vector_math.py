@@ -47,6 +47,7 @@ TARGETS = {
     "host-newton": (attrs.evolve(HOST, cpu="x86-64-v4") if HOST.has_avx512 else HOST, 0),
     "host-scalar": (TargetFeatures.host(), None),
     "avx2": (TargetFeatures.avx2(), 0),
+    "avx2-pairs": (TargetFeatures.avx2(), 1),
     "generic": (TargetFeatures.generic(), 0),
 }
 ROUNDING = ("floor", "ceil", "trunc", "round")
@@ -57,8 +58,10 @@ SPECIALS += (math.nan, 1e30, -1e30, 1e-40, -1e-40, 2.0**24 + 2)
 
 
 def lanes_of(target: str, element: str) -> int:
-    features, scalar = TARGETS[target]
-    return 0 if scalar is None else features.lanes(64 if element == "f64" else 32)
+    features, doublings = TARGETS[target]
+    if doublings is None:
+        return 0
+    return features.lanes(64 if element == "f64" else 32) << doublings
 
 
 def arity_of(name: str, element: str) -> int:
