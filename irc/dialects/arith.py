@@ -288,6 +288,7 @@ def _cast(
     doc: str,
     types: tuple[str, str],
     ends: tuple[Constraint, Constraint],
+    **attributes: Any,
 ) -> type:
     """One conversion; its documentation ends in an example."""
     example = f"`%z = arith.{name} %x : ({types[0]}) -> {types[1]}`"
@@ -299,6 +300,7 @@ def _cast(
         "name": f"arith.{name}",
         "source": operand(ends[0]),
         "output": result(ends[1]),
+        **attributes,
     }
     return type(class_name, (_Cast,), members)
 
@@ -307,8 +309,11 @@ _FF, _II = (FLOAT, FLOAT), (INTEGER, INTEGER)
 _ANY = Constraint("a scalar or vector", lambda t: True)
 ExtFOp = _cast("ExtFOp", "extf", "Widens a float, exactly.", ("bf16", "f32"), _FF)
 TruncFOp = _cast(
-    "TruncFOp", "truncf", "Narrows a float, to nearest even; NaN stays NaN.", ("f32", "bf16"), _FF
-)
+    "TruncFOp", "truncf",
+    "Narrows a float, to nearest even; NaN stays NaN. On the loop level `rounding` numbers the\n"
+    "    roundings of a function: copies of one, made by fusion, are dropped all or none.",
+    ("f32", "bf16"), _FF, rounding=attribute(A.IntegerAttr, optional=True),
+)  # fmt: skip
 ExtSIOp = _cast("ExtSIOp", "extsi", "Widens a signed integer.", ("i8", "i32"), _II)
 ExtUIOp = _cast("ExtUIOp", "extui", "Widens an unsigned integer.", ("i8", "i32"), _II)
 TruncIOp = _cast("TruncIOp", "trunci", "Keeps the low bits.", ("i32", "i8"), _II)

@@ -9,13 +9,13 @@ around. bool (i1) takes part in `and or xor not`, in comparisons (false < true) 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from irc.dialects.graph_inferred import check_result, tensor_type
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
-from irc.ir.definition import Op, of, operand, result
+from irc.ir.definition import Op, attribute, of, operand, result
 from irc.ir.diagnostics import UserError
 from irc.ir.traits import Commutative, Pure, Trait
 from irc.ir.types import DTYPE_OF_ELEMENT, IntegerType, TensorType, element_bytes, f32, f64, i1
@@ -105,7 +105,8 @@ POINTWISE: dict[str, type[PointwiseOp]] = {}
 
 
 def _define(
-    base: type[PointwiseT], name: str, domain: str, doc: str, gives_bool: bool, commutes: bool
+    base: type[PointwiseT], name: str, domain: str, doc: str, gives_bool: bool, commutes: bool,
+    **attributes: Any,
 ) -> type[PointwiseT]:
     traits: set[type[Trait]] = {Pure}
     if commutes:
@@ -125,14 +126,15 @@ def _define(
         "domain": domain,
         "gives_bool": gives_bool,
         "traits": frozenset(traits),
+        **attributes,
     }
     made: type[PointwiseT] = type(class_name, (base,), members)
     POINTWISE[name] = made
     return made
 
 
-def _unary(name: str, domain: str, doc: str) -> type[_Unary]:
-    return _define(_Unary, name, domain, doc, False, False)
+def _unary(name: str, domain: str, doc: str, **attributes: Any) -> type[_Unary]:
+    return _define(_Unary, name, domain, doc, False, False, **attributes)
 
 
 def _test(name: str, domain: str, doc: str) -> type[_Unary]:
@@ -194,7 +196,12 @@ Ceil = _unary("ceil", "float", "Rounded toward plus infinity.")
 Floor = _unary("floor", "float", "Rounded toward minus infinity.")
 Round = _unary("round", "float", "Rounded to the nearest integer, ties to even.")
 Trunc = _unary("trunc", "float", "Rounded toward zero.")
-Exp = _unary("exp", "float", "e to the power x.")
+Exp = _unary(
+    "exp", "float",
+    "e to the power x. `nonpositive` promises that x is at most 0 or NaN, as differences from a\n"
+    "    maximum are; far above 0 the result is then any number.",
+    nonpositive=attribute(A.UnitAttr),
+)  # fmt: skip
 Exp2 = _unary("exp2", "float", "2 to the power x.")
 Expm1 = _unary("expm1", "float", "exp(x) - 1 without cancellation.")
 Log = _unary("log", "float", "The natural logarithm.")

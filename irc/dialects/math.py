@@ -7,11 +7,13 @@ Accuracy: within a few units in the last place of float64's value (see the tests
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from irc.dialects.arith import BOOLEAN, FLOAT, INTEGER, with_element
+from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
-from irc.ir.definition import Op, operand, result
+from irc.ir.definition import Op, attribute, operand, result
 from irc.ir.traits import Pure, SameOperandsAndResultType
 from irc.ir.types import i1
 
@@ -41,7 +43,7 @@ class _Test(Op, abstract=True):
         return (with_element(operands[0].type, i1),)
 
 
-def _define(base: type[Op], class_name: str, name: str, doc: str) -> type:
+def _define(base: type[Op], class_name: str, name: str, doc: str, **attributes: Any) -> type:
     """One function; its documentation ends in an example."""
     example = {
         _Unary: f"`%z = math.{name} %x : f32`",
@@ -54,11 +56,17 @@ def _define(base: type[Op], class_name: str, name: str, doc: str) -> type:
         "__qualname__": class_name,
         "__slots__": (),
         "name": f"math.{name}",
+        **attributes,
     }
     return type(class_name, (base,), members)
 
 
-ExpOp = _define(_Unary, "ExpOp", "exp", "e to the power of x.")
+ExpOp = _define(
+    _Unary, "ExpOp", "exp",
+    "e to the power of x. `nonpositive` promises that x is at most 0, but for rounding, or NaN;\n"
+    "    the result is right up to 64 then, and any number above.",
+    nonpositive=attribute(A.UnitAttr),
+)  # fmt: skip
 Exp2Op = _define(_Unary, "Exp2Op", "exp2", "2 to the power of x.")
 ExpM1Op = _define(_Unary, "ExpM1Op", "expm1", "exp(x) - 1 without cancellation.")
 LogOp = _define(_Unary, "LogOp", "log", "The natural logarithm.")

@@ -33,6 +33,8 @@ PREDICATES = {
 }  # fmt: skip
 # Properties that MLIR adds to operations when it prints them, with the value that means nothing.
 ADDED_BY_MLIR = {"fastmath": "#arith.fastmath<none>", "overflowFlags": "#arith.overflow<none>"}
+# Those that MLIR's operations of the checked dialects have; it ignores others that it is given.
+MLIR_PROPERTIES = frozenset({"predicate", "value"})
 FUNC_PROPERTIES = ("sym_name", "function_type", "sym_visibility", "callee")
 
 
@@ -76,6 +78,8 @@ def _split(
         declared = set(FUNC_PROPERTIES)
     else:
         declared = {*type(op).attribute_fields, "operandSegmentSizes"}
+        if op.name.partition(".")[0] in CHECKED_DIALECTS:
+            declared &= MLIR_PROPERTIES
     properties = {k: v for k, v in attributes.items() if k in declared}
     return properties, {k: v for k, v in attributes.items() if k not in declared}
 

@@ -67,6 +67,8 @@ def _arithmetic(name: str) -> None:
         name, operands = _as_difference(op)
         second = body.constants.get(operands[1]) if len(operands) == 2 else None
         local = name.partition(".")[2]
+        if local == "exp" and op.nonpositive:
+            local = "exp_nonpositive"
         _set_rows(body, op, [
             apply(body, local, shape.element, shape.lanes, row, second)
             for row in _operand_rows(body, op, operands)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from irc.analysis.views import INDICES, view_strides
-from irc.dialects import aten, func, graph, layout, sym
+from irc.dialects import aten, func, graph, layout, loop, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import ComplexType, TensorType, element_bytes
-from irc.passes.loop.convert_to_loop_rules import RULES, Converter, symbolic_value
+from irc.ir.types import ComplexType, FloatType, TensorType, element_bytes
+from irc.passes.loop.convert_to_loop_rules import (
+    RULES,
+    Converter,
+    element_of,
+    symbolic_value,
+)
 
 # What stays as it is on the loop level; its tensors are handles to memory.
 STAYS = (
@@ -75,6 +80,7 @@ class _Conversion:
     def __init__(self, function: func.FuncOp) -> None:
         self.function = function
         self.handles: dict[Value, Value] = {}
+        self.roundings = 0
 
     def convert(self, op: Operation) -> bool:
         """Convert one operation of the entry block; False when it stays."""
@@ -100,10 +106,20 @@ class _Conversion:
             raise InvalidIR(f"'{op.name}' has no form on the loop level", op=op)
         converter = Converter(Builder.before(op), op, self.handles)
         rule(converter, op)
+        if isinstance(op, graph.Cast) and _is_rounding(op):
+            self._number_rounding(converter.results[0])
         for old, new in zip(op.results, converter.results, strict=True):
             new.name_hint = new.name_hint or old.name_hint
         self._replace(op, converter.results)
         return True
+
+    def _number_rounding(self, array: Value) -> None:
+        compute = array.defining_op
+        assert isinstance(compute, loop.ComputeOp)
+        narrowing = compute.yield_op.values[0].defining_op
+        if narrowing is not None and narrowing.name == "arith.truncf":
+            narrowing.attributes["rounding"] = A.IntegerAttr(self.roundings)
+            self.roundings += 1
 
     def _replace(self, op: Operation, values: list[Value]) -> None:
         for old, new in zip(op.results, values, strict=True):
@@ -155,6 +171,14 @@ class _Conversion:
         self.handles[read] = made
         made.name_hint = op.results[0].name_hint
         self._replace(op, [read])
+
+
+def _is_rounding(op: graph.Cast) -> bool:
+    """Whether a cast narrows a float to 16 bits for more than one reader, or for a view."""
+    element = element_of(op.results[0])
+    users = list(op.results[0].users)
+    alone = len(users) == 1 and isinstance(users[0], graph.Cast | func.ReturnOp)
+    return isinstance(element, FloatType) and element.width == 16 and not alone
 
 
 def is_complex(value: Value) -> bool:

@@ -250,7 +250,7 @@ def _pointwise(c: Converter, op: graph.PointwiseOp) -> None:
         _check_divisor(c, op._operands[1])
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
-        return function(body, element, *[body.read(v, at) for v in op._operands])
+        return function(body, element, *[body.read(v, at) for v in op._operands], **op.attributes)
 
     c.emit_map(value_of)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import cast
 
 from irc.dialects import loop
-from irc.ir.attributes import StringAttr, Type
+from irc.ir.attributes import Attribute, StringAttr, Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import FloatType, TensorType
@@ -21,9 +22,12 @@ class ElideRounding(Pass):
 
     A float that is narrowed and widened again keeps its wide value, also where it is chosen from
     several in between, and an array that only members of its group read, all widening what they
-    read, keeps wide elements. What is stored for others is rounded as before, and what is compared
-    for equality, since the other side may be stored: the gradient of a maximum looks for it among
-    values computed anew. Without this pass every operation rounds as eager does.
+    read, keeps wide elements. What is stored for others is rounded as before, and all that is
+    computed from it is computed from the rounded number, or a softmax would take the difference of
+    a stored element and the maximum of elements with more digits: a `rounding` is dropped nowhere
+    if one copy of it stays. What is compared for equality stays rounded, too, since the other side
+    may be stored by another program: the gradient of a maximum looks for it among values computed
+    anew. Without this pass every operation rounds as eager does.
 
     Before:
         %n = arith.truncf %x : (f32) -> bf16
@@ -37,28 +41,87 @@ class ElideRounding(Pass):
     preserves = "real"
 
     def run(self, op: Operation, context: PassContext) -> None:
-        elided = 0
+        groups, computes = [], []
         for inner in op.regions[0].blocks[0].ops:
             if isinstance(inner, loop.GroupOp):
-                elided += _widen_locals(inner.block)
-                for member in inner.regions[0].walk():
-                    if isinstance(member, loop.ComputeOp):
-                        elided += elide(member.block)
+                groups.append(inner)
+                computes += [m for m in inner.regions[0].walk() if isinstance(m, loop.ComputeOp)]
             elif isinstance(inner, loop.ComputeOp):
-                elided += elide(inner.block)
+                computes.append(inner)
+        numbered = [
+            narrowing
+            for compute in computes
+            for narrowing in compute.block.ops
+            if "rounding" in narrowing.attributes
+        ]
+        stay = frozenset(n.attributes["rounding"] for n in numbered if _stays(n.results[0]))
+        elided = sum(_widen_locals(group.block, stay) for group in groups)
+        elided += sum(_elide(compute.block, stay) for compute in computes)
+        for narrowing in numbered:
+            del narrowing.attributes["rounding"]
         context.count("elided", elided)
 
 
-def elide(block: Block) -> int:
+# -- which roundings stay
+
+
+def _stays(value: Value, depth: int = _MAX_DEPTH) -> bool:
+    """Whether anything but a widening takes a narrow float, itself or chosen from others."""
+    for user in value.users:
+        if user.name == "arith.extf":
+            continue
+        if user.name == "arith.select" and depth:
+            if _stays(user.results[0], depth - 1):
+                return True
+        elif not isinstance(user, loop.YieldOp) or _is_stored(user, value):
+            return True
+    return False
+
+
+def _is_stored(op: loop.YieldOp, value: Value) -> bool:
+    """Whether a yielded narrow float is in an array whose elements can't be wide."""
+    compute = op.parent_op
+    assert isinstance(compute, loop.ComputeOp)
+    if not isinstance(compute.parent_op, loop.GroupOp):
+        return True
+    places = [number for number, yielded in enumerate(op.operands) if yielded is value]
+    outputs = compute.output_list
+    return any(
+        number >= len(outputs)
+        or outputs[number] is not loop.MAP
+        or _widenings(compute, number) is None
+        for number in places
+    )
+
+
+def _drops_digits(op: Operation, stay: Set[Attribute]) -> bool:
+    """Whether an operation is a narrowing to 16 bits that may go. Nobody narrows to 8 but for the
+    rounding."""
+    if op.name != "arith.truncf" or cast(FloatType, op.results[0].type).width != 16:
+        return False
+    return op.attributes.get("rounding") not in stay
+
+
+def _asks_whether_equal(op: Operation) -> bool:
+    """Whether an operation compares two values for equality (one with itself: is it NaN?)."""
+    if op.name != "arith.cmpf" or op._operands[0] is op._operands[1]:
+        return False
+    return cast(StringAttr, op.attributes["predicate"]).value in ("oeq", "ueq", "one", "une")
+
+
+# -- in one body
+
+
+def _elide(block: Block, stay: Set[Attribute]) -> int:
     """Drop the round trips in one scalar body; how many went."""
     elided = 0
     for op in block.ops:
-        if op.name == "arith.extf" and _is_rounded(op._operands[0], op.results[0].type):
+        if op.name == "arith.extf" and _is_rounded(op._operands[0], op.results[0].type, stay):
             widened = op.results[0]
             exact = [_asks_whether_equal(user) for user in widened.users]
             if exact and all(exact):
                 continue
-            wide = _unrounded(op._operands[0], op)
+            wide = _unrounded(op._operands[0], op, stay)
             if any(exact):
                 widened.replace_uses_if(wide, lambda user: not _asks_whether_equal(user))
             else:
@@ -70,36 +133,26 @@ def elide(block: Block) -> int:
     return elided
 
 
-def _asks_whether_equal(op: Operation) -> bool:
-    """Whether an operation compares two values for equality (one with itself: is it NaN?)."""
-    if op.name != "arith.cmpf" or op._operands[0] is op._operands[1]:
-        return False
-    return cast(StringAttr, op.attributes["predicate"]).value in ("oeq", "ueq", "one", "une")
-
-
-def _is_rounded(value: Value, wide: Type, depth: int = _MAX_DEPTH) -> bool:
+def _is_rounded(value: Value, wide: Type, stay: Set[Attribute], depth: int = _MAX_DEPTH) -> bool:
     """Whether a narrow float is, or is chosen among others from, one narrowed from `wide`."""
     maker = value.defining_op
     if maker is None or depth == 0:
         return False
     if maker.name == "arith.select":
-        return any(_is_rounded(o, wide, depth - 1) for o in maker._operands[1:])
-    return _drops_digits(maker) and maker._operands[0].type is wide
+        return any(_is_rounded(o, wide, stay, depth - 1) for o in maker._operands[1:])
+    return _drops_digits(maker, stay) and maker._operands[0].type is wide
 
 
-def _drops_digits(op: Operation) -> bool:
-    """Whether an operation narrows to 16 bits. Nobody narrows to 8 but for the rounding."""
-    return op.name == "arith.truncf" and cast(FloatType, op.results[0].type).width == 16
-
-
-def _unrounded(value: Value, user: Operation, depth: int = _MAX_DEPTH) -> Value:
+def _unrounded(
+    value: Value, user: Operation, stay: Set[Attribute], depth: int = _MAX_DEPTH
+) -> Value:
     """The narrow `value` before its rounding, in the type that `user` widens it to."""
     wide = user.results[0].type
     maker = value.defining_op
-    if maker is not None and _is_rounded(value, wide, depth):
+    if maker is not None and _is_rounded(value, wide, stay, depth):
         if maker.name == "arith.truncf":
             return maker._operands[0]
-        chosen = [_unrounded(o, user, depth - 1) for o in maker._operands[1:]]
+        chosen = [_unrounded(o, user, stay, depth - 1) for o in maker._operands[1:]]
         made = type(maker)((maker._operands[0], *chosen), (wide,), {}, (), maker.location)
     else:
         made = type(user)((value,), (wide,), {}, (), user.location)
@@ -108,33 +161,50 @@ def _unrounded(value: Value, user: Operation, depth: int = _MAX_DEPTH) -> Value:
     return made.results[0]
 
 
-def _widen_locals(block: Block) -> int:
+# -- between the members of a group
+
+
+def _widen_locals(block: Block, stay: Set[Attribute]) -> int:
     widened = 0
     for op in block.ops:
         if isinstance(op, loop.ComputeOp):
             for number, output in enumerate(op.output_list):
                 if output is loop.MAP:
-                    widened += _widen(op, number)
+                    widened += _widen(op, number, stay)
     return widened
 
 
-def _widen(op: loop.ComputeOp, number: int) -> int:
+def _widenings(op: loop.ComputeOp, number: int) -> list[Operation] | None:
+    """What widens the elements of a narrowed array, where all its readers do and may do without;
+    None: some may not."""
     (array,) = op.results_of(number)
     narrowing = op.yield_op.values[number].defining_op
-    if narrowing is None or not _drops_digits(narrowing):
-        return 0
-    source: Value = narrowing._operands[0]
-    reads = list(array.users)
-    widenings: list[Operation] = []
-    for read in reads:
+    if narrowing is None or not _drops_digits(narrowing, frozenset()):
+        return None
+    wide = narrowing._operands[0].type
+    found: list[Operation] = []
+    for read in array.users:
         if not isinstance(read, loop.ReadOp) or read.other is not None or not read.value.has_uses:
-            return 0
-        widenings.extend(read.value.users)
-    if any(w.name != "arith.extf" or w.results[0].type is not source.type for w in widenings):
+            return None
+        found.extend(read.value.users)
+    if any(w.name != "arith.extf" or w.results[0].type is not wide for w in found):
+        return None
+    if any(_asks_whether_equal(user) for w in found for user in w.results[0].users):
+        return None
+    return found
+
+
+def _widen(op: loop.ComputeOp, number: int, stay: Set[Attribute]) -> int:
+    narrowing = op.yield_op.values[number].defining_op
+    if narrowing is None or not _drops_digits(narrowing, stay):
         return 0
-    if any(_asks_whether_equal(user) for w in widenings for user in w.results[0].users):
+    widenings = _widenings(op, number)
+    if widenings is None:
         return 0
+    (array,) = op.results_of(number)
+    source: Value = narrowing._operands[0]
     assert isinstance(array.type, TensorType)
+    reads = list(array.users)
     array.type = array.type.with_element(source.type)
     op.yield_op.set_operand(number, source)
     for read in reads:

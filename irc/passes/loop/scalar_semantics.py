@@ -1,15 +1,16 @@
 """What each pointwise function of the graph level is on scalars: torch's meaning, in arith, math.
 
-`POINTWISE[function](body, element, *operands)` appends operations to a body and gives the value.
-`element` is the operands' element type on the graph level, which says what is unsigned; scalars
-are signless. Floats are f32 or f64: 16-bit floats are cast before and after by the graph.
+`POINTWISE[function](body, element, *operands, **attributes)` appends operations to a body and gives
+the value. `element` is the operands' element type on the graph level, which says what is unsigned;
+scalars are signless. The attributes are those of the graph's operation. Floats are f32 or f64:
+16-bit floats are cast before and after by the graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from irc.ir.attributes import Type
+from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.types import FloatType, IntegerType, f32, f64, i1, i32, i64
 from irc.passes.loop.bodies import Body
@@ -24,16 +25,16 @@ def is_unsigned(element: Type) -> bool:
 
 
 def _split(function: str, on_float: Scalar | None, on_integer: Scalar | None) -> None:
-    def emit(body: Body, element: Type, *operands: Value) -> Value:
+    def emit(body: Body, element: Type, *operands: Value, **attributes: Attribute) -> Value:
         chosen = on_float if isinstance(element, FloatType) else on_integer
         assert chosen is not None, f"graph.{function} is not defined on {element}"
-        return chosen(body, element, *operands)
+        return chosen(body, element, *operands, **attributes)
 
     POINTWISE[function] = emit
 
 
 def _op(name: str) -> Scalar:
-    return lambda body, element, *operands: body.op(name, *operands)
+    return lambda body, element, *operands, **attributes: body.op(name, *operands, **attributes)
 
 
 def _signed(signed: str, unsigned: str) -> Scalar:

@@ -28,6 +28,7 @@ from irc.codegen.llvm.vector_math import (
 NUMPY = {"f32": np.float32, "f64": np.float64}
 # The largest error allowed, in units of the last place of the exact result.
 F32_BOUNDS = {
+    "exp_nonpositive": 1.1,
     "exp": 1.1, "exp2": 1.2, "expm1": 1.7, "log": 1.0, "log2": 1.1, "log10": 1.1, "log1p": 1.5,
     "sqrt": 0.5, "rsqrt": 1.5, "sin": 1.9, "cos": 1.9, "tan": 3.4, "asin": 2.5, "acos": 1.3,
     "atan": 1.6, "sinh": 2.3, "cosh": 1.7, "tanh": 2.5, "asinh": 1.8, "acosh": 2.0, "atanh": 2.0,
@@ -35,6 +36,7 @@ F32_BOUNDS = {
     "cbrt": 1.5, "tgamma": 5.0,
 }  # fmt: skip
 F64_BOUNDS = {
+    "exp_nonpositive": 1.2,
     "exp": 1.2, "exp2": 1.2, "expm1": 2.5, "log": 1.1, "log2": 1.1, "log10": 1.3, "log1p": 1.6,
     "sqrt": 0.5, "rsqrt": 1.5, "sin": 2.2, "cos": 2.2, "tan": 3.4, "asin": 2.3, "acos": 1.4,
     "atan": 2.2, "sinh": 2.5, "cosh": 1.9, "tanh": 2.4, "asinh": 1.8, "acosh": 2.0, "atanh": 2.2,
@@ -50,6 +52,8 @@ TARGETS = {
     "avx2-pairs": (TargetFeatures.avx2(), 1),
     "generic": (TargetFeatures.generic(), 0),
 }
+# Functions for some arguments only, and the one whose values they have.
+PLAIN = {"exp_nonpositive": "exp"}
 ROUNDING = ("floor", "ceil", "trunc", "round")
 BINARY = ("pow", "atan2", "maximum", "minimum", "fmax", "fmin", "copysign")
 REMAINDERS = ("fmod", "remainder", "floor_divide")
@@ -165,6 +169,11 @@ def samples(element: str) -> np.ndarray:
     return values.astype(NUMPY[element])
 
 
+def inside(name: str, x: np.ndarray) -> np.ndarray:
+    """The arguments that a function is for."""
+    return x[~(x > 64)] if name == "exp_nonpositive" else x
+
+
 def pairs() -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(1)
     x = samples("f32")
@@ -184,7 +193,7 @@ def wide_truth(name: str, *inputs: np.ndarray) -> np.ndarray:
         return np.cbrt(wide[0].numpy())
     if name == "tgamma":
         return np.array([_gamma(v) for v in wide[0].tolist()])
-    return getattr(torch, name)(*wide).numpy()
+    return getattr(torch, PLAIN.get(name, name))(*wide).numpy()
 
 
 def _gamma(value: float) -> float:
@@ -228,6 +237,7 @@ def test_f32_is_accurate_over_the_whole_range(target, name):
         x = np.concatenate([x[::9], np.array(SPECIALS, np.float32)])
     if name == "tgamma":
         x = np.concatenate([np.arange(1, 30), np.linspace(0.1, 34, 500)]).astype(np.float32)
+    x = inside(name, x)
     # torch's f64 lgamma and digamma give no sign to a zero.
     check(name, [x], run(target, name, x), wide_truth(name, x), F32_BOUNDS[name])
 
@@ -237,6 +247,7 @@ def test_f32_precise_is_within_one_ulp(name):
     if not supported(name, "f64"):
         pytest.skip("no f64 version to compute it in")
     x = samples("f32")[::5]
+    x = inside(name, x)
     got = run("host", name, x, precise=True)
     check(name, [x], got, wide_truth(name, x), 1.3 if name in ("lgamma", "digamma") else 0.51)
 
@@ -248,6 +259,7 @@ def test_f64_is_near_torch_over_the_whole_range(target, name):
     x = samples("f64")
     if name in ("sinh", "cosh", "sigmoid"):
         x = x[~(np.abs(x) > 709)]  # where torch's f64 overflows too early
+    x = inside(name, x)
     # torch's own f64 functions are within one ulp, so the bound is that much wider.
     check(name, [x], run(target, name, x), wide_truth(name, x), F64_BOUNDS[name] + 1.0)
 
@@ -268,7 +280,7 @@ def test_f64_is_accurate_against_arbitrary_precision(name):
     )
     x = random.uniform(low, high, 150)
     got = run("host", name, x)
-    function = EXACT.get(name) or getattr(mpmath, name)
+    function = EXACT.get(name) or getattr(mpmath, PLAIN.get(name, name))
     with mpmath.workdps(40):
         for value, result in zip(x.tolist(), got.tolist(), strict=True):
             exact = function(mpmath.mpf(value))
@@ -328,7 +340,7 @@ def test_f64_is_right_to_the_edge_of_overflow():
     x = np.array([-710.4, 710.4, -710.5, 710.5, -744.0, 720.0])
     with mpmath.workdps(40):
         for name in ("sinh", "cosh", "sigmoid"):
-            function = EXACT.get(name) or getattr(mpmath, name)
+            function = EXACT.get(name) or getattr(mpmath, PLAIN.get(name, name))
             exact = [function(mpmath.mpf(v)) for v in x.tolist()]
             want = np.array([float(e) for e in exact])
             check(name, [x], run("host", name, x), want, 3.0)

@@ -34,6 +34,51 @@ func.func @choice(%x: tensor<[4] x bf16, strides [1]>) -> tensor<[4] x bf16, str
   func.return %y : tensor<[4] x bf16, strides [1]>
 }
 
+// A copy of a rounding whose result is stored stays, and all that is computed from it is rounded.
+func.func @stored(%x: tensor<[4] x f32, strides [1]>) -> (tensor<[4] x bf16, strides [1]>, tensor<[4] x f32, strides [1]>, tensor<[4] x f32, strides [1]>) attributes {level = "loop"} {
+  %y, %u, %v = loop.group (i0: 4) {
+    %y_0, %u_0 = loop.compute par(i0: 4) -> map, map {
+      %a = loop.read %x[i0] : f32
+      %e = math.exp %a : f32
+      %n = arith.truncf %e {rounding = 0 : i64} : (f32) -> bf16
+      %w = arith.extf %n : (bf16) -> f32
+      loop.yield %n, %w
+    } : tensor<[4] x bf16, strides [1]>, tensor<[4] x f32, strides [1]>
+    %v_0 = loop.compute par(i0: 4) -> map {
+      %a = loop.read %x[i0] : f32
+      %e = math.exp %a : f32
+      %n = arith.truncf %e {rounding = 0 : i64} : (f32) -> bf16
+      %w = arith.extf %n : (bf16) -> f32
+      %s = math.sqrt %a : f32
+      %m = arith.truncf %s {rounding = 1 : i64} : (f32) -> bf16
+      %t = arith.extf %m : (bf16) -> f32
+      %z = arith.addf %w, %t : f32
+      loop.yield %z
+    } : tensor<[4] x f32, strides [1]>
+    loop.yield %y_0, %u_0, %v_0
+  } : tensor<[4] x bf16, strides [1]>, tensor<[4] x f32, strides [1]>, tensor<[4] x f32, strides [1]>
+  func.return %y, %u, %v : tensor<[4] x bf16, strides [1]>, tensor<[4] x f32, strides [1]>, tensor<[4] x f32, strides [1]>
+}
+
+// What only members of the group read, all widening it, is stored nowhere.
+func.func @local(%x: tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]> attributes {level = "loop"} {
+  %v = loop.group (i0: 4) {
+    %y_0 = loop.compute par(i0: 4) -> map {
+      %a = loop.read %x[i0] : f32
+      %e = math.exp %a : f32
+      %n = arith.truncf %e {rounding = 0 : i64} : (f32) -> bf16
+      loop.yield %n
+    } : tensor<[4] x bf16, strides [1]>
+    %v_0 = loop.compute par(i0: 4) -> map {
+      %n = loop.read %y_0[i0] : bf16
+      %w = arith.extf %n : (bf16) -> f32
+      loop.yield %w
+    } : tensor<[4] x f32, strides [1]>
+    loop.yield %v_0
+  } : tensor<[4] x f32, strides [1]>
+  func.return %v : tensor<[4] x f32, strides [1]>
+}
+
 // CHECK: builtin.module {
 // CHECK-NEXT:   func.func @main(%x: tensor<[4] x bf16, strides [1]>) -> tensor<[4] x bf16, strides [1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %y = loop.compute par(i0: 4) -> map {
@@ -59,5 +104,42 @@ func.func @choice(%x: tensor<[4] x bf16, strides [1]>) -> tensor<[4] x bf16, str
 // CHECK-NEXT:       loop.yield %r
 // CHECK-NEXT:     } : tensor<[4] x bf16, strides [1]>
 // CHECK-NEXT:     func.return %y : tensor<[4] x bf16, strides [1]>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @stored(%x: tensor<[4] x f32, strides [1]>) -> (tensor<[4] x bf16, strides [1]>, tensor<[4] x f32, strides [1]>, tensor<[4] x f32, strides [1]>) attributes {level = "loop"} {
+// CHECK-NEXT:     %y, %u, %v = loop.group (i0: 4) {
+// CHECK-NEXT:       %y_0, %u_0 = loop.compute par(i0: 4) -> map, map {
+// CHECK-NEXT:         %a = loop.read %x[i0] : f32
+// CHECK-NEXT:         %e = math.exp %a : f32
+// CHECK-NEXT:         %n = arith.truncf %e : (f32) -> bf16
+// CHECK-NEXT:         %w = arith.extf %n : (bf16) -> f32
+// CHECK-NEXT:         loop.yield %n, %w
+// CHECK-NEXT:       } : tensor<[4] x bf16, strides [1]>, tensor<[4] x f32, strides [1]>
+// CHECK-NEXT:       %v_0 = loop.compute par(i0: 4) -> map {
+// CHECK-NEXT:         %a_0 = loop.read %x[i0] : f32
+// CHECK-NEXT:         %e_0 = math.exp %a_0 : f32
+// CHECK-NEXT:         %n_0 = arith.truncf %e_0 : (f32) -> bf16
+// CHECK-NEXT:         %w_0 = arith.extf %n_0 : (bf16) -> f32
+// CHECK-NEXT:         %s = math.sqrt %a_0 : f32
+// CHECK-NEXT:         %z = arith.addf %w_0, %s : f32
+// CHECK-NEXT:         loop.yield %z
+// CHECK-NEXT:       } : tensor<[4] x f32, strides [1]>
+// CHECK-NEXT:       loop.yield %y_0, %u_0, %v_0
+// CHECK-NEXT:     } : tensor<[4] x bf16, strides [1]>, tensor<[4] x f32, strides [1]>, tensor<[4] x f32, strides [1]>
+// CHECK-NEXT:     func.return %y, %u, %v : tensor<[4] x bf16, strides [1]>, tensor<[4] x f32, strides [1]>, tensor<[4] x f32, strides [1]>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @local(%x: tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]> attributes {level = "loop"} {
+// CHECK-NEXT:     %v = loop.group (i0: 4) {
+// CHECK-NEXT:       %y_0 = loop.compute par(i0: 4) -> map {
+// CHECK-NEXT:         %a = loop.read %x[i0] : f32
+// CHECK-NEXT:         %e = math.exp %a : f32
+// CHECK-NEXT:         loop.yield %e
+// CHECK-NEXT:       } : tensor<[4] x f32, strides [1]>
+// CHECK-NEXT:       %v_0 = loop.compute par(i0: 4) -> map {
+// CHECK-NEXT:         %n = loop.read %y_0[i0] : f32
+// CHECK-NEXT:         loop.yield %n
+// CHECK-NEXT:       } : tensor<[4] x f32, strides [1]>
+// CHECK-NEXT:       loop.yield %v_0
+// CHECK-NEXT:     } : tensor<[4] x f32, strides [1]>
+// CHECK-NEXT:     func.return %v : tensor<[4] x f32, strides [1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -142,6 +142,24 @@ def _expm1(code: Code, x: Lane) -> Lane:
     return code.copysign(code.select(tiny, x, part * 4.0), x)
 
 
+def _lifted_exp(x: Lane) -> tuple[Lane, float]:
+    """(exp(x) 2^up, 2^up), the first of them normal, for x from `exp_low` to 64."""
+    up = table(26, 60, x)
+    rounded, _, r = _reduce(x, float_format(x).bias + up)
+    scale = _power_of_two(rounded)
+    return x.code.fma(_residue(r), scale, scale), 2.0**up
+
+
+@define("exp_nonpositive")
+def _exp_nonpositive(code: Code, x: Lane) -> Lane:
+    """exp(x) for x up to 64."""
+    x = code.at_least(x, float_format(x).exp_low)
+    if _has_scaling(code, x.element):
+        return _exp_between(x)
+    power, unit = _lifted_exp(x)
+    return power * (1.0 / unit)
+
+
 @define("sigmoid")
 def _sigmoid(code: Code, x: Lane) -> Lane:
     # Above the limit the result is 1 to rounding; below it the power keeps its digits.
@@ -149,12 +167,8 @@ def _sigmoid(code: Code, x: Lane) -> Lane:
     if _has_scaling(code, x.element):
         power = _exp_between(x)
         return code.quotient(power, power + 1.0)
-    # Bounded above, so the power times 2^up is normal, and the quotient rounds denormals.
-    up = table(26, 60, x)
-    rounded, _, r = _reduce(x, float_format(x).bias + up)
-    scale = _power_of_two(rounded)
-    power = code.fma(_residue(r), scale, scale)
-    return power / (power + 2.0**up)
+    power, unit = _lifted_exp(x)
+    return power / (power + unit)
 
 
 @define("tanh")

@@ -262,7 +262,7 @@ def softmax(c: Call) -> Value:
     shape = shape_of(value)
     largest = c.broadcast(c.reduce("max", value, [dim], True), shape)
     shifted = c.pointwise("sub", value, largest)
-    powers = c.pointwise("exp", shifted)
+    powers = c.emit(graph.Exp, shifted, nonpositive=True)
     total = c.broadcast(c.reduce("sum", powers, [dim], True), shape)
     if name.endswith("log_softmax"):
         return c.finish(c.pointwise("sub", shifted, c.pointwise("log", total)))
