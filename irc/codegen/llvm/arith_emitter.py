@@ -20,7 +20,7 @@ from irc.codegen.llvm.kernel_writer import (
     splat_text,
     vector_text,
 )
-from irc.codegen.llvm.lanewise import apply, converted
+from irc.codegen.llvm.lanewise import apply, converted, divided
 from irc.dialects import arith, math
 from irc.ir import attributes as A
 from irc.ir.core import Value
@@ -60,19 +60,17 @@ _ARITHMETIC = [
 ]  # fmt: skip
 
 
-def _arithmetic(name: str) -> None:
-    @emits(name)
-    def handler(body: KernelBody, op: Any) -> None:
-        shape = shape_of(op._operands[0].type)
-        name, operands = _as_difference(op)
-        second = body.constants.get(operands[1]) if len(operands) == 2 else None
-        local = name.partition(".")[2]
-        if local == "exp" and op.nonpositive:
-            local = "exp_nonpositive"
-        _set_rows(body, op, [
-            apply(body, local, shape.element, shape.lanes, row, second)
-            for row in _operand_rows(body, op, operands)
-        ])
+def _lane_by_lane(body: KernelBody, op: Any) -> None:
+    shape = shape_of(op._operands[0].type)
+    name, operands = _as_difference(op)
+    second = body.constants.get(operands[1]) if len(operands) == 2 else None
+    local = name.partition(".")[2]
+    if local == "exp" and op.nonpositive:
+        local = "exp_nonpositive"
+    _set_rows(body, op, [
+        apply(body, local, shape.element, shape.lanes, row, second)
+        for row in _operand_rows(body, op, operands)
+    ])
 
 
 def _as_difference(op: Any) -> tuple[str, Sequence[Value]]:
@@ -87,7 +85,21 @@ def _as_difference(op: Any) -> tuple[str, Sequence[Value]]:
 
 
 for _name in _ARITHMETIC:
-    _arithmetic(_name)
+    emits(_name)(_lane_by_lane)
+
+
+@emits("arith.divf")
+def divide(body: KernelBody, op: Any) -> None:
+    """By a number that `kernel.splat` gave its inverse, else lane by lane."""
+    x, divisor = op._operands
+    inverse, shape = body.inverses.get(divisor), shape_of(divisor.type)
+    if inverse is None:
+        _lane_by_lane(body, op)
+        return
+    _set_rows(body, op, [
+        divided(body, shape.element, shape.lanes, row, body.rows(divisor)[0], inverse)
+        for row in body.rows(x)
+    ])
 
 
 @emits("arith.constant")

@@ -192,6 +192,8 @@ class KernelBody:
         self.contents: dict[Value, Content] = {}
         #: Integer constants, of scalars and of every lane of a vector.
         self.constants: dict[Value, int] = {}
+        #: 1 / x of vectors of one number x, by which others are divided.
+        self.inverses: dict[Value, Ref] = {}
         self._count = 0
 
     # -- values

@@ -24,6 +24,7 @@ from irc.codegen.llvm.vector_math import (
     DEFINITIONS,
     bf16_rounding_template,
     conversion_template,
+    division_template,
     function_template,
 )
 from irc.ir.diagnostics import InvalidIR
@@ -71,6 +72,20 @@ def _mended(
     body.jump(done)
     body.open(done)
     return body.phi(kind, (fast, before), (mended, last))
+
+
+def divided(
+    body: KernelBody, element: str, lanes: int, x: Ref, divisor: Ref, inverse: Ref
+) -> Ref:
+    """x / divisor by means of 1 / divisor; it starts another basic block."""
+    refs = (x, divisor, inverse)
+    kind = vector_text(element, lanes)
+    template = division_template(element, lanes, body.features)
+    fast, prefix = body.paste(template, lanes, refs)
+    return _mended(
+        body, expand(str(template.rare), prefix, refs), kind, fast,
+        lambda: body.value(f"fdiv {kind} {x}, {divisor}"),
+    )
 
 
 def apply(

@@ -18,6 +18,8 @@ from irc.codegen.llvm.kernel_writer import (
 )
 from irc.codegen.llvm.lanewise import apply, converted
 from irc.codegen.llvm.memory_emitter import combining
+from irc.codegen.llvm.vector_math import divides_by_inverse
+from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 
 #: LLVM's reductions, which are free to choose the order of the lanes.
@@ -238,6 +240,20 @@ def splat(body: KernelBody, op: Any) -> None:
         body.constants[op.vector] = known
     ref = body.splat(shape.element, shape.lanes, body[op.scalar])
     body[op.vector] = [ref] * shape.rows if shape.rows else ref
+    if _divides_others(op.vector) and divides_by_inverse(
+        shape.element, shape.lanes, body.features
+    ):
+        one = constant_text(shape.element, 1.0)
+        inverse = body.value(f"fdiv {REGISTER[shape.element]} {one}, {body[op.scalar]}")
+        body.inverses[op.vector] = body.splat(shape.element, shape.lanes, inverse)
+
+
+def _divides_others(vector: Value) -> bool:
+    """Whether an operation divides by this value alone."""
+    return any(
+        user.name == "arith.divf" and user._operands[1] is vector is not user._operands[0]
+        for user in vector.users
+    )
 
 
 @emits("kernel.iota")

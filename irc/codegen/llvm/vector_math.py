@@ -21,7 +21,7 @@ import attrs
 from llvmlite import ir
 
 from irc.codegen.llvm.math import basic, conversions, exponential, special, trigonometric
-from irc.codegen.llvm.math.code import Code, Lane
+from irc.codegen.llvm.math.code import BITS, Code, Lane
 from irc.codegen.llvm.math.registry import DEFINITIONS, Definition
 from irc.codegen.llvm.target import TargetFeatures
 
@@ -145,6 +145,18 @@ def bf16_rounding_template(lanes: int, features: TargetFeatures) -> Template | N
     if not conversions.rounds_to_bf16(Code(lanes, features)):
         return None
     return _record(lanes, features, ["f32"], conversions.f32_to_bf16_by_instruction)
+
+
+def divides_by_inverse(element: str, lanes: int, features: TargetFeatures) -> bool:
+    """Whether many quotients of one divisor cost less as products with its inverse."""
+    wide = element in ("f32", "f64") and lanes * BITS[element] == 512
+    return wide and features.has_avx512 and not features.divides_fast
+
+
+@functools.lru_cache(maxsize=16)
+def division_template(element: str, lanes: int, features: TargetFeatures) -> Template:
+    """The recording of x / y from x, y and 1 / y; its `rare` holds where it gives NaN."""
+    return _record(lanes, features, [element] * 3, basic.divided_by_inverse)
 
 
 class _Pasted(ir.Instruction):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 
+import attrs
 import pytest
 import torch
 
+from irc.codegen.llvm import reduce_emitter
+from irc.codegen.llvm.kernel_emitter import emit_kernels
 from irc.codegen.llvm.kernel_writer import element_name
+from irc.codegen.llvm.target import TargetFeatures
 from irc.dialects.arith import FLOAT_PREDICATES, INTEGER_PREDICATES
 from irc.interp.core import torch_dtype
 from irc.ir import types as T
@@ -24,7 +28,7 @@ from tests.codegen.llvm.kernel_checks import (
     moderate,
     random_values,
 )
-from tests.codegen.llvm.kernel_programs import Compiled, vector
+from tests.codegen.llvm.kernel_programs import Compiled, Program, vector
 
 INTEGER_BINARY = (
     "addi", "subi", "muli", "divsi", "divui", "floordivsi", "ceildivsi", "remsi", "remui", "andi",
@@ -292,3 +296,62 @@ def test_bitcasts(target):
          cast("arith.bitcast", lanes_for(target, a), b))
         for a, b in pairs
     ])  # fmt: skip
+
+
+def quotients(element, rows, columns, lanes):
+    """y[i, j] = x[i, j] / t[i], with vectors along j."""
+    p = Program("quotients", [element] * 3, 1, rows)
+    x, t, y = p.pointers
+    kind = vector(element, lanes)
+
+    def row(i):
+        base = p.op("arith.muli", i, p.constant(columns))
+        divisor = p.splat(p.load(t, i, element), lanes)
+
+        def step(j):
+            at = p.op("arith.addi", base, j)
+            p.store(p.op("arith.divf", p.load(x, at, kind), divisor), y, at)
+
+        p.loop(p.constant(0), p.constant(columns), lanes, [], step)
+
+    p.loop(p.begin, p.end, 1, [], row)
+    return p.done()
+
+
+@pytest.mark.parametrize("target", ["host", "avx2", "generic"])
+@pytest.mark.parametrize("element", [T.f32, T.f64], ids=element_name)
+def test_a_product_with_the_inverse_rounds_as_the_quotient_does(monkeypatch, target, element):
+    features = features_of(target)
+    monkeypatch.setattr(reduce_emitter, "divides_by_inverse", lambda *facts: True)
+    rows, columns = 400, 64
+    x = random_values(element, rows * columns, 1).view(rows, columns)
+    t = random_values(element, rows, 2)
+    x[20:40] = -x[20:40].abs()
+    x[40:60] *= 2.0**100
+    x[60:80] *= 0.0
+    t[::7] = torch.arange(len(t[::7]), dtype=t.dtype) - 5
+    # So many of the divisor that every element has an integer for its quotient.
+    x[80:160] = t[80:160, None] * torch.arange(columns, dtype=t.dtype)
+    callee = quotients(element, rows, columns, lanes_for(target, element))
+    assert "rare" in emit_kernels([callee], features)
+    y = torch.zeros_like(x)
+    Compiled([callee], features).run("quotients", [x, t, y], 0, rows)
+    expected = x / t[:, None]
+    assert torch.equal(y.isnan(), expected.isnan())
+    assert torch.equal(y.signbit() & ~y.isnan(), expected.signbit() & ~expected.isnan())
+    denormal = expected.abs() < torch.finfo(t.dtype).tiny
+    exact = ~denormal & ~expected.isnan()
+    assert torch.equal(y[exact], expected[exact])
+    step = torch.finfo(t.dtype).smallest_normal * torch.finfo(t.dtype).eps
+    assert ((y - expected)[denormal].abs() <= step).all()
+
+
+def test_only_slow_dividers_multiply_with_the_inverse():
+    server = attrs.evolve(
+        TargetFeatures.avx2(), vector_bits=512, has_avx512=True, cpu="sapphirerapids"
+    )
+    for element, lanes in ((T.f32, 16), (T.f64, 8)):
+        callee = quotients(element, 2, 64, lanes)
+        assert "rare" in emit_kernels([callee], server)
+        assert "rare" not in emit_kernels([callee], attrs.evolve(server, cpu="znver4"))
+    assert "rare" not in emit_kernels([quotients(T.f32, 2, 64, 8)], server)

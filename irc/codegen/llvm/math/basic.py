@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from irc.codegen.llvm.math.code import Code, Lane
+from irc.codegen.llvm.math.code import BITS, Code, Lane
 from irc.codegen.llvm.math.registry import define, float_format
 
 
@@ -51,6 +51,22 @@ for _name, _stem in (
     ("round", "llvm.rint"),
 ):
     _rounding(_name, _stem)
+
+
+def divided_by_inverse(code: Code, x: Lane, divisor: Lane, inverse: Lane) -> tuple[Lane, Lane]:
+    """(x / divisor, the lanes where that is no number), for `inverse` = 1 / divisor rounded.
+
+    Markstein's correction (IBM Journal of Research and Development 34, 1990): the rest of the
+    rounded product is exact, and its quotient added rounds as the division does, but for a divisor
+    whose digits are all ones and for a denormal quotient, which may be off by its last place.
+    Infinite and zero operands, and divisors without a finite inverse, give NaN.
+    """
+    near = x * inverse
+    quotient = code.fma(code.fma(-near, divisor, x), inverse, near)
+    # Nothing added to a negative zero is a positive one.
+    sign = code.bits(near) & (-1 << (BITS[x.element] - 1))
+    quotient = code.from_bits(code.bits(quotient) | sign, x.element)
+    return quotient, code.is_nan(quotient)
 
 
 @define("rsqrt")
