@@ -13,9 +13,28 @@ from irc.frontend import scalars, symbols
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
-from irc.ir.symbols import Dim, Symbol, free_symbols, from_sympy, to_sympy
+from irc.ir.symbols import (
+    Dim,
+    Expr,
+    Symbol,
+    ceildiv,
+    free_symbols,
+    from_sympy,
+    maximum,
+    minimum,
+    to_sympy,
+)
 from irc.ir.symbols import symbol as symbol_named
 from irc.ir.types import TensorType
+
+
+def _place(position: Dim, size: Dim) -> Dim:
+    """The end of a slice, a negative one counted from the back, between 0 and `size`."""
+    if isinstance(position, Expr):
+        position = position + size * maximum(0, minimum(1, -position))
+    elif position < 0:
+        position = size + position
+    return minimum(maximum(0, position), size)
 
 
 class Binder:
@@ -113,9 +132,36 @@ class Binder:
     def bind_unbacked(self, node: fx.Node, value: Any) -> None:
         """Bind the symbols that torch made for the data-dependent parts of a node's value
         (`value`: the SSA values, nested as the node's)."""
-        for symbol, path in symbols.unbacked_bindings(self.shape_env, node).items():
+        fresh = symbols.unbacked_bindings(self.shape_env, node)
+        known = node.meta.get("val")
+        if not fresh and isinstance(value, Value) and isinstance(known, torch.SymInt):
+            # A number read by an operator's shape function, of which torch keeps no note.
+            expression = symbols.expression(known)
+            fresh = {expression: ()} if expression.is_Symbol else {}
+        for symbol, path in fresh.items():
             if symbol.name not in self.bound and symbol.name not in self.floats:
                 self._bind_path(symbol, path, value)
+
+    def bind_slice(
+        self, node: fx.Node, source: Value, dim: int = 0, start: Dim | None = None,
+        end: Dim | None = None, step: Dim = 1,
+    ) -> None:
+        """Bind the symbols that torch before 2.12 makes for the size of a slice whose ends depend
+        on data, and for where it begins in its storage."""
+        fresh = symbols.unbacked_bindings(self.shape_env, node)
+        if not fresh or not isinstance(source.type, TensorType):
+            return
+        size = source.type.shape[dim]
+        begin = 0 if start is None else _place(start, size)
+        stop = size if end is None or end == symbols.INT64_MAX else _place(end, size)
+        whole: Any = node.args[0]
+        known = whole.meta["val"]
+        lies = symbols.dim_of(known.storage_offset()) + begin * symbols.dim_of(known.stride(dim))
+        for symbol, path in fresh.items():
+            is_size = path[0].name == "size"
+            value = maximum(0, ceildiv(stop - begin, step)) if is_size else lies
+            if free_symbols(value) <= self.bound:
+                self.bind(symbol, sym.BindOp, self.builder.value(sym.ValueOp, dim=value))
 
     def _bind_path(self, symbol: Any, path: Sequence[Any], value: Any) -> None:
         method, dim, divisor = "", None, None

@@ -289,6 +289,8 @@ class _Importer:
             leaves = []
         args = [self.argument(a) for a in node.args]
         keywords = {k: self.argument(a) for k, a in node.kwargs.items()}
+        if short == "slice":
+            self.binder.bind_slice(node, args[0], *args[1:], **keywords)
         if short in _RESHAPES and _is_row_major(args[0].type):
             # torch's quotients of sizes hide that the strides are those of a row-major tensor.
             self.row_major.add(id(value))
