@@ -15,26 +15,18 @@ from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import (
     Dim,
-    Expr,
+    Range,
     Symbol,
     ceildiv,
+    clamped,
     free_symbols,
+    from_start,
     from_sympy,
     maximum,
-    minimum,
     to_sympy,
 )
 from irc.ir.symbols import symbol as symbol_named
 from irc.ir.types import TensorType
-
-
-def _place(position: Dim, size: Dim) -> Dim:
-    """The end of a slice, a negative one counted from the back, between 0 and `size`."""
-    if isinstance(position, Expr):
-        position = position + size * maximum(0, minimum(1, -position))
-    elif position < 0:
-        position = size + position
-    return minimum(maximum(0, position), size)
 
 
 class Binder:
@@ -146,21 +138,30 @@ class Binder:
         self, node: fx.Node, source: Value, dim: int = 0, start: Dim | None = None,
         end: Dim | None = None, step: Dim = 1,
     ) -> None:
-        """Bind the symbols that torch before 2.12 makes for the size of a slice whose ends depend
-        on data, and for where it begins in its storage."""
+        """Bind the symbols that torch 2.11 makes for the size of a slice whose ends depend on
+        data, and for where it begins in its storage."""
         fresh = symbols.unbacked_bindings(self.shape_env, node)
         if not fresh or not isinstance(source.type, TensorType):
             return
         size = source.type.shape[dim]
-        begin = 0 if start is None else _place(start, size)
-        stop = size if end is None or end == symbols.INT64_MAX else _place(end, size)
+
+        def place(end: Dim) -> Dim:
+            # Numbers that are no sizes may be negative.
+            ranges = {name: Range() for name in free_symbols(end) - self.sizes}
+            return clamped(from_start(end, size, ranges), size, ranges)
+
+        begin = 0 if start is None else place(start)
+        stop = size if end is None or end == symbols.INT64_MAX else place(end)
         whole: Any = node.args[0]
         known = whole.meta["val"]
-        lies = symbols.dim_of(known.storage_offset()) + begin * symbols.dim_of(known.stride(dim))
+        values = {
+            "size": maximum(0, ceildiv(stop - begin, step)),
+            "storage_offset": symbols.dim_of(known.storage_offset())
+            + begin * symbols.dim_of(known.stride(dim)),
+        }
         for symbol, path in fresh.items():
-            is_size = path[0].name == "size"
-            value = maximum(0, ceildiv(stop - begin, step)) if is_size else lies
-            if free_symbols(value) <= self.bound:
+            value = values.get(getattr(path[0], "name", "")) if path else None
+            if value is not None and free_symbols(value) <= self.bound:
                 self.bind(symbol, sym.BindOp, self.builder.value(sym.ValueOp, dim=value))
 
     def _bind_path(self, symbol: Any, path: Sequence[Any], value: Any) -> None:

@@ -21,6 +21,7 @@ from irc.ir.symbols.expr import (
     symbol,
     terms_of,
 )
+from irc.ir.symbols.positions import clamped, from_start
 from irc.ir.symbols.ranges import (
     Range,
     known_divisible,
@@ -62,6 +63,7 @@ __all__ = [
     "SymbolSyntaxError",
     "affine_parts",
     "ceildiv",
+    "clamped",
     "coefficient",
     "dim_product",
     "dim_sum",
@@ -71,6 +73,7 @@ __all__ = [
     "fold",
     "format_dim",
     "free_symbols",
+    "from_start",
     "from_sympy",
     "function",
     "is_index_expression",

@@ -248,9 +248,10 @@ def _pointwise(c: Converter, op: graph.PointwiseOp) -> None:
     function = POINTWISE[op.function]
     if op.function in RAISES_ON_ZERO and isinstance(element, IntegerType):
         _check_divisor(c, op._operands[1])
+    declared = {k: v for k, v in op.attributes.items() if k in op.attribute_fields}
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
-        return function(body, element, *[body.read(v, at) for v in op._operands], **op.attributes)
+        return function(body, element, *[body.read(v, at) for v in op._operands], **declared)
 
     c.emit_map(value_of)
 

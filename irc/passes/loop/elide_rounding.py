@@ -52,9 +52,13 @@ class ElideRounding(Pass):
             narrowing
             for compute in computes
             for narrowing in compute.block.ops
-            if "rounding" in narrowing.attributes
+            if narrowing.name == "arith.truncf" and "rounding" in narrowing.attributes
         ]
-        stay = frozenset(n.attributes["rounding"] for n in numbered if _stays(n.results[0]))
+        stay = frozenset(
+            n.attributes["rounding"]
+            for n in numbered
+            if _stays(n.results[0], n._operands[0].type)
+        )
         elided = sum(_widen_locals(group.block, stay) for group in groups)
         elided += sum(_elide(compute.block, stay) for compute in computes)
         for narrowing in numbered:
@@ -65,13 +69,14 @@ class ElideRounding(Pass):
 # -- which roundings stay
 
 
-def _stays(value: Value, depth: int = _MAX_DEPTH) -> bool:
-    """Whether anything but a widening takes a narrow float, itself or chosen from others."""
+def _stays(value: Value, wide: Type, depth: int = _MAX_DEPTH) -> bool:
+    """Whether anything but a widening to `wide` takes a narrow float, itself or chosen from
+    others."""
     for user in value.users:
-        if user.name == "arith.extf":
+        if user.name == "arith.extf" and user.results[0].type is wide:
             continue
         if user.name == "arith.select" and depth:
-            if _stays(user.results[0], depth - 1):
+            if _stays(user.results[0], wide, depth - 1):
                 return True
         elif not isinstance(user, loop.YieldOp) or _is_stored(user, value):
             return True

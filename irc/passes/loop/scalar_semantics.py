@@ -2,8 +2,8 @@
 
 `POINTWISE[function](body, element, *operands, **attributes)` appends operations to a body and gives
 the value. `element` is the operands' element type on the graph level, which says what is unsigned;
-scalars are signless. The attributes are those of the graph's operation. Floats are f32 or f64:
-16-bit floats are cast before and after by the graph.
+scalars are signless. The attributes are those that the graph's operation declares. Floats are f32
+or f64: 16-bit floats are cast before and after by the graph.
 """
 
 from __future__ import annotations

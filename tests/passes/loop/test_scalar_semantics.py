@@ -12,6 +12,7 @@ from irc.dialects import graph
 from irc.dialects.graph_pointwise import DOMAINS
 from irc.ir import types as T
 from irc.ir.diagnostics import IRCError
+from irc.ir.parser import parse
 from irc.ir.passes import PassManager
 from tests.passes.loop.programs import FUSION, LOWERING, clones, compare, program
 
@@ -141,3 +142,15 @@ def test_positions_that_are_known_need_no_check() -> None:
     assert "sym.assert_value" not in names and names.count("loop.compute") == 1
     x = torch.randn(5, 2)
     assert torch.equal(irc.interp.run(module, x)[0], x[2:])
+
+
+def test_attributes_that_an_operation_does_not_declare_stay_on_the_graph_level():
+    text = """
+func.func @main(%x: tensor<[4] x i32, strides [1]>) -> tensor<[4] x i32, strides [1]> {
+  %y = graph.maximum %x, %x {note = "mine", type = "any"} : (tensor<[4] x i32, strides [1]>, tensor<[4] x i32, strides [1]>) -> tensor<[4] x i32, strides [1]>
+  func.return %y : tensor<[4] x i32, strides [1]>
+}
+"""  # noqa: E501
+    module = parse(text)
+    PassManager.parse("convert-to-loop").run(module)
+    assert "arith.maxsi" in str(module) and "mine" not in str(module)

@@ -9,9 +9,9 @@ from irc.dialects import aten, func, graph
 from irc.dialects.graph_inferred import tensor_type
 from irc.ir.core import BlockArgument, Value
 from irc.ir.diagnostics import UserError
-from irc.ir.symbols import Dim, dim_product, dim_sum, provable_le
+from irc.ir.symbols import Dim, dim_product, dim_sum, from_start, provable_le
 from irc.ir.types import ComplexType, contiguous_strides, element_bytes, i1, i64
-from irc.passes.graph.convert_aten.positions import element_position, from_start, slice_start
+from irc.passes.graph.convert_aten.positions import element_position, slice_start
 from irc.passes.graph.convert_aten.support import (
     Call,
     converts,
@@ -132,7 +132,7 @@ def select(c: Call) -> Value:
 def narrow(c: Call) -> Value:
     source = _source(c)
     dim = normalized(c.dim, rank_of(source))
-    start = from_start(c, c.start, shape_of(source)[dim])
+    start = from_start(c.start, shape_of(source)[dim], c.ranges)
     return c.slice(source, dim, start, c.length)
 
 
@@ -290,7 +290,7 @@ def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
             step = strides[dim] if strides is not None else None
             size = shape_of(value)[dim]
             if name == "select":
-                start = from_start(c, given["index"], size)
+                start = from_start(given["index"], size, c.ranges)
             else:
                 length = shape_of(maker.results[0])[dim]
                 start = slice_start(c, given["start"], given["end"], size, length, given["step"])
