@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from tests.backends import BACKEND  # noqa: E402  (after the thread count is set)
 from tests.conformance import seeds  # noqa: E402
+from tests.faults import rows as faults  # noqa: E402
 from tests.ir_files import pytest_addoption, pytest_collect_file  # noqa: E402, F401  (hooks)
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,12 +43,15 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse unknown seed rows; skip what needs a GPU where there is none."""
+    """Refuse unknown rows of seeds and faults; skip what needs a GPU where there is none."""
     known = seeds.row_ids()
     for item in items:
         for row in seeds.rows_of(item):
             if row not in known:
                 raise pytest.UsageError(f"{item.nodeid}: no conformance row named {row!r}")
+        for row in faults.rows_of(item):
+            if row not in faults.ROWS:
+                raise pytest.UsageError(f"{item.nodeid}: no row of the faults named {row!r}")
         if item.get_closest_marker("gpu") is not None and not seeds.has_gpu():
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))
 
