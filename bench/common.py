@@ -16,9 +16,11 @@ import json
 import math
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -44,12 +46,17 @@ class SideFailed(Exception):
 
 
 class Side:
-    """One backend's process; `prepare` a case, `measure` it as often as wanted."""
+    """One backend's process; `prepare` a case, `measure` it as often as wanted.
+
+    The backend "irc@REVISION" is irc as a commit has it (or "irc@FOLDER", the folder that holds
+    another `irc`), with the jobs of this checkout.
+    """
 
     def __init__(
         self, job: str, backend: str, threads: int = 1, environment: dict[str, str] | None = None
     ) -> None:
         self.backend = backend
+        name, _, revision = backend.partition("@")
         settings = {
             "OMP_NUM_THREADS": str(threads),
             "MKL_NUM_THREADS": str(threads),
@@ -59,10 +66,10 @@ class Side:
         reading, self._writing = os.pipe()
         self._reading, writing = os.pipe()
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "bench.worker", job, backend, str(reading), str(writing)],
+            [sys.executable, "-m", "bench.worker", job, name, str(reading), str(writing)],
             pass_fds=[reading, writing],
             stdout=sys.stderr,
-            cwd=ROOT,
+            cwd=folder_of(revision) if revision else ROOT,  # the first place of imports
             env={**os.environ, **settings, **(environment or {})},
         )
         os.close(reading)
@@ -112,6 +119,30 @@ class Side:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def folder_of(revision: str) -> Path:
+    """The folder that holds the `irc` of a commit, written on first use; a folder is itself."""
+    if Path(revision).is_dir():
+        return Path(revision).resolve()
+    git = ["git", "-C", str(ROOT)]
+    commit = subprocess.check_output([*git, "rev-parse", "--verify", f"{revision}^{{commit}}"])
+    folder = ROOT / "out" / "revisions" / commit.decode().strip()
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as fresh:
+            archive = subprocess.check_output([*git, "archive", folder.name, "irc"])
+            subprocess.run(["tar", "-x", "-C", fresh], input=archive, check=True)
+            shutil.copytree(fresh, folder)
+    return folder
+
+
+def side_name(text: str) -> str:
+    """A backend's name, or "irc@" and a commit or a folder, for argparse."""
+    name, at, revision = text.partition("@")
+    if name not in BACKENDS or (at and (name != "irc" or not revision)):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(BACKENDS)}, irc@REVISION")
+    return text
 
 
 def interleaved(
@@ -171,7 +202,10 @@ def argument_parser(description: str) -> argparse.ArgumentParser:
     """The options that all benchmarks share."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--backend", default="irc", choices=BACKENDS, help="the side measured")
-    parser.add_argument("--against", default="inductor", choices=BACKENDS)
+    parser.add_argument(
+        "--against", default="inductor", type=side_name, metavar="BACKEND",
+        help=f"the peer: {', '.join(BACKENDS)}, or irc@REVISION, irc as a commit has it",
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--filter", default="", help="only cases whose name holds this")
     parser.add_argument("--output", default="", help="name of the results file")

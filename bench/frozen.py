@@ -1,9 +1,9 @@
 """Frozen convolutional models on the CPU: irc against eager and against Inductor, one thread, f32.
 
-    python -m bench.frozen [--filter resnet-50] [--rounds 21]
+    python -m bench.frozen [--filter resnet-50] [--against inductor|irc@REVISION] [--rounds 21]
 
 Eval and no_grad, images of 4x3x224x224, both compilers with freezing on. For each model, each in
-processes of its own: latency, median over interleaved rounds of eager's (NCHW) and Inductor's time
+processes of its own: latency, median over interleaved rounds of eager's (NCHW) and the peer's time
 over irc's, error against eager, kernels and ATen calls, layout copies left, and how many of them
 are neither of an input nor for an output.
 """
@@ -31,7 +31,6 @@ from bench.common import (
 )
 
 EAGER, EACH = 2.1, 0.97
-SIDES = ("irc", "inductor", "eager")
 MODELS = ("resnet-50", "resnet-18", "convnext-tiny", "regnet", "mobilenet-v2")
 
 
@@ -79,15 +78,16 @@ def prepare(case: dict[str, Any], backend: str) -> Prepared:
     return Prepared(step, facts)
 
 
-def measure(name: str, rounds: int) -> dict[str, Any]:
+def measure(name: str, rounds: int, against: str) -> dict[str, Any]:
     """One model's figures."""
+    names = ("irc", against, "eager")
     with tempfile.TemporaryDirectory() as folder:
         environment = {
             "TORCHINDUCTOR_CACHE_DIR": os.environ.get("FROZEN_CACHE") or f"{folder}/inductor",
             "TORCHINDUCTOR_FREEZING": "1",
             "IRC_CACHE_DIR": f"{folder}/irc",
         }
-        sides = [Side("bench.frozen", b, environment=environment) for b in SIDES]
+        sides = [Side("bench.frozen", b, environment=environment) for b in names]
         try:
             facts = {side.backend: side.prepare({"model": name}) for side in sides}
             times = interleaved(sides, rounds, seconds=0.05)
@@ -96,9 +96,10 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
                 side.close()
     return {
         "model": name,
+        "against": against,
         "against_eager": median_ratio(times["eager"], times["irc"]),
-        "against_inductor": median_ratio(times["inductor"], times["irc"]),
-        "inductor_against_eager": median_ratio(times["eager"], times["inductor"]),
+        "against_peer": median_ratio(times[against], times["irc"]),
+        "peer_against_eager": median_ratio(times["eager"], times[against]),
         "seconds": {b: statistics.median(t) for b, t in times.items()},
         "facts": facts,
     }
@@ -109,23 +110,23 @@ def row(found: dict[str, Any]) -> list[str]:
     facts, seconds = found["facts"]["irc"], found["seconds"]
     return [
         found["model"],
-        *(f"{seconds[b] * 1e3:.1f}" for b in SIDES),
+        *(f"{taken * 1e3:.1f}" for taken in seconds.values()),
         f"{found['against_eager']:.3f}",
-        f"{found['against_inductor']:.3f}",
-        f"{found['inductor_against_eager']:.3f}",
+        f"{found['against_peer']:.3f}",
+        f"{found['peer_against_eager']:.3f}",
         f"{facts['error']:.1e}",
         str(facts.get("launches", "-")),
         str(facts.get("aten_calls", "-")),
         str(facts["copies"]),
         str(facts["inside"]),
         f"{facts['first_call']:.1f}",
-        f"{found['facts']['inductor']['first_call']:.1f}",
+        f"{found['facts'][found['against']]['first_call']:.1f}",
     ]
 
 
 HEAD = (
-    "model", "irc ms", "inductor", "eager", "eager/irc", "inductor/irc", "eager/inductor", "error",
-    "launches", "ATen", "copies", "inside", "first s", "inductor",
+    "model", "irc ms", "peer", "eager", "eager/irc", "peer/irc", "eager/peer", "error", "launches",
+    "ATen", "copies", "inside", "first s", "peer",
 )  # fmt: skip
 
 
@@ -139,14 +140,14 @@ def main() -> None:
         if options.filter not in name:
             continue
         try:
-            results.append(measure(name, options.rounds))
+            results.append(measure(name, options.rounds, options.against))
         except SideFailed as error:
             print(f"{name}: {error}")
             continue
         print(table(HEAD, [row(results[-1])]), flush=True)
     print_load()
-    slow = [f["model"] for f in results if f["against_inductor"] < EACH]
-    print(f"under {EACH} of Inductor: {slow}")
+    slow = [f["model"] for f in results if f["against_peer"] < EACH]
+    print(f"under {EACH} of {options.against}: {slow}")
     for found in results:
         if found["model"] == "resnet-50":
             print(f"resnet-50: {found['against_eager']:.2f} times eager (goal {EAGER})")

@@ -1,6 +1,7 @@
 """Speed of the IR against xDSL: the same text, the same tasks, process CPU time.
 
     python -m bench.ir_speed [--ops 10000,100000] [--processes 5] [--collector both] [--append]
+    python -m bench.ir_speed --libraries irc,irc@REVISION    (against irc as a commit has it)
     python -m bench.ir_speed --report         (the tables of what bench/results/ir_speed.json holds)
 
 Each measurement is a process of its own; irc's and xDSL's alternate, and the median of the
@@ -29,7 +30,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-from bench.common import RESULTS, ROOT, print_load, table, write_results
+from bench.common import RESULTS, ROOT, folder_of, print_load, table, write_results
 
 LIBRARIES = ("irc", "xdsl")
 PER_FUNCTION = 100
@@ -223,28 +224,32 @@ def child(library: str, ops: int, collector: str, memory: bool) -> dict[str, flo
 
 def run_child(library: str, ops: int, collector: str, memory: bool = False) -> dict[str, float]:
     """`child` in a new process; CalledProcessError with its output if it fails."""
-    words = ["--child", library, "--ops", str(ops), "--collector", collector]
+    name, _, revision = library.partition("@")
+    words = ["--child", name, "--ops", str(ops), "--collector", collector]
     done = subprocess.run(
         [sys.executable, "-m", "bench.ir_speed", *words, *["--memory"] * memory],
-        cwd=ROOT, stdout=subprocess.PIPE, check=True,
+        cwd=folder_of(revision) if revision else ROOT, stdout=subprocess.PIPE, check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def startup(library: str, bytecode: str) -> float:
-    """CPU seconds of the installed tool on a file of one function, its children included.
+    """CPU seconds of the tool on a file of one function, its children included.
 
     As in an installed wheel the bytecode is there: a first run, outside the clock, writes it below
     the folder `bytecode`.
     """
-    folder = os.path.dirname(sys.executable)
-    tool = os.path.join(folder, {"irc": "irc-opt", "xdsl": "xdsl-opt"}[library])
+    name, _, revision = library.partition("@")
+    module = {"irc": "irc.tools.irc_opt", "xdsl": "xdsl.tools.xdsl_opt"}[name]
+    tool = [sys.executable, "-c", f"from {module} import main; main()"]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPATH"] = str(folder_of(revision) if revision else ROOT)
     environment["PYTHONPYCACHEPREFIX"] = bytecode
     with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
         file.write(program(5))
         file.flush()
-        start = [tool, file.name]
+        start = [*tool, file.name]
         subprocess.run(start, stdout=subprocess.DEVNULL, check=True, env=environment)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(start, stdout=subprocess.DEVNULL, check=True, env=environment)
@@ -281,9 +286,10 @@ def summarize(found: dict[str, dict[str, list[float]]], judged: bool) -> list[li
             unit, scale = ("B", 1) if task == "bytes_per_op" else ("ms", 1e3)
             row.append(f"{statistics.median(values) * scale:.1f} {unit}" if values else "-")
         if len(found) == 2 and all(task in figures for figures in found.values()):
-            pairs = zip(found["xdsl"][task], found["irc"][task], strict=True)
-            ratio = statistics.median(peer / max(mine, 1e-9) for peer, mine in pairs)
-            row += [f"{ratio:.1f}", str(GOALS[task]) if judged else ""]
+            first, second = (figures[task] for figures in found.values())
+            pairs = zip(first, second, strict=True)
+            ratio = statistics.median(peer / max(mine, 1e-9) for mine, peer in pairs)
+            row += [f"{ratio:.2f}", str(GOALS[task]) if judged else ""]
             row.append(("met" if ratio >= GOALS[task] else "MISSED") if judged else "")
         else:
             row += ["", "", ""]
@@ -314,7 +320,7 @@ def report(results: dict[str, dict[str, dict[str, list[float]]]]) -> None:
         processes = len(next(iter(found.values()))["parse"])
         print(f"{ops} ops, collector {collector}, {processes} processes each")
         head = ["task", *found, "ratio", "goal", ""]
-        print(table(head, summarize(found, key == "10000/shipped")), flush=True)
+        print(table(head, summarize(found, key == "10000/shipped" and "xdsl" in found)), flush=True)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Speed of single kernels: irc against Inductor, both through torch.compile, one thread.
 
-    python -m bench.kernels [--backend irc] [--against inductor] [--filter NAMES] [--rounds 21]
+    python -m bench.kernels [--against inductor|irc@REVISION] [--filter NAMES] [--rounds 21]
 
 `NAMES` are parts of cases' names, with commas between. Each case prints the time, the ratio to
 the peer (above 1: faster than it), and the share of the copy bandwidth measured in the same run:

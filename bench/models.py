@@ -1,6 +1,7 @@
 """Speed of whole models: irc against Inductor's default, one thread, f32.
 
     python -m bench.models --model bert-base --rounds 20      (all models without --model)
+    python -m bench.models --against irc@76fb8cb              (irc as a commit has it)
     python -m bench.models --report                           (what was measured last, as one table)
 
 For each model: latency and its ratio to the peer (above 1: faster than it), the first call's time,
