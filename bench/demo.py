@@ -100,7 +100,7 @@ def levels(name: str, folder: Path) -> list[Check]:
         program = irc.trace(module, inputs)
         # The module's own tensors are the program's first arguments.
         arguments = [*trace_function(module, inputs).tensors, *inputs]
-    stages = [("functional", pipeline.FUNCTIONAL), *pipeline.STAGES.items()]
+    stages = list(pipeline.stages().items())
     checks = []
     for number in range(len(stages) + 1):
         level = stages[number - 1][0].split("-to-")[-1] if number else "aten"
@@ -120,7 +120,7 @@ def levels(name: str, folder: Path) -> list[Check]:
             )
         )
         if number < len(stages):
-            irc.PassManager.parse(stages[number][1].replace("$TARGET", "cpu")).run(program)
+            irc.PassManager.parse(stages[number][1]).run(program)
     return checks
 
 
@@ -137,7 +137,7 @@ def continue_from(text: str, rest: str) -> Any:
 
     program = irc.parse(text)
     if rest:
-        irc.PassManager.parse(rest.replace("$TARGET", "cpu")).run(program)
+        irc.PassManager.parse(rest).run(program)
     return irc.build(program, target="llvm")
 
 

@@ -21,7 +21,6 @@ def main() -> int:
     from transformers import BertConfig, BertModel
 
     import irc
-    from irc import pipeline
     from irc.frontend.tracing import trace_function
     from irc.ir.passes import PassManager
 
@@ -33,8 +32,7 @@ def main() -> int:
         expected = model(tokens)[0]
         module = irc.trace(model, (tokens,))
         arguments = [*trace_function(model, (tokens,)).tensors, tokens]
-    stages = ("aten-to-graph", "graph-to-layout", "layout-to-loop", "fuse-loops")
-    text = ",".join([pipeline.FUNCTIONAL, *(pipeline.STAGES[s] for s in stages)])
+    text = "functional,aten-to-graph,graph-to-layout,layout-to-loop,fuse-loops"
     start = time.perf_counter()
     PassManager.parse(text).run(module)
     lowered = time.perf_counter() - start

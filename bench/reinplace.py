@@ -24,7 +24,7 @@ import torch
 import irc
 from irc.dialects import host, kernel
 from irc.ir.passes import PassContext, PassManager
-from irc.pipeline import FUNCTIONAL, pipeline_text
+from irc.pipeline import pipeline_text
 
 ROUNDS = 30
 UPDATES = "irc.passes.kernel.form_kernels_plan.updates_in_place"
@@ -82,7 +82,7 @@ def register() -> torch.library.Library:
 def build(function: Callable[..., Any], args: Sequence[Any], without: bool) -> tuple[Any, str]:
     """The executable, and a line about its programs; `without` what writes in place."""
     module = irc.trace(function, tuple(args))
-    text = f"{FUNCTIONAL},{pipeline_text()}"
+    text = pipeline_text(functional=False)
     kept = mock.patch(UPDATES, lambda *_: False) if without else nullcontext()
     with kept:
         manager = PassManager.parse(text.replace(",reinplace", "") if without else text)

@@ -22,10 +22,10 @@ def levels():
     """Pairs of a stage's name and the text after it, the traced program first."""
     module = irc.trace(scaled_softmax, (torch.randn(64, 16), torch.randn(16)))
     yield "aten", irc.print_op(module)
-    for stage, passes in {"functional": pipeline.FUNCTIONAL, **pipeline.STAGES}.items():
+    for stage, passes in pipeline.stages().items():
         # Registers of 512 bits, so that every machine prints the same kernel.
-        target = "cpu vector_bits=512"
-        irc.PassManager.parse(passes.replace("$TARGET", target), verify="each").run(module)
+        passes = passes.replace("target=cpu", "target=cpu vector_bits=512")
+        irc.PassManager.parse(passes, verify="each").run(module)
         yield stage, irc.print_op(module)
 
 

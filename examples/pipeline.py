@@ -7,7 +7,6 @@ in between, and builds an executable from what comes out.
 import torch
 
 import irc
-from irc import pipeline
 from irc.dialects import graph
 from irc.ir.passes import PassContext
 
@@ -41,7 +40,7 @@ def model(x):
 
 def main():
     module = irc.trace(model, (torch.randn(4, 6),), dynamic=True)
-    to_graph = f"{pipeline.FUNCTIONAL},aten-to-graph,idempotent-maximum"
+    to_graph = "functional,aten-to-graph,idempotent-maximum"
     context = irc.PassManager.parse(to_graph, verify="each").run(module, PassContext())
     print(module)
     print(f"statistics: {dict(context.statistics)}")

@@ -1,15 +1,31 @@
-"""The named pipelines, in the order in which a program goes through them, and `compile_module`."""
+"""The default pipeline: one table, read top to bottom, and what is made from it.
+
+`PIPELINE` names every step, when a program's pipeline has it, and which of the compile's options it
+takes. The named pipelines (a stage's name, `lower-to-cpu`, `lower-to-gpu`), the text of a compile's
+passes, the docs and the cache's key all come from that table. Passes of one's own are put beside
+its steps:
+
+    irc.pipeline.extend(after="fuse-loops", passes="my-pass{limit=3}")               # every compile
+    torch.compile(model, backend="irc", options={"passes": {"after:fuse-loops": "my-pass"}})
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
+import attrs
+
+from irc.frontend.options import DEFAULT, Options
+from irc.ir.diagnostics import UserError
 from irc.ir.passes import (
     PassContext,
     PassManager,
     chosen_remarks,
-    pass_text,
+    did_you_mean,
+    load_entry_points,
+    option_text,
     register_pipeline,
 )
 
@@ -17,94 +33,284 @@ if TYPE_CHECKING:
     from irc.dialects.builtin import ModuleOp
     from irc.runtime.executable import Executable
 
-# For programs from `irc.trace` or from text; torch.compile's graphs come functional already.
-FUNCTIONAL = "functionalize,decompose-aten"
-
-# Each stage takes a module on one level to the next one.
-STAGES: dict[str, str] = {
-    "aten-to-graph": (
-        "split-signs,convert-aten-to-graph,canonicalize,cse,accumulate-scatters,hoist-assertions,"
-        "reinplace"
-    ),
-    "graph-to-layout": (
-        "propagate-channels-last,assign-layouts,insert-layout-copies,elide-layout-copies,cse"
-    ),
-    "layout-to-loop": "convert-to-loop,cse,dce",
-    "fuse-loops": (
-        "inline-computes,factor-axes,rows-first,merge-computes,group-computes,attach-checks,"
-        "localize,split-reductions,elide-rounding"
-    ),
-    "loop-to-kernel": (
-        "schedule{target=$TARGET},form-kernels,hoist-columns,join-launches,form-convolution-kernels"
-    ),
-    "kernel-to-host": "bufferize,plan-memory",
-}
-# What becomes of constants of a frozen program, on the graph level.
-FOLD = "fold-batch-norms,merge-linears,fold-constants"
-PANELS = "panel-convolutions"
-WINOGRAD = "winograd-convolutions"
-PROPAGATE = "propagate-channels-last"
+# What a target of the options is called by the passes that choose for one.
 TARGETS = {"llvm": "cpu", "triton": "gpu"}
 
-for _stage, _text in STAGES.items():
-    register_pipeline(_stage, _text.replace("$TARGET", "cpu"))
-register_pipeline("functional", FUNCTIONAL)
-register_pipeline("lower-to-cpu", ",".join(("functional", *STAGES)))
+When = Callable[[Options, str], bool]
 
 
-def pipeline_text(target: str = "llvm", options: Any = None) -> str:
-    """The whole default pipeline for `target` ("llvm" or "triton") as text."""
-    text = ",".join(STAGES.values()).replace("$TARGET", TARGETS[target])
-    if getattr(options, "emulate_rounding", False):
-        text = text.replace(",elide-rounding", "").replace(",accumulate-scatters", "")
-    layout_optimization = getattr(options, "layout_optimization", True)
-    if getattr(options, "freezing", False):
-        fold = FOLD
-        if target == "llvm" and layout_optimization:
-            ours = [WINOGRAD] * options.winograd + [PANELS] * options.panel_convolutions
-            fold = FOLD.replace("fold-constants", ",".join((*ours, "fold-constants")))
-        text = text.replace("canonicalize,cse", f"canonicalize,cse,{fold}", 1)
-    if target == "llvm" and getattr(options, "freezing", False):
-        pack = "pack-weights" if layout_optimization else "pack-weights{convolutions=false}"
-        fuse = "fuse-epilogues," if options.epilogue_fusion else ""
-        text = text.replace(PROPAGATE, f"{pack},{fuse}{PROPAGATE}")
-    if not layout_optimization:
-        text = text.replace(f"{PROPAGATE},", "")
-    if _is_on("shape_padding", target, options):
-        force = "{force=true}" if getattr(options, "force_shape_pad", False) else ""
-        before = "convert-aten-to-graph,canonicalize"
-        text = text.replace(before, f"{before},pad-matmul{force}")
-    if _is_on("comprehensive_padding", target, options):
-        text = text.replace("assign-layouts", f"assign-layouts,{_pad_strides(options)}")
-    return text
+# -- when a step takes part
 
 
-def _is_on(switch: str, target: str, options: Any) -> bool:
-    """Whether a switch of the options is on; None leaves it to the target: on for triton."""
-    chosen = getattr(options, switch, None)
-    return target == "triton" if chosen is None else bool(chosen)
+def always(options: Options, target: str) -> bool:
+    """In every pipeline."""
+    return True
 
 
-def _pad_strides(options: Any) -> str:
-    from irc.passes.layout.pad_strides import PadStrides
+def rounds_once(options: Options, target: str) -> bool:
+    """Numbers may be rounded less often than eager rounds them."""
+    return not options.emulate_rounding
 
-    if options is None:
-        return PadStrides.name
-    return pass_text(
-        PadStrides(
-            alignment=options.padding_alignment_bytes,
-            threshold=options.padding_stride_threshold,
-            channels_last=options.pad_channels_last,
-            symbolic=options.pad_dynamic_shapes,
-            max_bytes=options.padding_max_bytes,
+
+def is_frozen(options: Options, target: str) -> bool:
+    """Weights are constants."""
+    return options.freezing
+
+
+def packs(options: Options, target: str) -> bool:
+    """Frozen weights are laid out for oneDNN, on a CPU."""
+    return options.freezing and target == "llvm"
+
+
+def packs_and_fuses(options: Options, target: str) -> bool:
+    """What is done to the result of a packed operation goes into it."""
+    return packs(options, target) and options.epilogue_fusion
+
+
+def makes_winograd(options: Options, target: str) -> bool:
+    """Frozen 3x3 convolutions become kernels of our own."""
+    return packs(options, target) and options.layout_optimization and options.winograd
+
+
+def makes_panels(options: Options, target: str) -> bool:
+    """Frozen 1x1 convolutions become kernels of our own."""
+    return packs(options, target) and options.layout_optimization and options.panel_convolutions
+
+
+def turns_images(options: Options, target: str) -> bool:
+    """Images may have their channels innermost."""
+    return options.layout_optimization
+
+
+def pads_products(options: Options, target: str) -> bool:
+    """Operands of matrix products are padded; on a GPU unless told otherwise."""
+    return target == "triton" if options.shape_padding is None else options.shape_padding
+
+
+def pads_strides(options: Options, target: str) -> bool:
+    """Rows are padded to whole lines of memory; on a GPU unless told otherwise."""
+    chosen = options.comprehensive_padding
+    return target == "triton" if chosen is None else chosen
+
+
+# -- the table
+
+
+@attrs.frozen
+class Step:
+    """A pass of the default pipeline.
+
+    when: on which target and with which options a program's pipeline has it. given: options of the
+    pass that are options of the compile, each by the name of the latter (both have one default).
+    chooses: the pass is told the target's name ("cpu", "gpu").
+    """
+
+    name: str
+    when: When = always
+    given: Mapping[str, str] = attrs.field(factory=dict)
+    chooses: bool = False
+
+    def text(self, options: Options, target: str) -> str:
+        """The step as a pipeline's text has it."""
+        values = [f"target={TARGETS[target]}"] if self.chooses else []
+        for name, option in self.given.items():
+            value = getattr(options, option)
+            if value != getattr(DEFAULT, option):
+                values.append(f"{name}={option_text(value)}")
+        return self.name + ("{" + " ".join(values) + "}" if values else "")
+
+
+_PADDING = {
+    "alignment": "padding_alignment_bytes",
+    "threshold": "padding_stride_threshold",
+    "channels_last": "pad_channels_last",
+    "symbolic": "pad_dynamic_shapes",
+    "max_bytes": "padding_max_bytes",
+}
+
+#: The stages, each from one level to the next, and their steps. What torch.compile gives begins
+#: with the second stage: it has no mutation left and is decomposed.
+PIPELINE: Mapping[str, tuple[Step, ...]] = {
+    "functional": (
+        Step("functionalize"),
+        Step("decompose-aten"),
+    ),
+    "aten-to-graph": (
+        Step("split-signs"),
+        Step("convert-aten-to-graph"),
+        Step("canonicalize"),
+        Step("pad-matmul", pads_products, {"force": "force_shape_pad"}),
+        Step("cse"),
+        Step("fold-batch-norms", is_frozen),
+        Step("merge-linears", is_frozen),
+        Step("winograd-convolutions", makes_winograd),
+        Step("panel-convolutions", makes_panels),
+        Step("fold-constants", is_frozen),
+        Step("accumulate-scatters", rounds_once),
+        Step("hoist-assertions"),
+        Step("reinplace"),
+    ),
+    "graph-to-layout": (
+        Step("pack-weights", packs, {"convolutions": "layout_optimization"}),
+        Step("fuse-epilogues", packs_and_fuses),
+        Step("propagate-channels-last", turns_images),
+        Step("assign-layouts"),
+        Step("pad-strides", pads_strides, _PADDING),
+        Step("insert-layout-copies"),
+        Step("elide-layout-copies"),
+        Step("cse"),
+    ),
+    "layout-to-loop": (
+        Step("convert-to-loop"),
+        Step("cse"),
+        Step("dce"),
+    ),
+    "fuse-loops": (
+        Step("inline-computes"),
+        Step("factor-axes"),
+        Step("rows-first"),
+        Step("merge-computes"),
+        Step("group-computes"),
+        Step("attach-checks"),
+        Step("localize"),
+        Step("split-reductions"),
+        Step("elide-rounding", rounds_once),
+    ),
+    "loop-to-kernel": (
+        Step("schedule", chooses=True),
+        Step("form-kernels"),
+        Step("hoist-columns"),
+        Step("join-launches"),
+        Step("form-convolution-kernels"),
+    ),
+    "kernel-to-host": (
+        Step("bufferize"),
+        Step("plan-memory"),
+    ),
+}
+FUNCTIONAL = "functional"
+
+
+# -- passes of the user's
+
+
+@attrs.frozen(eq=False)
+class Addition:
+    """Passes beside a step or a stage: `place` is "before:NAME" or "after:NAME"."""
+
+    place: str
+    passes: str
+
+
+_additions: list[Addition] = []
+
+
+def extend(*, passes: str, after: str = "", before: str = "") -> Addition:
+    """Put passes (a pipeline's text) into the default pipeline of every compile from now on.
+
+    They stand behind those that were put at the same place earlier. The place is a stage
+    ("fuse-loops"), a pass ("group-computes") or, where a pass stands in several stages, both
+    ("graph-to-layout/cse"). A pass keeps its place where the options leave it out. Gives what
+    `withdraw` takes. Raises UserError for a place or a text that is wrong.
+    """
+    if bool(after) == bool(before):
+        raise UserError("passes go either after or before a stage or a pass")
+    addition = Addition(f"after:{after}" if after else f"before:{before}", passes)
+    _checked(addition)
+    _additions.append(addition)
+    return addition
+
+
+def withdraw(addition: Addition) -> None:
+    """Take back what `extend` put into the pipeline; nothing happens if it is gone."""
+    if addition in _additions:
+        _additions.remove(addition)
+
+
+def _checked(addition: Addition) -> tuple[str, str, int]:
+    """"before" or "after", the stage, and the step's number in it (-1: the stage itself)."""
+    side, _, anchor = addition.place.partition(":")
+    stage, _, name = anchor.rpartition("/")
+    steps = [(s, k) for s in PIPELINE for k, step in enumerate(PIPELINE[s]) if step.name == name]
+    if not stage and name in PIPELINE:
+        steps = [(name, -1)]
+    elif stage:
+        steps = [(s, k) for s, k in steps if s == stage]
+    if side not in ("before", "after") or not steps:
+        names = [*PIPELINE, *(step.name for steps in PIPELINE.values() for step in steps)]
+        known = [f"{s}:{n}" for s in ("before", "after") for n in names]
+        hint = did_you_mean(addition.place, known)
+        raise UserError(
+            f"'{addition.place}' is no place in the pipeline{hint}",
+            notes=("a place is before:NAME or after:NAME of a stage or a pass",),
         )
-    )
+    if len(steps) > 1:
+        places = ", ".join(f"{side}:{s}/{name}" for s, _ in steps)
+        raise UserError(f"'{addition.place}' stands in several stages: {places}")
+    PassManager.parse(addition.passes)
+    return side, *steps[0]
+
+
+def _added(options: Options) -> dict[tuple[str, str, int], list[str]]:
+    """The user's texts by place: those of `extend`, then those of the options."""
+    load_entry_points()  # an installed package may extend the pipeline
+    found: dict[tuple[str, str, int], list[str]] = {}
+    for addition in (*_additions, *(Addition(place, text) for place, text in options.passes)):
+        found.setdefault(_checked(addition), []).append(addition.passes)
+    return found
+
+
+# -- texts
+
+
+def stages(target: str = "llvm", options: Options = DEFAULT) -> dict[str, str]:
+    """The text of each stage's passes, by the stage's name, the user's passes among them."""
+    added = _added(options)
+
+    def pieces(stage: str) -> Iterator[str]:
+        yield from added.get(("before", stage, -1), ())
+        for number, step in enumerate(PIPELINE[stage]):
+            yield from added.get(("before", stage, number), ())
+            if step.when(options, target):
+                yield step.text(options, target)
+            yield from added.get(("after", stage, number), ())
+        yield from added.get(("after", stage, -1), ())
+
+    return {stage: ",".join(pieces(stage)) for stage in PIPELINE}
+
+
+def pipeline_text(
+    target: str = "llvm", options: Options | None = None, functional: bool = True
+) -> str:
+    """The whole default pipeline for `target` ("llvm" or "triton") as text.
+
+    functional: the program has no mutation left and is decomposed, as torch.compile gives it.
+    """
+    texts = stages(target, options or DEFAULT)
+    return ",".join(text for name, text in texts.items() if not (functional and name == FUNCTIONAL))
+
+
+def _register() -> None:
+    """Give each stage, and all of them for a CPU and for a GPU, a name of its own."""
+    for stage, steps in PIPELINE.items():
+        shown = [step.text(DEFAULT, "llvm") for step in steps if step.when(DEFAULT, "llvm")]
+        register_pipeline(stage, ",".join(shown))
+    for target, name in TARGETS.items():
+        steps_of = (step for steps in PIPELINE.values() for step in steps)
+        shown = [step.text(DEFAULT, target) for step in steps_of if step.when(DEFAULT, target)]
+        register_pipeline(f"lower-to-{name}", ",".join(shown))
+
+
+_register()
+
+
+# -- running it
 
 
 def lower(
     module: ModuleOp,
     target: str = "llvm",
-    options: Any = None,
+    options: Options | None = None,
     verify: str = "none",
     functional: bool = False,
 ) -> PassContext:
@@ -112,26 +318,29 @@ def lower(
 
     functional: the program has no mutation left and is decomposed, as torch.compile gives it.
     """
-    text = pipeline_text(target, options)
-    manager = PassManager.parse(text if functional else f"{FUNCTIONAL},{text}", verify=verify)
-    wanted = getattr(options, "remarks", "")
-    context = PassContext(target=target, options=options, explains=bool(wanted))
-    manager.run(module, context, check_semantics=getattr(options, "check_semantics", ""))
-    for remark in chosen_remarks(context.remarks, wanted) if wanted else ():
-        print(remark, file=sys.stderr)
+    options = options or DEFAULT
+    manager = PassManager.parse(pipeline_text(target, options, functional), verify=verify)
+    context = PassContext(target=target, options=options, explains=bool(options.remarks))
+    manager.run(module, context, check_semantics=options.check_semantics)
+    if options.remarks:
+        for remark in chosen_remarks(context.remarks, options.remarks):
+            print(remark, file=sys.stderr)
     return context
 
 
-def compile_module(module: ModuleOp, options: Any = None, target: str = "llvm") -> Executable:
+def compile_module(
+    module: ModuleOp, options: Options | None = None, target: str = "llvm"
+) -> Executable:
     """Lower `module` (changed in place, unless the cache has its program) and build what runs it.
 
     `irc.runtime.program_cache` says what decides a key.
     """
     from irc.runtime.program_cache import compile_cached
 
-    def lower_it(given: ModuleOp) -> PassContext:
-        verify = getattr(options, "verify", "none")
-        return lower(given, target, options, verify=verify, functional=True)
+    chosen = options or DEFAULT
 
-    pipeline = pipeline_text(target, options)
-    return compile_cached(module, lower_it, pipeline=pipeline, options=options, target=target)
+    def lower_it(given: ModuleOp) -> PassContext:
+        return lower(given, target, chosen, verify=chosen.verify, functional=True)
+
+    pipeline = pipeline_text(target, chosen)
+    return compile_cached(module, lower_it, pipeline=pipeline, options=chosen, target=target)

@@ -17,14 +17,10 @@ from typing import Any
 import torch
 
 import irc
-from irc import pipeline
 from irc.ir.passes import PassManager
 
-FUNCTIONAL = pipeline.FUNCTIONAL
-TO_LOOP = ",".join(
-    pipeline.STAGES[s] for s in ("aten-to-graph", "graph-to-layout", "layout-to-loop")
-)
-FUSE = pipeline.STAGES["fuse-loops"]
+TO_LOOP = "functional,aten-to-graph,graph-to-layout,layout-to-loop"
+FUSE = "fuse-loops"
 
 
 def layer_norm_backward(
@@ -71,10 +67,9 @@ def programs() -> dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]]
 
 def forms() -> dict[str, str]:
     """Each form's name and the pipeline that makes it from the aten level."""
-    loop = f"{FUNCTIONAL},{TO_LOOP}"
-    group = f"{loop},{FUSE}"
+    group = f"{TO_LOOP},{FUSE}"
     return {
-        "compute": loop,
+        "compute": TO_LOOP,
         "group": group,
         "cpu_kernel": f"{group},schedule{{target=cpu vector_bits=512}},form-kernels",
         "gpu_kernel": f"{group},schedule{{target=gpu}},form-kernels",

@@ -88,6 +88,9 @@ class Options:
     # late_checks: a GPU's programs don't wait for the checks of indices; a later call on that GPU
     # raises the error, `irc.runtime.late_checks.settle` or the end of the process.
     late_checks: bool = False
+    # Passes of one's own: {"after:fuse-loops": "my-pass{limit=3}"}, by place in the pipeline.
+    # `irc.pipeline.extend` says what a place is.
+    passes: tuple[tuple[str, str], ...] = ()
     # Looking inside. clock_aten: `irc.runtime.clocks` tells the time spent in ATen's operators.
     clock_aten: bool = False
     trace_enabled: bool = False
@@ -130,6 +133,13 @@ def from_mapping(given: Mapping[str, Any] | None, base: Options = DEFAULT) -> Op
 
 
 def _checked(key: str, value: Any, kind: type) -> Any:
+    if kind is tuple:  # texts by place
+        pairs = tuple(value.items()) if isinstance(value, Mapping) else value
+        if isinstance(pairs, tuple) and all(
+            isinstance(pair, tuple) and [*map(type, pair)] == [str, str] for pair in pairs
+        ):
+            return pairs
+        raise UserError(f"option '{key}' is a dict of texts by place, not {value!r}")
     if kind is type(None):  # a switch that the target decides
         return None if value is None else _checked(key, value, bool)
     if kind is bool and isinstance(value, bool | int) and value in (0, 1):

@@ -16,6 +16,7 @@ The class's annotated fields are the pass's options: `drop-nothing{limit=8}`.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 import time
@@ -197,6 +198,8 @@ def lookup_pass(name: str) -> type[Pass]:
         for module in _pass_modules():
             if module.rpartition(".")[2] == wanted:
                 importlib.import_module(module)
+        if name not in _passes:
+            load_entry_points()
     found = _passes.get(name)
     if found is None:
         hint = did_you_mean(name, known_names())
@@ -218,15 +221,35 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def all_passes() -> dict[str, type[Pass]]:
-    """Every pass, by name: imports all pass files."""
+    """Every pass, by name: imports all pass files, and those of installed packages."""
     for module in _pass_modules():
         importlib.import_module(module)
+    load_entry_points()
     return dict(sorted(_passes.items()))
 
 
 def loaded_passes() -> dict[str, type[Pass]]:
     """The passes registered so far, by name: imports nothing."""
     return dict(_passes)
+
+
+@functools.cache
+def load_entry_points() -> None:
+    """Import the modules that installed packages name in the entry-point group `irc.passes`, once.
+
+    They register passes, or put them into the default pipeline. Raises UserError for one that
+    fails, on each call.
+    """
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="irc.passes"):
+        try:
+            point.load()
+        except Exception as error:
+            raise UserError(
+                f"entry point {point.name} = {point.value}: {type(error).__name__}: {error}",
+                notes=("an installed package names it in the group irc.passes",),
+            ) from error
 
 
 # -- pipelines
@@ -249,15 +272,16 @@ def pass_text(pass_: Pass) -> str:
         if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
             default = default.factory()  # type: ignore[union-attr]
         if value != default:
-            parts.append(f"{field.name}={_option_text(value)}")
+            parts.append(f"{field.name}={option_text(value)}")
     return pass_.name + ("{" + " ".join(parts) + "}" if parts else "")
 
 
-def _option_text(value: Any) -> str:
+def option_text(value: Any) -> str:
+    """A value of a pass's option as a pipeline's text has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple | list):
-        return ",".join(map(_option_text, value))
+        return ",".join(map(option_text, value))
     return str(value)
 
 
@@ -540,6 +564,6 @@ def _verify(op: Operation) -> None:
 
 __all__ = [
     "Instrumentation", "Nested", "Pass", "PassContext", "PassManager",
-    "Remark", "all_passes", "lookup_pass", "make_pass", "pass_text", "register_pass",
-    "register_pipeline",
+    "Remark", "all_passes", "load_entry_points", "lookup_pass", "make_pass", "option_text",
+    "pass_text", "register_pass", "register_pipeline",
 ]  # fmt: skip

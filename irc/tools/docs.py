@@ -157,11 +157,17 @@ def passes_page() -> str:
     }
     lines = ["# Passes", "", NOTE, "", "The default pipeline for a CPU, stage by stage:", ""]
     lines += ["| stage | passes |", "|---|---|"]
-    for stage, text in (("functional", pipeline.FUNCTIONAL), *pipeline.STAGES.items()):
-        named = text.replace("$TARGET", "cpu").replace(",", ", ")
-        lines.append(f"| `{stage}` | `{named}` |")
-    lines += ["", "`lower-to-cpu` is all of them. A stage's name stands for its passes in any"]
-    lines += ["pipeline.", "", "| pass | |", "|---|---|"]
+    for stage, text in pipeline.stages().items():
+        lines.append(f"| `{stage}` | `{text.replace(',', ', ')}` |")
+    lines += ["", "`lower-to-cpu` is all of them, `lower-to-gpu` the same for a GPU. The name of a"]
+    lines += ["stage stands for its passes in any pipeline. Steps that are there for some options"]
+    lines += ["or on one target only:", "", "| step | stands | when |", "|---|---|---|"]
+    for stage, steps in pipeline.PIPELINE.items():
+        for before, step in zip((None, *steps), steps):
+            if step.when is not pipeline.always:
+                place = f"after `{before.name}`" if before else f"first in `{stage}`"
+                lines.append(f"| `{step.name}` | {place} | {_cell(_doc(step.when))} |")
+    lines += ["", "| pass | |", "|---|---|"]
     for name, cls in passes.items():
         lines.append(f"| [`{name}`](#{_anchor(name)}) | {_cell(cls.summary)} |")
     lines.append("")
@@ -213,7 +219,7 @@ def _indented_part(text: str) -> tuple[str, str]:
 # -- text
 
 
-def _doc(cls: type) -> str:
+def _doc(cls: Any) -> str:
     return inspect.cleandoc(cls.__doc__ or "")
 
 

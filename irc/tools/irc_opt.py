@@ -55,7 +55,6 @@ def _run(arguments: argparse.Namespace, pieces: list[str]) -> int:
     for path in arguments.load:
         load_file(Path(path))
     if arguments.list_passes or arguments.explain:
-        load_entry_points()
         print(list_passes() if arguments.list_passes else explain(arguments.explain))
         return 0
     text = arguments.pass_pipeline or ",".join(pieces)
@@ -182,7 +181,6 @@ def _manager(text: str, pieces: Sequence[str] = ()) -> Any:
     """The pass manager of a pipeline; `pieces` are the flags that it was made of, if it was."""
     from irc.ir.passes import PassManager, did_you_mean, known_names
 
-    load_entry_points()
     try:
         return PassManager.parse(text)
     except UserError:
@@ -385,24 +383,6 @@ def _load_error(path: Path, error: BaseException) -> UserError:
     )
     failure.attach_source(str(path), path.read_text(encoding="utf-8", errors="replace"))
     return failure
-
-
-_entry_points_loaded = False
-
-
-def load_entry_points() -> None:
-    """Import the modules that installed packages name in the entry-point group irc.passes."""
-    global _entry_points_loaded
-    if _entry_points_loaded:
-        return
-    _entry_points_loaded = True
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group="irc.passes"):
-        try:
-            point.load()
-        except Exception as error:
-            raise UserError(f"entry point {point.value}: {error}") from error
 
 
 def list_passes() -> str:

@@ -9,7 +9,7 @@ import torch
 import irc
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import PassManager
-from irc.pipeline import STAGES
+from irc.pipeline import stages
 from irc.runtime import build
 from tests.backends import needs_backend
 from tests.dialects.verifying import check
@@ -124,11 +124,11 @@ def test_every_level_means_the_same(body, native):
     x, xs = torch.rand(4) + 0.1, torch.rand(6, 4)
     calls = [(True, x, xs), (False, x, xs), (False, x + 5, xs)]
     wanted = [expected(body, *call) for call in calls]
-    for name, stage in STAGES.items():
+    for name in list(stages())[1:]:
         for call, value in zip(calls, wanted, strict=True):
             torch.testing.assert_close(irc.run(module, *call)[0], value)
         if name != "aten-to-graph":
-            PassManager.parse(stage.replace("$TARGET", "cpu"), verify="each").run(module)
+            PassManager.parse(name, verify="each").run(module)
     executable = build(module, options={"native": native, "cache": False})
     for call, value in zip(calls, wanted, strict=True):
         (made,) = executable(*call)

@@ -13,7 +13,7 @@ import irc
 from irc.dialects import graph
 from irc.ir.diagnostics import IRCError
 from irc.ir.passes import PassContext, PassManager
-from irc.pipeline import STAGES
+from irc.pipeline import stages
 
 REFERENCE = {
     "relu": torch.relu,
@@ -28,9 +28,7 @@ REFERENCE = {
     None: lambda x: x,
 }
 SCALARS = {"leaky_relu": "[0.25 : f64]", "hardtanh": "[0.0 : f64, 6.0 : f64]"}
-LOWER = ",".join(text for name, text in STAGES.items() if name != "aten-to-graph").replace(
-    "$TARGET", "cpu"
-)
+LOWER = ",".join(list(stages())[2:])
 
 
 def epilogue(activation: str | None, segments: str) -> str:

@@ -57,6 +57,7 @@ ROWS: dict[str, str] = {
     "K9": "bad texts give one clear error",
     "K10": "a missing lowering and a crash name the line and leave a reproducer",
     # Use.
+    "U1": "passes of one's own in torch.compile",
     "U2": "options are checked when they are given",
     "U3": "--explain of pipelines",
     "U4": "flags that would do nothing are refused",

@@ -244,8 +244,8 @@ def test_named_pipelines_need_no_import():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 10
-    with pytest.raises(UserError, match="unknown pass 'lower-to-gpu'; did you mean 'lower-to-cpu'"):
-        PassManager.parse("lower-to-gpu")
+    with pytest.raises(UserError, match="unknown pass 'lower-to-cpi'; did you mean 'lower-to-cpu'"):
+        PassManager.parse("lower-to-cpi")
 
 
 def test_no_remark_is_kept_where_nobody_asks():

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 import irc  # noqa: E402
 from irc.interp import run  # noqa: E402
 from irc.ir.diagnostics import UserError  # noqa: E402
-from irc.pipeline import FUNCTIONAL, pipeline_text  # noqa: E402
+from irc.pipeline import pipeline_text, stages  # noqa: E402
 from tests.fuzz import custom_ops  # noqa: E402
 from tests.fuzz.harness import built, clones, compiled, each_pass, observe, same  # noqa: E402
 
@@ -21,7 +21,8 @@ def check(function: Callable[..., object], *args: torch.Tensor) -> None:
     expected = observe(function, args)
     module = irc.trace(function, tuple(clones(args)))
     functional = module.clone()
-    each_pass(functional, FUNCTIONAL, args, expected=expected, strides=True, sharing=True)
+    first = stages()["functional"]
+    each_pass(functional, first, args, expected=expected, strides=True, sharing=True)
     each_pass(functional, pipeline_text(), args, expected=expected)
     same(expected, built(module, args), what="built")
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from irc.ir.passes import Pass, register_pass
+from irc.ir.passes import Pass, load_entry_points, register_pass
 from tests.ir_files import run_opt
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,9 +128,15 @@ def test_a_pass_from_a_file():
     assert "graph.mul %x, %x" in output and "graph.pow" not in output
 
 
-def test_a_pass_from_an_installed_package(monkeypatch, file):
-    from irc.tools import irc_opt
+@pytest.fixture
+def not_loaded():
+    """Entry points are looked for again."""
+    load_entry_points.cache_clear()
+    yield
+    load_entry_points.cache_clear()
 
+
+def test_a_pass_from_an_installed_package(monkeypatch, file, not_loaded):
     def load():
         @register_pass
         class FromElsewhere(Pass):
@@ -143,9 +149,8 @@ def test_a_pass_from_an_installed_package(monkeypatch, file):
                 context.remark("was here", op)
 
     points = {
-        "irc.passes": [SimpleNamespace(value="elsewhere.passes", load=load)],
+        "irc.passes": [SimpleNamespace(name="far", value="elsewhere.passes", load=load)],
     }
-    monkeypatch.setattr(irc_opt, "_entry_points_loaded", False)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points.get(group, []))
     code, _, errors = run_opt([file, "--from-elsewhere", "--remarks"])
     assert code == 0
@@ -153,16 +158,13 @@ def test_a_pass_from_an_installed_package(monkeypatch, file):
     assert "from-elsewhere" in fine("--list-passes")
 
 
-def test_an_installed_package_that_does_not_load_is_named(monkeypatch, file):
-    from irc.tools import irc_opt
-
+def test_an_installed_package_that_does_not_load_is_named(monkeypatch, file, not_loaded):
     def load():
         raise ImportError("no such module")
 
-    monkeypatch.setattr(irc_opt, "_entry_points_loaded", False)
-    point = SimpleNamespace(value="elsewhere.passes", load=load)
+    point = SimpleNamespace(name="far", value="elsewhere.passes", load=load)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])
-    code, _, errors = run_opt([file, "--cse"])
+    code, _, errors = run_opt([file, "--far-away"])
     assert code == 1 and "elsewhere.passes" in errors and "no such module" in errors
 
 

@@ -13,7 +13,7 @@ from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel
 from irc.dialects import kernel
 from irc.ir.passes import PassManager
-from irc.pipeline import FUNCTIONAL, STAGES, pipeline_text
+from irc.pipeline import pipeline_text, stages
 
 F = torch.nn.functional
 
@@ -62,8 +62,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[torch.Tensor]]] = {
 def formed(name: str) -> tuple[Any, list[kernel.FuncOp]]:
     function, args = FUNCTIONS[name]
     module = irc.trace(function, args)
-    stages = [FUNCTIONAL, *list(STAGES.values())[:-1]]
-    PassManager.parse(",".join(stages).replace("$TARGET", "gpu")).run(module)
+    unpadded = irc.Options(shape_padding=False, comprehensive_padding=False)
+    PassManager.parse(",".join(list(stages("triton", unpadded).values())[:-1])).run(module)
     return module, [op for op in module.walk() if isinstance(op, kernel.FuncOp)]
 
 
@@ -89,7 +89,7 @@ def add_into(x: torch.Tensor, i: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
 def test_host_program_initializes_what_a_kernel_adds_to(function: Callable[..., Any]) -> None:
     args = [random(10, 4), positions(10, 7), random(7, 4, seed=3)]
     module = irc.trace(function, args)
-    PassManager.parse(f"{FUNCTIONAL},{pipeline_text('triton')}").run(module)
+    PassManager.parse(pipeline_text("triton", functional=False)).run(module)
     text = str(module)
     assert "host.func" in text and "initialized" in text
     result = irc.run(module, *[a.clone() for a in args])[0]

@@ -14,10 +14,9 @@ from irc.interp.core import run
 from irc.ir import attributes as A
 from irc.ir.passes import PassContext, PassManager
 from irc.passes.graph.freeze import known_values
-from irc.pipeline import FUNCTIONAL
 from irc.runtime.constants import content_attribute
 
-GRAPH = f"{FUNCTIONAL},convert-aten-to-graph,canonicalize,cse"
+GRAPH = "functional,convert-aten-to-graph,canonicalize,cse"
 
 
 def known_program(model: nn.Module, *args: torch.Tensor, dynamic: bool = False) -> ModuleOp:
@@ -41,7 +40,7 @@ def frozen_program(
     """The graph-level program with the model's tensors as constants, after `passes`."""
     module = known_program(model, *args, dynamic=dynamic)
     context = PassContext()
-    text = f"{FUNCTIONAL},freeze,{GRAPH.removeprefix(FUNCTIONAL + ',')}"
+    text = GRAPH.replace("functional,", "functional,freeze,")
     manager = PassManager.parse(text + (f",{passes}" if passes else ""), verify="each")
     manager.run(module, context)
     return module, context

@@ -8,15 +8,15 @@ import torch
 import irc
 from irc.dialects import graph
 from irc.ir.passes import PassContext, PassManager
-from irc.pipeline import FUNCTIONAL, STAGES
+from irc.pipeline import stages
 
-BEFORE = STAGES["aten-to-graph"].partition(",accumulate-scatters")[0]
+BEFORE = stages()["aten-to-graph"].partition(",accumulate-scatters")[0]
 
 
 def accumulated(function, *arguments):
     """How many sums went into their array; the values must be eager's."""
     module, context = irc.trace(function, arguments), PassContext()
-    PassManager.parse(f"{FUNCTIONAL},{BEFORE}").run(module)
+    PassManager.parse(f"functional,{BEFORE}").run(module)
     PassManager.parse("accumulate-scatters", verify="each").run(module, context)
     left = [op for op in module.walk() if isinstance(op, graph.Put | graph.Scatter)]
     expected = function(*arguments)
@@ -72,7 +72,7 @@ def test_sums_that_something_else_needs_too_stay():
         return other + rows, rows.sum(0)
 
     module, context = irc.trace(f, (GRADIENT, TOKENS, torch.randn(11, 3))), PassContext()
-    PassManager.parse(f"{FUNCTIONAL},{BEFORE},accumulate-scatters").run(module, context)
+    PassManager.parse(f"functional,{BEFORE},accumulate-scatters").run(module, context)
     assert not context.statistics["accumulate-scatters", "accumulated"]
 
 

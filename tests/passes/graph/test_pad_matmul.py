@@ -15,11 +15,11 @@ from irc.dialects import graph
 from irc.frontend.options import from_mapping
 from irc.ir.passes import PassContext, PassManager
 from irc.passes.graph.pad_matmul import Product, intensity
-from irc.pipeline import FUNCTIONAL, pipeline_text
+from irc.pipeline import pipeline_text
 from irc.runtime.cache import DiskCache
 from irc.runtime.padded_matmul import on_target
 
-GRAPH = f"{FUNCTIONAL},convert-aten-to-graph,canonicalize"
+GRAPH = "functional,convert-aten-to-graph,canonicalize"
 
 
 def random(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> torch.Tensor:

@@ -13,7 +13,7 @@ import irc
 from irc.dialects import host, kernel
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.types import f32
-from irc.pipeline import FUNCTIONAL, STAGES
+from irc.pipeline import stages
 from tests.passes.kernel.programs import (
     FORMING,
     Program,
@@ -24,7 +24,7 @@ from tests.passes.kernel.programs import (
     tensor,
 )
 
-TO_KERNELS = ",".join([FUNCTIONAL, *list(STAGES.values())[:-2]])
+TO_KERNELS = ",".join(list(stages())[:-2])
 
 
 def launches(module):

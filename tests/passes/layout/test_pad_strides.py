@@ -15,9 +15,9 @@ from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, bf16, contiguous_strides, f32, i1, i64
 from irc.passes.layout.pad_strides import padded_strides
-from irc.pipeline import FUNCTIONAL, pipeline_text
+from irc.pipeline import pipeline_text
 
-LAYOUTS = f"{FUNCTIONAL},convert-aten-to-graph,canonicalize,cse,assign-layouts,"
+LAYOUTS = "functional,convert-aten-to-graph,canonicalize,cse,assign-layouts,"
 TINY = "pad-strides{threshold=2}"
 
 
@@ -256,7 +256,7 @@ def test_padded_programs_have_eagers_values_at_every_level(name: str, target: st
     function, args = PROGRAMS[name]
     chosen = from_mapping({"comprehensive_padding": True, "padding_stride_threshold": 2})
     module, context = irc.trace(function, args), PassContext(target=target)
-    for passes in stages(f"{FUNCTIONAL},{pipeline_text(target, chosen)}"):
+    for passes in stages(pipeline_text(target, chosen, functional=False)):
         PassManager.parse(passes, verify="each").run(module, context)
         given = [a.clone() for a in args]
         check(name, irc.run(module, *given), given)
@@ -276,7 +276,7 @@ def test_padded_programs_have_eagers_values_compiled(name: str) -> None:
 def test_a_product_writes_into_padded_memory() -> None:
     module = irc.trace(lambda x, w: (x @ w).exp() @ w.t(), (random(5, 3), random(3, 37)))
     chosen = from_mapping({"comprehensive_padding": True, "padding_stride_threshold": 2})
-    context = PassManager.parse(f"{FUNCTIONAL},{pipeline_text('llvm', chosen)}").run(module)
+    context = PassManager.parse(pipeline_text("llvm", chosen, functional=False)).run(module)
     calls = [op for op in module.walk() if isinstance(op, host.CallAtenOp)]
     assert [c.callee for c in calls] == ["aten.mm.out", "aten.mm.out"]
     assert calls[0].operands[2].type.strides == (64, 1)

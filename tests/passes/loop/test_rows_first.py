@@ -13,11 +13,10 @@ from irc.dialects import loop
 from irc.dialects.layout import ViewOp
 from irc.ir.passes import PassContext, PassManager
 from irc.passes.kernel.gpu import default_schedule
-from irc.pipeline import FUNCTIONAL, STAGES
+from irc.pipeline import stages
 
 F = torch.nn.functional
-LOWERING = [FUNCTIONAL, STAGES["aten-to-graph"], STAGES["graph-to-layout"],
-            STAGES["layout-to-loop"], STAGES["fuse-loops"]]  # fmt: skip
+LOWERING = list(stages().values())[:-2]
 
 
 def random(*shape: int) -> torch.Tensor:
