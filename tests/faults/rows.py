@@ -92,7 +92,6 @@ OPEN: frozenset[str] = frozenset(
     V17
     V18
     V19
-    V20
     C1
     C2
     C3
@@ -104,7 +103,6 @@ OPEN: frozenset[str] = frozenset(
     C10
     C11
     G1
-    G2
     K1
     K2
     K3

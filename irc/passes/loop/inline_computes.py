@@ -297,6 +297,11 @@ def inline_into(compute: loop.ComputeOp, chosen: dict[Operation, None]) -> int:
     op = block.first
     while op is not None:
         source = op.source.defining_op if isinstance(op, loop.ReadOp) else None
+        if isinstance(op, loop.ReadOp) and op.results[0]._users is None:
+            # Nobody wants it any more: expanding it again and again would be exponential.
+            dead, op = op, op.next
+            dead.erase()
+            continue
         if source is None or source not in chosen:
             op = op.next
             continue
