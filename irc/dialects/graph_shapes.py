@@ -207,7 +207,8 @@ class Diagonal(Op):
 
 class StridedWindow(Op):
     """`as_strided`: element (i0, i1, ...) is number offset + i0*strides[0] + i1*strides[1] + ...
-    of the source's elements in row-major order. Strides may be 0 and windows may overlap.
+    of the source's elements in row-major order. Strides may be 0 and windows may overlap; an
+    element that the source does not have is refused where sizes are known.
 
     `%y = graph.strided_window %x {strides = #sym.dims<[1, 1]>, offset = #sym<0>} : (tensor<6xf32>) -> tensor<4x3xf32>`
     """  # noqa: E501
@@ -224,6 +225,19 @@ class StridedWindow(Op):
         if len(self.strides) != made.rank:
             self.fail(f"{len(self.strides)} strides for {made.rank} dimensions")
         check_result(self, source.with_shape(made.shape), source.element)
+        self.verify_places(source, made)
+
+    def verify_places(self, source: TensorType, made: TensorType) -> None:
+        """Refuse a window that is known to leave the source."""
+        steps = [(n - 1) * s for n, s in zip(made.shape, self.strides, strict=True)]
+        count = dim_product(source.shape)
+        dims = (self.offset, count, *steps)
+        if 0 in made.shape or not all(isinstance(d, int) for d in dims):
+            return
+        first = self.offset + sum(min(s, 0) for s in steps)
+        last = self.offset + sum(max(s, 0) for s in steps)
+        if first < 0 or last >= count:
+            self.fail(f"elements {first} to {last} of a source that has {count}")
 
 
 class Concat(Op):

@@ -15,7 +15,7 @@ from irc.dialects import aten, graph, sym
 from irc.dialects.graph_inferred import tensor_type
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
-from irc.ir.core import Value
+from irc.ir.core import BlockArgument, Value
 from irc.ir.symbols import Dim, Expr, Range
 from irc.ir.types import (
     DTYPE_OF_ELEMENT,
@@ -127,6 +127,12 @@ class Call:
     def converted(self, value: Value) -> Value:
         """The graph value of a value on the aten level that was converted before."""
         return self._converted[value]
+
+    def argument(self, value: Value) -> BlockArgument | None:
+        """The function argument that a value on the aten level is. A copy of one is none, though
+        the graph level may have the same value for both."""
+        found = None if value.defining_op is not None else self._converted.get(value)
+        return found if isinstance(found, BlockArgument) else None
 
     # -- making values
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from irc.dialects import aten, func, graph
+from irc.dialects import aten, func, graph, sym
 from irc.dialects.graph_inferred import tensor_type
-from irc.ir.core import BlockArgument, Value
+from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import Dim, dim_product, dim_sum, from_start, provable_le
 from irc.ir.types import ComplexType, contiguous_strides, element_bytes, i1, i64
@@ -207,15 +207,13 @@ def as_strided(c: Call) -> Value:
     spans = [(size - 1) * step for size, step in zip(c.result.shape, c.stride, strict=True)]
     if order is None:
         decline("the storage's owner is not dense")
-    # A tensor made here has no more storage than its elements; an argument's may go on.
-    last = dim_sum([offset, *spans])
-    maker = root.defining_op
-    shared = isinstance(maker, aten.AtenOp) and maker.schema.returns_alias
-    inside = 0 in c.result.shape or provable_le(last + 1, dim_product(kind.shape))
-    if (shared or isinstance(base, BlockArgument)) and not inside:
+    count, last = dim_product(kind.shape), dim_sum([offset, *spans])
+    facts = [(0, offset), (last + 1, count)] if 0 not in c.result.shape else []
+    unproven = [f for f in facts if not provable_le(*f, c.ranges)]
+    if unproven and is_callers(c, root):
         decline("not within the elements of the argument")
-    if isinstance(offset, int) and offset < 0 and not isinstance(base, BlockArgument):
-        refuse_outside(c)
+    # A tensor made here has no more storage than its elements.
+    require_inside(c, unproven)
     same = kind.strides == tuple(c.stride) and kind.shape == c.result.shape
     as_made = c.result.with_element(kind.element)
     window = base if same and offset == 0 else c.emit_typed(
@@ -224,13 +222,26 @@ def as_strided(c: Call) -> Value:
     return window if as_made is c.result else c.emit_typed(graph.Bitcast, window, c.result)
 
 
-def refuse_outside(c: Call) -> None:
-    """Refuse a view of places that torch keeps beside a tensor's elements, and no value here has.
-    Raises UserError."""
-    raise UserError(
-        "as_strided shows places of a storage before the first element of a tensor that was "
-        "written, which no value holds: copy the tensor before (clone)", op=c.op
-    )  # fmt: skip
+def is_callers(c: Call, root: Value) -> bool:
+    """Whether what `storage_owner` gave is a function argument, or a view of one as elements of
+    another size: its storage may go on before its first element and behind its last."""
+    maker = root.defining_op
+    aliases = isinstance(maker, aten.AtenOp) and maker.schema.returns_alias
+    return c.argument(root) is not None or aliases
+
+
+def require_inside(c: Call, facts: Sequence[tuple[Dim, Dim]]) -> None:
+    """State facts (at most) about the places of a storage that `as_strided` shows: with symbolic
+    sizes they are checked when the program runs. Raises UserError for one that never holds."""
+    for lower, upper in facts:
+        if isinstance(lower, int) and isinstance(upper, int):
+            raise UserError(
+                "as_strided shows places of a storage outside of the elements of a tensor that was "
+                "made or written here, which no value holds: copy the tensor before (clone)",
+                op=c.op,
+            )
+        text = f"as_strided is out of bounds of its storage: {lower} <= {upper} does not hold"
+        c.builder.create(sym.AssertOp, relation="le", lhs=lower, rhs=upper, message=text)
 
 
 def storage_begin(c: Call, value: Value) -> Dim:
@@ -248,8 +259,8 @@ def storage_begin(c: Call, value: Value) -> Dim:
         if not isinstance(begin, int) or begin % abs(new):
             decline("where the view begins in its storage is not known")
         return begin // abs(new)
-    argument, function = c.converted(value), c.builder.block.parent_op
-    if not isinstance(argument, BlockArgument) or not isinstance(function, func.FuncOp):
+    argument, function = c.argument(value), c.builder.block.parent_op
+    if argument is None or not isinstance(function, func.FuncOp):
         return 0
     info = function.arg_info
     entry = info[argument.index].get("offset") if info is not None else None
