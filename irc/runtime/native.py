@@ -84,11 +84,7 @@ def raise_misfit(
     are None in `fixed`; `code` is `irc_fit_result`'s."""
     rest = iter(others)
     sizes = [next(rest) if size is None else size for size in fixed]
-    for dim, (expected, actual) in enumerate(zip(sizes, tensor.shape, strict=False)):
-        if expected != actual:
-            python_host.raise_wrong_size(callee, dim, expected, actual)
-    if len(sizes) != tensor.dim():
-        raise RuntimeError(f"{callee} gave {tensor.dim()} dimensions, not {len(sizes)}")
+    python_host.raise_misfit(callee, sizes, tensor)
     _raise_shim_error(callee)
 
 

@@ -111,11 +111,18 @@ def raise_error(error: str, message: str) -> None:
     raise ERRORS[error](message)
 
 
-def raise_wrong_size(callee: str, dim: int, expected: int, actual: int) -> None:
-    """The error of an operator whose result hasn't the size that was compiled for."""
+def raise_misfit(callee: str, sizes: Sequence[int], content: torch.Tensor) -> None:
+    """Raise RuntimeError if an operator's result hasn't the sizes that were compiled for."""
+    found = content.shape
+    if len(found) != len(sizes):
+        actual, expected = f"{len(found)} dimensions", len(sizes)
+    else:
+        differ = [dim for dim, size in enumerate(sizes) if size != found[dim]]
+        if not differ:
+            return
+        actual, expected = f"{found[differ[0]]} elements along {differ[0]}", sizes[differ[0]]
     raise RuntimeError(
-        f"{callee} gave a result with {actual} elements along {dim}; the program was compiled for "
-        f"{expected}"
+        f"{callee} gave a result with {actual}; the program was compiled for {expected}"
     )
 
 
@@ -315,12 +322,11 @@ class _Run:
         Other strides and another dtype than the operator's shape function promised are mended.
         """
         sizes = self.dims(layout.sizes)
-        for dim, (expected, actual) in enumerate(zip(sizes, content.shape, strict=True)):
-            if expected != actual:
-                raise_wrong_size(callee, dim, expected, actual)
+        raise_misfit(callee, sizes, content)
+        dtype = dtype_named(layout.dtype)
         if layout.strides is None:
-            return content
-        strides, dtype = self.dims(layout.strides), dtype_named(layout.dtype)
+            return content.to(dtype)
+        strides = self.dims(layout.strides)
         if content.dtype is dtype and all(
             s <= 1 or a == b for s, a, b in zip(sizes, content.stride(), strides, strict=True)
         ):

@@ -1,5 +1,6 @@
 """Programs of the host dialect: native, in Python, interpreted and in eager, all the same."""
 
+import math
 import threading
 
 import pytest
@@ -305,6 +306,40 @@ def test_results_in_another_dtype_are_cast():
                    dtype=torch.float64)  # fmt: skip
     module = h.finish(total)
     check(module, torch.arange(15.0).view(5, 3), interpret=False, expected=lambda x: [x.sum(1)])
+
+
+@pytest.mark.fault("V2")
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 1)])
+def test_results_of_any_rank_in_another_dtype_are_cast_before_they_are_read(shape):
+    h = HostModule(tensor(*shape, element=f64))
+    (x,) = h.arguments
+    cast = h.aten("aten._to_copy.default", [x], tensor(*shape), self=Ref(0), dtype=torch.bfloat16)
+    out = h.alloc(tensor(*shape))
+    h.add_one(math.prod(shape))
+    h.launch("add_one", [cast], [out])
+    module = h.finish(out, cast)
+    given = torch.arange(math.prod(shape), dtype=torch.float64).reshape(shape) - 0.5
+    check(module, given, interpret=False, expected=lambda x: [x.float() + 1, x.float()])
+
+
+@pytest.mark.fault("V2")
+def test_a_result_of_another_rank_is_an_error():
+    h = HostModule(tensor(5))
+    found = h.aten("aten.sum.default", [h.arguments[0]], tensor(1), self=Ref(0))
+    text = "sum.default gave a result with 0 dimensions; .* for 1"
+    check_error(h.finish(found), torch.ones(5), error=RuntimeError, match=text)
+
+
+@pytest.mark.fault("V2")
+def test_a_wrong_shape_function_of_a_number():
+    # torch says f32 of this product, and gives bf16.
+    number, power = torch.tensor(2), torch.tensor(1.1, dtype=torch.bfloat16)
+    for shape in ((), (3,)):
+        given = number.expand(shape).clone()
+        compiled = torch.compile(torch.ldexp, backend="irc", fullgraph=True)
+        for _ in range(3):
+            got = compiled(given, power)
+            assert torch.equal(got.float(), torch.ldexp(given, power).float())
 
 
 def test_a_result_of_another_size_is_an_error():

@@ -235,6 +235,6 @@ class HostMemory(HostBase):
         others = [size for size in sizes if not isinstance(size, int)]
         given = [self.builder.zext(code, I64), tensor.handle, *others]
         self.fail_if_error(code, ("misfit", callee, fixed), given)
-        if strides:
-            tensor.handle = self.builder.load(self.slot(tensor.slot), typ=PTR)
-            tensor.data = tensor.sizes = tensor.strides = None
+        # What is in the slot now may be a copy: the handle that the call gave is gone then.
+        tensor.handle = self.builder.load(self.slot(tensor.slot), typ=PTR)
+        tensor.data = tensor.sizes = tensor.strides = None

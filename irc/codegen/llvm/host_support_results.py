@@ -2,7 +2,8 @@
 
 `irc_fit_result(slot, spec) -> i32`: looks at an operator's result, whose handle is in `slot`, with
 a `spec` as for arguments but without wildcards. Other strides, and another dtype than the one that
-the operator's shape function promised, are mended: a copy takes its place (with strides only).
+the operator's shape function promised, are mended: a copy takes its place in `slot`, and the handle
+that was there is gone.
 1 when rank or sizes differ, 2 when a shim failed.
 
 `irc_arena_view(block, index, data, spec) -> ptr`: the handle number `index` that is kept with the
@@ -50,11 +51,10 @@ rank:
   %dtype = trunc i64 %dtype.word to i32
   %dtype.is = load i32, ptr %dtype.out
   %dtype.differs = icmp ne i32 %dtype, %dtype.is
-  %retyped = and i1 %dtype.differs, %with.strides
   br i1 %rank.ok, label %loop, label %wrong
 loop:
   %i = phi i64 [ 0, %rank ], [ %i.next, %one ]
-  %differs = phi i1 [ %retyped, %rank ], [ %differs.next, %one ]
+  %differs = phi i1 [ %dtype.differs, %rank ], [ %differs.next, %one ]
   %done = icmp eq i64 %i, %want.rank
   br i1 %done, label %compared, label %size
 size:
@@ -83,7 +83,8 @@ one:
 compared:
   br i1 %differs, label %mend, label %good
 mend:
-  %e4 = call i32 @aoti_torch_empty_strided(i64 %want.rank, ptr %want.sizes, ptr %want.strides,
+  %made.strides = select i1 %with.strides, ptr %want.strides, ptr %strides
+  %e4 = call i32 @aoti_torch_empty_strided(i64 %want.rank, ptr %want.sizes, ptr %made.strides,
                                            i32 %dtype, i32 0, i32 -1, ptr %made.out)
   %empty.ok = icmp eq i32 %e4, 0
   br i1 %empty.ok, label %copy, label %failed
