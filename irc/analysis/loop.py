@@ -13,7 +13,7 @@ from irc.dialects import loop
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.symbols import Dim, Expr, Symbol, evaluate, free_symbols
-from irc.ir.traits import Pure, RandomEffect, Terminator, WritesMemory
+from irc.ir.traits import Pure, Terminator, WritesMemory
 from irc.ir.types import TensorType, element_bytes
 
 SYMBOLIC_SIZE = 61
@@ -140,7 +140,8 @@ class Clusters:
 
     Each operation starts as its own cluster. An edge goes from an operation to each that it
     depends on: through values (also those used inside its regions), and through order, where an
-    effect (an assertion, a call that writes, a binder of a symbol) must stay before or after it.
+    effect (an assertion, a call that writes or draws random numbers, a binder of a symbol) must
+    stay before or after it.
     `relies` says of an operation whether it must stay after the checks of data before it.
     Sets of clusters are bit sets in integers, so a merge costs one pass over the live clusters.
     """
@@ -159,7 +160,7 @@ class Clusters:
 
     def _link(self, block: Block) -> None:
         number = self.number
-        barrier = checked = last_random = last_effect = -1
+        barrier = checked = last_effect = -1
         for k, op in enumerate(self.ops):
             direct = self._direct[k]
             for value in used_values(op):
@@ -172,10 +173,6 @@ class Clusters:
                 direct.add(barrier)
             if checked >= 0 and self._relies(op):
                 direct.add(checked)
-            if RandomEffect in op.traits:
-                if last_random >= 0:
-                    direct.add(last_random)
-                last_random = k
             if has_effect(op):
                 if last_effect >= 0:
                     direct.add(last_effect)
@@ -269,8 +266,12 @@ def used_values(op: Operation) -> Iterator[Value]:
 
 
 def has_effect(op: Operation) -> bool:
-    """Whether `op` does more than give its results. A launch that has results does not."""
+    """Whether `op` does more than give its results: it writes, checks or draws random numbers,
+    and stays in order with others that do. A launch that has results does not."""
     traits = op.traits
+    removable = getattr(op, "is_removable", None)
+    if removable is not None:
+        return not removable()
     if op.name == "host.launch" and op.results:
         return False
     return WritesMemory in traits or (Pure not in traits and not op.results)

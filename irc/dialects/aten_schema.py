@@ -281,6 +281,12 @@ def find_schema(qualified: str) -> Schema | None:
     return _schemas[qualified]
 
 
+def load_own_operators(namespace: str) -> None:
+    """Make irc's own operators known to torch if `namespace` is theirs."""
+    if namespace == "irc":
+        import irc.dialects.aten_own  # noqa: F401  (its import defines them)
+
+
 def find_overload(qualified: str) -> Any:
     """torch's OpOverload called `namespace.name.overload`, or None."""
     import torch
@@ -289,6 +295,7 @@ def find_overload(qualified: str) -> Any:
     if len(parts) != 3 or any(p.startswith("__") and not p.endswith("__") for p in parts):
         return None
     namespace, name, overload = parts
+    load_own_operators(namespace)
     try:
         packet = getattr(getattr(torch.ops, namespace), name)
         return getattr(packet, overload) if overload in packet.overloads() else None

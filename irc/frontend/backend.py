@@ -24,6 +24,7 @@ from irc.frontend.higher_order import expand_higher_order
 from irc.frontend.importer import Imported, Literal, import_graph
 from irc.frontend.mutating_calls import unwrap_mutating_calls
 from irc.frontend.options import Options, parse_options
+from irc.frontend.random_states import eager_generators
 from irc.frontend.saved_activations import report_strides, saved_outputs, take_strides
 from irc.frontend.synthetic_bases import cut_to_size
 from irc.ir.gc import gc_paused
@@ -115,7 +116,7 @@ def compile_graph(
     compile_backward: Any = compile_traced  # torch's own type asks for a class of its own
 
     before = direct_calls.metadata()
-    with gc_paused:
+    with gc_paused, eager_generators():
         # DDP's splitter asks the counter whether the first call of a part gives fake tensors.
         counters["aot_autograd"]["total"] += 1
         compiled = aot_module_simplified(

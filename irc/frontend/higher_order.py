@@ -22,6 +22,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import rebind_unbacked
 from torch.utils import _pytree as pytree
 
+from irc.frontend import random_states
+
 _CAST = torch.ops.aten._to_copy.default
 Table = Mapping[Any, Callable[..., Any]]
 
@@ -67,7 +69,11 @@ class _Expansion:
                 continue
             for graph in graphs_of(module, node):
                 self.expand(graph)
-            if node.target.name() in DENSE:  # type: ignore[union-attr]
+            name = node.target.name()  # type: ignore[union-attr]
+            if name in random_states.OPERATORS:
+                node = random_states.expand_random(node)
+                made.add(node)
+            if name in DENSE or node.target in self.table:
                 made |= _inline(module, node, self.trace(module, node))
         if made:
             _refresh_views(module, made)
@@ -134,8 +140,10 @@ def _apart(fakes: list[Any]) -> list[Any]:
     return found
 
 
-def _dense(target: HigherOrderOperator) -> Callable[..., Any]:
+def _dense(target: Any) -> Callable[..., Any]:
     """The function by which eager mode runs an operator."""
+    if not isinstance(target, HigherOrderOperator):
+        return target
     if target.name() == "invoke_subgraph":
         return lambda graph, name, *operands: graph(*operands)
     return target.py_kernels[DispatchKey.CompositeExplicitAutograd]

@@ -43,17 +43,13 @@ class SymbolOp(Trait):
     """Has a name in the symbol table around it, in its attribute `sym_name`."""
 
 
-class RandomEffect(Trait):
-    """Draws random numbers: never merged, folded, duplicated, recomputed or reordered against
-    another one."""
-
-
 class ReadsMemory(Trait):
     """Reads memory that other operations may write."""
 
 
 class WritesMemory(Trait):
-    """Writes memory, or does something else that must stay in order (an assertion, a call)."""
+    """Writes memory, or does something else that must stay in order (an assertion, a call). An
+    operation class that depends on attributes for it has `is_removable()` instead."""
 
 
 class AllocatesMemory(Trait):

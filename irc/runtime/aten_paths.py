@@ -21,6 +21,7 @@ from typing import Literal
 import attrs
 import torch
 
+from irc.dialects.aten_schema import load_own_operators
 from irc.runtime import torch_abi
 
 PathName = Literal["shim", "dispatcher", "boxed"]
@@ -298,6 +299,7 @@ def find_operator(callee: str) -> torch._ops.OpOverload:
     """The operator named `namespace.name.overload`; KeyError when torch doesn't have it."""
     namespace, _, rest = callee.partition(".")
     name, _, overload = rest.partition(".")
+    load_own_operators(namespace)
     found = getattr(getattr(torch.ops, namespace), name, None)
     if found is None or (overload or "default") not in found.overloads():
         raise KeyError(f"torch has no operator {callee}")

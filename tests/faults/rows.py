@@ -89,7 +89,6 @@ OPEN: frozenset[str] = frozenset(
     V17
     V18
     V19
-    C1
     C2
     C3
     C4

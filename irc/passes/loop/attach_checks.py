@@ -21,7 +21,6 @@ from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, Symbol, symbol
-from irc.ir.traits import RandomEffect
 from irc.ir.types import TensorType, contiguous_strides, i1, index
 from irc.passes.loop.bodies import (
     SEGMENTS,
@@ -194,7 +193,7 @@ def first_user(check: loop.ComputeOp, assertions: dict[Operation, Operation]) ->
         if isinstance(op, Kernel) and not sources.isdisjoint(reads_by_source(op)):
             return op
         uses = any(value in sources for value in op._operands if value.defining_op is check)
-        if uses or is_barrier(op) or has_effect(op) or RandomEffect in op.traits:
+        if uses or is_barrier(op) or has_effect(op):
             return f"'{op.name}' must come after its assertion"
         if relies_on_checks(op):
             return "something else reads at positions that are data first"
