@@ -8,6 +8,7 @@ bound at the argument (or the operation) that it comes from.
 from __future__ import annotations
 
 import operator
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,6 +44,7 @@ from irc.ir.types import (
 )
 from irc.runtime.constants import content_attribute
 
+_TORCH = os.path.dirname(torch.__file__) + os.sep
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 _ASSERT_OPS = frozenset({"_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"})
 _DROPPED_OPS = frozenset({"_assert_tensor_metadata", "_functional_assert_async"})
@@ -121,6 +123,11 @@ def tensor_type(
     return TensorType(shape, element_type(value.dtype), strides, str(value.device))
 
 
+def is_torchs(filename: str) -> bool:
+    """Whether a source file is torch's own."""
+    return filename.startswith(_TORCH)
+
+
 def location_of(node: fx.Node) -> Location:
     """The line of the model that made a node: the innermost one that is not torch's own."""
     trace = node.stack_trace
@@ -129,7 +136,7 @@ def location_of(node: fx.Node) -> Location:
     frames = _FRAME.findall(trace)
     if not frames:
         return UNKNOWN
-    own = [f for f in frames if "/torch/" not in f[0]]
+    own = [f for f in frames if not is_torchs(f[0])]
     filename, line = (own or frames)[-1]
     return FileLocation(filename, int(line), 0)
 

@@ -20,7 +20,7 @@ from irc.dialects.builtin import ModuleOp
 from irc.frontend import backend
 from irc.frontend.freezing import freezer_of
 from irc.frontend.higher_order import expand_higher_order
-from irc.frontend.importer import import_graph
+from irc.frontend.importer import import_graph, is_torchs
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
 
@@ -44,7 +44,7 @@ class _CallerLines(TorchFunctionMode):
 
 
 def _is_internal(filename: str) -> bool:
-    return filename == __file__ or "/torch/" in filename
+    return filename == __file__ or is_torchs(filename)
 
 
 @attrs.frozen
