@@ -19,7 +19,7 @@ from irc.ir.core import Value
 from irc.ir.definition import Op, attribute, operand, result, variadic_operand
 from irc.ir.symbols import Dim
 from irc.ir.traits import Pure
-from irc.ir.types import TensorType, i1, i32, i64
+from irc.ir.types import FloatType, TensorType, i1, i32, i64
 
 REDUCE_COMBINERS = ("sum", "prod", "min", "max", "any", "all", "xor")
 ARG_COMBINERS = ("argmin", "argmax")
@@ -297,22 +297,34 @@ class Scan(InferredOp):
     """Inclusive running combination along `dim`: element k combines the elements 0 to k.
 
     combiner: sum, prod (integers wrap), min, max (NaN stays once seen), logsumexp (floats). The
-    element type stays.
+    element type stays; floats are combined in the float type `accumulator`, which is at least as
+    wide (without it: f32, f64 for f64), and each result is rounded.
 
-    `%y = graph.scan %x {combiner = "sum", dim = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>`
-    """
+    `%y = graph.scan %x {accumulator = f64, combiner = "sum", dim = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>`
+    """  # noqa: E501
 
     name = "graph.scan"
     traits = frozenset({Pure})
     source = operand(TENSOR)
     combiner = attribute(A.StringAttr)
     dim = attribute(A.IntegerAttr)
+    accumulator = attribute(A.TypeAttr, optional=True)
     value = result(TENSOR)
 
     def verify_operands(self) -> None:
         source = tensor_type(self._operands[0])
         _check_dims(self, source, (self.dim,))
         _check_combiner(self, self.combiner, SCAN_COMBINERS)
+        wide, element = self.accumulator, source.element
+        if wide is None:
+            return
+        if (
+            not isinstance(wide, FloatType)
+            or not isinstance(element, FloatType)
+            or not is_computable_float(wide)
+            or wide.width < element.width
+        ):
+            self.fail(f"{element} can't be combined in {wide}")
 
 
 __all__ = [

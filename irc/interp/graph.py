@@ -393,13 +393,16 @@ def moments(frame: Frame, op: graph.Moments) -> list[Tensor]:
 @interprets(graph.Scan)
 def scan(frame: Frame, op: graph.Scan) -> Tensor:
     source = frame[op.source]
+    wide = source if op.accumulator is None else source.to(frame.dtype(op.accumulator))
     if op.combiner == "sum":
-        return source.cumsum(op.dim, dtype=source.dtype)
-    if op.combiner == "prod":
-        return source.cumprod(op.dim, dtype=source.dtype)
-    if op.combiner == "logsumexp":
-        return source.logcumsumexp(op.dim)
-    return getattr(source, f"cum{op.combiner}")(op.dim).values
+        scanned = wide.cumsum(op.dim, dtype=wide.dtype)
+    elif op.combiner == "prod":
+        scanned = wide.cumprod(op.dim, dtype=wide.dtype)
+    elif op.combiner == "logsumexp":
+        scanned = wide.logcumsumexp(op.dim)
+    else:
+        scanned = getattr(wide, f"cum{op.combiner}")(op.dim).values
+    return scanned.to(source.dtype)
 
 
 # -- the world outside

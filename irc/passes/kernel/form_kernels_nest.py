@@ -8,7 +8,8 @@ from itertools import chain
 import attrs
 
 from irc.analysis.loop import estimate
-from irc.dialects import arith
+from irc.dialects import arith, loop
+from irc.dialects.graph_inferred import tensor_type
 from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.symbols import Dim, known_divisible
@@ -387,9 +388,10 @@ class Nest(TiledBody):
                 after = reducer.step(state.part(number), step)
                 carried += after
                 if output.kind == "scan":
-                    finals = reducer.finish(after)
-                    for result, final in zip(op.results_of(number), finals, strict=True):
-                        self._store(result, final if width > 1 else final[0], scope)
+                    (result,), (final,) = op.results_of(number), reducer.finish(after)
+                    element = loop.signless(tensor_type(result).element)
+                    final = [self.emitter.convert(v, element) for v in final]
+                    self._store(result, final if width > 1 else final[0], scope)
         return carried
 
     def _positions(self, reducer: Reducer, number: int, scope: Scope) -> list[Value]:

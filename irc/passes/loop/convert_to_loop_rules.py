@@ -589,9 +589,8 @@ def _moments(c: Converter, op: graph.Moments) -> None:
 @rule(graph.Scan)
 def _scan(c: Converter, op: graph.Scan) -> None:
     source: Any = op._operands[0]
-    wide = computes_in(source.type.element)
-    body = c.body()
-    value = _widened(c, source)(body, axes_of(source.type.rank))
+    wide, body = op.accumulator or computes_in(element_of(source)), c.body()
+    value = cast(body, body.read(source, axes_of(source.type.rank)), element_of(source), wide)
     output = loop.ResultAttr("scan", op.combiner, wide, None)
     axes = make_axes(source.type.shape, [op.dim], "scan")
     c.results = list(c.compute(body, [value], [output], [c.type], axes))

@@ -11,10 +11,10 @@ from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import ComplexType, IntegerType, i1, i64
+from irc.passes.graph.convert_aten.accumulation import accumulator_of
 from irc.passes.graph.convert_aten.pointwise import round_cast, truth
 from irc.passes.graph.convert_aten.support import (
     Call,
-    compute_element,
     converts,
     decline,
     dims_list,
@@ -43,11 +43,11 @@ def _count(source: Value, dims: Sequence[int]) -> Dim:
     return dim_product([shape_of(source)[d] for d in dims])
 
 
-def _accumulated(c: Call, source: Value, element: Type) -> Value:
+def _accumulated(c: Call, source: Value, element: Type, way: str = "reduce") -> Value:
     """The source in the type that a sum with results of `element` is made in."""
     if isinstance(element, ComplexType):
         decline("complex reductions are ATen's")
-    return round_cast(c, source, compute_element(element))
+    return round_cast(c, source, accumulator_of(way, element, c.result.device))
 
 
 @converts("aten.sum.default", "aten.sum.dim_IntList", "aten.prod.default", "aten.prod.dim_int",
@@ -154,8 +154,9 @@ def variance(c: Call) -> Any:
         correction = 1 if c.arguments.get("unbiased", True) else 0
     name = c.op.schema.name
     made = c.builder.create(
-        graph.Moments, _accumulated(c, source, c.result.element), dims=dims, keepdim=keepdim
-    )
+        graph.Moments, _accumulated(c, source, c.result.element, "moments"), dims=dims,
+        keepdim=keepdim,
+    )  # fmt: skip
     mean_, deviations = made.results
     count = _count(source, dims)
     divisor: Value
@@ -221,11 +222,16 @@ def vector_norm(c: Call) -> Value:
 def cumulative(c: Call) -> Value:
     source = _input(c)
     combiner = {"cumsum": "sum", "cumprod": "prod"}.get(c.op.schema.name, "logsumexp")
-    value = _accumulated(c, source, c.result.element)
+    element = c.result.element
+    if isinstance(element, ComplexType):
+        decline("complex scans are ATen's")
+    value = round_cast(c, source, element)
     if not rank_of(source):
-        return c.finish(value)
+        return value
     dim = normalized(c.dim, rank_of(source))
-    return c.finish(c.emit(graph.Scan, value, combiner=combiner, dim=dim))
+    wide = accumulator_of("scan", element, c.result.device)
+    rest = {} if wide is element else {"accumulator": wide}
+    return c.emit(graph.Scan, value, combiner=combiner, dim=dim, **rest)
 
 
 @converts("aten.cummax.default", "aten.cummin.default")

@@ -490,7 +490,9 @@ class _Former:
             whole = self._scan_total(output, content, dims, dim, member.points)
             following = combine(b, combiner, total, whole)
             scanned = combine(b, combiner, b.expand(total, dims), scanned)
-        self._record(member, number, point, [scanned])
+        (result,) = member.compute.results_of(number)
+        element = loop.signless(result.type.element)  # type: ignore[attr-defined]
+        self._record(member, number, point, [convert(b, scanned, element)])
         return following
 
     def _scan_total(
