@@ -100,7 +100,11 @@ def _flat_position(
     c: Call, place: Value, source: Value, kernel: list[int], stride: list[int],
     padding: list[int], dilation: list[int],
 ) -> Value:  # fmt: skip
-    """The position in the pooled planes for a position in the window."""
+    """The position in the pooled planes for a position in the window.
+
+    A place before the first element wins only where nothing in the window is above the padding:
+    the position is then the window's first element, as ATen's is.
+    """
     count, rank = len(kernel), c.result.rank
     total = c.full(0, place)
     rest = place
@@ -112,10 +116,21 @@ def _flat_position(
         rest = c.pointwise("sub", rest, c.pointwise("mul", inside, width))
         at = c.pointwise("mul", c.iota(dim, place), c.full(stride[k], place))
         at = c.pointwise("add", at, c.pointwise("mul", inside, c.full(dilation[k], place)))
-        at = c.pointwise("sub", at, c.full(padding[k], place))
+        if padding[k]:
+            at = c.pointwise("sub", at, c.full(padding[k], place))
+            at = _first_inside(c, at, dilation[k])
         size = shape_of(source)[rank_of(source) - count + k]
         total = c.pointwise("add", c.pointwise("mul", total, c.full(size, total)), at)
     return total
+
+
+def _first_inside(c: Call, at: Value, step: int) -> Value:
+    """Positions below 0 moved up by whole steps until they are not."""
+    zero = c.full(0, at)
+    if step == 1:
+        return c.pointwise("maximum", at, zero)
+    moved = c.pointwise("remainder", at, c.full(step, at))
+    return c.select(c.pointwise("lt", at, zero), moved, at)
 
 
 @converts("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default")
