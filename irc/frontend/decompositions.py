@@ -107,6 +107,10 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten._batch_norm_with_update_functional.default,
     ):
         table[overload] = batch_norm(table[overload])
+    for name in aten.special_xlog1py.overloads():
+        overload = getattr(aten.special_xlog1py, name)
+        if overload in table:
+            table[overload] = casting_numbers(table[overload])
     for packet in (aten.max_unpool2d, aten.max_unpool3d):
         table[packet.default] = like_source(table[packet.default])
     # Their steps would round to 16 bits; ATen computes them in f32.
@@ -146,10 +150,11 @@ def like_source(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
     """A decomposition that computes with 16-bit floats in f32 and rounds its results; with floats
-    of several dtypes it computes as it is."""
+    or complex numbers of several dtypes it computes as it is."""
 
     def wide(*args: Any, **kwargs: Any) -> Any:
-        floats = {a.dtype for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()}
+        dtypes = {a.dtype for a in args if isinstance(a, torch.Tensor)}
+        floats = {d for d in dtypes if d.is_floating_point or d.is_complex}
         if len(floats) != 1 or not floats <= NARROW:
             return function(*args, **kwargs)
         (narrow,) = floats
@@ -159,6 +164,28 @@ def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:
         return results.to(narrow)
 
     return wide
+
+
+def casting_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decomposition to floats of two operands, of which a number is cast to the dtype of the
+    result, as ATen does it: to infinity where it is too large, where torch's own decomposition
+    raises, and never to an integer."""
+
+    def cast(first: Any, second: Any) -> Any:
+        dtype = torch.result_type(first, second)
+        if not (dtype.is_floating_point or dtype.is_complex):
+            dtype = torch.get_default_dtype()
+        device = next(v.device for v in (first, second) if isinstance(v, torch.Tensor))
+        wide = torch.complex128 if dtype.is_complex else torch.float64
+        return function(
+            *(
+                v if isinstance(v, torch.Tensor)
+                else torch.full((), v, dtype=wide, device=device).to(dtype)
+                for v in (first, second)
+            )
+        )  # fmt: skip
+
+    return cast
 
 
 def _is_narrow(value: Any) -> bool:

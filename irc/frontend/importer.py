@@ -48,8 +48,10 @@ _TORCH = os.path.dirname(torch.__file__) + os.sep
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 _ASSERT_OPS = frozenset({"_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"})
 _DROPPED_OPS = frozenset({"_assert_tensor_metadata", "_functional_assert_async"})
+_COPIES = frozenset({"copy", "copy_"})
 _RESHAPES = frozenset({"view", "_unsafe_view", "reshape"})
 _NUMBERS = (int, float)
+_DTYPE_OF_NUMBER = {bool: "bool", float: "float64", complex: "complex128"}
 TOKEN = object()  # what orders effects in torch's graphs
 
 
@@ -296,6 +298,8 @@ class _Importer:
             leaves = []
         args = [self.argument(a) for a in node.args]
         keywords = {k: self.argument(a) for k, a in node.kwargs.items()}
+        if short in _COPIES:
+            args[1] = self.number_tensor(args[1])
         if short == "slice":
             self.binder.bind_slice(node, args[0], *args[1:], **keywords)
         if short in _RESHAPES and _is_row_major(args[0].type):
@@ -310,6 +314,21 @@ class _Importer:
             result.name_hint = node.name
         self.values[node] = rebuild(list(op.results)) if leaves else None
         self.binder.bind_unbacked(node, self.values[node])
+
+    def number_tensor(self, source: Any) -> Value:
+        """A number that is copied into a tensor, as the tensor of rank 0 that torch makes of it:
+        it is cast as a copy casts, without the checks that a fill makes."""
+        if isinstance(source, Value):
+            if isinstance(source.type, TensorType):
+                return source
+            name = "float64" if source.type is f64 else "int64"
+        else:
+            name = _DTYPE_OF_NUMBER.get(type(source), "int64")
+        keywords = {"dtype": getattr(torch, name)}
+        kind = TensorType((), ELEMENT_OF_DTYPE[name], ())
+        target = torch.ops.aten.scalar_tensor.default
+        op = aten.make_aten(target, (source,), keywords, _as_value, (kind,), self.builder.location)
+        return self.builder.insert(op).results[0]
 
     def result_types(self, node: fx.Node, leaves: Sequence[Any]) -> list[Type]:
         """The types of a node's results, which may mention the symbols that it binds itself."""

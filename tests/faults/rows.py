@@ -77,9 +77,6 @@ OPEN: frozenset[str] = frozenset(
     V4
     V5
     V6
-    V7
-    V8
-    V9
     V11
     V12
     V13
@@ -91,10 +88,8 @@ OPEN: frozenset[str] = frozenset(
     V19
     C2
     C3
-    C4
     C5
     C7
-    C8
     C9
     C10
     C11

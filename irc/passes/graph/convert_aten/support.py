@@ -25,11 +25,19 @@ from irc.ir.types import (
     IndexType,
     IntegerType,
     TensorType,
+    bf16,
+    f16,
     f32,
     f64,
     i1,
     i64,
 )
+
+LARGEST: Mapping[Type, float] = {
+    f16: 65504.0,
+    bf16: (2 - 2.0**-7) * 2.0**127,
+    f32: (2 - 2.0**-23) * 2.0**127,
+}
 
 Converter = Callable[["Call"], Value | Sequence[Value | None]]
 CONVERTERS: dict[str, Converter] = {}
@@ -158,8 +166,16 @@ class Call:
         """`value` in the type that arithmetic on it uses."""
         return self.cast(value, compute_element(element_of(value)))
 
-    def full(self, number: Any, like: TensorType | Value, element: Type | None = None) -> Value:
-        """A tensor of `number` (Python number, Expr, SSA scalar) with the shape of `like`."""
+    def full(
+        self,
+        number: Any,
+        like: TensorType | Value,
+        element: Type | None = None,
+        *,
+        wraps: bool = False,
+    ) -> Value:
+        """A tensor of `number` (Python number, Expr, SSA scalar) with the shape of `like`; `wraps`
+        as in `wrapped`."""
         kind = like.type if isinstance(like, Value) else like
         assert isinstance(kind, TensorType)
         target = TensorType(kind.shape, element or kind.element, None, kind.device)
@@ -169,7 +185,9 @@ class Call:
             return self.emit(graph.Full, number, result_types=target)
         if isinstance(target.element, ComplexType):
             decline("complex constants are ATen's")
-        value = graph.scalar_attribute(wrapped(number, target.element), target.element)
+        value = graph.scalar_attribute(
+            wrapped(number, target.element, wraps=wraps), target.element
+        )
         return self.emit(graph.Full, None, value=value, result_types=target)
 
     def iota(self, dim: int, like: TensorType | Value, element: Type = i64) -> Value:
@@ -267,7 +285,9 @@ class Call:
             if is_float(element) and compute_element(element) is element:
                 value = self.compute(value) if is_float(value.type.element) else value
             return self.broadcast(self.cast(value, element), shape)
-        return self.full(value, self.result.with_shape(shape), element)
+        # torch makes a tensor of an `other`, which is cast; what else is a number must fit.
+        wraps = value is self.arguments.get("other")
+        return self.full(value, self.result.with_shape(shape), element, wraps=wraps)
 
     def operands(self, *values: Any, element: Type | None = None) -> list[Value]:
         """Tensors and numbers promoted, in the type that arithmetic uses (of the result's dtype
@@ -308,8 +328,27 @@ def float_tensor(c: Call, value: Value) -> Value:
     return c.compute(value)
 
 
-def wrapped(number: Any, element: Type) -> Any:
-    """A Python number as an element: integers wrap around as in torch."""
+def fits(number: Any, element: Type) -> bool:
+    """Whether ATen's checked conversion takes a Python number as an element: within the range,
+    where an unsigned integer has negative numbers too; infinities are floats."""
+    if isinstance(number, complex):
+        return False
+    if isinstance(element, FloatType):
+        return not math.isfinite(number) or abs(number) <= LARGEST.get(element, math.inf)
+    if not isinstance(element, IntegerType) or element is i1:
+        return True
+    largest = (1 << (element.width if element.unsigned else element.width - 1)) - 1
+    smallest = -largest if element.unsigned else -largest - 1
+    return smallest <= number <= largest
+
+
+def wrapped(number: Any, element: Type, *, wraps: bool = False) -> Any:
+    """A Python number as an element. Declines one that is not in its range, about which ATen
+    decides, mostly with an error; with `wraps` integers wrap around and floats are infinite."""
+    if isinstance(number, complex):
+        decline("a complex number is ATen's")
+    if not wraps and not fits(number, element):
+        decline(f"{number} is no {element}")
     if isinstance(element, IntegerType) and element is not i1:
         if isinstance(number, float) and not math.isfinite(number):
             decline(f"{number} is no integer")
