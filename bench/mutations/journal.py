@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ class Journal:
                     entry = json.loads(line)
                     self.lines[entry["key"]] = entry
 
-    def verdict(self, mutant: Mutant, tests: list[str]) -> dict[str, Any] | None:
+    def verdict(self, mutant: Mutant, tests: tuple[str, ...]) -> dict[str, Any] | None:
         """What is known of a mutant that `tests` judge."""
         entry = self.lines.get(mutant.key)
         if entry is None or entry["source"] != digest(ROOT / mutant.path):
@@ -37,7 +38,7 @@ class Journal:
         return entry if not killer or entry["killer_digest"] == test_digest(killer) else None
 
     def note(
-        self, mutant: Mutant, verdict: str, killer: str, tests: list[str], seconds: float
+        self, mutant: Mutant, verdict: str, killer: str, tests: tuple[str, ...], seconds: float
     ) -> dict[str, Any]:
         """Write down a verdict."""
         file = killer.split("::")[0]
@@ -61,7 +62,8 @@ class Journal:
         return entry
 
 
-def tests_digest(tests: list[str]) -> str:
+@functools.cache
+def tests_digest(tests: tuple[str, ...]) -> str:
     """A hash of the content of files of tests."""
     return digest(*[ROOT / test for test in tests])
 

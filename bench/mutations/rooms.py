@@ -102,7 +102,8 @@ def _rank(seed: int, key: str) -> str:
     return hashlib.sha256(f"{seed}/{key}".encode()).hexdigest()
 
 
-def test_files(path: str) -> list[str]:
+@functools.cache
+def test_files(path: str) -> tuple[str, ...]:
     """The files of tests that judge a file of the code."""
     places: set[str] = set()
     mirrored = Path("tests", *Path(path).parent.parts[1:])
@@ -113,7 +114,7 @@ def test_files(path: str) -> list[str]:
     for prefix, others in ELSEWHERE.items():
         if path.startswith(prefix):
             places.update(others)
-    return sorted({file for place in places for file in _files_of(ROOT / place)})
+    return tuple(sorted({file for place in places for file in _files_of(ROOT / place)}))
 
 
 def _files_of(place: Path) -> Iterable[str]:
@@ -121,6 +122,7 @@ def _files_of(place: Path) -> Iterable[str]:
     return [str(p.relative_to(ROOT)) for p in found]
 
 
+@functools.cache
 def helpers_of(test: str) -> list[Path]:
     """Files beside a test that are no tests: what it may import."""
     folder = (ROOT / test).parent

@@ -7,6 +7,7 @@ that only what changed is run again. A test that fails as it is judges nothing, 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import sys
@@ -31,14 +32,16 @@ class Traced:
     lines: dict[str, frozenset[int]]
 
 
+@functools.cache
 def digest(*files: Path) -> str:
-    """A hash of the content of files."""
+    """A hash of the content of files, as they were when first asked for."""
     made = hashlib.sha256()
     for file in files:
         made.update(file.read_bytes() if file.exists() else b"")
     return made.hexdigest()[:16]
 
 
+@functools.cache
 def test_digest(test: str) -> str:
     """A hash of a file of tests and the helpers beside it."""
     return digest(ROOT / test, *helpers_of(test))

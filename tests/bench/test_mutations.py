@@ -97,7 +97,7 @@ def test_the_tests_of_a_line_are_its_judges(monkeypatch, tmp_path) -> None:
             ]
         },
     }
-    monkeypatch.setattr("bench.mutations.__main__.test_files", lambda path: [*traces.known])
+    monkeypatch.setattr("bench.mutations.__main__.test_files", lambda path: (*traces.known,))
     guard = next(m for m in made() if m.operator == "guard")
     names = [name for name, _ in judging(guard, traces)]
     assert names == ["tests/passes/a.mlir::run0", "tests/passes/test_b.py::test_quick"]
@@ -109,14 +109,14 @@ def test_the_journal_forgets_what_changed(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("bench.mutations.journal.digest", lambda *files: digests.code)
     monkeypatch.setattr("bench.mutations.journal.test_digest", lambda file: digests.test)
     path = tmp_path / "journal.jsonl"
-    assert Journal(path).verdict(mutant, []) is None
-    Journal(path).note(mutant, "killed", "tests/test_a.py::test_b", [], 1.0)
-    known = Journal(path).verdict(mutant, [])
+    assert Journal(path).verdict(mutant, ()) is None
+    Journal(path).note(mutant, "killed", "tests/test_a.py::test_b", (), 1.0)
+    known = Journal(path).verdict(mutant, ())
     assert known is not None and known["verdict"] == "killed"
     digests.test = "2"
-    assert Journal(path).verdict(mutant, []) is None
+    assert Journal(path).verdict(mutant, ()) is None
     digests.test, digests.code = "1", "2"
-    assert Journal(path).verdict(mutant, []) is None
+    assert Journal(path).verdict(mutant, ()) is None
 
 
 def test_survivors_are_told(capsys: pytest.CaptureFixture[str]) -> None:
