@@ -53,9 +53,8 @@ def difference(mine: Any, expected: Any) -> float:
 
 
 def passes_of(text: str) -> list[str]:
-    """The parts of a pipeline, one pass each (stages are named pipelines without nesting)."""
-    parts = [part.strip() for part in text.split(",")]
-    return [inner for p in parts for inner in pipeline.STAGES.get(p, p).split(",")]
+    """The parts of a pipeline, one pass each."""
+    return [part.strip() for part in text.split(",")]
 
 
 class Bisector:

@@ -147,3 +147,22 @@ def test_bool_algebra():
         return b.value(graph.Eq, y, full(b, True, flag))
 
     assert simplify(program, flag) == []
+
+
+@pytest.mark.fault("V19")
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_select_of_a_known_condition_is_the_chosen_one(condition):
+    def chosen(b, x):
+        other = b.value(graph.Neg, x)
+        return b.value(graph.Select, full(b, condition, TensorType([3, 4], T.i1)), x, other)
+
+    assert simplify(chosen, X) == ([] if condition else ["neg"])
+
+
+def test_a_select_of_one_value_is_it_and_of_two_stays():
+    def build(b, x, same):
+        flags = b.value(graph.Gt, x, full(b, 0.0, X))
+        return b.value(graph.Select, flags, x, x if same else b.value(graph.Neg, x))
+
+    assert simplify(lambda b, x: build(b, x, True), X) == []
+    assert "select" in simplify(lambda b, x: build(b, x, False), X)

@@ -85,7 +85,6 @@ OPEN: frozenset[str] = frozenset(
     V16
     V17
     V18
-    V19
     C2
     C3
     C5

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 import irc  # noqa: E402
 from irc.dialects import graph, host, kernel  # noqa: E402
 from irc.ir.passes import PassContext, PassManager  # noqa: E402
-from irc.pipeline import STAGES  # noqa: E402
+from irc.pipeline import stages  # noqa: E402
 from tests.fuzz.harness import Outcome, clones, observe, same  # noqa: E402
 
 CACHE = torch.arange(2.0 * 3 * 16 * 4).reshape(2, 3, 16, 4)
@@ -27,8 +27,8 @@ def lowered(function, args, dynamic=False):
     expected = observe(of_eager, args)
     module = irc.trace(function, tuple(clones(args)), dynamic=dynamic)
     context = PassContext(target="llvm")
-    first, *rest = (s.replace("$TARGET", "cpu") for s in STAGES.values())
-    PassManager.parse(f"functional,{first}", verify="each").run(module, context)
+    functional, first, *rest = stages().values()
+    PassManager.parse(f"{functional},{first}", verify="each").run(module, context)
     assert_same(expected, observe(lambda *a: irc.run(module, *a), args))
     found = updates_in_place(module)
     PassManager.parse(",".join(rest), verify="each").run(module, context)

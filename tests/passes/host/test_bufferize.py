@@ -12,6 +12,7 @@ from irc.ir import attributes as A
 from irc.ir.passes import PassManager
 from irc.ir.symbols import symbol
 from irc.ir.types import i64
+from irc.passes.loop.bodies import axis
 from tests.passes.kernel.programs import Program, read, tensor
 
 LOWER = "schedule{vector_bits=512},form-kernels,bufferize,plan-memory"
@@ -91,6 +92,26 @@ def test_no_reuse_of_memory_with_a_live_view():
         return p.finish(b, unary(p, view))
 
     check(make, torch.randn(8, 300))
+
+
+@pytest.mark.fault("V19")
+@pytest.mark.parametrize("both", [False, True])
+def test_no_reuse_of_memory_that_the_kernel_reads_as_another_input_too(both):
+    """out[i, j] = exp(a[i, j]) + row[j], where row is the first row of a, or of another array."""
+
+    def make():
+        p = Program(tensor(8, 300))
+        a = unary(p, p.args[0], "math.sin")
+        other = a if both else unary(p, p.args[0], "math.cos")
+        row = p.builder.value(layout.ViewOp, other, offset=0, result_types=tensor(300))
+        made = p.compute(
+            (8, 300),
+            lambda c: c.op("arith.addf", c.op("math.exp", read(c, a)), c.read(row, [axis(1)])),
+        )
+        return p.finish(made)
+
+    function = check(make, torch.randn(8, 300, generator=torch.Generator().manual_seed(0)))
+    assert len(operations(function, host.AllocOp)) == 2
 
 
 def test_a_returned_view_keeps_its_memory_out_of_the_arena():

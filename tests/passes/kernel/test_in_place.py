@@ -7,10 +7,12 @@ import itertools
 import pytest
 import torch
 
+import irc
 from irc.dialects import kernel
 from irc.interp.core import run
 from irc.ir.passes import PassManager
 from irc.ir.types import f32
+from irc.passes.loop.bodies import axis
 from tests.passes.kernel.programs import Program, compare, read, tensor
 
 BODIES = {
@@ -53,3 +55,37 @@ def test_a_gpu_output_may_be_where_it_needs_each_element_read():
     assert pairs("zero", "exp x", "-y") == (0, 3, 1, 4)
     assert pairs("exp x", "x + y") == (0, 2, 0, 3, 1, 3)
     assert pairs("zero", "zero", "x + y") == (0, 4, 1, 4)
+
+
+def group_that_reads_until(reader):
+    """`y`, which is the program's own, is read by the members up to number `reader` of a group;
+    the second member writes an array of y's type, the third another one."""
+    p = Program(tensor(7, 33))
+    y = p.compute((7, 33), lambda c: c.op("math.tanh", read(c, p.args[0])))
+
+    def term(c, member):
+        return read(c, y) if member <= reader else c.constant(2.0, f32)
+
+    def members():
+        s = p.compute((7, 33), lambda c: term(c, 0), ("sum", f32), red=(1,))
+        a = p.compute((7, 33), lambda c: c.op("math.exp", term(c, 1)))
+        z = p.compute((7, 33), lambda c: c.op("arith.addf", term(c, 2), c.read(s, [axis(0)])))
+        return [a, z]
+
+    return p.finish(*p.group((7,), members))
+
+
+@pytest.mark.fault("V19")
+@pytest.mark.parametrize("reader", [0, 1, 2])
+def test_no_output_is_written_where_a_later_member_of_the_group_reads(reader):
+    inputs = [torch.randn(7, 33, generator=torch.Generator().manual_seed(0))]
+    wanted = run(group_that_reads_until(reader), *inputs, mode="real")
+    module = group_that_reads_until(reader)
+    PassManager.parse("schedule{target=cpu},form-kernels", verify="each").run(module)
+    function = [op for op in module.walk() if isinstance(op, kernel.FuncOp)][-1]
+    pairs = list(zip(function.inplace[::2], function.inplace[1::2], strict=True))
+    assert pairs == ([(0, 1), (0, 2)] if reader < 2 else [(0, 2)])
+    PassManager.parse("bufferize,plan-memory", verify="each").run(module)
+    compare(run(module, *inputs, mode="real"), wanted, 1e-9)
+    compare(irc.build(module, target="llvm")(*inputs), run(group_that_reads_until(reader), *inputs),
+            1e-5)  # fmt: skip
