@@ -128,35 +128,91 @@ class AtenOp(Op, abstract=True):
         return not self.schema.has_effect
 
     def verify_op(self) -> None:
-        given = self.attributes.get("arguments")
-        if not isinstance(given, A.DictAttr):
-            self.fail("needs the dictionary 'arguments'")
-        entries = given.as_dict()
-        for name in entries:
-            if self.schema.argument(name) is None:
-                self.fail(f"the operator has no argument '{name}'", self.schema.text)
-        for argument in self.schema.arguments:
-            if argument.name not in entries and not argument.has_default:
-                self.fail(f"argument '{argument.name}' is missing", self.schema.text)
-        used = set(operand_indices(given))
-        if used != set(range(len(self._operands))):
-            self.fail(f"arguments mention operands {sorted(used)} of {len(self._operands)}")
-        for name, attr in entries.items():
-            self._check_argument(self.schema.argument(name), attr)
+        verify_arguments(self, self.schema)
 
-    def _check_argument(self, argument: Argument | None, attr: Attribute) -> None:
-        if argument is None or not argument.takes_tensor:
-            return
-        parts = attr.elements if isinstance(attr, A.ArrayAttr) else (attr,)
-        if parts[:1] == (A.StringAttr("complex"),):
-            parts = parts[1:]  # a complex number, in its two parts
-        for part in parts:
-            if isinstance(part, OperandAttr):
-                kind = self._operands[part.index].type
-                if not isinstance(kind, TensorType):
-                    self.fail(f"argument '{argument.name}' is {kind}, not a tensor")
-            elif part is not NONE and not isinstance(part, NUMBERS):
-                self.fail(f"argument '{argument.name}' is {part}, not a tensor")
+
+def verify_arguments(op: Any, schema: Schema) -> None:
+    """The dictionary `arguments` of an operation that calls the operator with this schema: names
+    that it has, all that it needs, and of its types. Raises InvalidIR."""
+    given = op.attributes.get("arguments")
+    if not isinstance(given, A.DictAttr):
+        op.fail("needs the dictionary 'arguments'")
+    entries = given.as_dict()
+    for name in entries:
+        if schema.argument(name) is None:
+            op.fail(f"the operator has no argument '{name}'", schema.text)
+    for argument in schema.arguments:
+        if argument.name not in entries and not argument.has_default:
+            op.fail(f"argument '{argument.name}' is missing", schema.text)
+    used = set(operand_indices(given))
+    if used != set(range(len(op._operands))):
+        op.fail(f"arguments mention operands {sorted(used)} of {len(op._operands)}")
+    for argument in schema.arguments:
+        attr = entries.get(argument.name)
+        if attr is None:
+            continue
+        if argument.takes_tensor:
+            _verify_tensor(op, argument, attr)
+        elif not _fits(argument.type, attr):
+            op.fail(f"argument '{argument.name}' is {attr}, not {argument.type}", schema.text)
+
+
+def verify_called(op: Any) -> None:
+    """`verify_arguments` of an operation with a `callee`, where its schema is known. Raises
+    InvalidIR."""
+    schema = find_schema(qualified_name(op.callee))
+    if schema is not None:
+        verify_arguments(op, schema)
+
+
+def _verify_tensor(op: Any, argument: Argument, attr: Attribute) -> None:
+    from irc.dialects.graph_packed import PackedType  # of calls of a frozen program only
+
+    parts = attr.elements if isinstance(attr, A.ArrayAttr) else (attr,)
+    if parts[:1] == (A.StringAttr("complex"),):
+        parts = parts[1:]  # a complex number, in its two parts
+    for part in parts:
+        if isinstance(part, OperandAttr):
+            kind = op._operands[part.index].type
+            if not isinstance(kind, TensorType | PackedType):
+                op.fail(f"argument '{argument.name}' is {kind}, not a tensor")
+        elif part is not NONE and not isinstance(part, NUMBERS):
+            op.fail(f"argument '{argument.name}' is {part}, not a tensor")
+
+
+# What may stand for an argument of each of a schema's types; any other type takes anything.
+_INTEGERS = (A.IntegerAttr, A.BoolAttr, A.DimAttr, OperandAttr)
+_ATTRIBUTES: dict[str, tuple[type[Attribute], ...]] = {
+    "int": _INTEGERS,
+    "SymInt": _INTEGERS,
+    "bool": _INTEGERS,
+    "SymBool": _INTEGERS,
+    "float": (*_INTEGERS, A.FloatAttr),
+    "SymFloat": (*_INTEGERS, A.FloatAttr),
+    "Scalar": (*_INTEGERS, A.FloatAttr, A.ArrayAttr),
+    "str": (A.StringAttr,),
+    "ScalarType": (DtypeAttr, A.IntegerAttr),
+    "Layout": (LayoutAttr, A.IntegerAttr),
+    "Device": (DeviceAttr, A.StringAttr),
+    "MemoryFormat": (MemoryFormatAttr, A.IntegerAttr),
+}
+
+
+def _fits(kind: str, attr: Attribute) -> bool:
+    """Whether an attribute may stand for an argument of a schema's type that is no tensor."""
+    if kind.endswith("?"):
+        return attr is NONE or _fits(kind[:-1], attr)
+    if kind.endswith("[]"):
+        element = kind[:-2]
+        if isinstance(attr, A.ArrayAttr):
+            return all(_fits(element, part) for part in attr) and not (
+                "int" in element.lower() and any(isinstance(part, A.BoolAttr) for part in attr)
+            )
+        if isinstance(attr, A.DimsAttr | A.DenseIntsAttr):
+            return "int" in element.lower()
+        kind = element.removesuffix("?")
+    known = _ATTRIBUTES.get(kind)
+    return known is None or isinstance(attr, known)
 
 
 class SchemaOp(Op):

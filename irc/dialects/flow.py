@@ -54,7 +54,7 @@ class CondOp(FlowOp):
     effects = attribute(A.UnitAttr)
     outputs = variadic_result()
 
-    def verify_op(self) -> None:
+    def verify_references(self) -> None:
         flow_verify.verify_cond(self)
 
 
@@ -79,7 +79,7 @@ class WhileOp(FlowOp):
     effects = attribute(A.UnitAttr)
     outputs = variadic_result()
 
-    def verify_op(self) -> None:
+    def verify_references(self) -> None:
         flow_verify.verify_while(self)
 
 
@@ -104,7 +104,7 @@ class ScanOp(FlowOp):
     effects = attribute(A.UnitAttr)
     outputs = variadic_result()
 
-    def verify_op(self) -> None:
+    def verify_references(self) -> None:
         flow_verify.verify_scan(self)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from irc.dialects import function_text, layout_verify
+from irc.dialects.function_info import verify_info
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Region
@@ -72,7 +73,8 @@ class FuncOp(Op):
     def return_op(self) -> ReturnOp:
         """The terminator."""
         last = self.block.last
-        assert isinstance(last, ReturnOp), "function without func.return"
+        if not isinstance(last, ReturnOp):
+            self.fail("the function does not end in func.return")
         return last
 
     def refresh_type(self) -> None:
@@ -82,6 +84,7 @@ class FuncOp(Op):
         self.attributes["function_type"] = A.TypeAttr(FunctionType(inputs, results))
 
     def verify_op(self) -> None:
+        verify_info(self)
         inputs = tuple(a.type for a in self.block.arguments)
         if inputs != self.type.inputs:
             self.fail("the entry block's arguments differ from the function's type")

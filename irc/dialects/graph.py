@@ -269,10 +269,11 @@ class CallAten(Op):
         return not (self.random or self.mutates)
 
     def verify_op(self) -> None:
-        strides = self.attributes.get("eager_strides")
-        tensors = [r for r in self.results if isinstance(r.type, TensorType)]
-        if strides is not None and len(strides) != len(tensors):  # type: ignore[arg-type]
-            self.fail(f"eager_strides has {len(strides)} entries for {len(tensors)} tensors")  # type: ignore[arg-type]
+        from irc.dialects.aten import verify_called  # which this needn't load otherwise
+
+        verify_called(self)
+        self._verify_strides("eager_strides", self.results)
+        self._verify_strides("operand_strides", self._operands)
         written = tuple(self.written or ())
         if any(not 0 <= k < len(self._operands) for k in written):
             self.fail(f"written = {written} for {len(self._operands)} operands")
@@ -281,6 +282,20 @@ class CallAten(Op):
             kind = self._operands[number].type
             if len(kept) < len(written) or made.type.with_strides(None) is not kind.with_strides(None):  # type: ignore[attr-defined] # noqa: E501
                 self.fail(f"the result for written operand {number} is {made.type}, not {kind}")
+
+
+    def _verify_strides(self, name: str, values: Sequence[Value]) -> None:
+        """One `#sym.dims` for each tensor among `values`, of its rank."""
+        strides = self.attributes.get(name)
+        if strides is None:
+            return
+        tensors = [v.type for v in values if isinstance(v.type, TensorType)]
+        assert isinstance(strides, A.ArrayAttr)
+        if len(strides) != len(tensors):
+            self.fail(f"{name} has {len(strides)} entries for {len(tensors)} tensors")
+        for entry, kind in zip(strides, tensors, strict=True):
+            if not isinstance(entry, A.DimsAttr) or len(entry) != kind.rank:
+                self.fail(f"{name} has {entry} for {kind}")
 
 
 class Item(Op):

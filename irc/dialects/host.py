@@ -64,6 +64,11 @@ class FuncOp(Op):
     def verify_op(self) -> None:
         host_verify.verify_function(self)
 
+    def verify_references(self) -> None:
+        from irc.dialects.host_verify_memory import verify_memory  # which imports this
+
+        verify_memory(self)
+
     def print_custom(self, printer: Printer) -> None:
         function_text.print_function(self, printer)
 
@@ -112,7 +117,7 @@ class LaunchOp(Op):
     callee = attribute(A.SymbolRefAttr)
     arrays = variadic_result(TENSOR)
 
-    def verify_op(self) -> None:
+    def verify_references(self) -> None:
         host_verify.verify_launch(self)
 
 

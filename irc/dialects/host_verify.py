@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from irc.dialects.function_info import verify_info
 from irc.dialects.layout_verify import (
     begin_of,
     verify_inside,
@@ -20,7 +21,7 @@ from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import known_divisor
-from irc.ir.types import FunctionType, TensorType
+from irc.ir.types import TensorType
 
 if TYPE_CHECKING:
     from irc.dialects import host, kernel
@@ -33,20 +34,12 @@ PATHS = ("shim", "dispatcher", "boxed")
 
 def verify_function(op: host.FuncOp) -> None:
     """Type, infos, and the order of the operations of a host program. Raises InvalidIR."""
-    from irc.dialects.host_verify_memory import verify_memory
-
     type_ = op.function_type
     if len(op.regions[0].blocks) != 1:
         op.fail(f"a host program's body is one block, not {len(op.regions[0].blocks)}")
-    if not isinstance(type_, FunctionType):
-        op.fail(f"function_type is {type_}, no type of a function")
+    verify_info(op)
     if type_.inputs != tuple(a.type for a in op.block.arguments):
         op.fail("the entry block's arguments differ from the function's type")
-    for name, count in (("arg_info", len(type_.inputs)), ("result_info", len(type_.results))):
-        infos = op.attributes.get(name)
-        if isinstance(infos, A.ArrayAttr) and len(infos) != count:
-            op.fail(f"{name} has {len(infos)} entries, not {count}")
-    verify_memory(op)
 
 
 def verify_return(op: host.ReturnOp) -> None:
@@ -190,6 +183,8 @@ def verify_constant(op: host.ConstantOp) -> None:
 
 def verify_call(op: host.CallAtenOp) -> None:
     """The operands named by the arguments, and the path. Raises InvalidIR."""
+    from irc.dialects.aten import verify_called
+
     named = list(operand_numbers(op.arguments))
     count = len(op._operands)
     wrong = [k for k in named if not 0 <= k < count]
@@ -198,6 +193,7 @@ def verify_call(op: host.CallAtenOp) -> None:
     unused = sorted(set(range(count)) - set(named))
     if unused:
         op.fail(f"operand {unused[0]} stands for no argument of {op.callee}")
+    verify_called(op)
     if op.path is not None and op.path not in PATHS:
         op.fail(f"the path is '{op.path}', not {', '.join(PATHS)}")
 

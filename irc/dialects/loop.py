@@ -48,6 +48,13 @@ COMBINER_RESULTS: dict[str, int] = {
     "argmin": 1, "argmax": 1, "moments": 2, "logsumexp": 2,
 }  # fmt: skip
 SCATTER_COMBINERS = ("set", "sum", "prod", "min", "max")
+# What may combine the values of a result of each kind.
+RESULT_COMBINERS: dict[str, tuple[str, ...]] = {
+    "map": ("",),
+    "reduce": tuple(COMBINER_RESULTS),
+    "scan": tuple(COMBINER_RESULTS),
+    "scatter": SCATTER_COMBINERS,
+}
 
 
 def placeholder(position: int) -> str:
@@ -101,6 +108,12 @@ class ResultAttr(A.Attribute):
     combiner: str
     accumulator: Type | None
     indices: A.DimsAttr | None
+
+    def validate(self) -> None:
+        if self.kind not in RESULT_COMBINERS:
+            raise ValueError(f"{self.kind!r} is not one of {', '.join(RESULT_COMBINERS)}")
+        if self.combiner not in RESULT_COMBINERS[self.kind]:
+            raise ValueError(f"'{self.combiner}' does not combine a {self.kind}")
 
     @property
     def result_count(self) -> int:
@@ -185,7 +198,8 @@ class ComputeOp(Op):
     def yield_op(self) -> YieldOp:
         """The body's terminator."""
         last = self.block.last
-        assert isinstance(last, YieldOp), "loop.compute without loop.yield"
+        if not isinstance(last, YieldOp):
+            self.fail("its body does not end in loop.yield")
         return last
 
     @property
@@ -266,7 +280,8 @@ class GroupOp(Op):
     def yield_op(self) -> YieldOp:
         """The body's terminator."""
         last = self.block.last
-        assert isinstance(last, YieldOp), "loop.group without loop.yield"
+        if not isinstance(last, YieldOp):
+            self.fail("its body does not end in loop.yield")
         return last
 
     def verify_op(self) -> None:

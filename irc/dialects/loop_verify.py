@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, symbol
-from irc.ir.types import IndexType, IntegerType, TensorType
+from irc.ir.types import FloatType, IndexType, IntegerType, TensorType
 
 if TYPE_CHECKING:
     from irc.dialects.loop import ComputeOp, GroupOp, ReadOp, ResultAttr, YieldOp
@@ -48,6 +48,17 @@ def verify_compute(op: ComputeOp) -> None:
             raise InvalidIR(f"scatters {init.type} into {result.type}", op=op)
 
 
+def _verify_accumulator(op: ComputeOp, output: ResultAttr) -> None:
+    """The type in which values are combined has what the combiner does."""
+    kinds: tuple[type, ...] = FloatType, IntegerType
+    if output.combiner in ("any", "all", "xor"):
+        kinds = (IntegerType,)
+    elif output.combiner in ("moments", "logsumexp"):
+        kinds = (FloatType,)
+    if not isinstance(output.accumulator, kinds):
+        raise InvalidIR(f"'{output.combiner}' of {output.accumulator}: there is none", op=op)
+
+
 def _shape(op: ComputeOp, output: ResultAttr) -> tuple[Dim, ...] | None:
     """The sizes of an output's results; None for a scatter, whose init says them."""
     if output.kind == "scatter":
@@ -62,17 +73,14 @@ def _scattered(op: ComputeOp) -> list[Value]:
 
 
 def _verify_yielded(op: ComputeOp, output: ResultAttr, value: Value) -> None:
-    from irc.dialects.loop import COMBINER_RESULTS, SCATTER_COMBINERS
-
     if isinstance(value.type, TensorType):
         raise InvalidIR("yields an array where a scalar belongs", op=op)
     if output.kind == "map":
         return
-    known = SCATTER_COMBINERS if output.kind == "scatter" else tuple(COMBINER_RESULTS)
-    if output.combiner not in known:
-        raise InvalidIR(f"'{output.combiner}' does not combine a {output.kind}", op=op)
     if output.kind != "scatter" and output.accumulator is None:
         raise InvalidIR(f"a {output.kind} without the type it accumulates in", op=op)
+    if output.kind != "scatter":
+        _verify_accumulator(op, output)
     if output.kind == "scatter" and output.indices is None:
         raise InvalidIR("a scatter without indices", op=op)
     if output.kind == "scan" and not any(axis.kind == "scan" for axis in op.axis_list):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irc.ir import attributes as A
 from irc.ir import types as T
+from irc.ir.attribute_text import parameter_text
 from irc.ir.attributes import Attribute, Type
 from irc.ir.dense_text import parse_dense
 from irc.ir.floats import FORMATS, bits_float
 from irc.ir.location import UNKNOWN, FileLocation, FusedLocation, Location, NameLocation
 from irc.ir.registry import lookup_attribute
-from irc.ir.symbols import parse_dim
+from irc.ir.symbols import Expr, parse_dim
 from irc.ir.type_parser import INTEGER_TYPE, TypeParser
 
 
@@ -38,6 +39,30 @@ class OpaqueType(Type):
     def print_text(self) -> str:
         """The whole text."""
         return self.parameters[0]
+
+
+# What a parameter is, by the annotation of its field; any other may be anything.
+_PARAMETER_KINDS: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "str": (str,),
+    "float": (float, int),
+    "Dim": (int, Expr),
+    "Type": (Type,),
+    "TensorType": (T.TensorType,),
+}
+
+
+def wrong_parameter(cls: type[Attribute], parameters: Sequence[Any]) -> str | None:
+    """What is wrong with the parameters of an attribute, by the annotations of its fields."""
+    declared: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        declared.update(base.__dict__.get("__annotations__", {}))
+    for name, parameter in zip(cls.fields, parameters):
+        kinds = _PARAMETER_KINDS.get(str(declared.get(name)))
+        if kinds is not None and (not isinstance(parameter, kinds) or parameter is True
+                                  or parameter is False):  # fmt: skip
+            return f"{name} is {parameter_text(parameter)}, not {declared[name]}"
+    return None
 
 
 class AttributeParser(TypeParser):
@@ -235,24 +260,27 @@ class AttributeParser(TypeParser):
         self.enter()
         self.advance()
         read = getattr(cls, "parse_parameters", None)
-        if not self.take("<"):
-            made = self.build(start, cls)
-        elif read is not None:
+        is_open = self.take("<")
+        if is_open and read is not None:
             made = self.build(start, read, self)
             self.expect(">")
         else:
             parameters = []
-            if not self.at(">"):
+            if is_open and not self.at(">"):
                 parameters.append(self.parameter())
                 while self.take(","):
                     parameters.append(self.parameter())
-            self.expect(">")
+            if is_open:
+                self.expect(">")
             if len(parameters) != len(cls.fields):
                 self.fail(
                     f"{token} has {len(cls.fields)} parameters ({', '.join(cls.fields)}), "
                     f"{len(parameters)} given",
                     start,
                 )
+            wrong = wrong_parameter(cls, parameters)
+            if wrong is not None:
+                self.fail(f"{token}: {wrong}", start)
             made = self.build(start, cls, *parameters)
         self.leave()
         return made

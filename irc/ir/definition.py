@@ -274,6 +274,12 @@ class Op(Operation):
     def verify_op(self) -> None:
         """Check what the declarations can't say. Raise through `self.fail`."""
 
+    def verify_references(self) -> None:
+        """Check what is asked of another operation by its name (a function, a kernel).
+
+        Called when everything else of the program has been verified, that operation too.
+        """
+
     def fold(self, constants: Sequence[Attribute | None]) -> Any:
         """Constant-fold. `constants` has the attribute of each operand that is constant.
 

@@ -15,6 +15,8 @@ from irc.ir.location import FileLocation
 
 MAX_DEPTH = 100
 """Deepest nesting of regions, types and attributes together."""
+MAX_SHOWN = 30
+"""Most characters of a token that a message quotes."""
 
 # Quantifiers are possessive where they can be: no input makes the match backtrack.
 TOKEN = re.compile(
@@ -98,13 +100,20 @@ class Lexer:
         return token
 
     def integer(self) -> int:
-        """The next token, an integer, with an optional sign."""
+        """The next token, an integer of 64 bits, with an optional sign."""
         negative = self.take("-")
         if self.kind != "number" or "." in self.token:
             self.fail_expecting("an integer")
-        value = self.to_int(self.token)
+        value = self.size(self.token, self.start)
         self.advance()
         return -value if negative else value
+
+    def size(self, token: str, start: int) -> int:
+        """The value of an integer token that fits 64 bits with a sign."""
+        value = self.to_int(token)
+        if value >= 1 << 63:
+            self.fail(f"{token[:MAX_SHOWN]} does not fit 64 bits", start)
+        return value
 
     def to_int(self, token: str) -> int:
         """The value of an integer token; it is bounded in length."""

@@ -180,11 +180,12 @@ class TypeParser(Lexer):
 
     def _static_shape(self) -> list[int | None]:
         """`4x?x` before an element type; `?` gives None."""
-        match = SHAPE.match(self.text, self.start)
+        start = self.start
+        match = SHAPE.match(self.text, start)
         assert match is not None
         sizes: list[int | None] = []
         for size in match[1].replace(" ", "").split("x")[:-1]:
-            sizes.append(None if size == "?" else self.to_int(size))
+            sizes.append(None if size == "?" else self.size(size, start))
         if sizes:
             self.reset(match.end())
         return sizes

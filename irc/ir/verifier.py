@@ -36,7 +36,10 @@ def verify(op: Operation, *, uses: bool = False) -> None:
 
     uses: also check that the use lists agree with the operands (slow, for debugging irc).
     """
-    _Verifier(op).check(op)
+    verifier = _Verifier(op)
+    verifier.check(op)
+    for inner in verifier.referring:
+        inner.verify_references()
     if uses:
         check_uses(op)
 
@@ -46,7 +49,7 @@ class _ClassRules:
 
     __slots__ = (
         "alike_operands", "attributes", "checks_more", "cls", "fits", "isolated", "operands",
-        "parents", "results", "same_type", "segmented",
+        "parents", "refers", "results", "same_type", "segmented",
     )  # fmt: skip
 
     def __init__(self, cls: type[Op]) -> None:
@@ -63,6 +66,7 @@ class _ClassRules:
         ]
         self.isolated = IsolatedFromAbove in cls.traits
         self.checks_more = cls.verify_op is not Op.verify_op
+        self.refers = cls.verify_references is not Op.verify_references
         # The number of operands where these and one result, and nothing else, have one type.
         alike = self.same_type and len(cls.result_fields) == 1 and not self.parents
         plain = all(f.kind == "one" for f in (*cls.operand_fields, *cls.result_fields))
@@ -168,6 +172,7 @@ class _Verifier:
         self.visible: dict[Value, None] = {}
         self.symbols: dict[str, None] = {}
         self.bound: set[str] = set()
+        self.referring: list[Op] = []
         # Inside a part of a function the binders around it are not seen.
         self.in_function = False
 
@@ -200,6 +205,8 @@ class _Verifier:
                 self.regions(op)
         if rules is not None and rules.checks_more:
             op.verify_op()  # type: ignore[attr-defined]
+        if rules is not None and rules.refers:
+            self.referring.append(op)  # type: ignore[arg-type]
         for result in op.results:
             visible[result] = None
 

@@ -22,6 +22,7 @@ import attrs
 import torch
 
 from irc.dialects.aten_schema import load_own_operators
+from irc.ir.diagnostics import UserError
 from irc.runtime import torch_abi
 
 PathName = Literal["shim", "dispatcher", "boxed"]
@@ -296,13 +297,15 @@ class Named:
 
 
 def find_operator(callee: str) -> torch._ops.OpOverload:
-    """The operator named `namespace.name.overload`; KeyError when torch doesn't have it."""
+    """The operator named `namespace.name.overload`. Raises UserError when torch doesn't have it."""
     namespace, _, rest = callee.partition(".")
     name, _, overload = rest.partition(".")
     load_own_operators(namespace)
-    found = getattr(getattr(torch.ops, namespace), name, None)
+    found = getattr(getattr(torch.ops, namespace), name, None) if namespace and name else None
     if found is None or (overload or "default") not in found.overloads():
-        raise KeyError(f"torch has no operator {callee}")
+        raise UserError(
+            f"torch has no operator {callee}", notes=("is the library loaded that defines it?",)
+        )
     return getattr(found, overload or "default")
 
 

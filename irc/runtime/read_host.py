@@ -231,7 +231,7 @@ class _Reader:
         return tuple(results)
 
     def control(self, op: flow.FlowOp) -> None:
-        op.verify_op()  # a function that calls itself has no program
+        op.verify_references()  # a function that calls itself has no program
         operands = tuple(self[v] for v in op._operands)
         numbers = {
             name: getattr(op, name)

@@ -23,6 +23,10 @@ DEFAULT_FLOAT = 0.5
 INTEGER_RANGES = ((0, 4), (1, 3), (0, 2), (0, 1), (1, 2), (0, 12))
 
 
+#: Most bytes of arguments that are made at random.
+MAX_BYTES = 1 << 32
+
+
 @attrs.frozen
 class Placed:
     """An argument that is a tensor: its place in storage number `storage`."""
@@ -132,11 +136,21 @@ def make_inputs(
 
 def random_arguments(function: Operation, sizes: Mapping[str, int], seed: int) -> list[Any]:
     """One random argument per parameter, with the symbols in `sizes` as given and the others
-    chosen by `assignments`. Raises UserError when no values fit the function's facts."""
+    chosen by `assignments`. Raises UserError when no values fit the function's facts, and for
+    arguments of more than `MAX_BYTES` together."""
     env = next(assignments(function, sizes), None)
     if env is None:
         shown = ", ".join(f"{k}={v}" for k, v in sizes.items()) or "any sizes"
         raise UserError(f"no values of the symbols fit the function's facts with {shown}")
+    needed = 0
+    for position, argument in enumerate(function.regions[0].blocks[0].arguments):
+        if isinstance(argument.type, TensorType):
+            placed = _place(function, position, env, position)
+            needed += _extent(placed) * placed.dtype.itemsize
+    if needed > MAX_BYTES:
+        raise UserError(
+            f"the arguments have {needed:,} bytes, more than {MAX_BYTES:,}", op=function
+        )
     return make_inputs(function, env, seed).fresh("exact")
 
 

@@ -101,7 +101,6 @@ OPEN: frozenset[str] = frozenset(
     K6
     K7
     K8
-    K9
     K10
     U2
     U3

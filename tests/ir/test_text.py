@@ -16,7 +16,8 @@ from irc.ir import attributes as A
 from irc.ir import parse, parse_attribute, parse_type, print_attribute, print_op
 from irc.ir import types as T
 from irc.ir.equality import first_difference
-from irc.ir.registry import DIALECT_MODULES, load_dialect, registered_ops
+from irc.ir.registry import DIALECT_MODULES, load_dialect, register_attribute, registered_ops
+from irc.ir.symbols import Dim
 
 for _dialect in DIALECT_MODULES:
     load_dialect(_dialect)
@@ -165,12 +166,22 @@ def test_dense_elements_come_back(element, count):
         assert parse_attribute(print_attribute(attr, generic)) is attr
 
 
+@register_attribute
+class SizedAttr(A.Attribute):
+    """`#test.sized<s0*2>`: has no text of its own."""
+
+    __slots__ = ()
+    dialect = "test"
+    mnemonic = "sized"
+    fields = ("size",)
+    size: Dim
+
+
 @pytest.mark.parametrize("name", ["f32", "none", "i8", "dim", "index", "true", "tensor"])
 def test_symbol_that_looks_like_a_keyword(name):
-    from irc.dialects.aten import OperandAttr
     from irc.ir.symbols import symbol
 
-    attr = OperandAttr(symbol(name) * 2)
+    attr = SizedAttr(symbol(name) * 2)
     assert parse_attribute(print_attribute(attr)) is attr
     tensor = T.TensorType([symbol(name)], T.f32)
     assert parse_type(str(tensor)) is tensor

@@ -299,7 +299,7 @@ def test_symbol_bound_twice():
 
 def test_result_whose_size_is_bound_from_itself():
     verify(parse("""func.func @f(%x: tensor<4xf32>) {
-      %y = graph.call_aten %x {callee = "aten.nonzero.default", arguments = {}} : (tensor<4xf32>) -> tensor<[u0, 1] x i64>
+      %y = graph.call_aten %x {callee = "aten.nonzero.default", arguments = {self = #aten.operand<0>}} : (tensor<4xf32>) -> tensor<[u0, 1] x i64>
       %u = sym.bind_size %y {dim = 0 : i64, symbol = "u0"} : (tensor<[u0, 1] x i64>) -> index
       func.return
     }"""))  # noqa: E501

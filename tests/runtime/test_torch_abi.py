@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from irc.ir.diagnostics import UserError
 from irc.runtime import aten_paths, torch_abi
 
 
@@ -104,7 +105,7 @@ def test_path_of_an_operator(callee, floating, path):
 
 
 def test_unknown_operator_is_an_error():
-    with pytest.raises(KeyError, match="aten.no_such_op"):
+    with pytest.raises(UserError, match="torch has no operator aten.no_such_op"):
         aten_paths.find_operator("aten.no_such_op.default")
 
 

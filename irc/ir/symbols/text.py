@@ -34,6 +34,8 @@ MAX_LENGTH = 1 << 16
 """Most characters in one expression."""
 MAX_DIGITS = 100
 """Most digits in one integer."""
+LARGEST = (1 << 63) - 1
+"""Largest integer in a text: what sizes, strides and places in memory are counted in."""
 
 _TOKEN = re.compile(r"[ \t\r\n]*(?:([0-9]+)|([A-Za-z_][A-Za-z0-9_]*)|([-+*(),])|(\Z)|(.))", re.S)
 
@@ -197,6 +199,8 @@ class _Parser:
         if self.kind == "integer":
             if len(text) > MAX_DIGITS:
                 raise SymbolSyntaxError(f"integer of more than {MAX_DIGITS} digits", start)
+            if int(text) > LARGEST:
+                raise SymbolSyntaxError(f"{text[:30]} does not fit 64 bits", start)
             self.advance()
             return int(text)
         if self.kind == "word":

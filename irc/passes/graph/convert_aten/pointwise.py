@@ -223,7 +223,9 @@ def div(c: Call) -> Value:
           "aten.floor_divide.Scalar")  # fmt: skip
 def rounding_div(c: Call) -> Value:
     mode = c.arguments.get("rounding_mode", "floor")
-    function = {None: "div", "floor": "floor_div", "trunc": "trunc_div"}[mode]
+    function = {None: "div", "floor": "floor_div", "trunc": "trunc_div"}.get(mode)
+    if function is None:
+        decline(f"there is no rounding mode '{mode}'")
     if c.result.element is i1:
         decline("division of bools is ATen's")
     return c.finish(c.pointwise(function, *c.operands(c.self_, c.other)))

@@ -261,6 +261,8 @@ class Call:
         """`size` elements along `dim` from `start`."""
         kind = value.type
         assert isinstance(kind, TensorType)
+        if isinstance(size, int) and size < 0:
+            decline(f"a slice of {size} elements")
         if start == 0 and step == 1 and size == kind.shape[dim]:
             return value
         return self.emit_typed(
@@ -414,8 +416,12 @@ def number_element(value: Any) -> Type:
 
 
 def normalized(dim: int, rank: int) -> int:
-    """A dimension number that may be negative, as one that is not."""
-    return dim + max(rank, 1) if dim < 0 else dim
+    """A dimension number that may be negative, as one that is not. Declines one that is not
+    there: the operator raises its error when the program runs."""
+    count = max(rank, 1)
+    if not -count <= dim < count:
+        decline(f"dimension {dim} of a tensor of rank {rank}")
+    return dim + count if dim < 0 else dim
 
 
 def dims_list(dims: Any, rank: int, empty_is_all: bool = True) -> list[int]:

@@ -48,8 +48,11 @@ def reshape(c: Call) -> Value:
 @converts("aten.permute.default", "aten.permute_copy.default",
           "aten.extern.prims.transpose.default")  # fmt: skip
 def permute(c: Call) -> Value:
-    dims = c.one_of("dims", "permutation")
-    return c.permute(_source(c), [normalized(d, len(dims)) for d in dims])
+    source = _source(c)
+    order = [normalized(d, rank_of(source)) for d in c.one_of("dims", "permutation")]
+    if sorted(order) != list(range(rank_of(source))):
+        decline(f"{order} is no permutation of {rank_of(source)} dimensions")
+    return c.permute(source, order)
 
 
 @converts("aten.transpose.int", "aten.transpose_copy.int", "aten.swapaxes.default",
