@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from irc.codegen.llvm.jit import compile_module  # noqa: E402
 from irc.codegen.llvm.kernel_emitter import emit_kernels  # noqa: E402
-from irc.codegen.llvm.target import TargetFeatures  # noqa: E402
+from irc.target.cpu import TargetFeatures  # noqa: E402
 from tests.codegen.llvm import handwritten  # noqa: E402
 from tests.codegen.llvm.kernel_programs import Compiled  # noqa: E402
 

@@ -40,9 +40,9 @@ def assembly(case: dict[str, Any]) -> list[str]:
 
     import irc
     from irc.codegen.llvm.kernel_emitter import emit_text
-    from irc.codegen.llvm.target import TargetFeatures
     from irc.dialects.kernel import FuncOp
     from irc.pipeline import lower
+    from irc.target.cpu import TargetFeatures
 
     with torch.no_grad():
         module = irc.trace(kernels()[case["kernel"]].function, tuple(arguments(case)))
@@ -83,7 +83,7 @@ def innermost_loops(text: str) -> list[tuple[int, int, int]]:
 def cycles_per_second() -> float:
     """The core's clock, from a chain of products."""
     from irc.codegen.llvm.jit import compile_module, load_object
-    from irc.codegen.llvm.target import TargetFeatures
+    from irc.target.cpu import TargetFeatures
 
     count = 2_000_000
     text = """

@@ -19,8 +19,8 @@ import torch
 from llvmlite import ir
 
 from irc.codegen.llvm import jit
-from irc.codegen.llvm.target import TargetFeatures
 from irc.codegen.llvm.vector_math import DEFINITIONS, VectorMath, ir_type, is_inline, supported
+from irc.target.cpu import TargetFeatures
 
 COUNT = 1_000_000
 ROUNDS = 21

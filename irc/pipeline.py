@@ -153,7 +153,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     "graph-to-layout": (
         Step("pack-weights", packs, {"convolutions": "layout_optimization"}),
         Step("fuse-epilogues", packs_and_fuses),
-        Step("propagate-channels-last", turns_images),
+        Step("propagate-channels-last", turns_images, {"any_precision": "channels_last_tf32"}),
         Step("assign-layouts"),
         Step("pad-strides", pads_strides, _PADDING),
         Step("insert-layout-copies"),

@@ -25,7 +25,7 @@ from llvmlite import ir  # noqa: E402
 
 from irc.codegen.llvm.host_aten import AtenCall, call_aten  # noqa: E402
 from irc.codegen.llvm.jit import compile_module, load_object  # noqa: E402
-from irc.codegen.llvm.target import TargetFeatures  # noqa: E402
+from irc.target.cpu import TargetFeatures  # noqa: E402
 from tests.runtime.host_programs import (  # noqa: E402
     F32,
     SlowPath,

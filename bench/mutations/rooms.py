@@ -65,14 +65,14 @@ ROOMS = (
                        "irc/ir/verifier.py", "irc/ir/dominance.py"), 60),
     Room("folds", ("irc/dialects/arith_fold.py", "irc/dialects/graph_canonical*.py"), 40),
     Room("common", ("irc/passes/common/*.py", "irc/ir/rewriting.py"), 25),
-    Room("cache", ("irc/cache/*.py", "irc/runtime/cache.py", "irc/runtime/program_cache.py"), 25),
+    Room("cache", ("irc/cache/*.py", "irc/runtime/program_cache.py"), 25),
 )  # fmt: skip
 
 #: Tests that stand elsewhere than where the code's folder is mirrored.
 ELSEWHERE = {
     "irc/passes/common": ("tests/ir/test_passes.py", "tests/ir/test_rewriting.py"),
     "irc/ir/rewriting.py": ("tests/passes/common",),
-    "irc/cache": ("tests/runtime/test_cache.py", "tests/runtime/test_program_cache.py"),
+    "irc/cache": ("tests/runtime/test_program_cache.py",),
 }
 
 

@@ -1,9 +1,13 @@
 """Whether a program's convolutions should have images with channels innermost, and why.
 
 The questions are asked in this order, and the first that applies decides: is there a convolution;
-would most of what it gives be copied back; are all convolutions on a CPU with oneDNN; are there 300
-operations or more for each convolution; is a size symbolic; what would be gained, by the kinds of
-the convolutions.
+would most of what it gives be copied back; are all convolutions on a CPU with oneDNN; would all
+change their precision; are there 300 operations or more for each convolution; is a size symbolic;
+what would be gained, by the kinds of the convolutions.
+
+*Precision*: where cuDNN may compute with TF32, as torch lets it by default, whether it does so
+depends on the layout: for many shapes it has such a kernel for channels innermost only. An f32
+convolution then loses 13 bits of its factors by a choice of layout. So it keeps eager's layout.
 """
 
 from __future__ import annotations
@@ -11,16 +15,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 
 from irc.analysis import winograd
+from irc.analysis.strides import channels_last_strides, same_layout
 from irc.dialects import aten, func, graph
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.symbols import Expr
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, f32
+from irc.target import Target
 
 CONVOLUTION = "aten.convolution.default"
 BACKWARD = "aten.convolution_backward.default"
@@ -69,11 +74,14 @@ def is_convolution(op: Operation) -> bool:
 
 
 def decide(
-    function: func.FuncOp, limit: int = OPS_PER_CONVOLUTION, library: bool | None = None
+    function: func.FuncOp,
+    target: Target,
+    limit: int = OPS_PER_CONVOLUTION,
+    any_precision: bool = False,
 ) -> Verdict:
     """The verdict on a function of the graph level.
 
-    `library`: is oneDNN there; None asks torch.
+    any_precision: convolutions may get another precision than eager's.
     """
     found = [op for op in function.block.ops if is_convolution(op)]
     backward = [o for o in function.block.ops if getattr(o, "callee", "") == BACKWARD]
@@ -88,8 +96,14 @@ def decide(
     if saved >= len(found):  # the forward of a training step, or a convolution alone
         return Verdict(False, "as many images are returned, in eager's strides", figures)
     devices = {image_of(op).device for op in found}
-    if devices == {"cpu"} and (library_is_there() if library is None else library):
+    if devices == {"cpu"} and target.library:
         return Verdict(True, "all convolutions are on a CPU with oneDNN", figures)
+    if not any_precision:
+        free = [op for op in found if not may_lose_precision(op, target)]
+        figures["kept_for_precision"] = len(found) - len(free)
+        if not free:
+            return Verdict(False, "with channels last, TF32 could take the place of f32", figures)
+        found = free
     if operations >= limit * len(found):
         return Verdict(False, f"there are {limit} operations or more for each", figures)
     if any(symbolic(op) for op in found):
@@ -97,12 +111,18 @@ def decide(
     return by_gain(found, figures)
 
 
-def library_is_there() -> bool:
-    """Whether torch has oneDNN, and it is switched on."""
-    import torch
-
-    library: Any = torch.backends.mkldnn
-    return bool(library.is_available() and library.enabled)
+def may_lose_precision(op: Operation, target: Target) -> bool:
+    """Whether channels last could make an f32 convolution a TF32 one that it isn't in eager: on a
+    GPU whose cuDNN may use TF32, where eager's image has another layout."""
+    image = image_of(op)
+    if image.device == "cpu" or image.element is not f32 or not target.tf32_convolutions:
+        return False
+    recorded = op.attributes.get("operand_strides")
+    if not isinstance(recorded, A.ArrayAttr) or not isinstance(recorded[0], A.DimsAttr):
+        return True
+    strides = [dim for dim in recorded[0].dims if dim is not None]
+    last = channels_last_strides(image.shape)
+    return len(strides) != image.rank or not same_layout(image.shape, strides, last)
 
 
 def image_of(op: Operation) -> TensorType:

@@ -8,7 +8,6 @@ registers; a panel's weights lie together, [channels, panel], so that it reads t
 from __future__ import annotations
 
 from math import gcd
-from typing import Any
 
 import attrs
 
@@ -28,15 +27,6 @@ ALIASING = 1024
 #: Weights of at most this many bytes, of at least so many channels, are read anew for each few
 #: rows; results are then written in order.
 ROWS_FIRST_BYTES, ROWS_FIRST_CHANNELS = 1 << 20, 128
-
-
-def vector_bits(features: Any = None) -> int:
-    """The width of the vector registers that kernels are made for: of `features`, or here."""
-    if features is None:
-        from irc.codegen.llvm.target import TargetFeatures
-
-        features = TargetFeatures.host()
-    return int(features.vector_bits)
 
 
 def panel_size(bits: int) -> int:

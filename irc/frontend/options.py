@@ -52,8 +52,10 @@ class Options:
     emulate_rounding: bool = False
     fallback_random: bool = False
     precise_math: bool = False
-    # Layouts.
+    # Layouts. channels_last_tf32: f32 convolutions on a GPU may get channels-last images though
+    # cuDNN may then compute them with TF32 where eager doesn't.
     layout_optimization: bool = True
+    channels_last_tf32: bool = False
     # Padding. None: on for the target triton, off for llvm. The pages of the passes pad-strides
     # and pad-matmul say what they do; bytes and thresholds are pad-strides'.
     comprehensive_padding: bool | None = None

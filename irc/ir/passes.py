@@ -97,8 +97,10 @@ def chosen_remarks(remarks: Iterable[Remark], wanted: str = "") -> list[Remark]:
 class PassContext:
     """What a run of a pipeline shares: the target, statistics, remarks, timing, analyses' options.
 
-    `options` is the frozen options object of the compile (None outside one). `explains`: whether
-    anybody asks for remarks; passes look no further for reasons where nobody does.
+    `options` is the frozen options object of the compile (None outside one). `machine`: the
+    `irc.target.Target` that programs are made for; None is this machine, as `target_of` finds it.
+    `explains`: whether anybody asks for remarks; passes look no further for reasons where nobody
+    does.
     """
 
     target: Any = None
@@ -109,6 +111,7 @@ class PassContext:
     current_pass: str = ""
     data: dict[str, Any] = attrs.field(factory=dict)
     explains: bool = True
+    machine: Any = None
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to the statistic `name` of the running pass."""

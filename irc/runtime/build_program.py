@@ -153,7 +153,7 @@ def compile_parts(
     nothing is loaded."""
     from irc.codegen.llvm.jit import compile_module
     from irc.codegen.llvm.kernel_emitter import compile_kernels
-    from irc.codegen.llvm.target import TargetFeatures
+    from irc.target.cpu import TargetFeatures
 
     program = attrs.evolve(read_host_program(module, name), clocked=options.clock_aten)
     others = program.devices - {"cpu"}

@@ -14,6 +14,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 import llvmlite
 import torch
 
+from irc.cache.keys import key_of
+from irc.cache.store import shared_cache
 from irc.codegen.llvm import host_support
 from irc.codegen.llvm.host_base import (
     CONTEXT_ARENA,
@@ -23,19 +25,18 @@ from irc.codegen.llvm.host_base import (
 )
 from irc.codegen.llvm.host_dims import dim_callable
 from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
-from irc.codegen.llvm.target import TargetFeatures
 from irc.runtime import aten_paths, clocks, python_host, torch_abi
-from irc.runtime.cache import key_of, shared_cache
+from irc.target.cpu import TargetFeatures
 
 
 @functools.cache
 def _support_object() -> LoadedObject:
     text, features = host_support.support_text(), TargetFeatures.host()
     key = key_of("support", text, features.cache_key(), llvmlite.__version__)
-    data = shared_cache().get(key, counted=False)
+    data = shared_cache().get(key)
     if data is None:
         data = compile_module(text, features)
-        shared_cache().put(key, data, counted=False)
+        shared_cache().put(key, data)
     return load_object(data, exports=host_support.SIGNATURES, symbols=torch_abi.symbols())
 
 

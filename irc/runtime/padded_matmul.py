@@ -23,7 +23,9 @@ import attrs
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from irc.runtime.cache import DiskCache, key_of, shared_cache
+from irc.cache.keys import key_of
+from irc.cache.store import DiskCache, shared_cache
+from irc.target import Target
 
 #: At most so many multiplications are timed on a CPU; of larger products fewer rows.
 CPU_MULTIPLICATIONS = 2_000_000_000
@@ -48,7 +50,7 @@ def on_target(target: str, cache: DiskCache | None = None) -> Callable[[Any], fl
         if known is None:
             with _disable_current_modes():  # AOTAutograd compiles under fake tensors
                 known = speedup(product, device)
-            kept.put(key, json.dumps({"speedup": known}).encode(), counted=False)
+            kept.put_json(key, {"speedup": known})
         return known
 
     return measure
@@ -58,9 +60,8 @@ def device_name(device: str) -> str:
     """What tells one device from another."""
     if device == "cuda":
         return torch.cuda.get_device_name()
-    from irc.codegen.llvm.target import TargetFeatures
-
-    return f"{TargetFeatures.host().cache_key()} {torch.get_num_threads()}"
+    target = Target.host()
+    return f"{target.features.cache_key()} {target.threads}"
 
 
 def precision() -> str:
@@ -70,13 +71,8 @@ def precision() -> str:
 
 def read(cache: DiskCache, key: str) -> float | None:
     """A decision kept earlier; None for none, or one that isn't ours."""
-    payload = cache.get(key, counted=False)
-    if payload is None:
-        return None
-    try:
-        found = json.loads(payload)["speedup"]
-    except (ValueError, KeyError, TypeError):
-        return None
+    kept = cache.get_json(key)
+    found = kept.get("speedup") if isinstance(kept, dict) else None
     return float(found) if isinstance(found, int | float) else None
 
 

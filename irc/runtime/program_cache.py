@@ -7,32 +7,28 @@ Two keys lead to one kind of entry (object code, and the host program as JSON):
 
     executable = compile_cached(module, lower, pipeline="convert-aten-to-graph,...")
 
-A key is the sha256 of the module's canonical text (no names of values, locations or hints), the
-target's features, the versions and sources of everything that makes code, and the options. Large
-constants are no part of an entry: they are named by key, and looked up beside the module. Of
-those that a pass computed from others the entry says how (as the text of a small program), and
+`irc.cache.keys` says what a key is made of; to it come the options of the build. Large constants
+are no part of an entry: they are named by key, and looked up beside the module. Of those that a
+pass computed from others the entry says how (as the text of a small program), and
 they are computed again when it is loaded.
 """
 
 from __future__ import annotations
 
-import functools
 import json
-import os
-import platform
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from pathlib import Path
 from typing import Any
 
 import attrs
 
-from irc.ir import attributes as A
-from irc.ir.core import Operation, Value
+from irc.cache.keys import canonical_text, irc_key, key_of, versions_key
+from irc.cache.store import shared_cache
+from irc.ir.core import Operation
 from irc.ir.passes import Nested, Pass, PassContext, PassManager, loaded_passes
 from irc.ir.rewriting import canonicalization_patterns
 from irc.runtime import host_program as P
-from irc.runtime import torch_abi
+from irc.runtime import metrics, torch_abi
 from irc.runtime.build_program import (
     BuildOptions,
     CompiledParts,
@@ -40,9 +36,9 @@ from irc.runtime.build_program import (
     compile_parts,
     load,
 )
-from irc.runtime.cache import key_of, shared_cache
 from irc.runtime.constants import FoldedConstants
 from irc.runtime.executable import Executable
+from irc.target import Target
 
 #: Counters of `irc.metrics` by the statistic (pass, name) that they are taken from.
 _COUNTED = {
@@ -52,85 +48,22 @@ _COUNTED = {
     "padding_bytes": ("bufferize", "padding bytes"),
 }
 
-#: Attributes that say nothing about meaning.
-_HINTS = frozenset({"hint"})
-
-
-def canonical_text(module: Operation) -> str:
-    """A text that is equal for two modules exactly when they are the same program.
-
-    Values are numbered in order; names of values, locations and hints don't count.
-    """
-    lines: list[str] = []
-    _write(module, {}, lines)
-    return "\n".join(lines)
-
-
-def _write(op: Operation, numbers: dict[Value, int], lines: list[str]) -> None:
-    operands = ",".join(str(numbers[v]) for v in op._operands)
-    for value in op.results:
-        numbers[value] = len(numbers)
-    types = ",".join(str(v.type) for v in op.results)
-    entries = op.attributes
-    written = ";".join(
-        f"{name}={_attribute_text(entries[name])}" for name in sorted(entries) if name not in _HINTS
-    )
-    lines.append(f"{op.name}({operands})->({types}){{{written}}}{len(op.regions)}")
-    for region in op.regions:
-        for block in region.blocks:
-            for argument in block.arguments:
-                numbers[argument] = len(numbers)
-            lines.append(f"^({','.join(str(a.type) for a in block.arguments)})")
-            for inner in block.ops:
-                _write(inner, numbers, lines)
-        lines.append("end")
-
-
-def _attribute_text(attr: A.Attribute) -> str:
-    if isinstance(attr, A.DenseAttr):
-        return f"dense {attr.type} {attr.data.hex()}"
-    if isinstance(attr, A.StringAttr):
-        return json.dumps(attr.value)
-    return str(attr)
-
-
-@functools.cache
-def _sources() -> str:
-    """Identity of irc's own sources: path, size and time of every file."""
-    root = Path(__file__).resolve().parent.parent
-    found = []
-    for folder, _, files in os.walk(root):
-        for name in files:
-            if name.endswith(".py"):
-                status = os.stat(os.path.join(folder, name))
-                relative = os.path.relpath(os.path.join(folder, name), root)
-                found.append(f"{relative}:{status.st_size}:{status.st_mtime_ns}")
-    return key_of(*sorted(found))
-
-
-@functools.cache
-def _environment() -> str:
-    """What else decides the code: the machine, versions, whether native host code runs."""
-    import llvmlite
-    import torch
-
-    from irc.codegen.llvm.target import TargetFeatures
-
-    return key_of(
-        TargetFeatures.host().cache_key(),
-        torch.__version__,
-        llvmlite.__version__,
-        platform.python_version(),
-        _sources(),
-    )
-
 
 def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
     """The key of `module`; `context` is whatever else decides what becomes of it."""
     native = "native" if options.native and torch_abi.available() else "python"
     precise = "precise" if options.precise else "fast"
     clocked = "clocked" if options.clock_aten else "plain"
-    return key_of(canonical_text(module), _environment(), native, precise, clocked, *context)
+    return key_of(
+        canonical_text(module),
+        irc_key(),
+        versions_key(),
+        str(Target.host()),
+        native,
+        precise,
+        clocked,
+        *context,
+    )
 
 
 # Entries
@@ -210,6 +143,7 @@ def _slots_from_json(value: Any) -> Any:
 def lookup(key: str, resources: Mapping[str, Any]) -> CompiledParts | None:
     """The parts stored under `key`; None when there are none, or a constant isn't at hand."""
     data = shared_cache().get(key)
+    metrics.add("cache_misses" if data is None else "cache_hits")
     if data is None:
         return None
     try:
@@ -232,7 +166,9 @@ def _has_constants(parts: CompiledParts, known: Set[str]) -> bool:
 
 def store(key: str, parts: CompiledParts) -> bool:
     """Keep the parts under `key`; False when the cache can't."""
-    return shared_cache().put(key, pack(parts))
+    stored = shared_cache().put(key, pack(parts))
+    metrics.add("cache_puts", int(stored))
+    return stored
 
 
 def compiled_parts(

@@ -1,4 +1,4 @@
-"""The `irc` command: run a program file, on any level, in the interpreter or compiled."""
+"""The `irc` command: run a program file, on any level; look after the cache on disk."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from irc.ir.diagnostics import IRCError, UserError
+from irc.tools import cache_command
 from irc.tools.irc_opt import guarded, read_text, resources_of
 from irc.tools.options import ArgumentParser
 
@@ -30,13 +31,21 @@ def make_parser() -> ArgumentParser:
     run.add_argument("--resources", metavar="FILE",
                      help="the program's large constants (default: PROGRAM.resources)")  # fmt: skip
     run.add_argument("--debug", action="store_true", help="show Python tracebacks")
+    cache_command.add_parser(commands)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit code (0: fine, 1: an error was printed)."""
     words = list(sys.argv[1:] if argv is None else argv)
-    return guarded("irc", "--debug" in words, lambda: run_file(make_parser().parse_args(words)))
+    return guarded("irc", "--debug" in words, lambda: run_command(make_parser().parse_args(words)))
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Do what the parsed words say; gives the exit code."""
+    if arguments.command == "cache":
+        return cache_command.run_cache(arguments)
+    return run_file(arguments)
 
 
 def run_file(arguments: argparse.Namespace) -> int:

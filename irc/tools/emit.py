@@ -19,6 +19,6 @@ def emit(module: Operation, form: str) -> str:
 
         return "\n\n".join(emit_kernel(k) for k in kernels if k.target == "gpu")
     from irc.codegen.llvm.kernel_emitter import emit_text
-    from irc.codegen.llvm.target import TargetFeatures
+    from irc.target.cpu import TargetFeatures
 
     return emit_text(kernels, TargetFeatures.host(), form)

@@ -92,12 +92,6 @@ OPEN: frozenset[str] = frozenset(
     C9
     C10
     C11
-    G1
-    K1
-    K2
-    K3
-    K4
-    K5
     K6
     K7
     K8

@@ -12,10 +12,10 @@ import torch._dynamo
 from torch import nn
 
 import irc
+from irc.cache import store as cache
 from irc.frontend import backend
 from irc.frontend.freezing import LIMIT, ErasedTensor, erase
 from irc.ir.passes import PassManager
-from irc.runtime import cache
 
 MESSAGE = "Trying to run Pytorch Eager Module after Dynamo Freezing"
 

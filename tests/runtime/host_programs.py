@@ -9,9 +9,9 @@ from llvmlite import ir
 
 from irc.codegen.llvm.host_emitter import I32, I64, PTR, VOID, HostEmitter, TensorSpec
 from irc.codegen.llvm.jit import compile_module
-from irc.codegen.llvm.target import TargetFeatures
 from irc.runtime import torch_abi
 from irc.runtime.native import NativeProgram
+from irc.target.cpu import TargetFeatures
 
 F32 = torch_abi.dtype_code(torch.float32)
 FLOAT = ir.FloatType()

@@ -27,7 +27,7 @@ def _native():
 
     from irc.codegen.llvm.host_emitter import HostEmitter
     from irc.codegen.llvm.jit import compile_module
-    from irc.codegen.llvm.target import TargetFeatures
+    from irc.target.cpu import TargetFeatures
     from tests.runtime.host_programs import chain
 
     module = ir.Module("m")

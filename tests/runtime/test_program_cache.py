@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import irc
+from irc.cache.store import shared_cache
 from irc.ir import attributes as A
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, f32
 from irc.runtime import metrics, program_cache
 from irc.runtime.build_program import BuildOptions
-from irc.runtime.cache import shared_cache
 from tests.runtime.host_modules import HostModule, Ref, tensor
 
 S0 = symbol("s0")
@@ -112,7 +112,7 @@ def test_another_process_loads_the_program():
     code = (
         "import irc, torch\n"
         "from irc.runtime import metrics, program_cache\n"
-        "program_cache._sources = lambda: 'edited meanwhile by nobody'\n"
+        "program_cache.irc_key = lambda: 'edited meanwhile by nobody'\n"
         "from tests.runtime.test_program_cache import program\n"
         "x = torch.ones(3, 2)\n"
         "assert irc.build(program())(x)[0].sum().item() == 30\n"

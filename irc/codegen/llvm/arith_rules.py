@@ -13,8 +13,8 @@ from typing import Any, cast
 from irc.codegen.llvm.kernel_writer import NARROW_FLOATS, WIDTH
 from irc.codegen.llvm.math import conversions
 from irc.codegen.llvm.math.code import Code, Lane
-from irc.codegen.llvm.target import TargetFeatures
 from irc.codegen.llvm.vector_math import DEFINITIONS, Template
+from irc.target.cpu import TargetFeatures
 
 Rule = Callable[..., Lane]
 RULES: dict[str, Rule] = {}

@@ -19,7 +19,8 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from irc.codegen.llvm.target import TargetFeatures, create_target_machine, initialize_llvm
+from irc.codegen.llvm.target import create_target_machine
+from irc.target.cpu import TargetFeatures, initialize_llvm
 
 _library_numbers = itertools.count()
 _lock = threading.RLock()

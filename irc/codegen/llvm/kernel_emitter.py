@@ -15,10 +15,10 @@ from typing import Any
 from irc.codegen.llvm import arith_emitter, memory_emitter, reduce_emitter
 from irc.codegen.llvm.jit import compile_module, module_assembly
 from irc.codegen.llvm.kernel_writer import KernelBody, ModuleWriter, Ref, emits, shape_of
-from irc.codegen.llvm.target import TargetFeatures
 from irc.dialects.kernel import FuncOp, PointerType
 from irc.ir.core import Block, Value
 from irc.ir.diagnostics import InvalidIR, UserError
+from irc.target.cpu import TargetFeatures
 
 #: The files whose import registers how operations are written.
 EMITTERS = (arith_emitter, memory_emitter, reduce_emitter)

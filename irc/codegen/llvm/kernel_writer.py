@@ -14,7 +14,6 @@ from typing import Any
 
 import attrs
 
-from irc.codegen.llvm.target import TargetFeatures
 from irc.codegen.llvm.vector_math import Template
 from irc.dialects.kernel import PointerType
 from irc.ir.attributes import Type
@@ -22,6 +21,7 @@ from irc.ir.core import Block, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.floats import FORMATS, float_bits
 from irc.ir.types import FloatType, IndexType, IntegerType, VectorType
+from irc.target.cpu import TargetFeatures
 
 EIGHT_BIT_FLOATS = frozenset(name for name in FORMATS if name.startswith("f8"))
 #: LLVM's names of the elements as they are held in registers.

@@ -23,7 +23,7 @@ from llvmlite import ir
 from irc.codegen.llvm.math import basic, conversions, exponential, special, trigonometric
 from irc.codegen.llvm.math.code import BITS, Code, Lane
 from irc.codegen.llvm.math.registry import DEFINITIONS, Definition
-from irc.codegen.llvm.target import TargetFeatures
+from irc.target.cpu import TargetFeatures
 
 FAMILIES = (basic, exponential, trigonometric, special)
 _IR_TYPES: dict[str, ir.Type] = {

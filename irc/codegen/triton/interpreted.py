@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
             ]
             module = modules.get(job["path"])
             if module is None:
-                module = imported(Path(job["path"]), f"irc_interpreted_{number}")
+                module = imported(Path(job["path"]).read_text(), f"irc_interpreted_{number}")
                 modules[job["path"]] = module
             if job["grid"]:
                 try:

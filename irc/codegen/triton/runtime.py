@@ -1,34 +1,35 @@
 """From Triton source to code that runs: loading, compiling without a GPU, interpreting, launching.
 
-Triton reads a jit function's text back from its file, so a source is written to the user's own
-cache directory (under its hash, mode 0700) and imported from there by path. Only sources that
-`irc.codegen.triton.emitter` made are meant to come here: loading one runs it as Python.
+Triton reads a jit function's text back from its file; a source is loaded from memory, and
+`linecache` gives Triton the text. Only sources that `irc.codegen.triton.emitter` made are meant to
+come here: loading one runs it as Python.
 """
 
 from __future__ import annotations
 
-import contextlib
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import json
+import linecache
 import os
-import stat
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
 
 import attrs
 
+from irc.cache.keys import key_of
 from irc.codegen.triton.functions import TRITON_NAMES
 from irc.codegen.triton.scalar_ops import short_name
 from irc.dialects import kernel
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import Dim, evaluate
-from irc.runtime.cache import default_directory, key_of
 
 _modules: dict[str, ModuleType] = {}
 _lock = threading.Lock()
@@ -42,52 +43,40 @@ _SIGNATURE = {
 }  # fmt: skip
 
 
-def source_path(source: str) -> Path:
-    """The file that holds `source` in the cache directory, written if it is not there.
-
-    Raises UserError when the directory is not the user's own: another user who may write there
-    could feed this process code.
-    """
-    directory = default_directory() / "triton"
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owner = directory.stat()
-    except OSError as error:
-        raise UserError(f"the cache directory {directory} can't be used: {error}") from error
-    if hasattr(os, "getuid") and owner.st_uid != os.getuid():
-        raise UserError(f"the cache directory {directory} belongs to another user")
-    if stat.S_IMODE(owner.st_mode) & 0o022:
-        raise UserError(f"the cache directory {directory} can be written by others")
-    path = directory / f"irc_{key_of(source)[:32]}.py"
-    data = source.encode()
-    with contextlib.suppress(OSError):
-        if not path.is_symlink() and path.read_bytes() == data:
-            return path
-    handle, temporary = tempfile.mkstemp(dir=directory, suffix=".tmp")
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(data)
-    os.replace(temporary, path)
-    return path
-
-
 def load(source: str) -> ModuleType:
-    """Import a source by its path; equal sources give one module."""
+    """The module of a source; equal sources give one module."""
     key = key_of(source)[:32]
     with _lock:
         found = _modules.get(key)
-        if found is not None:
-            return found
-        module = _modules[key] = imported(source_path(source), f"irc_triton_{key}")
-        return module
+        if found is None:
+            found = _modules[key] = imported(source, f"irc_triton_{key}")
+        return found
 
 
-def imported(path: Path, name: str) -> ModuleType:
-    """The module of an emitted source's file. In Triton's interpreter, which can't run libdevice,
-    the functions of libdevice that helpers call are Triton's own."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+class _Memory(importlib.abc.InspectLoader):
+    """Loads a module from a text that no file holds, so that nobody can put another in its place.
+
+    Triton and tracebacks find its lines in `linecache`, which keeps what has no time.
+    """
+
+    def __init__(self, source: str, name: str) -> None:
+        self.source, self.filename = source, f"<{name}>"
+        lines = source.splitlines(keepends=True)
+        linecache.cache[self.filename] = (len(source), None, lines, self.filename)
+
+    def get_source(self, fullname: str) -> str:
+        return self.source
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.source, self.filename)
+
+
+def imported(source: str, name: str) -> ModuleType:
+    """The module of an emitted source. In Triton's interpreter, which can't run libdevice, the
+    functions of libdevice that helpers call are Triton's own."""
+    loader = _Memory(source, name)
+    module: Any = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(name, loader))
+    loader.exec_module(module)
     if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "libdevice"):
         # Looked up at each call: the interpreter puts its own exp there while a kernel runs.
         module.libdevice = SimpleNamespace(exp=lambda x: module.tl.exp(x))

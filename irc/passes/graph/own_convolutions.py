@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.analysis.channels_last import CONVOLUTION, library_is_there
+from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.panels import panel_size
 from irc.dialects import func, graph
@@ -15,14 +15,15 @@ from irc.ir.definition import SEGMENTS
 from irc.ir.types import f32
 from irc.passes.graph.pack_weights import operands_of
 from irc.passes.graph.weighted_products import tensor_type
+from irc.target import Target
 
 
-def convolutions(function: func.FuncOp) -> list[graph.CallAten]:
+def convolutions(function: func.FuncOp, target: Target) -> list[graph.CallAten]:
     """The convolutions of a function; none where the library isn't there that computes those
     which are left."""
     calls = [o for o in function.block.ops
              if isinstance(o, graph.CallAten) and o.callee == CONVOLUTION]  # fmt: skip
-    return calls if calls and library_is_there() else []
+    return calls if target.library else []
 
 
 def common_sizes(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from irc.analysis.channels_last import CONVOLUTION, library_is_there
+from irc.analysis.channels_last import CONVOLUTION
 from irc.dialects import aten, func, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import FloatType, TensorType, bf16, f16, f32
+from irc.ir.types import TensorType
+from irc.target import target_of
 
 PRODUCTS = ("aten.mm.default", "aten.addmm.default")
 #: Rows of a matrix product below which the library's own way of reading a plain matrix is as fast.
@@ -54,11 +54,12 @@ class PackWeights(Pass):
             o for o in op.block.ops
             if isinstance(o, graph.CallAten) and self.takes(o.callee)
         ]  # fmt: skip
-        if not calls or not library_is_there():
+        target = target_of(context)
+        if not calls or not target.library:
             return
         for call in calls:
             pack = pack_convolution if call.callee == CONVOLUTION else pack_product
-            why = pack(call)
+            why = pack(call, target.library_elements)
             if why is None:
                 context.count("packed")
             else:
@@ -101,7 +102,7 @@ def known_sizes(type_: TensorType) -> list[int] | None:
     return sizes if len(sizes) == type_.rank else None
 
 
-def pack_convolution(call: graph.CallAten) -> str | None:
+def pack_convolution(call: graph.CallAten, elements: Sequence[str]) -> str | None:
     """Replace a convolution by a packed one; why not, where it can't be."""
     values, given = operands_of(call)
     image, weight, bias = values["input"], values["weight"], values.get("bias")
@@ -110,7 +111,7 @@ def pack_convolution(call: graph.CallAten) -> str | None:
         return "it is no constant"
     if given["transposed"] is A.TRUE:
         return "the convolution is transposed"
-    why = objection(image.type, weight.type)
+    why = objection(elements, image.type, weight.type)
     if why is not None:
         return why
     if image.type.rank not in (4, 5):  # type: ignore[attr-defined]
@@ -147,11 +148,11 @@ def without_zeros(image: Value, shape: dict[str, A.Attribute]) -> Value:
     return op.source
 
 
-def objection(*types: Any) -> str | None:
+def objection(packable: Sequence[str], *types: Any) -> str | None:
     """Why tensors of these types can't take part in a packed operation."""
-    elements = {type_.element for type_ in types}
-    if len(elements) > 1 or not elements <= packable_elements():
-        named = ", ".join(sorted(str(element) for element in elements))
+    elements = {str(type_.element) for type_ in types}
+    if len(elements) > 1 or not elements <= set(packable):
+        named = ", ".join(sorted(elements))
         return f"oneDNN doesn't pack {named} here"
     for type_ in types:
         if type_.device != "cpu":
@@ -161,21 +162,7 @@ def objection(*types: Any) -> str | None:
     return None
 
 
-@functools.cache
-def packable_elements() -> frozenset[FloatType]:
-    """Elements that oneDNN computes packed operations of on this processor."""
-    import torch
-
-    supported = {f32}
-    for element, question in ((bf16, "_is_mkldnn_bf16_supported"),
-                              (f16, "_is_mkldnn_fp16_supported")):  # fmt: skip
-        ask = getattr(torch.ops.mkldnn, question, None)
-        if ask is not None and ask():
-            supported.add(element)
-    return frozenset(supported)
-
-
-def pack_product(call: graph.CallAten) -> str | None:
+def pack_product(call: graph.CallAten, elements: Sequence[str]) -> str | None:
     """Replace a product with a constant right factor by a packed linear; why not, else."""
     values, given = operands_of(call)
     rows, right = values.get("mat1") or values["self"], values["mat2"]
@@ -185,7 +172,7 @@ def pack_product(call: graph.CallAten) -> str | None:
     weight = right if transposed else right.defining_op.source  # type: ignore[union-attr]
     if constant_of(weight) is None:
         return "it is no constant"
-    why = objection(rows.type, weight.type)
+    why = objection(elements, rows.type, weight.type)
     if why is not None:
         return why
     for name in ("beta", "alpha"):

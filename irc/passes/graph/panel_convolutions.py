@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
-from irc.analysis.panels import PanelShape, vector_bits
+from irc.analysis.panels import PanelShape
 from irc.dialects import func, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -14,6 +14,7 @@ from irc.passes.graph.own_convolutions import common_sizes, convolutions, replac
 from irc.passes.graph.pack_weights import integers, operands_of
 from irc.passes.graph.pad_matmul import padded
 from irc.passes.graph.weighted_products import reshaped, tensor_type
+from irc.target import Target, target_of
 
 #: Channels in, channels out and pixels below which oneDNN's kernels are kept, and the most of a
 #: panel that may be empty. Above them, ours were 1.00 to 1.21 times as fast on Zen 4, and 0.93 to
@@ -55,14 +56,15 @@ class PanelConvolutions(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
-        calls = convolutions(op)
+        target = target_of(context)
+        calls = convolutions(op, target)
         if not calls:
             return
         constants = ConstantValues()
-        bits = self.vector_bits or vector_bits(context.data.get("target_features"))
+        bits = self.vector_bits or target.features.vector_bits
         for call in calls:
             found = shape_of(call, constants, bits)
-            reason = found if isinstance(found, str) else self.refusal(call, found)
+            reason = found if isinstance(found, str) else self.refusal(call, found, target)
             if reason is not None:
                 context.remark(f"is not computed by a kernel of ours: {reason}", call)
                 continue
@@ -70,10 +72,8 @@ class PanelConvolutions(Pass):
             context.count("rewritten")
             rewrite(call, found)
 
-    def refusal(self, call: graph.CallAten, shape: PanelShape) -> str | None:
+    def refusal(self, call: graph.CallAten, shape: PanelShape, target: Target) -> str | None:
         """Why a convolution that could be rewritten is left to the library; None where it isn't."""
-        import torch
-
         if not self.choosy:
             return None
         pixels = estimate(shape.row_count)
@@ -86,7 +86,7 @@ class PanelConvolutions(Pass):
         empty = 1 - shape.channels_out / (shape.panels * shape.panel)
         if empty > MOST_EMPTY:
             return f"{shape.channels_out} channels leave {empty:.0%} of their panels empty"
-        if estimate(shape.blocks) < torch.get_num_threads():
+        if estimate(shape.blocks) < target.threads:
             return f"{estimate(shape.blocks)} blocks of pixels are fewer than there are threads"
         if is_followed_by_function(call.results[0]):
             return "a function of its result is left to the library"

@@ -8,7 +8,6 @@ from typing import Any
 
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
-from irc.analysis.panels import vector_bits
 from irc.analysis.winograd import (
     PRODUCTS,
     READS,
@@ -29,6 +28,7 @@ from irc.passes.graph.own_convolutions import common_sizes, convolutions, replac
 from irc.passes.graph.pack_weights import integers, operands_of, without_zeros
 from irc.passes.graph.pad_matmul import padded
 from irc.passes.graph.weighted_products import reshaped, tensor_type
+from irc.target import target_of
 
 #: Multiplications of a core that take as long as one byte of weights from memory, and as the
 #: transforms of one channel of a tile: measured on Zen 4, 55e9 multiplications and 15e9 bytes a
@@ -68,26 +68,28 @@ class WinogradConvolutions(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
-        calls = convolutions(op)
+        target = target_of(context)
+        calls = convolutions(op, target)
         if not calls:
             return
         constants = ConstantValues()
-        bits = self.vector_bits or vector_bits(context.data.get("target_features"))
+        bits = self.vector_bits or target.features.vector_bits
         for call in calls:
             found = shape_of(call, constants, bits)
-            reason = found if isinstance(found, str) else self.refusal(found)
+            reason = found if isinstance(found, str) else self.refusal(found, target.threads)
             if reason is not None:
                 context.remark(f"is not computed as Winograd does: {reason}", call)
                 continue
             assert isinstance(found, WinogradShape)
             context.count("rewritten")
-            context.remark(f"is computed as Winograd does: {estimated(found)}", call)
+            figures = estimated(found, target.threads)
+            context.remark(f"is computed as Winograd does: {figures}", call)
             rewrite(call, found)
 
-    def refusal(self, shape: WinogradShape) -> str | None:
+    def refusal(self, shape: WinogradShape, threads: int) -> str | None:
         """Why a convolution is left as it is; None where it pays."""
-        direct, ours = work(shape)
-        return None if direct >= self.gain * ours else estimated(shape)
+        direct, ours = work(shape, threads)
+        return None if direct >= self.gain * ours else estimated(shape, threads)
 
 
 def shape_of(
@@ -112,16 +114,13 @@ def shape_of(
     return WinogradShape(padding=(padding[0], padding[1]), **common)
 
 
-def work(shape: WinogradShape) -> tuple[float, float]:
+def work(shape: WinogradShape, threads: int) -> tuple[float, float]:
     """The direct convolution's work and ours, in multiplications of a core. Sizes that are not
     known count as estimated; all threads share the one's, as many as there are blocks ours."""
-    import torch
-
     pairs = shape.channels * shape.channels_out
     ours_pairs = shape.channels * shape.panels * shape.panel
     pixels = estimate(shape.batch) * estimate(shape.out_sizes[0]) * estimate(shape.out_sizes[1])
     tiles = estimate(shape.tile_count)
-    threads = torch.get_num_threads()
     direct = TAPS * TAPS * pairs * (pixels / threads + 4 * PER_BYTE)
     ours: float = PRODUCTS * ours_pairs * tiles
     ours += PER_TRANSFORM * (shape.channels + shape.channels_out) * tiles
@@ -130,9 +129,9 @@ def work(shape: WinogradShape) -> tuple[float, float]:
     return direct, ours
 
 
-def estimated(shape: WinogradShape) -> str:
+def estimated(shape: WinogradShape, threads: int) -> str:
     """The estimate for people."""
-    direct, ours = work(shape)
+    direct, ours = work(shape, threads)
     return (
         f"about {direct / ours:.2f} times less work ({shape.channels} channels to "
         f"{shape.channels_out}, {estimate(shape.tile_count)} tiles of {TILE}x{TILE})"

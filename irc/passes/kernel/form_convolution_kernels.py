@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.analysis.panels import PanelShape, vector_bits
+from irc.analysis.panels import PanelShape
 from irc.analysis.winograd import WinogradShape
 from irc.dialects import func, graph, host, kernel
 from irc.ir import attributes as A
@@ -15,6 +15,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType, contiguous_strides, f32
 from irc.passes.kernel.panel_kernel import form_panel_kernel
 from irc.passes.kernel.winograd_kernel import form_winograd_kernel
+from irc.target import target_of
 
 Convolution = graph.WinogradConv | graph.PanelConv
 Shape = WinogradShape | PanelShape
@@ -44,7 +45,7 @@ class FormConvolutionKernels(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        bits = self.vector_bits or vector_bits(context.data.get("target_features"))
+        bits = self.vector_bits or target_of(context).features.vector_bits
         names = {o.attributes["sym_name"].parameters[0] for o in block.ops
                  if "sym_name" in o.attributes}  # fmt: skip
         known: dict[Shape, str] = {}

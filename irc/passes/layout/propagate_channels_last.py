@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from irc.analysis.channels_last import OPS_PER_CONVOLUTION, decide, is_convolution
+from irc.analysis.channels_last import (
+    OPS_PER_CONVOLUTION,
+    decide,
+    is_convolution,
+    may_lose_precision,
+)
 from irc.analysis.strides import channels_last_strides, same_layout
 from irc.dialects import func, graph
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType, contiguous_strides
+from irc.target import target_of
 
 
 @register_pass
@@ -18,9 +24,14 @@ class PropagateChannelsLast(Pass):
     The verdict and its figures are a remark, and the function's attribute `channels_last`. It is
     the first of these that applies: no convolution: no; a convolution's backward, or as many
     images returned (as eager has them) as there are convolutions: no; all convolutions on a
-    CPU with oneDNN: yes; `max_ops_per_convolution` or more operations for each convolution: no;
-    symbolic sizes: no; else by measured weights of the kinds of convolutions, grouped, small,
-    with many more channels in than out, and others.
+    CPU with oneDNN: yes; all of f32 on a GPU where cuDNN may use TF32: no;
+    `max_ops_per_convolution` or more operations for each convolution: no; symbolic sizes: no; else
+    by measured weights of the kinds of convolutions, grouped, small, with many more channels in
+    than out, and others.
+
+    An f32 convolution on a GPU keeps eager's layout while `torch.backends.cudnn` allows TF32 (its
+    default): cuDNN has TF32 kernels of channels-last images where it has none of others, and the
+    error would be up to 800 times eager's. any_precision: it needn't.
 
     The image that a convolution reads and the one that it gives then get channels-last strides
     (eager's `convolution` gives them when its image has them), and so does a weight that is a
@@ -38,10 +49,12 @@ class PropagateChannelsLast(Pass):
     summary = "channels-last images around convolutions, where an analysis says that it pays"
     anchor = "func.func"
     max_ops_per_convolution: int = OPS_PER_CONVOLUTION
+    any_precision: bool = False
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
-        verdict = decide(op, self.max_ops_per_convolution)
+        target = target_of(context)
+        verdict = decide(op, target, self.max_ops_per_convolution, self.any_precision)
         if not verdict.figures["convolutions"]:
             return
         context.remark(str(verdict), op)
@@ -50,7 +63,11 @@ class PropagateChannelsLast(Pass):
         if not verdict.wanted:
             return
         for call in op.block.ops:
-            if is_convolution(call):
+            if not is_convolution(call):
+                continue
+            if not self.any_precision and may_lose_precision(call, target):
+                context.remark("keeps its layout: TF32 could take the place of f32", call)
+            else:
                 context.count("channels last", ask(call))
 
 

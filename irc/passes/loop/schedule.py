@@ -49,6 +49,7 @@ from irc.passes.kernel.form_kernels_plan import (
     lane_stride,
     make_plan,
 )
+from irc.target import target_of
 
 MAP_BLOCK = 1024
 """Elements of a vector axis in one point of the parallel space of a pointwise kernel."""
@@ -173,7 +174,7 @@ class Schedule(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         if self.target not in ("cpu", "gpu"):
             raise UserError(f"the target is '{self.target}', not cpu or gpu")
-        bits = self.vector_bits or _target_bits(context)
+        bits = self.vector_bits or target_of(context).features.vector_bits
         for function in op.regions[0].blocks[0].ops:
             if not isinstance(function, func.FuncOp):
                 continue
@@ -190,15 +191,6 @@ class Schedule(Pass):
 
                     schedule_for_gpu(inner)
                 context.count("scheduled")
-
-
-def _target_bits(context: PassContext) -> int:
-    features = context.data.get("target_features")
-    if features is None:
-        from irc.codegen.llvm.target import TargetFeatures
-
-        features = TargetFeatures.host()
-    return int(features.vector_bits)
 
 
 def schedule_for_cpu(op: Operation, bits: int) -> list[tuple[Operation, str]]:

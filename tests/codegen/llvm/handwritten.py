@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from irc.codegen.llvm.target import TargetFeatures
 from irc.dialects import kernel
 from irc.ir import types as T
 from irc.ir.core import Value
+from irc.target.cpu import TargetFeatures
 from tests.codegen.llvm.kernel_programs import Program, vector
 
 ACCUMULATORS = 4

@@ -7,11 +7,11 @@ import math
 import pytest
 import torch
 
-from irc.codegen.llvm.target import TargetFeatures
 from irc.dialects import kernel
 from irc.interp.core import torch_dtype
 from irc.ir import types as T
 from irc.ir.attributes import Type
+from irc.target.cpu import TargetFeatures
 from tests.codegen.llvm.kernel_programs import Compiled, Program, interpret, vector
 
 COUNT = 128

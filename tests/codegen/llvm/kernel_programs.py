@@ -10,7 +10,6 @@ import torch
 
 from irc.codegen.llvm.jit import LoadedObject, load_object
 from irc.codegen.llvm.kernel_emitter import compile_kernels
-from irc.codegen.llvm.target import TargetFeatures
 from irc.dialects import kernel
 from irc.interp.core import Frame
 from irc.interp.kernel import launch
@@ -20,6 +19,7 @@ from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Region, Value
 from irc.ir.registry import lookup_op
+from irc.target.cpu import TargetFeatures
 
 
 def vector(element: Type, lanes: int) -> Type:

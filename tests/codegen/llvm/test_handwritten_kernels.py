@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from irc.codegen.llvm.target import TargetFeatures
+from irc.target.cpu import TargetFeatures
 from tests.codegen.llvm import handwritten
 from tests.codegen.llvm.kernel_programs import Compiled, interpret
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from irc.codegen.llvm import jit
-from irc.codegen.llvm.target import TargetFeatures
+from irc.target.cpu import TargetFeatures
 
 ADD = "define i64 @add{0}(i64 %a, i64 %b) {{\n  %c = add i64 %a, %b\n  ret i64 %c\n}}\n"
 CALLS = """

@@ -11,7 +11,7 @@ pytest.importorskip("llvmlite")
 PROGRAM = """
 import ctypes, mmap
 from irc.codegen.llvm import jit
-from irc.codegen.llvm.target import TargetFeatures, initialize_llvm
+from irc.target.cpu import TargetFeatures, initialize_llvm
 
 TEXT = '''
 @table = private unnamed_addr constant [4096 x i64] [{values}]

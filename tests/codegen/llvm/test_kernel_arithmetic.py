@@ -11,10 +11,10 @@ import torch
 from irc.codegen.llvm import reduce_emitter
 from irc.codegen.llvm.kernel_emitter import emit_kernels
 from irc.codegen.llvm.kernel_writer import element_name
-from irc.codegen.llvm.target import TargetFeatures
 from irc.dialects.arith import FLOAT_PREDICATES, INTEGER_PREDICATES
 from irc.interp.core import torch_dtype
 from irc.ir import types as T
+from irc.target.cpu import TargetFeatures
 from tests.codegen.llvm.kernel_checks import (
     COUNT,
     FLOATS,

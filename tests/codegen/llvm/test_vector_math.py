@@ -15,7 +15,6 @@ import torch
 from llvmlite import ir
 
 from irc.codegen.llvm import jit
-from irc.codegen.llvm.target import TargetFeatures
 from irc.codegen.llvm.vector_math import (
     DEFINITIONS,
     VectorMath,
@@ -24,6 +23,7 @@ from irc.codegen.llvm.vector_math import (
     is_inline,
     supported,
 )
+from irc.target.cpu import TargetFeatures
 
 NUMPY = {"f32": np.float32, "f64": np.float64}
 # The largest error allowed, in units of the last place of the exact result.

@@ -1,8 +1,11 @@
-"""Sources on disk, compile results, launches' grids."""
+"""Sources in memory, compile results, launches' grids."""
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -16,36 +19,28 @@ from irc.ir.diagnostics import UserError
 from irc.ir.symbols import symbol
 from irc.passes.kernel.gpu import form_gpu_kernel
 
-SOURCE = "import triton\n\nVALUE = 7\n"
+SOURCE = "import triton\n\nVALUE = 7\n\n\ndef double(x):\n    return 2 * x\n"
 
 
-def test_source_is_written_once_to_the_users_directory(
+@pytest.mark.fault("K1", "K4")
+def test_a_source_is_loaded_from_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path))
-    path = runtime.source_path(SOURCE)
-    before = path.stat().st_mtime_ns
-    assert runtime.source_path(SOURCE) == path
-    assert path.stat().st_mtime_ns == before
-    assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert runtime.load(SOURCE).VALUE == 7
+    """No file holds it that another could change, and no folder that another could open."""
+    monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(runtime, "_modules", {})
+    module = runtime.load(SOURCE)
+    assert module.VALUE == 7 and runtime.load(SOURCE) is module
+    assert not list(tmp_path.iterdir())
+    linecache.checkcache()  # what it does for a file that is gone
+    assert inspect.getsource(module.double) == "def double(x):\n    return 2 * x\n"
 
 
-def test_changed_file_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path))
-    path = runtime.source_path(SOURCE)
-    path.write_text("raise SystemExit('foreign')\n")
-    assert runtime.source_path(SOURCE).read_text() == SOURCE
-
-
-def test_directory_open_to_others_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path))
-    (tmp_path / "triton").mkdir()
-    (tmp_path / "triton").chmod(0o777)
-    with pytest.raises(UserError, match="can be written by others"):
-        runtime.source_path(SOURCE)
+def test_an_error_in_a_source_shows_its_line() -> None:
+    module = runtime.load("import triton\n\n\ndef fails():\n    raise ValueError('here')\n")
+    with pytest.raises(ValueError, match="here") as caught:
+        module.fails()
+    assert "raise ValueError('here')" in "".join(traceback.format_exception(caught.value))
 
 
 def test_grid_and_scalars_follow_the_sizes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from irc.ir.passes import PassManager
 from irc.ir.types import TensorType, bf16, f16, f32
 from irc.passes.graph import pack_weights
 from irc.pipeline import pipeline_text
+from irc.target import Target
 
 ELEMENTS = {torch.bfloat16: bf16, torch.float16: f16, torch.float32: f32}
 
@@ -32,11 +34,11 @@ class Network(nn.Module):
 
 
 def test_what_oneDNN_packs_here() -> None:
-    elements = pack_weights.packable_elements()
-    assert f32 in elements
+    elements = Target.host().library_elements
+    assert "f32" in elements
     ops = torch.ops.mkldnn
-    assert (bf16 in elements) == ops._is_mkldnn_bf16_supported()
-    assert (f16 in elements) == ops._is_mkldnn_fp16_supported()
+    assert ("bf16" in elements) == ops._is_mkldnn_bf16_supported()
+    assert ("f16" in elements) == ops._is_mkldnn_fp16_supported()
 
 
 @pytest.mark.parametrize("dtype", ELEMENTS)
@@ -56,13 +58,13 @@ def test_frozen_weights_of_each_float(dtype: torch.dtype) -> None:
     module, frozen = compiled.imported.module, from_mapping({"freezing": True})
     PassManager.parse(pipeline_text("llvm", frozen)).run(module)
     packs = [op for op in module.walk() if isinstance(op, host.PackOp)]
-    assert len(packs) == (3 if ELEMENTS[dtype] in pack_weights.packable_elements() else 0)
+    assert len(packs) == (3 if str(ELEMENTS[dtype]) in Target.host().library_elements else 0)
 
 
-def test_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack_weights, "packable_elements", lambda: frozenset([f32, f16]))
+def test_why_not() -> None:
+    objection = functools.partial(pack_weights.objection, ("f32", "f16"))
     kinds = [TensorType((2, 3), element) for element in (f32, f16, bf16)]
-    assert pack_weights.objection(kinds[0], kinds[0]) is None
-    assert pack_weights.objection(kinds[0], kinds[1]) == "oneDNN doesn't pack f16, f32 here"
-    assert pack_weights.objection(kinds[2], kinds[2]) == "oneDNN doesn't pack bf16 here"
-    assert pack_weights.objection(TensorType((0, 3), f32)) == "it has no elements"
+    assert objection(kinds[0], kinds[0]) is None
+    assert objection(kinds[0], kinds[1]) == "oneDNN doesn't pack f16, f32 here"
+    assert objection(kinds[2], kinds[2]) == "oneDNN doesn't pack bf16 here"
+    assert objection(TensorType((0, 3), f32)) == "it has no elements"

@@ -35,7 +35,7 @@ def forget_programs() -> None:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every convolution that can be is rewritten."""
-    monkeypatch.setattr(PanelConvolutions, "refusal", lambda self, call, shape: None)
+    monkeypatch.setattr(PanelConvolutions, "refusal", lambda self, *_: None)
 
 
 # batch, channels, channels out, height, width, stride

@@ -38,7 +38,7 @@ def forget_programs() -> None:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every convolution that can be is rewritten, whatever it gains."""
-    monkeypatch.setattr(WinogradConvolutions, "refusal", lambda self, shape: None)
+    monkeypatch.setattr(WinogradConvolutions, "refusal", lambda self, *_: None)
 
 
 # batch, channels, channels out, height, width, padding
@@ -189,17 +189,15 @@ def test_weights_that_are_arguments_stay() -> None:
     assert launched(made, "winograd") == 0
 
 
-def test_threads_without_blocks_of_their_own_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_without_blocks_of_their_own_count() -> None:
     """One block of tiles keeps one thread busy: with many threads the direct way is better."""
     shape = winograd.WinogradShape(
         batch=1, height=28, width=28, channels=128, channels_out=128, padding=(1, 1), bits=512,
         panel=32,
     )  # fmt: skip
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    direct, ours = winograd_convolutions.work(shape)
+    direct, ours = winograd_convolutions.work(shape, threads=1)
     assert direct > 2 * ours
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
-    direct, ours = winograd_convolutions.work(shape)
+    direct, ours = winograd_convolutions.work(shape, threads=64)
     assert direct < ours
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import attrs
 import pytest
 import torch
 
@@ -16,7 +17,9 @@ from irc.ir import attributes as A
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.registry import lookup_attribute
 from irc.ir.symbols import symbol
-from irc.ir.types import TensorType, contiguous_strides
+from irc.ir.types import TensorType, bf16, contiguous_strides
+from irc.pipeline import pipeline_text
+from irc.target import Target
 from tests.passes.loop.programs import program, tensor
 
 PIPELINE = "propagate-channels-last,assign-layouts,insert-layout-copies"
@@ -29,7 +32,8 @@ def convolution(g: Any, x: Any, w: Any) -> Any:
     pair = lambda a: A.ArrayAttr([A.IntegerAttr(a), A.IntegerAttr(a)])  # noqa: E731
     n, _, height, width = x.type.shape
     made = g.call(
-        "aten.convolution.default", x, w, type=tensor(n, w.type.shape[0], height, width),
+        "aten.convolution.default", x, w,
+        type=x.type.with_shape((n, w.type.shape[0], height, width)),
         arguments={
             "input": operand(0), "weight": operand(1), "bias": none(), "stride": pair(1),
             "padding": pair(1), "dilation": pair(1), "transposed": A.BoolAttr(False),
@@ -68,7 +72,7 @@ def test_one_copy_goes_in_and_none_between_or_after() -> None:
 
 def verdict(module: Any, *, library: bool = True) -> Any:
     (function,) = module.ops
-    return decide(function, library=library)
+    return decide(function, attrs.evolve(Target.host(), library=library))
 
 
 def test_the_questions_are_asked_in_order() -> None:
@@ -127,6 +131,66 @@ def test_the_verdict_is_an_attribute_and_a_remark() -> None:
     (remark,) = context.remarks
     assert "channels last: yes" in remark.message and "convolutions 2" in remark.message
     assert context.statistics["propagate-channels-last", "channels last"] == 2
+
+
+def on_a_gpu(kind: TensorType) -> TensorType:
+    return TensorType(kind.shape, kind.element, kind.strides, "cuda:0")
+
+
+def asked_on_a_gpu(types: list[TensorType], *, tf32: bool, options: str = "", body: Any = None):
+    """Which convolutions of a program on a GPU are asked for channels last; and the remarks."""
+    module = program([on_a_gpu(kind) for kind in types], body or two_convolutions)
+    machine = attrs.evolve(Target.host(), tf32_convolutions=tf32)
+    context = PassContext(machine=machine)
+    PassManager.parse(f"propagate-channels-last{options}").run(module, context)
+    calls = [op for op in module.walk() if op.name == "graph.call_aten"]
+    asked = [c.attributes["operand_strides"][0].dims[1] == 1 for c in calls]
+    return asked, " ".join(remark.message for remark in context.remarks)
+
+
+@pytest.mark.fault("G1")
+def test_a_layout_does_not_choose_the_precision_on_a_gpu() -> None:
+    asked, remarks = asked_on_a_gpu(TYPES, tf32=True)
+    assert asked == [False, False] and "TF32 could take the place of f32" in remarks
+    assert "kept for precision 2" in remarks
+    # Without TF32 there is one precision, and so where the user asks for any.
+    assert asked_on_a_gpu(TYPES, tf32=False)[0] == [True, True]
+    assert asked_on_a_gpu(TYPES, tf32=True, options="{any_precision=true}")[0] == [True, True]
+
+
+@pytest.mark.fault("G1")
+def test_convolutions_without_tf32_have_channels_last_beside_others() -> None:
+    short = [kind.with_element(bf16) for kind in TYPES]
+    assert asked_on_a_gpu(short, tf32=True)[0] == [True, True]
+
+    def mixed(g: Any, x: Any, w: Any, a: Any, b: Any) -> Any:
+        y = g.op("tanh", convolution(g, x, w))
+        z = g.op("tanh", convolution(g, a, b))
+        return g.op("exp", y), g.op("exp", convolution(g, z, b))
+
+    asked, remarks = asked_on_a_gpu([*TYPES, *short], tf32=True, body=mixed)
+    assert asked == [False, True, True] and "keeps its layout" in remarks
+
+
+@pytest.mark.fault("G1")
+def test_an_image_that_eager_has_channels_last_stays_so() -> None:
+    """It is the layout, not the change of it, that decides the precision."""
+    def already(g: Any, x: Any, w: Any) -> Any:
+        y = two_convolutions(g, x, w)
+        for op in (op for op in y.defining_op.parent.ops if op.name == "graph.call_aten"):
+            image, weight = op.attributes["operand_strides"]
+            last = A.DimsAttr(channels_last_strides(op.operands[0].type.shape))
+            op.attributes["operand_strides"] = A.ArrayAttr([last, weight])
+        return y
+
+    assert asked_on_a_gpu(TYPES, tf32=True, body=already)[0] == [True, True]
+
+
+def test_the_option_reaches_the_pass() -> None:
+    found = pipeline_text("triton", irc.Options(channels_last_tf32=True))
+    assert "propagate-channels-last{any_precision=true}," in found
+    both = irc.Options(channels_last_tf32=True, layout_optimization=False)
+    assert "propagate-channels-last" not in pipeline_text("triton", both)
 
 
 def test_symbolic_images_have_channels_last_too() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from irc.codegen.llvm.target import TargetFeatures
+from irc.target.cpu import TargetFeatures
 
 BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i16": 16, "i8": 8}
 BITS["i1"] = 1

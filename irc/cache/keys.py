@@ -1,0 +1,142 @@
+"""Keys of the cache: what decides a program, hashed.
+
+    key_of(canonical_text(module), irc_key(), str(Target.host()), ...)
+
+A key holds the program, irc (its version and the content of all its files), the versions of what
+irc generates code with, and the machine and the process's settings (`irc.target`).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.resources
+import json
+import os
+import platform
+import secrets
+import time
+from collections.abc import Iterator
+from importlib.resources.abc import Traversable
+
+import irc
+from irc.cache.folder import tell_once
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+
+#: Attributes that say nothing about meaning.
+_HINTS = frozenset({"hint"})
+#: When this process began to load irc: a file written since may not be the one that it runs.
+_LOADED = time.time()
+
+
+def key_of(*parts: str | bytes) -> str:
+    """The sha256, in hexadecimal, over `parts`, each preceded by its length."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def canonical_text(module: Operation) -> str:
+    """A text that is equal for two modules exactly when they are the same program.
+
+    Values are numbered in order; names of values, locations and hints don't count.
+    """
+    lines: list[str] = []
+    _write(module, {}, lines)
+    return "\n".join(lines)
+
+
+def _write(op: Operation, numbers: dict[Value, int], lines: list[str]) -> None:
+    operands = ",".join(str(numbers[v]) for v in op._operands)
+    for value in op.results:
+        numbers[value] = len(numbers)
+    types = ",".join(str(v.type) for v in op.results)
+    entries = op.attributes
+    written = ";".join(
+        f"{name}={_attribute_text(entries[name])}" for name in sorted(entries) if name not in _HINTS
+    )
+    lines.append(f"{op.name}({operands})->({types}){{{written}}}{len(op.regions)}")
+    for region in op.regions:
+        for block in region.blocks:
+            for argument in block.arguments:
+                numbers[argument] = len(numbers)
+            lines.append(f"^({','.join(str(a.type) for a in block.arguments)})")
+            for inner in block.ops:
+                _write(inner, numbers, lines)
+        lines.append("end")
+
+
+def _attribute_text(attr: A.Attribute) -> str:
+    if isinstance(attr, A.DenseAttr):
+        return f"dense {attr.type} {attr.data.hex()}"
+    if isinstance(attr, A.StringAttr):
+        return json.dumps(attr.value)
+    return str(attr)
+
+
+@functools.cache
+def irc_key() -> str:
+    """Identity of irc: its version and the content of its files. Once per process, some 20 ms.
+
+    Times and sizes of files tell nothing: images and wheels are made with equal times. Where a
+    file was written after this process began, the code that runs here may be an older one: then
+    this process shares entries with no other.
+    """
+    root = os.path.dirname(irc.__file__)
+    if not os.path.isdir(root):  # in a zip file
+        return key_of(irc.__version__, *packed_content(importlib.resources.files("irc")))
+    newest, parts = folder_content(root)
+    if newest <= _LOADED:
+        return key_of(irc.__version__, *parts)
+    tell_once("irc's own files were changed after this process had started")
+    return key_of(irc.__version__, *parts, secrets.token_hex(16))
+
+
+def folder_content(root: str) -> tuple[float, list[bytes]]:
+    """When a file below a folder was changed last, and the names and contents of all, in order,
+    but for Python's compiled ones."""
+    newest = 0.0
+    parts: list[bytes] = []
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(name for name in below if name != "__pycache__")
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            with open(path, "rb", buffering=0) as file:
+                newest = max(newest, os.fstat(file.fileno()).st_mtime)
+                parts += (os.path.relpath(path, root).encode(), file.read())
+    return newest, parts
+
+
+def packed_content(folder: Traversable) -> Iterator[bytes]:
+    """The names and contents of the files of a package that lies in a zip file."""
+    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+        yield each.name.encode()
+        if each.is_file():
+            yield each.read_bytes()
+        elif each.name != "__pycache__":
+            yield from packed_content(each)
+
+
+@functools.cache
+def versions_key() -> str:
+    """Identity of the libraries and the interpreter that code is generated with and against."""
+    import llvmlite
+    import torch
+    from llvmlite import binding
+
+    llvm = ".".join(str(n) for n in binding.llvm_version_info)
+    return key_of(
+        torch.__version__,
+        str(torch.version.git_version),
+        llvmlite.__version__,
+        llvm,
+        platform.python_version(),
+    )
+
+
+__all__ = ["canonical_text", "folder_content", "irc_key", "key_of", "packed_content",
+           "versions_key"]  # fmt: skip
