@@ -21,6 +21,7 @@ _EXPORTS: dict[str, str] = {
     "register_pass": "irc.ir.passes",
     "register_pipeline": "irc.ir.passes",
     "pattern": "irc.ir.rewriting",
+    "rule": "irc.ir.rules",
     "canonicalization": "irc.ir.rewriting",
     "apply_patterns_greedily": "irc.ir.rewriting",
     "Builder": "irc.ir.builder",

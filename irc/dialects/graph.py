@@ -406,4 +406,5 @@ __all__ = [
     "replace_size", "scalar_attribute", "scalar_type",
 ]  # fmt: skip
 
-import irc.dialects.graph_canonical  # noqa: E402, F401  # its patterns register on import
+import irc.dialects.graph_canonical  # noqa: E402  # its patterns register on import
+import irc.dialects.graph_rules  # noqa: E402, F401

@@ -1,4 +1,4 @@
-"""Canonicalization of the graph dialect: algebra that holds for every element, NaN and -0.0 too."""
+"""Canonicalization of the graph dialect: views, constants and casts. Algebra: graph_rules.py."""
 
 from __future__ import annotations
 
@@ -22,15 +22,6 @@ def full_value(value: Value) -> Any:
         if isinstance(attr, graph.SCALAR_ATTRIBUTES):
             return attr.value
     return None
-
-
-def _is(value: Value, wanted: float) -> bool:
-    found = full_value(value)
-    return (
-        found is not None
-        and found == wanted
-        and math.copysign(1, found) == math.copysign(1, wanted)
-    )
 
 
 # reshape(reshape(x)) -> reshape(x); a reshape to the same sizes -> x
@@ -251,75 +242,6 @@ def _cast_full(op: graph.Cast, full: graph.Full, rw: Any) -> Any:
         return rw.no_match("out of range")
     attr = graph.scalar_attribute(number, target)
     rw.replace(op, rw.builder.value(graph.Full, None, value=attr, result_types=op.value.type))
-    return True
-
-
-# x + -0.0, x - 0.0, x * 1, x / 1, and for integers x + 0 -> x
-@canonicalization(graph.Add, graph.Sub, graph.Mul, graph.Div, name="graph.neutral_element")
-def neutral_element(op: Any, rw: Any) -> Any:
-    is_float = isinstance(op.value.type.element, FloatType)
-    if isinstance(op, graph.Mul | graph.Div):
-        neutral = 1.0
-    else:
-        neutral = -0.0 if is_float and isinstance(op, graph.Add) else 0.0
-    if _is(op.rhs, neutral):
-        rw.replace(op, [op.lhs])
-        return True
-    if isinstance(op, graph.Add | graph.Mul) and _is(op.lhs, neutral):
-        rw.replace(op, [op.rhs])
-        return True
-    return rw.no_match("no operand is the neutral element")
-
-
-# select(full(c), x, y) -> x or y; select(c, x, x) -> x
-@canonicalization(graph.Select, name="graph.select")
-def select(op: graph.Select, rw: Any) -> Any:
-    if op.on_true is op.on_false:
-        rw.replace(op, [op.on_true])
-        return True
-    condition = full_value(op.condition)
-    if condition is None:
-        return rw.no_match("the condition is not known")
-    rw.replace(op, [op.on_true if condition else op.on_false])
-    return True
-
-
-# not(not(x)) -> x; neg(neg(x)) -> x
-@canonicalization(graph.Not, graph.Neg, name="graph.double_inverse")
-def double_inverse(op: Any, rw: Any) -> Any:
-    inner = op.x.defining_op
-    if type(inner) is not type(op):
-        return rw.no_match("the source is not the same operation")
-    rw.replace(op, [inner.x])
-    return True
-
-
-# and(x, x), or(x, x) -> x; and(x, true), or(x, false) -> x
-@canonicalization(graph.And, graph.Or, name="graph.and_or")
-def and_or(op: Any, rw: Any) -> Any:
-    if op.lhs is op.rhs:
-        rw.replace(op, [op.lhs])
-        return True
-    if op.value.type.element is not i1:
-        return rw.no_match("not of bool")
-    neutral = isinstance(op, graph.And)
-    for known, other in ((op.rhs, op.lhs), (op.lhs, op.rhs)):
-        if full_value(known) is neutral:
-            rw.replace(op, [other])
-            return True
-    return rw.no_match("no operand is the neutral element")
-
-
-# eq of a bool with true -> x
-@canonicalization(graph.Eq, graph.Ne, name="graph.compare_bool")
-def compare_bool(op: Any, rw: Any) -> Any:
-    if op.lhs.type.element is not i1:
-        return rw.no_match("not of bool")
-    known = full_value(op.rhs)
-    if known is None:
-        return rw.no_match("the right operand is not known")
-    same = bool(known) == isinstance(op, graph.Eq)
-    rw.replace(op, [op.lhs] if same else rw.builder.value(graph.Not, op.lhs))
     return True
 
 

@@ -82,12 +82,16 @@ def canonicalization(
     """`pattern(...)`, and register it for the pass `canonicalize`."""
 
     def decorate(function: Rewrite) -> Pattern:
-        made = pattern(*op_classes, name=name, benefit=benefit)(function)
-        for cls in op_classes:
-            _canonical.setdefault(cls, []).append(made)
-        return made
+        return register_canonicalization(pattern(*op_classes, name=name, benefit=benefit)(function))
 
     return decorate
+
+
+def register_canonicalization(made: Pattern) -> Pattern:
+    """Have the pass `canonicalize` apply a pattern."""
+    for cls in made.op_classes:
+        _canonical.setdefault(cls, []).append(made)
+    return made
 
 
 def canonicalization_patterns() -> list[Pattern]:

@@ -57,6 +57,10 @@ def _run(arguments: argparse.Namespace, pieces: list[str]) -> int:
     if arguments.list_passes or arguments.explain:
         print(list_passes() if arguments.list_passes else explain(arguments.explain))
         return 0
+    if arguments.check_rules is not None:
+        from irc.tools.check_rules import check_rules
+
+        return check_rules(arguments.check_rules)
     text = arguments.pass_pipeline or ",".join(pieces)
     if text.strip():
         _manager(text, pieces)  # a wrong pipeline is told before any file is read

@@ -35,6 +35,8 @@ def make_parser() -> ArgumentParser:
     parser.add_argument("--load", action="append", default=[], metavar="FILE.py")
     parser.add_argument("--list-passes", action="store_true")
     parser.add_argument("--explain", metavar="PASS", help="what a pass does, and its options")
+    parser.add_argument("--check-rules", nargs="?", type=int, const=200, metavar="CASES",
+                        help="run every rule on random values, CASES (200) each")  # fmt: skip
     parser.add_argument("--emit", choices=("llvm", "triton", "asm"), help="code of the kernels")
     parser.add_argument("--resources", metavar="FILE",
                         help="large constants of the input (default: INPUT.resources)")  # fmt: skip

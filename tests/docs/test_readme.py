@@ -13,6 +13,8 @@ from tests.docs.snippets import ROOT, blocks, commands
 PAGES = (
     "README.md",
     "docs/tutorial.md",
+    "docs/first-rule.md",
+    "docs/first-pass-in-torch-compile.md",
     "docs/how-a-model-is-compiled.md",
     "docs/troubleshooting.md",
     "docs/padding.md",
@@ -23,7 +25,11 @@ MODULES = {"irc-opt": "irc.tools.irc_opt", "irc": "irc.tools.cli"}
 
 @pytest.mark.parametrize("page", PAGES)
 def test_python_snippets_run(page, tmp_path):
+    earlier = ""
     for number, code in enumerate(blocks(page, "python")):
+        if "import" not in code:  # it goes on from those before it
+            code = earlier + code
+        earlier = code
         path = tmp_path / f"snippet{number}.py"
         path.write_text(code)
         done = subprocess.run(
