@@ -1,9 +1,11 @@
 """Freezing: parameters, buffers and tensor attributes of modules as constants of the program.
 
 A frozen program holds for the very tensors that it was made with, as they were: each call compares
-their identities and how often they were written to (what goes around the counter, as writing to
-`p.data`, is not seen). Where they differ, it is made again with the tensors given, `LIMIT` times;
-after that, a program that takes them as arguments serves.
+their identities, where their memory is (`p.data = x` gives a tensor other memory) and how often
+they were written to (what goes around the counter, as writing into `p.data`, is not seen). Where
+they differ, it is made again with the tensors given, `LIMIT` times; after that, a program that
+takes them as arguments serves. A tensor made under `torch.inference_mode` has no counter and stays
+an argument.
 
 With `freezing_discard_parameters`, eager's copies go once the program is there: an `ErasedTensor`
 takes their places in the modules, and every use of it is a RuntimeError.
@@ -29,7 +31,7 @@ from irc.frontend.importer import Imported, tensor_type
 from irc.ir import attributes as A
 from irc.ir.types import TensorType
 from irc.passes.graph.freeze import arguments_that_stay, freeze_arguments, known_values
-from irc.runtime.constants import content_attribute, version_of
+from irc.runtime.constants import content_attribute
 
 #: How often a program is made again because of other parameters.
 LIMIT = 8
@@ -150,8 +152,15 @@ def freezer_of(
     lifted.update(gm.named_buffers(remove_duplicate=False))
     known = getattr(gm, "_param_name_to_source", None) or {}
     every = [*lifted.values(), *tensors]
+    uncounted = sum(is_plain(t) and t.is_inference() for t in every)
+    if uncounted:
+        warnings.warn(
+            f"irc: {uncounted} tensors are not frozen: they were made under torch.inference_mode, "
+            "where nothing counts writes to them",
+            stacklevel=2,
+        )
     return Freezer(
-        [t if is_plain(t) else None for t in every],
+        [t if may_freeze(t) else None for t in every],
         discard,
         [*(known.get(name) for name in lifted), *sources],
         len(lifted),
@@ -174,6 +183,11 @@ def is_plain(value: Any) -> bool:
         and value.layout is torch.strided
         and not value.is_quantized
     )
+
+
+def may_freeze(value: Any) -> bool:
+    """Whether a value is a tensor that can be a constant: each write to it is counted."""
+    return is_plain(value) and not value.is_inference()
 
 
 def freeze_imported(
@@ -239,12 +253,15 @@ class FrozenProgram:
         self._count = count
         self._made = 0
         self._held = held
+        # AOTAutograd copies our __dict__ into a function of its own, so that the list stays one.
+        self._memory: list[torch.UntypedStorage] = []
         self._adopt(run, frozen)
 
     def _adopt(self, run: Boxed, frozen: Mapping[int, Any]) -> None:
         """Serve with `run` from now on."""
         self._run = run
         self._positions = positions = tuple(frozen)
+        self._memory.clear()
         if not positions:
             self._rest: Callable[[Sequence[Any]], tuple[Any, ...]] = tuple
             return
@@ -263,20 +280,26 @@ class FrozenProgram:
         counted = [
             p for p, t in zip(positions, tensors, strict=True)
             if isinstance(t, torch.Tensor) and not isinstance(t, ErasedTensor)
-            and not t.is_inference()
         ]  # fmt: skip
         self._counted = _picker(counted)
-        self._writes = sum(version_of(t) for t in live)
+        self._writes = sum(map(_VERSION, live))
+        # While its memory is held, no other tensor is at its address.
+        self._memory += [t.untyped_storage() for t in live]
+        self._addresses = list(map(_ADDRESS, live))
 
     def _died(self, _: Any) -> None:
         self._dead = True
+        self._memory.clear()
 
     def __call__(self, arguments: list[Any]) -> Any:
         if self._positions:
             if tuple(map(id, self._frozen(arguments))) != self._ids or self._dead:
                 self._renew(arguments)
-            elif sum(map(_VERSION, self._counted(arguments))) != self._writes:
-                self._renew(arguments)
+            else:
+                live = self._counted(arguments)
+                written = sum(map(_VERSION, live)) != self._writes
+                if written or list(map(_ADDRESS, live)) != self._addresses:
+                    self._renew(arguments)
         given = list(self._rest(arguments))
         arguments.clear()
         return self._run(given)
@@ -293,12 +316,13 @@ class FrozenProgram:
                 stacklevel=2,
             )
             tensors = []
-        tensors = [t if is_plain(t) else None for t in tensors]
+        tensors = [t if may_freeze(t) else None for t in tensors]
         run, positions = self._make(tensors)
         self._adopt(run, {p: tensors[p] for p in positions})
 
 
 _VERSION = operator.attrgetter("_version")
+_ADDRESS = torch.Tensor.data_ptr
 
 
 def _picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:

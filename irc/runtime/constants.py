@@ -25,11 +25,6 @@ from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
 INLINE_BYTES = 256
 
 
-def version_of(tensor: torch.Tensor) -> int:
-    """How often the tensor was written to; 0 for one that doesn't count it."""
-    return 0 if tensor.is_inference() else tensor._version
-
-
 def tensor_bytes(tensor: torch.Tensor) -> memoryview:
     """The elements of a tensor in row-major order, little-endian."""
     flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
@@ -148,4 +143,4 @@ def with_folded(
 
 
 __all__ = ["FoldedConstants", "INLINE_BYTES", "content_attribute", "content_key", "content_tensor",
-           "evaluate", "tensor_bytes", "version_of", "with_folded"]  # fmt: skip
+           "evaluate", "tensor_bytes", "with_folded"]  # fmt: skip

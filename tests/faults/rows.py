@@ -77,7 +77,6 @@ OPEN: frozenset[str] = frozenset(
     V4
     V5
     V6
-    V11
     V12
     V13
     V14

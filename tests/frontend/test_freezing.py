@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch._dynamo
 from torch import nn
+from torch.multiprocessing.reductions import StorageWeakRef
 
 import irc
 from irc.cache import store as cache
@@ -251,3 +252,57 @@ def test_a_write_that_torch_does_not_count_is_seen_by_the_next_compile() -> None
     model.linear.weight.data.mul_(2.0)
     torch._dynamo.reset()
     same(compiled(model), model, x)
+
+
+@pytest.mark.fault("V11")
+@torch.no_grad()
+def test_other_memory_is_seen() -> None:
+    """`.data` of a parameter is another tensor's memory, perhaps at an address that was its own."""
+    model, x = Plain().eval(), torch.rand(4, 20)
+    run = compiled(model)
+    same(run, model, x)
+    irc.metrics.reset()
+    vector = nn.utils.parameters_to_vector(model.parameters())
+    nn.utils.vector_to_parameters(vector * 0.5, model.parameters())
+    same(run, model, x)
+    same(run, model, x)
+    assert irc.metrics.compiles == 1
+    for _ in range(3):
+        model.linear.weight.data = torch.rand(30, 20)
+        model.linear.weight.data = torch.rand(30, 20)
+        same(run, model, x)
+    # The same memory from another element on.
+    wide = torch.rand(31, 20)
+    model.linear.weight.data = wide[:30]
+    same(run, model, x)
+    model.linear.weight.data = wide[1:]
+    same(run, model, x)
+
+
+@pytest.mark.fault("V11")
+def test_memory_of_dead_parameters_is_not_held() -> None:
+    model, x = Plain().eval(), torch.rand(4, 20)
+    run = compiled(model)
+    with torch.no_grad():
+        same(run, model, x)
+        memory = StorageWeakRef(model.linear.weight.untyped_storage())
+        model.linear.weight = nn.Parameter(torch.rand(30, 20))
+        same(run, model, x)
+    assert memory.expired()
+
+
+@pytest.mark.fault("V11")
+@pytest.mark.parametrize("ahead", [False, True])
+def test_tensors_without_a_counter_are_not_frozen(ahead: bool) -> None:
+    with torch.inference_mode():
+        model, x = Plain().eval(), torch.rand(4, 20)
+        with pytest.warns(UserWarning, match="made under torch.inference_mode"):
+            if ahead:
+                run: Any = irc.compile(model, (x,), options=irc.Options(freezing=True))
+            else:
+                run = compiled(model)
+            same(run, model, x)
+        model.linear.weight.mul_(2)
+        same(run, model, x)
+        model.norm.running_mean.add_(1)  # type: ignore[operator, union-attr]
+        same(run, model, x)
