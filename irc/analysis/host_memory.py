@@ -45,9 +45,7 @@ class Aliases:
 
 def may_alias(op: Any) -> bool:
     """Whether a call may return a view of an operand."""
-    from irc.dialects.aten_schema import find_schema
-
-    schema = find_schema(aten.qualified_name(op.callee))
+    schema = aten.callee_schema(op)
     return schema is None or schema.returns_alias
 
 

@@ -18,14 +18,14 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from irc.dialects.aten_schema import Argument, Schema, declare_schema, find_overload, find_schema
+from irc.dialects.aten_schema import Argument, Schema, find_overload, find_schema, parse_schema
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Value
+from irc.ir.core import Operation, Value
 from irc.ir.definition import Op, attribute, variadic_operand, variadic_result, wrap
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.location import UNKNOWN, Location
-from irc.ir.registry import register_attribute, register_resolver
+from irc.ir.registry import register_attribute, register_op, register_resolver
 from irc.ir.symbols import Expr
 from irc.ir.traits import ReadsMemory, Trait, WritesMemory
 from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
@@ -160,7 +160,7 @@ def verify_arguments(op: Any, schema: Schema) -> None:
 def verify_called(op: Any) -> None:
     """`verify_arguments` of an operation with a `callee`, where its schema is known. Raises
     InvalidIR."""
-    schema = find_schema(qualified_name(op.callee))
+    schema = callee_schema(op)
     if schema is not None:
         verify_arguments(op, schema)
 
@@ -218,23 +218,59 @@ def _fits(kind: str, attr: Attribute) -> bool:
 class SchemaOp(Op):
     """Declares the schema of an operator that torch may not know; stands before its first use.
 
+    It counts in its module only, where an operator has one schema; torch's own goes before.
+
     `aten.schema {schema = "example::scale(Tensor x, float by) -> Tensor"}`
     """
 
     name = "aten.schema"
     schema = attribute(A.StringAttr)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        text = self.attributes.get("schema")
-        if isinstance(text, A.StringAttr):
-            declare_schema(text.value)
+    def declared(self) -> Schema:
+        """The schema. Raises UserError for a malformed one."""
+        return parse_schema(self.schema)
+
+    def declares(self) -> dict[str, type[Operation]]:
+        """The operation, by its name, that texts may use from here on."""
+        if not isinstance(self.attributes.get("schema"), A.StringAttr):
+            return {}
+        schema = self.declared()
+        return {op_name(schema.qualified): class_of(schema)}
 
     def verify_op(self) -> None:
         try:
-            declare_schema(self.schema)
+            schema = self.declared()
         except UserError as error:
             self.fail(error.message, *error.notes)
+        for other in declarations(self):
+            if other is not self and other.schema != self.schema:
+                if other.declared().qualified == schema.qualified:
+                    self.fail(f"{schema.qualified} is declared in two ways",
+                              f"the other: {other.schema}")  # fmt: skip
+
+
+def declarations(op: Operation) -> list[SchemaOp]:
+    """The declarations of the module around an operation."""
+    module = next((a for a in op.ancestors() if a.name == "builtin.module"), None)
+    if module is None:
+        return []
+    return [o for o in module.regions[0].blocks[0].ops if isinstance(o, SchemaOp)]
+
+
+def known_schema(qualified: str, op: Operation) -> Schema | None:
+    """The schema of an operator, from torch or declared in the module around `op`."""
+    found = find_schema(qualified)
+    if found is None:
+        for declaration in declarations(op):
+            schema = declaration.declared()
+            if schema.qualified == qualified:
+                return schema
+    return found
+
+
+def callee_schema(op: Any) -> Schema | None:
+    """The schema of an operation's `callee`; None where it isn't known."""
+    return known_schema(qualified_name(op.callee), op)
 
 
 def operand_indices(attr: Attribute) -> list[int]:
@@ -265,7 +301,19 @@ def op_class(qualified: str) -> type[AtenOp] | None:
     schema = find_schema(qualified)
     if schema is None:
         return None
-    return _make_class(schema)
+    cls = class_of(schema)
+    register_op(cls)
+    return cls
+
+
+_classes: dict[tuple[str, frozenset[str]], type[AtenOp]] = {}
+
+
+def class_of(schema: Schema) -> type[AtenOp]:
+    """The operation class of an operator with this schema, which no name leads to."""
+    key = schema.text, schema.tags
+    found = _classes.get(key)
+    return found or _classes.setdefault(key, _make_class(schema))
 
 
 def _make_class(schema: Schema) -> type[AtenOp]:
@@ -281,7 +329,8 @@ def _make_class(schema: Schema) -> type[AtenOp]:
         "schema": schema,
         "traits": frozenset(traits),
     }
-    return type(f"Aten_{schema.qualified.replace('.', '_')}", (AtenOp,), members)
+    name = f"Aten_{schema.qualified.replace('.', '_')}"
+    return type(name, (AtenOp,), members, register=False)
 
 
 def _resolve(name: str) -> type[AtenOp] | None:
@@ -290,7 +339,7 @@ def _resolve(name: str) -> type[AtenOp] | None:
         return None
     found = op_class(qualified)
     if found is None:
-        op_class.cache_clear()  # a later declaration may bring it
+        op_class.cache_clear()  # a library that is loaded later may bring it
     return found
 
 
@@ -394,7 +443,7 @@ def schema_of(op: Any) -> Schema:
     """The schema of an aten operation, or of an operation with the attribute `callee`."""
     if isinstance(op, AtenOp):
         return type(op).schema
-    schema = find_schema(qualified_name(op.callee))
+    schema = callee_schema(op)
     if schema is None:
         raise InvalidIR(f"torch has no operator '{op.callee}'", op=op)
     return schema

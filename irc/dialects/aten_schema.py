@@ -2,8 +2,8 @@
 
     aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
 
-Schemas come from the installed torch, or from `aten.schema` declarations in a program for
-operators of libraries that are not loaded.
+Schemas come from the installed torch, or from `aten.schema` declarations of a module for
+operators of libraries that are not loaded: these are the module's own.
 """
 
 from __future__ import annotations
@@ -260,22 +260,15 @@ def parse_schema(text: str, tags: frozenset[str] = frozenset()) -> Schema:
     return _Reader(text).schema(tags)
 
 
-_schemas: dict[str, Schema | None] = {}
-_declared: dict[str, Schema] = {}
-
-
-def declare_schema(text: str) -> Schema:
-    """Make a schema known that torch does not have; torch's own wins over a declared one."""
-    schema = parse_schema(text)
-    return _declared.setdefault(schema.qualified, schema)
+_schemas: dict[str, Schema] = {}
 
 
 def find_schema(qualified: str) -> Schema | None:
-    """The schema of `namespace.name.overload`, from torch (imported here) or declared."""
+    """The schema of `namespace.name.overload`, from torch (imported here); None without one."""
     if qualified not in _schemas:
         overload = find_overload(qualified)
         if overload is None:
-            return _declared.get(qualified)
+            return None
         tags = frozenset(str(t).partition(".")[2] for t in overload.tags)
         _schemas[qualified] = parse_schema(str(overload._schema), tags)
     return _schemas[qualified]

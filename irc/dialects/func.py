@@ -35,6 +35,7 @@ class FuncOp(Op):
 
     name = "func.func"
     traits = frozenset({IsolatedFromAbove, SymbolOp})
+    parents = ("builtin.module",)
     sym_name = attribute(A.StringAttr)
     function_type = attribute(A.TypeAttr)
     arg_info = attribute(A.ArrayAttr, "one dictionary per argument", optional=True)

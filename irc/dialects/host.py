@@ -50,6 +50,7 @@ class FuncOp(Op):
 
     name = "host.func"
     traits = frozenset({IsolatedFromAbove, SymbolOp})
+    parents = ("builtin.module",)
     sym_name = attribute(A.StringAttr)
     function_type = attribute(A.TypeAttr)
     arg_info = attribute(A.ArrayAttr, optional=True)

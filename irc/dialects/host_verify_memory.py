@@ -179,9 +179,8 @@ def are_apart(one: Value, other: Value) -> bool:
 def _written_operands(op: host.CallAtenOp) -> set[int] | None:
     """The numbers of the operands that a call writes; None where its schema isn't known."""
     from irc.dialects import aten
-    from irc.dialects.aten_schema import find_schema
 
-    schema = find_schema(aten.qualified_name(op.callee))
+    schema = aten.callee_schema(op)
     if schema is None:
         return None
     written: set[int] = set()

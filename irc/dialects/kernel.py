@@ -79,6 +79,7 @@ class FuncOp(Op):
 
     name = "kernel.func"
     traits = frozenset({IsolatedFromAbove, SymbolOp})
+    parents = ("builtin.module",)
     sym_name = attribute(A.StringAttr)
     function_type = attribute(A.TypeAttr)
     target = attribute(A.StringAttr)

@@ -199,7 +199,9 @@ class Op(Operation):
     _plain_operands: ClassVar[int | None] = 0
     _alike_results: ClassVar[int | None] = None
 
-    def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, abstract: bool = False, register: bool = True, **kwargs: Any
+    ) -> None:
         super().__init_subclass__(**kwargs)
         cls.abstract = abstract
         declared = [f for f in cls.__dict__.values() if isinstance(f, Field)]
@@ -221,7 +223,7 @@ class Op(Operation):
         alike = fields and SameOperandsAndResultType in cls.traits
         inferred = cls.infer_types.__func__ is Op.infer_types.__func__  # type: ignore[attr-defined]
         cls._alike_results = len(cls.result_fields) if alike and inferred else None
-        if not abstract:
+        if register and not abstract:
             register_op(cls)
 
     @classmethod

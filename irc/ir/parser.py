@@ -139,6 +139,7 @@ class Parser(ScopeParser):
 
     def __init__(self, text: str, filename: str = "<text>", **options: Any) -> None:
         self.line_forms: dict[str, dict[str, LineForm]] = {}
+        self.declared: dict[str, type[Operation]] = {}
         self.late_locations: list[tuple[Operation, str, int]] = []
         self.line_form: LineForm | None = None
         self.head: tuple[int, list[tuple[str, int, int]]] = (0, [])
@@ -268,6 +269,9 @@ class Parser(ScopeParser):
             op = self._pretty(results)
         self.isolated = outer
         op.location = location
+        declares = getattr(op, "declares", None)
+        if declares is not None:
+            self._declare(declares, start)
         if self.token == "loc":
             self._trailing_location(op)
         if results:
@@ -276,7 +280,7 @@ class Parser(ScopeParser):
 
     def _pretty(self, results: list[tuple[str, int, int]]) -> Operation:
         start, name = self.start, self.word("an operation")
-        cls = lookup_op("builtin.module" if name == "module" else name)
+        cls = self._class_of("builtin.module" if name == "module" else name)
         if cls is None:
             self._unknown_op(name, start)
         self.isolated = IsolatedFromAbove in cls.traits
@@ -287,6 +291,20 @@ class Parser(ScopeParser):
         op = custom(self)
         self._check_counts(op, start)
         return op
+
+    def _class_of(self, name: str) -> type[Operation] | None:
+        """The class of an operation that is registered, or declared above in the text."""
+        return lookup_op(name) or self.declared.get(name)
+
+    def _declare(self, declares: Callable[[], dict[str, type[Operation]]], start: int) -> None:
+        """Make known what an operation declares, for the text that follows it."""
+        try:
+            found = declares()
+        except UserError as error:
+            self.fail(error.message, start, *error.notes)
+        for name, cls in found.items():
+            self.declared[name] = cls
+            self.line_forms.pop(name, None)
 
     def _unknown_op(self, name: str, start: int) -> NoReturn:
         from difflib import get_close_matches  # only a mistake needs it
@@ -497,9 +515,9 @@ class Parser(ScopeParser):
         return op
 
     def _class_of_generic(self, name: str, start: int) -> type[Operation]:
-        cls = lookup_op(name)
+        cls = self._class_of(name)
         if cls is None:
-            cls = lookup_op(irc_form(name, {})[0])
+            cls = self._class_of(irc_form(name, {})[0])
         if cls is not None:
             return cls
         if not self.allow_unregistered:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+import irc
 from irc.dialects import aten
-from irc.dialects.aten_schema import declare_schema, find_schema, parse_schema
+from irc.dialects.aten_schema import find_schema, parse_schema
 from irc.ir import attributes as A
 from irc.ir.core import Block, Value
 from irc.ir.diagnostics import InvalidIR, UserError
@@ -63,11 +64,50 @@ def test_operation_is_made_on_demand_and_unknown_ones_are_not():
     assert lookup_op("aten.no_such_operator.default") is None
 
 
-def test_declared_schema_makes_an_operation():
+DECLARED = """aten.schema {{schema = "mylib::scale({parameters}) -> Tensor"}}
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %y = aten.extern.mylib.scale.default %x {{arguments = {{{arguments}x = #aten.operand<0>}}}} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}}"""  # noqa: E501
+BY = DECLARED.format(parameters="Tensor x, float by=2.0", arguments="by = 0.5 : f64, ")
+TIMES = DECLARED.format(parameters="Tensor x, int times", arguments="times = 3 : i64, ")
+
+
+@pytest.mark.fault("V16")
+def test_a_declared_schema_belongs_to_its_module():
+    for text, name in ((BY, "by"), (TIMES, "times"), (BY, "by")):
+        module = irc.parse(text)
+        irc.verify(module)
+        again = irc.parse(irc.print_op(module, generic=True))
+        for each in (module, again, module.clone()):
+            call = next(op for op in each.walk() if isinstance(op, aten.AtenOp))
+            assert [a.name for a in call.schema.arguments] == ["x", name]
     assert lookup_op("aten.extern.mylib.scale.default") is None
-    declare_schema("mylib::scale(Tensor x, float by=2.0) -> Tensor")
-    cls = lookup_op("aten.extern.mylib.scale.default")
-    assert cls.schema.argument("by").default == 2.0
+    with pytest.raises(UserError, match="unknown operation 'aten.extern.mylib.scale.default'"):
+        irc.parse(BY.partition("\n")[2])
+    with pytest.raises(InvalidIR, match="no argument 'times'"):
+        irc.verify(irc.parse(TIMES.replace("int times", "float by")))
+
+
+@pytest.mark.fault("V16")
+def test_calls_find_the_schema_of_their_module():
+    call = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = graph.call_aten %x {callee = "mylib.scale.default", arguments = {x = #aten.operand<0>}} : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}"""  # noqa: E501
+    irc.verify(irc.parse(BY.partition("\n")[0] + "\n" + call))
+    with pytest.raises(InvalidIR, match="argument 'times' is missing"):
+        irc.verify(irc.parse(TIMES.partition("\n")[0] + "\n" + call))
+
+
+@pytest.mark.fault("V16")
+def test_one_module_declares_an_operator_in_one_way():
+    text = BY + "\n" + TIMES.partition("\n")[0]
+    with pytest.raises(InvalidIR, match="mylib.scale.default is declared in two ways"):
+        irc.verify(irc.parse(text))
+    irc.verify(irc.parse(BY + "\n" + BY.partition("\n")[0]))
+    with pytest.raises(UserError, match="bad operator schema"):
+        irc.parse('aten.schema {schema = "mylib::scale(Tensor"}')
 
 
 def test_defaults_are_left_out_and_filled_in():

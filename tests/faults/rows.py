@@ -81,7 +81,6 @@ OPEN: frozenset[str] = frozenset(
     V13
     V14
     V15
-    V16
     V17
     V18
     C2

@@ -10,7 +10,6 @@ from typing import Any
 from irc.analysis.facts import facts_of
 from irc.analysis.levels import holds_loops
 from irc.dialects import aten, func, graph
-from irc.dialects.aten_schema import find_schema
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
@@ -308,7 +307,7 @@ def copying_variant(op: aten.AtenOp) -> tuple[str, bool]:
     overload = schema.overload or "default"
     for name in (f"{schema.name}_copy", f"_{schema.name}_copy"):
         qualified = f"{schema.namespace}.{name}.{overload}"
-        found = find_schema(qualified)
+        found = aten.known_schema(qualified, op)
         if found is not None and len(found.arguments) == len(schema.arguments):
             return qualified, True
     return op.qualified, False

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.dialects import aten
-from irc.dialects.aten_schema import Schema, find_schema
+from irc.dialects.aten_schema import Schema
 from irc.ir import attributes as A
-from irc.ir.core import Value
+from irc.ir.core import Operation, Value
 
 
 def renamed(attr: Any, number_of: Callable[[int], int]) -> Any:
@@ -37,9 +37,11 @@ def renumber(op: aten.AtenOp, attribute: A.DictAttr) -> tuple[list[Value], A.Dic
     return [op.operands[n] for n in order], renamed(attribute, order.index)
 
 
-def functional_schema(schema: Schema) -> Schema | None:
-    """The schema of the operator that makes new tensors where `schema` writes; None if torch has
-    none: `add_` -> `add`, `add.out` -> `add` with the same other arguments."""
+def functional_schema(schema: Schema, op: Operation) -> Schema | None:
+    """The schema of the operator that makes new tensors where `schema`, of `op`, writes; None if
+    torch and the module have none.
+
+    `add_` -> `add`, `add.out` -> `add` with the same other arguments."""
     namespace, name, overload = schema.qualified.split(".")
     wanted = [a.name for a in schema.arguments if not (a.is_write and a.kwarg_only)]
     written = [a for a in schema.arguments if a.is_write]
@@ -48,7 +50,7 @@ def functional_schema(schema: Schema) -> Schema | None:
     base = overload.removesuffix("_out").removesuffix("out") or "default"
     candidates = dict.fromkeys((overload, base, f"dim_{base}", "default", "Tensor", "Scalar"))
     for candidate in candidates:
-        found = find_schema(f"{namespace}.{bare}.{candidate}")
+        found = aten.known_schema(f"{namespace}.{bare}.{candidate}", op)
         if found is None or found.is_mutable or found.returns_alias:
             continue
         names = [a.name for a in found.arguments]

@@ -383,7 +383,7 @@ class _Functionalizer:
         self, op: aten.AtenOp, schema: Schema, written: list[Tensor], builder: Builder
     ) -> list[Value]:
         """Insert the call that gives the new contents of what `op` writes."""
-        functional = functional_schema(schema)
+        functional = functional_schema(schema, op)
         if functional is None:
             return self.call_on_copies(op, schema, written, builder)
         known = {a.name for a in functional.arguments}
@@ -395,8 +395,7 @@ class _Functionalizer:
                    for a in functional.arguments):  # fmt: skip
                 entries["dtype"] = aten.DtypeAttr(name)
         operands, attribute = renumber(op, A.DictAttr(entries))
-        cls = aten.op_class(functional.qualified)
-        assert cls is not None
+        cls = aten.class_of(functional)
         types = types_of_call(functional, operands, attribute)
         if types is None:
             types = []
