@@ -11,10 +11,14 @@ from irc.ir.attribute_text import parameter_text
 from irc.ir.attributes import Attribute, Type
 from irc.ir.dense_text import parse_dense
 from irc.ir.floats import FORMATS, bits_float
+from irc.ir.lexer import MAX_DEPTH
 from irc.ir.location import UNKNOWN, FileLocation, FusedLocation, Location, NameLocation
 from irc.ir.registry import lookup_attribute
 from irc.ir.symbols import Expr, parse_dim
 from irc.ir.type_parser import INTEGER_TYPE, TypeParser
+
+MAX_EXPANDED = 1 << 26
+"""Most characters that the aliases of a text may stand for, each use counted."""
 
 
 class OpaqueAttr(Attribute):
@@ -81,6 +85,8 @@ class AttributeParser(TypeParser):
         self.resources = {} if resources is None else resources
         self.used_resources: dict[str, object] = {}
         self.aliases: dict[str, Attribute] = {}
+        self.extents: dict[Attribute, tuple[int, int]] = {}
+        self.spent = 0
         super().__init__(text, filename)
 
     # -- attributes
@@ -253,6 +259,7 @@ class AttributeParser(TypeParser):
             if found is None:
                 self.fail(f"the alias '{token}' is not defined")
             self.advance()
+            self.spend(found, start)
             return found
         cls = lookup_attribute(token[1:])
         if cls is None or issubclass(cls, Type) != (token[0] == "!"):
@@ -284,6 +291,33 @@ class AttributeParser(TypeParser):
             made = self.build(start, cls, *parameters)
         self.leave()
         return made
+
+    def spend(self, attr: Attribute, start: int) -> None:
+        """Count the text that an alias stands for, which is bounded for all of them together: a
+        few lines may stand for more than any machine can write."""
+        size, depth = self.extent(attr)
+        self.spent += size
+        if self.spent > MAX_EXPANDED:
+            self.fail(f"the aliases up to here stand for more than {MAX_EXPANDED:,} characters",
+                      start)  # fmt: skip
+        if depth + self.depth > MAX_DEPTH:
+            self.fail(f"the alias nests deeper than {MAX_DEPTH}", start)
+
+    def extent(self, attr: Any) -> tuple[int, int]:
+        """About how many characters an attribute has where no alias is used, and its nesting."""
+        if isinstance(attr, str | bytes):
+            return len(attr) + 2, 0
+        parts = attr if isinstance(attr, tuple | list) else getattr(attr, "parameters", None)
+        if parts is None:
+            return 8, 0
+        known = self.extents.get(attr) if isinstance(attr, Attribute) else None
+        if known is None:
+            inner = [self.extent(part) for part in parts]
+            own = isinstance(attr, Attribute)
+            known = sum(s for s, _ in inner) + 4, max((d for _, d in inner), default=0) + own
+            if own:
+                self.extents[attr] = known
+        return known
 
     def _opaque(self, token: str) -> Attribute:
         """An attribute or type of an unknown dialect, as text."""
@@ -384,6 +418,7 @@ class AttributeParser(TypeParser):
             found = self.aliases.get(self.token)
             if not isinstance(found, Location):
                 self.fail(f"the location '{self.token}' is not defined")
+            self.spend(found, self.start)
             self.advance()
             return found
         if self.take("unknown"):

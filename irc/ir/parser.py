@@ -166,6 +166,7 @@ class Parser(ScopeParser):
             location = self.aliases.get(alias)
             if not isinstance(location, Location):
                 self.fail(f"the location '{alias}' is not defined", start)
+            self.spend(location, start)
             op.location = location
         return block
 

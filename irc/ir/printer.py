@@ -44,8 +44,8 @@ def print_op(
 ) -> str:
     """The text of `op` and all inside it.
 
-    generic: MLIR's generic form. locations: `loc(...)` after each operation. aliases: long types
-    and locations used more than once are defined above as `!t0`, `#loc0`.
+    generic: MLIR's generic form. locations: `loc(...)` after each operation. aliases: long types,
+    attributes and locations used more than once are defined above as `!t0`, `#a0`, `#loc0`.
     """
     printer = Printer(generic, locations)
     if aliases:
@@ -339,22 +339,25 @@ class Printer(TextWriter):
         self.out.append(f" loc({location_text(location) if alias is None else alias})")
 
     def collect_aliases(self, root: Operation) -> None:
-        """Name long types and locations used more than once, and write the definitions."""
+        """Name long types, attributes and locations used more than once, and write the
+        definitions."""
         counts: dict[Any, int] = {}
         for op in root.walk():
             types: list[Attribute] = [r.type for r in op.results]
             types += [v.type for v in op._operands]
             types += [a.type for r in op.regions for b in r.blocks for a in b.arguments]
+            types += op.attributes.values()
             if self.locations and op.location is not UNKNOWN:
                 types.append(op.location)
             for attr in types:
                 counts[attr] = counts.get(attr, 0) + 1
-        numbers = {"!t": 0, "#loc": 0}
+        numbers = {"!t": 0, "#a": 0, "#loc": 0}
         for attr, count in counts.items():
             text = attribute_text(attr, self.generic)
-            if count < 2 or len(text) < (LONG_TYPE if isinstance(attr, Type) else 12):
+            if count < 2 or len(text) < (12 if isinstance(attr, Location) else LONG_TYPE):
                 continue
-            kind = "!t" if isinstance(attr, Type) else "#loc"
+            kind = "!t" if isinstance(attr, Type) else "#a"
+            kind = "#loc" if isinstance(attr, Location) else kind
             alias = self.aliases[attr] = f"{kind}{numbers[kind]}"
             numbers[kind] += 1
             self.out.append(f"{alias} = {text}\n")

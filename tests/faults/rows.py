@@ -90,7 +90,6 @@ OPEN: frozenset[str] = frozenset(
     C9
     C10
     C11
-    K6
     K7
     K8
     K10

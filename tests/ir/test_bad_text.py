@@ -243,3 +243,35 @@ def test_any_text_is_read_or_refused(text):
         parse(text)
     except IRCError:
         pass
+
+
+def chain(length, width=10):
+    lines = [f"#a{i + 1} = [{', '.join([f'#a{i}'] * width)}]\n" for i in range(length)]
+    return f"#a0 = [1, 1, 1]\n{''.join(lines)}builtin.module attributes {{x = #a{length}}} {{}}\n"
+
+
+@pytest.mark.fault("K6")
+@pytest.mark.parametrize("text, message", [
+    (chain(13), "the aliases up to here stand for more than 67,108,864 characters"),
+    (chain(200, 1), "the alias nests deeper than 100"),
+    (chain(5) + "builtin.module attributes {x = #a5} {}\n" * 300, "stand for more than"),
+    ('#loc0 = loc("f":1:1)\n' + "".join(
+        f"#loc{i + 1} = loc(fused[{', '.join([f'#loc{i}'] * 10)}])\n" for i in range(12)),
+     "stand for more than"),
+    ("!t0 = tensor<4xf32>\n" + "".join(
+        f"!t{i + 1} = ({', '.join([f'!t{i}'] * 10)}) -> ()\n" for i in range(12)),
+     "stand for more than"),
+])  # fmt: skip
+def test_aliases_that_stand_for_too_much(text, message):
+    start = time.process_time()
+    assert message in str(error_of(text))
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.fault("K6")
+def test_what_is_shared_is_printed_once():
+    text = chain(3)
+    module = parse(text + text.partition("builtin")[1] + text.partition("builtin")[2])
+    short = print_op(module, aliases=True)
+    assert len(short) * 1.9 < len(print_op(module)) and "#a0 = [" in short
+    assert print_op(parse(short)) == print_op(module)
