@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from irc.analysis.strides import is_dense
-from irc.dialects import aten, graph, host, layout, sym
+from irc.dialects import aten, flow, graph, host, layout, sym
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, dim_product, dim_sum, floordiv, maximum
@@ -27,6 +27,8 @@ class Aliases:
 
     def __init__(self) -> None:
         self.roots: dict[Value, frozenset[Value]] = {}
+        # The values in `roots` that may be in the memory of a root.
+        self._members: dict[Value, list[Value]] = {}
 
     def of(self, value: Value) -> frozenset[Value]:
         """The roots whose memory `value` may be in."""
@@ -35,18 +37,74 @@ class Aliases:
     def add(self, op: Operation) -> None:
         """Take note of what an operation's results alias."""
         if isinstance(op, host.ViewOp | layout.ViewOp | sym.RefineOp):
-            self.roots[op.results[0]] = self.of(op._operands[0])
+            self._put(op.results[0], self.of(op._operands[0]))
         elif isinstance(op, host.CallAtenOp | graph.CallAten) and may_alias(op):
             shared = frozenset().union(*(self.of(v) for v in op._operands if is_tensor(v)))
             for result in op.results:
                 if is_tensor(result):
-                    self.roots[result] = shared | {result}
+                    self._put(result, shared | {result})
+
+    def _put(self, value: Value, roots: frozenset[Value]) -> None:
+        self.roots[value] = roots
+        for root in roots:
+            self._members.setdefault(root, []).append(value)
+
+    def rename(self, old: Value, new: Value) -> None:
+        """What was the memory of the value `old` is that of `new`."""
+        for value in self._members.pop(old, ()):
+            roots = self.roots.get(value)
+            if roots is not None and old in roots:
+                self.roots[value] = (roots - {old}) | {new}
+                self._members.setdefault(new, []).append(value)
+
+    def replace(self, old: Value, new: Value) -> None:
+        """The value `new` is in the place of `old`."""
+        roots = self.roots.pop(old, None)
+        if roots is not None:
+            self._put(new, roots)
 
 
 def may_alias(op: Any) -> bool:
     """Whether a call may return a view of an operand."""
     schema = aten.callee_schema(op)
     return schema is None or schema.returns_alias
+
+
+class Keepers:
+    """Which operands calls may keep: read, and have read by others, when they have returned.
+
+    That is a property of operators (`Schema.may_keep`), and of functions that call such. What is
+    kept must not be memory that a program writes or uses again.
+    """
+
+    def __init__(self) -> None:
+        self.functions: dict[Operation, bool] = {}
+
+    def operands(self, op: Operation) -> list[int]:
+        """The numbers of the tensors that `op` may keep."""
+        if not self.keeps(op):
+            return []
+        return [number for number, value in enumerate(op._operands) if is_tensor(value)]
+
+    def keeps(self, op: Operation) -> bool:
+        """Whether `op` may keep its operands."""
+        if isinstance(op, host.CallAtenOp | graph.CallAten):
+            schema = aten.callee_schema(op)
+            return schema is None or schema.may_keep
+        if not isinstance(op, flow.FlowOp):
+            return False
+        function = op.parent_op
+        module: Any = None if function is None else function.parent_op
+        called = [] if module is None else [module.lookup(name) for name in op.callees]
+        return any(self._function_keeps(body) for body in called if body is not None)
+
+    def _function_keeps(self, function: Operation) -> bool:
+        found = self.functions.get(function)
+        if found is None:
+            self.functions[function] = False  # a recursive call adds nothing
+            inner = (op for block in function.regions[0].blocks for op in block.ops)
+            found = self.functions[function] = any(map(self.keeps, inner))
+        return found
 
 
 def is_tensor(value: Value) -> bool:

@@ -23,6 +23,10 @@ _TOKEN = re.compile(
 )
 
 
+#: The namespaces whose operators are known to let go of their operands when they return.
+CORE = frozenset(("aten", "prims", "mkldnn"))
+
+
 @attrs.frozen
 class Argument:
     """One argument or result of a schema.
@@ -76,6 +80,12 @@ class Schema:
     def returns_alias(self) -> bool:
         """Whether a result may share memory with an argument."""
         return any(r.alias for r in self.returns)
+
+    @property
+    def may_keep(self) -> bool:
+        """Whether it may hold on to its operands when it has returned: what a library does with
+        them nobody knows, and collectives go on reading until they are waited for."""
+        return self.namespace not in CORE
 
     @property
     def has_effect(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from irc.analysis.host_memory import Aliases, Life, is_tensor, lifetimes
+from irc.analysis.host_memory import Aliases, Keepers, Life, is_tensor, lifetimes
 from irc.dialects import flow, host, sym
 from irc.dialects.host_verify import fail, kernel_of, operand_numbers
 from irc.dialects.layout_verify import begin_of, last_element
@@ -34,7 +34,9 @@ class _Walk:
     """What is known where the walk stands."""
 
     def __init__(self, function: host.FuncOp) -> None:
-        self.aliases = Aliases()
+        self.aliases, self.keepers = Aliases(), Keepers()
+        # Memory, but for the arguments', that a call may have kept.
+        self.kept: dict[Value, Operation] = {}
         # Allocations that nothing has written.
         self.empty: set[Value] = set()
         # Memory that holds a copy of a value, as long as neither is written again.
@@ -70,6 +72,19 @@ class _Walk:
             self.give_back(op)
         elif isinstance(op, _SYMBOLS):
             self.symbols.add(op.symbol)
+        self.keep(op)
+
+    def keep(self, op: Operation) -> None:
+        """Check that what a call may keep is a tensor of its own, and note it."""
+        for number in self.keepers.operands(op):
+            value = op._operands[number]
+            for root in self.aliases.of(value):
+                maker = root.defining_op
+                if isinstance(maker, host.AllocOp) and not maker.escapes:
+                    fail(op, f"may keep {value.described}, whose memory does not escape: its "
+                         "host.alloc lacks the flag 'escapes'")
+                if maker is not None:
+                    self.kept[root] = op
 
     def read(self, op: Operation, value: Value) -> None:
         """Check that something has written what is read."""
@@ -82,6 +97,8 @@ class _Walk:
         for root in roots:
             if isinstance(root.defining_op, host.ConstantOp):
                 fail(op, f"writes {value.described}, which is a constant")
+            if root in self.kept:
+                fail(op, f"writes {value.described}, which {self.kept[root].name} may have kept")
         self.empty -= roots
         for target, source in list(self.copied.items()):
             if roots & self.aliases.of(target) or roots & self.aliases.of(source):

@@ -210,6 +210,55 @@ def test_what_is_returned_escapes():
     check(program(alloc("%a", "escapes"), "%a"), "reads %a, which nothing has written")
 
 
+KEEPER = 'aten.schema {schema = "kept::watch(Tensor x) -> ()"}\n'
+
+
+@pytest.mark.fault("V3")
+@pytest.mark.parametrize(
+    ("operator", "error"),
+    [
+        ("aten.extern.kept.watch.default", "may keep %v, whose memory does not escape"),
+        ("aten.extern.kept.unknown.default", "may keep %v, whose memory does not escape"),
+        ("aten.sum.default", None),
+    ],
+)
+def test_what_a_call_may_keep_escapes(operator, error):
+    argument = "x" if "kept" in operator else "self"
+    body = (
+        alloc("%a") + launch("copy", "%x", "%a")
+        + f"%v = host.view %a {{offset = #sym<0>}} : ({T}) -> {T}\n"
+        + f'host.call_aten %v {{callee = "{operator}", '
+          f"arguments = {{{argument} = #aten.operand<0>}}}} : ({T}) -> ()"
+    )  # fmt: skip
+    check(KEEPER + program(body), error)
+    check(KEEPER + program(body.replace("host.alloc", "host.alloc {escapes}")), None)
+    again = launch("copy", "%x", "%a")
+    check(KEEPER + program(body.replace("host.alloc", "host.alloc {escapes}") + "\n" + again),
+          error and "writes %a, which host.call_aten may have kept")  # fmt: skip
+    check(KEEPER + program(body.replace("%v {callee", "%x {callee") + "\n"
+                           + launch("copy", "%a", "%x")), None)  # fmt: skip
+
+
+@pytest.mark.fault("V3")
+def test_what_a_called_function_may_keep_escapes():
+    inner = (
+        f"host.func @inner(%z: {T}) -> {T} {{\n"
+        '  host.call_aten %z {callee = "aten.extern.kept.watch.default", '
+        f"arguments = {{x = #aten.operand<0>}}}} : ({T}) -> ()\n"
+        f"  host.return %z : {T}\n}}\n"
+    )
+    body = (
+        alloc("%a") + launch("copy", "%x", "%a")
+        + "%c = arith.constant {value = true} : i1\n"
+        + f"%y = flow.cond %c, %a {{then = @inner, otherwise = @inner}} : (i1, {T}) -> {T}\n"
+    )  # fmt: skip
+    text = KEEPER + inner + program(body)
+    check(text, "may keep %a, whose memory does not escape")
+    check(text.replace("host.alloc", "host.alloc {escapes}"), None)
+    harmless = text.replace("aten.extern.kept.watch.default", "aten.sum.default")
+    check(harmless.replace("{x = #aten", "{self = #aten"), None)
+
+
 def arena(first: str, second: str, third: str, *more: str, type_: str = T) -> str:
     """%a and %b live at one time, %c after %a."""
     offsets = [f"offset = #sym<{o}>" for o in (first, second, third)]

@@ -11,14 +11,14 @@ from irc.analysis.host_memory import Aliases, is_tensor
 from irc.dialects import aten, flow, func, graph, host, kernel, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
-from irc.ir.core import Operation, Value
+from irc.ir.core import Block, Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.argument_storages import alias_groups
+from irc.passes.host.memory_uses import LaunchReads, MemoryUses, place_of
 from irc.passes.host.packed_calls import call_of, packing_of
-from irc.passes.host.scatter_chains import combined_into
 from irc.passes.host.written_operands import is_last_reader, operand_of, result_of
 from irc.passes.layout.assign_layouts import entry
 from irc.passes.layout.memory_views import VIEW_AS
@@ -55,15 +55,12 @@ class Bufferize(Pass):
             _Bufferizer(function, kernels, context).run()
 
 
-def is_checked_after(op: Operation) -> bool:
-    """Whether an assertion of what `op` gives may still fail: arguments must not change then."""
-    return any(
-        isinstance(reader, sym.AssertValueOp)
-        for result in op.results
-        for item in result.users
-        if isinstance(item, graph.Item)
-        for reader in item.results[0].users
-    )
+def checked_makers(block: Block) -> set[Operation]:
+    """The operations of whose results an assertion may still fail: what they make is no
+    argument's new content before it is known to be right."""
+    items = [op._operands[0].defining_op for op in block.ops if isinstance(op, sym.AssertValueOp)]
+    makers = [op._operands[0].defining_op for op in items if isinstance(op, graph.Item)]
+    return {op for op in makers if op is not None}
 
 
 class _Bufferizer:
@@ -75,20 +72,14 @@ class _Bufferizer:
     ) -> None:
         self.function, self.kernels, self.context = function, kernels, context
         self.block = function.block
-        self.order = {op: k for k, op in enumerate(self.block.ops)}
-        self.aliases = Aliases()
-        for op in self.block.ops:
-            self.aliases.add(op)
-        self.last_use: dict[Value, int] = {}
-        for op, number in self.order.items():
-            for value in op._operands:
-                for root in self.aliases.of(value):
-                    self.last_use[root] = number
-        self.updates = [op for op in self.block.ops if isinstance(op, graph.UpdateInput)]
+        self.memory = MemoryUses(self.block)
+        self.aliases, self.last_use = self.memory.aliases, self.memory.last_use
+        self.order = self.memory.order
+        self.updates = [op for op in self.memory.ops if isinstance(op, graph.UpdateInput)]
         for update in self.updates:
-            # It is copied at the very end.
-            for root in self.aliases.of(update.value):
-                self.last_use[root] = len(self.order)
+            self.memory.use_forever(update.value)  # it is copied at the very end
+        self.checked = checked_makers(self.block)
+        self._reads: dict[host.LaunchOp, LaunchReads] = {}
         self.ours: set[Value] = set()
         self.returned: set[Value] = set()
         for value in function.return_op._operands:
@@ -117,13 +108,13 @@ class _Bufferizer:
         if callee is None:
             raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
         builder = Builder.before(op)
-        pairs = callee.inplace or ()
-        inputs, outs = list(op.inputs), []
+        reads = LaunchReads(op, callee, self.aliases)
+        inputs, outs = reads.inputs, []
         taken: set[Value] = set()
         for position, result in enumerate(op.results):
             memory = direct.get(result)
             if memory is None:
-                memory = self._reused(op, pairs, position, taken)
+                memory = self._reused(op, reads, position, taken)
             if memory is None:
                 memory = self._allocated(builder, result)
             outs.append(memory)
@@ -151,16 +142,14 @@ class _Bufferizer:
                 builder.insert(host.CopyOp((value, memory), (), {}, (), builder.location))
 
     def _reused(
-        self, op: host.LaunchOp, pairs: Sequence[int], position: int, taken: set[Value]
+        self, op: host.LaunchOp, reads: LaunchReads, position: int, taken: set[Value]
     ) -> Value | None:
         """An input's memory that result number `position` may be computed in."""
-        inputs, result = op.inputs, op.results[position]
+        result = op.results[position]
         reasons: list[tuple[Value, str]] = []
-        for source, target in zip(pairs[::2], pairs[1::2], strict=True):
-            if target != len(inputs) + position:
-                continue
-            value = inputs[source]
-            reason = self._why_not_there(op, value, result, taken)
+        for source in reads.places_of(position):
+            value = reads.inputs[source]
+            reason = self._why_not_there(op, reads, value, result, taken)
             if not reason:
                 taken.add(value)
                 self.context.count("in-place")
@@ -173,7 +162,12 @@ class _Bufferizer:
         return None
 
     def _why_not_there(
-        self, op: host.LaunchOp, value: Value, result: Value, taken: set[Value]
+        self,
+        op: host.LaunchOp,
+        reads: LaunchReads,
+        value: Value,
+        result: Value,
+        taken: set[Value],
     ) -> str:
         """Why a result can't be computed in the memory of an input; "" where it can."""
         if value in taken:
@@ -184,19 +178,16 @@ class _Bufferizer:
             return "it has another type"
         if self.last_use.get(value, -1) > self.order[op]:
             return "it is used later"
-        if sum(value in self.aliases.of(v) for v in op.inputs) != 1:
+        if not reads.reads_once(value):
             return "the kernel reads it as another input too"
         return ""
 
     def _move_facts(self, result: Value, memory: Value) -> None:
         """`memory` now holds what `result` was: its life goes on, its views are views of it."""
-        last = self.last_use.get(result, -1)
-        self.last_use[memory] = max(self.last_use.get(memory, -1), last)
-        for value, roots in list(self.aliases.roots.items()):
-            if result in roots:
-                self.aliases.roots[value] = (roots - {result}) | {memory}
+        self.memory.move(result, memory)
         if result in self.returned:
-            self.returned = (self.returned - {result}) | {memory}
+            self.returned.remove(result)
+            self.returned.add(memory)
 
     # -- inputs that are updated
 
@@ -213,18 +204,27 @@ class _Bufferizer:
             argument = direct[update.value] = self.block.arguments[update.argument]
             self._add_earlier(update.value, argument, direct)
             self.context.count("updates without a copy")
-        for update in list(self.updates):
-            argument = self.block.arguments[update.argument]
-            if direct.get(update.value) is argument:
-                self.updates.remove(update)
+        copied = []
+        for update in self.updates:
+            if direct.get(update.value) is self.block.arguments[update.argument]:
                 update.erase()
+            else:
+                copied.append(update)
+        self.updates = copied
         return direct
+
+    def _reads_of(self, op: host.LaunchOp) -> LaunchReads:
+        """What a launch reads, before any of them has got memory."""
+        found = self._reads.get(op)
+        if found is None:
+            found = self._reads[op] = LaunchReads(op, self.kernels.get(op.callee), self.aliases)
+        return found
 
     def _add_earlier(self, value: Value, argument: Value, direct: dict[Value, Value]) -> None:
         """Where a launch combines into what another one made, which dies there, both may be done in
         the memory of the argument that gets the last one's result."""
         while isinstance(maker := value.defining_op, host.LaunchOp):
-            earlier = combined_into(value, self.kernels.get(maker.callee), self.aliases)
+            earlier = self._reads_of(maker).combined_into(place_of(value))
             if earlier is None or earlier in direct or earlier in self.returned:
                 return
             if earlier.type is not argument.type or self.last_use[earlier] > self.order[maker]:
@@ -248,19 +248,19 @@ class _Bufferizer:
             return f"it gets a {value.type}"
         if value in self.returned or value in direct:
             return "what it gets is returned, or given to another argument too"
+        if value in self.memory.kept and isinstance(maker, host.LaunchOp):
+            return "a call may keep what it gets"
         return self._why_not_computed_in(argument, value)
 
     def _why_not_computed_in(self, argument: Value, value: Value) -> str:
         """Why an argument's memory can't hold `value` as soon as that is computed; "" if it can."""
         maker: Any = value.defining_op
-        number = self.order[maker]
-        for op, position in self.order.items():
-            tensors = [v for v in op._operands if is_tensor(v)]
-            if position > number and any(argument in self.aliases.of(v) for v in tensors):
-                return f"{op.name} uses its old elements afterwards"
+        user = self.memory.user_after(argument, self.order[maker])
+        if user is not None:
+            return f"{user.name} uses its old elements afterwards"
         if argument in self.returned:
             return "it is returned"
-        if is_checked_after(maker):
+        if maker in self.checked:
             return "an assertion about what it gets comes later"
         if not self._may_write(maker, value, argument):
             return "its kernel reads old elements at other points than it writes new ones"
@@ -271,15 +271,12 @@ class _Bufferizer:
     ) -> bool:
         if isinstance(op, graph.CallAten):
             return sum(argument in self.aliases.of(v) for v in op._operands if is_tensor(v)) == 1
-        inputs = list(op.inputs)
-        reads = [k for k, v in enumerate(inputs) if argument in self.aliases.of(v)]
+        launch = self._reads_of(op)
+        reads = launch.readers.get(argument, [])
         if not reads:
             return True
-        callee = self.kernels.get(op.callee)
-        pairs = () if callee is None else callee.inplace or ()
-        output = len(inputs) + op.results.index(result)
-        allowed = list(zip(pairs[::2], pairs[1::2], strict=True))
-        return len(reads) == 1 and inputs[reads[0]] is argument and (reads[0], output) in allowed
+        alone = len(reads) == 1 and launch.inputs[reads[0]] is argument
+        return alone and reads[0] in launch.places_of(place_of(result))
 
     def _update(self) -> None:
         """Copy new elements into the arguments, after everything else has happened."""
@@ -468,8 +465,7 @@ class _Bufferizer:
         for old, value in zip(op.results, new.results, strict=True):
             if is_tensor(old):
                 self._move_facts(old, value)
-                if old in self.aliases.roots:
-                    self.aliases.roots[value] = self.aliases.roots.pop(old)
+                self.aliases.replace(old, value)
         op.replace_with(new)
 
     def _separate_results(self) -> None:
@@ -514,17 +510,20 @@ class _Bufferizer:
         return Builder.before(self.function.return_op).insert(copy).results[0]
 
     def _mark_escapes(self) -> None:
-        """Allocations that the caller gets are tensors of their own."""
+        """Allocations that the caller gets, or that a call may keep, are tensors of their own."""
         aliases = Aliases()
         escaping: set[Value] = set()
         for op in self.block.ops:
             aliases.add(op)
-            if isinstance(op, func.ReturnOp):
-                for value in op._operands:
-                    escaping |= aliases.of(value)
+            returned = isinstance(op, func.ReturnOp)
+            for value in op._operands if returned else self._kept_operands(op):
+                escaping |= aliases.of(value)
         for op in self.block.ops:
             if isinstance(op, host.AllocOp) and op.results[0] in escaping:
                 op.attributes["escapes"] = A.UNIT
+
+    def _kept_operands(self, op: Operation) -> list[Value]:
+        return [op._operands[number] for number in self.memory.keepers.operands(op)]
 
     def _replace_function(self) -> None:
         function = self.function

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import irc
+from irc.analysis.host_memory import Aliases
 from irc.dialects import aten, graph, host, layout
 from irc.interp.core import run
 from irc.ir import attributes as A
@@ -298,3 +299,33 @@ def test_it_says_why_an_argument_is_updated_by_a_copy():
         "argument 0 is copied to: no kernel computes what it gets"
     ]
     assert not remarks(in_place, torch.randn(6, 6))
+
+
+def looked_up(parameters: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often `bufferize` asks for the memory of a value, in a step over so many parameters."""
+
+    def step(*tensors):
+        for parameter, gradient in zip(tensors[::2], tensors[1::2], strict=True):
+            parameter.sub_(gradient * 0.1)
+
+    module = irc.trace(step, [torch.randn(2, 3) for _ in range(2 * parameters)])
+    PassManager.parse("functional,convert-aten-to-graph,assign-layouts,insert-layout-copies,"
+                      "convert-to-loop,cse,dce,schedule,form-kernels").run(module)  # fmt: skip
+    count, of = 0, Aliases.of
+
+    def counted(self, value):
+        nonlocal count
+        count += 1
+        return of(self, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Aliases, "of", counted)
+        context = PassManager.parse("bufferize").run(module)
+    assert context.statistics["bufferize", "updates without a copy"] == parameters
+    return count
+
+
+@pytest.mark.fault("K8")
+def test_work_grows_with_the_updated_arguments(monkeypatch):
+    few, many = looked_up(20, monkeypatch), looked_up(80, monkeypatch)
+    assert many <= 4.2 * few
