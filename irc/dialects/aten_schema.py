@@ -88,14 +88,23 @@ class Schema:
         return self.namespace not in CORE
 
     @property
+    def communicates(self) -> bool:
+        """Whether it takes part in what a group of processes does together (or waits for it):
+        all of them must do so in one order, or they wait for ever."""
+        return self.name == "wait_tensor" or any(a.name in _GROUPS for a in self.arguments)
+
+    @property
     def has_effect(self) -> bool:
         """Whether it must stay, in order, even when its results are unused."""
-        return self.is_mutable or self.is_random or not self.returns
+        return self.is_mutable or self.is_random or self.communicates or not self.returns
 
     def argument(self, name: str) -> Argument | None:
         """The argument called `name`."""
         return next((a for a in self.arguments if a.name == name), None)
 
+
+#: How operators call the argument that is a group of processes.
+_GROUPS = frozenset({"group_name", "process_group"})
 _WORDS = {
     "None": None, "True": True, "False": False, "inf": float("inf"), "nan": float("nan"),
 }  # fmt: skip

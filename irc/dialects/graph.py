@@ -247,7 +247,7 @@ class CallAten(Op):
     level; `#aten.operand<k>` stands for operand k. `eager_strides` has one `#sym.dims` per tensor
     result: the strides that eager gives; `operand_strides` one per tensor operand: the strides
     that eager passes, which some operators insist on. `random`: draws from a generator and stays in order.
-    `mutates`: has an effect that keeps it in order. `written` are the numbers of the operands that
+    `mutates`: has an effect that keeps it in order, as a collective's. `written` are the numbers of the operands that
     the operator writes: it gets copies of them, which are the last results, in that order.
 
     `%y = graph.call_aten %a, %b {callee = "aten.mm.default", arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[8, 1]>]} : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>`

@@ -21,7 +21,7 @@ from irc.frontend import decompositions as D
 from irc.frontend import direct_calls, wide_statistics
 from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
 from irc.frontend.higher_order import expand_higher_order
-from irc.frontend.importer import Imported, Literal, import_graph
+from irc.frontend.importer import Given, Imported, Output, import_graph
 from irc.frontend.mutating_calls import unwrap_mutating_calls
 from irc.frontend.options import Options, parse_options
 from irc.frontend.random_states import eager_generators
@@ -190,13 +190,12 @@ def compile_fx(
         program = getattr(executable, "info", None)
         if saved and program is not None:
             results, outputs = program.results, imported.outputs
-            found = [None if isinstance(o, Literal) else results[o].strides for o in outputs]
+            found = [results[o].strides if isinstance(o, int) else None for o in outputs]
             report_strides(module, found, saved)
-        gone = set(frozen)
-        tokens = [t - sum(p < t for p in gone) for t in imported.tokens]
+        taken = taken_from(imported, frozen)
         if made is not None:
-            made.add(stage, executable, not tokens and are_plain(imported.outputs))
-        return boxed(executable, imported.outputs, tokens), frozen
+            made.add(stage, executable, not taken.absent and are_plain(imported.outputs))
+        return boxed(executable, taken.outputs, taken.absent), frozen
 
     if freezer is not None:
         return freezer.compile(module, make)
@@ -222,16 +221,27 @@ def target_of(
     return "triton" if "cuda" in devices else "llvm"
 
 
-def are_plain(outputs: Sequence[int | Literal]) -> bool:
+def taken_from(imported: Imported, frozen: Sequence[int]) -> Imported:
+    """What was imported, by the positions that arguments have where the frozen ones are gone."""
+
+    def at(position: int) -> int:
+        return position - sum(p < position for p in frozen)
+
+    outputs = [Given(at(o.position)) if isinstance(o, Given) else o for o in imported.outputs]
+    absent = tuple(at(position) for position in imported.absent)
+    return attrs.evolve(imported, outputs=tuple(outputs), absent=absent)
+
+
+def are_plain(outputs: Sequence[Output]) -> bool:
     """Whether the outputs of an FX graph are its program's results, in order."""
     return list(outputs) == list(range(len(outputs)))
 
 
 def boxed(
-    executable: Any, outputs: Sequence[int | Literal], tokens: Sequence[int] = ()
+    executable: Any, outputs: Sequence[Output], absent: Sequence[int] = ()
 ) -> Callable[..., Any]:
     """A function of one list, which it empties, that gives the outputs of the FX graph. The
-    arguments at the positions `tokens` are not the executable's."""
+    arguments at the positions `absent` are not the executable's."""
     call = getattr(executable, "boxed", None)
     if call is None:
 
@@ -240,15 +250,21 @@ def boxed(
             arguments.clear()
             return executable(*given)
 
-    if not tokens and are_plain(outputs):
+    if not absent and are_plain(outputs):
         run = call
     else:
 
         def run(arguments: list[Any]) -> Any:
-            for position in reversed(tokens):
+            kept = {position: arguments[position] for position in absent}
+            for position in reversed(absent):
                 del arguments[position]
             results = call(arguments)
-            return [o.value if isinstance(o, Literal) else results[o] for o in outputs]
+            return [
+                results[o] if isinstance(o, int)
+                else kept[o.position] if isinstance(o, Given)
+                else o.value
+                for o in outputs
+            ]  # fmt: skip
 
     run._boxed_call = True  # type: ignore[union-attr]
     return run

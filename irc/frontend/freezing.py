@@ -201,10 +201,10 @@ def freeze_imported(
     """
     function: Any = imported.module.lookup("main")
     assert isinstance(function, func.FuncOp)
-    places = [p for p in range(len(tensors)) if p not in imported.tokens]
+    places = [p for p in range(len(tensors)) if p not in imported.absent]
     if not places:
         return ()
-    derived = _bases_of_results(len(imported.tokens))
+    derived = _bases_of_results(len(imported.absent))
     entries = list(function.arg_info or ())
     with _disable_current_modes(), torch.no_grad():
         for position, place in enumerate(places):

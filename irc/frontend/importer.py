@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import torch
 from torch import fx
+from torch._library.fake_class_registry import FakeScriptObject
 from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.analysis.strides import is_contiguous
@@ -63,14 +64,26 @@ class Literal:
 
 
 @attrs.frozen
+class Given:
+    """An output of the FX graph that is one of its arguments, at this position: an object of
+    Python, as the mesh of devices of a distributed tensor."""
+
+    position: int
+
+
+#: Where an output of the FX graph comes from: a result's number, or what no program gives.
+Output = int | Literal | Given
+
+
+@attrs.frozen
 class Imported:
-    """An imported graph: the module, for each output of the FX graph the number of the
-    function's result that holds it, or a Literal, and which arguments of the FX graph the
-    function does not have (tokens, which are None)."""
+    """An imported graph: the module, where each output of the FX graph comes from, and which
+    arguments of the FX graph the function does not have: tokens, which are None, and objects of
+    Python, which only pass through."""
 
     module: ModuleOp
-    outputs: tuple[int | Literal, ...]
-    tokens: tuple[int, ...] = ()
+    outputs: tuple[Output, ...]
+    absent: tuple[int, ...] = ()
 
 
 def import_graph(
@@ -163,8 +176,9 @@ class _Importer:
     def run(self) -> Imported:
         nodes = list(self.graph_module.graph.nodes)
         placeholders = [n for n in nodes if n.op == "placeholder"]
-        tokens = tuple(k for k, n in enumerate(placeholders) if is_token(n))
-        placeholders = [n for n in placeholders if not is_token(n)]
+        absent = {n: k for k, n in enumerate(placeholders) if is_token(n) or is_object(n)}
+        self.values.update({n: Given(k) for n, k in absent.items() if is_object(n)})
+        placeholders = [n for n in placeholders if n not in absent]
         types = [self.type_of(n.meta.get("val"), n, argument=True) for n in placeholders]
         self.function = function = func.FuncOp.create(self.name, types, ())
         self.module.block.append(function)
@@ -175,7 +189,7 @@ class _Importer:
         self.arguments(placeholders)
         if self.assert_guards:
             self.binder.assert_guards()
-        outputs: tuple[int | Literal, ...] = ()
+        outputs: tuple[Output, ...] = ()
         for node in nodes:
             self.builder.location = location_of(node)
             if node.op == "call_function":
@@ -190,7 +204,7 @@ class _Importer:
             bind_host_sizes(function)
         function.attributes["level"] = A.StringAttr("aten")
         function.refresh_type()
-        return Imported(self.module, outputs, tokens)
+        return Imported(self.module, outputs, tuple(absent.values()))
 
     def refuse(self, node: fx.Node, what: str) -> Any:
         raise UserError(f"{what} is not supported ({node.name})", location_of(node))
@@ -359,6 +373,8 @@ class _Importer:
         if isinstance(value, _NUMBERS) and node not in self.values:
             return value
         found = self.values[node]
+        if isinstance(found, Given):
+            return self.refuse(node, f"an operator with an argument of type {_type_name(value)}")
         if isinstance(found, Value) and isinstance(value, torch.Tensor):
             return self.refined(found, value)
         return found
@@ -436,14 +452,14 @@ class _Importer:
         inner = _Importer(module, free, (), ())
         inner.module, inner.caller_derives_views = self.module, True
         outcome = inner.run()
-        if outcome.tokens or any(isinstance(o, Literal) for o in outcome.outputs):
+        if outcome.absent or not all(isinstance(o, int) for o in outcome.outputs):
             raise UserError(f"the graph {name} gives None or a constant number: not supported")
         return inner.function
 
     # -- outputs
 
-    def output(self, node: fx.Node) -> tuple[int | Literal, ...]:
-        outputs: list[int | Literal] = []
+    def output(self, node: fx.Node) -> tuple[Output, ...]:
+        outputs: list[Output] = []
         values: list[Value] = []
         info: list[Attribute] = []
         returned: Any = node.args[0]
@@ -452,6 +468,10 @@ class _Importer:
             is_number = isinstance(value, _NUMBERS) and entry not in self.values
             if isinstance(entry, fx.Node) and self.values.get(entry) is TOKEN:
                 value = None  # torch throws it away
+            given = self.values.get(entry) if isinstance(entry, fx.Node) else None
+            if isinstance(given, Given):
+                outputs.append(given)
+                continue
             if not isinstance(entry, fx.Node) or value is None or is_number:
                 outputs.append(Literal(value))
                 continue
@@ -536,6 +556,15 @@ def is_token(node: fx.Node) -> bool:
         and user.args[0] is node
         for user in node.users
     )
+
+
+def is_object(node: fx.Node) -> bool:
+    """Whether an argument of a graph is an object of Python: it has no place in a program."""
+    return isinstance(node.meta.get("val"), FakeScriptObject)
+
+
+def _type_name(value: Any) -> str:
+    return type(getattr(value, "real_obj", value)).__name__
 
 
 def _is_row_major(kind: Type) -> bool:

@@ -20,7 +20,7 @@ from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel, emit_module, safe_name
 from irc.dialects import kernel
 from irc.frontend import backend
-from irc.frontend.importer import Literal, import_graph
+from irc.frontend.importer import import_graph
 from irc.frontend.options import Options
 from irc.frontend.saved_activations import report_strides, saved_outputs, take_strides
 from irc.ir.passes import Instrumentation, PassContext, PassManager
@@ -98,7 +98,7 @@ def lowered(
         if saved:
             (main,) = [op for op in imported.ops if op.name == "host.func"]
             kinds = main.function_type.results
-            strides = [None if isinstance(o, Literal) else getattr(kinds[o], "strides", None)
+            strides = [getattr(kinds[o], "strides", None) if isinstance(o, int) else None
                        for o in graph.outputs]  # fmt: skip
             report_strides(module, strides, saved)
 

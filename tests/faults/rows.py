@@ -82,7 +82,6 @@ OPEN: frozenset[str] = frozenset(
     V15
     V17
     V18
-    C2
     C3
     C5
     C7

@@ -254,7 +254,7 @@ class _FunctionConversion:
             entries["operand_strides"] = A.ArrayAttr(known)
         if schema.is_random:
             entries["random"] = A.UNIT
-        if not schema.returns or written:
+        if not schema.returns or written or schema.communicates:
             entries["mutates"] = A.UNIT
         if written:
             entries["written"] = A.DenseIntsAttr(written)
