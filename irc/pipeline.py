@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from irc.frontend.options import DEFAULT, Options
-from irc.ir.diagnostics import UserError
+from irc.ir.diagnostics import IRCError, UserError
 from irc.ir.passes import (
     PassContext,
     PassManager,
@@ -321,7 +321,16 @@ def lower(
     options = options or DEFAULT
     manager = PassManager.parse(pipeline_text(target, options, functional), verify=verify)
     context = PassContext(target=target, options=options, explains=bool(options.remarks))
-    manager.run(module, context, check_semantics=options.check_semantics)
+    before = module.clone()
+    try:
+        manager.run(module, context, check_semantics=options.check_semantics)
+    except IRCError as error:
+        if not isinstance(error, UserError) or error.__cause__ is not None:
+            from irc.validation.reproducer import leave_reproducer
+
+            again = PassContext(target=target, options=options, explains=False)
+            leave_reproducer(before, manager.steps, error, again, options.dump_directory)
+        raise
     if options.remarks:
         for remark in chosen_remarks(context.remarks, options.remarks):
             print(remark, file=sys.stderr)

@@ -27,7 +27,7 @@ _ALIASES = {"triton.cudagraphs": "cudagraphs", "triton.unique_kernel_names": "un
 NO_EFFECT_YET = frozenset({
     "max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "autotune_in_subproc",
     "coordinate_descent_tuning", "cudagraphs", "fx_graph_remote_cache", "trace_enabled",
-    "dump_directory", "max_fusion_size",
+    "max_fusion_size",
 })  # fmt: skip
 
 
@@ -103,6 +103,7 @@ class Options:
     verify: str = "none"
     check_semantics: str = ""
     remarks: str = ""
+    # dump_directory: where a pass that fails leaves its program ("": among the temporary files).
     dump_directory: str = ""
 
     def replace(self, **changes: Any) -> Options:

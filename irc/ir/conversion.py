@@ -97,7 +97,7 @@ def apply_conversion(
         return
     left = [op for op in root.walk() if op is not root and not target.is_legal(op)]
     if left:
-        raise _failure(left, reasons, pass_name)
+        raise conversion_failure(left, reasons, pass_name)
 
 
 def _convert(
@@ -115,9 +115,11 @@ def _convert(
     reasons[op] = declined or ["no pattern is rooted at this operation"]
 
 
-def _failure(
-    left: list[Operation], reasons: dict[Operation, list[str]], pass_name: str | None
+def conversion_failure(
+    left: list[Operation], reasons: dict[Operation, list[str]], pass_name: str | None = None
 ) -> InvalidIR:
+    """The error that lists each operation that could not be converted: where it comes from, and
+    why (`reasons`)."""
     notes = []
     for op in left[:MAX_LISTED]:
         positions = file_positions(op.location)

@@ -30,6 +30,7 @@ import attrs
 
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InternalError, IRCError, UserError
+from irc.ir.failures import unexpected
 from irc.ir.gc import gc_paused
 from irc.ir.location import UNKNOWN, FileLocation, Location, file_positions
 
@@ -456,7 +457,7 @@ class PassManager:
         return cls(_PipelineParser(text).parse(), **rest)
 
     def __str__(self) -> str:
-        return ",".join(_step_text(s) for s in self.steps)
+        return ",".join(step_text(s) for s in self.steps)
 
     def run(
         self,
@@ -534,9 +535,10 @@ class PassManager:
             ) from error
         except Exception as error:
             self._failed(pass_, op, context, error)
-            raise InternalError(
-                f"{type(error).__name__}: {error}", op.location, pass_name=pass_.name
-            ) from error
+            what = f"pass '{pass_.name}'"
+            failure = unexpected(error, what, type(pass_).__module__, op.location)
+            failure.pass_name = pass_.name
+            raise failure from error
         finally:
             context.timings.append((pass_.name, time.perf_counter() - start))
         for hook in self.instrumentations:
@@ -553,9 +555,10 @@ def _count_passes(step: Pass | Nested) -> int:
     return sum(map(_count_passes, step.steps)) if isinstance(step, Nested) else 1
 
 
-def _step_text(step: Pass | Nested) -> str:
+def step_text(step: Pass | Nested) -> str:
+    """A step of a pipeline as text."""
     if isinstance(step, Nested):
-        return f"{step.anchor}({','.join(_step_text(s) for s in step.steps)})"
+        return f"{step.anchor}({','.join(step_text(s) for s in step.steps)})"
     return pass_text(step)
 
 
@@ -568,5 +571,5 @@ def _verify(op: Operation) -> None:
 __all__ = [
     "Instrumentation", "Nested", "Pass", "PassContext", "PassManager",
     "Remark", "all_passes", "load_entry_points", "lookup_pass", "make_pass", "option_text",
-    "pass_text", "register_pass", "register_pipeline",
+    "pass_text", "register_pass", "register_pipeline", "step_text",
 ]  # fmt: skip

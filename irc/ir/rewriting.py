@@ -22,6 +22,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Operation, OpResult, Value
 from irc.ir.definition import Op
 from irc.ir.diagnostics import InternalError, IRCError, UserError
+from irc.ir.failures import unexpected
 from irc.ir.location import UNKNOWN, fuse
 from irc.ir.traits import (
     AllocatesMemory,
@@ -322,9 +323,11 @@ class _Driver:
             except (IRCError, RecursionError):
                 raise
             except Exception as error:
-                raise InternalError(
-                    f"pattern '{candidate.name}': {type(error).__name__}: {error}", op=op
-                ) from error
+                what = f"pattern '{candidate.name}'"
+                module = candidate.function.__module__
+                failure = unexpected(error, what, module, op.location)
+                failure.op = op
+                raise failure from error
             if changed:
                 self.applied(candidate.name)
                 if op.parent is not None:

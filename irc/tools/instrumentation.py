@@ -11,9 +11,16 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from irc.ir.core import Operation
-from irc.ir.diagnostics import UserError
-from irc.ir.passes import Instrumentation, Nested, Pass, PassContext, chosen_remarks
-from irc.validation.reproducer import write_reproducer
+from irc.ir.diagnostics import IRCError, UserError
+from irc.ir.passes import (
+    Instrumentation,
+    Nested,
+    Pass,
+    PassContext,
+    PassManager,
+    chosen_remarks,
+)
+from irc.validation.reproducer import passes_of, replay_command, write_reproducer
 
 EVERY = frozenset({"*"})
 
@@ -153,9 +160,10 @@ class CrashReproducer(Instrumentation):
     def after_failure(
         self, pass_: Pass, op: Operation, context: PassContext, error: BaseException
     ) -> None:
-        write_reproducer(
-            self.path, self.remaining(pass_), str(error), self._module, self._text
-        )
+        pipeline = self.remaining(pass_)
+        command = replay_command(self.path, passes_of(PassManager.parse(pipeline).steps))
+        message = f"{type(error).__name__}: {error}" if not isinstance(error, IRCError) else error
+        write_reproducer(self.path, pipeline, str(message), self._module, self._text, command)
 
 
 def contains(step: Pass | Nested, pass_: Pass) -> bool:

@@ -226,7 +226,7 @@ def _reproducer_pipeline(source: str) -> str:
 
 
 def _instrumentations(arguments: argparse.Namespace, manager: Any) -> list[Any]:
-    from irc.ir.passes import Pass, _step_text
+    from irc.ir.passes import Pass, step_text
     from irc.tools import instrumentation as hooks
 
     made: list[Any] = []
@@ -251,7 +251,7 @@ def _instrumentations(arguments: argparse.Namespace, manager: Any) -> list[Any]:
 
         def remaining(failed: Pass) -> str:
             start = next(i for i, s in enumerate(manager.steps) if hooks.contains(s, failed))
-            return ",".join(_step_text(s) for s in manager.steps[start:])
+            return ",".join(step_text(s) for s in manager.steps[start:])
 
         made.append(hooks.CrashReproducer(Path(arguments.crash_reproducer), remaining))
     if arguments.pass_timeout:

@@ -29,7 +29,7 @@ from irc.ir.passes import Instrumentation, Pass, PassContext
 from irc.ir.printer import print_op
 from irc.validation.compare import REAL_TOLERANCE, Difference, compare, rounding_of
 from irc.validation.inputs import INTEGER_RANGES, Inputs, from_tensors, make_inputs
-from irc.validation.reproducer import keep_module
+from irc.validation.reproducer import keep_module, replay_command
 from irc.validation.running import Inconsistent, Outcome, RandomLog, run_watched
 from irc.validation.sizes import assignments, smaller, volume
 
@@ -287,7 +287,7 @@ class SemanticsCheck(Instrumentation):
             f"in mode {mode!r}, the pass preserves {pass_.preserves!r}{shown}",
             *_model_line(function, difference),
             f"the program before and after, and the arguments, are in {folder}",
-            f"to see it again: irc-opt --run-reproducer {files[0]} --check-semantics=each",
+            "to see it again: " + replay_command(files[0], [pass_], "--check-semantics=each"),
         ]
         error = SemanticsChanged(
             message, location=function.location, pass_name=pass_.name, notes=tuple(notes)

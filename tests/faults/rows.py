@@ -89,13 +89,10 @@ OPEN: frozenset[str] = frozenset(
     C10
     C11
     K7
-    K10
     U2
     U3
     U4
-    U5
     U6
-    U7
     U8
     U9
     U11

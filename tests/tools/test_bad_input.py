@@ -145,22 +145,42 @@ def test_a_program_that_a_pass_does_not_take(tmp_path):
     assert "no kernels" in errors and "form-kernels" in errors
 
 
-PASSES = {
-    "never-converges": (2, "pattern 'broken.swap' was applied"),
-    "pattern-raises": (2, "pattern 'broken.raises': KeyError: 'lost'"),
-    "pass-raises": (1, "ZeroDivisionError: by nothing"),
-}
+def test_a_pass_that_never_converges_is_named(tmp_path):
+    file = write(tmp_path, GOOD)
+    errors = failing(file, "--load", BROKEN, "--never-converges")
+    match = PLACE.search(errors)
+    assert match and match.group(1, 2) == (file, "2")
+    assert "[never-converges]" in errors and "pattern 'broken.swap' was applied" in errors
+    assert "^" in errors
 
 
-@pytest.mark.parametrize("name", PASSES)
-def test_a_pass_that_fails_is_named(name, tmp_path):
-    line, message = PASSES[name]
+RAISING = {
+    "pattern-raises": (2, "pattern 'broken.raises' raised KeyError: 'lost'", 'raise KeyError("lo'),
+    "pass-raises": (1, "pass 'pass-raises' raised ZeroDivisionError: by nothing",
+                    "raise ZeroDivisionError("),
+}  # fmt: skip
+
+
+@pytest.mark.fault("U7")
+@pytest.mark.parametrize("name", RAISING)
+def test_a_users_pass_that_raises_is_shown_at_its_own_line(name, tmp_path):
+    line, message, source = RAISING[name]
     file = write(tmp_path, GOOD)
     errors = failing(file, "--load", BROKEN, f"--{name}")
-    match = PLACE.search(errors)
-    assert match and match.group(1, 2) == (file, str(line))
-    assert f"[{name}]" in errors and message in errors
-    assert "^" in errors
+    at = next(i for i, s in enumerate(Path(BROKEN).read_text().splitlines(), 1) if source in s)
+    check_place(errors, BROKEN, at, 5, source)
+    assert f"[{name}]" in errors and message in errors and "internal" not in errors
+    assert f"while it ran on {file}:{line}:" in errors
+
+
+@pytest.mark.fault("K10")
+def test_a_pass_of_ours_that_raises_tells_its_line(tmp_path, monkeypatch):
+    from irc.passes.common import dce
+
+    monkeypatch.setattr(dce.DeadCodeElimination, "run", lambda self, op, context: {}["lost"])
+    errors = failing(write(tmp_path, GOOD), "--dce")
+    assert "internal error: [dce] KeyError: 'lost'" in errors
+    assert f"raised at {__file__}:" in errors
 
 
 def test_debug_shows_the_traceback(tmp_path):

@@ -11,6 +11,7 @@ from irc.analysis.host_memory import Aliases, is_tensor
 from irc.dialects import aten, flow, func, graph, host, kernel, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
+from irc.ir.conversion import conversion_failure
 from irc.ir.core import Block, Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
@@ -87,6 +88,11 @@ class _Bufferizer:
 
     def run(self) -> None:
         """Rewrite the function in place and put a host.func in its stead."""
+        legal = (host.LaunchOp, *KEPT, *_HANDLERS)
+        why = ["it has no place in a host program"]
+        left = {op: why for op in self.block.ops if not isinstance(op, legal)}
+        if left:
+            raise conversion_failure(list(left), left)
         self.direct = direct = self._direct_updates()
         for op in list(self.block.ops):
             handler = _HANDLERS.get(type(op))
@@ -94,8 +100,6 @@ class _Bufferizer:
                 self._launch(op, direct)
             elif handler is not None:
                 handler(self, op)
-            elif not isinstance(op, KEPT):
-                raise InvalidIR(f"'{op.name}' has no place in a host program", op=op)
         self._update()
         self._separate_results()
         self._mark_escapes()

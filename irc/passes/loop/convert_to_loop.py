@@ -8,16 +8,18 @@ from irc.analysis.views import INDICES, view_strides
 from irc.dialects import aten, func, graph, layout, loop, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
+from irc.ir.conversion import conversion_failure
 from irc.ir.core import BlockArgument, Operation, Value
-from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import ComplexType, FloatType, TensorType, element_bytes
 from irc.passes.loop.convert_to_loop_rules import (
     RULES,
     Converter,
+    Rule,
     element_of,
     symbolic_value,
 )
+from irc.passes.loop.scalar_semantics import POINTWISE
 
 # What stays as it is on the loop level; its tensors are handles to memory.
 STAYS = (
@@ -57,6 +59,9 @@ class ConvertToLoop(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
+        reasons = {o: [why] for o in op.block.ops if (why := _missing(o)) is not None}
+        if reasons:
+            raise conversion_failure(list(reasons), reasons)
         converter = _Conversion(op)
         converted = 0
         for inner in op.block.ops:
@@ -96,14 +101,8 @@ class _Conversion:
         if type(op) in INDICES and "view" in op.attributes:
             self._convert_view(op)
             return True
-        rule = RULES.get(type(op))
-        if rule is None:
-            for base in type(op).__mro__:
-                rule = RULES.get(base)
-                if rule is not None:
-                    break
-        if rule is None:
-            raise InvalidIR(f"'{op.name}' has no form on the loop level", op=op)
+        rule = _rule_of(type(op))
+        assert rule is not None
         converter = Converter(Builder.before(op), op, self.handles)
         rule(converter, op)
         if isinstance(op, graph.Cast) and _is_rounding(op):
@@ -171,6 +170,22 @@ class _Conversion:
         self.handles[read] = made
         made.name_hint = op.results[0].name_hint
         self._replace(op, [read])
+
+
+def _rule_of(cls: type[Operation]) -> Rule | None:
+    """The rule for a class of operations: its own, or that of the nearest class above it."""
+    return next((RULES[base] for base in cls.__mro__ if base in RULES), None)
+
+
+def _missing(op: Operation) -> str | None:
+    """Why an operation has no form on the loop level; None if it has one, or stays."""
+    if isinstance(op, STAYS) or not op.name.startswith(("graph.", "layout.")):
+        return None
+    if _rule_of(type(op)) is None:
+        return "no rule is rooted at this operation"
+    if isinstance(op, graph.PointwiseOp) and op.function not in POINTWISE:
+        return f"there is no scalar code for '{op.function}'"
+    return None
 
 
 def _is_rounding(op: graph.Cast) -> bool:
