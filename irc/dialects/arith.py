@@ -206,9 +206,7 @@ class _Compare(Op, abstract=True):
     def fold(self, constants: Sequence[Attribute | None]) -> Any:
         return arith_fold.fold_compare(self, constants)
 
-    def _check(self, predicates: Sequence[str]) -> None:
-        if self.predicate not in predicates:
-            self.fail(f"predicate '{self.predicate}' is not one of {', '.join(predicates)}")
+    def verify_op(self) -> None:
         if self._operands[0].type is not self._operands[1].type:
             self.fail(f"compares {self._operands[0].type} with {self._operands[1].type}")
 
@@ -222,10 +220,8 @@ class CmpIOp(_Compare):
     name = "arith.cmpi"
     lhs = operand(INTEGER)
     rhs = operand(INTEGER)
+    predicate = attribute(A.StringAttr, words=INTEGER_PREDICATES)
     outcome = result(BOOLEAN)
-
-    def verify_op(self) -> None:
-        self._check(INTEGER_PREDICATES)
 
 
 class CmpFOp(_Compare):
@@ -237,10 +233,8 @@ class CmpFOp(_Compare):
     name = "arith.cmpf"
     lhs = operand(FLOAT)
     rhs = operand(FLOAT)
+    predicate = attribute(A.StringAttr, words=FLOAT_PREDICATES)
     outcome = result(BOOLEAN)
-
-    def verify_op(self) -> None:
-        self._check(FLOAT_PREDICATES)
 
 
 class SelectOp(Op):

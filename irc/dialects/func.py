@@ -14,6 +14,9 @@ from irc.ir.definition import Op, attribute, region, variadic_operand, variadic_
 from irc.ir.traits import IsolatedFromAbove, SymbolOp, Terminator
 from irc.ir.types import FunctionType
 
+#: What a function's `level` may say, in the order in which a program passes through them.
+LEVELS = ("aten", "graph", *layout_verify.STRIDED)
+
 if TYPE_CHECKING:
     from irc.ir.parser import Parser
     from irc.ir.printer import Printer
@@ -40,7 +43,7 @@ class FuncOp(Op):
     function_type = attribute(A.TypeAttr)
     arg_info = attribute(A.ArrayAttr, "one dictionary per argument", optional=True)
     result_info = attribute(A.ArrayAttr, "one dictionary per result", optional=True)
-    level = attribute(A.StringAttr, optional=True)
+    level = attribute(A.StringAttr, optional=True, words=LEVELS)
     body = region()
 
     @classmethod

@@ -46,11 +46,6 @@ def _check_dims(op: Op, kind: TensorType, dims: Sequence[int]) -> None:
         op.fail(f"dims {list(dims)} are not increasing dimensions of {kind}")
 
 
-def _check_combiner(op: Op, combiner: str, known: Sequence[str]) -> None:
-    if combiner not in known:
-        op.fail(f"combiner '{combiner}' is not one of {', '.join(known)}")
-
-
 class Gather(InferredOp):
     """`torch.gather`: result[i0, ...] = source[i0, ..., indices[i0, ...], ...], the index standing
     at dimension `dim`. The result has the shape of `indices`, whose other sizes are at most the
@@ -153,7 +148,7 @@ class Scatter(InferredOp):
     indices = operand(TENSOR)
     value = operand(TENSOR)
     dim = attribute(A.IntegerAttr)
-    combiner = attribute(A.StringAttr)
+    combiner = attribute(A.StringAttr, words=SCATTER_COMBINERS)
     check_bounds = attribute(A.UnitAttr)
     updated = result(TENSOR)
 
@@ -161,7 +156,6 @@ class Scatter(InferredOp):
         source, indices, value = (tensor_type(v) for v in self._operands)
         _check_index(self, indices)
         _check_dims(self, source, (self.dim,))
-        _check_combiner(self, self.combiner, SCATTER_COMBINERS)
         if indices.rank != source.rank:
             self.fail(f"the index has rank {indices.rank}, the source {source.rank}")
         if value.shape != indices.shape or value.element is not source.element:
@@ -184,7 +178,7 @@ class Put(InferredOp):
     indices = variadic_operand(TENSOR)
     dims = attribute(A.DenseIntsAttr)
     position = attribute(A.IntegerAttr)
-    combiner = attribute(A.StringAttr)
+    combiner = attribute(A.StringAttr, words=SCATTER_COMBINERS)
     check_bounds = attribute(A.UnitAttr)
     updated = result(TENSOR)
 
@@ -192,7 +186,6 @@ class Put(InferredOp):
         source, value = tensor_type(self._operands[0]), tensor_type(self._operands[1])
         indices = [tensor_type(v) for v in self._operands[2:]]
         check_take(self, source, indices)
-        _check_combiner(self, self.combiner, SCATTER_COMBINERS)
         shape = take_shape(source.shape, indices[0].shape, self.dims, self.position)
         if value.shape != shape or value.element is not source.element:
             self.fail(f"{value} is written, not sizes {shape} of {source.element}")
@@ -211,7 +204,7 @@ class Reduce(InferredOp):
     name = "graph.reduce"
     traits = frozenset({Pure})
     source = operand(TENSOR)
-    combiner = attribute(A.StringAttr)
+    combiner = attribute(A.StringAttr, words=REDUCE_COMBINERS)
     dims = attribute(A.DenseIntsAttr)
     keepdim = attribute(A.UnitAttr)
     value = result(TENSOR)
@@ -225,7 +218,6 @@ class Reduce(InferredOp):
     def verify_operands(self) -> None:
         source = tensor_type(self._operands[0])
         _check_dims(self, source, self.dims)
-        _check_combiner(self, self.combiner, REDUCE_COMBINERS)
         if self.combiner in ("any", "all") and source.element is not i1:
             self.fail(f"'{self.combiner}' is of i1, not {source.element}")
 
@@ -247,7 +239,7 @@ class ArgReduce(InferredOp):
     name = "graph.arg_reduce"
     traits = frozenset({Pure})
     source = operand(TENSOR)
-    combiner = attribute(A.StringAttr)
+    combiner = attribute(A.StringAttr, words=ARG_COMBINERS)
     dims = attribute(A.DenseIntsAttr)
     keepdim = attribute(A.UnitAttr)
     position = result(TENSOR)
@@ -261,7 +253,6 @@ class ArgReduce(InferredOp):
     def verify_operands(self) -> None:
         source = tensor_type(self._operands[0])
         _check_dims(self, source, self.dims)
-        _check_combiner(self, self.combiner, ARG_COMBINERS)
 
 
 class Moments(InferredOp):
@@ -306,7 +297,7 @@ class Scan(InferredOp):
     name = "graph.scan"
     traits = frozenset({Pure})
     source = operand(TENSOR)
-    combiner = attribute(A.StringAttr)
+    combiner = attribute(A.StringAttr, words=SCAN_COMBINERS)
     dim = attribute(A.IntegerAttr)
     accumulator = attribute(A.TypeAttr, optional=True)
     value = result(TENSOR)
@@ -314,7 +305,6 @@ class Scan(InferredOp):
     def verify_operands(self) -> None:
         source = tensor_type(self._operands[0])
         _check_dims(self, source, (self.dim,))
-        _check_combiner(self, self.combiner, SCAN_COMBINERS)
         wide, element = self.accumulator, source.element
         if wide is None:
             return

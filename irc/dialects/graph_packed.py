@@ -64,7 +64,7 @@ class Pack(Op):
     name = "graph.pack"
     traits = frozenset({Pure})
     weight = operand(TENSOR)
-    format = attribute(A.StringAttr)
+    format = attribute(A.StringAttr, words=FORMATS)
     input = attribute(A.DenseIntsAttr, optional=True)
     stride = attribute(A.DenseIntsAttr, optional=True)
     padding = attribute(A.DenseIntsAttr, optional=True)
@@ -74,8 +74,6 @@ class Pack(Op):
     packed = result(PACKED)
 
     def verify_op(self) -> None:
-        if self.format not in FORMATS:
-            self.fail(f"the format is '{self.format}', not {' or '.join(FORMATS)}")
         source: Any = self.weight.type
         made = self.packed.type.tensor
         shape = source.shape[::-1] if self.transposed else source.shape
@@ -102,7 +100,7 @@ class _PackedOp(Op, abstract=True):
     weight = operand(PACKED)
     bias = optional_operand(TENSOR)
     other = optional_operand(TENSOR)
-    activation = attribute(A.StringAttr, optional=True)
+    activation = attribute(A.StringAttr, optional=True, words=ACTIVATIONS)
     scalars = attribute(A.ArrayAttr, optional=True)
     value = result(TENSOR)
 
@@ -117,8 +115,6 @@ class _PackedOp(Op, abstract=True):
             self.fail(f"what is added is {other.type}, not of sizes {made.shape}")
         given = self.scalars or ()
         activation = self.activation
-        if activation is not None and activation not in ACTIVATIONS:
-            self.fail(f"there is no activation '{activation}', only {', '.join(ACTIVATIONS)}")
         wanted = 0 if activation is None else ACTIVATIONS[activation]
         if len(given) != wanted or any(not isinstance(s, A.FloatAttr) for s in given):
             self.fail(f"activation {activation} takes {wanted} scalars, {len(given)} given")

@@ -35,7 +35,7 @@ class _PanelOp(Op, abstract=True):
     weight = operand(TENSOR)
     bias = optional_operand(TENSOR)
     other = optional_operand(TENSOR)
-    activation = attribute(A.StringAttr, optional=True)
+    activation = attribute(A.StringAttr, optional=True, words=PANEL_ACTIVATIONS)
     scalars = attribute(A.ArrayAttr, optional=True)
     value = result(TENSOR)
 
@@ -79,8 +79,6 @@ class _PanelOp(Op, abstract=True):
             if value is not None and value.type.element is not made.element:
                 self.fail(f"{value.type} has other elements than {made}")
         name, given = self.activation, self.scalars or ()
-        if name is not None and name not in PANEL_ACTIVATIONS:
-            self.fail(f"there is no activation '{name}' here, only {', '.join(PANEL_ACTIVATIONS)}")
         wanted = 0 if name is None else ACTIVATIONS[name]
         if len(given) != wanted or any(not isinstance(s, A.FloatAttr) for s in given):
             self.fail(f"activation {name} takes {wanted} scalars, {len(given)} given")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from irc.dialects import function_text, kernel_text, kernel_verify
+from irc.dialects.loop import SCATTER_COMBINERS
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Region, Value
@@ -82,7 +83,7 @@ class FuncOp(Op):
     parents = ("builtin.module",)
     sym_name = attribute(A.StringAttr)
     function_type = attribute(A.TypeAttr)
-    target = attribute(A.StringAttr)
+    target = attribute(A.StringAttr, words=kernel_verify.TARGETS)
     symbols = attribute(A.ArrayAttr, "of StringAttr", optional=True)
     grid = attribute(A.DimAttr, optional=True)
     work = attribute(A.DimAttr, optional=True)
@@ -343,7 +344,7 @@ class ScatterOp(Op):
     pointer = operand(POINTER)
     offsets = operand(doc="vector of index, or a scalar index")
     mask = optional_operand()
-    combiner = attribute(A.StringAttr, default="set")
+    combiner = attribute(A.StringAttr, default="set", words=SCATTER_COMBINERS)
 
     def verify_op(self) -> None:
         kernel_verify.verify_scatter(self)
@@ -429,7 +430,7 @@ class ReduceOp(Op):
     name = "kernel.reduce"
     traits = frozenset({Pure})
     sources = variadic_operand()
-    combiner = attribute(A.StringAttr)
+    combiner = attribute(A.StringAttr, words=kernel_verify.REDUCE_COMBINERS)
     dim = attribute(A.IntegerAttr, default=0)
     reduced = variadic_result()
 
@@ -447,7 +448,7 @@ class ScanOp(Op):
     name = "kernel.scan"
     traits = frozenset({Pure})
     sources = variadic_operand()
-    combiner = attribute(A.StringAttr)
+    combiner = attribute(A.StringAttr, words=kernel_verify.SCAN_COMBINERS)
     dim = attribute(A.IntegerAttr, default=0)
     scanned = variadic_result()
 

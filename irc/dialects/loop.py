@@ -55,6 +55,7 @@ RESULT_COMBINERS: dict[str, tuple[str, ...]] = {
     "scan": tuple(COMBINER_RESULTS),
     "scatter": SCATTER_COMBINERS,
 }
+SCHEDULE_TARGETS = ("cpu", "gpu")
 
 
 def placeholder(position: int) -> str:
@@ -153,6 +154,10 @@ class ScheduleAttr(A.Attribute):
     fields = ("target", "entries")
     target: str
     entries: A.DictAttr
+
+    def validate(self) -> None:
+        if self.target not in SCHEDULE_TARGETS:
+            raise ValueError(f"target {self.target!r} is not one of {', '.join(SCHEDULE_TARGETS)}")
 
     def print_parameters(self, writer: TextWriter) -> None:
         loop_text.print_schedule(self, writer)

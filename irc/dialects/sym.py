@@ -7,13 +7,18 @@ or an attribute is dominated by that binder. See `docs/design/contracts.md`, "Sy
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.definition import Op, attribute, of, operand, result
+from irc.ir.symbols import SIGNS
 from irc.ir.traits import Pure, WritesMemory
 from irc.ir.types import IndexType, IntegerType, TensorType, i1, index
+
+if TYPE_CHECKING:
+    from irc.ir.verifier import Stated
 
 INTEGER = of(IndexType, IntegerType)
 
@@ -21,10 +26,10 @@ INTEGER = of(IndexType, IntegerType)
 ERRORS = ("RuntimeError", "IndexError", "ValueError", "ZeroDivisionError", "TypeError")
 
 
-def _verify_error(op: Op) -> None:
-    error = op.error  # type: ignore[attr-defined]
-    if error not in ERRORS:
-        op.fail(f"error is {error!r}, not one of {', '.join(ERRORS)}")
+def _verify_range(op: Op) -> None:
+    low, high = op.minimum, op.maximum  # type: ignore[attr-defined]
+    if low is not None and high is not None and low > high:
+        op.fail(f"no number is from {low} to {high}")
 
 
 class BindSizeOp(Op):
@@ -52,6 +57,11 @@ class BindSizeOp(Op):
     ) -> Sequence[Type]:
         return (index,)
 
+    def verify_op(self) -> None:
+        _verify_range(self)
+        if not 0 <= self.dim < self.source.type.rank:
+            self.fail(f"binds dimension {self.dim} of {self.source.type}")
+
 
 class BindOp(Op):
     """Binds `symbol` to an integer value: a size given as an argument, or data read at run time.
@@ -72,6 +82,9 @@ class BindOp(Op):
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
         return (index,)
+
+    def verify_op(self) -> None:
+        _verify_range(self)
 
 
 class ValueOp(Op):
@@ -95,7 +108,8 @@ class ValueOp(Op):
 class AssertOp(Op):
     """Checks a condition when the program runs and raises `error`(`message`) if it is false.
 
-    `relation` with `lhs` and `rhs` (eq, ne, lt, le) states the fact for the analyses. `error` is
+    `relation` (one of `irc.ir.symbols.SIGNS`: eq, ne, lt, le) with `lhs` and `rhs` states the fact
+    for the analyses. `error` is
     one of `ERRORS`.
 
     `sym.assert {relation = "le", lhs = #sym<u0>, rhs = #sym<s0>, message = "u0 <= s0"}`
@@ -103,14 +117,11 @@ class AssertOp(Op):
 
     name = "sym.assert"
     traits = frozenset({WritesMemory})
-    relation = attribute(A.StringAttr)
+    relation = attribute(A.StringAttr, words=SIGNS)
     lhs = attribute(A.DimAttr)
     rhs = attribute(A.DimAttr)
     message = attribute(A.StringAttr)
-    error = attribute(A.StringAttr, default="RuntimeError")
-
-    def verify_op(self) -> None:
-        _verify_error(self)
+    error = attribute(A.StringAttr, default="RuntimeError", words=ERRORS)
 
 
 class AssertValueOp(Op):
@@ -125,10 +136,9 @@ class AssertValueOp(Op):
     traits = frozenset({WritesMemory})
     condition = operand(of(IntegerType))
     message = attribute(A.StringAttr)
-    error = attribute(A.StringAttr, default="RuntimeError")
+    error = attribute(A.StringAttr, default="RuntimeError", words=ERRORS)
 
     def verify_op(self) -> None:
-        _verify_error(self)
         if self.condition.type is not i1:
             self.fail(f"the condition is {self.condition.type}, not i1")
 
@@ -146,3 +156,19 @@ class RefineOp(Op):
     source = operand(of(TensorType))
     strides = attribute(A.DimsAttr, optional=True)
     refined = result(of(TensorType))
+
+    def verify_op(self) -> None:
+        source, made = self.source.type, self.refined.type
+        if made.element is not source.element or made.device != source.device:
+            self.fail(f"{source} is refined to {made}: another element or device")
+        if made.rank != source.rank or (made.strides is None) != (source.strides is None):
+            self.fail(f"{source} is refined to {made}: another rank, or strides on one side only")
+        if self.strides is not None and len(self.strides) != made.rank:
+            self.fail(f"{len(self.strides)} strides are given for {made}")
+
+    def verify_facts(self, stated: Stated) -> None:
+        from irc.analysis.known import known_of
+
+        wrong = known_of(stated).refuses_refinement(self.source.type, self.refined.type)
+        if wrong is not None:
+            self.fail(wrong, "a fact is an earlier sym.assert, or a binder's range")

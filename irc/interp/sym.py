@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import operator
 from typing import Any
 
 import torch
@@ -11,14 +10,9 @@ import torch
 from irc.dialects import sym
 from irc.interp.core import Frame, interprets
 from irc.ir.diagnostics import UserError
+from irc.ir.symbols import HOLDS
 
 _ERRORS: dict[str, type[Exception]] = {name: getattr(builtins, name) for name in sym.ERRORS}
-RELATIONS = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-}
 
 
 @interprets(sym.BindSizeOp)
@@ -48,7 +42,7 @@ def value(frame: Frame, op: sym.ValueOp) -> torch.Tensor:
 
 @interprets(sym.AssertOp)
 def assert_(frame: Frame, op: sym.AssertOp) -> None:
-    if not RELATIONS[op.relation](frame.dim(op.lhs), frame.dim(op.rhs)):
+    if not HOLDS[op.relation](frame.dim(op.lhs), frame.dim(op.rhs)):
         raise _ERRORS[op.error](op.message)
 
 

@@ -53,10 +53,14 @@ def of(*classes: type[Type]) -> Constraint:
 
 
 class Field:
-    """A declared operand, result, attribute or region. `kind`: one, optional or variadic."""
+    """A declared operand, result, attribute or region. `kind`: one, optional or variadic;
+    `words`: the only values of an attribute, None for any."""
 
-    def __init__(self, constraint: Any, kind: str, doc: str, default: Any = None) -> None:
+    def __init__(
+        self, constraint: Any, kind: str, doc: str, default: Any = None, words: Any = None
+    ) -> None:
         self.constraint = constraint
+        self.words = words
         self.kind = kind
         self.doc = doc
         self.default = default
@@ -109,12 +113,19 @@ def variadic_result(constraint: Constraint = ANY, doc: str = "") -> Any:
 
 
 def attribute(
-    cls: type[Attribute] = Attribute, doc: str = "", *, optional: bool = False, default: Any = None
+    cls: type[Attribute] = Attribute,
+    doc: str = "",
+    *,
+    optional: bool = False,
+    default: Any = None,
+    words: Iterable[str] | None = None,
 ) -> Any:
     """Declare an attribute of class `cls`. `default` (a plain Python value) stands for a missing
-    one; a UnitAttr is a flag."""
+    one; a UnitAttr is a flag; a StringAttr that names one of a few things has just these
+    `words`."""
     kind = "optional" if optional or default is not None or cls is A.UnitAttr else "one"
-    return AttributeField(cls, kind, doc, default)
+    known = None if words is None else {A.StringAttr(word): None for word in words}
+    return AttributeField(cls, kind, doc, default, known)
 
 
 def region(doc: str = "") -> Any:
@@ -281,6 +292,10 @@ class Op(Operation):
 
         Called when everything else of the program has been verified, that operation too.
         """
+
+    def verify_facts(self, stated: Any) -> None:
+        """Check, inside of a function, what holds only by the facts that dominate this operation
+        (`irc.ir.verifier.Stated`). Raise through `self.fail`."""
 
     def fold(self, constants: Sequence[Attribute | None]) -> Any:
         """Constant-fold. `constants` has the attribute of each operand that is constant.

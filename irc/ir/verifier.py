@@ -29,6 +29,8 @@ from irc.ir.traits import (
 
 # Operations that bind a symbol (their attribute `symbol`) for what they dominate.
 BINDERS = frozenset({"sym.bind", "sym.bind_size"})
+# Operations that state a fact about symbols for what they dominate.
+FACTS = BINDERS | {"sym.assert"}
 
 
 def verify(op: Operation, *, uses: bool = False) -> None:
@@ -44,12 +46,29 @@ def verify(op: Operation, *, uses: bool = False) -> None:
         check_uses(op)
 
 
+class Stated:
+    """The operations that state facts about symbols (`FACTS`) and dominate what is verified.
+    `memo` is what an operation's `verify_facts` made of them: gone where one is out of scope."""
+
+    __slots__ = ("memo", "ops")
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+        self.memo: Any = None
+
+    def shrink(self, size: int) -> None:
+        """Leave the scope in which all but the first `size` stand."""
+        if len(self.ops) > size:
+            del self.ops[size:]
+            self.memo = None
+
+
 class _ClassRules:
     """What an operation class asks for, in the form that is quick to check."""
 
     __slots__ = (
-        "alike_operands", "attributes", "checks_more", "cls", "fits", "isolated", "operands",
-        "parents", "refers", "results", "same_type", "segmented",
+        "alike_operands", "attributes", "checks_facts", "checks_more", "cls", "fits", "isolated",
+        "operands", "parents", "refers", "results", "same_type", "segmented", "words",
     )  # fmt: skip
 
     def __init__(self, cls: type[Op]) -> None:
@@ -64,8 +83,10 @@ class _ClassRules:
             (name, field.constraint, field.kind == "one")
             for name, field in cls.attribute_fields.items()
         ]
+        self.words = [(n, f.words) for n, f in cls.attribute_fields.items() if f.words is not None]
         self.isolated = IsolatedFromAbove in cls.traits
-        self.checks_more = cls.verify_op is not Op.verify_op
+        self.checks_facts = cls.verify_facts is not Op.verify_facts
+        self.checks_more = cls.verify_op is not Op.verify_op or self.checks_facts
         self.refers = cls.verify_references is not Op.verify_references
         # The number of operands where these and one result, and nothing else, have one type.
         alike = self.same_type and len(cls.result_fields) == 1 and not self.parents
@@ -84,6 +105,12 @@ class _ClassRules:
                     op.fail(f"the attribute '{name}' is missing")
             elif not isinstance(attr, cls):
                 op.fail(f"the attribute '{name}' is {attr}, not a {cls.__name__}")
+        for name, words in self.words:
+            attr = attributes.get(name)
+            if attr is not None and attr not in words:
+                assert isinstance(attr, A.StringAttr)
+                known = ", ".join(word.value for word in words)
+                op.fail(f"{name} '{attr.value}' is not one of {known}")
         if self.alike_operands is not None and not op.regions:
             results, operands = op.results, op._operands
             if len(results) == 1 and len(operands) == self.alike_operands:
@@ -173,6 +200,7 @@ class _Verifier:
         self.symbols: dict[str, None] = {}
         self.bound: set[str] = set()
         self.referring: list[Op] = []
+        self.stated = Stated()
         # Inside a part of a function the binders around it are not seen.
         self.in_function = False
 
@@ -205,6 +233,8 @@ class _Verifier:
                 self.regions(op)
         if rules is not None and rules.checks_more:
             op.verify_op()  # type: ignore[attr-defined]
+            if rules.checks_facts and self.in_function:
+                op.verify_facts(self.stated)  # type: ignore[attr-defined]
         if rules is not None and rules.refers:
             self.referring.append(op)  # type: ignore[arg-type]
         for result in op.results:
@@ -214,8 +244,8 @@ class _Verifier:
 
     def isolated(self, op: Operation) -> None:
         """Check the regions of an operation that sees nothing from outside."""
-        outer = self.visible, self.symbols, self.bound, self.in_function
-        self.visible, self.symbols, self.bound = {}, {}, set()
+        outer = self.visible, self.symbols, self.bound, self.stated, self.in_function
+        self.visible, self.symbols, self.bound, self.stated = {}, {}, set(), Stated()
         self.in_function = SymbolOp in op.traits
         if self.in_function:
             self.bind_arguments(op)
@@ -226,7 +256,7 @@ class _Verifier:
             self.check_symbols(op)
         if SymbolTable in op.traits:
             self.check_names(op)
-        self.visible, self.symbols, self.bound, self.in_function = outer
+        self.visible, self.symbols, self.bound, self.stated, self.in_function = outer
 
     def bind_arguments(self, op: Operation) -> None:
         """Check that the symbols in the arguments' types are bound: by the function itself
@@ -247,7 +277,7 @@ class _Verifier:
         """Check all regions of `op`."""
         visible, symbols = self.visible, self.symbols
         for region in op.regions:
-            known, named = len(visible), len(symbols)
+            known, named, stated = len(visible), len(symbols), len(self.stated.ops)
             if region.parent is not op:
                 raise InvalidIR("a region does not know the operation that owns it", op=op)
             if IsolatedFromAbove not in op.traits:
@@ -260,6 +290,7 @@ class _Verifier:
                 raise InvalidIR("a region without a block", op=op)
             _shrink(visible, known)
             _shrink(symbols, named)
+            self.stated.shrink(stated)
 
     def open_symbols(self, op: Operation) -> None:
         """Make the symbols visible that `op` declares for its regions."""
@@ -272,14 +303,15 @@ class _Verifier:
         """Check the blocks of a region, each after the one that dominates it."""
         children, unreachable = dominator_tree(region)
         # A block to check, or the sizes to shrink to when all that it dominates is checked.
-        stack: list[Block | tuple[int, int]] = [region.blocks[0]]
+        stack: list[Block | tuple[int, int, int]] = [region.blocks[0]]
         while stack:
             entry = stack.pop()
             if isinstance(entry, tuple):
                 _shrink(self.visible, entry[0])
                 _shrink(self.symbols, entry[1])
+                self.stated.shrink(entry[2])
                 continue
-            stack.append((len(self.visible), len(self.symbols)))
+            stack.append((len(self.visible), len(self.symbols), len(self.stated.ops)))
             self.block(entry)
             stack.extend(reversed(children[entry]))
         if unreachable:
@@ -398,7 +430,8 @@ class _Verifier:
                     for name in sorted(mentioned_symbols(argument.type)):
                         if name not in symbols and IsolatedFromAbove not in op.traits:
                             self.unbound(op, name, f"the type {argument.type}")
-        if op.name in BINDERS:
+        if op.name in FACTS:
+            self.stated.ops.append(op)
             self.bind(op)
 
     def check_attribute(

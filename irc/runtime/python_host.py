@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -17,7 +16,7 @@ from typing import Any, Protocol
 import torch
 
 from irc.ir.diagnostics import InternalError
-from irc.ir.symbols import Dim, evaluate, free_symbols
+from irc.ir.symbols import HOLDS, Dim, evaluate, free_symbols
 from irc.runtime import aten_paths, clocks, host_steps, late_checks
 from irc.runtime import host_program as P
 from irc.runtime.arguments import ArgumentError
@@ -25,7 +24,6 @@ from irc.runtime.control import Program, run_control
 from irc.runtime.host_liveness import dying_after
 from irc.runtime.host_steps import dtype_named
 
-RELATIONS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le}
 ERRORS = {
     e.__name__: e for e in (RuntimeError, IndexError, ValueError, ZeroDivisionError, TypeError)
 }
@@ -216,7 +214,7 @@ class _Run:
         self.values[step.register] = self.dim(step.dim)
 
     def check(self, step: P.Assert) -> None:
-        if not RELATIONS[step.relation](self.dim(step.lhs), self.dim(step.rhs)):
+        if not HOLDS[step.relation](self.dim(step.lhs), self.dim(step.rhs)):
             raise_error(step.error, step.message)
 
     def check_value(self, step: P.AssertValue) -> None:

@@ -10,19 +10,13 @@ from typing import Any
 from irc.analysis.facts import FunctionFacts, Relation, dims_of, facts_of
 from irc.ir import attributes as A
 from irc.ir.core import Operation
-from irc.ir.symbols import Dim, Expr, evaluate, free_symbols
+from irc.ir.symbols import HOLDS, Dim, Expr, evaluate, free_symbols
 from irc.ir.types import TensorType
 
 # Sizes that are tried: odd ones and powers of two first, then all small ones, then multiples.
 PREFERRED = (5, 3, 7, 2, 9, 4, 6, 13, 8, 17, 1, 0)
 EVERY = tuple(range(0, 73)) + tuple(range(80, 520, 8))
 MAX_STEPS = 20_000
-_HOLDS = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-}  # fmt: skip
 
 
 def assignments(
@@ -221,7 +215,7 @@ def holds(relation: Relation, env: Mapping[str, int]) -> bool:
     """Whether a relation is true of these values; false where it has no value."""
     try:
         return bool(
-            _HOLDS[relation.relation](evaluate(relation.lhs, env), evaluate(relation.rhs, env))
+            HOLDS[relation.relation](evaluate(relation.lhs, env), evaluate(relation.rhs, env))
         )
     except (ArithmeticError, ValueError):
         return False

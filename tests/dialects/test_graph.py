@@ -11,6 +11,7 @@ from irc.ir.core import Block
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, bf16, f32, i1, i32, i64, index
+from irc.ir.verifier import verify
 
 MATRIX = TensorType((4, 6), f32)
 
@@ -92,7 +93,7 @@ def test_verifier_refuses(builder, cls, kind, attributes, message):
     operands = () if cls is graph.Iota else (operand(builder, 0),)
     op = cls.make(*operands, result_types=kind, **attributes)
     with pytest.raises(InvalidIR, match=message):
-        op.verify_op()
+        verify(op)
 
 
 def test_full_is_an_attribute_or_a_scalar(builder):

@@ -74,8 +74,6 @@ ROWS: dict[str, str] = {
 OPEN: frozenset[str] = frozenset(
     """
     V4
-    V5
-    V6
     V12
     V13
     V14
@@ -87,7 +85,6 @@ OPEN: frozenset[str] = frozenset(
     C7
     C9
     C10
-    C11
     K7
     U2
     U3

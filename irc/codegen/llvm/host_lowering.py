@@ -37,7 +37,7 @@ from irc.codegen.llvm.host_emitter import (
 from irc.codegen.llvm.host_items import load_item
 from irc.codegen.llvm.host_support import KIND_BOOL, KIND_FLOAT, KIND_INT, KIND_TENSOR
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, Symbol, dim_product
+from irc.ir.symbols import SIGNS, Dim, Symbol, dim_product
 from irc.runtime import host_program as P
 from irc.runtime.host_liveness import dying_after
 
@@ -49,7 +49,6 @@ SERIAL_WORK = 32_768
 UNLOCK_WORK = 400_000
 
 _KINDS = {"tensor": KIND_TENSOR, "int": KIND_INT, "float": KIND_FLOAT, "bool": KIND_BOOL}
-_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<="}
 
 
 @attrs.frozen
@@ -323,7 +322,7 @@ class _Lowering:
 
     def check(self, step: P.Assert) -> None:
         lhs, rhs = as_value(self.dims(step.lhs)), as_value(self.dims(step.rhs))
-        holds = self.builder.icmp_signed(_SIGNS[step.relation], lhs, rhs)
+        holds = self.builder.icmp_signed(SIGNS[step.relation], lhs, rhs)
         key = ("raise", step.error, step.message)
         self.emitter.fail_if(self.builder.not_(holds), key, [])
 

@@ -31,6 +31,7 @@ from irc.ir.symbols.ranges import (
     provable_le,
     range_of,
 )
+from irc.ir.symbols.relations import HOLDS, NEGATED, SIGNS
 from irc.ir.symbols.simplify import simplify
 from irc.ir.symbols.text import SymbolSyntaxError, format_dim, parse_dim
 from irc.ir.symbols.walk import (
@@ -42,11 +43,15 @@ from irc.ir.symbols.walk import (
     fold,
     free_symbols,
     is_index_expression,
+    replace,
     substitute,
 )
 
 __all__ = [
+    "HOLDS",
+    "NEGATED",
     "OPERATIONS",
+    "SIGNS",
     "CeilDiv",
     "Dim",
     "Expr",
@@ -87,6 +92,7 @@ __all__ = [
     "parse_dim",
     "provable_le",
     "range_of",
+    "replace",
     "simplify",
     "statically_known_equal",
     "substitute",

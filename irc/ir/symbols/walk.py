@@ -94,6 +94,38 @@ def _substitute(d: Expr, mapping: Mapping[str, Dim], memo: dict[Expr, Dim]) -> D
     return result
 
 
+def replace(d: Dim, mapping: Mapping[Expr, Dim]) -> Dim:
+    """d with every symbol and function in mapping replaced, outermost first; the values are not
+    visited again."""
+    if not isinstance(d, Expr):
+        return d
+    memo: dict[Expr, Dim] = {}
+    if d.depth > DEEP:
+        for part in postorder(d):
+            _replace(part, mapping, memo)
+    return _replace(d, mapping, memo)
+
+
+def _replace(d: Dim, mapping: Mapping[Expr, Dim], memo: dict[Expr, Dim]) -> Dim:
+    if not isinstance(d, Expr):
+        return d
+    found = mapping.get(d)
+    if found is None:
+        found = memo.get(d)
+    if found is not None:
+        return found
+    result: Dim = d
+    if isinstance(d, Sum):
+        terms, constant = terms_of(d)
+        result = dim_sum([constant, *[_replace(m, mapping, memo) * c for m, c in terms]])
+    elif isinstance(d, Product):
+        result = dim_product([_replace(f, mapping, memo) for f in d.factors])
+    elif isinstance(d, Function):
+        result = function(d.name, *[_replace(a, mapping, memo) for a in d.arguments])
+    memo[d] = result
+    return result
+
+
 def fold(d: Dim, leaf: Callable[[int | str], T], node: Callable[..., T]) -> T:
     """d computed bottom-up, each shared part once.
 
