@@ -8,7 +8,7 @@ symbols exist, that is nearly everything that mentions the symbols.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import gcd
 
 import attrs
@@ -17,9 +17,14 @@ from irc.dialects import sym
 from irc.ir.core import Operation
 from irc.ir.location import file_positions
 from irc.ir.symbols import (
+    NEGATED,
+    SIGNS,
     Dim,
     Expr,
+    FloorDiv,
     Function,
+    Max,
+    Min,
     Mod,
     Range,
     Symbol,
@@ -27,12 +32,11 @@ from irc.ir.symbols import (
     format_dim,
     free_symbols,
     range_of,
+    terms_of,
 )
 
 MAX_ROUNDS = 8
-SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<="}
-# The relation that holds where one of these does not: not (a <= b) is b < a.
-_NEGATED = {"eq": ("ne", False), "ne": ("eq", False), "lt": ("le", True), "le": ("lt", True)}
+MAX_DEPTH = 4
 
 
 @attrs.frozen
@@ -93,8 +97,13 @@ class FunctionFacts:
 
 def facts_of(function: Operation) -> FunctionFacts:
     """Collect and propagate the facts of a function on any level."""
+    return facts_stated_by(function.walk())
+
+
+def facts_stated_by(ops: Iterable[Operation]) -> FunctionFacts:
+    """The facts that the binders and assertions among `ops` state, propagated."""
     facts = FunctionFacts()
-    for op in function.walk():
+    for op in ops:
         if isinstance(op, sym.BindSizeOp | sym.BindOp):
             low = 0 if op.minimum is None and isinstance(op, sym.BindSizeOp) else op.minimum
             known = SymbolFacts(op.symbol, op, Range(low, op.maximum), op.hint)
@@ -122,7 +131,7 @@ def _truth(condition: Dim, holds: bool, origin: Relation) -> Iterator[Relation]:
     name = condition.name if isinstance(condition, Function) else ""
     parts = condition.arguments if isinstance(condition, Function) else ()
     if name in SIGNS:
-        relation, turned = (name, False) if holds else _NEGATED[name]
+        relation, turned = (name, False) if holds else NEGATED[name]
         lhs, rhs = (parts[1], parts[0]) if turned else parts
         yield Relation(relation, lhs, rhs, origin.op)
     elif name == "not":
@@ -166,8 +175,9 @@ def _apply(facts: FunctionFacts, relation: Relation) -> None:
                 _divides(facts, *multiple.arguments)
 
 
-def _nonnegative(facts: FunctionFacts, gap: Dim) -> None:
-    """Tighten the range of each symbol that stands in `gap`, which is at least 0."""
+def _nonnegative(facts: FunctionFacts, gap: Dim, depth: int = MAX_DEPTH) -> None:
+    """Tighten the range of each symbol that stands in `gap`, which is at least 0; `depth` says
+    how deep inside of quotients, minima and maxima."""
     if isinstance(gap, int):
         if gap < 0:
             raise ValueError("never true")
@@ -177,10 +187,43 @@ def _nonnegative(facts: FunctionFacts, gap: Dim) -> None:
         scale = None if parts is None else parts[0][name]
         if parts is None or not isinstance(scale, int) or scale == 0:
             continue
-        highest = range_of(parts[1], facts.ranges).hi
-        if highest is not None:  # scale * symbol >= -rest >= -highest
-            bound = -(highest // scale) if scale > 0 else highest // -scale
+        bound = _bound(scale, parts[1], facts)
+        if bound is not None:
             _narrow(facts.symbols[name], bound, above=scale > 0)
+    if not gap.polynomial and depth:
+        _nonnegative_parts(facts, gap, depth - 1)
+
+
+def _bound(scale: int, rest: Dim, facts: FunctionFacts) -> int | None:
+    """The least (`scale` > 0) or greatest x for which scale * x + rest may be at least 0."""
+    highest = range_of(rest, facts.ranges).hi
+    if highest is None:
+        return None
+    return -(highest // scale) if scale > 0 else highest // -scale  # scale * x >= -highest
+
+
+def _nonnegative_parts(facts: FunctionFacts, gap: Expr, depth: int) -> None:
+    """What follows for the arguments of quotients, minima and maxima in `gap`, at least 0."""
+    terms, _ = terms_of(gap)
+    for part, scale in terms:
+        if not isinstance(part, FloorDiv | Min | Max):
+            continue
+        bound = _bound(scale, gap - part * scale, facts)
+        if bound is None:
+            continue
+        if isinstance(part, FloorDiv):
+            above, below = part.arguments
+            if not isinstance(below, int) or below < 1:
+                continue
+            # x // c >= bound is x >= c*bound; x // c <= bound is x <= c*bound + c - 1.
+            limit = below * bound + (0 if scale > 0 else below - 1)
+            arguments: tuple[Dim, ...] = (above,)
+        elif isinstance(part, Min if scale > 0 else Max):
+            limit, arguments = bound, part.arguments
+        else:
+            continue
+        for argument in arguments:
+            _nonnegative(facts, argument - limit if scale > 0 else limit - argument, depth)
 
 
 def _narrow(known: SymbolFacts, bound: int, above: bool) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from irc.ir.symbols import (
     Dim,
     Range,
     Symbol,
+    SymbolError,
     ceildiv,
     clamped,
     free_symbols,
@@ -256,9 +258,23 @@ class Binder:
 
     def assert_guards(self) -> None:
         """State what torch assumed about the bound symbols while it traced."""
+        for condition in self.guards():
+            self.assert_condition(condition, "a different size needs another compile")
+
+    def assert_equalities(self) -> None:
+        """State the equalities among these, which torch's types rely on: that Dynamo checks them
+        is no fact of the program. One that has no form here is left out; a type that relies on
+        it is refused later."""
+        for condition in self.guards():
+            if symbols.is_equality(condition):
+                with contextlib.suppress(SymbolError):
+                    self.assert_condition(condition, "a different size needs another compile")
+
+    def guards(self) -> Iterator[Any]:
+        """What torch assumed while it traced of symbols that are bound."""
         for guard in getattr(self.shape_env, "guards", ()):
             if {s.name for s in guard.expr.free_symbols} <= self.bound:
-                self.assert_condition(guard.expr, "a different size needs another compile")
+                yield guard.expr
 
     def assert_condition(self, condition: Any, message: str) -> None:
         """A `sym.assert` for each part of a sympy condition that is not stated yet."""

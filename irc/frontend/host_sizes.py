@@ -22,12 +22,9 @@ from irc.ir.symbols import (
     Function,
     Product,
     Sum,
-    dim_product,
-    dim_sum,
     free_symbols,
-    function,
+    replace,
     symbol,
-    terms_of,
 )
 from irc.ir.types import TensorType
 
@@ -129,26 +126,10 @@ def _refine(argument: Value, names: dict[Expr, Dim], last: Operation | None) -> 
 def _replaced(content: Any, names: dict[Expr, Dim]) -> Any:
     """An attribute, type, size or tuple of them with the sizes in `names` replaced."""
     if isinstance(content, Expr):
-        return _replaced_dim(content, names)
+        return replace(content, names)
     if isinstance(content, tuple):
         return tuple(_replaced(c, names) for c in content)
     if isinstance(content, Attribute) and content.parameters:
         new = tuple(_replaced(p, names) for p in content.parameters)
         return content if new == content.parameters else type(content)(*new)
     return content
-
-
-def _replaced_dim(dim: Dim, names: dict[Expr, Dim]) -> Dim:
-    if not isinstance(dim, Expr):
-        return dim
-    known = names.get(dim)
-    if known is not None:
-        return known
-    if isinstance(dim, Function):
-        return function(dim.name, *[_replaced_dim(a, names) for a in dim.arguments])
-    if isinstance(dim, Product):
-        return dim_product([_replaced_dim(f, names) for f in dim.factors])
-    if isinstance(dim, Sum):
-        monomials, constant = terms_of(dim)
-        return dim_sum([*(_replaced_dim(m, names) * c for m, c in monomials), constant])
-    return dim

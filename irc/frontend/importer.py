@@ -189,6 +189,8 @@ class _Importer:
         self.arguments(placeholders)
         if self.assert_guards:
             self.binder.assert_guards()
+        else:
+            self.binder.assert_equalities()
         outputs: tuple[Output, ...] = ()
         for node in nodes:
             self.builder.location = location_of(node)

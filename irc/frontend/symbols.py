@@ -93,6 +93,14 @@ def unbacked_bindings(shape_env: Any, node: Any) -> dict[Any, Any]:
     return resolve_unbacked_bindings(shape_env, found) or {}
 
 
+def is_equality(condition: Any) -> bool:
+    """Whether a sympy condition says that two numbers are equal, perhaps among more."""
+    kind = type(condition).__name__
+    if kind == "And":
+        return any(map(is_equality, condition.args))
+    return kind in RELATIONS and RELATIONS[kind][0] == "eq"
+
+
 def relations_of(condition: Any) -> list[tuple[str, Dim, Dim]]:
     """A sympy condition as facts that must all hold: (relation, lhs, rhs). Raises SymbolError."""
     kind = type(condition).__name__

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from irc.analysis.facts import facts_of
+from irc.analysis.known import Known
 from irc.analysis.levels import holds_loops
-from irc.dialects import aten, func, graph
+from irc.dialects import aten, func, graph, sym
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
@@ -76,6 +77,7 @@ class _FunctionConversion:
         self.context = context
         self.values: dict[Value, Value] = {}
         self.ranges = facts_of(function).ranges
+        self.known = Known()
 
     def run(self) -> None:
         block = self.function.block
@@ -99,9 +101,11 @@ class _FunctionConversion:
         """Convert the operations in order, the complex values `paired` to pairs of reals. Raises
         Declined for a pair that a converter does not cover."""
         pairs: dict[Value, Pair] = {}
+        self.known = Known()
         for op in olds:
             self.builder.location = op.location
             if not isinstance(op, aten.AtenOp):
+                self.known.add(op)
                 self.keep(op)
             elif paired and any(v in paired for v in (*op.operands, *op.results)):
                 self.convert_paired(op, pairs)
@@ -115,11 +119,12 @@ class _FunctionConversion:
             for name, v in sources.items()
         }
         types = [without_strides(r.type) for r in op.results]
-        call = Call(self.builder, op, arguments, sources, types, self.values, self.ranges)
+        call = Call(
+            self.builder, op, arguments, sources, types, self.values, self.ranges, self.known
+        )
         made = convert_pair(call, pairs)
         if isinstance(made, Value):
-            self.check(op, [made], types)
-            self.define(op, [made])
+            self.define(op, self.checked(op, [made], types))
         else:
             pairs[op.results[0]] = made
 
@@ -175,7 +180,8 @@ class _FunctionConversion:
         arguments = {name: self.new_argument(v) for name, v in sources.items()}
         types = [without_strides(r.type) for r in op.results]
         if op.qualified == "aten.copy_.default":
-            self.update_input(op, Call(self.builder, op, arguments, sources, types))
+            call = Call(self.builder, op, arguments, sources, types, known=self.known)
+            self.update_input(op, call)
             return
         last = self.function.block.last
         reason = "no converter" if converter is None else "complex elements are ATen's"
@@ -183,12 +189,12 @@ class _FunctionConversion:
             try:
                 made = converter(
                     Call(
-                        self.builder, op, arguments, sources, types, self.values, self.ranges
-                    )
+                        self.builder, op, arguments, sources, types, self.values, self.ranges,
+                        self.known,
+                    )  # fmt: skip
                 )
                 values = [made] if isinstance(made, Value) else list(made)
-                self.check(op, values, types)
-                self.define(op, values)
+                self.define(op, self.checked(op, values, types))
                 return
             except Declined as declined:
                 reason = str(declined)
@@ -197,10 +203,27 @@ class _FunctionConversion:
         self.context.remark(f"{op.qualified} is left to ATen: {reason}", op)
         self.call(op, types)
 
-    def check(self, op: aten.AtenOp, values: Sequence[Value | None], types: Sequence[Type]) -> None:
+    def checked(
+        self, op: aten.AtenOp, values: Sequence[Value | None], types: Sequence[Type]
+    ) -> list[Value | None]:
+        """The values that `op` became, with its types: torch may know more of their sizes, by a
+        fact that the program states before. Raises InvalidIR for other types."""
+        made: list[Value | None] = []
         for value, kind in zip(values, types, strict=True):
             if value is not None and value.type is not kind:
-                raise InvalidIR(f"{op.name} became {value.type}, not {kind}", op=op)
+                value = self.refined(op, value, kind)
+            made.append(value)
+        return made
+
+    def refined(self, op: aten.AtenOp, value: Value, kind: Type) -> Value:
+        have = value.type
+        wrong: str | None = "another element, rank or device"
+        if isinstance(have, TensorType) and isinstance(kind, TensorType):
+            if have.rank == kind.rank and have.with_shape(kind.shape) is kind:
+                wrong = self.known.refuses_refinement(have, kind)
+        if wrong is not None:
+            raise InvalidIR(f"{op.name} became {have}, not {kind}: {wrong}", op=op)
+        return self.builder.insert(sym.RefineOp((value,), (kind,))).results[0]
 
     def discard_after(self, last: Operation | None) -> None:
         """Erase what a converter made before it declined."""

@@ -113,7 +113,9 @@ def part_of(call: Call, parts: Mapping[str, Any], number: int) -> Call:
         for name, part in parts.items()
     }
     kinds = [real_type(kind) for kind in call.result_types]
-    return Call(call.builder, call.op, arguments, call.sources, kinds, ranges=call.ranges)
+    return Call(
+        call.builder, call.op, arguments, call.sources, kinds, ranges=call.ranges, known=call.known
+    )
 
 
 def has_pairs(source: Any, pairs: Mapping[Value, Pair]) -> bool:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from irc.analysis.known import Known
 from irc.dialects import aten, graph, sym
 from irc.dialects.graph_inferred import tensor_type
 from irc.ir.attributes import Type
@@ -90,7 +91,8 @@ class Call:
     """One operator call being converted: its arguments as graph values, and a builder.
 
     `call.x` is the schema argument `x` (values, numbers, Exprs, lists, None); `result` is the
-    type of the first result, without strides, `ranges` what is known of the function's symbols.
+    type of the first result, without strides, `ranges` what is known of the function's symbols,
+    `known` which sizes are equal by the facts before it.
     """
 
     def __init__(
@@ -102,8 +104,10 @@ class Call:
         result_types: Sequence[Type],
         values: Mapping[Value, Value] | None = None,
         ranges: Mapping[str, Range] | None = None,
+        known: Known | None = None,
     ) -> None:
         self._converted = values or {}
+        self.known = Known() if known is None else known
         self.ranges = ranges or {}
         self.builder = builder
         self.op = op
@@ -221,12 +225,19 @@ class Call:
         return self.emit(graph.Broadcast, value, dims=dims, result_types=target)
 
     def agree(self, value: Value, shape: Sequence[Dim]) -> Value:
-        """Refine sizes that torch knows to be equal to those of `shape`, with an assertion."""
+        """Refine sizes that a fact says are 1 or those of `shape`; others that torch knows to be
+        equal to these, with an assertion."""
         kind = value.type
         assert isinstance(kind, TensorType)
         sizes = []
         for have, want in zip(kind.shape, shape, strict=True):
-            if have != want and have != 1:
+            if have == want or have == 1:
+                pass
+            elif self.known.equal(have, 1):
+                have = 1
+            elif self.known.equal(have, want):
+                have = want
+            else:
                 if isinstance(have, int) and isinstance(want, int):
                     decline(f"size {have} can't be broadcast to {want}")
                 text = f"The size of tensor a ({have}) must match the size of tensor b ({want})"
