@@ -24,17 +24,20 @@ class ModuleOp(Op):
 
     name = "builtin.module"
     traits = frozenset({IsolatedFromAbove, NoTerminator, SymbolTable})
-    __slots__ = ("resources",)
+    __slots__ = ("resources", "trusted")
     sym_name = attribute(A.StringAttr, "the module's name", optional=True)
     body = region()
 
     # bytes of the large constants by the sha256 of their contents; torch tensors stay in
     # `runtime` and are referred to by the same key.
     resources: dict[str, object]
+    # Whether it may run operators that reach outside of it (`aten_trust`); a text's may not.
+    trusted: bool
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         self.resources = {}
+        self.trusted = True
 
     @classmethod
     def empty(cls, name: str | None = None) -> ModuleOp:
@@ -81,4 +84,5 @@ class ModuleOp(Op):
     def clone(self, mapping: dict | None = None) -> ModuleOp:
         copy = super().clone(mapping)
         copy.resources = dict(self.resources)  # type: ignore[attr-defined]
+        copy.trusted = self.trusted  # type: ignore[attr-defined]
         return copy  # type: ignore[return-value]

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from irc.dialects import aten
+from irc.dialects.aten_trust import check_operator, is_trusted
 from irc.interp.core import Frame, carried
 from irc.ir import attributes as A
 from irc.ir.diagnostics import UserError
@@ -90,6 +91,8 @@ def call_operator(
 ) -> Any:
     """Call an operator on contents. In mode "real", dtype arguments that ask for a smaller float
     are raised to f64, as every float is carried so."""
+    if not is_trusted(frame.module):
+        check_operator(aten.qualified_name(callee))
     target = operator(callee)
     positional, keywords = bind(frame, target, arguments, inputs)
     if frame.mode == "real":

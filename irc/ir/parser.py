@@ -60,11 +60,13 @@ def parse(
     *,
     allow_unregistered: bool = False,
     resources: Mapping[str, object] | None = None,
+    trusted: bool = False,
 ) -> ModuleOp:
     """The module that `text` describes; operations outside of a module are put into one.
 
-    resources: the constants that are kept beside the text, by their keys. Raises UserError, with
-    the position and the line, for everything that is wrong with the text.
+    resources: the constants that are kept beside the text, by their keys. trusted: the text may
+    run operators that do more than compute with their operands, as `aten.from_file`. Raises
+    UserError, with the position and the line, for everything that is wrong with the text.
     """
     from irc.dialects.builtin import ModuleOp
 
@@ -83,6 +85,7 @@ def parse(
             module = ModuleOp((), (), {}, (Region([block]),))
             module.location = FileLocation(filename, 1, 1)
         module.resources.update(parser.used_resources)  # type: ignore[attr-defined]
+        module.trusted = trusted  # type: ignore[attr-defined]
         return module  # type: ignore[return-value]
 
 
@@ -91,13 +94,15 @@ def parse_file(
     *,
     allow_unregistered: bool = False,
     resources: Mapping[str, object] | None = None,
+    trusted: bool = False,
 ) -> ModuleOp:
     """`parse` of a file. Raises UserError with the position where it is not UTF-8."""
     raw = Path(path).read_bytes()
     text = decode_utf8(raw, str(path))
     return parse(
-        text, str(path), allow_unregistered=allow_unregistered, resources=resources
-    )
+        text, str(path), allow_unregistered=allow_unregistered, resources=resources,
+        trusted=trusted,
+    )  # fmt: skip
 
 
 def decode_utf8(raw: bytes, filename: str) -> str:

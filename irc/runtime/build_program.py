@@ -17,6 +17,7 @@ import attrs
 import torch
 
 from irc.dialects import kernel
+from irc.dialects.aten_trust import check_trust
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.runtime import host_program as P
 from irc.runtime import metrics, torch_abi
@@ -101,9 +102,11 @@ def build(
     """Compile and load `module`: a `host.func @main` after `plan-memory`, and its kernels.
 
     `target` is "llvm" (cpu kernels) or "triton". `counters` is what passes counted.
-    Raises InvalidIR for a module on another level, UserError for what isn't supported, by name.
+    Raises InvalidIR for a module on another level, UserError for what isn't supported, by name, and
+    for an operator that a text may not run (`irc.dialects.aten_trust`).
     """
     chosen = BuildOptions.of(options)
+    check_trust(module)
     if target == "triton":
         return _build_triton(module, counters or {}, chosen)
     if target != "llvm":

@@ -24,6 +24,7 @@ import attrs
 
 from irc.cache.keys import canonical_text, irc_key, key_of, versions_key
 from irc.cache.store import shared_cache
+from irc.dialects.aten_trust import check_trust
 from irc.ir.core import Operation
 from irc.ir.passes import Nested, Pass, PassContext, PassManager, loaded_passes
 from irc.ir.rewriting import canonicalization_patterns
@@ -203,6 +204,7 @@ def compile_cached(
     cache. With target "triton" nothing is kept here.
     """
     chosen = BuildOptions.of(options)
+    check_trust(module)
     if target != "llvm" or not chosen.cache or shared_cache().unusable is not None:
         counters = pass_counters(lower(module))
         return build(module, target, chosen, counters)

@@ -30,6 +30,8 @@ def make_parser() -> ArgumentParser:
     run.add_argument("--pass-pipeline", help="run these passes first")
     run.add_argument("--resources", metavar="FILE",
                      help="the program's large constants (default: PROGRAM.resources)")  # fmt: skip
+    run.add_argument("--trust", action="store_true",
+                     help="run operators that reach outside: files, extensions")  # fmt: skip
     run.add_argument("--debug", action="store_true", help="show Python tracebacks")
     cache_command.add_parser(commands)
     return parser
@@ -66,7 +68,7 @@ def _run_text(name: str, text: str, arguments: argparse.Namespace) -> int:
     from irc.validation.inputs import random_arguments
 
     resources = resources_of(arguments.file, text, arguments.resources)
-    module = parse(text, filename=name, resources=resources)
+    module = parse(text, filename=name, resources=resources, trusted=arguments.trust)
     verify(module)
     if arguments.pass_pipeline:
         from irc.ir.passes import PassManager

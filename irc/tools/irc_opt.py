@@ -160,6 +160,7 @@ def _process(
         filename=name,
         allow_unregistered=arguments.allow_unregistered_dialect,
         resources=resources,
+        trusted=arguments.trust,
     )
     if not arguments.no_verify:
         verify(module)

@@ -38,6 +38,8 @@ def make_parser() -> ArgumentParser:
     parser.add_argument("--check-rules", nargs="?", type=int, const=200, metavar="CASES",
                         help="run every rule on random values, CASES (200) each")  # fmt: skip
     parser.add_argument("--emit", choices=("llvm", "triton", "asm"), help="code of the kernels")
+    parser.add_argument("--trust", action="store_true",
+                        help="passes may run operators that reach outside: files")  # fmt: skip
     parser.add_argument("--resources", metavar="FILE",
                         help="large constants of the input (default: INPUT.resources)")  # fmt: skip
     text = parser.add_argument_group("text")

@@ -85,7 +85,6 @@ OPEN: frozenset[str] = frozenset(
     C7
     C9
     C10
-    K7
     U2
     U3
     U4
