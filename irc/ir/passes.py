@@ -33,6 +33,8 @@ from irc.ir.diagnostics import InternalError, IRCError, UserError
 from irc.ir.failures import unexpected
 from irc.ir.gc import gc_paused
 from irc.ir.location import UNKNOWN, FileLocation, Location, file_positions
+from irc.ir.registry import known_names as registered_names
+from irc.ir.registry import lookup_op
 
 PassT = TypeVar("PassT", bound="type[Pass]")
 MODULE = "builtin.module"
@@ -217,10 +219,19 @@ def known_names() -> list[str]:
     return [*all_passes(), *_pipelines]
 
 
+def pipelines() -> dict[str, str]:
+    """The text of every named pipeline, by name."""
+    importlib.import_module("irc.pipeline")
+    load_entry_points()
+    return dict(_pipelines)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # only a mistake needs it
 
-    close = get_close_matches(name, list(known), 1)
+    names = list(known)
+    # a part of a name, as "module" of "builtin.module"
+    close = get_close_matches(name, names, 1) or [k for k in names if k.endswith(f".{name}")]
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
@@ -415,6 +426,10 @@ class _PipelineParser:
             if self.peek() != ")":
                 self.fail("expected ',' or ')'")
             self.position += 1
+            if lookup_op(name) is None:
+                hint = did_you_mean(name, registered_names())
+                error = UserError(f"there is no operation '{name}' to run passes on{hint}")
+                raise self.located(error, start)
             return [Nested(name, inner)]
         text = _pipeline(name)
         if text is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,19 @@ def register_attribute(cls: type[Attribute]) -> type[Attribute]:
 def register_resolver(dialect: str, resolve: Callable[[str], type[Operation] | None]) -> None:
     """Let a dialect make operation classes on demand (aten: from torch's schemas)."""
     _resolvers[dialect] = resolve
+
+
+def dialects() -> list[str]:
+    """The names of all dialects: irc's own, and those of operations registered so far."""
+    return [*dict.fromkeys((*DIALECT_MODULES, *(name.partition(".")[0] for name in sorted(_ops))))]
+
+
+def dialect_module(name: str) -> Any:
+    """The Python module that defines a dialect's operations."""
+    known = DIALECT_MODULES.get(name)
+    if known is None:
+        known = registered_ops(name)[0].__module__
+    return sys.modules.get(known) or importlib.import_module(known)
 
 
 def load_dialect(name: str) -> bool:

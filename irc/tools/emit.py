@@ -14,10 +14,17 @@ def emit(module: Operation, form: str) -> str:
         raise UserError(
             "the program has no kernels to emit code for", notes=("run form-kernels first",)
         )
+    wanted = "gpu" if form == "triton" else "cpu"
+    other = next((k for k in kernels if k.target != wanted), None)
+    if other is not None:
+        raise UserError(
+            f"{form} is emitted for kernels of a {wanted}, @{other.sym_name} is for a "
+            f"{other.target}", other.location, notes=("lower-to-cpu and lower-to-gpu make them",),
+        )  # fmt: skip
     if form == "triton":
         from irc.codegen.triton.emitter import emit_kernel
 
-        return "\n\n".join(emit_kernel(k) for k in kernels if k.target == "gpu")
+        return "\n\n".join(emit_kernel(k) for k in kernels)
     from irc.codegen.llvm.kernel_emitter import emit_text
     from irc.target.cpu import TargetFeatures
 

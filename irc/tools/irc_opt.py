@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from irc.ir.diagnostics import InternalError, IRCError, UserError
+from irc.tools.idle_flags import check_idle, check_selected
 from irc.tools.options import option_names, parse_arguments
 
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
@@ -52,18 +53,25 @@ def _describe(program: str, error: Exception) -> str:
 
 
 def _run(arguments: argparse.Namespace, pieces: list[str]) -> int:
+    text = arguments.pass_pipeline or ",".join(pieces)
+    check_idle(arguments, bool(text.strip()))
     for path in arguments.load:
         load_file(Path(path))
-    if arguments.list_passes or arguments.explain:
-        print(list_passes() if arguments.list_passes else explain(arguments.explain))
+    told = _told(arguments)
+    if told is not None:
+        print(told)
         return 0
     if arguments.check_rules is not None:
         from irc.tools.check_rules import check_rules
 
         return check_rules(arguments.check_rules)
-    text = arguments.pass_pipeline or ",".join(pieces)
-    if text.strip():
-        _manager(text, pieces)  # a wrong pipeline is told before any file is read
+    if text.strip():  # a wrong pipeline is told before any file is read
+        from irc.validation.reproducer import passes_of
+
+        manager = _manager(text, pieces)
+        check_selected(arguments, passes_of(manager.steps))
+        if arguments.dump_pass_pipeline:
+            print(manager, file=sys.stderr)
     outputs: list[tuple[str, Any]] = []
     failures = 0
     for file in arguments.files:
@@ -82,6 +90,37 @@ def _run(arguments: argparse.Namespace, pieces: list[str]) -> int:
     if not arguments.verify_diagnostics:
         _write(arguments.output, outputs)
     return 1 if failures else 0
+
+
+def _told(arguments: argparse.Namespace) -> str | None:
+    """What a flag asks to be told instead of a program; None without such a flag."""
+    from irc.tools import listing
+
+    if arguments.version:
+        return version()
+    if arguments.list_passes:
+        return listing.list_passes()
+    if arguments.list_pipelines:
+        return listing.list_pipelines()
+    if arguments.show_dialects:
+        return listing.show_dialects()
+    return listing.explain(arguments.explain) if arguments.explain else None
+
+
+def version() -> str:
+    """irc's version, and those of what it works with (imports none of them)."""
+    import platform
+    from importlib import metadata
+
+    from irc import __version__
+
+    parts = [f"irc {__version__}", f"Python {platform.python_version()}"]
+    for name in ("torch", "llvmlite", "triton"):
+        try:
+            parts.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            parts.append(f"no {name}")
+    return ", ".join(parts)
 
 
 def _name(file: str) -> str:
@@ -164,6 +203,9 @@ def _process(
     )
     if not arguments.no_verify:
         verify(module)
+    chosen = arguments.print_ir_function
+    if chosen and not any(_name_of(op) == chosen for op in module.walk()):
+        raise UserError(f"--print-ir-function {chosen}: there is no such function")
     if arguments.verify_roundtrip:
         _check_roundtrip(module)
     if arguments.run_reproducer:
@@ -180,6 +222,11 @@ def _process(
 
         return emit(module, arguments.emit), module
     return print_op(module, generic=arguments.generic, locations=arguments.locations), module
+
+
+def _name_of(op: Any) -> str | None:
+    """The name of a function or kernel; None for any other operation."""
+    return getattr(op.attributes.get("sym_name"), "value", None)
 
 
 def _manager(text: str, pieces: Sequence[str] = ()) -> Any:
@@ -388,32 +435,6 @@ def _load_error(path: Path, error: BaseException) -> UserError:
     )
     failure.attach_source(str(path), path.read_text(encoding="utf-8", errors="replace"))
     return failure
-
-
-def list_passes() -> str:
-    """All passes, one line each."""
-    from irc.ir.passes import all_passes
-
-    passes = all_passes()
-    width = max(map(len, passes), default=0)
-    return "\n".join(f"{name:{width}}  {cls.summary}" for name, cls in passes.items())
-
-
-def explain(name: str) -> str:
-    """A pass's summary, description with its before/after example, and options."""
-    import inspect
-
-    from irc.ir.passes import lookup_pass, pass_options
-
-    cls = lookup_pass(name)
-    lines = [f"{name}: {cls.summary}", f"runs on: {cls.anchor}; preserves: {cls.preserves}", ""]
-    lines.append(inspect.cleandoc(cls.__doc__ or ""))
-    fields = pass_options(cls)
-    if fields:
-        lines += ["", "options:"]
-        for field in fields:
-            lines.append(f"  {field.name}: {field.type} = {field.default!r}")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from irc.ir.diagnostics import UserError
 
 EPILOG = """\
 Every pass is a flag too, in order: irc-opt f.mlir --canonicalize --schedule='target=cpu'
-runs the two. --list-passes names them, --explain PASS shows what one does."""
+runs the two. --list-passes and --list-pipelines name them, --explain shows what one does."""
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -33,8 +33,14 @@ def make_parser() -> ArgumentParser:
     parser.add_argument("-o", "--output", default="-", help="where the program goes")
     parser.add_argument("--pass-pipeline", help="'a,b{x=1},func.func(c)'")
     parser.add_argument("--load", action="append", default=[], metavar="FILE.py")
+    parser.add_argument("--version", action="store_true")
     parser.add_argument("--list-passes", action="store_true")
-    parser.add_argument("--explain", metavar="PASS", help="what a pass does, and its options")
+    parser.add_argument("--list-pipelines", action="store_true")
+    parser.add_argument("--show-dialects", action="store_true")
+    parser.add_argument("--explain", metavar="PASS",
+                        help="what a pass does, or the passes of a pipeline")  # fmt: skip
+    parser.add_argument("--dump-pass-pipeline", action="store_true",
+                        help="print the whole pipeline, with its options, to stderr")  # fmt: skip
     parser.add_argument("--check-rules", nargs="?", type=int, const=200, metavar="CASES",
                         help="run every rule on random values, CASES (200) each")  # fmt: skip
     parser.add_argument("--emit", choices=("llvm", "triton", "asm"), help="code of the kernels")

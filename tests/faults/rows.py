@@ -86,11 +86,8 @@ OPEN: frozenset[str] = frozenset(
     C9
     C10
     U2
-    U3
-    U4
     U6
     U8
-    U9
     U11
     U12
     """.split()

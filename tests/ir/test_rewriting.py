@@ -180,5 +180,5 @@ def test_another_kind_of_error_names_the_pattern():
         raise ZeroDivisionError("oh")
 
     module, _ = program(Other)
-    with pytest.raises(InternalError, match="pattern 'testrw.broken': ZeroDivisionError: oh"):
+    with pytest.raises(UserError, match="pattern 'testrw.broken' raised ZeroDivisionError: oh"):
         apply_patterns_greedily(module, [broken])
