@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import attrs
 import torch
@@ -60,6 +61,25 @@ class Traced:
     output_spec: Any
 
 
+Result = TypeVar("Result")
+Given = ParamSpec("Given")
+
+
+def one_at_a_time(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """`function` under the lock that torch.compile compiles under: torch's tracers and records of
+    what is compiled are the process's, so two threads take turns."""
+
+    @functools.wraps(function)
+    def locked(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        from torch._dynamo.convert_frame import compile_lock
+
+        with compile_lock:
+            return function(*args, **kwargs)
+
+    return locked
+
+
+@one_at_a_time
 def trace(
     fn: Callable[..., Any],
     args: Sequence[Any] = (),
@@ -195,6 +215,7 @@ class CompiledFunction:
         return pytree.tree_unflatten(list(results), self._spec)
 
 
+@one_at_a_time
 def compile(
     fn: Callable[..., Any],
     args: Sequence[Any] = (),
