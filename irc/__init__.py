@@ -34,6 +34,7 @@ _EXPORTS: dict[str, str] = {
     "compile": "irc.frontend",
     "Options": "irc.frontend.options",
     "build": "irc.runtime",
+    "release_memory": "irc.runtime.memory",
     "pad_mm": "irc.runtime.padded_matmul",
     "run": "irc.interp",
 }

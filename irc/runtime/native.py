@@ -26,6 +26,7 @@ from irc.codegen.llvm.host_base import (
 from irc.codegen.llvm.host_dims import dim_callable
 from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
 from irc.runtime import aten_paths, clocks, python_host, torch_abi
+from irc.runtime.memory import ArenaSlots
 from irc.target.cpu import TargetFeatures
 
 
@@ -60,14 +61,6 @@ def _addresses(externals: Iterable[str]) -> dict[str, int]:
 @functools.cache
 def _context_type(words: int) -> type:
     return type("HostContext", (ctypes.c_uint64 * words,), {})
-
-
-def _free_arena(slots: ctypes.Array[ctypes.c_uint64]) -> None:
-    release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_support_object().address("irc_arena_free"))
-    for i, block in enumerate(slots):
-        if block:
-            slots[i] = 0
-            release(block)
 
 
 def _raise_shim_error(step: str) -> None:
@@ -147,15 +140,15 @@ class NativeProgram:
         lookup = objects.__getitem__ if isinstance(objects, Mapping) else objects
         kept = [fallback, boxed_fallback, *(_standard_object(key) or lookup(key) for key in slots)]
         context = _context_type(CONTEXT_OBJECTS + len(slots))()
-        arena = (ctypes.c_uint64 * host_support.ARENA_SLOTS)()
+        arena = ArenaSlots(_support_object().address)
         runtime = torch_abi.runtime_table()
         context[CONTEXT_RUNTIME] = ctypes.addressof(runtime)
-        context[CONTEXT_ARENA] = ctypes.addressof(arena)
+        context[CONTEXT_ARENA] = arena.address
         for word, kept_object in enumerate(kept, start=CONTEXT_FALLBACK):
             context[word] = id(kept_object)
         # The builtins own the context through their `self`; it owns everything they reach.
         context.keeps = (loaded, kept, arena, runtime)
-        weakref.finalize(context, _free_arena, arena).atexit = False
+        weakref.finalize(context, arena.close).atexit = False
         make = torch_abi.make_builtin
         self.call = make(name, loaded.address(entries[0]), context, takes_list=False)
         self.call_boxed = make(name, loaded.address(entries[1]), context, takes_list=True)

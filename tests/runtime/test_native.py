@@ -403,7 +403,9 @@ def test_large_arena_is_recycled():
 
     program = build(1, body)
     (first,) = program.call(64 << 20)
-    assert first % 64 == 0 and program.call(1000) == (first,) == program.call(64 << 20)
+    assert first % 64 == 0 and program.call(32 << 20) == (first,) == program.call(64 << 20)
+    (small,) = program.call(1000)
+    assert small % 64 == 0 and small != first and program.call(900) == (small,)
     with pytest.raises(MemoryError):
         program.call(1 << 60)
     with pytest.raises(MemoryError):

@@ -1,7 +1,7 @@
 """Support functions of native host programs, as LLVM text: compiled once per process.
 
 Host programs stay small by calling these instead of repeating them: the check of a tensor argument
-against a constant table, the arena's free list, calls of Python functions, and the release of
+against a constant table, the arenas, calls of Python functions, and the release of
 tensor handles. They hold no state; the offsets in them are those that
 `irc.runtime.torch_abi.self_test` checks.
 
@@ -9,11 +9,6 @@ tensor handles. They hold no state; the offsets in them are those that
 as `spec` says, an i64 table `[dtype, rank, has_strides, sizes..., strides...]` in which -1 accepts
 anything. A stride is not looked at where the size is at most 1. Stores `{data, sizes, strides}`
 into `out`.
-
-`irc_arena_acquire(slots, bytes, views) -> ptr`: memory of at least `bytes` bytes aligned to 64,
-from one of the `ARENA_SLOTS` atomic slots or fresh; null when there is no memory. A slot is taken
-and given back with one atomic exchange: no lock that a fork could leave held. The 64 bytes before
-the block hold its capacity, an array of `views` cached tensor handles, and that array's length.
 
 `irc_huge_pages(data, bytes)`: asks for huge pages for a fresh result of `HUGE_RESULT_THRESHOLD`
 bytes or more, within its memory only. A hint: the storage stays what torch's allocator made.
@@ -25,19 +20,16 @@ Programs give 0 bytes in their first call (`HostMemory.ask_huge_pages`).
 `irc_unpack_results(runtime, result, kinds, out, count) -> i32`: the reverse for a tuple of results;
 tensors become new handles, None becomes a null handle. 1 with a Python error set when they differ.
 
-`host_support_results` has the rest.
+`host_support_arena` and `host_support_results` have the rest.
 """
 
 from __future__ import annotations
 
+from irc.codegen.llvm import host_support_arena
 from irc.codegen.llvm.host_support_results import LOCK, RESULTS
 
 KIND_TENSOR, KIND_INT, KIND_FLOAT, KIND_BOOL, KIND_OBJECT = 0, 1, 2, 3, 4
 
-ARENA_SLOTS = 8
-ARENA_HEADER_BYTES = 64
-#: From this size on a block asks for huge pages: a fresh 4 KB page costs 0.25 us to touch.
-HUGE_PAGE_THRESHOLD = 4 << 20
 #: From this size on glibc's malloc always maps fresh memory (DEFAULT_MMAP_THRESHOLD_MAX of its
 #: manual), which the kernel that fills it then pays for page by page.
 HUGE_RESULT_THRESHOLD = 32 << 20
@@ -174,114 +166,6 @@ bad:
   ret i32 1
 }
 """
-
-ARENA = """
-define ptr @irc_arena_acquire(ptr %slots, i64 %bytes, i64 %views) {
-entry:
-  br label %scan
-scan:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %miss ]
-  %end = icmp eq i64 %i, ARENA_SLOTS
-  br i1 %end, label %fresh, label %try
-try:
-  %slot = getelementptr ptr, ptr %slots, i64 %i
-  %seen = load atomic ptr, ptr %slot monotonic, align 8
-  %empty = icmp eq ptr %seen, null
-  br i1 %empty, label %miss, label %take
-take:
-  %block = atomicrmw xchg ptr %slot, ptr null acq_rel, align 8
-  %lost = icmp eq ptr %block, null
-  br i1 %lost, label %miss, label %got
-miss:
-  %i.next = add i64 %i, 1
-  br label %scan
-got:
-  %capacity.at = getelementptr i8, ptr %block, i64 -64
-  %capacity = load i64, ptr %capacity.at
-  %fits = icmp uge i64 %capacity, %bytes
-  br i1 %fits, label %reuse, label %small
-reuse:
-  ret ptr %block
-small:
-  call void @irc_arena_free(ptr %block)
-  br label %fresh
-fresh:
-  %negative = icmp slt i64 %bytes, 0
-  br i1 %negative, label %none, label %sized
-sized:
-  %padded = add i64 %bytes, 127
-  %rounded = and i64 %padded, -64
-  %huge = icmp uge i64 %bytes, HUGE_THRESHOLD
-  %huge.padded = add i64 %bytes, 4194367
-  %huge.rounded = and i64 %huge.padded, -2097152
-  %total = select i1 %huge, i64 %huge.rounded, i64 %rounded
-  %align = select i1 %huge, i64 2097152, i64 64
-  %base = call ptr @aligned_alloc(i64 %align, i64 %total)
-  %failed = icmp eq ptr %base, null
-  br i1 %failed, label %none, label %advise
-advise:
-  br i1 %huge, label %hint, label %header
-hint:
-  %ignored = call i32 @madvise(ptr %base, i64 %total, i32 MADV_HUGEPAGE)
-  br label %header
-header:
-  %usable = sub i64 %total, 64
-  store i64 %usable, ptr %base
-  %cache.count = add i64 %views, 1
-  %cache = call ptr @calloc(i64 %cache.count, i64 8)
-  %cache.at = getelementptr i8, ptr %base, i64 8
-  store ptr %cache, ptr %cache.at
-  %count.at = getelementptr i8, ptr %base, i64 16
-  store i64 %views, ptr %count.at
-  %no.cache = icmp eq ptr %cache, null
-  br i1 %no.cache, label %undo, label %ready
-ready:
-  %data = getelementptr i8, ptr %base, i64 64
-  ret ptr %data
-undo:
-  call void @free(ptr %base)
-  br label %none
-none:
-  ret ptr null
-}
-
-define void @irc_arena_free(ptr %block) {
-entry:
-  %cache.at = getelementptr i8, ptr %block, i64 -56
-  %cache = load ptr, ptr %cache.at
-  %count.at = getelementptr i8, ptr %block, i64 -48
-  %count = load i64, ptr %count.at
-  call void @irc_release_handles(ptr %cache, i64 %count)
-  call void @free(ptr %cache)
-  %base = getelementptr i8, ptr %block, i64 -64
-  call void @free(ptr %base)
-  ret void
-}
-
-define void @irc_arena_release(ptr %slots, ptr %block) {
-entry:
-  br label %scan
-scan:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %miss ]
-  %end = icmp eq i64 %i, ARENA_SLOTS
-  br i1 %end, label %full, label %try
-try:
-  %slot = getelementptr ptr, ptr %slots, i64 %i
-  %pair = cmpxchg ptr %slot, ptr null, ptr %block acq_rel monotonic, align 8
-  %stored = extractvalue { ptr, i1 } %pair, 1
-  br i1 %stored, label %done, label %miss
-miss:
-  %i.next = add i64 %i, 1
-  br label %scan
-full:
-  call void @irc_arena_free(ptr %block)
-  br label %done
-done:
-  ret void
-}
-"""
-
-
 
 def _release(name: str, drop: str) -> str:
     """A function that drops every pointer of an array that is not null, by the instruction
@@ -506,9 +390,7 @@ done:
 
 SIGNATURES = {
     "irc_check_tensor": ("i32", ("ptr", "ptr", "ptr", "ptr")),
-    "irc_arena_acquire": ("ptr", ("ptr", "i64", "i64")),
-    "irc_arena_release": ("void", ("ptr", "ptr")),
-    "irc_arena_free": ("void", ("ptr",)),
+    **host_support_arena.SIGNATURES,
     "irc_huge_pages": ("void", ("ptr", "i64")),
     "irc_release_handles": ("void", ("ptr", "i64")),
     "irc_release_objects": ("void", ("ptr", "i64")),
@@ -526,9 +408,7 @@ SIGNATURES = {
 
 def support_text() -> str:
     """The support module as LLVM text, without a target line."""
-    parts = (DECLARATIONS, CHECK_TENSOR, ARENA, RELEASES, HUGE_PAGES, PYTHON_CALLS, RESULTS, LOCK)
-    text = "".join(parts)
-    text = text.replace("ARENA_SLOTS", str(ARENA_SLOTS))
+    parts = (DECLARATIONS, CHECK_TENSOR, host_support_arena.arena_text(), RELEASES, HUGE_PAGES)
+    text = "".join((*parts, PYTHON_CALLS, RESULTS, LOCK))
     text = text.replace("HUGE_RESULT", str(HUGE_RESULT_THRESHOLD))
-    text = text.replace("HUGE_THRESHOLD", str(HUGE_PAGE_THRESHOLD))
     return text.replace("MADV_HUGEPAGE", str(_MADV_HUGEPAGE))
