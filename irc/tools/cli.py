@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from irc.ir.diagnostics import IRCError, UserError
 from irc.tools import cache_command
-from irc.tools.irc_opt import guarded, read_text, resources_of
+from irc.tools.irc_opt import guarded, load_file, read_text, resources_of
 from irc.tools.options import ArgumentParser
 
 
@@ -21,11 +22,16 @@ def make_parser() -> ArgumentParser:
     run = commands.add_parser("run", help="run a function of a program file", allow_abbrev=False)
     run.add_argument("file", help="the program (-: standard input)")
     run.add_argument("--function", default="main", help="which function (default: main)")
-    run.add_argument("--mode", default="exact", choices=("exact", "real"))
+    run.add_argument("--mode", choices=("exact", "real"),
+                     help="the interpreter's floats: as typed, or all f64")  # fmt: skip
+    run.add_argument("--compiled", action="store_true",
+                     help="compile @main for this CPU (default: interpret)")  # fmt: skip
     run.add_argument("--size", action="append", default=[], metavar="s0=7",
                      help="the value of a symbol (default: near its hint)")  # fmt: skip
-    run.add_argument("--seed", type=int, default=0, help="seed of the random arguments")
-    run.add_argument("--load", metavar="FILE.pt", help="arguments saved with torch.save")
+    run.add_argument("--seed", type=int, help="seed of the random arguments (default: 0)")
+    run.add_argument("--load", action="append", default=[], metavar="FILE",
+                     help="FILE.py: passes and dialects; FILE.pt: arguments saved with "
+                     "torch.save or --save")  # fmt: skip
     run.add_argument("--save", metavar="FILE.pt", help="save arguments and results")
     run.add_argument("--pass-pipeline", help="run these passes first")
     run.add_argument("--resources", metavar="FILE",
@@ -51,7 +57,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def run_file(arguments: argparse.Namespace) -> int:
-    """Interpret a function on random or saved arguments and print its results."""
+    """Run a function on random or saved arguments and print its results."""
     text = read_text(arguments.file)
     name = "<stdin>" if arguments.file == "-" else arguments.file
     try:
@@ -62,11 +68,16 @@ def run_file(arguments: argparse.Namespace) -> int:
 
 
 def _run_text(name: str, text: str, arguments: argparse.Namespace) -> int:
-    from irc.interp import run
     from irc.ir.parser import parse
     from irc.ir.verifier import verify
     from irc.validation.inputs import random_arguments
 
+    files = [Path(path) for path in arguments.load]
+    saved = [path for path in files if path.suffix != ".py"]
+    check_words(arguments, saved)
+    for path in files:
+        if path not in saved:
+            load_file(path)
     resources = resources_of(arguments.file, text, arguments.resources)
     module = parse(text, filename=name, resources=resources, trusted=arguments.trust)
     verify(module)
@@ -77,11 +88,12 @@ def _run_text(name: str, text: str, arguments: argparse.Namespace) -> int:
     function = module.lookup(arguments.function)
     if function is None:
         raise UserError(f"{arguments.file} has no function '{arguments.function}'")
-    if arguments.load:
-        inputs = load_arguments(Path(arguments.load))
+    if saved:
+        inputs = load_arguments(saved[0])
     else:
-        inputs = random_arguments(function, parse_sizes(arguments.size), arguments.seed)
-    results = run(module, *inputs, mode=arguments.mode, function=arguments.function)
+        inputs = random_arguments(function, parse_sizes(arguments.size), arguments.seed or 0)
+    call = compiled_call(module) if arguments.compiled else interpreted_call(module, arguments)
+    results = guarded_call(call, inputs)
     for number, content in enumerate(results):
         print(f"result {number}: {describe(content)}")
     if arguments.save:
@@ -89,6 +101,57 @@ def _run_text(name: str, text: str, arguments: argparse.Namespace) -> int:
 
         torch.save({"arguments": inputs, "results": results}, arguments.save)
     return 0
+
+
+def check_words(arguments: argparse.Namespace, saved: Sequence[Path]) -> None:
+    """Raise UserError for words that would do nothing with the others."""
+    if len(saved) > 1:
+        raise UserError(f"--load {saved[1]}: the arguments come from {saved[0]} already")
+    if saved and arguments.size:
+        raise UserError(f"--size does nothing with the arguments of --load {saved[0]}")
+    if saved and arguments.seed is not None:
+        raise UserError(f"--seed does nothing with the arguments of --load {saved[0]}")
+    if arguments.compiled and arguments.mode is not None:
+        raise UserError("--mode is the interpreter's: it does nothing with --compiled")
+    if arguments.compiled and arguments.function != "main":
+        raise UserError("--compiled runs @main only")
+
+
+def interpreted_call(module: Any, arguments: argparse.Namespace) -> Callable[..., Any]:
+    """The chosen function in the interpreter."""
+    from irc.interp import run
+
+    mode = arguments.mode or "exact"
+    return functools.partial(run, module, mode=mode, function=arguments.function)
+
+
+def compiled_call(module: Any) -> Callable[..., Any]:
+    """@main of a module on any level (changed in place), compiled for this CPU."""
+    from irc.ir.passes import PassManager
+    from irc.runtime import build
+
+    PassManager.parse("lower-to-cpu", verify="end").run(module)
+    return build(module)
+
+
+# What a program's own operators and checks raise, as in eager mode.
+_RAISED = (
+    RuntimeError, IndexError, ValueError, TypeError, ArithmeticError, MemoryError,
+    NotImplementedError,
+)  # fmt: skip
+
+
+def guarded_call(call: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
+    """The results of a call; what the program raises is an error of the program, not of irc."""
+    try:
+        return list(call(*inputs))
+    except IRCError:
+        raise
+    except _RAISED as error:
+        notes = tuple(getattr(error, "__notes__", ()))
+        raise UserError(
+            f"the program raised {type(error).__name__}: {error}", notes=notes
+        ) from error
 
 
 def load_arguments(path: Path) -> list[Any]:

@@ -86,7 +86,9 @@ def small_product(step: P.CallAten, layouts: Mapping[int, P.Layout]) -> SmallPro
     (left, right, out), dtype = places, dtypes.pop()
     assert left is not None and right is not None and out is not None
     (rows, inner), columns = left[0], right[0][1]
-    if not 0 < rows * inner * columns <= LARGEST or out[0] != (rows, columns):
+    if right[0][0] != inner or out[0] != (rows, columns):
+        return None  # ATen raises its error
+    if not 0 < rows * inner * columns <= LARGEST:
         return None
     first, second, target = (
         _matrix(register, *place)
