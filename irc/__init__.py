@@ -12,8 +12,10 @@ __version__ = "0.1.0"
 
 _EXPORTS: dict[str, str] = {
     "parse": "irc.ir.parser",
-    "parse_file": "irc.ir.parser",
+    "parse_file": "irc.tools.resources",
+    "write_file": "irc.tools.resources",
     "print_op": "irc.ir.printer",
+    "lookup_op": "irc.ir.registry",
     "verify": "irc.ir.verifier",
     "Pass": "irc.ir.passes",
     "PassContext": "irc.ir.passes",

@@ -53,8 +53,10 @@ def dialect_page(name: str) -> str:
     ops = _operations(name)
     lines = [f"# The `{name}` dialect", "", NOTE, "", _headline(text), "", _rest(text), ""]
     if ops:
-        lines += ["| operation | |", "|---|---|"]
-        lines += [f"| [`{op.name}`](#{_anchor(op.name)}) | {_cell(_summary(op))} |" for op in ops]
+        lines += ["| operation | class | |", "|---|---|---|"]
+        for op in ops:
+            link = f"[`{op.name}`](#{_anchor(op.name)})"
+            lines.append(f"| {link} | `{class_name(op)}` | {_cell(_summary(op))} |")
         lines.append("")
     for op in ops:
         lines += [*_operation(op), ""]
@@ -73,6 +75,15 @@ def dialect_page(name: str) -> str:
         for cls in attributes:
             lines += [f"### `{_mark(cls)}{name}.{cls.mnemonic}`", "", _doc(cls), ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+
+
+def class_name(cls: type[Op]) -> str:
+    """Where Python finds the class of an operation, from `irc.dialects` on: in its dialect's
+    module if that has it."""
+    dialect = cls.name.partition(".")[0]
+    module = importlib.import_module(registry.DIALECT_MODULES[dialect])
+    home = module.__name__ if getattr(module, cls.__name__, None) is cls else cls.__module__
+    return f"{home.removeprefix('irc.dialects.')}.{cls.__name__}"
 
 
 def _module_text(dialect: str) -> str:

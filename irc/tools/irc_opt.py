@@ -160,6 +160,9 @@ def _write(target: str, outputs: Sequence[tuple[str, Any]]) -> None:
     if target == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
+        if "#irc.resource<" in text:
+            print("irc-opt: note: the text names large constants, which are not in it; -o FILE "
+                  "writes them beside it", file=sys.stderr)  # fmt: skip
         return
     path = Path(target)
     path.write_text(text, encoding="utf-8")

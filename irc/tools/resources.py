@@ -12,9 +12,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irc.ir.diagnostics import UserError
+
+if TYPE_CHECKING:
+    from irc.dialects.builtin import ModuleOp
 
 MAGIC = b"irc-resources 1\n"
 LENGTH_BYTES = 8
@@ -85,6 +88,35 @@ class ResourceFile(Mapping[str, bytes]):
 def beside(text_file: str | Path) -> Path:
     """Where the constants of the program in `text_file` are kept."""
     return Path(f"{text_file}{SUFFIX}")
+
+
+def parse_file(
+    path: str | Path,
+    *,
+    allow_unregistered: bool = False,
+    resources: Mapping[str, object] | None = None,
+    trusted: bool = False,
+) -> ModuleOp:
+    """The module in a file, with the large constants that are kept beside it.
+
+    resources: these constants instead. trusted: as `irc.parse` takes it. Raises UserError.
+    """
+    from irc.ir import parser
+
+    given = ResourceFile(beside(path)) if resources is None else resources
+    return parser.parse_file(
+        path, allow_unregistered=allow_unregistered, resources=given, trusted=trusted
+    )
+
+
+def write_file(module: ModuleOp, path: str | Path, **form: Any) -> None:
+    """Write a module's text (`form`: as `irc.print_op` takes it) and, beside it, its constants:
+    what `irc.parse_file` reads back. Raises UserError for a constant that the module lacks."""
+    from irc.ir.printer import print_op
+
+    text = print_op(module, **form)
+    Path(path).write_text(text, encoding="utf-8")
+    write_beside(Path(path), text, module.resources)
 
 
 def used_keys(text: str) -> set[str]:

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import irc
 from irc.ir import registry
 from irc.tools import docs
 
@@ -46,3 +49,17 @@ def test_every_pass_shows_a_program_before_and_after():
     for section in sections:
         name = section.partition("`")[0]
         assert "\nBefore:\n" in section and "\nAfter:" in section, name
+
+
+@pytest.mark.fault("U8")
+@pytest.mark.parametrize("dialect", list(registry.DIALECT_MODULES))
+def test_the_class_of_each_operation_is_where_its_page_says(dialect):
+    import importlib
+
+    page = (ROOT / docs.DEFAULT_FOLDER / f"{dialect}.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[`([\w.]+)`\]\(#\w+\) \| `([\w.]+)` \|", page, re.MULTILINE)
+    assert {name for name, _ in rows} == {op.name for op in docs._operations(dialect)}
+    for name, path in rows:
+        module, _, cls = path.rpartition(".")
+        found = getattr(importlib.import_module(f"irc.dialects.{module}"), cls)
+        assert found is irc.lookup_op(name) and found.name == name

@@ -86,7 +86,6 @@ OPEN: frozenset[str] = frozenset(
     C9
     C10
     U2
-    U8
     U11
     U12
     """.split()

@@ -164,3 +164,25 @@ def test_a_reproducer_has_its_constants(program, tmp_path):
 def test_a_program_whose_constant_is_nowhere_is_not_written(tmp_path):
     with pytest.raises(UserError, match="nowhere to be found"):
         write_beside(tmp_path / "x.mlir", '#irc.resource<"abc"> : tensor<2xf32>', {})
+
+
+@pytest.mark.fault("U8")
+def test_a_written_program_is_read_back_with_its_constants(tmp_path):
+    module = irc.trace(lambda x: x + WEIGHT, (torch.zeros_like(WEIGHT),))
+    path = tmp_path / "written.mlir"
+    irc.write_file(module, path, locations=True)
+    again = irc.parse_file(path)
+    assert irc.print_op(again) == irc.print_op(module)
+    torch.testing.assert_close(irc.run(again, torch.zeros_like(WEIGHT))[0], WEIGHT)
+    with pytest.raises(UserError, match="was not given"):
+        irc.parse_file(path, resources={})
+    path.with_name("written.mlir.resources").unlink()
+    with pytest.raises(UserError, match="written.mlir.resources does not exist"):
+        irc.parse_file(path)
+
+
+@pytest.mark.fault("U8")
+def test_constants_that_standard_output_has_no_place_for_are_told(program):
+    code, output, errors = run_opt([str(program)])
+    assert code == 0 and "#irc.resource<" in output
+    assert "-o FILE writes them beside it" in errors
