@@ -8,8 +8,6 @@ bound at the argument (or the operation) that it comes from.
 from __future__ import annotations
 
 import operator
-import os
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,13 +24,13 @@ from irc.frontend import scalars, symbols
 from irc.frontend.binding import Binder
 from irc.frontend.control_flow import OPERATORS, import_control
 from irc.frontend.host_sizes import bind_host_sizes
+from irc.frontend.locations import location_of
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.gc import gc_paused
-from irc.ir.location import UNKNOWN, FileLocation, Location
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.types import (
     ELEMENT_OF_DTYPE,
@@ -45,8 +43,6 @@ from irc.ir.types import (
 )
 from irc.runtime.constants import content_attribute
 
-_TORCH = os.path.dirname(torch.__file__) + os.sep
-_FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 _ASSERT_OPS = frozenset({"_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"})
 _DROPPED_OPS = frozenset({"_assert_tensor_metadata", "_functional_assert_async"})
 _COPIES = frozenset({"copy", "copy_"})
@@ -66,7 +62,7 @@ class Literal:
 @attrs.frozen
 class Given:
     """An output of the FX graph that is one of its arguments, at this position: an object of
-    Python, as the mesh of devices of a distributed tensor."""
+    Python, as the mesh of devices of a distributed tensor, or the size of a ragged dimension."""
 
     position: int
 
@@ -78,8 +74,8 @@ Output = int | Literal | Given
 @attrs.frozen
 class Imported:
     """An imported graph: the module, where each output of the FX graph comes from, and which
-    arguments of the FX graph the function does not have: tokens, which are None, and objects of
-    Python, which only pass through."""
+    arguments of the FX graph the function does not have: tokens, which are None, and what only
+    passes through (`Given`)."""
 
     module: ModuleOp
     outputs: tuple[Output, ...]
@@ -138,24 +134,6 @@ def tensor_type(
     return TensorType(shape, element_type(value.dtype), strides, str(value.device))
 
 
-def is_torchs(filename: str) -> bool:
-    """Whether a source file is torch's own."""
-    return filename.startswith(_TORCH)
-
-
-def location_of(node: fx.Node) -> Location:
-    """The line of the model that made a node: the innermost one that is not torch's own."""
-    trace = node.stack_trace
-    if not trace:
-        return UNKNOWN
-    frames = _FRAME.findall(trace)
-    if not frames:
-        return UNKNOWN
-    own = [f for f in frames if not is_torchs(f[0])]
-    filename, line = (own or frames)[-1]
-    return FileLocation(filename, int(line), 0)
-
-
 class _Importer:
     def __init__(
         self, module: fx.GraphModule, name: str, kinds: Sequence[str], names: Sequence[str]
@@ -164,6 +142,7 @@ class _Importer:
         self.name = name
         self.kinds, self.names = kinds, names
         self.values: dict[fx.Node, Any] = {}
+        self.positions: dict[Any, int] = {}
         self.storages: dict[int, int] = {}
         self.result_storages: dict[int, int] = {}
         self.row_major: set[int] = set()
@@ -238,9 +217,9 @@ class _Importer:
 
     def arguments(self, placeholders: Sequence[fx.Node]) -> None:
         arguments = self.function.block.arguments
-        for node, argument in zip(placeholders, arguments, strict=True):
+        for position, (node, argument) in enumerate(zip(placeholders, arguments, strict=True)):
             argument.name_hint = node.name
-            self.values[node] = argument
+            self.values[node], self.positions[node] = argument, position
         metas = [n.meta.get("val") for n in placeholders]
         self.binder.bind_arguments(metas, arguments)
         info: list[Attribute] = []
@@ -477,7 +456,7 @@ class _Importer:
             if not isinstance(entry, fx.Node) or value is None or is_number:
                 outputs.append(Literal(value))
                 continue
-            entries = self.result_info(value, len(info))
+            entries = self.result_info(entry, value, len(info))
             if len(outputs) in self.saved and entries.get("alias_of") is None:
                 entries = A.DictAttr({**entries.as_dict(), "saved": A.UNIT})
             outputs.append(len(values))
@@ -512,7 +491,7 @@ class _Importer:
             tensor = self.builder.insert(graph.Cast.to(held, i1)).results[0]
         return self.builder.value(graph.Item, tensor)
 
-    def result_info(self, value: Any, number: int) -> A.DictAttr:
+    def result_info(self, node: fx.Node, value: Any, number: int) -> A.DictAttr:
         """What the caller must see of result `number`: eager's strides, offset and whose storage
         it shares, an argument's or an earlier result's; the kind of a number."""
         if not isinstance(value, torch.Tensor):
@@ -523,7 +502,10 @@ class _Importer:
         offset = self.offset_of(value)
         if offset is not None:
             entries["offset"] = A.DimAttr(offset)
-        argument = self.storages.get(value.untyped_storage()._cdata)
+        # Metas may share storages where tensors don't, as those of two gradients of one shape.
+        argument = self.positions.get(node)
+        if argument is None:
+            argument = self.storages.get(value.untyped_storage()._cdata)
         if argument is not None and (
             self.same_element(argument, kind) or not self.caller_derives_views
         ):
@@ -561,8 +543,10 @@ def is_token(node: fx.Node) -> bool:
 
 
 def is_object(node: fx.Node) -> bool:
-    """Whether an argument of a graph is an object of Python: it has no place in a program."""
-    return isinstance(node.meta.get("val"), FakeScriptObject)
+    """Whether an argument of a graph has no place in a program: an object of Python, or the size
+    of a ragged dimension, which is no number but stands for the tensor of its offsets."""
+    value = node.meta.get("val")
+    return isinstance(value, FakeScriptObject) or symbols.is_ragged(value)
 
 
 def _type_name(value: Any) -> str:
@@ -604,5 +588,4 @@ def _flatten(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     return [leaf for leaves, _ in parts for leaf in leaves], rebuild
 
 
-__all__ = ["Imported", "Literal", "add_constant", "element_type", "import_graph", "location_of",
-           "tensor_type"]  # fmt: skip
+__all__ = ["Imported", "Literal", "add_constant", "element_type", "import_graph", "tensor_type"]

@@ -78,9 +78,26 @@ def hint(shape_env: Any, symbol: Any) -> int | None:
     """The size that a sympy symbol had when it was traced; None for an unbacked one."""
     if shape_env is None:
         return None
-    table = "backed_var_to_val" if hasattr(shape_env, "backed_var_to_val") else "var_to_val"
-    value = getattr(shape_env, table).get(symbol)
+    value = _hints(shape_env).get(symbol)
     return int(value) if getattr(value, "is_Integer", False) else None
+
+
+def _hints(shape_env: Any) -> Any:
+    """The value of each sympy symbol when it was traced."""
+    table = "backed_var_to_val" if hasattr(shape_env, "backed_var_to_val") else "var_to_val"
+    return getattr(shape_env, table)
+
+
+def is_ragged(value: Any) -> bool:
+    """Whether a SymInt stands for the size of a ragged dimension of a jagged tensor, which is
+    equal to itself alone (torch: a nested or singleton int)."""
+    if not isinstance(value, torch.SymInt):
+        return False
+    if value.node.is_nested_int():
+        return True
+    found = value.node.expr
+    known = _hints(value.node.shape_env).get(found) if found.is_Symbol else None
+    return type(known).__name__ == "SingletonInt"
 
 
 def unbacked_bindings(shape_env: Any, node: Any) -> dict[Any, Any]:

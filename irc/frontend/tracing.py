@@ -21,7 +21,8 @@ from irc.dialects.builtin import ModuleOp
 from irc.frontend import backend
 from irc.frontend.freezing import freezer_of
 from irc.frontend.higher_order import expand_higher_order
-from irc.frontend.importer import import_graph, is_torchs
+from irc.frontend.importer import import_graph
+from irc.frontend.locations import is_torchs
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
 

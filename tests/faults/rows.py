@@ -80,7 +80,6 @@ OPEN: frozenset[str] = frozenset(
     V15
     V17
     V18
-    C3
     C5
     C7
     C9
