@@ -26,6 +26,7 @@ from irc.frontend.mutating_calls import unwrap_mutating_calls
 from irc.frontend.options import Options, parse_options
 from irc.frontend.random_states import eager_generators
 from irc.frontend.saved_activations import report_strides, saved_outputs, take_strides
+from irc.frontend.sparse_results import take_sparse, with_rest
 from irc.frontend.synthetic_bases import cut_to_size
 from irc.ir.gc import gc_paused
 from irc.ir.passes import PassManager
@@ -171,6 +172,7 @@ def compile_fx(
     expand_higher_order(module, D.decompositions())
     writes = unwrap_mutating_calls(module)
     saved = saved_outputs(module) if stage == "forward" else frozenset()
+    rest = take_sparse(module)
     if stage == "backward":
         take_strides(module, inputs)
 
@@ -195,7 +197,8 @@ def compile_fx(
         taken = taken_from(imported, frozen)
         if made is not None:
             made.add(stage, executable, not taken.absent and are_plain(imported.outputs))
-        return boxed(executable, taken.outputs, taken.absent), frozen
+        run = boxed(executable, taken.outputs, taken.absent)
+        return run if rest is None else with_rest(run, rest), frozen
 
     if freezer is not None:
         return freezer.compile(module, make)

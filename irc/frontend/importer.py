@@ -143,7 +143,7 @@ class _Importer:
         self.kinds, self.names = kinds, names
         self.values: dict[fx.Node, Any] = {}
         self.positions: dict[Any, int] = {}
-        self.storages: dict[int, int] = {}
+        self.storages: dict[Any, int] = {}
         self.result_storages: dict[int, int] = {}
         self.row_major: set[int] = set()
         self.module = ModuleOp.empty()
@@ -230,8 +230,8 @@ class _Importer:
                 self.refuse(node, f"an argument of type {kind}, with symbols bound nowhere,")
             if isinstance(value, torch.Tensor):
                 storage = value.untyped_storage()._cdata
-                first = self.storages.setdefault(storage, position)
-                sharing.setdefault(first, []).append(position)
+                self.storages.setdefault((storage, *_bits(value)), position)
+                sharing.setdefault(storage, []).append(position)
             info.append(self.argument_info(position, node, value))
         self.function.attributes["arg_info"] = A.ArrayAttr(info)
         groups = [A.ArrayAttr(map(A.IntegerAttr, g)) for g in sharing.values() if len(g) > 1]
@@ -505,13 +505,13 @@ class _Importer:
         # Metas may share storages where tensors don't, as those of two gradients of one shape.
         argument = self.positions.get(node)
         if argument is None:
-            argument = self.storages.get(value.untyped_storage()._cdata)
+            argument = self.storages.get((value.untyped_storage()._cdata, *_bits(value)))
         if argument is not None and (
             self.same_element(argument, kind) or not self.caller_derives_views
         ):
             entries["alias_of"] = A.IntegerAttr(argument)
         # What is conjugated or negated when it is read has other elements than its storage.
-        if not (value.is_conj() or value.is_neg()):
+        if not any(_bits(value)):
             first = self.result_storages.setdefault(value.untyped_storage()._cdata, number)
             if argument is None and first != number:
                 entries["shares"] = A.IntegerAttr(first)
@@ -547,6 +547,11 @@ def is_object(node: fx.Node) -> bool:
     of a ragged dimension, which is no number but stands for the tensor of its offsets."""
     value = node.meta.get("val")
     return isinstance(value, FakeScriptObject) or symbols.is_ragged(value)
+
+
+def _bits(value: torch.Tensor) -> tuple[bool, bool]:
+    """How a tensor's elements are other than what its storage holds: conjugated, negated."""
+    return value.is_conj(), value.is_neg()
 
 
 def _type_name(value: Any) -> str:

@@ -199,10 +199,6 @@ def _tensor_problem(spec: ArgumentSpec, tensor: torch.Tensor) -> str | None:
         return f"got dtype {str(tensor.dtype).removeprefix('torch.')}"
     if tensor.dim() != len(spec.sizes):
         return f"got rank {tensor.dim()} instead of {len(spec.sizes)}: {list(tensor.shape)}"
-    if tensor.is_conj():
-        return "got one with its conjugate bit set: call resolve_conj()"
-    if tensor.is_neg():
-        return "got one with its negative bit set: call resolve_neg()"
     return _key_problem(tensor)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import torch
 
+from irc.runtime import lazy_bits
 from irc.runtime.arguments import AcceptedKinds, ArgumentSpec, check_arguments
 from irc.runtime.native import NativeProgram
 
@@ -142,10 +143,17 @@ class _SlowRunner:
     def __call__(self, *arguments: object) -> tuple[object, ...]:
         symbols: dict[str, int] = {}
         if not self._accepted.knows(arguments):
+            if any(map(lazy_bits.is_lazy, arguments)):
+                return self._without_bits(arguments)
             symbols = check_arguments(self.info.arguments, arguments)
             self._accepted.accept(arguments)
         with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), _without_autocast():
             return tuple(self.run_python(symbols, arguments))
+
+    def _without_bits(self, arguments: Sequence[object]) -> tuple[object, ...]:
+        with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), _without_autocast():
+            plain, copies = lazy_bits.without_bits(arguments)
+            return lazy_bits.with_bits(self(*plain), copies)
 
     def call_list(self, given: list[object]) -> tuple[object, ...]:
         """As a call of the items; the list is emptied when the call is accepted or not."""

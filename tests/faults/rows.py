@@ -81,7 +81,6 @@ OPEN: frozenset[str] = frozenset(
     V17
     V18
     C5
-    C7
     C9
     C10
     U2

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-import irc  # noqa: F401  (registers the backend)
+import irc
 
 
 def both(x: torch.Tensor) -> Any:
@@ -53,3 +53,30 @@ def test_what_a_backward_pass_saves_of_eigenvalues() -> None:
     torch._dynamo.reset()
     (got,) = torch.autograd.grad(torch.compile(loss, backend="irc", dynamic=False)(x), x)
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.fault("C7")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x * x.conj()).real.sum(),
+        lambda x: (x * x.conj() * x.abs()).real.sum() + x.imag.square().sum(),
+        lambda x: (x.conj().imag * x.real).exp().sum(),
+    ],
+)
+def test_what_a_backward_pass_saves_of_an_argument(function: Callable[..., Any]) -> None:
+    """The conjugate of an argument is not the argument, though eager mode's shares its storage."""
+    x = torch.randn(3, 4, dtype=torch.complex64, generator=torch.Generator().manual_seed(3))
+    x.requires_grad_()
+    (expected,) = torch.autograd.grad(function(x), x)
+    torch._dynamo.reset()
+    (got,) = torch.autograd.grad(torch.compile(function, backend="irc", fullgraph=True)(x), x)
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.fault("C7")
+def test_the_conjugate_of_an_argument_is_another_tensor_in_a_built_program() -> None:
+    x = torch.randn(3, dtype=torch.complex64, generator=torch.Generator().manual_seed(3))
+    module = irc.trace(lambda x: x.conj(), (x,))
+    irc.PassManager.parse("lower-to-cpu").run(module)
+    assert torch.equal(irc.build(module)(x)[0], x.conj())

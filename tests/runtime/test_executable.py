@@ -64,8 +64,7 @@ def test_errors_name_the_argument(executable):
         executable.boxed([x, x])
     with pytest.raises(ArgumentError, match="called with 0"):
         executable()
-    with pytest.raises(ArgumentError, match=r"resolve_neg"):
-        executable(torch._neg_view(x))
+    torch.testing.assert_close(executable(torch._neg_view(x)), executable(-x))
 
 
 def test_tensor_subclass_runs(executable):

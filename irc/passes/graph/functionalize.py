@@ -50,6 +50,7 @@ from irc.passes.graph.view_chains import (
     ViewStep,
     invertible,
     overlaps,
+    shows_storage,
 )
 
 # Storage itself changes: no value can stand for it.
@@ -590,7 +591,7 @@ class _Functionalizer:
         for number, tensor in enumerate(returned):
             known = old.elements[number].as_dict() if old is not None else {}  # type: ignore[attr-defined]
             if tensor is not None:
-                if tensor.root.argument is not None:
+                if tensor.root.argument is not None and shows_storage(tensor.chain):
                     known["alias_of"] = A.IntegerAttr(tensor.root.argument)
                 if tensor.type.strides is not None:
                     known.setdefault("strides", A.DimsAttr(tensor.type.strides))

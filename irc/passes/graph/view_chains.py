@@ -339,6 +339,13 @@ def overlaps(kind: TensorType, chain: Sequence[Step]) -> bool:
     )  # fmt: skip
 
 
+def shows_storage(chain: Sequence[Step]) -> bool:
+    """Whether a view has the elements that are in its storage: not their conjugates, nor their
+    negatives, which eager mode's reads make of them."""
+    names = [step.name for step in chain if isinstance(step, ViewStep)]
+    return not (names.count("_conj") % 2 or names.count("_neg_view") % 2)
+
+
 def invertible(kind: TensorType, chain: Sequence[Step], location: Location) -> tuple[Step, ...]:
     """A chain with the same effect on a root of type `kind` whose steps can be undone one by one.
 
@@ -373,4 +380,4 @@ def invertible(kind: TensorType, chain: Sequence[Step], location: Location) -> t
 
 
 __all__ = ["ElementStep", "FlattenStep", "RefineStep", "Step", "StridedStep", "ViewStep",
-           "invertible", "overlaps"]  # fmt: skip
+           "invertible", "overlaps", "shows_storage"]  # fmt: skip
