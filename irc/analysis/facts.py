@@ -104,7 +104,7 @@ def facts_stated_by(ops: Iterable[Operation]) -> FunctionFacts:
     """The facts that the binders and assertions among `ops` state, propagated."""
     facts = FunctionFacts()
     for op in ops:
-        if isinstance(op, sym.BindSizeOp | sym.BindOp):
+        if isinstance(op, sym.Binder):
             low = 0 if op.minimum is None and isinstance(op, sym.BindSizeOp) else op.minimum
             known = SymbolFacts(op.symbol, op, Range(low, op.maximum), op.hint)
             facts.symbols.setdefault(op.symbol, known)

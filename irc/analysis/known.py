@@ -50,7 +50,7 @@ class Known:
 
     def add(self, op: Operation) -> None:
         """Take note of what `op` states, if anything."""
-        if isinstance(op, sym.BindOp | sym.BindSizeOp | sym.AssertOp):
+        if isinstance(op, sym.Binder | sym.AssertOp):
             self.ops.append(op)
             self._closure = None
             if isinstance(op, sym.AssertOp) and op.relation == "eq":

@@ -19,7 +19,6 @@ from irc.ir.symbols import Dim, Range, provable_le
 if TYPE_CHECKING:
     from irc.dialects import kernel
 
-_SYMBOLS = (sym.BindOp, sym.BindSizeOp)
 
 
 def verify_memory(function: host.FuncOp) -> None:
@@ -45,7 +44,7 @@ class _Walk:
         # What arguments bind is known before any step, wherever the binder stands.
         self.symbols = {
             op.symbol for argument in function.block.arguments for op in argument.users
-            if isinstance(op, _SYMBOLS) and op.parent is function.block
+            if isinstance(op, sym.Binder) and op.parent is function.block
         }  # fmt: skip
 
     def step(self, op: Operation) -> None:
@@ -70,7 +69,7 @@ class _Walk:
                 self.read(op, op._operands[number])
         elif isinstance(op, host.ReturnOp):
             self.give_back(op)
-        elif isinstance(op, _SYMBOLS):
+        elif isinstance(op, sym.Binder):
             self.symbols.add(op.symbol)
         self.keep(op)
 
@@ -268,7 +267,7 @@ def _ranges(function: host.FuncOp) -> dict[str, Range]:
     """What the binders say of the symbols."""
     ranges = {}
     for op in function.block.ops:
-        if isinstance(op, _SYMBOLS):
+        if isinstance(op, sym.Binder):
             least = 0 if isinstance(op, sym.BindSizeOp) else None
             ranges[op.symbol] = Range(least if op.minimum is None else op.minimum, op.maximum)
     return ranges

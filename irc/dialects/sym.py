@@ -32,7 +32,28 @@ def _verify_range(op: Op) -> None:
         op.fail(f"no number is from {low} to {high}")
 
 
-class BindSizeOp(Op):
+class Binder(Op, abstract=True):
+    """What binds `symbol` to an integer of the operand.
+
+    `minimum` and `maximum` (inclusive, missing: unknown) bound it: a value outside of them is an
+    error when the program runs. `hint` is the one seen when the program was traced, never part of
+    a key.
+    """
+
+    symbol = attribute(A.StringAttr)
+    minimum = attribute(A.IntegerAttr, optional=True)
+    maximum = attribute(A.IntegerAttr, optional=True)
+    hint = attribute(A.IntegerAttr, optional=True)
+    value = result(of(IndexType))
+
+    @classmethod
+    def infer_types(
+        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Type]:
+        return (index,)
+
+
+class BindSizeOp(Binder):
     """Binds `symbol` to the size of dimension `dim` of a function argument (or of an op's result).
 
     `minimum` and `maximum` (inclusive, missing: unknown) bound it; `hint` is the size seen when
@@ -45,17 +66,6 @@ class BindSizeOp(Op):
     source = operand(of(TensorType))
     dim = attribute(A.IntegerAttr)
     stride = attribute(A.UnitAttr, "bind the stride of that dimension instead of its size")
-    symbol = attribute(A.StringAttr)
-    minimum = attribute(A.IntegerAttr, optional=True)
-    maximum = attribute(A.IntegerAttr, optional=True)
-    hint = attribute(A.IntegerAttr, optional=True)
-    value = result(of(IndexType))
-
-    @classmethod
-    def infer_types(
-        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
-    ) -> Sequence[Type]:
-        return (index,)
 
     def verify_op(self) -> None:
         _verify_range(self)
@@ -63,7 +73,25 @@ class BindSizeOp(Op):
             self.fail(f"binds dimension {self.dim} of {self.source.type}")
 
 
-class BindOp(Op):
+class BindOffsetOp(Binder):
+    """Binds `symbol` to where an argument begins in its storage, counted in its elements.
+
+    A program whose results depend on it says so here: with `minimum` equal to `maximum` it is a
+    fact that each call checks. A program without this runs at whatever offset.
+
+    `%0 = sym.bind_offset %x {symbol = "o0", minimum = 0 : i64} : (tensor<[4] x f32>) -> index`
+    """
+
+    name = "sym.bind_offset"
+    source = operand(of(TensorType))
+
+    def verify_op(self) -> None:
+        _verify_range(self)
+        if self.source.defining_op is not None:
+            self.fail("only an argument's place in its storage is known")
+
+
+class BindOp(Binder):
     """Binds `symbol` to an integer value: a size given as an argument, or data read at run time.
 
     `%0 = sym.bind %n {symbol = "u0"} : (index) -> index`
@@ -71,17 +99,6 @@ class BindOp(Op):
 
     name = "sym.bind"
     source = operand(INTEGER)
-    symbol = attribute(A.StringAttr)
-    minimum = attribute(A.IntegerAttr, optional=True)
-    maximum = attribute(A.IntegerAttr, optional=True)
-    hint = attribute(A.IntegerAttr, optional=True)
-    value = result(of(IndexType))
-
-    @classmethod
-    def infer_types(
-        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
-    ) -> Sequence[Type]:
-        return (index,)
 
     def verify_op(self) -> None:
         _verify_range(self)

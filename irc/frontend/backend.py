@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import decompositions as D
 from irc.frontend import direct_calls, wide_statistics
+from irc.frontend.argument_views import show_arguments
 from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
 from irc.frontend.higher_order import expand_higher_order
 from irc.frontend.importer import Given, Imported, Output, import_graph
@@ -27,6 +28,7 @@ from irc.frontend.options import Options, parse_options
 from irc.frontend.random_states import eager_generators
 from irc.frontend.saved_activations import report_strides, saved_outputs, take_strides
 from irc.frontend.sparse_results import take_sparse, with_rest
+from irc.frontend.storage_places import take_storages
 from irc.frontend.synthetic_bases import cut_to_size
 from irc.ir.gc import gc_paused
 from irc.ir.passes import PassManager
@@ -95,6 +97,7 @@ def compile_graph(
     if any(isinstance(x, list | tuple | dict) for x in example_inputs):
         return compile_flattened(gm, example_inputs, options)
 
+    gm, example_inputs, around = take_storages(gm, example_inputs)
     if options.freezing and freezer is None:
         freezer = freezer_for(gm, example_inputs, options.freezing_discard_parameters)
 
@@ -135,7 +138,7 @@ def compile_graph(
     direct = None
     if found is not before and freezer is None and isinstance(gm, fx.GraphModule):
         direct = direct_calls.direct_call(made, found, example_inputs)
-    return disable(direct or compiled)
+    return disable(around(direct or compiled))
 
 
 def compile_flattened(
@@ -172,6 +175,8 @@ def compile_fx(
     expand_higher_order(module, D.decompositions())
     writes = unwrap_mutating_calls(module)
     saved = saved_outputs(module) if stage == "forward" else frozenset()
+    if stage != "backward":
+        show_arguments(module, direct_calls.metadata())
     rest = take_sparse(module)
     if stage == "backward":
         take_strides(module, inputs)

@@ -52,7 +52,7 @@ class Binder:
 
     def bind_arguments(self, metas: Sequence[Any], arguments: Sequence[Value]) -> None:
         """Bind every symbol of the arguments: to an integer argument that is just it, to a size,
-        to a stride, or to an integer argument that is linear in it."""
+        to a stride, to an integer argument that is linear in it, or to where a tensor begins."""
         pairs = list(zip(metas, arguments, strict=True))
         for value, argument in pairs:
             if isinstance(value, torch.SymFloat):
@@ -69,6 +69,9 @@ class Binder:
         for value, argument in pairs:
             if isinstance(value, torch.SymInt):
                 self.bind_linear(value, argument)
+        for value, argument in pairs:
+            if isinstance(value, torch.Tensor):
+                self.bind_if_symbol(value.storage_offset(), sym.BindOffsetOp, argument)
 
     def bind_if_symbol(self, value: Any, cls: Any, source: Value, **extra: Any) -> None:
         """Bind what is nothing but a symbol."""
@@ -82,6 +85,8 @@ class Binder:
         if symbol.name in self.bound:
             return
         minimum, maximum = symbols.bounds(self.shape_env, symbol)
+        if cls is sym.BindOffsetOp:
+            minimum, maximum = 0, None  # what torch assumes of it is no condition for a call
         if cls is sym.BindSizeOp and source.defining_op is not None:
             maximum = None  # what torch assumes of a result's size is not checked in eager mode
         if minimum is None:

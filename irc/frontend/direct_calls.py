@@ -79,7 +79,7 @@ def _needs_no_wrapper(found: Any, inputs: Sequence[Any]) -> bool:
         and not found.num_graphsafe_rng_states
         and found.grad_enabled_mutation is None
         and not getattr(found, "act_input_indices", ())
-        and not any(_is_subclass(m) for m in (*found.subclass_inp_meta,
+        and not any(is_subclass(m) for m in (*found.subclass_inp_meta,
                                               *found.subclass_fw_graph_out_meta))
     )  # fmt: skip
 
@@ -90,7 +90,8 @@ def _is_fake(value: Any) -> bool:
     return isinstance(value, FakeTensor | torch.SymInt)
 
 
-def _is_subclass(meta: Any) -> bool:
+def is_subclass(meta: Any) -> bool:
+    """Whether an argument or a result is a tensor subclass, by AOTAutograd's account of it."""
     from torch._functorch._aot_autograd.schemas import SubclassCreationMeta
 
     return isinstance(meta, SubclassCreationMeta)

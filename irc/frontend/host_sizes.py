@@ -36,7 +36,7 @@ def bind_host_sizes(program: func.FuncOp) -> None:
     found = dict.fromkeys(_opaque_sizes(program))
     if not found:
         return
-    taken = {op.symbol for op in program.block.ops if isinstance(op, sym.BindOp | sym.BindSizeOp)}
+    taken = {op.symbol for op in program.block.ops if isinstance(op, sym.Binder)}
     names: dict[Expr, Dim] = {}
     binders: set[Operation] = set()
     for size in found:
@@ -103,7 +103,7 @@ def _bind(program: func.FuncOp, size: Expr, name: str) -> Operation:
 def _last_binder(program: func.FuncOp, names: set[str]) -> Operation | None:
     last = None
     for op in program.block.ops:
-        if isinstance(op, sym.BindOp | sym.BindSizeOp) and op.symbol in names:
+        if isinstance(op, sym.Binder) and op.symbol in names:
             last = op
     return last
 
@@ -113,7 +113,7 @@ def _refine(argument: Value, names: dict[Expr, Dim], last: Operation | None) -> 
     refined = _replaced(argument.type, names)
     if refined is argument.type or last is None:
         return
-    users = [op for op in argument.users if not isinstance(op, sym.BindOp | sym.BindSizeOp)]
+    users = [op for op in argument.users if not isinstance(op, sym.Binder)]
     # Strides leave the types later: what the new symbols make of them is kept here.
     entries = {"strides": A.DimsAttr(refined.strides)}
     made = Builder.after(last).insert(sym.RefineOp((argument,), (refined,), entries)).results[0]

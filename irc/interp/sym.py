@@ -22,6 +22,11 @@ def bind_size(frame: Frame, op: sym.BindSizeOp) -> torch.Tensor:
     return _bind(frame, op, number)
 
 
+@interprets(sym.BindOffsetOp)
+def bind_offset(frame: Frame, op: sym.BindOffsetOp) -> torch.Tensor:
+    return _bind(frame, op, int(frame[op.source].storage_offset()))
+
+
 @interprets(sym.BindOp)
 def bind(frame: Frame, op: sym.BindOp) -> torch.Tensor:
     return _bind(frame, op, int(frame[op.source]))

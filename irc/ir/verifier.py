@@ -28,7 +28,7 @@ from irc.ir.traits import (
 )
 
 # Operations that bind a symbol (their attribute `symbol`) for what they dominate.
-BINDERS = frozenset({"sym.bind", "sym.bind_size"})
+BINDERS = frozenset({"sym.bind", "sym.bind_size", "sym.bind_offset"})
 # Operations that state a fact about symbols for what they dominate.
 FACTS = BINDERS | {"sym.assert"}
 

@@ -43,7 +43,8 @@ class Argument:
 
 @attrs.frozen
 class Bind:
-    """Binds `symbol` to a scalar register, or to a tensor's size or stride along `dim`.
+    """Binds `symbol` to a scalar register, to a tensor's size or stride along `dim`, or to where a
+    tensor begins in its storage (`offset`).
 
     A value outside of [minimum, maximum] is an error (of the arguments, if it comes from one).
     """
@@ -54,6 +55,7 @@ class Bind:
     stride: bool = False
     minimum: int | None = None
     maximum: int | None = None
+    offset: bool = False
 
 
 @attrs.frozen

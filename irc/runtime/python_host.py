@@ -75,11 +75,15 @@ def argument_symbols(program: P.HostProgram, found: Mapping[str, int], given: Se
             what = names[bind.register]
             if bind.dim is not None:
                 what += f".{'stride' if bind.stride else 'size'}({bind.dim})"
+            elif bind.offset:
+                what += ".storage_offset()"
             raise ArgumentError(f"{what} is {number}, the program was compiled for {span(bind)}")
     return symbols
 
 
 def _bound(bind: P.Bind, content: Any) -> int:
+    if bind.offset:
+        return int(content.storage_offset())
     if bind.dim is None:
         return int(content)
     return int(content.stride(bind.dim) if bind.stride else content.size(bind.dim))
@@ -92,6 +96,8 @@ def _in_range(bind: P.Bind, number: int) -> bool:
 
 def span(bind: P.Bind) -> str:
     """The range of a binding in words."""
+    if bind.minimum == bind.maximum is not None:
+        return f"{bind.minimum}"
     if bind.maximum is None:
         return f"{bind.symbol} of at least {bind.minimum}"
     if bind.minimum is None:

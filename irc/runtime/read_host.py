@@ -113,6 +113,12 @@ class _Reader:
             op.symbol, source, op.dim, op.stride, op.minimum, op.maximum,
         ))  # fmt: skip
 
+    def bind_offset(self, op: sym.BindOffsetOp) -> None:
+        source = self[op.source]
+        self._bind(op, source, P.Bind(
+            op.symbol, source, minimum=op.minimum, maximum=op.maximum, offset=True,
+        ))  # fmt: skip
+
     def bind(self, op: sym.BindOp) -> None:
         source = self[op.source]
         self._bind(op, source, P.Bind(
@@ -342,6 +348,7 @@ def unbound_symbols(dims: tuple[Dim | None, ...], known: frozenset[str] | set[st
 _HANDLERS: dict[type, Callable[[_Reader, Any], None]] = {
     sym.BindSizeOp: _Reader.bind_size,
     sym.BindOp: _Reader.bind,
+    sym.BindOffsetOp: _Reader.bind_offset,
     sym.ValueOp: _Reader.value,
     sym.AssertOp: _Reader.assert_,
     sym.AssertValueOp: _Reader.assert_value,

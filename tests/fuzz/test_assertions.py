@@ -83,7 +83,7 @@ def late_assertions(program: Operation) -> Iterator[tuple[Operation, list[str]]]
     ops = list(block.ops)
     bound: dict[str, int] = {}
     for number, op in enumerate(ops):
-        if isinstance(op, sym.BindOp | sym.BindSizeOp):
+        if isinstance(op, sym.Binder):
             bound[op.symbol] = -1 if op.source in arguments else number
         elif isinstance(op, sym.AssertOp):
             names = free_symbols(op.lhs) | free_symbols(op.rhs)

@@ -207,6 +207,8 @@ class _Lowering:
             self.emitter.fail_if(wrong, ("raise", "ValueError", message), [])
 
     def _bound_value(self, bind: P.Bind) -> Value:
+        if bind.offset:
+            return self.emitter.storage_offset(self._tensor(bind.register))
         if bind.dim is None:
             value = as_value(self.scalars[bind.register])
             is_bool = value.type == ir.IntType(1)

@@ -7,7 +7,6 @@ in the storage is its `offset` in `arg_info` and its strides.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 
@@ -16,6 +15,7 @@ from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
+from irc.ir.symbols import Dim, symbol
 from irc.ir.types import TensorType
 from irc.passes.graph.value_building import (
     call,
@@ -40,12 +40,37 @@ class Base:
     allowed: frozenset[int] | None
 
 
-def offset_of(function: func.FuncOp, number: int) -> Any:
-    """Where an argument begins in its storage."""
+def argument_begin(function: func.FuncOp, number: int, builder: Builder) -> Dim:
+    """Where an argument begins in its storage, as `arg_info` says. Who asks depends on it: what is
+    told becomes a fact that each call of the program checks (inserted by `builder`).
+
+    This is the only place where a pass may learn it.
+    """
+    argument = function.block.arguments[number]
     info = function.arg_info
     entry = info[number] if info is not None and number < len(info) else None
     found = entry.get("offset") if isinstance(entry, A.DictAttr) else None
-    return found.dim if isinstance(found, A.DimAttr) else 0
+    begin: Dim = found.dim if isinstance(found, A.DimAttr) else 0
+    taken = set()
+    for op in function.block.ops:
+        if isinstance(op, sym.Binder):
+            taken.add(op.symbol)
+            if isinstance(op, sym.BindOffsetOp) and op.source is argument:
+                return begin  # stated before, or it is this symbol
+    name = f"begin{number}"
+    while name in taken:
+        name += "_"
+    fixed = begin if isinstance(begin, int) else None
+    builder.create(
+        sym.BindOffsetOp, argument, symbol=name, maximum=fixed,
+        minimum=0 if fixed is None else fixed,
+    )  # fmt: skip
+    if fixed is None:
+        message = f"argument {number} begins elsewhere in its storage than at {begin}"
+        builder.create(
+            sym.AssertOp, relation="eq", lhs=symbol(name), rhs=begin, message=message
+        )
+    return begin
 
 
 def alias_groups(function: func.FuncOp) -> list[tuple[int, ...]]:
@@ -98,9 +123,10 @@ def bases(function: func.FuncOp, written: set[int], builder: Builder) -> Iterato
 def _base(function: func.FuncOp, members: tuple[int, ...], builder: Builder) -> Base:
     values = [function.block.arguments[k] for k in members]
     kinds = [v.type for v in values]
-    offsets = [offset_of(function, k) for k in members]
+    begins = [argument_begin(function, k, builder) for k in members]
+    offsets = [o for o in begins if isinstance(o, int)]
     known = all(isinstance(k, TensorType) and is_static(k) for k in kinds)
-    if not known or not all(isinstance(o, int) for o in offsets):
+    if not known or len(offsets) < len(begins):
         raise UserError(
             f"arguments {list(members)} share a storage and one is written: that needs known "
             "sizes, strides and offsets",

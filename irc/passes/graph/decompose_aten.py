@@ -59,7 +59,7 @@ def symbol_hints(function: func.FuncOp) -> dict[str, int]:
     """The hint of each symbol that the function binds."""
     found = {}
     for op in function.block.ops:
-        if isinstance(op, sym.BindOp | sym.BindSizeOp):
+        if isinstance(op, sym.Binder):
             found[op.symbol] = DEFAULT_HINT if op.hint is None else op.hint
     return found
 
@@ -78,7 +78,7 @@ def _inline(
     renaming: dict[str, Dim] = {theirs: symbol(ours) for theirs, ours in names.items()}
     returned: list[Value] = []
     for inner in body.block.ops:
-        if isinstance(inner, sym.BindOp | sym.BindSizeOp):
+        if isinstance(inner, sym.Binder):
             continue
         if isinstance(inner, func.ReturnOp):
             returned = [mapping.get(v, v) for v in inner.operands]

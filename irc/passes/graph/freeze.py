@@ -84,7 +84,7 @@ def arguments_that_stay(function: func.FuncOp) -> set[int]:
                     holders.setdefault(result, set()).update(held)
         if isinstance(op, graph.UpdateInput):
             kept.add(op.argument)
-        elif isinstance(op, sym.BindSizeOp | sym.BindOp):
+        elif isinstance(op, sym.Binder):
             kept |= holders.get(op.operands[0], set())
     for entry in function.result_info or ():
         alias = entry.get("alias_of")

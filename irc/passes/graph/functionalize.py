@@ -13,6 +13,7 @@ that each view that eager could take can be taken again.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
-from irc.passes.graph.argument_storages import bases, offset_of, written_arguments
+from irc.passes.graph.argument_storages import argument_begin, bases, written_arguments
 from irc.passes.graph.functional_forms import functional_schema, merged, renumber
 from irc.passes.graph.result_types import element_of_call, is_view_call, types_of_call
 from irc.passes.graph.storage_roots import Root, Tensor, conform, place_key
@@ -134,7 +135,7 @@ class _Functionalizer:
         arguments = self.function.block.arguments
         for number, argument in enumerate(arguments):
             if isinstance(argument.type, TensorType):
-                root = Root(argument, number, offset_of(self.function, number))
+                root = Root(argument, number, functools.partial(self.begin, number))
                 self.tensors[argument] = Tensor(root, (), argument, 0, argument.type)
         if "aliases" not in self.function.attributes:
             return
@@ -144,11 +145,15 @@ class _Functionalizer:
             root = Root(base.value, base.members[0], base.offset, base.members, base.allowed)
             for number in base.members:
                 kind = type_of(arguments[number])
-                place = offset_of(self.function, number) - base.offset
+                place = self.begin(number) - base.offset
                 step = StridedStep(root.type, kind, place, base.allowed, builder.location)
                 tensor = Tensor(root, (step,), arguments[number], 0, kind)
                 self.tensors[arguments[number]] = tensor
             self.context.count("arguments with a common storage", len(base.members))
+
+    def begin(self, number: int) -> Any:
+        """Where an argument begins in its storage: the program depends on it from here on."""
+        return argument_begin(self.function, number, Builder.at_start(self.function.block))
 
     # -- reading
 
@@ -241,10 +246,9 @@ class _Functionalizer:
         if op.schema.name != "as_strided":
             return (*source.chain, ViewStep(op, number, source.type, kind))
         root = source.root
-        offset = aten.arguments_of(op)["storage_offset"]
-        if offset is None:
-            offset = self.place_of(source, op)
-        if not root.members and kind is root.type and offset == root.offset:
+        given = aten.arguments_of(op)["storage_offset"]
+        offset, begin = (self.place_of(source, op), 0) if given is None else (given, root.offset)
+        if not root.members and kind is root.type and offset == begin:
             return ()
         steps: list[Step] = []
         vector, allowed = root.type, root.allowed
@@ -253,7 +257,6 @@ class _Functionalizer:
             steps, vector = [flat], flat.type
             if root.argument is not None and flat.order() is None:
                 allowed = frozenset(positions(numbers(root.type.shape), strides_of(root.type)))
-        begin = root.offset
         if kind.element is not vector.element:
             view = ElementStep.of(vector, kind.element, op.location)
             begin, allowed = view.place(begin, op.location), view.allowed(allowed)
@@ -261,14 +264,10 @@ class _Functionalizer:
         return (*steps, StridedStep(vector, kind, offset - begin, allowed, op.location))
 
     def place_of(self, source: Tensor, op: aten.AtenOp) -> Any:
-        """Where a tensor begins in its storage, for an as_strided without an offset."""
-        if not source.chain:
-            return source.root.offset
-        last, begin = source.chain[-1], source.root.offset
-        if isinstance(last, StridedStep):
-            for step in source.chain[:-1]:
-                begin = step.place(begin, op.location) if isinstance(step, ElementStep) else begin
-            return last.offset + begin
+        """Where a tensor begins behind its root's begin, for an as_strided without an offset."""
+        last = source.chain[-1] if source.chain else None
+        if last is None or isinstance(last, StridedStep):
+            return 0 if last is None else last.offset
         raise UserError("as_strided of a view needs its storage_offset", op=op)
 
     def take_again(self, op: aten.AtenOp) -> None:

@@ -7,8 +7,6 @@ from irc.ir.core import Block, Operation
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import free_symbols
 
-BINDERS = (sym.BindOp, sym.BindSizeOp)
-
 
 @register_pass
 class HoistAssertions(Pass):
@@ -46,7 +44,7 @@ def hoist(block: Block) -> int:
     ends: dict[Operation, Operation] = {}
     moved = 0
     for op in numbers:
-        if isinstance(op, BINDERS):
+        if isinstance(op, sym.Binder):
             binders[op.symbol] = op
         elif isinstance(op, sym.AssertOp):
             names = free_symbols(op.lhs) | free_symbols(op.rhs)

@@ -124,7 +124,7 @@ def _reader_elsewhere(value: Value, argument: Value, found: Changes) -> str | No
                 inside = replaced if replaced is not None else _box_read(view, argument, boxes)
                 pending.append((view, inside))
                 continue
-            if isinstance(user, sym.BindOp | sym.BindSizeOp) or user in found.joins:
+            if isinstance(user, sym.Binder) or user in found.joins:
                 continue
             needed = [k for k, ops in enumerate(made_of) if user in ops]
             own = not needed or needed == [replaced]

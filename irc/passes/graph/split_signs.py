@@ -42,7 +42,7 @@ class SplitSigns(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
-        bound = [b for b in op.block.ops if isinstance(b, sym.BindOp | sym.BindSizeOp)]
+        bound = [b for b in op.block.ops if isinstance(b, sym.Binder)]
         signed = [b for b in bound if isinstance(b, sym.BindOp) and _may_be_negative(b)]
         if not signed:
             return

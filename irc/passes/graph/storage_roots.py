@@ -22,13 +22,13 @@ class Root:
     at which one of them has an element (None where all have).
     """
 
-    __slots__ = ("value", "version", "type", "argument", "offset", "members", "allowed")
+    __slots__ = ("value", "version", "type", "argument", "_offset", "members", "allowed")
 
     def __init__(
         self,
         value: Value,
         argument: int | None = None,
-        offset: Any = 0,
+        offset: Any = 0,  # or a function that gives it, where asking for it is a fact
         members: tuple[int, ...] = (),
         allowed: frozenset[int] | None = None,
     ) -> None:
@@ -36,9 +36,16 @@ class Root:
         self.version = 0
         self.type = type_of(value)
         self.argument = argument
-        self.offset = offset
+        self._offset = offset
         self.members = members
         self.allowed = allowed
+
+    @property
+    def offset(self) -> Any:
+        """Where it begins: asked only where the program's results depend on it."""
+        if callable(self._offset):
+            self._offset = self._offset()
+        return self._offset
 
 
 @attrs.define(eq=False)

@@ -573,6 +573,7 @@ GIVES_FRESH_MEMORY = frozenset(
 KEPT = (
     sym.BindOp,
     sym.BindSizeOp,
+    sym.BindOffsetOp,
     sym.ValueOp,
     sym.AssertOp,
     sym.AssertValueOp,

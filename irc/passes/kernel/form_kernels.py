@@ -118,7 +118,7 @@ def symbol_ranges(function: func.FuncOp) -> dict[str, Range]:
     """What the binders of a function say of its symbols."""
     ranges: dict[str, Range] = {}
     for op in function.block.ops:
-        if isinstance(op, sym.BindSizeOp | sym.BindOp):
+        if isinstance(op, sym.Binder):
             size = isinstance(op, sym.BindSizeOp)
             least = op.minimum if op.minimum is not None else (0 if size else None)
             ranges[op.symbol] = Range(least, op.maximum)

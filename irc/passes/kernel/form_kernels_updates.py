@@ -14,7 +14,7 @@ from irc.passes.graph.argument_storages import alias_groups
 from irc.passes.loop.bodies import placeholders_of
 
 _KERNELS = loop.ComputeOp | loop.GroupOp | host.LaunchOp
-_READERS = _KERNELS | graph.Item | sym.BindOp | sym.BindSizeOp
+_READERS = _KERNELS | graph.Item | sym.Binder
 
 
 def scatters_of(op: loop.ComputeOp) -> list[tuple[int, Value]]:

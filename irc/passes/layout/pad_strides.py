@@ -211,7 +211,7 @@ def _unbacked_symbols(function: func.FuncOp) -> set[str]:
     return {
         op.symbol
         for op in function.block.ops
-        if isinstance(op, sym.BindOp | sym.BindSizeOp)
+        if isinstance(op, sym.Binder)
         and not isinstance(op._operands[0], BlockArgument)
     }
 

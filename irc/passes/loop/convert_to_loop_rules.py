@@ -217,7 +217,7 @@ def symbolic_value(scalar: Value) -> Dim | None:
     maker = scalar.defining_op
     if isinstance(maker, sym.ValueOp):
         return maker.dim if is_index_expression(maker.dim) else None
-    if isinstance(maker, sym.BindOp | sym.BindSizeOp):
+    if isinstance(maker, sym.Binder):
         return symbol(maker.symbol)
     return None
 

@@ -11,6 +11,7 @@ from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import Dim, dim_product, dim_sum, from_start, provable_le
 from irc.ir.types import ComplexType, contiguous_strides, element_bytes, i1, i64
+from irc.passes.graph.argument_storages import argument_begin
 from irc.passes.graph.convert_aten.positions import element_position, slice_start
 from irc.passes.graph.convert_aten.support import (
     Call,
@@ -265,9 +266,7 @@ def storage_begin(c: Call, value: Value) -> Dim:
     argument, function = c.argument(value), c.builder.block.parent_op
     if argument is None or not isinstance(function, func.FuncOp):
         return 0
-    info = function.arg_info
-    entry = info[argument.index].get("offset") if info is not None else None
-    return 0 if entry is None else entry.dim
+    return argument_begin(function, argument.index, c.builder)
 
 
 # What torch computes in a copy of the whole storage of `self`.
@@ -519,13 +518,16 @@ def as_strided_scatter(c: Call) -> Value:
     shape = shape_of(part)
     if 0 in shape:
         return source
-    offset = 0
+    offset: Dim = 0
     if c.storage_offset is not None:
         offset = c.storage_offset - storage_begin(c, root) - begin
     spans = [(size - 1) * step for size, step in zip(shape, c.stride, strict=True)]
     length = dim_product(kind.shape)
-    if not (provable_le(0, offset) and provable_le(dim_sum([offset, *spans]) + 1, length)):
-        decline("not within the elements of the source")
+    facts = [(0, offset), (dim_sum([offset, *spans]) + 1, length)]
+    unproven = [f for f in facts if not provable_le(*f, c.ranges)]
+    if unproven and is_callers(c, root):
+        decline("not within the elements of the argument")
+    require_inside(c, unproven)
     places = c.full(offset, c.result.with_shape(shape).with_element(i64))
     for dim, step in enumerate(c.stride):
         along = c.iota(dim, places)

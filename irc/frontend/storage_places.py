@@ -1,0 +1,363 @@
+"""Arguments of whose storage a program takes places, as `as_strided` does.
+
+Such places count from the storage's beginning, wherever the argument begins in it. torch's graphs
+are right only for the offset that they were traced with, which Dynamo doesn't guard, and once such
+an argument was written they no longer tell it from a new tensor. So here the program takes the
+storage: a vector, of which the argument is a view, and `as_strided` of whatever is a view of the
+argument is one of the vector. Where it begins is a number, and guarded.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor, fx
+from torch._subclasses.fake_tensor import FakeTensor
+
+from irc.runtime.arguments import ArgumentError
+
+
+def takes_places(node: fx.Node) -> bool:
+    """Whether a call counts places from the beginning of its first operand's storage."""
+    schema = _schema_of(node)
+    return schema is not None and any(a.name == "storage_offset" for a in schema.arguments)
+
+
+def _schema_of(node: fx.Node) -> Any:
+    """The schema of a call of torch: an overload's, or of a function or method of that name."""
+    if isinstance(node.target, torch._ops.OpOverload):
+        return node.target._schema
+    if node.op == "call_method":
+        return _schema_named(node.target)
+    if node.op == "call_function":
+        return _schema_named(getattr(node.target, "__name__", None))
+    return None
+
+
+@functools.cache
+def _schema_named(name: Any) -> Any:
+    packet = getattr(torch.ops.aten, name, None) if isinstance(name, str) else None
+    return getattr(getattr(packet, "default", None), "_schema", None)
+
+
+# -- what graphs call instead
+
+
+def strided(
+    base: Tensor, source: Tensor, size: Any, stride: Any, storage_offset: Any = None
+) -> Tensor:
+    """`source.as_strided(...)` of the storage `base`."""
+    begin = source.storage_offset() if storage_offset is None else storage_offset
+    return torch.as_strided(base, size, stride, begin)
+
+
+def strided_copy(
+    base: Tensor, source: Tensor, size: Any, stride: Any, storage_offset: Any = None
+) -> Tensor:
+    """`torch.as_strided_copy(source, ...)` of the storage `base`."""
+    return strided(base, source, size, stride, storage_offset).clone()
+
+
+def strided_scatter(
+    base: Tensor, source: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: Any = None
+) -> Tensor:
+    """`torch.as_strided_scatter(source, src, ...)` of the storage `base`."""
+    begin = source.storage_offset()
+    place = begin if storage_offset is None else storage_offset
+    whole = torch.as_strided_scatter(base, src, size, stride, place)
+    return whole.as_strided(source.size(), source.stride(), begin)
+
+
+def fill_diagonal(source: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """`source.fill_diagonal_(fill_value)` through views that are relative to `source`."""
+    part = source
+    while part.dim() > 1:
+        part = part.diagonal(0, 0, part.dim() - 1)
+    part.fill_(fill_value)
+    return source
+
+
+#: What stands for a call that takes places, where the storage is an argument of the graph.
+OF_A_STORAGE: dict[str, Callable[..., Tensor]] = {
+    "as_strided": strided,
+    "as_strided_copy": strided_copy,
+    "as_strided_scatter": strided_scatter,
+}
+
+
+@attrs.define(slots=False)
+class Place:
+    """An argument of a graph whose storage has places taken of it."""
+
+    position: int
+    node: fx.Node
+    fake: Tensor
+    calls: list[fx.Node]
+    #: Its `base` is the argument instead of it.
+    replaced: bool = False
+    #: The dimensions of sizes and strides that are symbols: these become arguments too.
+    symbolic: list[tuple[str, int]] = attrs.field(factory=list)
+
+    @functools.cached_property
+    def offset(self) -> int:
+        """Where it begins; a symbol is fixed to what it was, of which torch makes a guard."""
+        return operator.index(self.fake.storage_offset())
+
+    @functools.cached_property
+    def least(self) -> int:
+        """How many places of the storage calls take whose places are numbers."""
+        ends = [_end(_value(c)) for c in self.calls if isinstance(_value(c), Tensor)]
+        return max((e for e in ends if isinstance(e, int)), default=0)
+
+    def length(self, tensor: Tensor) -> Any:
+        """How many places of a tensor's storage are the program's."""
+        return torch.sym_max(_end(tensor), self.least)
+
+    def base(self, tensor: Tensor) -> Tensor:
+        """The storage of an argument."""
+        return tensor.as_strided((self.length(tensor),), (1,), 0)
+
+    def numbers(self, tensor: Tensor) -> list[Any]:
+        """The arguments that tell where the tensor lies in its base."""
+        return [getattr(tensor, name)(dim) for name, dim in self.symbolic]
+
+    def check(self, tensor: Tensor) -> None:
+        """Raise ArgumentError for a tensor that begins elsewhere than the traced one."""
+        if tensor.storage_offset() != self.offset:
+            raise ArgumentError(
+                f"argument {self.node.name} begins at {tensor.storage_offset()} in its storage, "
+                f"the program was compiled for {self.offset}"
+            )
+
+
+def _end(tensor: Tensor) -> Any:
+    """The place of a storage behind a tensor's last element."""
+    if any(isinstance(n, int) and n == 0 for n in tensor.shape):
+        return tensor.storage_offset()
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    return tensor.storage_offset() + 1 + sum((n - 1) * s for n, s in steps)
+
+
+def take_storages(
+    module: fx.GraphModule, inputs: Sequence[Any]
+) -> tuple[fx.GraphModule, list[Any], Callable[[Callable[..., Any]], Callable[..., Any]]]:
+    """A graph that takes the storages of which places are taken, for one that takes arguments.
+
+    Gives also example inputs for it, and what makes of its compiled form a function of the
+    arguments. Their offsets are guarded where the graph comes from Dynamo, else checked.
+    """
+    # A graph of lists (compiled autograd's) comes wrapped: its programs check offsets themselves.
+    whole = isinstance(module, fx.GraphModule)
+    if not whole or not any(map(_is_concerned, module.graph.nodes)):
+        return module, list(inputs), lambda compiled: compiled
+    module = _copied(module)
+    for node in module.graph.nodes:
+        _relative_diagonal(module.graph, node)
+    places = _places(module, inputs)
+    guarded = guard_offsets(places)
+    returned = _returned_arguments(module, places)
+    examples, extra = list(inputs), []
+    for place in (p for p in places if p.replaced):
+        _replace(module.graph, place, place.base(place.fake))
+        examples[place.position] = place.base(place.fake)
+        extra += place.numbers(place.fake)
+    module.recompile()
+
+    def around(compiled: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            given, numbers = list(arguments), []
+            for place in places:
+                tensor = arguments[place.position]
+                if not guarded:
+                    place.check(tensor)
+                if place.replaced:
+                    given[place.position] = place.base(tensor)
+                    numbers += place.numbers(tensor)
+            results = compiled(*given, *numbers)
+            if not returned:
+                return results
+            kept = list(results)
+            for number, position in returned:
+                kept[number] = arguments[position]
+            return tuple(kept)
+
+        return run
+
+    return module, [*examples, *extra], around
+
+
+def _is_concerned(node: fx.Node) -> bool:
+    schema = _schema_of(node)
+    return schema is not None and (takes_places(node) or schema.name == "aten::fill_diagonal_")
+
+
+def _copied(module: fx.GraphModule) -> fx.GraphModule:
+    """A graph of its own: Dynamo goes on to read its graph's arguments."""
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    graph.output(graph.graph_copy(module.graph, copies))
+    for old, new in copies.items():
+        if hasattr(old, "_dynamo_source"):
+            new._dynamo_source = old._dynamo_source
+    made = fx.GraphModule(module, graph)
+    made.meta = dict(module.meta)
+    for name, value in vars(module).items():  # what Dynamo tells AOTAutograd
+        vars(made).setdefault(name, value)
+    return made
+
+
+def _relative_diagonal(graph: fx.Graph, node: fx.Node) -> None:
+    """Let a `fill_diagonal_` without wrapping go by views, which know no place."""
+    schema = _schema_of(node)
+    if schema is None or schema.name != "aten::fill_diagonal_" or len(node.args) > 2:
+        return
+    if node.kwargs.get("wrap"):
+        return
+    with graph.inserting_before(node):
+        made = graph.call_function(fill_diagonal, node.args, dict(node.kwargs))
+    made.meta = dict(node.meta)
+    node.replace_all_uses_with(node.args[0])  # type: ignore[arg-type]
+    graph.erase_node(node)
+
+
+def _value(node: Any) -> Any:
+    """The fake tensor that a node's value was traced as."""
+    meta = node.meta if isinstance(node, fx.Node) else {}
+    return meta.get("example_value", meta.get("val"))
+
+
+def _places(module: fx.GraphModule, inputs: Sequence[Any]) -> list[Place]:
+    """The arguments whose storages have places taken, and which of them are to be replaced."""
+    arguments = module.graph.find_nodes(op="placeholder")
+    if len(arguments) != len(inputs):
+        return []
+    by_storage: dict[int, Place] = {}
+    for position, (node, value) in enumerate(zip(arguments, inputs, strict=True)):
+        fake = _value(node)
+        fake = fake if isinstance(fake, FakeTensor) else value
+        if isinstance(fake, FakeTensor) and fake.layout is torch.strided:
+            key = fake.untyped_storage()._cdata
+            by_storage.setdefault(key, Place(position, node, fake, []))
+    for node in module.graph.nodes:
+        if not takes_places(node) or not node.args:
+            continue
+        source = _value(node.args[0])
+        if isinstance(source, Tensor):
+            place = by_storage.get(source.untyped_storage()._cdata)
+            if place is not None:
+                place.calls.append(node)
+    found = [p for p in by_storage.values() if p.calls]
+    for place in found:
+        place.replaced = _must_replace(place)
+    return found
+
+
+def _must_replace(place: Place) -> bool:
+    """Whether places of an argument's storage are others than those of its elements in order, or
+    may be, or are taken through a view."""
+    if any(_name(call) not in OF_A_STORAGE for call in place.calls):
+        return False
+    at_once = all(call.args[0] is place.node for call in place.calls)
+    end = _end(place.fake)
+    inside = place.least <= end if isinstance(end, int) else not place.least
+    return not (at_once and inside and place.offset == 0 and place.fake.is_contiguous())
+
+
+def _name(node: fx.Node) -> str:
+    return str(_schema_of(node).name).removeprefix("aten::")
+
+
+def _replace(graph: fx.Graph, place: Place, base: Tensor) -> None:
+    """Let the storage `base` be the argument at a place, and what it was a view of that."""
+    node, fake = place.node, place.fake
+    last = graph.find_nodes(op="placeholder")[-1]
+    values: dict[tuple[str, int], Any] = {}
+    for name, dim in itertools.product(("size", "stride"), range(fake.dim())):
+        number = getattr(fake, name)(dim)
+        if isinstance(number, torch.SymInt):
+            place.symbolic.append((name, dim))
+            with graph.inserting_after(last):
+                made = graph.placeholder(f"{node.name}_{name}_{dim}")
+            made.meta = {"example_value": number, "val": number}
+            made._dynamo_source = None  # type: ignore[attr-defined]
+            last = number = made
+        values[name, dim] = number
+    with graph.inserting_after(last):
+        view = graph.call_function(
+            torch.as_strided,
+            (
+                node,
+                [values["size", d] for d in range(fake.dim())],
+                [values["stride", d] for d in range(fake.dim())],
+                place.offset,
+            ),
+        )
+    view.meta = {k: node.meta[k] for k in ("example_value", "val") if k in node.meta}
+    node.replace_all_uses_with(view, delete_user_cb=lambda user: user is not view)
+    for key in ("example_value", "val"):
+        if key in node.meta:
+            node.meta[key] = base
+    for call in place.calls:
+        with graph.inserting_before(call):
+            made = graph.call_function(
+                OF_A_STORAGE[_name(call)], (node, *call.args), dict(call.kwargs)
+            )
+        made.meta = dict(call.meta)
+        call.replace_all_uses_with(made)
+        graph.erase_node(call)
+
+
+def _returned_arguments(
+    module: fx.GraphModule, places: Sequence[Place]
+) -> list[tuple[int, int]]:
+    """(number of a result, position of the argument that it is) where storages are taken: eager
+    mode returns the argument itself after it was written."""
+    positions = {p.node: p.position for p in places if p.replaced}
+    (output,) = module.graph.find_nodes(op="output")
+    results: Any = output.args[0]
+    found = []
+    for number, result in enumerate(results if isinstance(results, list | tuple) else (results,)):
+        while isinstance(result, fx.Node) and _gives_its_operand(result):
+            result = result.args[0]
+        if isinstance(result, fx.Node) and result in positions:
+            found.append((number, positions[result]))
+    return found
+
+
+def _gives_its_operand(node: fx.Node) -> bool:
+    """Whether a call writes its first operand and returns it."""
+    if node.op == "call_function" and node.target in vars(operator).values():
+        name = getattr(node.target, "__name__", "")
+        return name.startswith("i") and hasattr(operator, name[1:].rstrip("_") or "_")
+    schema = _schema_of(node)
+    if schema is None or not schema.arguments or not schema.returns:
+        return False
+    given, made = schema.arguments[0].alias_info, schema.returns[0].alias_info
+    if given is None or made is None or not given.is_write:
+        return False
+    return given.before_set == made.before_set and not _name(node).startswith("as_strided")
+
+
+def guard_offsets(places: Sequence[Place]) -> bool:
+    """Let Dynamo compile again where an argument begins elsewhere in its storage; whether the
+    graph's arguments come from Dynamo, so that it does."""
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    sources: list[Any] = [getattr(p.node, "_dynamo_source", None) for p in places]
+    if context is None or None in sources:
+        return False
+    from torch._dynamo.guards import GuardBuilder
+    from torch._dynamo.source import TensorProperty, TensorPropertySource
+
+    for source in sources:
+        begin = TensorPropertySource(source, TensorProperty.STORAGE_OFFSET)
+        guard = begin.make_guard(GuardBuilder.EQUALS_MATCH)
+        context.guards_context.dynamo_guards.add(guard)
+    return True
