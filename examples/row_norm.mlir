@@ -15,5 +15,5 @@ func.func @main(%x: tensor<[s0, 20] x f32, strides [20, 1]>) -> tensor<[s0] x f3
     %d = math.sqrt %c : f32
     loop.yield %d
   } : tensor<[s0] x f32, strides [1]>
-  func.return %norms : tensor<[s0] x f32, strides [1]>
+  return %norms : tensor<[s0] x f32, strides [1]>
 }

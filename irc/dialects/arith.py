@@ -17,6 +17,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.definition import Constraint, Op, attribute, operand, result
 from irc.ir.rewriting import canonicalization, register_materializer
+from irc.ir.syntax import Syntax
 from irc.ir.traits import Commutative, ConstantLike, Pure, SameOperandsAndResultType
 from irc.ir.types import FloatType, IndexType, IntegerType, VectorType, i1
 
@@ -54,10 +55,11 @@ FLOAT_PREDICATES = (
 class ConstantOp(Op):
     """A constant scalar, or a vector with this value in each lane (or DenseAttr lanes).
 
-    `%c = arith.constant {value = 4 : i32} : i32`
+    `%c = arith.constant 4 : i32`
     """
 
     name = "arith.constant"
+    syntax = Syntax("constant")
     traits = frozenset({Pure, ConstantLike})
     value = attribute(Attribute)
     constant = result()
@@ -86,7 +88,11 @@ class ConstantOp(Op):
             self.fail(f"the value {value} does not fit the type {self.results[0].type}")
 
 
+_FAST = {"fastmath": "fastmath"}
+
+
 class _IntegerBinary(Op, abstract=True):
+    syntax = Syntax("operand", flags={"overflow": "overflowFlags"})
     traits = frozenset({Pure, SameOperandsAndResultType})
     lhs = operand(INTEGER)
     rhs = operand(INTEGER)
@@ -97,6 +103,7 @@ class _IntegerBinary(Op, abstract=True):
 
 
 class _FloatBinary(Op, abstract=True):
+    syntax = Syntax("operand", flags=_FAST)
     traits = frozenset({Pure, SameOperandsAndResultType})
     lhs = operand(FLOAT)
     rhs = operand(FLOAT)
@@ -181,6 +188,7 @@ class NegFOp(Op):
     """
 
     name = "arith.negf"
+    syntax = Syntax("operand", flags=_FAST)
     traits = frozenset({Pure, SameOperandsAndResultType})
     source = operand(FLOAT)
     output = result(FLOAT)
@@ -214,10 +222,11 @@ class _Compare(Op, abstract=True):
 class CmpIOp(_Compare):
     """Compares integers; `s` predicates as signed, `u` predicates as unsigned.
 
-    `%c = arith.cmpi %x, %y {predicate = "slt"} : (i32, i32) -> i1`
+    `%c = arith.cmpi slt, %x, %y : i32`
     """
 
     name = "arith.cmpi"
+    syntax = Syntax("operand", word="predicate")
     lhs = operand(INTEGER)
     rhs = operand(INTEGER)
     predicate = attribute(A.StringAttr, words=INTEGER_PREDICATES)
@@ -227,10 +236,11 @@ class CmpIOp(_Compare):
 class CmpFOp(_Compare):
     """Compares floats; `o` predicates are false and `u` predicates true when one is NaN.
 
-    `%c = arith.cmpf %x, %y {predicate = "olt"} : (f32, f32) -> i1`
+    `%c = arith.cmpf olt, %x, %y : f32`
     """
 
     name = "arith.cmpf"
+    syntax = Syntax("operand", word="predicate", flags=_FAST)
     lhs = operand(FLOAT)
     rhs = operand(FLOAT)
     predicate = attribute(A.StringAttr, words=FLOAT_PREDICATES)
@@ -240,10 +250,11 @@ class CmpFOp(_Compare):
 class SelectOp(Op):
     """`if_true` where the condition holds, else `if_false`; lane by lane for vectors.
 
-    `%z = arith.select %c, %x, %y : (i1, f32, f32) -> f32`
+    `%z = arith.select %c, %x, %y : f32`
     """
 
     name = "arith.select"
+    syntax = Syntax("choice")
     traits = frozenset({Pure})
     condition = operand(BOOLEAN)
     if_true = operand()
@@ -265,6 +276,7 @@ class SelectOp(Op):
 
 
 class _Cast(Op, abstract=True):
+    syntax = Syntax("cast", flags={**_FAST, "overflow": "overflowFlags"})
     traits = frozenset({Pure})
 
     def fold(self, constants: Sequence[Attribute | None]) -> Any:
@@ -285,7 +297,7 @@ def _cast(
     **attributes: Any,
 ) -> type:
     """One conversion; its documentation ends in an example."""
-    example = f"`%z = arith.{name} %x : ({types[0]}) -> {types[1]}`"
+    example = f"`%z = arith.{name} %x : {types[0]} to {types[1]}`"
     members = {
         "__doc__": f"{doc}\n\n    {example}\n    ",
         "__module__": __name__,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ModuleOp(Op):
     """A list of functions and kernels, and the constants kept beside the text.
 
-    `builtin.module { func.func @main() { func.return } }`
+    `builtin.module { func.func @main() { return } }`
     """
 
     name = "builtin.module"

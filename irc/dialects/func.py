@@ -11,7 +11,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Region
 from irc.ir.definition import Op, attribute, region, variadic_operand, variadic_result
-from irc.ir.traits import IsolatedFromAbove, SymbolOp, Terminator
+from irc.ir.traits import Declarable, IsolatedFromAbove, SymbolOp, Terminator
 from irc.ir.types import FunctionType
 
 #: What a function's `level` may say, in the order in which a program passes through them.
@@ -33,17 +33,20 @@ class FuncOp(Op):
     groups of arguments that may share a storage.
     `level` names the level that the body claims to be on.
 
-    `func.func @f(%x: f32) -> f32 { func.return %x : f32 }`
+    `func.func @f(%x: f32) -> f32 { return %x : f32 }`
     """
 
     name = "func.func"
-    traits = frozenset({IsolatedFromAbove, SymbolOp})
+    traits = frozenset({Declarable, IsolatedFromAbove, SymbolOp})
     parents = ("builtin.module",)
     sym_name = attribute(A.StringAttr)
     function_type = attribute(A.TypeAttr)
     arg_info = attribute(A.ArrayAttr, "one dictionary per argument", optional=True)
     result_info = attribute(A.ArrayAttr, "one dictionary per result", optional=True)
     level = attribute(A.StringAttr, optional=True, words=LEVELS)
+    sym_visibility = attribute(
+        A.StringAttr, "of the symbol", optional=True, words=function_text.VISIBILITIES
+    )
     body = region()
 
     @classmethod
@@ -65,8 +68,11 @@ class FuncOp(Op):
 
     @property
     def block(self) -> Block:
-        """The entry block."""
-        return self.regions[0].blocks[0]
+        """The entry block. Raises InvalidIR for a function that is only declared."""
+        blocks = self.regions[0].blocks
+        if not blocks:
+            self.fail(f"@{self.sym_name} is declared only; there is no body to work on")
+        return blocks[0]
 
     @property
     def type(self) -> FunctionType:
@@ -88,6 +94,10 @@ class FuncOp(Op):
         self.attributes["function_type"] = A.TypeAttr(FunctionType(inputs, results))
 
     def verify_op(self) -> None:
+        if not self.regions[0].blocks:
+            if self.sym_visibility != "private":
+                self.fail("a function without a body is private")
+            return
         verify_info(self)
         inputs = tuple(a.type for a in self.block.arguments)
         if inputs != self.type.inputs:
@@ -106,10 +116,11 @@ class FuncOp(Op):
 class ReturnOp(Op):
     """Returns the operands from the function around it.
 
-    `func.return %x : f32`
+    `return %x : f32`
     """
 
     name = "func.return"
+    keyword = "return"
     traits = frozenset({Terminator})
     parents = ("func.func",)
     values = variadic_operand()
@@ -139,10 +150,11 @@ class ReturnOp(Op):
 class CallOp(Op):
     """Calls the function `callee` with the operands.
 
-    `%y = func.call @f(%x) : (f32) -> f32`
+    `%y = call @f(%x) : (f32) -> f32`
     """
 
     name = "func.call"
+    keyword = "call"
     callee = attribute(A.SymbolRefAttr)
     arguments = variadic_operand()
     outputs = variadic_result()

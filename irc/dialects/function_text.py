@@ -1,6 +1,7 @@
 """The text that func.func, kernel.func and host.func share, and that of their terminators.
 
     dialect.func @name(%x: T {info}, %n: index) -> (T {info}) attributes {...} { ... }
+    func.func private @declared(T {info}, index) -> T
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from irc.ir import attributes as A
 from irc.ir.attribute_text import name_text
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Operation, Value
+from irc.ir.core import Operation, Region, Value
 from irc.ir.types import FunctionType
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from irc.ir.printer import Printer
 
 INFO = ("arg_info", "result_info")
+VISIBILITIES = ("private", "nested", "public")
 EMPTY = A.DictAttr({})
 
 
@@ -27,25 +29,33 @@ def print_function(op: Operation, printer: Printer) -> None:
     name = op.attributes.get("sym_name")
     type_ = getattr(op.attributes.get("function_type"), "type", None)
     blocks = op.regions[0].blocks if len(op.regions) == 1 else []
-    if not blocks or not isinstance(name, A.StringAttr) or not isinstance(type_, FunctionType):
+    visibility = getattr(op.attributes.get("sym_visibility"), "value", "")
+    if not (blocks or visibility == "private") or not isinstance(name, A.StringAttr):
         printer.default_form(op)
         return
-    arguments = blocks[0].arguments
+    if not isinstance(type_, FunctionType):
+        printer.default_form(op)
+        return
+    inputs = [a.type for a in blocks[0].arguments] if blocks else list(type_.inputs)
     hidden = {"sym_name"}
-    if type_.inputs == tuple([a.type for a in arguments]):
+    if visibility in VISIBILITIES:
+        hidden.add("sym_visibility")
+        printer.text(f" {visibility}")
+    if type_.inputs == tuple(inputs):
         hidden.add("function_type")
     infos = []
-    for key, count in zip(INFO, (len(arguments), len(type_.results))):
+    for key, count in zip(INFO, (len(inputs), len(type_.results))):
         info = op.attributes.get(key)
         if _has_place(info, count):
             hidden.add(key)
         infos.append(info.elements if key in hidden else (EMPTY,) * count)  # type: ignore[union-attr]
     printer.text(f" @{name_text(name.value)}(")
-    for number, argument in enumerate(arguments):
+    for number, kind in enumerate(inputs):
         printer.text(", " if number else "")
-        printer.value(argument)
-        printer.text(": ")
-        _print_type(printer, argument.type, infos[0][number])
+        if blocks:
+            printer.value(blocks[0].arguments[number])
+            printer.text(": ")
+        _print_type(printer, kind, infos[0][number])
     printer.text(")")
     results = type_.results
     if results:
@@ -57,8 +67,9 @@ def print_function(op: Operation, printer: Printer) -> None:
             _print_type(printer, result, infos[1][number])
         printer.text("" if bare else ")")
     printer.attributes(op.attributes, hidden, "attributes")
-    printer.text(" ")
-    printer.region(op.regions[0], header=False)
+    if blocks:
+        printer.text(" ")
+        printer.region(op.regions[0], header=False)
 
 
 def _has_place(info: Attribute | None, count: int) -> bool:
@@ -78,14 +89,20 @@ def _print_type(printer: Printer, type_: Type, info: Any) -> None:
 
 def parse_function(cls: type[Operation], parser: Parser) -> Operation:
     """Read a function-like operation after its name."""
-    if parser.kind != "at":
+    visible = parser.kind == "word" and parser.token in VISIBILITIES
+    if parser.kind != "at" and not visible:
         return parser.default_form(cls)
-    attributes: dict[str, Attribute] = {"sym_name": A.StringAttr(parser.symbol_name())}
+    attributes: dict[str, Attribute] = {}
+    if visible:
+        attributes["sym_visibility"] = A.StringAttr(parser.word())
+    attributes["sym_name"] = A.StringAttr(parser.symbol_name())
     arguments: list[tuple[str, int, Type]] = []
     argument_info: list[A.DictAttr] = []
     parser.expect("(")
+    declared = False
     while not parser.at(")"):
-        arguments.append(parser.argument())
+        declared = visible and parser.kind != "value"
+        arguments.append(("", 0, parser.type()) if declared else parser.argument())
         argument_info.append(_optional_info(parser))
         if not parser.take(","):
             break
@@ -101,8 +118,9 @@ def parse_function(cls: type[Operation], parser: Parser) -> Operation:
         if key in attributes and key != "function_type":
             parser.fail(f"the attribute '{key}' is given twice", start)
         attributes[key] = attr
-    region = parser.region(arguments)
-    return cls((), (), attributes, (region,))
+    if declared or (visible and not parser.at("{")):
+        return cls((), (), attributes, (Region([]),))
+    return cls((), (), attributes, (parser.region(arguments),))
 
 
 def _optional_info(parser: Parser) -> A.DictAttr:

@@ -14,17 +14,22 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.definition import Op, attribute, operand, result
+from irc.ir.syntax import Syntax
 from irc.ir.traits import Pure, SameOperandsAndResultType
 from irc.ir.types import i1
 
+_FLOATS = Syntax("operand", flags={"fastmath": "fastmath"})
+
 
 class _Unary(Op, abstract=True):
+    syntax = _FLOATS
     traits = frozenset({Pure, SameOperandsAndResultType})
     source = operand(FLOAT)
     output = result(FLOAT)
 
 
 class _Binary(Op, abstract=True):
+    syntax = _FLOATS
     traits = frozenset({Pure, SameOperandsAndResultType})
     lhs = operand(FLOAT)
     rhs = operand(FLOAT)
@@ -32,6 +37,7 @@ class _Binary(Op, abstract=True):
 
 
 class _Test(Op, abstract=True):
+    syntax = _FLOATS
     traits = frozenset({Pure})
     source = operand(FLOAT)
     outcome = result(BOOLEAN)
@@ -48,7 +54,7 @@ def _define(base: type[Op], class_name: str, name: str, doc: str, **attributes: 
     example = {
         _Unary: f"`%z = math.{name} %x : f32`",
         _Binary: f"`%z = math.{name} %x, %y : f32`",
-        _Test: f"`%z = math.{name} %x : (f32) -> i1`",
+        _Test: f"`%z = math.{name} %x : f32`",
     }[base]
     members = {
         "__doc__": f"{doc}\n\n    {example}\n    ",
@@ -125,6 +131,7 @@ class FmaOp(Op):
     """
 
     name = "math.fma"
+    syntax = _FLOATS
     traits = frozenset({Pure, SameOperandsAndResultType})
     a = operand(FLOAT)
     b = operand(FLOAT)

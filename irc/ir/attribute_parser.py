@@ -319,6 +319,19 @@ class AttributeParser(TypeParser):
                 self.extents[attr] = known
         return known
 
+    def flag(self, keyword: str) -> Attribute:
+        """`keyword<...>`, as MLIR's arith writes its flags, as the attribute that it stands for."""
+        self.expect(keyword)
+        return self._flags(f"#arith.{keyword}")
+
+    def _flags(self, token: str) -> Attribute:
+        self.expect("<")
+        words = [self.word("a flag")]
+        while self.take(","):
+            words.append(self.word("a flag"))
+        self.expect(">")
+        return OpaqueAttr(f"{token}<{','.join(words)}>")
+
     def _opaque(self, token: str) -> Attribute:
         """An attribute or type of an unknown dialect, as text."""
         start = self.start
@@ -327,6 +340,8 @@ class AttributeParser(TypeParser):
             kind = "type" if token[0] == "!" else "attribute"
             self.fail(f"unknown {kind} '{token}'")
         self.advance()
+        if known:
+            return self._flags(token)
         end = self.last_end
         if self.at("<"):
             depth = 0

@@ -28,6 +28,7 @@ from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.location import UNKNOWN, Location
 from irc.ir.registry import register_op
 from irc.ir.symbols import Dim, Expr
+from irc.ir.syntax import Syntax
 from irc.ir.traits import SameOperandsAndResultType, Trait
 
 SEGMENTS = "operandSegmentSizes"
@@ -205,6 +206,9 @@ class Op(Operation):
     traits: ClassVar[frozenset[type[Trait]]] = frozenset()
     parents: ClassVar[tuple[str, ...]] = ()
     abstract: ClassVar[bool] = False
+    # MLIR's own form, where it is not the default one, and the name where MLIR leaves out "func.".
+    syntax: ClassVar[Syntax | None] = None
+    keyword: ClassVar[str] = ""
     # How many operands there are where each field has one, else None; how many results there are
     # where they all have the type of the operands, else None.
     _plain_operands: ClassVar[int | None] = 0

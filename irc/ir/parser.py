@@ -12,6 +12,7 @@ all error messages.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -49,6 +50,8 @@ LINE = re.compile(
     r"([^\n%]{0,400}+)(?:\n[ \t\r\n]*+|(?=%))(?=[%}\"^A-Za-z_])(?!loc\b)",
     re.A,
 )
+# Operations that MLIR's text names without their dialect.
+KEYWORDS = {"module": "builtin.module", "return": "func.return", "call": "func.call"}
 ATTRIBUTES_START = re.compile(r'\{\s*(?:[A-Za-z_][\w$]*\s*[=,}]|"[^"\n]*"\s*=)')
 # What a rest of line means: class, operand types, result types, attributes.
 LineForm = tuple[type[Operation], tuple[Type, ...], tuple[Type, ...], dict[str, Attribute]]
@@ -76,6 +79,8 @@ def parse(
                 text, filename, allow_unregistered=allow_unregistered, resources=resources
             )
             block = parser.file()
+            if parser.old_forms:
+                note_old_forms(parser)
         except RecursionError:
             raise UserError("the text is nested too deeply") from None
         first = block.first
@@ -87,6 +92,17 @@ def parse(
         module.resources.update(parser.used_resources)  # type: ignore[attr-defined]
         module.trusted = trusted  # type: ignore[attr-defined]
         return module  # type: ignore[return-value]
+
+
+def note_old_forms(parser: Parser) -> None:
+    """Warn that a text has forms that irc wrote before 0.2 and will not read for ever."""
+    place, count = parser.location_at(parser.old_forms[0]), len(parser.old_forms)
+    warnings.warn(
+        f"{place.filename}:{place.line}:{place.column}: {count} operations of arith or math are in "
+        "irc's old form, which will not be read in the next release; irc-opt prints MLIR's",
+        FutureWarning,
+        stacklevel=3,
+    )
 
 
 def parse_file(
@@ -151,6 +167,7 @@ class Parser(ScopeParser):
         self.line = 1
         self.line_start = 0
         self.line_known = 0
+        self.old_forms: list[int] = []
         super().__init__(text, filename, **options)
 
     # -- the file
@@ -286,7 +303,7 @@ class Parser(ScopeParser):
 
     def _pretty(self, results: list[tuple[str, int, int]]) -> Operation:
         start, name = self.start, self.word("an operation")
-        cls = self._class_of("builtin.module" if name == "module" else name)
+        cls = self._class_of(KEYWORDS.get(name, name))
         if cls is None:
             self._unknown_op(name, start)
         self.isolated = IsolatedFromAbove in cls.traits
@@ -388,10 +405,20 @@ class Parser(ScopeParser):
     def _default(
         self, cls: type[Operation], start: int, results: list[tuple[str, int, int]]
     ) -> Operation:
-        """What follows the name of an operation in the default form."""
+        """What follows the name of an operation in the default form, or in MLIR's own."""
+        syntax = cls.syntax  # type: ignore[attr-defined]  # of registered operations
+        form = None if syntax is None else syntax.read(self, cls, start)
+        if form is not None:
+            values, outputs, attributes = form
+            op = self.build(start, cls, values, outputs, attributes)
+            self._check_counts(op, start)
+            if not syntax.word:
+                self.line_form = (cls, tuple([v.type for v in values]), (*outputs,), attributes)
+            return op
+        if syntax is not None:
+            self.old_forms.append(start)
         operands = self.operand_names()
         successors = self.successors()
-        attributes: dict[str, Attribute]
         if ConstantLike in cls.traits and not operands and not self._at_rest():
             value = self.attribute()
             outputs = self._constant_type(value)

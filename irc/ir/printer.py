@@ -209,7 +209,10 @@ class Printer(TextWriter):
         if self.generic:
             print_generic(self, op)
         else:
-            self.out.append(op.name if op.is_registered else f'"{op.name}"')
+            if op.is_registered:
+                self.out.append(op.keyword or op.name)  # type: ignore[attr-defined]
+            else:
+                self.out.append(f'"{op.name}"')
             custom = getattr(op, "print_custom", None)
             if custom is not None and op.is_registered:
                 custom(self)
@@ -259,6 +262,10 @@ class Printer(TextWriter):
                 self.out.append(")")
                 print_generic_rest(self, op, attributes)
             else:
+                syntax = op.syntax  # type: ignore[attr-defined]  # of registered operations
+                written = None if syntax is None else syntax.write(self, op)
+                if written is not None:
+                    return written  # type: ignore[no-any-return]
                 head = f"{op.name} " if op._operands else op.name
                 self._default_rest(op)
             return head, "".join(self.out)

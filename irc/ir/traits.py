@@ -35,6 +35,10 @@ class NoTerminator(Trait):
     """Its blocks need no terminator (a module)."""
 
 
+class Declarable(Trait):
+    """May have a region without a block: it is declared, and defined elsewhere."""
+
+
 class SymbolTable(Trait):
     """Holds operations that are called by name (`sym_name`)."""
 

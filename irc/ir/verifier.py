@@ -19,6 +19,7 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.dominance import dominator_tree
 from irc.ir.mentions import PLACEHOLDER, known_mentions, mentioned_symbols
 from irc.ir.traits import (
+    Declarable,
     IsolatedFromAbove,
     NoTerminator,
     SameOperandsAndResultType,
@@ -286,7 +287,7 @@ class _Verifier:
                 self.blocks(region)
             elif region.blocks:
                 self.block(region.blocks[0])
-            elif op.is_registered and NoTerminator not in op.traits:
+            elif op.is_registered and not op.traits & {NoTerminator, Declarable}:
                 raise InvalidIR("a region without a block", op=op)
             _shrink(visible, known)
             _shrink(symbols, named)

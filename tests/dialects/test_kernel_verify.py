@@ -17,11 +17,11 @@ def kernel(body: str = "", arguments: str = "", attributes: str = 'target = "cpu
 def cpu(body: str, pointers: str = f"%x: {PTR}, %y: {PTR}", more: str = "") -> str:
     """A cpu kernel that writes its last pointer; %c is a constant 0, %v of 8 lanes."""
     last = pointers.count("ptr") - 1
-    head = """%c = arith.constant {value = 0 : index} : index
-      %v = arith.constant {value = 1.0 : f32} : vector<8xf32>
-      %t = arith.constant {value = true} : i1
-      %m = arith.constant {value = true} : vector<8xi1>
-      %o = arith.constant {value = 0 : index} : vector<8xindex> """
+    head = """%c = arith.constant 0 : index
+      %v = arith.constant dense<1.0> : vector<8xf32>
+      %t = arith.constant true
+      %m = arith.constant dense<true> : vector<8xi1>
+      %o = arith.constant dense<0> : vector<8xindex> """
     attributes = f'target = "cpu", outputs = array<i64: {last}>{more}'
     return kernel(head + body, f"{pointers}, {CPU}", attributes)
 
@@ -142,7 +142,7 @@ def loads(text: str) -> str:
         (loads("load %x[%c] (where %v) : vector<8xf32>"), "the mask is vector<8xf32>, not i1"),
         (loads("load %x[%c] (where %m else %m) : vector<8xf32>"), "the 'else' is vector<8xi1>"),
         ('kernel.func @k(%x: !kernel.ptr<f32>, %c: index, %e: index) attributes {target = "cpu"} '
-         '{ %f = arith.constant {value = 1.0 : f32} : f32 %w = "kernel.load"(%x, %c, %f) '
+         '{ %f = arith.constant 1.0 : f32 %w = "kernel.load"(%x, %c, %f) '
          "{operandSegmentSizes = array<i64: 1, 1, 0, 1>} : (!kernel.ptr<f32>, index, f32) -> f32 "
          "kernel.return }", "has an 'else' and no mask"),
         (loads("gather %x[%o] (where %m else %v) : vector<8xf32>"), None),
@@ -217,9 +217,9 @@ LOOP = "%r = kernel.for %i = %c to %end step %s iter_args(%a = %v) -> (vector<8x
     ],
 )  # fmt: skip
 def test_loops_and_branches(body, error):
-    head = """%s = arith.constant {value = 8 : index} : index
-      %s8 = arith.constant {value = 1 : i8} : i8
-      %f = arith.constant {value = 1.0 : f32} : f32 """
+    head = """%s = arith.constant 8 : index
+      %s8 = arith.constant 1 : i8
+      %f = arith.constant 1.0 : f32 """
     check(cpu(head + body), error)
 
 
@@ -264,8 +264,8 @@ def test_loops_and_branches(body, error):
     ],
 )  # fmt: skip
 def test_vectors(body, error):
-    head = """%q = arith.constant {value = 1.0 : f32} : vector<4x8xf32>
-      %f = arith.constant {value = 1.0 : f32} : f32 """
+    head = """%q = arith.constant dense<1.0> : vector<4x8xf32>
+      %f = arith.constant 1.0 : f32 """
     check(cpu(head + body), error)
 
 

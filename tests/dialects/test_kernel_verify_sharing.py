@@ -23,10 +23,10 @@ def cpu(body: str, grid: str = "64", inplace: str = "inplace = array<i64: 0, 1>,
     return f"""kernel.func @k(%x: {PTR}, %y: {PTR}, %n: index, %begin: index, %end: index)
       attributes {{grid = #sym<{grid}>, {inplace}outputs = array<i64: 1>, symbols = ["n"],
       target = "cpu"}} {{ {numbers}
-      %f = arith.constant {{value = 1.0 : f32}} : f32
-      %v = arith.constant {{value = 1.0 : f32}} : vector<16xf32>
-      %t = arith.cmpi %n, %c8 {{predicate = "slt"}} : (index, index) -> i1
-      %u = arith.cmpi %n, %c16 {{predicate = "slt"}} : (index, index) -> i1
+      %f = arith.constant 1.0 : f32
+      %v = arith.constant dense<1.0> : vector<16xf32>
+      %t = arith.cmpi slt, %n, %c8 : index
+      %u = arith.cmpi slt, %n, %c16 : index
       kernel.for %i = %begin to %end step %c1 {{
         %next = arith.addi %i, %c1 : index
         %row = arith.muli %i, %n : index
@@ -143,9 +143,9 @@ def gpu(body: str, grid: str = "n") -> str:
     """A gpu kernel of tiles of 256 elements; %x may be the memory of %y."""
     return f"""kernel.func @k(%x: {PTR}, %y: {PTR}, %n: index) attributes {{grid = #sym<{grid}>,
       inplace = array<i64: 0, 1>, outputs = array<i64: 1>, symbols = ["n"], target = "gpu"}} {{
-      %v = arith.constant {{value = 1.0 : f32}} : vector<256xf32>
-      %c = arith.constant {{value = 256 : index}} : index
-      %o = arith.constant {{value = 1 : index}} : vector<256xindex>
+      %v = arith.constant dense<1.0> : vector<256xf32>
+      %c = arith.constant 256 : index
+      %o = arith.constant dense<1> : vector<256xindex>
       %p = kernel.program_id : index
       %b = arith.muli %p, %c : index
       %l = kernel.iota : vector<256xindex>

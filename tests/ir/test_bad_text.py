@@ -41,15 +41,16 @@ CASES = [
     ("  %y = arith.addf %x, %x : f32\n  %z = arith.addf %y, %y : f64", 3, 19,
      "%y is used as f64, but is defined as f32 at bad.mlir:2:3"),
     ("  %x = arith.addf %x, %x : f32", 2, 3, "%x is defined twice"),
-    ("  %y = arith.extf %x : f32", 2, 24, "are written (operands) -> results"),
+    ("  %y = arith.extf %x : f32", 3, 3, "expected 'to'"),
+    ("  %y = graph.cast %x : f32", 2, 24, "are written (operands) -> results"),
     ("  %y = arith.addf %x, %x", 3, 3, "expected ':' and the types"),
     ("  $", 2, 3, "expected an operation or '}', found '$'"),
     ('  sym.assert {message = "abc\n}', 2, 25, "this string has no end on its line"),
     ('  sym.assert {message = "a\\qc"}', 2, 27, "unknown escape '\\q'"),
     ('  sym.assert {message = "\\FF"}', 2, 25, "no UTF-8"),
-    ("  %c = arith.constant {value = 300 : i8} : i8", 2, 32, "300 does not fit i8"),
-    ("  %c = arith.constant {value = 1.5 : i8} : i8", 2, 32, "1.5 is no value of type i8"),
-    ("  %c = arith.constant {value = 0x1FFFF : f16} : f16", 2, 32, "is not the bits of a f16"),
+    ("  %c = arith.constant 300 : i8", 2, 23, "300 does not fit i8"),
+    ("  %c = arith.constant 1.5 : i8", 2, 23, "1.5 is no value of type i8"),
+    ("  %c = arith.constant 0x1FFFF : f16", 2, 23, "is not the bits of a f16"),
     ("  %c = arith.constant {a, a} : f32", 2, 27, "the attribute 'a' is given twice"),
     ("  %n2 = sym.value {dim = #sym<s0 + >} : index", 2, 35, "expected an integer, a name or '('"),
     ("  %n2 = sym.value {dim = #sym<s0 >= 1>} : index", 2, 35, "expected '}'"),
@@ -106,7 +107,7 @@ def test_truncated_text(text):
 
 @pytest.mark.parametrize("text", [
     "func.func @f() {\n  func.return\n}",
-    "%x = arith.constant {value = 4 : i32} : i32",
+    "%x = arith.constant 4 : i32",
 ])  # fmt: skip
 def test_every_prefix_of_a_program_is_read_or_refused(text):
     for end in range(len(text)):
@@ -119,7 +120,7 @@ def test_every_prefix_of_a_program_is_read_or_refused(text):
 def test_value_of_a_nested_region_is_not_defined_after_it():
     error = error_of("""func.func @f(%c: i1) {
       kernel.if %c {
-        %y = arith.constant {value = 1.0 : f32} : f32
+        %y = arith.constant 1.0 : f32
         kernel.yield
       }
       func.return %y : f32
@@ -130,10 +131,10 @@ def test_value_of_a_nested_region_is_not_defined_after_it():
 def test_names_may_be_used_again_in_another_region():
     parse("""func.func @f(%c: i1) {
       kernel.if %c {
-        %y = arith.constant {value = 1.0 : f32} : f32
+        %y = arith.constant 1.0 : f32
         kernel.yield
       } else {
-        %y = arith.constant {value = 1.0 : f32} : f32
+        %y = arith.constant 1.0 : f32
         kernel.yield
       }
       func.return

@@ -65,7 +65,8 @@ DECLARED = {
 def example_of(cls):
     """The line of IR in the documentation of an operation class."""
     doc = " ".join(inspect.cleandoc(cls.__doc__ or "").split())
-    quoted = [t for t in re.findall(r"`([^`]+)`", doc) if re.search(rf"{cls.name}\b", t)]
+    written = re.escape(cls.keyword or cls.name)
+    quoted = [t for t in re.findall(r"`([^`]+)`", doc) if re.search(rf"\b{written}\b", t)]
     return quoted[-1] if quoted else None
 
 
@@ -73,11 +74,15 @@ def declarations(cls, example):
     """Block arguments for the values that the example uses and does not define."""
     if cls.name in DECLARED or cls.region_fields:
         return DECLARED.get(cls.name, {})
-    operands = re.search(rf"{re.escape(cls.name)}(?: @\w+\()? ?((?:%\w+(?:, )?)*)", example)[1]
+    written = re.escape(cls.keyword or cls.name)
+    found = re.search(rf"\b{written}(?: @\w+\()? ?(?:\w+, )?((?:%\w+(?:, )?)*)", example)
+    operands = found[1]
     names = re.findall(r"%\w+", operands)
     if not names:
         return {}
-    rest = example[example.rindex(" : ") + 3 :]
+    rest = example[example.rindex(" : ") + 3 :].partition(" to ")[0]
+    if cls.syntax is not None and cls.syntax.types == "choice":
+        rest = f"i1, {rest}, {rest}"
     if " : (" in example:
         rest = example[example.rindex(" : (") + 3 :]
     if rest.startswith("("):

@@ -45,35 +45,35 @@ def message_of(module):
 
 
 def test_valid_program_passes_with_its_use_lists():
-    module = parse(function("%y = arith.addf %x, %x : f32\nfunc.return %y : f32"))
+    module = parse(function("%y = arith.addf %x, %x : f32\nreturn %y : f32"))
     verify(module, uses=True)
 
 
 def test_missing_attribute():
-    text = function("%c = arith.cmpf %x, %x : (f32, f32) -> i1\nfunc.return %x : f32")
+    text = function("%c = arith.cmpf %x, %x : (f32, f32) -> i1\nreturn %x : f32")
     assert "'predicate' is missing" in refused(text)
 
 
 def test_attribute_of_the_wrong_class():
     text = function(
-        "%c = arith.cmpf %x, %x {predicate = 1 : i64} : (f32, f32) -> i1\nfunc.return %x : f32"
+        "%c = arith.cmpf %x, %x {predicate = 1 : i64} : (f32, f32) -> i1\nreturn %x : f32"
     )
     assert "the attribute 'predicate' is 1 : i64, not a StringAttr" in refused(text)
 
 
 def test_operand_of_the_wrong_type_names_the_operand():
-    message = refused(function("%y = arith.addi %x, %x : f32\nfunc.return %y : f32"))
+    message = refused(function("%y = arith.addi %x, %x : f32\nreturn %y : f32"))
     assert "operand 'lhs' is f32, not a signless integer" in message
     assert message.startswith("test.mlir:2:1: error: 'arith.addi'")
 
 
 def test_result_of_the_wrong_type():
-    text = function("%y = arith.extsi %n : (i8) -> f32\nfunc.return %y : f32", "%n: i8")
+    text = function("%y = arith.extsi %n : i8 to f32\nreturn %y : f32", "%n: i8")
     assert "result 'output' is f32" in refused(text)
 
 
 def test_same_operands_and_result_type():
-    text = function("%y = arith.addf %x, %d : (f32, f64) -> f32\nfunc.return %y : f32",
+    text = function("%y = arith.addf %x, %d : (f32, f64) -> f32\nreturn %y : f32",
                     "%x: f32, %d: f64")  # fmt: skip
     assert "one type, not f32 and f64" in refused(text)
 
@@ -88,7 +88,7 @@ def test_wrong_number_of_operands_built_by_hand():
 
 def test_verify_op_of_the_definition_runs():
     text = function(
-        '%c = arith.cmpf %x, %x {predicate = "less"} : (f32, f32) -> i1\nfunc.return %x : f32'
+        '%c = arith.cmpf less, %x, %x : f32\nreturn %x : f32'
     )
     assert "predicate 'less' is not one of" in refused(text)
 
@@ -100,7 +100,7 @@ def test_sizes_of_operand_groups_must_fit(sizes):
         %a = loop.read %x[%n] : f32
         loop.yield %a
       } : tensor<[4] x f32, strides [1]>
-      func.return
+      return
     }"""
     module = parse(text)
     read = next(op for op in module.walk() if op.name == "loop.read")
@@ -119,7 +119,7 @@ def test_block_without_terminator():
 
 
 def test_terminator_in_the_middle():
-    text = function("func.return %x : f32\n%y = arith.addf %x, %x : f32\nfunc.return %y : f32")
+    text = function("return %x : f32\n%y = arith.addf %x, %x : f32\nreturn %y : f32")
     assert "a terminator is not the last operation" in refused(text)
 
 
@@ -136,7 +136,7 @@ def test_successor_in_another_region():
 
 
 def test_two_functions_of_one_name():
-    text = "func.func @f() { func.return }\nfunc.func @f() { func.return }"
+    text = "func.func @f() { return }\nfunc.func @f() { return }"
     assert 'the name "f" is given twice' in refused(text)
 
 
@@ -150,7 +150,7 @@ def move_before(op, anchor):
 
 def test_use_before_definition_in_one_block():
     module = parse(function(
-        "%y = arith.addf %x, %x : f32\n%z = arith.addf %y, %x : f32\nfunc.return %z : f32"
+        "%y = arith.addf %x, %x : f32\n%z = arith.addf %y, %x : f32\nreturn %z : f32"
     ))  # fmt: skip
     ops = list(module.lookup("f").block.ops)
     move_before(ops[1], ops[0])
@@ -167,7 +167,7 @@ def test_value_of_a_nested_region_is_not_visible_outside():
       } else {
         kernel.yield %x : f32
       }
-      func.return %r : f32
+      return %r : f32
     }""")
     block = module.lookup("f").block
     inner = next(op for op in module.walk() if op.name == "arith.addf")
@@ -200,7 +200,7 @@ CFG = """
 ^bb2:
   "test.branch"()[^bb3] : () -> ()
 ^bb3:
-  func.return %{result} : f32
+  return %{result} : f32
 }}) : () -> ()
 """
 
@@ -223,7 +223,7 @@ def test_a_loop_of_blocks_and_a_forward_reference_between_blocks():
       %b = arith.addf %a, %a : f32
       "test.branch"(%c)[^bb1, ^bb3] : (i1) -> ()
     ^bb2:
-      %a = arith.constant {value = 1.0 : f32} : f32
+      %a = arith.constant 1.0 : f32
       "test.branch"()[^bb1] : () -> ()
     ^bb3:
       "func.return"() : () -> ()
@@ -234,13 +234,13 @@ def test_a_loop_of_blocks_and_a_forward_reference_between_blocks():
 def test_verifying_a_part_sees_the_values_around_it():
     module = parse("""func.func @f(%c: i1, %x: f32) -> f32 {
       %r = kernel.if %c -> (f32) { kernel.yield %x : f32 } else { kernel.yield %x : f32 }
-      func.return %r : f32
+      return %r : f32
     }""")
     verify(module.lookup("f").block.first)
 
 
 def test_wrong_use_list_is_found_on_request():
-    module = parse(function("%y = arith.addf %x, %x : f32\nfunc.return %y : f32"))
+    module = parse(function("%y = arith.addf %x, %x : f32\nreturn %y : f32"))
     module.lookup("f").block.arguments[0]._users = None
     verify(module)
     with pytest.raises(InvalidIR, match="use list"):
@@ -248,7 +248,7 @@ def test_wrong_use_list_is_found_on_request():
 
 
 def test_region_knows_its_operation():
-    module = parse(function("func.return %x : f32"))
+    module = parse(function("return %x : f32"))
     made = module.lookup("f")
     made.regions[0].parent = None
     assert "does not know the operation" in message_of(module)
@@ -271,7 +271,7 @@ def test_bound_symbol_may_be_mentioned():
 
 
 def test_argument_with_an_unbound_symbol():
-    message = refused("func.func @f(%x: tensor<[s0] x f32>) {\nfunc.return\n}")
+    message = refused("func.func @f(%x: tensor<[s0] x f32>) {\nreturn\n}")
     assert "symbol 's0' in the type tensor<[s0] x f32> of argument 0 is bound by no" in message
 
 
@@ -287,7 +287,7 @@ def test_symbol_is_bound_only_after_its_binder():
     text = """func.func @f(%n: index) {
       %m = sym.value {dim = #sym<u0>} : index
       %u = sym.bind %n {symbol = "u0"} : (index) -> index
-      func.return
+      return
     }"""
     assert "symbol 'u0'" in refused(text)
 
@@ -301,13 +301,13 @@ def test_result_whose_size_is_bound_from_itself():
     verify(parse("""func.func @f(%x: tensor<4xf32>) {
       %y = graph.call_aten %x {callee = "aten.nonzero.default", arguments = {self = #aten.operand<0>}} : (tensor<4xf32>) -> tensor<[u0, 1] x i64>
       %u = sym.bind_size %y {dim = 0 : i64, symbol = "u0"} : (tensor<[u0, 1] x i64>) -> index
-      func.return
+      return
     }"""))  # noqa: E501
 
 
 def test_symbols_of_one_function_are_unknown_in_another():
     text = with_symbol("") + (
-        "\nfunc.func @g() {\n%n = sym.value {dim = #sym<s0>} : index\nfunc.return\n}"
+        "\nfunc.func @g() {\n%n = sym.value {dim = #sym<s0>} : index\nreturn\n}"
     )
     assert "symbol 's0' in the attribute 'dim'" in refused(text)
 
@@ -318,7 +318,7 @@ LOOP = """func.func @f(%x: tensor<[8] x f32, strides [1]>) {{
     loop.yield %a
   }} : tensor<[8] x f32, strides [1]>
   {after}
-  func.return
+  return
 }}"""
 
 

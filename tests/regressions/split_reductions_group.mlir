@@ -16,7 +16,7 @@ func.func @main(%x: tensor<[64, 32] x f32, strides [32, 1]>) -> (tensor<[64, 32]
     } : tensor<[] x f32, strides []>
     loop.yield %n, %q
   } : tensor<[64, 32] x f32, strides [32, 1]>, tensor<[] x f32, strides []>
-  func.return %y, %r : tensor<[64, 32] x f32, strides [32, 1]>, tensor<[] x f32, strides []>
+  return %y, %r : tensor<[64, 32] x f32, strides [32, 1]>, tensor<[] x f32, strides []>
 }
 
 // CHECK: builtin.module {
@@ -38,6 +38,6 @@ func.func @main(%x: tensor<[64, 32] x f32, strides [32, 1]>) -> (tensor<[64, 32]
 // CHECK-NEXT:       } : tensor<[] x f32, strides []>
 // CHECK-NEXT:       loop.yield %q
 // CHECK-NEXT:     } : tensor<[] x f32, strides []>
-// CHECK-NEXT:     func.return %n, %r : tensor<[64, 32] x f32, strides [32, 1]>, tensor<[] x f32, strides []>
+// CHECK-NEXT:     return %n, %r : tensor<[64, 32] x f32, strides [32, 1]>, tensor<[] x f32, strides []>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -14,7 +14,7 @@ class Canonicalize(Pass):
     """Folds constants, removes dead code and applies every canonicalization pattern.
 
     Before:
-        %c0 = arith.constant {value = 0 : i32} : i32
+        %c0 = arith.constant 0 : i32
         %y = arith.addi %x, %c0 : i32
     After: every use of %y is a use of %x.
     """

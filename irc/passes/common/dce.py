@@ -13,9 +13,9 @@ class DeadCodeElimination(Pass):
 
     Before:
         %y = arith.addi %x, %x : i32
-        func.return %x : i32
+        return %x : i32
     After:
-        func.return %x : i32
+        return %x : i32
     """
 
     name = "dce"

@@ -83,13 +83,13 @@ class Functionalize(Pass):
     Before:
         %v = aten.slice.Tensor %x {...}
         %w = aten.add_.Tensor %v, %y {...}
-        func.return %x
+        return %x
     After:
         %v = aten.slice.Tensor %x {...}
         %w = aten.add.Tensor %v, %y {...}
         %z = aten.slice_scatter.default %x, %w {...}
         %c = aten.copy_.default %x, %z {...}
-        func.return %c
+        return %c
 
     What is returned shares storage as in eager mode. An operator that has no form without
     mutation (a custom one, say) writes fresh copies. set_ and resize_ are refused, and so are

@@ -37,7 +37,7 @@ class Bufferize(Pass):
     Before:
         func.func @main(%x: ...) -> ... {
           %y = host.launch %x {callee = @k0} : (tensor<...>) -> tensor<...>
-          func.return %y : tensor<...> }
+          return %y : tensor<...> }
     After:
         host.func @main(%x: ...) {
           %y = host.alloc {escapes} : tensor<...>

@@ -34,7 +34,7 @@ class HoistColumns(Pass):
             ... arith.mulf %x, %r ... } }
     After:
         %s = kernel.scratch {count = 64 : i64} : !kernel.ptr<f32>
-        %any = arith.cmpi %begin, %end {predicate = "slt"} : (index, index) -> i1
+        %any = arith.cmpi slt, %begin, %end : index
         kernel.if %any { kernel.for %c = %0 to %64 step %16 {
           ... kernel.store %r, %s[%c] ... } }
         kernel.for %row = %begin to %end step %1 {

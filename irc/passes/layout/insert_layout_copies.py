@@ -36,10 +36,10 @@ class InsertLayoutCopies(Pass):
     operands' gets those that eager passes.
 
     Before:
-        func.return %x : tensor<[4, 6] x f32, strides [6, 1]>      // result_info: strides [1, 4]
+        return %x : tensor<[4, 6] x f32, strides [6, 1]>      // result_info: strides [1, 4]
     After:
         %y = layout.copy %x {reason = "result 0 of the function"} : ...
-        func.return %y : tensor<[4, 6] x f32, strides [1, 4]>
+        return %y : tensor<[4, 6] x f32, strides [1, 4]>
     """
 
     name = "insert-layout-copies"

@@ -30,8 +30,8 @@ class ElideRounding(Pass):
     anew. Without this pass every operation rounds as eager does.
 
     Before:
-        %n = arith.truncf %x : (f32) -> bf16
-        %w = arith.extf %n : (bf16) -> f32
+        %n = arith.truncf %x : f32 to bf16
+        %w = arith.extf %n : bf16 to f32
     After: every use of %w is a use of %x.
     """
 

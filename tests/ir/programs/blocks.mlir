@@ -6,7 +6,7 @@ builtin.module {
     %b = arith.addf %a, %a : f32
     "test.branch"(%c)[^bb1, ^bb3] {note = #test.x<[1 -> 2]>} : (i1) -> ()
   ^bb2:
-    %a = arith.constant {value = 1.0 : f32} : f32
+    %a = arith.constant 1.0 : f32
     "test.branch"()[^bb1] : () -> ()
   ^bb3:
     %r, %r_0 = "test.two"(%b) ({
@@ -15,6 +15,6 @@ builtin.module {
       "test.end"() : () -> ()
     }) : (f32) -> (f32, i1)
     "test.use"(%r_0, %r) : (i1, f32) -> ()
-    func.return
+    return
   }
 }

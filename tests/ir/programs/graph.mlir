@@ -11,21 +11,21 @@ builtin.module {
     %z = graph.cast %c : (tensor<[s0, 5] x i1>) -> tensor<[s0, 5] x ui8>
     %m, %d = graph.moments %y {dims = array<i64: 1>} : (tensor<[s0, 5] x f32>) -> (tensor<[s0] x f32>, tensor<[s0] x f32>)
     %t = graph.permute %x {permutation = array<i64: 1, 0>} : (tensor<[s0, 5] x f32>) -> tensor<[5, s0] x f32>
-    %i, %k = func.call @other(%n) : (index) -> (i32, tensor<4xi8>)
-    func.return %t : tensor<[5, s0] x f32>
+    %i, %k = call @other(%n) : (index) -> (i32, tensor<4xi8>)
+    return %t : tensor<[5, s0] x f32>
   }
   func.func @other(%a: index) -> (i32, tensor<4xi8>) {
-    %i = arith.index_cast %a : (index) -> i32
-    %c = arith.constant {value = true} : i1
-    %v = arith.constant {value = dense<[1, 2]> : vector<2xi32>} : vector<2xi32>
-    %s = arith.constant {value = 3 : i32} : vector<4xi32>
-    %p = arith.cmpi %i, %i {predicate = "uge"} : (i32, i32) -> i1
-    %f = arith.sitofp %i : (i32) -> f32
+    %i = arith.index_cast %a : index to i32
+    %c = arith.constant true
+    %v = arith.constant dense<[1, 2]> : vector<2xi32>
+    %s = arith.constant dense<3> : vector<4xi32>
+    %p = arith.cmpi uge, %i, %i : i32
+    %f = arith.sitofp %i : i32 to f32
     %g = math.sigmoid %f : f32
     %h = math.exp %g : f32
-    %o = arith.select %p, %g, %h : (i1, f32, f32) -> f32
-    %q = arith.cmpf %o, %h {predicate = "une"} : (f32, f32) -> i1
+    %o = arith.select %p, %g, %h : f32
+    %q = arith.cmpf une, %o, %h : f32
     %t = graph.undefined : tensor<4xi8>
-    func.return %i, %t : i32, tensor<4xi8>
+    return %i, %t : i32, tensor<4xi8>
   }
 }

@@ -8,7 +8,7 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
   %other = graph.add %y, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %p = graph.mul %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %q = graph.sub %p, %other : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  func.return %q : tensor<4xf32>
+  return %q : tensor<4xf32>
 }
 
 // CHECK: builtin.module {
@@ -17,6 +17,6 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:     %other = graph.add %y, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
 // CHECK-NEXT:     %p = graph.mul %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
 // CHECK-NEXT:     %q = graph.sub %p, %other : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-// CHECK-NEXT:     func.return %q : tensor<4xf32>
+// CHECK-NEXT:     return %q : tensor<4xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -7,13 +7,13 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %b = graph.sin %a : (tensor<4xf32>) -> tensor<4xf32>
   %y = graph.neg %x : (tensor<4xf32>) -> tensor<4xf32>
   graph.update_input %y {argument = 0 : i64} : (tensor<4xf32>)
-  func.return %y : tensor<4xf32>
+  return %y : tensor<4xf32>
 }
 
 // CHECK: builtin.module {
 // CHECK-NEXT:   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:     %y = graph.neg %x : (tensor<4xf32>) -> tensor<4xf32>
 // CHECK-NEXT:     graph.update_input %y {argument = 0 : i64} : (tensor<4xf32>)
-// CHECK-NEXT:     func.return %y : tensor<4xf32>
+// CHECK-NEXT:     return %y : tensor<4xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -6,7 +6,7 @@ func.func @main(%x: tensor<[s0, 4] x f32>) -> tensor<[s0, 4] x f32> {
   %s0 = sym.bind_size %x {dim = 0 : i64, minimum = 2 : i64, symbol = "s0"} : (tensor<[s0, 4] x f32>) -> index
   sym.assert {lhs = #sym<s0*2>, message = "fits", relation = "le", rhs = #sym<31>}
   %y = graph.add %x, %x : (tensor<[s0, 4] x f32>, tensor<[s0, 4] x f32>) -> tensor<[s0, 4] x f32>
-  func.return %y : tensor<[s0, 4] x f32>
+  return %y : tensor<[s0, 4] x f32>
 }
 
 // CHECK: builtin.module {

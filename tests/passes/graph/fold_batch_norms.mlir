@@ -16,7 +16,7 @@ func.func @main(%x: tensor<1x1x3x3xf32>) -> tensor<1x2x3x3xf32> attributes {leve
   %c = graph.mul %b, %s : (tensor<1x2x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
   %d = graph.call_aten %x, %w {callee = "aten.convolution.default", arguments = {bias = #aten.none, dilation = [1 : i64, 1 : i64], groups = 1 : i64, input = #aten.operand<0>, output_padding = [0 : i64, 0 : i64], padding = [0 : i64, 0 : i64], stride = [1 : i64, 1 : i64], transposed = false, weight = #aten.operand<1>}, eager_strides = [#sym.dims<[18, 9, 3, 1]>]} : (tensor<1x1x3x3xf32>, tensor<2x1x1x1xf32>) -> tensor<1x2x3x3xf32>
   %e = graph.add %c, %d : (tensor<1x2x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
-  func.return %e : tensor<1x2x3x3xf32>
+  return %e : tensor<1x2x3x3xf32>
 }
 
 // CHECK: builtin.module {
@@ -27,6 +27,6 @@ func.func @main(%x: tensor<1x1x3x3xf32>) -> tensor<1x2x3x3xf32> attributes {leve
 // CHECK-NEXT:     %c = graph.call_aten %x, %1, %0 {arguments = {bias = #aten.operand<2>, dilation = [1 : i64, 1 : i64], groups = 1 : i64, input = #aten.operand<0>, output_padding = [0 : i64, 0 : i64], padding = [0 : i64, 0 : i64], stride = [1 : i64, 1 : i64], transposed = false, weight = #aten.operand<1>}, callee = "aten.convolution.default", eager_strides = [#sym.dims<[18, 9, 3, 1]>]} : (tensor<1x1x3x3xf32>, tensor<2x1x1x1xf32>, tensor<2xf32>) -> tensor<1x2x3x3xf32>
 // CHECK-NEXT:     %d = graph.call_aten %x, %w {arguments = {bias = #aten.none, dilation = [1 : i64, 1 : i64], groups = 1 : i64, input = #aten.operand<0>, output_padding = [0 : i64, 0 : i64], padding = [0 : i64, 0 : i64], stride = [1 : i64, 1 : i64], transposed = false, weight = #aten.operand<1>}, callee = "aten.convolution.default", eager_strides = [#sym.dims<[18, 9, 3, 1]>]} : (tensor<1x1x3x3xf32>, tensor<2x1x1x1xf32>) -> tensor<1x2x3x3xf32>
 // CHECK-NEXT:     %e = graph.add %c, %d : (tensor<1x2x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
-// CHECK-NEXT:     func.return %e : tensor<1x2x3x3xf32>
+// CHECK-NEXT:     return %e : tensor<1x2x3x3xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -12,7 +12,7 @@ func.func @main(%x: tensor<2x2xbf16>) -> (tensor<2x2xbf16>, tensor<2x2xi1>) attr
   %i = graph.iota {dim = 0 : i64} : tensor<2x2xi64>
   %j = graph.iota {dim = 1 : i64} : tensor<2x2xi64>
   %m = graph.le %j, %i : (tensor<2x2xi64>, tensor<2x2xi64>) -> tensor<2x2xi1>
-  func.return %y, %m : tensor<2x2xbf16>, tensor<2x2xi1>
+  return %y, %m : tensor<2x2xbf16>, tensor<2x2xi1>
 }
 
 // CHECK: builtin.module {
@@ -23,6 +23,6 @@ func.func @main(%x: tensor<2x2xbf16>) -> (tensor<2x2xbf16>, tensor<2x2xi1>) attr
 // CHECK-NEXT:     %i = graph.iota {dim = 0 : i64} : tensor<2x2xi64>
 // CHECK-NEXT:     %j = graph.iota {dim = 1 : i64} : tensor<2x2xi64>
 // CHECK-NEXT:     %m = graph.le %j, %i : (tensor<2x2xi64>, tensor<2x2xi64>) -> tensor<2x2xi1>
-// CHECK-NEXT:     func.return %y, %m : tensor<2x2xbf16>, tensor<2x2xi1>
+// CHECK-NEXT:     return %y, %m : tensor<2x2xbf16>, tensor<2x2xi1>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

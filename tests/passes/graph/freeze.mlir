@@ -6,7 +6,7 @@ func.func @main(%w: tensor<2xf32> {kind = "parameter", value = dense<[1.0, 2.0]>
   %y = graph.add %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   %n = graph.add %count, %y : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   graph.update_input %n {argument = 1 : i64} : (tensor<2xf32>)
-  func.return %y : tensor<2xf32>
+  return %y : tensor<2xf32>
 }
 
 // CHECK: builtin.module {
@@ -15,6 +15,6 @@ func.func @main(%w: tensor<2xf32> {kind = "parameter", value = dense<[1.0, 2.0]>
 // CHECK-NEXT:     %y = graph.add %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
 // CHECK-NEXT:     %n = graph.add %count, %y : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
 // CHECK-NEXT:     graph.update_input %n {argument = 0 : i64} : (tensor<2xf32>)
-// CHECK-NEXT:     func.return %y : tensor<2xf32>
+// CHECK-NEXT:     return %y : tensor<2xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

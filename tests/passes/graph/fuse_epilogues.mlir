@@ -9,7 +9,7 @@ func.func @residual(%x: tensor<2x2x5x4xf32>, %r: tensor<2x2x5x4xf32>) -> tensor<
   %s = graph.add %y, %r : (tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>) -> tensor<2x2x5x4xf32>
   %zero = graph.full {value = 0.0 : f32} : tensor<2x2x5x4xf32>
   %z = graph.maximum %s, %zero : (tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>) -> tensor<2x2x5x4xf32>
-  func.return %z : tensor<2x2x5x4xf32>
+  return %z : tensor<2x2x5x4xf32>
 }
 
 // A hardtanh holds what looks like a relu; what is read twice stays.
@@ -24,7 +24,7 @@ func.func @hardtanh(%x: tensor<2x2x5x4xf32>) -> (tensor<2x2x5x4xf32>, tensor<2x2
   %q = graph.packed_conv %high, %p {dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i64: 1, 1, 0, 0>, padding = array<i64: 0, 0>, stride = array<i64: 1, 1>} : (tensor<2x2x5x4xf32>, !graph.packed<tensor<2x2x1x1xf32>>) -> tensor<2x2x5x4xf32>
   %a = graph.sigmoid %q : (tensor<2x2x5x4xf32>) -> tensor<2x2x5x4xf32>
   %b = graph.tanh %q : (tensor<2x2x5x4xf32>) -> tensor<2x2x5x4xf32>
-  func.return %a, %b, %high : tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>
+  return %a, %b, %high : tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>
 }
 
 // Through the reshape between a linear and what follows it.
@@ -38,7 +38,7 @@ func.func @linear(%x: tensor<6x2xf32>, %r: tensor<2x3x3xf32>) -> (tensor<2x3x3xf
   %y2 = graph.packed_linear %x, %p {operandSegmentSizes = array<i64: 1, 1, 0, 0>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
   %v2 = graph.reshape %y2 : (tensor<6x3xf32>) -> tensor<2x3x3xf32>
   %t = graph.add %v2, %r : (tensor<2x3x3xf32>, tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
-  func.return %s, %t : tensor<2x3x3xf32>, tensor<2x3x3xf32>
+  return %s, %t : tensor<2x3x3xf32>, tensor<2x3x3xf32>
 }
 
 // CHECK: builtin.module {
@@ -46,7 +46,7 @@ func.func @linear(%x: tensor<6x2xf32>, %r: tensor<2x3x3xf32>) -> (tensor<2x3x3xf
 // CHECK-NEXT:     %w = graph.constant {value = dense<[[[[0.5]], [[1.0]]], [[[2.0]], [[-1.0]]]]> : tensor<2x2x1x1xf32>} : tensor<2x2x1x1xf32>
 // CHECK-NEXT:     %p = graph.pack %w {dilation = array<i64: 1, 1>, format = "convolution", groups = 1 : i64, padding = array<i64: 0, 0>, stride = array<i64: 1, 1>} : (tensor<2x2x1x1xf32>) -> !graph.packed<tensor<2x2x1x1xf32>>
 // CHECK-NEXT:     %z = graph.packed_conv %x, %p, %r {activation = "relu", dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i64: 1, 1, 0, 1>, padding = array<i64: 0, 0>, stride = array<i64: 1, 1>} : (tensor<2x2x5x4xf32>, !graph.packed<tensor<2x2x1x1xf32>>, tensor<2x2x5x4xf32>) -> tensor<2x2x5x4xf32>
-// CHECK-NEXT:     func.return %z : tensor<2x2x5x4xf32>
+// CHECK-NEXT:     return %z : tensor<2x2x5x4xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @hardtanh(%x: tensor<2x2x5x4xf32>) -> (tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>) attributes {level = "graph"} {
 // CHECK-NEXT:     %w = graph.constant {value = dense<[[[[0.5]], [[1.0]]], [[[2.0]], [[-1.0]]]]> : tensor<2x2x1x1xf32>} : tensor<2x2x1x1xf32>
@@ -55,7 +55,7 @@ func.func @linear(%x: tensor<6x2xf32>, %r: tensor<2x3x3xf32>) -> (tensor<2x3x3xf
 // CHECK-NEXT:     %q = graph.packed_conv %high, %p {dilation = array<i64: 1, 1>, groups = 1 : i64, padding = array<i64: 0, 0>, stride = array<i64: 1, 1>} : (tensor<2x2x5x4xf32>, !graph.packed<tensor<2x2x1x1xf32>>) -> tensor<2x2x5x4xf32>
 // CHECK-NEXT:     %a = graph.sigmoid %q : (tensor<2x2x5x4xf32>) -> tensor<2x2x5x4xf32>
 // CHECK-NEXT:     %b = graph.tanh %q : (tensor<2x2x5x4xf32>) -> tensor<2x2x5x4xf32>
-// CHECK-NEXT:     func.return %a, %b, %high : tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>
+// CHECK-NEXT:     return %a, %b, %high : tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>, tensor<2x2x5x4xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @linear(%x: tensor<6x2xf32>, %r: tensor<2x3x3xf32>) -> (tensor<2x3x3xf32>, tensor<2x3x3xf32>) attributes {level = "graph"} {
 // CHECK-NEXT:     %w = graph.constant {value = dense<[[0.5, 1.0], [2.0, -1.0], [0.0, 4.0]]> : tensor<3x2xf32>} : tensor<3x2xf32>
@@ -65,6 +65,6 @@ func.func @linear(%x: tensor<6x2xf32>, %r: tensor<2x3x3xf32>) -> (tensor<2x3x3xf
 // CHECK-NEXT:     %1 = graph.reshape %r : (tensor<2x3x3xf32>) -> tensor<6x3xf32>
 // CHECK-NEXT:     %2 = graph.packed_linear %x, %p, %1 {operandSegmentSizes = array<i64: 1, 1, 0, 1>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>, tensor<6x3xf32>) -> tensor<6x3xf32>
 // CHECK-NEXT:     %t = graph.reshape %2 : (tensor<6x3xf32>) -> tensor<2x3x3xf32>
-// CHECK-NEXT:     func.return %s, %t : tensor<2x3x3xf32>, tensor<2x3x3xf32>
+// CHECK-NEXT:     return %s, %t : tensor<2x3x3xf32>, tensor<2x3x3xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

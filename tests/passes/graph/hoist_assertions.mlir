@@ -12,7 +12,7 @@ func.func @main(%x: tensor<[s0] x f32>, %n: index) -> tensor<[s0] x f32> {
   sym.assert {relation = "lt", lhs = #sym<u0>, rhs = #sym<s0>, message = "u0 < s0"}
   %c = graph.neg %b : (tensor<[s0] x f32>) -> tensor<[s0] x f32>
   sym.assert {relation = "ne", lhs = #sym<s0>, rhs = #sym<0>, message = "not empty"}
-  func.return %c : tensor<[s0] x f32>
+  return %c : tensor<[s0] x f32>
 }
 
 // CHECK: builtin.module {
@@ -25,6 +25,6 @@ func.func @main(%x: tensor<[s0] x f32>, %n: index) -> tensor<[s0] x f32> {
 // CHECK-NEXT:     sym.assert {lhs = #sym<u0>, message = "u0 < s0", relation = "lt", rhs = #sym<s0>}
 // CHECK-NEXT:     %b = graph.sin %a : (tensor<[s0] x f32>) -> tensor<[s0] x f32>
 // CHECK-NEXT:     %c = graph.neg %b : (tensor<[s0] x f32>) -> tensor<[s0] x f32>
-// CHECK-NEXT:     func.return %c : tensor<[s0] x f32>
+// CHECK-NEXT:     return %c : tensor<[s0] x f32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

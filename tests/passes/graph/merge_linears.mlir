@@ -15,7 +15,7 @@ func.func @main(%x: tensor<3x2xf32>) -> (tensor<3x2xf32>, tensor<3x2xf32>, tenso
   %tb = graph.permute %wb {permutation = array<i64: 1, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
   %b = graph.call_aten %bb, %x, %tb {callee = "aten.addmm.default", arguments = {mat1 = #aten.operand<1>, mat2 = #aten.operand<2>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[2, 1]>]} : (tensor<1x2xf32>, tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
   %c = graph.call_aten %x, %wc {callee = "aten.mm.default", arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[1, 1]>]} : (tensor<3x2xf32>, tensor<2x1xf32>) -> tensor<3x1xf32>
-  func.return %a, %b, %c : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x1xf32>
+  return %a, %b, %c : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x1xf32>
 }
 
 // CHECK: builtin.module {
@@ -28,6 +28,6 @@ func.func @main(%x: tensor<3x2xf32>) -> (tensor<3x2xf32>, tensor<3x2xf32>, tenso
 // CHECK-NEXT:     %a = graph.slice %3 {dim = 1 : i64, start = #sym<0>, step = 1 : i64} : (tensor<3x4xf32>) -> tensor<3x2xf32>
 // CHECK-NEXT:     %b = graph.slice %3 {dim = 1 : i64, start = #sym<2>, step = 1 : i64} : (tensor<3x4xf32>) -> tensor<3x2xf32>
 // CHECK-NEXT:     %c = graph.call_aten %x, %wc {arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, callee = "aten.mm.default", eager_strides = [#sym.dims<[1, 1]>]} : (tensor<3x2xf32>, tensor<2x1xf32>) -> tensor<3x1xf32>
-// CHECK-NEXT:     func.return %a, %b, %c : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x1xf32>
+// CHECK-NEXT:     return %a, %b, %c : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x1xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

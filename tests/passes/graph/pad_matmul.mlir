@@ -7,7 +7,7 @@
 func.func @main(%a: tensor<64x66xf32>, %b: tensor<66x65xf32>, %c: tensor<65x3xf32>) -> (tensor<64x65xf32>, tensor<64x3xf32>) attributes {level = "graph"} {
   %y = graph.call_aten %a, %b {callee = "aten.mm.default", arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[65, 1]>]} : (tensor<64x66xf32>, tensor<66x65xf32>) -> tensor<64x65xf32>
   %z = graph.call_aten %y, %c {callee = "aten.mm.default", arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[3, 1]>]} : (tensor<64x65xf32>, tensor<65x3xf32>) -> tensor<64x3xf32>
-  func.return %y, %z : tensor<64x65xf32>, tensor<64x3xf32>
+  return %y, %z : tensor<64x65xf32>, tensor<64x3xf32>
 }
 
 // CHECK: builtin.module {
@@ -17,6 +17,6 @@ func.func @main(%a: tensor<64x66xf32>, %b: tensor<66x65xf32>, %c: tensor<65x3xf3
 // CHECK-NEXT:     %2 = graph.call_aten %0, %1 {arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, callee = "aten.mm.default", eager_strides = [#sym.dims<[68, 1]>]} : (tensor<64x68xf32>, tensor<68x68xf32>) -> tensor<64x68xf32>
 // CHECK-NEXT:     %y = graph.slice %2 {dim = 1 : i64, start = #sym<0>, step = 1 : i64} : (tensor<64x68xf32>) -> tensor<64x65xf32>
 // CHECK-NEXT:     %z = graph.call_aten %y, %c {arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, callee = "aten.mm.default", eager_strides = [#sym.dims<[3, 1]>]} : (tensor<64x65xf32>, tensor<65x3xf32>) -> tensor<64x3xf32>
-// CHECK-NEXT:     func.return %y, %z : tensor<64x65xf32>, tensor<64x3xf32>
+// CHECK-NEXT:     return %y, %z : tensor<64x65xf32>, tensor<64x3xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -12,7 +12,7 @@ func.func @main(%cache: tensor<2x8x4xf32>, %k: tensor<2x1x4xf32>, %seen: tensor<
   %old = graph.neg %seen : (tensor<8xf32>) -> tensor<8xf32>
   graph.update_input %y {argument = 0 : i64} : (tensor<2x8x4xf32>)
   graph.update_input %z {argument = 2 : i64} : (tensor<8xf32>)
-  func.return %old : tensor<8xf32>
+  return %old : tensor<8xf32>
 }
 
 func.func @two(%cache: tensor<2x512x4xf32>, %k: tensor<2x1x4xf32>) {
@@ -25,7 +25,7 @@ func.func @two(%cache: tensor<2x512x4xf32>, %k: tensor<2x1x4xf32>) {
   %d = graph.slice %b {dim = 1 : i64, start = #sym<97>, step = 1 : i64} : (tensor<2x508x4xf32>) -> tensor<2x411x4xf32>
   %z = graph.concat %c, %sum, %d {dim = 1 : i64} : (tensor<2x100x4xf32>, tensor<2x1x4xf32>, tensor<2x411x4xf32>) -> tensor<2x512x4xf32>
   graph.update_input %z {argument = 0 : i64} : (tensor<2x512x4xf32>)
-  func.return
+  return
 }
 
 // CHECK: builtin.module {
@@ -39,7 +39,7 @@ func.func @two(%cache: tensor<2x512x4xf32>, %k: tensor<2x1x4xf32>) {
 // CHECK-NEXT:     %old = graph.neg %seen : (tensor<8xf32>) -> tensor<8xf32>
 // CHECK-NEXT:     graph.update_input %y {argument = 0 : i64} : (tensor<2x8x4xf32>)
 // CHECK-NEXT:     graph.update_input %z {argument = 2 : i64} : (tensor<8xf32>)
-// CHECK-NEXT:     func.return %old : tensor<8xf32>
+// CHECK-NEXT:     return %old : tensor<8xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @two(%cache: tensor<2x512x4xf32>, %k: tensor<2x1x4xf32>) {
 // CHECK-NEXT:     %0 = graph.iota {dim = 0 : i64} : tensor<1xi64>
@@ -53,6 +53,6 @@ func.func @two(%cache: tensor<2x512x4xf32>, %k: tensor<2x1x4xf32>) {
 // CHECK-NEXT:     %7 = graph.add %5, %6 : (tensor<1xi64>, tensor<1xi64>) -> tensor<1xi64>
 // CHECK-NEXT:     %z = graph.put %3, %sum, %7 {combiner = "set", dims = array<i64: 1>, position = 1 : i64} : (tensor<2x512x4xf32>, tensor<2x1x4xf32>, tensor<1xi64>) -> tensor<2x512x4xf32>
 // CHECK-NEXT:     graph.update_input %z {argument = 0 : i64} : (tensor<2x512x4xf32>)
-// CHECK-NEXT:     func.return
+// CHECK-NEXT:     return
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -8,7 +8,7 @@ func.func @main(%n: index, %i: index, %j: index) -> (index, index) attributes {l
   %s2 = sym.bind %j {hint = 3 : i64, maximum = 7 : i64, minimum = -4 : i64, symbol = "s2"} : (index) -> index
   %a = sym.value {dim = #sym<s0 + s1>} : index
   %b = sym.value {dim = #sym<s0 + s2*2>} : index
-  func.return %a, %b : index, index
+  return %a, %b : index, index
 }
 
 // CHECK: builtin.module {
@@ -24,6 +24,6 @@ func.func @main(%n: index, %i: index, %j: index) -> (index, index) attributes {l
 // CHECK-NEXT:     %5 = sym.bind %4 {hint = 0 : i64, maximum = 4 : i64, minimum = 0 : i64, symbol = "s2_below"} : (index) -> index
 // CHECK-NEXT:     %a = sym.value {dim = #sym<s0 - s1_below>} : index
 // CHECK-NEXT:     %b = sym.value {dim = #sym<s0 + s2_above*2 - s2_below*2>} : index
-// CHECK-NEXT:     func.return %a, %b : index, index
+// CHECK-NEXT:     return %a, %b : index, index
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -8,13 +8,13 @@ func.func @padded(%x: tensor<1x2x6x5xf32>) -> tensor<1x1x6x5xf32> attributes {le
   %w = graph.constant {value = dense<[[[[0.5, 1.0, -2.0], [0.0, 3.0, 1.5], [-1.0, 0.25, 2.0]], [[1.0, -0.5, 0.75], [2.0, 1.0, -1.0], [0.5, 0.0, 4.0]]]]> : tensor<1x2x3x3xf32>} : tensor<1x2x3x3xf32>
   %b = graph.constant {value = dense<[0.25]> : tensor<1xf32>} : tensor<1xf32>
   %y = graph.call_aten %x, %w, %b {arguments = {bias = #aten.operand<2>, dilation = [1 : i64, 1 : i64], groups = 1 : i64, input = #aten.operand<0>, output_padding = [0 : i64, 0 : i64], padding = [1 : i64, 1 : i64], stride = [1 : i64, 1 : i64], transposed = false, weight = #aten.operand<1>}, callee = "aten.convolution.default", eager_strides = [#sym.dims<[30, 30, 5, 1]>]} : (tensor<1x2x6x5xf32>, tensor<1x2x3x3xf32>, tensor<1xf32>) -> tensor<1x1x6x5xf32>
-  func.return %y : tensor<1x1x6x5xf32>
+  return %y : tensor<1x1x6x5xf32>
 }
 
 // The weight is an argument.
 func.func @not_constant(%x: tensor<1x2x6x5xf32>, %w: tensor<1x2x3x3xf32>) -> tensor<1x1x4x3xf32> attributes {level = "graph"} {
   %y = graph.call_aten %x, %w {arguments = {bias = #aten.none, dilation = [1 : i64, 1 : i64], groups = 1 : i64, input = #aten.operand<0>, output_padding = [0 : i64, 0 : i64], padding = [0 : i64, 0 : i64], stride = [1 : i64, 1 : i64], transposed = false, weight = #aten.operand<1>}, callee = "aten.convolution.default", eager_strides = [#sym.dims<[12, 12, 3, 1]>]} : (tensor<1x2x6x5xf32>, tensor<1x2x3x3xf32>) -> tensor<1x1x4x3xf32>
-  func.return %y : tensor<1x1x4x3xf32>
+  return %y : tensor<1x1x4x3xf32>
 }
 
 // CHECK: builtin.module {
@@ -36,10 +36,10 @@ func.func @not_constant(%x: tensor<1x2x6x5xf32>, %w: tensor<1x2x3x3xf32>) -> ten
 // CHECK-NEXT:     %12 = graph.reshape %11 : (tensor<1x6x6x2x8xf64>) -> tensor<1x36x2x8xf64>
 // CHECK-NEXT:     %13 = graph.cast %12 : (tensor<1x36x2x8xf64>) -> tensor<1x36x2x8xf32>
 // CHECK-NEXT:     %y = graph.winograd_conv %x, %13, %b {padding = array<i64: 1, 1>} : (tensor<1x2x6x5xf32>, tensor<1x36x2x8xf32>, tensor<1xf32>) -> tensor<1x1x6x5xf32>
-// CHECK-NEXT:     func.return %y : tensor<1x1x6x5xf32>
+// CHECK-NEXT:     return %y : tensor<1x1x6x5xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @not_constant(%x: tensor<1x2x6x5xf32>, %w: tensor<1x2x3x3xf32>) -> tensor<1x1x4x3xf32> attributes {level = "graph"} {
 // CHECK-NEXT:     %y = graph.call_aten %x, %w {arguments = {bias = #aten.none, dilation = [1 : i64, 1 : i64], groups = 1 : i64, input = #aten.operand<0>, output_padding = [0 : i64, 0 : i64], padding = [0 : i64, 0 : i64], stride = [1 : i64, 1 : i64], transposed = false, weight = #aten.operand<1>}, callee = "aten.convolution.default", eager_strides = [#sym.dims<[12, 12, 3, 1]>]} : (tensor<1x2x6x5xf32>, tensor<1x2x3x3xf32>) -> tensor<1x1x4x3xf32>
-// CHECK-NEXT:     func.return %y : tensor<1x1x4x3xf32>
+// CHECK-NEXT:     return %y : tensor<1x1x4x3xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

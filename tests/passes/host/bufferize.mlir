@@ -6,10 +6,10 @@
 func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]> attributes {level = "loop"} {
   %a = host.launch %x {callee = @square} : (tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]>
   %y = host.launch %a {callee = @square} : (tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]>
-  func.return %y : tensor<[64] x f32, strides [1]>
+  return %y : tensor<[64] x f32, strides [1]>
 }
 kernel.func @square(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %begin: index, %end: index) attributes {grid = #sym<64>, inplace = array<i64: 0, 1>, outputs = array<i64: 1>, symbols = [], target = "cpu", work = #sym<64>} {
-  %one = arith.constant {value = 1 : index} : index
+  %one = arith.constant 1 : index
   kernel.for %i = %begin to %end step %one {
     %a = kernel.load %x[%i] : f32
     %b = arith.mulf %a, %a : f32
@@ -27,7 +27,7 @@ kernel.func @square(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %begin: index, %
 // CHECK-NEXT:     host.return %a : tensor<[64] x f32, strides [1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   kernel.func @square(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %begin: index, %end: index) attributes {grid = #sym<64>, inplace = array<i64: 0, 1>, outputs = array<i64: 1>, symbols = [], target = "cpu", work = #sym<64>} {
-// CHECK-NEXT:     %one = arith.constant {value = 1 : index} : index
+// CHECK-NEXT:     %one = arith.constant 1 : index
 // CHECK-NEXT:     kernel.for %i = %begin to %end step %one {
 // CHECK-NEXT:       %a = kernel.load %x[%i] : f32
 // CHECK-NEXT:       %b = arith.mulf %a, %a : f32

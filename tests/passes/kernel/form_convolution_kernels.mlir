@@ -4,13 +4,13 @@
 
 func.func @main(%x: tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, %u: tensor<[1, 36, 3, 8] x f32, strides [864, 24, 8, 1]>, %b: tensor<[5] x f32, strides [1]>) -> tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]> attributes {level = "loop"} {
   %y = graph.winograd_conv %x, %u, %b {activation = "relu", operandSegmentSizes = array<i64: 1, 1, 1, 0>, padding = array<i64: 1, 1>} : (tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, tensor<[1, 36, 3, 8] x f32, strides [864, 24, 8, 1]>, tensor<[5] x f32, strides [1]>) -> tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>
-  func.return %y : tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>
+  return %y : tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>
 }
 
 // Every second pixel: they are copied together first.
 func.func @panels(%x: tensor<[1, 3, 2, 5] x f32, strides [30, 1, 15, 3]>, %u: tensor<[2, 3, 8] x f32, strides [24, 8, 1]>, %o: tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]>) -> tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]> attributes {level = "loop"} {
   %y = graph.panel_conv %x, %u, %o {activation = "hardtanh", operandSegmentSizes = array<i64: 1, 1, 0, 1>, scalars = [-1.0 : f64, 2.0 : f64], stride = array<i64: 1, 2>} : (tensor<[1, 3, 2, 5] x f32, strides [30, 1, 15, 3]>, tensor<[2, 3, 8] x f32, strides [24, 8, 1]>, tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]>) -> tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]>
-  func.return %y : tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]>
+  return %y : tensor<[1, 10, 2, 3] x f32, strides [60, 1, 30, 10]>
 }
 
 // The first kernel has two thousand lines. What is checked is its shape: the launch with its two arrays, the loop over blocks of tiles, in it the
@@ -19,7 +19,7 @@ func.func @panels(%x: tensor<[1, 3, 2, 5] x f32, strides [30, 1, 15, 3]>, %u: te
 // CHECK: builtin.module {
 // CHECK-NEXT: func.func @main
 // CHECK-NEXT: %y, %0, %1 = host.launch %x, %u, %b {callee = @winograd0} : {{.*}} -> (tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>, tensor<[1, 4032] x f32, strides [4032, 1]>, tensor<[1, 7488] x f32, strides [7488, 1]>)
-// CHECK-NEXT: func.return %y
+// CHECK-NEXT: return %y
 // CHECK: func.func @panels
 // CHECK-NEXT: %y, %0 = host.launch %x, %u, %o {callee = @panels0}
 // CHECK: kernel.func @winograd0(%source: !kernel.ptr<f32>, %weight: !kernel.ptr<f32>, %bias: !kernel.ptr<f32>, %result: !kernel.ptr<f32>, %image: !kernel.ptr<f32>, %sums: !kernel.ptr<f32>, %begin: index, %end: index)

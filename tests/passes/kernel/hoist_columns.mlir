@@ -4,13 +4,13 @@
 
 func.func @main(%x: tensor<[8, 32] x f32, strides [32, 1]>, %variance: tensor<[32] x f32, strides [1]>) -> tensor<[8, 32] x f32, strides [32, 1]> attributes {level = "loop"} {
   %y = host.launch %x, %variance {callee = @k0} : (tensor<[8, 32] x f32, strides [32, 1]>, tensor<[32] x f32, strides [1]>) -> tensor<[8, 32] x f32, strides [32, 1]>
-  func.return %y : tensor<[8, 32] x f32, strides [32, 1]>
+  return %y : tensor<[8, 32] x f32, strides [32, 1]>
 }
 kernel.func @k0(%x: !kernel.ptr<f32>, %variance: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %begin: index, %end: index) attributes {grid = #sym<8>, inplace = array<i64: 0, 2>, outputs = array<i64: 2>, symbols = [], target = "cpu"} {
-  %zero = arith.constant {value = 0 : index} : index
-  %one = arith.constant {value = 1 : index} : index
-  %lanes = arith.constant {value = 16 : index} : index
-  %columns = arith.constant {value = 32 : index} : index
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %lanes = arith.constant 16 : index
+  %columns = arith.constant 32 : index
   kernel.for %row = %begin to %end step %one {
     %start = arith.muli %row, %columns : index
     kernel.for %c = %zero to %columns step %lanes {
@@ -30,15 +30,15 @@ kernel.func @k0(%x: !kernel.ptr<f32>, %variance: !kernel.ptr<f32>, %y: !kernel.p
 // CHECK: builtin.module {
 // CHECK-NEXT:   func.func @main(%x: tensor<[8, 32] x f32, strides [32, 1]>, %variance: tensor<[32] x f32, strides [1]>) -> tensor<[8, 32] x f32, strides [32, 1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %y = host.launch %x, %variance {callee = @k0} : (tensor<[8, 32] x f32, strides [32, 1]>, tensor<[32] x f32, strides [1]>) -> tensor<[8, 32] x f32, strides [32, 1]>
-// CHECK-NEXT:     func.return %y : tensor<[8, 32] x f32, strides [32, 1]>
+// CHECK-NEXT:     return %y : tensor<[8, 32] x f32, strides [32, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   kernel.func @k0(%x: !kernel.ptr<f32>, %variance: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %begin: index, %end: index) attributes {grid = #sym<8>, inplace = array<i64: 0, 2>, outputs = array<i64: 2>, symbols = [], target = "cpu"} {
 // CHECK-NEXT:     %0 = kernel.scratch {count = 32 : i64} : !kernel.ptr<f32>
-// CHECK-NEXT:     %zero = arith.constant {value = 0 : index} : index
-// CHECK-NEXT:     %one = arith.constant {value = 1 : index} : index
-// CHECK-NEXT:     %lanes = arith.constant {value = 16 : index} : index
-// CHECK-NEXT:     %columns = arith.constant {value = 32 : index} : index
-// CHECK-NEXT:     %1 = arith.cmpi %begin, %end {predicate = "slt"} : (index, index) -> i1
+// CHECK-NEXT:     %zero = arith.constant 0 : index
+// CHECK-NEXT:     %one = arith.constant 1 : index
+// CHECK-NEXT:     %lanes = arith.constant 16 : index
+// CHECK-NEXT:     %columns = arith.constant 32 : index
+// CHECK-NEXT:     %1 = arith.cmpi slt, %begin, %end : index
 // CHECK-NEXT:     kernel.if %1 {
 // CHECK-NEXT:       kernel.for %2 = %zero to %columns step %lanes {
 // CHECK-NEXT:         %v = kernel.load %variance[%2] : vector<16xf32>

@@ -106,10 +106,10 @@ def test_memory_that_the_kernel_may_write_is_read_in_each_row():
     text = """
     kernel.func @k0(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %begin: index, %end: index)
         attributes {PAIRS outputs = array<i64: 1>, symbols = [], target = "cpu"} {
-      %0 = arith.constant {value = 0 : index} : index
-      %1 = arith.constant {value = 1 : index} : index
-      %16 = arith.constant {value = 16 : index} : index
-      %32 = arith.constant {value = 32 : index} : index
+      %0 = arith.constant 0 : index
+      %1 = arith.constant 1 : index
+      %16 = arith.constant 16 : index
+      %32 = arith.constant 32 : index
       kernel.for %row = %begin to %end step %1 {
         kernel.for %c = %0 to %32 step %16 {
           %v = kernel.load %x[%c] : vector<16xf32>
@@ -130,11 +130,11 @@ def test_several_vectors_a_step_have_places_of_their_own():
     text = """
     kernel.func @k0(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %begin: index, %end: index)
         attributes {outputs = array<i64: 1>, symbols = [], target = "cpu", grid = #sym<8>} {
-      %0 = arith.constant {value = 0 : index} : index
-      %1 = arith.constant {value = 1 : index} : index
-      %8 = arith.constant {value = 8 : index} : index
-      %16 = arith.constant {value = 16 : index} : index
-      %48 = arith.constant {value = 48 : index} : index
+      %0 = arith.constant 0 : index
+      %1 = arith.constant 1 : index
+      %8 = arith.constant 8 : index
+      %16 = arith.constant 16 : index
+      %48 = arith.constant 48 : index
       kernel.for %row = %begin to %end step %1 {
         kernel.for %c = %16 to %48 step %16 {
           %s = arith.muli %row, %48 : index
@@ -161,7 +161,7 @@ def test_several_vectors_a_step_have_places_of_their_own():
         attributes {level = "loop"} {
       %y = host.launch %x {callee = @k0} : (tensor<[384] x f32, strides [1]>)
         -> tensor<[384] x f32, strides [1]>
-      func.return %y : tensor<[384] x f32, strides [1]> }"""
+      return %y : tensor<[384] x f32, strides [1]> }"""
     before, after = irc.parse(text), irc.parse(text)
     context = PassContext()
     PassManager.parse("hoist-columns", verify="each").run(after, context)
@@ -178,10 +178,10 @@ def test_a_vector_for_each_single_column():
     text = """
     kernel.func @k0(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %begin: index, %end: index)
         attributes {outputs = array<i64: 1>, symbols = [], target = "cpu", grid = #sym<8>} {
-      %0 = arith.constant {value = 0 : index} : index
-      %1 = arith.constant {value = 1 : index} : index
-      %4 = arith.constant {value = 4 : index} : index
-      %8 = arith.constant {value = 8 : index} : index
+      %0 = arith.constant 0 : index
+      %1 = arith.constant 1 : index
+      %4 = arith.constant 4 : index
+      %8 = arith.constant 8 : index
       %w = kernel.load %x[%0] : vector<8xf32>
       kernel.for %row = %begin to %end step %1 {
         kernel.for %c = %1 to %4 step %1 {
@@ -200,7 +200,7 @@ def test_a_vector_for_each_single_column():
         attributes {level = "loop"} {
       %y = host.launch %x {callee = @k0} : (tensor<[8] x f32, strides [1]>)
         -> tensor<[256] x f32, strides [1]>
-      func.return %y : tensor<[256] x f32, strides [1]> }"""
+      return %y : tensor<[256] x f32, strides [1]> }"""
     module = irc.parse(text)
     PassManager.parse("hoist-columns", verify="each").run(module)
     assert [op.count for op in module.walk() if isinstance(op, kernel.ScratchOp)] == [24]

@@ -7,7 +7,7 @@ func.func @main(%x: tensor<4x6xf32>) -> (tensor<6x4xf32> {strides = #sym.dims<[4
   %t = graph.permute %x {permutation = array<i64: 1, 0>} : (tensor<4x6xf32>) -> tensor<6x4xf32>
   %e = graph.exp %t : (tensor<6x4xf32>) -> tensor<6x4xf32>
   %y = graph.neg %e : (tensor<6x4xf32>) -> tensor<6x4xf32>
-  func.return %y : tensor<6x4xf32>
+  return %y : tensor<6x4xf32>
 }
 
 // CHECK: builtin.module {
@@ -15,6 +15,6 @@ func.func @main(%x: tensor<4x6xf32>) -> (tensor<6x4xf32> {strides = #sym.dims<[4
 // CHECK-NEXT:     %t = graph.permute %x {permutation = array<i64: 1, 0>, view} : (tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[6, 4] x f32, strides [1, 6]>
 // CHECK-NEXT:     %e = graph.exp %t : (tensor<[6, 4] x f32, strides [1, 6]>) -> tensor<[6, 4] x f32, strides [1, 6]>
 // CHECK-NEXT:     %y = graph.neg %e : (tensor<[6, 4] x f32, strides [1, 6]>) -> tensor<[6, 4] x f32, strides [4, 1]>
-// CHECK-NEXT:     func.return %y : tensor<[6, 4] x f32, strides [4, 1]>
+// CHECK-NEXT:     return %y : tensor<[6, 4] x f32, strides [4, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -8,7 +8,7 @@ func.func @main(%x: tensor<[2, 3, 2047] x f32, strides [6141, 2047, 1]>) -> (ten
   %e = graph.exp %x : (tensor<[2, 3, 2047] x f32, strides [6141, 2047, 1]>) -> tensor<[2, 3, 2047] x f32, strides [6141, 2047, 1]>
   %r = graph.reshape %e {view} : (tensor<[2, 3, 2047] x f32, strides [6141, 2047, 1]>) -> tensor<[6, 2047] x f32, strides [2047, 1]>
   %y = graph.neg %r : (tensor<[6, 2047] x f32, strides [2047, 1]>) -> tensor<[6, 2047] x f32, strides [2047, 1]>
-  func.return %y : tensor<[6, 2047] x f32, strides [2047, 1]>
+  return %y : tensor<[6, 2047] x f32, strides [2047, 1]>
 }
 
 // CHECK: builtin.module {
@@ -16,6 +16,6 @@ func.func @main(%x: tensor<[2, 3, 2047] x f32, strides [6141, 2047, 1]>) -> (ten
 // CHECK-NEXT:     %e = graph.exp %x : (tensor<[2, 3, 2047] x f32, strides [6141, 2047, 1]>) -> tensor<[2, 3, 2047] x f32, strides [6144, 2048, 1]>
 // CHECK-NEXT:     %r = graph.reshape %e {view} : (tensor<[2, 3, 2047] x f32, strides [6144, 2048, 1]>) -> tensor<[6, 2047] x f32, strides [2048, 1]>
 // CHECK-NEXT:     %y = graph.neg %r : (tensor<[6, 2047] x f32, strides [2048, 1]>) -> tensor<[6, 2047] x f32, strides [2047, 1]>
-// CHECK-NEXT:     func.return %y : tensor<[6, 2047] x f32, strides [2047, 1]>
+// CHECK-NEXT:     return %y : tensor<[6, 2047] x f32, strides [2047, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -7,7 +7,7 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32
   %s = graph.reduce %e {combiner = "sum", dims = array<i64: 1>} : (tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4] x f32, strides [1]>
   %b = graph.broadcast %s {dims = array<i64: 0>, view} : (tensor<[4] x f32, strides [1]>) -> tensor<[4, 6] x f32, strides [1, 0]>
   %y = graph.div %e, %b : (tensor<[4, 6] x f32, strides [6, 1]>, tensor<[4, 6] x f32, strides [1, 0]>) -> tensor<[4, 6] x f32, strides [6, 1]>
-  func.return %y : tensor<[4, 6] x f32, strides [6, 1]>
+  return %y : tensor<[4, 6] x f32, strides [6, 1]>
 }
 
 // CHECK: builtin.module {
@@ -31,6 +31,6 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32
 // CHECK-NEXT:       %6 = arith.divf %4, %5 : f32
 // CHECK-NEXT:       loop.yield %6
 // CHECK-NEXT:     } : tensor<[4, 6] x f32, strides [6, 1]>
-// CHECK-NEXT:     func.return %y : tensor<[4, 6] x f32, strides [6, 1]>
+// CHECK-NEXT:     return %y : tensor<[4, 6] x f32, strides [6, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

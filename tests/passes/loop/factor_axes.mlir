@@ -13,7 +13,7 @@ func.func @main(%x: tensor<[12, 8] x f32, strides [8, 1]>) -> tensor<[3, 4, 8] x
     %d = arith.subf %b, %c : f32
     loop.yield %d
   } : tensor<[3, 4, 8] x f32, strides [32, 8, 1]>
-  func.return %y : tensor<[3, 4, 8] x f32, strides [32, 8, 1]>
+  return %y : tensor<[3, 4, 8] x f32, strides [32, 8, 1]>
 }
 
 // CHECK: builtin.module {
@@ -28,6 +28,6 @@ func.func @main(%x: tensor<[12, 8] x f32, strides [8, 1]>) -> tensor<[3, 4, 8] x
 // CHECK-NEXT:       %d = arith.subf %b, %c : f32
 // CHECK-NEXT:       loop.yield %d
 // CHECK-NEXT:     } : tensor<[3, 4, 8] x f32, strides [32, 8, 1]>
-// CHECK-NEXT:     func.return %y : tensor<[3, 4, 8] x f32, strides [32, 8, 1]>
+// CHECK-NEXT:     return %y : tensor<[3, 4, 8] x f32, strides [32, 8, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

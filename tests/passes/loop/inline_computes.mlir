@@ -12,7 +12,7 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4] x f32, s
     %c = loop.read %e[i0, i1] : f32
     loop.yield %c
   } : tensor<[4] x f32, strides [1]>
-  func.return %s : tensor<[4] x f32, strides [1]>
+  return %s : tensor<[4] x f32, strides [1]>
 }
 
 // CHECK: builtin.module {
@@ -22,6 +22,6 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4] x f32, s
 // CHECK-NEXT:       %c = math.exp %0 : f32
 // CHECK-NEXT:       loop.yield %c
 // CHECK-NEXT:     } : tensor<[4] x f32, strides [1]>
-// CHECK-NEXT:     func.return %s : tensor<[4] x f32, strides [1]>
+// CHECK-NEXT:     return %s : tensor<[4] x f32, strides [1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -8,7 +8,7 @@ func.func @main(%x: tensor<[2, 5, 4000] x f32, strides [20000, 4000, 1]>, %v: te
     %a = loop.read %x[i0, i1, i2] : f32
     %b = loop.read %v[i1] : f32
     %c = math.absf %b : f32
-    %e = arith.constant {value = 1.0 : f32} : f32
+    %e = arith.constant 1.0 : f32
     %d = arith.addf %c, %e : f32
     %r = math.rsqrt %d : f32
     %s = loop.read %w[i1] : f32
@@ -21,7 +21,7 @@ func.func @main(%x: tensor<[2, 5, 4000] x f32, strides [20000, 4000, 1]>, %v: te
     %f = loop.read %n[i0, i1, i2*2 + i3] : f32
     loop.yield %f
   } : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
-  func.return %m : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
+  return %m : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
 }
 // Here the exponential differs along the windows, and stays a kernel of its own.
 func.func @other(%x: tensor<[2, 5, 4000] x f32, strides [20000, 4000, 1]>) -> tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]> attributes {level = "loop"} {
@@ -34,7 +34,7 @@ func.func @other(%x: tensor<[2, 5, 4000] x f32, strides [20000, 4000, 1]>) -> te
     %f = loop.read %n[i0, i1, i2*2 + i3] : f32
     loop.yield %f
   } : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
-  func.return %m : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
+  return %m : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
 }
 
 // CHECK: builtin.module {
@@ -43,7 +43,7 @@ func.func @other(%x: tensor<[2, 5, 4000] x f32, strides [20000, 4000, 1]>) -> te
 // CHECK-NEXT:       %0 = loop.read %x[i0, i1, i2*2 + i3] : f32
 // CHECK-NEXT:       %1 = loop.read %v[i1] : f32
 // CHECK-NEXT:       %2 = math.absf %1 : f32
-// CHECK-NEXT:       %3 = arith.constant {value = 1.0 : f32} : f32
+// CHECK-NEXT:       %3 = arith.constant 1.0 : f32
 // CHECK-NEXT:       %4 = arith.addf %2, %3 : f32
 // CHECK-NEXT:       %5 = math.rsqrt %4 : f32
 // CHECK-NEXT:       %6 = loop.read %w[i1] : f32
@@ -52,7 +52,7 @@ func.func @other(%x: tensor<[2, 5, 4000] x f32, strides [20000, 4000, 1]>) -> te
 // CHECK-NEXT:       %f = arith.mulf %0, %8 : f32
 // CHECK-NEXT:       loop.yield %f
 // CHECK-NEXT:     } : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
-// CHECK-NEXT:     func.return %m : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
+// CHECK-NEXT:     return %m : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @other(%x: tensor<[2, 5, 4000] x f32, strides [20000, 4000, 1]>) -> tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %n = loop.compute par(i0: 2, i1: 5, i2: 4000) -> map {
@@ -64,6 +64,6 @@ func.func @other(%x: tensor<[2, 5, 4000] x f32, strides [20000, 4000, 1]>) -> te
 // CHECK-NEXT:       %f = loop.read %n[i0, i1, i2*2 + i3] : f32
 // CHECK-NEXT:       loop.yield %f
 // CHECK-NEXT:     } : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
-// CHECK-NEXT:     func.return %m : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
+// CHECK-NEXT:     return %m : tensor<[2, 5, 1999] x f32, strides [9995, 1999, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -18,7 +18,7 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32
     } : tensor<[4, 6] x f32, strides [6, 1]>
     loop.yield %e, %s, %q
   } : tensor<[4, 6] x f32, strides [6, 1]>, tensor<[4] x f32, strides [1]>, tensor<[4, 6] x f32, strides [6, 1]>
-  func.return %y : tensor<[4, 6] x f32, strides [6, 1]>
+  return %y : tensor<[4, 6] x f32, strides [6, 1]>
 }
 
 // CHECK: builtin.module {
@@ -37,6 +37,6 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32
 // CHECK-NEXT:       } : tensor<[4, 6] x f32, strides [6, 1]>
 // CHECK-NEXT:       loop.yield %q
 // CHECK-NEXT:     } : tensor<[4, 6] x f32, strides [6, 1]>
-// CHECK-NEXT:     func.return %y : tensor<[4, 6] x f32, strides [6, 1]>
+// CHECK-NEXT:     return %y : tensor<[4, 6] x f32, strides [6, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -18,7 +18,7 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32
     %g = arith.divf %d, %f : f32
     loop.yield %g
   } : tensor<[4, 6] x f32, strides [6, 1]>
-  func.return %y : tensor<[4, 6] x f32, strides [6, 1]>
+  return %y : tensor<[4, 6] x f32, strides [6, 1]>
 }
 
 // CHECK: builtin.module {
@@ -34,6 +34,6 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32
 // CHECK-NEXT:       %g = arith.divf %d, %f : f32
 // CHECK-NEXT:       loop.yield %g
 // CHECK-NEXT:     } : tensor<[4, 6] x f32, strides [6, 1]>
-// CHECK-NEXT:     func.return %y : tensor<[4, 6] x f32, strides [6, 1]>
+// CHECK-NEXT:     return %y : tensor<[4, 6] x f32, strides [6, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -14,7 +14,7 @@ func.func @main(%x: tensor<[8, 12] x f32, strides [12, 1]>) -> tensor<[8, 12] x 
     %d = arith.subf %b, %c : f32
     loop.yield %d
   } : tensor<[8, 12] x f32, strides [12, 1]>
-  func.return %y : tensor<[8, 12] x f32, strides [12, 1]>
+  return %y : tensor<[8, 12] x f32, strides [12, 1]>
 }
 
 // CHECK: builtin.module {
@@ -30,6 +30,6 @@ func.func @main(%x: tensor<[8, 12] x f32, strides [12, 1]>) -> tensor<[8, 12] x 
 // CHECK-NEXT:       loop.yield %3
 // CHECK-NEXT:     } : tensor<[12, 8] x f32, strides [1, 12]>
 // CHECK-NEXT:     %4 = layout.view %y {offset = #sym<0>} : (tensor<[12, 8] x f32, strides [1, 12]>) -> tensor<[8, 12] x f32, strides [12, 1]>
-// CHECK-NEXT:     func.return %4 : tensor<[8, 12] x f32, strides [12, 1]>
+// CHECK-NEXT:     return %4 : tensor<[8, 12] x f32, strides [12, 1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -8,7 +8,7 @@ func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strid
     %b = arith.mulf %a, %a : f32
     loop.yield %b
   } : tensor<[64] x f32, strides [1]>
-  func.return %y : tensor<[64] x f32, strides [1]>
+  return %y : tensor<[64] x f32, strides [1]>
 }
 
 // CHECK: builtin.module {
@@ -18,6 +18,6 @@ func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strid
 // CHECK-NEXT:       %b = arith.mulf %a, %a : f32
 // CHECK-NEXT:       loop.yield %b
 // CHECK-NEXT:     } : tensor<[64] x f32, strides [1]>
-// CHECK-NEXT:     func.return %y : tensor<[64] x f32, strides [1]>
+// CHECK-NEXT:     return %y : tensor<[64] x f32, strides [1]>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -8,7 +8,7 @@ func.func @main(%x: tensor<[1024] x f32, strides [1]>) -> tensor<[] x f32, strid
     %a = loop.read %x[i0] : f32
     loop.yield %a
   } : tensor<[] x f32, strides []>
-  func.return %s : tensor<[] x f32, strides []>
+  return %s : tensor<[] x f32, strides []>
 }
 
 // CHECK: builtin.module {
@@ -21,6 +21,6 @@ func.func @main(%x: tensor<[1024] x f32, strides [1]>) -> tensor<[] x f32, strid
 // CHECK-NEXT:       %2 = loop.read %0[i0] : f32
 // CHECK-NEXT:       loop.yield %2
 // CHECK-NEXT:     } : tensor<[] x f32, strides []>
-// CHECK-NEXT:     func.return %s : tensor<[] x f32, strides []>
+// CHECK-NEXT:     return %s : tensor<[] x f32, strides []>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -1,13 +1,13 @@
 builtin.module {
   func.func @main(%arg0_1: tensor<[3, 45] x f32, strides [45, 1]> {kind = "input", name = "arg0", offset = #sym<0>, strides = #sym.dims<[45, 1]>}) -> (tensor<[3, 45] x f32, strides [45, 1]> {offset = #sym<0>, strides = #sym.dims<[45, 1]>}) attributes {level = "loop"} {
     %cumsum = host.launch %arg0_1 {callee = @k0} : (tensor<[3, 45] x f32, strides [45, 1]>) -> tensor<[3, 45] x f32, strides [45, 1]>
-    func.return %cumsum : tensor<[3, 45] x f32, strides [45, 1]>
+    return %cumsum : tensor<[3, 45] x f32, strides [45, 1]>
   }
   kernel.func @k0(%arg0_1: !kernel.ptr<f32>, %0: !kernel.ptr<f32>, %begin: index, %end: index) attributes {grid = #sym<3>, inplace = array<i64: 0, 1>, outputs = array<i64: 1>, symbols = [], target = "cpu", work = #sym<180>} {
-    %1 = arith.constant {value = 45 : index} : index
-    %2 = arith.constant {value = 0.0 : f32} : f32
-    %3 = arith.constant {value = 0 : index} : index
-    %4 = arith.constant {value = 1 : index} : index
+    %1 = arith.constant 45 : index
+    %2 = arith.constant 0.0 : f32
+    %3 = arith.constant 0 : index
+    %4 = arith.constant 1 : index
     kernel.for %5 = %begin to %end step %4 {
       %6 = arith.muli %5, %1 : index
       %7 = kernel.for %8 = %3 to %1 step %4 iter_args(%9 = %2) -> (f32) {

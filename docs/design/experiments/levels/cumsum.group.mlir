@@ -4,7 +4,7 @@ builtin.module {
       %0 = loop.read %arg0_1[i0, i1] : f32
       loop.yield %0
     } : tensor<[3, 45] x f32, strides [45, 1]>
-    func.return %cumsum : tensor<[3, 45] x f32, strides [45, 1]>
+    return %cumsum : tensor<[3, 45] x f32, strides [45, 1]>
   }
 }
 

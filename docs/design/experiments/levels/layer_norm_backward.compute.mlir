@@ -31,7 +31,7 @@ builtin.module {
       loop.yield %14
     } : tensor<[5, 77] x f32, strides [77, 1]>
     %15 = loop.compute par(i0: 5, i1: 77) -> map {
-      %16 = arith.constant {value = 77.0 : f32} : f32
+      %16 = arith.constant 77.0 : f32
       loop.yield %16
     } : tensor<[5, 77] x f32, strides [77, 1]>
     %mul_2 = loop.compute par(i0: 5, i1: 77) -> map {
@@ -89,7 +89,7 @@ builtin.module {
       loop.yield %41
     } : tensor<[5, 77] x f32, strides [77, 1]>
     %42 = loop.compute par(i0: 5, i1: 1) -> map {
-      %43 = arith.constant {value = 77.0 : f32} : f32
+      %43 = arith.constant 77.0 : f32
       loop.yield %43
     } : tensor<[5, 1] x f32, strides [1, 1]>
     %div = loop.compute par(i0: 5, i1: 1) -> map {
@@ -122,7 +122,7 @@ builtin.module {
       %56 = loop.read %arg0_1[i0, i1] : f32
       loop.yield %56
     } : tensor<[77] x f32, strides [1]>
-    func.return %mul_5, %sum_3, %sum_4 : tensor<[5, 77] x f32, strides [77, 1]>, tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>
+    return %mul_5, %sum_3, %sum_4 : tensor<[5, 77] x f32, strides [77, 1]>, tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>
   }
 }
 

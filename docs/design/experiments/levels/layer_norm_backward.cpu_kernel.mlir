@@ -2,21 +2,21 @@ builtin.module {
   func.func @main(%arg0_1: tensor<[5, 77] x f32, strides [77, 1]> {kind = "input", name = "arg0", offset = #sym<0>, strides = #sym.dims<[77, 1]>}, %arg1_1: tensor<[5, 77] x f32, strides [77, 1]> {kind = "input", name = "arg1", offset = #sym<0>, strides = #sym.dims<[77, 1]>}, %arg2_1: tensor<[5, 1] x f32, strides [1, 1]> {kind = "input", name = "arg2", offset = #sym<0>, strides = #sym.dims<[1, 1]>}, %arg3_1: tensor<[5, 1] x f32, strides [1, 1]> {kind = "input", name = "arg3", offset = #sym<0>, strides = #sym.dims<[1, 1]>}, %arg4_1: tensor<[77] x f32, strides [1]> {kind = "input", name = "arg4", offset = #sym<0>, strides = #sym.dims<[1]>}) -> (tensor<[5, 77] x f32, strides [77, 1]> {offset = #sym<0>, strides = #sym.dims<[77, 1]>}, tensor<[77] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}, tensor<[77] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}) attributes {level = "loop"} {
     %mul_5 = host.launch %arg0_1, %arg4_1, %arg1_1, %arg2_1, %arg3_1 {callee = @k0} : (tensor<[5, 77] x f32, strides [77, 1]>, tensor<[77] x f32, strides [1]>, tensor<[5, 77] x f32, strides [77, 1]>, tensor<[5, 1] x f32, strides [1, 1]>, tensor<[5, 1] x f32, strides [1, 1]>) -> tensor<[5, 77] x f32, strides [77, 1]>
     %sum_3, %sum_4 = host.launch %arg0_1, %arg1_1, %arg2_1, %arg3_1 {callee = @k1} : (tensor<[5, 77] x f32, strides [77, 1]>, tensor<[5, 77] x f32, strides [77, 1]>, tensor<[5, 1] x f32, strides [1, 1]>, tensor<[5, 1] x f32, strides [1, 1]>) -> (tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>)
-    func.return %mul_5, %sum_3, %sum_4 : tensor<[5, 77] x f32, strides [77, 1]>, tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>
+    return %mul_5, %sum_3, %sum_4 : tensor<[5, 77] x f32, strides [77, 1]>, tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>
   }
   kernel.func @k0(%arg0_1: !kernel.ptr<f32>, %arg4_1: !kernel.ptr<f32>, %arg1_1: !kernel.ptr<f32>, %arg2_1: !kernel.ptr<f32>, %arg3_1: !kernel.ptr<f32>, %0: !kernel.ptr<f32>, %begin: index, %end: index) attributes {grid = #sym<5>, inplace = array<i64: 0, 5, 2, 5>, outputs = array<i64: 5>, symbols = [], target = "cpu", work = #sym<2387>} {
-    %1 = arith.constant {value = 77.0 : f32} : f32
-    %2 = arith.constant {value = 77.0 : f32} : vector<16xf32>
-    %3 = arith.constant {value = 77 : index} : index
-    %4 = arith.constant {value = 0.0 : f32} : vector<16xf32>
-    %5 = arith.constant {value = 16 : index} : index
-    %6 = arith.constant {value = 32 : index} : index
-    %7 = arith.constant {value = 48 : index} : index
-    %8 = arith.constant {value = 0 : index} : index
-    %9 = arith.constant {value = 13 : i32} : vector<16xi32>
+    %1 = arith.constant 77.0 : f32
+    %2 = arith.constant dense<77.0> : vector<16xf32>
+    %3 = arith.constant 77 : index
+    %4 = arith.constant dense<0.0> : vector<16xf32>
+    %5 = arith.constant 16 : index
+    %6 = arith.constant 32 : index
+    %7 = arith.constant 48 : index
+    %8 = arith.constant 0 : index
+    %9 = arith.constant dense<13> : vector<16xi32>
     %10 = kernel.iota : vector<16xi32>
-    %11 = arith.constant {value = 64 : index} : index
-    %12 = arith.constant {value = 1 : index} : index
+    %11 = arith.constant 64 : index
+    %12 = arith.constant 1 : index
     kernel.for %13 = %begin to %end step %12 {
       %14 = kernel.load %arg2_1[%13] : f32
       %15 = kernel.splat %14 : (f32) -> vector<16xf32>
@@ -65,7 +65,7 @@ builtin.module {
       %58 = arith.addf %4, %50 : vector<16xf32>
       %59 = arith.addf %4, %51 : vector<16xf32>
       %60 = arith.addf %4, %52 : vector<16xf32>
-      %61 = arith.cmpi %10, %9 {predicate = "slt"} : (vector<16xi32>, vector<16xi32>) -> vector<16xi1>
+      %61 = arith.cmpi slt, %10, %9 : vector<16xi32>
       %62 = arith.addi %18, %11 : index
       %63 = kernel.load %arg0_1[%62] (where %61) : vector<16xf32>
       %64 = kernel.load %arg4_1[%11] (where %61) : vector<16xf32>
@@ -75,9 +75,9 @@ builtin.module {
       %68 = arith.mulf %67, %17 : vector<16xf32>
       %69 = arith.mulf %65, %68 : vector<16xf32>
       %70 = arith.addf %53, %65 : vector<16xf32>
-      %71 = arith.select %61, %70, %53 : (vector<16xi1>, vector<16xf32>, vector<16xf32>) -> vector<16xf32>
+      %71 = arith.select %61, %70, %53 : vector<16xi1>, vector<16xf32>
       %72 = arith.addf %57, %69 : vector<16xf32>
-      %73 = arith.select %61, %72, %57 : (vector<16xi1>, vector<16xf32>, vector<16xf32>) -> vector<16xf32>
+      %73 = arith.select %61, %72, %57 : vector<16xi1>, vector<16xf32>
       %74 = arith.addf %71, %54 : vector<16xf32>
       %75 = arith.addf %55, %56 : vector<16xf32>
       %76 = arith.addf %74, %75 : vector<16xf32>
@@ -110,7 +110,7 @@ builtin.module {
         kernel.store %102, %0[%91] : vector<16xf32>
         kernel.yield
       }
-      %103 = arith.cmpi %10, %9 {predicate = "slt"} : (vector<16xi32>, vector<16xi32>) -> vector<16xi1>
+      %103 = arith.cmpi slt, %10, %9 : vector<16xi32>
       %104 = arith.addi %18, %11 : index
       %105 = kernel.load %arg0_1[%104] (where %103) : vector<16xf32>
       %106 = kernel.load %arg4_1[%11] (where %103) : vector<16xf32>
@@ -129,18 +129,18 @@ builtin.module {
     kernel.return
   }
   kernel.func @k1(%arg0_1: !kernel.ptr<f32>, %arg1_1: !kernel.ptr<f32>, %arg2_1: !kernel.ptr<f32>, %arg3_1: !kernel.ptr<f32>, %0: !kernel.ptr<f32>, %1: !kernel.ptr<f32>, %begin: index, %end: index) attributes {grid = #sym<2>, outputs = array<i64: 4, 5>, symbols = [], target = "cpu", work = #sym<3520>} {
-    %2 = arith.constant {value = 64 : index} : index
-    %3 = arith.constant {value = 77 : index} : index
-    %4 = arith.constant {value = -64 : index} : index
-    %5 = arith.constant {value = 0.0 : f32} : vector<16xf32>
-    %6 = arith.constant {value = 16 : index} : index
-    %7 = arith.constant {value = 32 : index} : index
-    %8 = arith.constant {value = 48 : index} : index
-    %9 = arith.constant {value = 0 : index} : index
-    %10 = arith.constant {value = 5 : index} : index
-    %11 = arith.constant {value = 1 : index} : index
+    %2 = arith.constant 64 : index
+    %3 = arith.constant 77 : index
+    %4 = arith.constant -64 : index
+    %5 = arith.constant dense<0.0> : vector<16xf32>
+    %6 = arith.constant 16 : index
+    %7 = arith.constant 32 : index
+    %8 = arith.constant 48 : index
+    %9 = arith.constant 0 : index
+    %10 = arith.constant 5 : index
+    %11 = arith.constant 1 : index
     %12 = kernel.iota : vector<16xi32>
-    %13 = arith.cmpi %begin, %end {predicate = "slt"} : (index, index) -> i1
+    %13 = arith.cmpi slt, %begin, %end : index
     kernel.if %13 {
       %14 = arith.muli %begin, %2 : index
       %15 = arith.muli %end, %2 : index
@@ -208,9 +208,9 @@ builtin.module {
       }
       kernel.for %82 = %17 to %16 step %6 {
         %83 = arith.subi %16, %82 : index
-        %84 = arith.index_cast %83 : (index) -> i32
+        %84 = arith.index_cast %83 : index to i32
         %85 = kernel.splat %84 : (i32) -> vector<16xi32>
-        %86 = arith.cmpi %12, %85 {predicate = "slt"} : (vector<16xi32>, vector<16xi32>) -> vector<16xi1>
+        %86 = arith.cmpi slt, %12, %85 : vector<16xi32>
         %87, %88 = kernel.for %89 = %9 to %10 step %11 iter_args(%90 = %5, %91 = %5) -> (vector<16xf32>, vector<16xf32>) {
           %92 = arith.muli %89, %3 : index
           %93 = arith.addi %82, %92 : index

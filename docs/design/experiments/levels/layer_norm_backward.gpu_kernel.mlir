@@ -2,23 +2,23 @@ builtin.module {
   func.func @main(%arg0_1: tensor<[5, 77] x f32, strides [77, 1]> {kind = "input", name = "arg0", offset = #sym<0>, strides = #sym.dims<[77, 1]>}, %arg1_1: tensor<[5, 77] x f32, strides [77, 1]> {kind = "input", name = "arg1", offset = #sym<0>, strides = #sym.dims<[77, 1]>}, %arg2_1: tensor<[5, 1] x f32, strides [1, 1]> {kind = "input", name = "arg2", offset = #sym<0>, strides = #sym.dims<[1, 1]>}, %arg3_1: tensor<[5, 1] x f32, strides [1, 1]> {kind = "input", name = "arg3", offset = #sym<0>, strides = #sym.dims<[1, 1]>}, %arg4_1: tensor<[77] x f32, strides [1]> {kind = "input", name = "arg4", offset = #sym<0>, strides = #sym.dims<[1]>}) -> (tensor<[5, 77] x f32, strides [77, 1]> {offset = #sym<0>, strides = #sym.dims<[77, 1]>}, tensor<[77] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}, tensor<[77] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}) attributes {level = "loop"} {
     %mul_5 = host.launch %arg0_1, %arg4_1, %arg1_1, %arg2_1, %arg3_1 {callee = @k0} : (tensor<[5, 77] x f32, strides [77, 1]>, tensor<[77] x f32, strides [1]>, tensor<[5, 77] x f32, strides [77, 1]>, tensor<[5, 1] x f32, strides [1, 1]>, tensor<[5, 1] x f32, strides [1, 1]>) -> tensor<[5, 77] x f32, strides [77, 1]>
     %sum_3, %sum_4 = host.launch %arg0_1, %arg1_1, %arg2_1, %arg3_1 {callee = @k1} : (tensor<[5, 77] x f32, strides [77, 1]>, tensor<[5, 77] x f32, strides [77, 1]>, tensor<[5, 1] x f32, strides [1, 1]>, tensor<[5, 1] x f32, strides [1, 1]>) -> (tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>)
-    func.return %mul_5, %sum_3, %sum_4 : tensor<[5, 77] x f32, strides [77, 1]>, tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>
+    return %mul_5, %sum_3, %sum_4 : tensor<[5, 77] x f32, strides [77, 1]>, tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>
   }
   kernel.func @k0(%0: !kernel.ptr<f32>, %1: !kernel.ptr<f32>, %2: !kernel.ptr<f32>, %3: !kernel.ptr<f32>, %4: !kernel.ptr<f32>, %5: !kernel.ptr<f32>) attributes {grid = #sym<5>, index_bits = 32 : i64, num_stages = 1 : i64, num_warps = 1 : i64, outputs = array<i64: 5>, symbols = [], target = "gpu"} {
     %6 = kernel.program_id : index
     %7 = kernel.iota : vector<128xindex>
-    %8 = arith.constant {value = 77 : index} : index
+    %8 = arith.constant 77 : index
     %9 = kernel.splat %8 : (index) -> vector<128xindex>
-    %10 = arith.cmpi %7, %9 {predicate = "slt"} : (vector<128xindex>, vector<128xindex>) -> vector<128xi1>
+    %10 = arith.cmpi slt, %7, %9 : vector<128xindex>
     %11 = kernel.gather %1[%7] (where %10) : vector<128xf32>
     %12 = arith.muli %6, %8 : index
     %13 = kernel.splat %12 : (index) -> vector<128xindex>
     %14 = arith.addi %13, %7 : vector<128xindex>
     %15 = kernel.gather %0[%14] (where %10) : vector<128xf32>
     %16 = arith.mulf %15, %11 : vector<128xf32>
-    %17 = arith.constant {value = 0.0 : f32} : f32
+    %17 = arith.constant 0.0 : f32
     %18 = kernel.splat %17 : (f32) -> vector<128xf32>
-    %19 = arith.select %10, %16, %18 : (vector<128xi1>, vector<128xf32>, vector<128xf32>) -> vector<128xf32>
+    %19 = arith.select %10, %16, %18 : vector<128xi1>, vector<128xf32>
     %20 = kernel.reduce %19 {combiner = "sum", dim = 0 : i64} : (vector<128xf32>) -> f32
     %21 = kernel.load %4[%6] : f32
     %22 = kernel.load %3[%6] : f32
@@ -28,11 +28,11 @@ builtin.module {
     %26 = kernel.splat %21 : (f32) -> vector<128xf32>
     %27 = arith.mulf %25, %26 : vector<128xf32>
     %28 = arith.mulf %16, %27 : vector<128xf32>
-    %29 = arith.select %10, %28, %18 : (vector<128xi1>, vector<128xf32>, vector<128xf32>) -> vector<128xf32>
+    %29 = arith.select %10, %28, %18 : vector<128xi1>, vector<128xf32>
     %30 = kernel.reduce %29 {combiner = "sum", dim = 0 : i64} : (vector<128xf32>) -> f32
     %31 = kernel.splat %30 : (f32) -> vector<128xf32>
     %32 = arith.mulf %27, %31 : vector<128xf32>
-    %33 = arith.constant {value = 77.0 : f32} : f32
+    %33 = arith.constant 77.0 : f32
     %34 = kernel.splat %33 : (f32) -> vector<128xf32>
     %35 = arith.mulf %16, %34 : vector<128xf32>
     %36 = kernel.splat %20 : (f32) -> vector<128xf32>
@@ -47,12 +47,12 @@ builtin.module {
   kernel.func @k1(%0: !kernel.ptr<f32>, %1: !kernel.ptr<f32>, %2: !kernel.ptr<f32>, %3: !kernel.ptr<f32>, %4: !kernel.ptr<f32>, %5: !kernel.ptr<f32>) attributes {grid = #sym<77>, index_bits = 32 : i64, num_stages = 1 : i64, num_warps = 1 : i64, outputs = array<i64: 4, 5>, symbols = [], target = "gpu"} {
     %6 = kernel.program_id : index
     %7 = kernel.iota : vector<8xindex>
-    %8 = arith.constant {value = 5 : index} : index
+    %8 = arith.constant 5 : index
     %9 = kernel.splat %8 : (index) -> vector<8xindex>
-    %10 = arith.cmpi %7, %9 {predicate = "slt"} : (vector<8xindex>, vector<8xindex>) -> vector<8xi1>
+    %10 = arith.cmpi slt, %7, %9 : vector<8xindex>
     %11 = kernel.gather %3[%7] (where %10) : vector<8xf32>
     %12 = kernel.gather %2[%7] (where %10) : vector<8xf32>
-    %13 = arith.constant {value = 77 : index} : index
+    %13 = arith.constant 77 : index
     %14 = kernel.splat %13 : (index) -> vector<8xindex>
     %15 = arith.muli %7, %14 : vector<8xindex>
     %16 = kernel.splat %6 : (index) -> vector<8xindex>
@@ -62,12 +62,12 @@ builtin.module {
     %20 = arith.mulf %19, %11 : vector<8xf32>
     %21 = kernel.gather %0[%17] (where %10) : vector<8xf32>
     %22 = arith.mulf %21, %20 : vector<8xf32>
-    %23 = arith.constant {value = 0.0 : f32} : f32
+    %23 = arith.constant 0.0 : f32
     %24 = kernel.splat %23 : (f32) -> vector<8xf32>
-    %25 = arith.select %10, %22, %24 : (vector<8xi1>, vector<8xf32>, vector<8xf32>) -> vector<8xf32>
+    %25 = arith.select %10, %22, %24 : vector<8xi1>, vector<8xf32>
     %26 = kernel.reduce %25 {combiner = "sum", dim = 0 : i64} : (vector<8xf32>) -> f32
     kernel.store %26, %4[%6] : f32
-    %27 = arith.select %10, %21, %24 : (vector<8xi1>, vector<8xf32>, vector<8xf32>) -> vector<8xf32>
+    %27 = arith.select %10, %21, %24 : vector<8xi1>, vector<8xf32>
     %28 = kernel.reduce %27 {combiner = "sum", dim = 0 : i64} : (vector<8xf32>) -> f32
     kernel.store %28, %5[%6] : f32
     kernel.return

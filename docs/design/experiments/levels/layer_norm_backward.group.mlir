@@ -15,7 +15,7 @@ builtin.module {
       } : tensor<[5] x f32, strides [1]>, tensor<[5] x f32, strides [1]>
       %mul_5_0 = loop.compute par(i0: 5, i1: 77) -> map {
         %11 = loop.read %arg3_1[i0, 0] : f32
-        %12 = arith.constant {value = 77.0 : f32} : f32
+        %12 = arith.constant 77.0 : f32
         %13 = arith.divf %11, %12 : f32
         %14 = loop.read %arg0_1[i0, i1] : f32
         %15 = loop.read %arg4_1[i1] : f32
@@ -45,7 +45,7 @@ builtin.module {
       %34 = arith.mulf %28, %33 : f32
       loop.yield %34, %28
     } : tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>
-    func.return %mul_5, %sum_3, %sum_4 : tensor<[5, 77] x f32, strides [77, 1]>, tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>
+    return %mul_5, %sum_3, %sum_4 : tensor<[5, 77] x f32, strides [77, 1]>, tensor<[77] x f32, strides [1]>, tensor<[77] x f32, strides [1]>
   }
 }
 

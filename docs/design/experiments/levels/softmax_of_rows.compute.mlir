@@ -1,17 +1,17 @@
 builtin.module {
   func.func @main(%arg0_1: tensor<[5, 77] x f32, strides [77, 1]> {kind = "input", name = "arg0", offset = #sym<0>, strides = #sym.dims<[77, 1]>}, %arg1_1: tensor<[3] x i64, strides [1]> {kind = "input", name = "arg1", offset = #sym<0>, strides = #sym.dims<[1]>}, %arg2_1: tensor<[77] x f32, strides [1]> {kind = "input", name = "arg2", offset = #sym<0>, strides = #sym.dims<[1]>}) -> (tensor<[3, 77] x f32, strides [77, 1]> {offset = #sym<0>, strides = #sym.dims<[77, 1]>}) attributes {level = "loop"} {
     %0 = loop.compute par(i0: 3) -> map {
-      %1 = arith.constant {value = 0 : i64} : i64
+      %1 = arith.constant 0 : i64
       loop.yield %1
     } : tensor<[3] x i64, strides [1]>
     %2 = loop.compute par(i0: 3) -> map {
       %3 = loop.read %arg1_1[i0] : i64
       %4 = loop.read %0[i0] : i64
-      %5 = arith.cmpi %3, %4 {predicate = "slt"} : (i64, i64) -> i1
+      %5 = arith.cmpi slt, %3, %4 : i64
       loop.yield %5
     } : tensor<[3] x i1, strides [1]>
     %6 = loop.compute par(i0: 3) -> map {
-      %7 = arith.constant {value = 5 : i64} : i64
+      %7 = arith.constant 5 : i64
       loop.yield %7
     } : tensor<[3] x i64, strides [1]>
     %8 = loop.compute par(i0: 3) -> map {
@@ -24,16 +24,16 @@ builtin.module {
       %13 = loop.read %2[i0] : i1
       %14 = loop.read %8[i0] : i64
       %15 = loop.read %arg1_1[i0] : i64
-      %16 = arith.select %13, %14, %15 : (i1, i64, i64) -> i64
+      %16 = arith.select %13, %14, %15 : i64
       loop.yield %16
     } : tensor<[3] x i64, strides [1]>
     %17 = loop.compute red(i0: 3) -> reduce(all, i1) {
       %18 = loop.read %12[i0] : i64
-      %19 = arith.index_cast %18 : (i64) -> index
-      %20 = arith.constant {value = 0 : index} : index
-      %21 = arith.cmpi %19, %20 {predicate = "sge"} : (index, index) -> i1
-      %22 = arith.constant {value = 5 : index} : index
-      %23 = arith.cmpi %19, %22 {predicate = "slt"} : (index, index) -> i1
+      %19 = arith.index_cast %18 : i64 to index
+      %20 = arith.constant 0 : index
+      %21 = arith.cmpi sge, %19, %20 : index
+      %22 = arith.constant 5 : index
+      %23 = arith.cmpi slt, %19, %22 : index
       %24 = arith.andi %21, %23 : i1
       loop.yield %24
     } : tensor<[] x i1, strides []>
@@ -41,7 +41,7 @@ builtin.module {
     sym.assert_value %25 {error = "IndexError", message = "index out of bounds for dimension 0 with size 5"} : (i1)
     %index = loop.compute par(i0: 3, i1: 77) -> map {
       %26 = loop.read %12[i0] : i64
-      %27 = arith.index_cast %26 : (i64) -> index
+      %27 = arith.index_cast %26 : i64 to index
       %28 = loop.read %arg0_1[%27, i1] : f32
       loop.yield %28
     } : tensor<[3, 77] x f32, strides [77, 1]>
@@ -96,7 +96,7 @@ builtin.module {
       %55 = arith.divf %53, %54 : f32
       loop.yield %55
     } : tensor<[3, 77] x f32, strides [77, 1]>
-    func.return %_softmax : tensor<[3, 77] x f32, strides [77, 1]>
+    return %_softmax : tensor<[3, 77] x f32, strides [77, 1]>
   }
 }
 

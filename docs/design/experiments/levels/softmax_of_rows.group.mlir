@@ -2,16 +2,16 @@ builtin.module {
   func.func @main(%arg0_1: tensor<[5, 77] x f32, strides [77, 1]> {kind = "input", name = "arg0", offset = #sym<0>, strides = #sym.dims<[77, 1]>}, %arg1_1: tensor<[3] x i64, strides [1]> {kind = "input", name = "arg1", offset = #sym<0>, strides = #sym.dims<[1]>}, %arg2_1: tensor<[77] x f32, strides [1]> {kind = "input", name = "arg2", offset = #sym<0>, strides = #sym.dims<[1]>}) -> (tensor<[3, 77] x f32, strides [77, 1]> {offset = #sym<0>, strides = #sym.dims<[77, 1]>}) attributes {level = "loop"} {
     %0 = loop.compute red(i0: 3) -> reduce(all, i1) {
       %1 = loop.read %arg1_1[i0] : i64
-      %2 = arith.constant {value = 0 : i64} : i64
-      %3 = arith.cmpi %1, %2 {predicate = "slt"} : (i64, i64) -> i1
-      %4 = arith.constant {value = 5 : i64} : i64
+      %2 = arith.constant 0 : i64
+      %3 = arith.cmpi slt, %1, %2 : i64
+      %4 = arith.constant 5 : i64
       %5 = arith.addi %1, %4 : i64
-      %6 = arith.select %3, %5, %1 : (i1, i64, i64) -> i64
-      %7 = arith.index_cast %6 : (i64) -> index
-      %8 = arith.constant {value = 0 : index} : index
-      %9 = arith.cmpi %7, %8 {predicate = "sge"} : (index, index) -> i1
-      %10 = arith.constant {value = 5 : index} : index
-      %11 = arith.cmpi %7, %10 {predicate = "slt"} : (index, index) -> i1
+      %6 = arith.select %3, %5, %1 : i64
+      %7 = arith.index_cast %6 : i64 to index
+      %8 = arith.constant 0 : index
+      %9 = arith.cmpi sge, %7, %8 : index
+      %10 = arith.constant 5 : index
+      %11 = arith.cmpi slt, %7, %10 : index
       %12 = arith.andi %9, %11 : i1
       loop.yield %12
     } : tensor<[] x i1, strides []>
@@ -20,12 +20,12 @@ builtin.module {
     %_softmax = loop.group (i0: 3) {
       %add, %14 = loop.compute par(i0: 3) red(i1: 77) -> map, reduce(max, f32) {
         %15 = loop.read %arg1_1[i0] : i64
-        %16 = arith.constant {value = 0 : i64} : i64
-        %17 = arith.cmpi %15, %16 {predicate = "slt"} : (i64, i64) -> i1
-        %18 = arith.constant {value = 5 : i64} : i64
+        %16 = arith.constant 0 : i64
+        %17 = arith.cmpi slt, %15, %16 : i64
+        %18 = arith.constant 5 : i64
         %19 = arith.addi %15, %18 : i64
-        %20 = arith.select %17, %19, %15 : (i1, i64, i64) -> i64
-        %21 = arith.index_cast %20 : (i64) -> index
+        %20 = arith.select %17, %19, %15 : i64
+        %21 = arith.index_cast %20 : i64 to index
         %22 = loop.read %arg0_1[%21, i1] : f32
         %23 = loop.read %arg2_1[i1] : f32
         %24 = arith.addf %22, %23 : f32
@@ -46,7 +46,7 @@ builtin.module {
       } : tensor<[3, 77] x f32, strides [77, 1]>
       loop.yield %_softmax_0
     } : tensor<[3, 77] x f32, strides [77, 1]>
-    func.return %_softmax : tensor<[3, 77] x f32, strides [77, 1]>
+    return %_softmax : tensor<[3, 77] x f32, strides [77, 1]>
   }
 }
 

@@ -1,18 +1,18 @@
 builtin.module {
   func.func @main(%arg0_1: tensor<[37, 21] x f32, strides [21, 1]> {kind = "input", name = "arg0", offset = #sym<0>, strides = #sym.dims<[21, 1]>}) -> (tensor<[21] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}) attributes {level = "loop"} {
     %sum_1 = host.launch %arg0_1 {callee = @k0} : (tensor<[37, 21] x f32, strides [21, 1]>) -> tensor<[21] x f32, strides [1]>
-    func.return %sum_1 : tensor<[21] x f32, strides [1]>
+    return %sum_1 : tensor<[21] x f32, strides [1]>
   }
   kernel.func @k0(%arg0_1: !kernel.ptr<f32>, %0: !kernel.ptr<f32>, %begin: index, %end: index) attributes {grid = #sym<2>, outputs = array<i64: 1>, symbols = [], target = "cpu", work = #sym<2368>} {
-    %1 = arith.constant {value = 16 : index} : index
-    %2 = arith.constant {value = 21 : index} : index
-    %3 = arith.constant {value = -16 : index} : index
-    %4 = arith.constant {value = 0.0 : f32} : vector<16xf32>
-    %5 = arith.constant {value = 0 : index} : index
-    %6 = arith.constant {value = 37 : index} : index
-    %7 = arith.constant {value = 1 : index} : index
+    %1 = arith.constant 16 : index
+    %2 = arith.constant 21 : index
+    %3 = arith.constant -16 : index
+    %4 = arith.constant dense<0.0> : vector<16xf32>
+    %5 = arith.constant 0 : index
+    %6 = arith.constant 37 : index
+    %7 = arith.constant 1 : index
     %8 = kernel.iota : vector<16xi32>
-    %9 = arith.cmpi %begin, %end {predicate = "slt"} : (index, index) -> i1
+    %9 = arith.cmpi slt, %begin, %end : index
     kernel.if %9 {
       %10 = arith.muli %begin, %1 : index
       %11 = arith.muli %end, %1 : index
@@ -31,9 +31,9 @@ builtin.module {
       }
       kernel.for %22 = %13 to %12 step %1 {
         %23 = arith.subi %12, %22 : index
-        %24 = arith.index_cast %23 : (index) -> i32
+        %24 = arith.index_cast %23 : index to i32
         %25 = kernel.splat %24 : (i32) -> vector<16xi32>
-        %26 = arith.cmpi %8, %25 {predicate = "slt"} : (vector<16xi32>, vector<16xi32>) -> vector<16xi1>
+        %26 = arith.cmpi slt, %8, %25 : vector<16xi32>
         %27 = kernel.for %28 = %5 to %6 step %7 iter_args(%29 = %4) -> (vector<16xf32>) {
           %30 = arith.muli %28, %2 : index
           %31 = arith.addi %22, %30 : index

@@ -4,7 +4,7 @@ builtin.module {
       %0 = loop.read %arg0_1[i0, i1] : f32
       loop.yield %0
     } : tensor<[21] x f32, strides [1]>
-    func.return %sum_1 : tensor<[21] x f32, strides [1]>
+    return %sum_1 : tensor<[21] x f32, strides [1]>
   }
 }
 

@@ -1,0 +1,15 @@
+func.func @scalars(%a: i32, %b: i32) -> i32 {
+  %0 = arith.divsi %a, %b : i32
+  %1 = arith.divsi %0, %b : i32
+  return %1 : i32
+}
+
+func.func @indices(%a: index, %b: index) -> index {
+  %0 = arith.divsi %a, %b : index
+  return %0 : index
+}
+
+func.func @lanes(%a: vector<4xi8>, %b: vector<4xi8>) -> vector<4xi8> {
+  %0 = arith.divsi %a, %b : vector<4xi8>
+  return %0 : vector<4xi8>
+}

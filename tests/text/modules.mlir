@@ -1,0 +1,5 @@
+module @named attributes {mine.kind = "test"} {
+  func.func @main() {
+    return
+  }
+}

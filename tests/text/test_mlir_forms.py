@@ -1,0 +1,122 @@
+"""func, arith and math in MLIR's own form: irc and MLIR's tool read what the other one prints."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import irc
+from irc.ir import parse, print_op
+from irc.ir.equality import first_difference
+
+FOLDER = Path(__file__).resolve().parent
+FILES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.mlir"))}
+IREE_OPT = shutil.which("iree-opt") or str(Path(sys.executable).parent / "iree-opt")
+SEPARATOR = "// -----\n"
+
+
+def test_there_are_enough() -> None:
+    assert len(FILES) >= 60
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_irc_reads_it_and_what_it_prints(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is in the old form
+        module = parse(FILES[name], name)
+        irc.verify(module)
+        printed = print_op(module)
+        again = parse(printed)
+    assert first_difference(module, again) is None
+    assert print_op(again) == printed
+    assert "func.return" not in printed and "{predicate" not in printed and "{value" not in printed
+
+
+def by_mlir(texts: list[str], folder: Path) -> list[str]:
+    """The texts as MLIR's tool reads and prints them, in its pretty form."""
+    path = folder / "programs.mlir"
+    path.write_text(SEPARATOR.join(texts), encoding="utf-8")
+    command = [IREE_OPT, "--allow-unregistered-dialect", "--split-input-file", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.split(SEPARATOR)
+    assert len(printed) == len(texts)
+    return printed
+
+
+@pytest.mark.skipif(not Path(IREE_OPT).exists(), reason="needs iree-opt")
+def test_both_directions(tmp_path) -> None:
+    modules = [parse(text) for text in FILES.values()]
+    from_files = by_mlir(list(FILES.values()), tmp_path)
+    from_irc = by_mlir([print_op(module) for module in modules], tmp_path)
+    for name, module, *texts in zip(FILES, modules, from_files, from_irc, strict=True):
+        for text in texts:
+            difference = first_difference(module, parse(text))
+            assert difference is None, f"{name}: {difference}\n{text}"
+
+
+OLD = """
+func.func @main(%a: i32, %b: i32, %x: bf16, %c: i1) -> i1 {
+  %0 = arith.cmpi %a, %b {predicate = "slt"} : (i32, i32) -> i1
+  %1 = arith.extf %x : (bf16) -> f32
+  %2 = math.isnan %1 : (f32) -> i1
+  %3 = arith.select %c, %0, %2 : (i1, i1, i1) -> i1
+  %4 = arith.constant {value = 4 : i32} : vector<4xi32>
+  func.return %3 : i1
+}
+"""
+NEW = """
+func.func @main(%a: i32, %b: i32, %x: bf16, %c: i1) -> i1 {
+  %0 = arith.cmpi slt, %a, %b : i32
+  %1 = arith.extf %x : bf16 to f32
+  %2 = math.isnan %1 : f32
+  %3 = arith.select %c, %0, %2 : i1
+  %4 = arith.constant dense<4> : vector<4xi32>
+  return %3 : i1
+}
+"""
+
+
+def test_the_old_form_is_read_with_a_note() -> None:
+    with pytest.warns(FutureWarning, match="old.mlir:3:8: 5 operations .* in irc's old form"):
+        module = parse(OLD, "old.mlir")
+    assert first_difference(module, parse(NEW)) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%y = arith.cmpi slt %a, %a : i32", "expected ','"),
+        ("%y = arith.cmpi slt, %a : i32", "arith.cmpi has 1 operand, not 2"),
+        ("%y = arith.cmpi slt, %a, %a", "expected ':' and the types"),
+        ("%y = arith.select %p, %a : i32", "takes 3 operands, 2 given"),
+        ("%y = arith.trunci %a : i32 i8", "expected 'to'"),
+        ("%y = arith.trunci %a, %a : i32 to i8", "takes 1 operands, 2 given"),
+        ("%y = arith.addf %x, %x fastmath : f32", "expected '<'"),
+        ("%y = arith.addf %x, %x fastmath<nnan : f32", "expected '>'"),
+        ("%y = arith.constant dense<[1, 2]> : vector<3xi32>", "elements of shape [2]"),
+    ],
+)
+def test_mistakes_are_told(line: str, message: str) -> None:
+    text = f"func.func @f(%a: i32, %p: i1, %x: f32) {{\n{line}\nreturn\n}}"
+    with pytest.raises(irc.UserError) as caught:
+        parse(text)
+    assert message in str(caught.value)
+
+
+def test_a_declared_function_has_no_body() -> None:
+    module = parse("func.func private @f(f32 {mine.flag}) -> i32")
+    irc.verify(module)
+    assert "func.func private @f(f32 {mine.flag}) -> i32\n" in print_op(module)
+    with pytest.raises(irc.InvalidIR, match="@f is declared only"):
+        module.lookup("f").block  # noqa: B018
+    for text in ("func.func @f() -> i32", "func.func public @f()"):
+        with pytest.raises(irc.IRCError):
+            irc.verify(parse(text))
+    with pytest.raises(irc.InvalidIR, match="visibility 'secret'"):
+        irc.verify(parse('func.func @f() attributes {sym_visibility = "secret"} {\nreturn\n}'))
