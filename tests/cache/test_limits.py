@@ -163,3 +163,11 @@ def test_evicting_stops_at_nine_tenths(cache: DiskCache) -> None:
         assert limits.evict(here, size) == size and all(held(cache))
         limits.evict(here, size - 1)
     assert held(cache) == [False] * 2 + [True] * 10
+
+
+def test_without_a_limit_nothing_goes(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRC_CACHE_LIMIT", "none")
+    monkeypatch.setattr(store, "_MEASURED_EACH", 0)
+    for key in KEYS:
+        assert cache.put(key, bytes(10_000))
+    assert all(held(cache)) and cache.contents().limit is None

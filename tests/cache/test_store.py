@@ -173,3 +173,23 @@ def test_a_folder_that_is_removed_is_made_again(cache):
     shutil.rmtree(cache.directory)
     assert cache.get(KEY) is None
     assert cache.put(KEY, b"y") and cache.get(KEY) == b"y"
+
+
+def test_clearing_removes_entries_and_makes_nothing(cache):
+    assert cache.clear() == 0 and not cache.directory.exists()
+    cache.put(KEY, b"x")
+    (cache.directory / "mine").write_bytes(b"")
+    assert cache.clear() == 1 and os.listdir(cache.directory) == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "platform, base, folder",
+    [("darwin", "/base", "Library/Caches/irc"), ("linux", "/base", "/base/irc"),
+     ("linux", "relative", ".cache/irc"), ("linux", "", ".cache/irc")],
+)  # fmt: skip
+def test_each_platform_has_its_folder(platform, base, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.delenv("IRC_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", base)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_directory() == tmp_path / folder

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import attrs
 import pytest
 import torch
 
@@ -152,3 +153,32 @@ def test_passes_of_a_user_need_a_key_of_their_own(monkeypatch):
 
     keys = {program_cache.pipeline_key(f"keyed{{depth={n}}},cse") for n in (1, 2)}
     assert None not in keys and len(keys) == 2
+
+
+def test_without_a_cache_no_key_is_made(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a key was made")
+
+    monkeypatch.setenv("IRC_DISABLE_CACHE", "1")
+    monkeypatch.setattr(program_cache, "module_key", refuse)
+    x = torch.randn(3, 2)
+    assert torch.equal(irc.build(program())(x)[0], torch.add(x + 1 + 1, x, alpha=2))
+    module = irc.trace(torch.exp, (x,))
+    program_cache.compile_cached(
+        module, lambda m: irc.PassManager.parse("lower-to-cpu").run(m), pipeline="lower-to-cpu"
+    )
+    assert metrics.cache_misses == 0
+
+
+def test_constants_of_called_programs_must_be_at_hand():
+    h = HostModule()
+    h.module.resources["cd" * 32] = torch.randn(64, 64)
+    key = A.ResourceAttr("cd" * 32, TensorType((64, 64), f32))
+    called = program_cache.compile_parts(
+        h.finish(h.op("host.constant", to=tensor(64, 64), value=key)), BuildOptions()
+    )
+    outer = program_cache.compile_parts(program(), BuildOptions())
+    outer = attrs.evolve(outer, called={"body": called})
+    assert program_cache.store("ab", outer)
+    assert program_cache.lookup("ab", {}) is None
+    assert program_cache.lookup("ab", {"cd" * 32: None}) is not None
