@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from irc.frontend.option_table import OPTIONS
 from irc.ir.diagnostics import UserError
 
 MODES: dict[str, dict[str, Any]] = {
@@ -23,19 +25,12 @@ MODES: dict[str, dict[str, Any]] = {
 # Inductor's names with a dot, and ours.
 _ALIASES = {"triton.cudagraphs": "cudagraphs", "triton.unique_kernel_names": "unique_kernel_names"}
 
-# Accepted because Inductor's users pass them; until they do something, setting one warns.
-NO_EFFECT_YET = frozenset({
-    "max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "autotune_in_subproc",
-    "coordinate_descent_tuning", "cudagraphs", "fx_graph_remote_cache", "trace_enabled",
-    "max_fusion_size",
-})  # fmt: skip
-
-
 @attrs.frozen
 class Options:
     """What a compile may be told. Frozen; part of every cache key.
 
-    target: "llvm", "triton", or "auto" (by the device of the inputs).
+    `irc.frontend.option_table` says what each option does. Raises UserError for a value that an
+    option doesn't have; one that changes nothing warns, once in a process.
     """
 
     target: str = "auto"
@@ -106,6 +101,13 @@ class Options:
     # dump_directory: where a pass that fails leaves its program ("": among the temporary files).
     dump_directory: str = ""
 
+    def __attrs_post_init__(self) -> None:
+        for field in attrs.fields(Options):
+            value = getattr(self, field.name)
+            if value is not field.default and value != field.default:
+                _checked(field.name, value, type(field.default))
+                _check_entry(field.name, value)
+
     def replace(self, **changes: Any) -> Options:
         """A copy with some options changed. Raises UserError for an unknown name or a bad value."""
         return from_mapping(changes, self)
@@ -128,11 +130,35 @@ def from_mapping(given: Mapping[str, Any] | None, base: Options = DEFAULT) -> Op
             close = difflib.get_close_matches(name, fields, 1)
             hint = f"; did you mean '{close[0]}'?" if close else ""
             raise UserError(f"unknown option '{key}'{hint}")
-        default = fields[name].default
-        values[name] = _checked(key, value, type(default))
-        if name in NO_EFFECT_YET and values[name] != default:
-            warnings.warn(f"irc: option '{key}' has no effect yet", stacklevel=2)
+        values[name] = _checked(key, value, type(fields[name].default))
     return attrs.evolve(base, **values)
+
+
+def _check_entry(name: str, value: Any) -> None:
+    """Raise UserError for a value that the option doesn't have; warn of one without effect."""
+    entry = OPTIONS[name]
+    if entry.choices and value not in entry.choices:
+        close = entry.meant.get(value) or next(
+            iter(difflib.get_close_matches(value, entry.choices, 1)), None
+        )
+        hint = f"; did you mean '{close}'?" if close else ""
+        raise UserError(f"option '{name}' is {_one_of(entry.choices)}, not {value!r}{hint}")
+    wrong = entry.check(value) if entry.check is not None else ""
+    if wrong:
+        raise UserError(f"option '{name}': {value!r} is {wrong}")
+    if entry.idle:
+        _warn_of_idle(name)
+
+
+def _one_of(choices: Sequence[str]) -> str:
+    words = [repr(choice) for choice in choices]
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+@functools.cache
+def _warn_of_idle(name: str) -> None:
+    """Tell, once in a process, that setting an option changes nothing."""
+    warnings.warn(f"irc: option '{name}' has no effect: {OPTIONS[name].idle}", stacklevel=6)
 
 
 def _checked(key: str, value: Any, kind: type) -> Any:
@@ -160,6 +186,8 @@ def parse_options(
     """The options of a `torch.compile(..., backend="irc", mode=, options=)` call."""
     if isinstance(options, Options):
         return options
+    if options is not None and not isinstance(options, Mapping):
+        raise UserError(f"options are a dict or irc.Options, not {type(options).__name__}")
     if mode is not None and mode not in MODES:
         close = difflib.get_close_matches(mode, MODES, 1)
         hint = f"; did you mean '{close[0]}'?" if close else ""

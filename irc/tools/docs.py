@@ -32,6 +32,7 @@ def pages() -> dict[str, str]:
     """Every page's text by file name."""
     found = {f"{name}.md": dialect_page(name) for name in registry.DIALECT_MODULES}
     found["passes.md"] = passes_page()
+    found["../options.md"] = options_page()
     return {"README.md": index_page(), **found}
 
 
@@ -206,6 +207,39 @@ def passes_page() -> str:
     for cls in passes.values():
         lines += [*_pass(cls), ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+
+
+def options_page() -> str:
+    """The page of all options of a compile."""
+    import attrs
+
+    from irc.frontend import options
+    from irc.frontend.option_table import OPTIONS
+
+    lines = ["# Options", "", NOTE, ""]
+    lines += [
+        '`torch.compile(model, backend="irc", options={...})` and `irc.compile(fn, args,',
+        "options={...})` take them by these names; `irc.Options` is an object that holds them. A",
+        "wrong name or value is an error: at once where irc is called, at the model's first call",
+        "where torch hands the options over only then. Setting one that changes nothing warns,",
+        "once in a process.",
+        "",
+    ]
+    lines += ["| option | default | effect | Inductor's name |", "|---|---|---|---|"]
+    for field in attrs.fields(options.Options):
+        entry = OPTIONS[field.name]
+        effect = entry.effect
+        if entry.choices:
+            effect += f" One of {', '.join(f'`{choice}`' for choice in entry.choices)}."
+        if entry.idle:
+            effect += f" **No effect**: {entry.idle}."
+        known = {"": "", "same name": f"`{field.name}`"}.get(entry.inductor, f"`{entry.inductor}`")
+        lines.append(f"| `{field.name}` | `{field.default!r}` | {_cell(effect)} | {known} |")
+    lines += ["", "`mode` stands for options:", "", "| mode | options |", "|---|---|"]
+    for name, chosen in options.MODES.items():
+        shown = ", ".join(f"`{key}={value}`" for key, value in chosen.items())
+        lines.append(f"| `{name}` | {shown or 'the defaults'} |")
+    return "\n".join(lines) + "\n"
 
 
 PRESERVES = {

@@ -58,7 +58,9 @@ def test_the_class_of_each_operation_is_where_its_page_says(dialect):
 
     page = (ROOT / docs.DEFAULT_FOLDER / f"{dialect}.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \[`([\w.]+)`\]\(#\w+\) \| `([\w.]+)` \|", page, re.MULTILINE)
-    assert {name for name, _ in rows} == {op.name for op in docs._operations(dialect)}
+    # Other tests make ATen operations, which have no page.
+    made = {op.name for op in docs._operations(dialect) if not hasattr(op, "qualified")}
+    assert {name for name, _ in rows} == made
     for name, path in rows:
         module, _, cls = path.rpartition(".")
         found = getattr(importlib.import_module(f"irc.dialects.{module}"), cls)

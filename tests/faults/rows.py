@@ -81,7 +81,6 @@ OPEN: frozenset[str] = frozenset(
     C5
     C9
     C10
-    U2
     U11
     U12
     """.split()

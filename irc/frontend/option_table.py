@@ -1,0 +1,154 @@
+"""What each option of a compile does: the one table behind the checks and `docs/options.md`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import attrs
+
+TRITON_ON = "on for triton, off for llvm, unless chosen"
+
+
+@attrs.frozen
+class Entry:
+    """An option: its effect, and TorchInductor's name for it ("": Inductor has none).
+
+    idle: why setting it changes nothing ("": it has an effect). choices: its values, where these
+    are few. check: says what is wrong with a value, or gives "". meant: what a value that others
+    use for the same thing is called here.
+    """
+
+    effect: str
+    inductor: str = ""
+    idle: str = ""
+    choices: tuple[str, ...] = ()
+    check: Callable[[object], str] | None = None
+    meant: Mapping[str, str] = attrs.field(factory=dict)
+
+
+def _semantics(value: object) -> str:
+    known = value in ("", "each", "changed") or re.fullmatch(r"sample:[1-9]\d*", str(value))
+    return "" if known else "not 'each', 'changed' or 'sample:N'"
+
+
+def _expression(value: object) -> str:
+    try:
+        re.compile(str(value))
+    except re.error as error:
+        return f"no regular expression: {error}"
+    return ""
+
+
+def at_least(least: int) -> Callable[[object], str]:
+    """A check of integers."""
+
+    def check(value: object) -> str:
+        return "" if isinstance(value, int) and value >= least else f"less than {least}"
+
+    return check
+
+
+_TUNES = "nothing is tuned yet"
+_SAME = "same name"
+TARGETS = {"cpu": "llvm", "cuda": "triton", "gpu": "triton", "inductor": "auto"}
+
+OPTIONS: dict[str, Entry] = {
+    "target": Entry(
+        "What code is made: `llvm` for a CPU, `triton` for a GPU, `auto` by the devices of the "
+        "inputs.", choices=("auto", "llvm", "triton"), meant=TARGETS,
+    ),
+    "freezing": Entry(
+        "Under `no_grad`, parameters, buffers and tensor attributes of modules become constants: "
+        "[freezing](freezing.md).", _SAME,
+    ),
+    "freezing_discard_parameters": Entry(
+        "Eager's copies of what is frozen are freed; using them afterwards is an error.", _SAME
+    ),
+    "winograd": Entry(
+        "3x3 convolutions of frozen weights in Winograd's form: a quarter of the multiplications; "
+        "an infinite or NaN element makes more of its tile NaN."
+    ),
+    "panel_convolutions": Entry(
+        "1x1 convolutions of frozen weights in kernels of irc's own rather than oneDNN's."
+    ),
+    "emulate_rounding": Entry(
+        "16-bit floats are rounded after each operation, as in eager.", "emulate_precision_casts"
+    ),
+    "fallback_random": Entry(
+        "Random numbers are eager's.", _SAME, idle="random numbers are eager's in any case"
+    ),
+    "precise_math": Entry("Functions as exp and log with the last bits right, but slower."),
+    "layout_optimization": Entry(
+        "Images may get their channels innermost where that moves fewer bytes.", _SAME
+    ),
+    "channels_last_tf32": Entry(
+        "f32 convolutions on a GPU may get channels-last images though cuDNN may then compute "
+        "them with TF32 where eager doesn't."
+    ),
+    "comprehensive_padding": Entry(
+        f"Rows of arrays are moved apart ([padding](padding.md)); {TRITON_ON}.", _SAME
+    ),
+    "padding_alignment_bytes": Entry("What rows are aligned to, in bytes.", _SAME,
+                                     check=at_least(1)),
+    "padding_stride_threshold": Entry("Smaller strides are not padded.", _SAME, check=at_least(0)),
+    "padding_max_bytes": Entry("Most bytes that padding may add.", check=at_least(0)),
+    "pad_channels_last": Entry("Images with their channels innermost are padded, too.", _SAME),
+    "pad_dynamic_shapes": Entry("Arrays of symbolic sizes are padded, too.", _SAME),
+    "shape_padding": Entry(f"Matrix products of odd sizes are padded; {TRITON_ON}.", _SAME),
+    "force_shape_pad": Entry("... without measuring whether it pays.", _SAME),
+    "keep_output_stride": Entry(
+        "Results have eager's strides.", _SAME, idle="results have eager's strides in any case"
+    ),
+    "max_autotune": Entry("Kernels are tuned by measuring.", _SAME, idle=_TUNES),
+    "max_autotune_gemm": Entry("Matrix products are tuned.", _SAME, idle=_TUNES),
+    "max_autotune_pointwise": Entry("Other kernels are tuned.", _SAME, idle=_TUNES),
+    "max_autotune_gemm_backends": Entry("What products are tuned over.", _SAME, idle=_TUNES),
+    "max_autotune_conv_backends": Entry("What convolutions are tuned over.", _SAME, idle=_TUNES),
+    "autotune_in_subproc": Entry("Tuning in another process.", _SAME, idle=_TUNES),
+    "coordinate_descent_tuning": Entry("Tuning one choice after the other.", _SAME, idle=_TUNES),
+    "pattern_matcher": Entry(
+        "Rewriting of patterns of operators.", _SAME, idle="irc has no such patterns to leave out"
+    ),
+    "epilogue_fusion": Entry(
+        "What follows a frozen convolution or linear goes into oneDNN's call; off, it is a kernel "
+        "of irc's, which keeps NaN in relu.", _SAME,
+    ),
+    "max_fusion_size": Entry("Most operations of a kernel.", _SAME,
+                             idle="the passes' own bounds decide", check=at_least(1)),
+    "cudagraphs": Entry("A GPU's launches are recorded once.", "triton.cudagraphs",
+                        idle="launches are not recorded yet"),
+    "unique_kernel_names": Entry("Kernels are named apart.", "triton.unique_kernel_names",
+                                 idle="kernels are named apart in any case"),
+    "cpp_wrapper": Entry("The host program is native code.", _SAME,
+                         idle="the host program is native code in any case"),
+    "compile_threads": Entry("How many threads compile.", _SAME,
+                             idle="one thread compiles", check=at_least(0)),
+    "fx_graph_cache": Entry("Compiled programs are kept on disk.", _SAME),
+    "fx_graph_remote_cache": Entry("... and elsewhere.", _SAME, idle="there is no remote cache"),
+    "size_asserts": Entry("Sizes and strides of arguments are checked.", _SAME,
+                          idle="they are checked in any case"),
+    "late_checks": Entry(
+        "A GPU's programs don't wait for the checks of indices; a later call raises the error."
+    ),
+    "passes": Entry(
+        "Passes of your own by place in the pipeline: `{\"after:fuse-loops\": \"my-pass\"}`; "
+        "[how](first-pass-in-torch-compile.md)."
+    ),
+    "clock_aten": Entry("`irc.runtime.clocks` tells the time spent in ATen's operators."),
+    "trace_enabled": Entry("Artefacts of each compile are kept.", "trace.enabled",
+                           idle="irc-opt shows the levels, and dump_directory keeps what fails"),
+    "verify": Entry("When the verifier runs: after `each` pass, at the `end`, or never.",
+                    choices=("none", "each", "end")),
+    "check_semantics": Entry(
+        "Runs the program in the interpreter before and after passes: `each`, those that "
+        "`changed` it, or `sample:N`; [checking passes](checking-passes.md).", check=_semantics,
+    ),
+    "remarks": Entry(
+        "A regular expression: passes' reasons that match go to stderr; [remarks](remarks.md).",
+        check=_expression,
+    ),
+    "dump_directory": Entry(
+        "Where a pass that fails leaves its program; empty: among the temporary files."
+    ),
+}  # fmt: skip
