@@ -111,6 +111,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         overload = getattr(aten.special_xlog1py, name)
         if overload in table:
             table[overload] = casting_numbers(table[overload])
+    table[aten.channel_shuffle.default] = shuffled(table[aten.channel_shuffle.default])
+    for overload in (aten.any.dims, aten.all.dims):
+        table[overload] = truths
     for packet in (aten.max_unpool2d, aten.max_unpool3d):
         table[packet.default] = like_source(table[packet.default])
     # Their steps would round to 16 bits; ATen computes them in f32.
@@ -146,6 +149,27 @@ def like_source(function: Callable[..., Any]) -> Callable[..., Any]:
         return made.contiguous(memory_format=suggest_memory_format(source))
 
     return formatted
+
+
+def shuffled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """torch's `channel_shuffle` with a result that is always new on a CPU, in the memory format
+    that the source suggests."""
+
+    def shuffle(source: torch.Tensor, groups: int) -> Any:
+        made = function(source, groups)
+        if source.device.type != "cpu" or source.numel() == 0:
+            return made
+        return made.clone(memory_format=suggest_memory_format(source))
+
+    return shuffle
+
+
+def truths(source: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool = False) -> Any:
+    """`any` and `all` over no dimension at all: what is true, as new elements in order."""
+    if dim is None or len(dim):
+        return NotImplemented
+    made = source.ne(0).to(torch.uint8 if source.dtype == torch.uint8 else torch.bool)
+    return made.clone(memory_format=torch.contiguous_format)
 
 
 def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:

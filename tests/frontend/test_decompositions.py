@@ -74,3 +74,26 @@ def test_a_padding_that_cuts_keeps_the_order_of_the_strides(pad, dynamic):
         x = torch.randn(shape).permute(0, 2, 1)
         expected = torch.nn.functional.pad(x, pad)
         torch.testing.assert_close(compiled(x), expected, check_stride=True, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_channel_shuffle_gives_new_memory_in_the_source_s_format(groups, memory_format):
+    x = torch.arange(48.0).view(2, 4, 3, 2).contiguous(memory_format=memory_format)
+    expected = torch.nn.functional.channel_shuffle(x, groups)
+    shuffle = torch.compile(torch.nn.functional.channel_shuffle, backend="irc")
+    made = shuffle(x, groups)
+    assert torch.equal(made, expected) and made.stride() == expected.stride()
+    assert made.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+
+
+@pytest.mark.parametrize("function", [torch.any, torch.all])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.float32])
+def test_any_and_all_over_no_dimension_have_eager_s_strides(function, dtype):
+    x = (torch.arange(24).view(2, 3, 4).permute(2, 0, 1) % 3).to(dtype)
+    if dtype == torch.float32:
+        x[0, 0, 0] = float("nan")
+    expected = function(x, [])
+    made = torch.compile(lambda x: function(x, []), backend="irc")(x)
+    assert made.dtype == expected.dtype and made.stride() == expected.stride()
+    assert torch.equal(made, expected)
