@@ -77,8 +77,10 @@ def _round_bf16(value: float) -> float:
 
 def number_of(attr: Attribute | None) -> Number | None:
     """The number of a scalar constant attribute, or None."""
-    if isinstance(attr, A.IntegerAttr | A.FloatAttr):
+    if isinstance(attr, A.FloatAttr):
         return attr.value
+    if isinstance(attr, A.IntegerAttr):
+        return wrap_integer(attr.value, width_of(attr.type))  # unsigned types as signed ones
     if isinstance(attr, A.BoolAttr):
         return int(attr.value)
     return None
@@ -88,7 +90,7 @@ def attribute_of(value: Number, type_: Type) -> Attribute:
     """The constant attribute of a value of (the element of) `type_`."""
     element = element_of(type_)
     if element is i1:
-        return A.BoolAttr(bool(value))
+        return A.BoolAttr(bool(int(value) & 1))
     if isinstance(element, FloatType):
         return A.FloatAttr(float(value), element)
     return A.IntegerAttr(wrap_integer(int(value), width_of(element)), element)

@@ -12,6 +12,7 @@ from irc.ir.types import FunctionType, TensorType, i1
 
 if TYPE_CHECKING:
     from irc.dialects.flow import CondOp, FlowOp, ScanOp, WhileOp
+    from irc.dialects.func import CallOp
 
 FUNCTIONS = ("func.func", "host.func")
 
@@ -25,6 +26,14 @@ def verify_cond(op: CondOp) -> None:
         if kind is not None:
             _same(op, name, "argument", kind.inputs, [v.type for v in op.inputs])
             _same(op, name, "result", kind.results, op.result_types)
+
+
+def verify_call(op: CallOp) -> None:
+    """The function takes the operands and gives the results. Raises InvalidIR."""
+    kind = _type_of(op, op.callee)
+    if kind is not None:
+        _same(op, op.callee, "argument", kind.inputs, [v.type for v in op._operands])
+        _same(op, op.callee, "result", kind.results, op.result_types)
 
 
 def verify_while(op: WhileOp) -> None:
@@ -93,7 +102,7 @@ def _slice(op: Operation, what: str, type_: Type) -> Type:
     return TensorType(type_.shape[1:], type_.element, strides, type_.device)  # type: ignore[attr-defined]
 
 
-def _type_of(op: FlowOp, name: str) -> FunctionType | None:
+def _type_of(op: FlowOp | CallOp, name: str) -> FunctionType | None:
     """The type of a function of the module around `op`; None outside of one."""
     function = function_of(op, name)
     if function is None:
@@ -102,7 +111,7 @@ def _type_of(op: FlowOp, name: str) -> FunctionType | None:
     return type_
 
 
-def function_of(op: FlowOp, name: str) -> Any:
+def function_of(op: FlowOp | CallOp, name: str) -> Any:
     """The function that `op` calls by that name; None outside of a module. Raises InvalidIR."""
     from irc.dialects.builtin import ModuleOp
 
@@ -134,7 +143,7 @@ def _reaches(module: Any, start: Any, target: Operation) -> bool:
 
 
 def is_called(function: Operation) -> bool:
-    """Whether control flow somewhere in the module calls a function."""
+    """Whether a call or control flow somewhere in the module calls a function."""
     block = function.parent
     name = function.attributes["sym_name"].parameters[0]
     functions = [o for o in (block.ops if block is not None else ()) if o.name in FUNCTIONS]
@@ -142,10 +151,9 @@ def is_called(function: Operation) -> bool:
 
 
 def called_by(function: Operation) -> Iterable[str]:
-    """The names of the functions that a function's control flow calls."""
+    """The names of the functions that a function's calls and control flow call."""
     for op in function.regions[0].blocks[0].ops:
-        if op.name.startswith("flow."):
-            yield from op.callees  # type: ignore[attr-defined]
+        yield from getattr(op, "callees", ())
 
 
 def _same(

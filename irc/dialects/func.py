@@ -148,7 +148,9 @@ class ReturnOp(Op):
 
 
 class CallOp(Op):
-    """Calls the function `callee` with the operands.
+    """Calls the function `callee` with the operands, whose types and its own agree but for strides
+    and symbols. There is no recursion. Only the interpreter calls functions: a host program has no
+    calls but those of control flow.
 
     `%y = call @f(%x) : (f32) -> f32`
     """
@@ -158,6 +160,16 @@ class CallOp(Op):
     callee = attribute(A.SymbolRefAttr)
     arguments = variadic_operand()
     outputs = variadic_result()
+
+    @property
+    def callees(self) -> tuple[str, ...]:
+        """The functions that it calls."""
+        return (self.callee,)
+
+    def verify_references(self) -> None:
+        from irc.dialects.flow_verify import verify_call
+
+        verify_call(self)
 
     def print_custom(self, printer: Printer) -> None:
         callee = self.attributes.get("callee")

@@ -7,6 +7,7 @@ from typing import Any
 
 from irc.dialects import graph
 from irc.dialects.graph_inferred import tensor_type
+from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.rewriting import canonicalization
 from irc.ir.types import FloatType, IntegerType, Type, bf16, f16, f32, f64, i1
@@ -33,8 +34,7 @@ def reshape(op: graph.Reshape, rw: Any) -> Any:
     inner = op.source.defining_op
     if not isinstance(inner, graph.Reshape):
         return rw.no_match("the source is no reshape")
-    rw.replace(op, rw.builder.value(graph.Reshape, inner.source, result_types=op.view.type))
-    return True
+    return _merge(op, inner, rw)
 
 
 # permute(permute(x, p), q) -> permute(x, p[q]); the identity -> x
@@ -47,8 +47,23 @@ def permute(op: graph.Permute, rw: Any) -> Any:
     inner = op.source.defining_op
     if not isinstance(inner, graph.Permute):
         return rw.no_match("the source is no permute")
-    combined = [inner.permutation[d] for d in order]
-    rw.replace(op, rw.builder.value(graph.Permute, inner.source, permutation=combined))
+    return _merge(op, inner, rw, permutation=[inner.permutation[d] for d in order])
+
+
+def _merge(op: Any, inner: Any, rw: Any, **attributes: Any) -> Any:
+    """Replace a view op of a view op by one with these attributes. What shares its operand's
+    memory (the flag `view`) goes on to do so, or stays as it is."""
+    made = type(op).make(inner.source, result_types=op.view.type, **attributes)
+    if "view" in op.attributes:
+        from irc.analysis.views import view_strides
+        from irc.dialects.layout_verify import same_places
+
+        found = view_strides(made) if "view" in inner.attributes else None
+        if found is None or not same_places(op.view.type, found[0]):
+            made.erase()
+            return rw.no_match("the two are no view together")
+        made.attributes["view"] = A.UNIT
+    rw.replace(op, made)
     return True
 
 
@@ -80,16 +95,13 @@ def broadcast(op: graph.Broadcast, rw: Any) -> Any:
         return True
     inner = op.source.defining_op
     if isinstance(inner, graph.Full):
+        if "view" in op.attributes:
+            return rw.no_match("it shares the memory of its source")
         rw.replace(op, _full_like(rw, inner, op.view.type))
         return True
     if not isinstance(inner, graph.Broadcast):
         return rw.no_match("the source is no broadcast and no full")
-    dims = [op.dims[d] for d in inner.dims]
-    rw.replace(
-        op,
-        rw.builder.value(graph.Broadcast, inner.source, dims=dims, result_types=op.view.type),
-    )
-    return True
+    return _merge(op, inner, rw, dims=[op.dims[d] for d in inner.dims])
 
 
 def _full_like(rw: Any, full: graph.Full, type_: Type) -> Value:
@@ -107,6 +119,8 @@ def view_of_full(op: Any, rw: Any) -> Any:
     inner = op.source.defining_op
     if not isinstance(inner, graph.Full):
         return rw.no_match("the source is no full")
+    if "view" in op.attributes:
+        return rw.no_match("it shares the memory of its source")
     rw.replace(op, _full_like(rw, inner, op.results[0].type))
     return True
 
@@ -126,6 +140,8 @@ def slice_of_concat(op: graph.Slice, rw: Any) -> Any:
     maker = op.source.defining_op
     if not isinstance(maker, graph.Concat) or maker.dim != op.dim:
         return rw.no_match("the source is no concatenation along the same dimension")
+    if "view" in op.attributes:
+        return rw.no_match("it shares the memory of its source")
     place: Any = 0
     last = op.start + (op.view.type.shape[op.dim] - 1) * op.step
     for piece in maker.sources:

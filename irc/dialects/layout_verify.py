@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irc.ir import attributes as A
-from irc.ir.core import Operation, Value
+from irc.ir.core import Block, Operation, Value
 from irc.ir.definition import Op
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim
@@ -29,7 +29,7 @@ def verify_level(function: func.FuncOp) -> None:
     for argument in function.block.arguments:
         if isinstance(argument.type, TensorType) and argument.type.strides is None:
             function.fail(_unordered(f"argument {argument.index}", argument.type, function))
-    for op in _operations(function):
+    for op in _operations(function.block):
         for result in op.results:
             if isinstance(result.type, TensorType) and result.type.strides is None:
                 raise InvalidIR(_unordered("the result", result.type, function), op=op)
@@ -37,12 +37,12 @@ def verify_level(function: func.FuncOp) -> None:
             _verify_flagged(op)
 
 
-def _operations(function: func.FuncOp) -> Iterator[Operation]:
-    """The operations on arrays: of the function, and of the groups in it."""
-    for op in function.block.ops:
+def _operations(block: Block) -> Iterator[Operation]:
+    """The operations on arrays: of a block, and of the groups in it at any depth."""
+    for op in block.ops:
         yield op
         if op.name == "loop.group":
-            yield from op.regions[0].blocks[0].ops
+            yield from _operations(op.regions[0].blocks[0])
 
 
 def _unordered(what: str, type_: TensorType, function: func.FuncOp) -> str:

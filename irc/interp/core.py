@@ -256,6 +256,11 @@ def call_function(
     raise InvalidIR("the function ended without a return", op=function)
 
 
+def state_of_call(frame: Frame) -> dict[str, Any]:
+    """The state of a call in a frame: the caller's, without its arguments and updates."""
+    return {k: v for k, v in frame.state.items() if k not in ("arguments", "updates", "watch")}
+
+
 def run(
     module: Operation,
     *args: Any,

@@ -9,7 +9,7 @@ import torch
 
 from irc.dialects import flow
 from irc.dialects.flow_verify import function_of
-from irc.interp.core import Frame, call_function, interprets, scalar_of
+from irc.interp.core import Frame, call_function, interprets, scalar_of, state_of_call
 from irc.ir.symbols import free_symbols
 from irc.ir.types import TensorType
 from irc.runtime.control import run_cond, run_scan, run_while
@@ -43,14 +43,9 @@ def _called(frame: Frame, op: flow.FlowOp, name: str) -> Function:
     function = function_of(op, name)
 
     def call(*contents: Any) -> list[Any]:
-        return call_function(function, contents, frame.module, frame.mode, _inner(frame))
+        return call_function(function, contents, frame.module, frame.mode, state_of_call(frame))
 
     return call
-
-
-def _inner(frame: Frame) -> dict[str, Any]:
-    """The state of a call: the caller's, without its arguments and updates."""
-    return {k: v for k, v in frame.state.items() if k not in ("arguments", "updates", "watch")}
 
 
 def _operands(frame: Frame, op: flow.FlowOp) -> list[Any]:

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from irc.dialects import func
-from irc.interp.core import Frame, Returned, call_function, interprets
+from irc.dialects.flow_verify import function_of
+from irc.interp.core import Frame, Returned, call_function, interprets, state_of_call
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.types import TensorType
@@ -49,7 +50,8 @@ def _kept(frame: Frame, op: func.ReturnOp, values: list[Any]) -> list[Any]:
 
 @interprets(func.CallOp)
 def call(frame: Frame, op: func.CallOp) -> list[Any]:
-    callee = frame.module.lookup(op.callee) if frame.module is not None else None  # type: ignore[attr-defined]
+    callee = function_of(op, op.callee)
     if callee is None:
-        raise InvalidIR(f"there is no function @{op.callee}", op=op)
-    return call_function(callee, frame.operands(op), frame.module, frame.mode, frame.state)
+        raise InvalidIR(f"there is no module around the call of @{op.callee}", op=op)
+    inner = state_of_call(frame)
+    return call_function(callee, frame.operands(op), frame.module, frame.mode, inner)

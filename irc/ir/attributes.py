@@ -11,6 +11,7 @@ parameters by those names:
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -31,17 +32,28 @@ class Attribute:
     parameters: tuple[Any, ...]
     _text: str | None
 
+    # Whether parameters may be floats or truth values, which Python finds equal to integers
+    # (and 0.0 to -0.0): these are kept apart by class and bits. Classes that say by annotations
+    # that no field is one need no key besides the parameters.
+    _by_bits: ClassVar[bool] = False
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._table = {}
+        notes: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            notes.update(base.__dict__.get("__annotations__", {}))
+        cls._by_bits = any(_may_be_a_float(notes.get(name)) for name in cls.fields)
         for index, name in enumerate(cls.__dict__.get("fields", ())):
             setattr(cls, name, property(_parameter_getter(index)))
 
     def __new__(cls, *parameters: Any) -> Any:
-        table = cls._table
-        found = table.get(parameters)
+        if cls._by_bits:
+            return cls._intern(_by_bits(parameters), parameters)
+        found = cls._table.get(parameters)
         if found is not None:
             return found
+        parameters = _plain(parameters)
         return cls._intern(parameters, parameters)
 
     @classmethod
@@ -78,6 +90,33 @@ class Attribute:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.parameters))})"
+
+
+def _may_be_a_float(note: Any) -> bool:
+    """Whether a field with this annotation (as text) may hold a float or a truth value."""
+    words = re.findall(r"\w+", note) if isinstance(note, str) else ["Any"]
+    return not words or not {"float", "bool", "complex", "object", "Any"}.isdisjoint(words)
+
+
+def _by_bits(parameter: Any) -> Any:
+    """A key that tells parameters apart by class, floats by their bits."""
+    if isinstance(parameter, tuple):
+        return tuple([_by_bits(p) for p in parameter])
+    if isinstance(parameter, float):
+        return float, struct.pack("<d", parameter)
+    return parameter.__class__, parameter
+
+
+def _plain(parameters: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Parameters of a class without floats and truth values: True is 1."""
+    if not any(isinstance(p, bool | float | tuple) for p in parameters):
+        return parameters
+    if any(isinstance(p, float) for p in parameters):
+        raise ValueError(f"a float among parameters that are none: {parameters}")
+    return tuple(
+        int(p) if isinstance(p, bool) else _plain(p) if isinstance(p, tuple) else p
+        for p in parameters
+    )
 
 
 def _parameter_getter(index: int) -> Any:
@@ -120,8 +159,8 @@ FALSE = _make_bool(False)
 
 
 class IntegerAttr(Attribute):
-    """An integer with its type: `4 : i64`, `4 : index`. The value is unbounded here; the
-    verifier of the type bounds it."""
+    """An integer with its type: `4 : i64`, `4 : index`. It is kept as the type reads its bits, so
+    `255 : i8` is `-1 : i8` (an i1 is 0 or 1). ValueError for a number that has no such bits."""
 
     __slots__ = ()
     fields = ("value", "type")
@@ -137,7 +176,25 @@ class IntegerAttr(Attribute):
             value = int(value)
         key = (value, type)
         found = cls._table.get(key)
-        return found if found is not None else cls._intern(key, key)
+        if found is None:
+            found = cls._intern(key, (_of_width(value, type), type))
+        return found
+
+    @classmethod
+    def _intern(cls, key: Any, parameters: tuple[Any, ...]) -> Any:
+        found = super()._intern(parameters, parameters)
+        # The other number with these bits leads to the same object.
+        return found if key == parameters else cls._table.setdefault(key, found)
+
+
+def _of_width(value: int, type_: Type) -> int:
+    """`value` as the integers of a type (index: 64 bits) are read."""
+    width: int = getattr(type_, "width", 64)
+    if not -(1 << (width - 1)) <= value < 1 << width:
+        raise ValueError(f"{value} does not fit {type_}")
+    if width == 1 or getattr(type_, "unsigned", False):
+        return value & ((1 << width) - 1)
+    return value - (1 << width) if value >> (width - 1) > 0 else value
 
 
 class FloatAttr(Attribute):

@@ -473,6 +473,8 @@ class Block:
 
     def append(self, op: Operation) -> Operation:
         """Put `op` last."""
+        if op.parent is not None:
+            raise _in_a_block(op)
         last = self.last
         op.parent = self
         op.prev = last
@@ -488,6 +490,8 @@ class Block:
 
     def insert_before(self, op: Operation, anchor: Operation) -> Operation:
         """Put `op` just before `anchor`, an operation of this block."""
+        if op.parent is not None:
+            raise _in_a_block(op)
         previous = anchor.prev
         op.parent = self
         op.prev = previous
@@ -527,6 +531,10 @@ class Block:
             order += 1
             op = op.next
         self._ordered = True
+
+
+def _in_a_block(op: Operation) -> ValueError:
+    return ValueError(f"{op.name} stands in a block already: detach it first")
 
 
 class Region:
@@ -577,11 +585,19 @@ class Region:
                     cloned.successors = tuple(block_of.get(s, s) for s in cloned.successors)
                 append(cloned)
                 op = op.next
-        for block in copy.blocks:  # forward references between blocks
-            op = block.first
-            while op is not None:
-                for operand in op._operands:
-                    if operand in mapping and mapping[operand] is not operand:
-                        op.replace_uses_of(operand, mapping[operand])
-                op = op.next
+        if len(self.blocks) > 1:
+            self._map_forward_references(copy, mapping)
         return copy
+
+    def _map_forward_references(self, copy: Region, mapping: dict[Value, Value]) -> None:
+        """Give a copy of several blocks its own values where it uses what stood in a later one."""
+        inner: set[Value] = set()
+        for region in (self, *(r for op in self.walk() for r in op.regions)):
+            for block in region.blocks:
+                inner.update(block.arguments)
+        for op in self.walk():
+            inner.update(op.results)
+        for op in copy.walk():
+            for operand in dict.fromkeys(op._operands):
+                if operand in inner:
+                    op.replace_uses_of(operand, mapping[operand])

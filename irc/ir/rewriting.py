@@ -24,6 +24,7 @@ from irc.ir.definition import Op
 from irc.ir.diagnostics import InternalError, IRCError, UserError
 from irc.ir.failures import unexpected
 from irc.ir.location import UNKNOWN, fuse
+from irc.ir.registry import lookup_op
 from irc.ir.traits import (
     AllocatesMemory,
     Commutative,
@@ -33,6 +34,7 @@ from irc.ir.traits import (
     Terminator,
     WritesMemory,
 )
+from irc.ir.types import TensorType, contiguous_strides
 
 Rewrite = Callable[[Any, "Rewriter"], Any]
 
@@ -132,6 +134,8 @@ class Rewriter:
         builder.block = op.parent  # type: ignore[assignment]  # the driver visits attached ones
         builder.anchor = op
         builder.location = op.location
+        if builder.made:
+            builder.made = []
         self.reason = ""
 
     def no_match(self, reason: str) -> bool:
@@ -165,9 +169,7 @@ class Rewriter:
         worklist = self._driver.worklist
         for old, value in zip(op.results, new):
             if old.type is not value.type:
-                raise InternalError(
-                    f"{op.name}: replacing a value of type {old.type} by one of type {value.type}"
-                )
+                value = self._in_memory_of(old, value)
             users = old._users
             if users is not None:
                 for user in users if users.__class__ is dict else (users,):
@@ -178,6 +180,25 @@ class Rewriter:
             elif value.name_hint is None:
                 value.name_hint = old.name_hint
         self._driver.erase(op)
+
+    def _in_memory_of(self, old: Value, value: Value) -> Value:
+        """`value`, which replaces `old` and differs from it in its strides alone: made with these
+        strides where the pattern made it, else copied."""
+        kind, have = old.type, value.type
+        strided = isinstance(kind, TensorType) and isinstance(have, TensorType)
+        if not strided or kind.with_strides(None) is not have.with_strides(None):  # type: ignore[attr-defined]
+            maker = old.defining_op
+            raise InternalError(
+                f"{maker.name if maker else 'a pattern'}: replacing a value of type {kind} by one "
+                f"of type {have}"
+            )
+        maker = value.defining_op
+        if maker in self.builder.made and "view" not in maker.attributes:  # type: ignore[union-attr]
+            value.type = kind
+            return value
+        copy = lookup_op("layout.copy")
+        assert copy is not None
+        return self.insert(copy((value,), (kind,), None, (), self.op.location)).results[0]
 
     def erase(self, op: Operation) -> None:
         """Erase an operation without uses."""
@@ -205,17 +226,34 @@ class Rewriter:
 
 
 class _NotifyingBuilder(Builder):
-    __slots__ = ("_driver",)
+    """A builder that tells the driver what it makes. Where the matched operation's results have
+    strides, a tensor that is made without gets those of a row-major one."""
+
+    __slots__ = ("_driver", "made")
 
     def __init__(self, driver: _Driver, op: Operation) -> None:
         assert op.parent is not None
         super().__init__(op.parent, op, op.location)
         self._driver = driver
+        self.made: list[Operation] = []
 
     def insert(self, op: Any) -> Any:
         super().insert(op)
+        self.made.append(op)
         self._driver.enqueue(op)
+        anchor = self.anchor
+        for result in anchor.results if anchor is not None else ():
+            if isinstance(result.type, TensorType) and result.type.strides is not None:
+                _give_strides(op)
+                break
         return op
+
+
+def _give_strides(op: Operation) -> None:
+    for result in op.results:
+        kind = result.type
+        if isinstance(kind, TensorType) and kind.strides is None:
+            result.type = kind.with_strides(contiguous_strides(kind.shape))
 
 
 class _Plan:

@@ -158,3 +158,43 @@ def test_casts_back_and_forth_vanish():
     module, function = unary_program(both, T.bf16)
     PassManager.parse("canonicalize").run(module)
     assert function.return_op.values[0] is function.block.arguments[0]
+
+
+@pytest.mark.fault("V13")
+@pytest.mark.parametrize("type_", [T.i8, T.i32])
+def test_constants_given_by_their_unsigned_value_fold_alike(type_):
+    """`255 : i8` and `-1 : i8` are one constant, in the folds and in the interpreter."""
+    width = type_.width
+    numbers = [(1 << width) - 1, 1 << (width - 1), (1 << width) - 100, 0, 5]
+    for number, predicate in itertools.product(numbers, arith.INTEGER_PREDICATES):
+        module, function = program(arith.CmpIOp, (0, 0), type_, T.i1, predicate=predicate)
+        first = function.block.first
+        first.attributes["value"] = A.IntegerAttr(number, type_)
+        assert check(module, function)
+
+
+CASTS = [
+    ("extf", T.f32, T.f64), ("extf", T.f16, T.f32), ("extf", T.bf16, T.f32),
+    ("truncf", T.f64, T.f32), ("truncf", T.f32, T.f16), ("truncf", T.f32, T.bf16),
+    ("truncf", T.f64, T.bf16), ("extsi", T.i8, T.i32), ("extsi", T.i1, T.i8),
+    ("extui", T.i8, T.i32), ("extui", T.i1, T.i64), ("trunci", T.i64, T.i8),
+    ("trunci", T.i32, T.i1), ("index_cast", T.index, T.i32), ("index_cast", T.i8, T.index),
+    ("index_castui", T.i8, T.index), ("sitofp", T.i64, T.f32), ("sitofp", T.i8, T.bf16),
+    ("uitofp", T.i8, T.f32), ("uitofp", T.i64, T.f64), ("fptosi", T.f32, T.i32),
+    ("fptosi", T.f64, T.i64), ("fptoui", T.f32, T.i8),
+]  # fmt: skip
+
+
+@pytest.mark.fault("V13")
+@pytest.mark.parametrize(("name", "source", "target"), CASTS)
+def test_casts_fold_as_the_interpreter_casts(name, source, target):
+    cls = lookup_op(f"arith.{name}")
+    for value in FLOATS if isinstance(source, T.FloatType) else INTS:
+        check(*program(cls, (value,), source, target))
+
+
+@pytest.mark.fault("V13")
+@pytest.mark.parametrize("type_", [T.f32, T.f64])
+def test_negation_and_selection_fold_as_the_interpreter(type_):
+    for value in FLOATS:
+        assert check(*program(arith.NegFOp, (value,), type_))

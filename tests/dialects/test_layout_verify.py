@@ -125,3 +125,23 @@ def test_strides_of_single_elements_do_not_count():
         f'attributes {{level = "loop"}} {{ func.return %x : {one} }}',
         None,
     )
+
+
+@pytest.mark.fault("V17")
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_strides_are_asked_of_members_of_groups_at_any_depth(depth):
+    made = "tensor<[4] x f32, strides [1]>"
+    inside = f"""%s = loop.compute par(i: 4) red(j: 6) -> reduce(sum, f32) {{
+          %a = loop.read %x[i, j] : f32
+          loop.yield %a
+        }} : tensor<4xf32>
+        %t = loop.compute par(i: 4) -> map {{
+          %a = loop.read %s[i] : f32
+          loop.yield %a
+        }} : {made}
+        loop.yield %t"""
+    for level in range(depth - 1):
+        inside = f"%g{level} = loop.group (i: 4) {{\n{inside}\n}} : {made}\nloop.yield %g{level}"
+    text = function(f"%y = loop.group (i: 4) {{\n{inside}\n}} : {made}", "loop")
+    check(text.replace("tensor<4xf32>", made), None)
+    check(text, "loop.compute': the result is tensor<4xf32>, which has no strides")

@@ -21,7 +21,7 @@ def test_every_string_attribute_has_its_words() -> None:
     for dialect in DIALECT_MODULES:
         load_dialect(dialect)
     loose = []
-    for op in registered_ops():
+    for op in (o for o in registered_ops() if o.__module__.startswith("irc.")):
         for name, field in op.attribute_fields.items():
             if field.constraint is A.StringAttr and name not in NAMES | TEXTS:
                 if field.words is None:

@@ -581,9 +581,13 @@ def _moments(c: Converter, op: graph.Moments) -> None:
             _widened(c, source), source.type.shape, op.dims, "moments", source.type.element
         )
         return
-    element = source.type.element
-    zero = c.map(lambda body, at: body.zero(element), c.type)
-    c.results = [c.map(lambda body, at: body.read(source, at), c.type), zero]
+
+    def deviation(body: Body, at: tuple[Dim, ...]) -> Value:
+        # Of one number from itself: 0, but NaN for an infinite one and for NaN.
+        number = body.read(source, at)
+        return body.op("arith.subf", number, number)
+
+    c.results = [c.map(lambda body, at: body.read(source, at), c.type), c.map(deviation, c.type)]
 
 
 @rule(graph.Scan)

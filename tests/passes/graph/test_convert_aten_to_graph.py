@@ -179,3 +179,15 @@ def test_windows_of_a_tensor_without_strides_stay_a_call():
         }""")
     PassManager.parse("convert-aten-to-graph").run(module, PassContext())
     assert calls(module) == ["aten.as_strided_copy.default"]
+
+
+@pytest.mark.fault("V13")
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, 2.0])
+@pytest.mark.parametrize("correction", [0, 1])
+def test_the_variance_of_one_number_without_dimensions(number, correction):
+    import irc
+
+    x = torch.tensor(number)
+    for f in (torch.var, torch.std):
+        got = irc.compile(lambda x, f=f: f(x, correction=correction), (x,))(x)
+        torch.testing.assert_close(got, f(x, correction=correction), equal_nan=True)
