@@ -18,7 +18,7 @@ from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import decompositions as D
-from irc.frontend import direct_calls, wide_statistics
+from irc.frontend import direct_calls, saved_functions, wide_statistics
 from irc.frontend.argument_views import show_arguments
 from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
 from irc.frontend.higher_order import expand_higher_order
@@ -75,7 +75,10 @@ def irc(
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Compile a graph that Dynamo captured. Raises UserError for an unknown option or mode."""
-    return compile_graph(gm, example_inputs, parse_options(mode, options))
+    chosen = parse_options(mode, options)
+    if saved_functions.is_saving():
+        return saved_functions.SavedFunction(gm, example_inputs, chosen, compile_graph)
+    return compile_graph(gm, example_inputs, chosen)
 
 
 def compile_graph(

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
+Hook = Callable[[ModuleType], None]
 REGISTRY = "torch._dynamo.backends.registry"
+BUNDLES = "torch.compiler._cache"
 
 
 def irc(gm: Any, example_inputs: Any, **options: Any) -> Callable[..., Any]:
@@ -35,12 +37,19 @@ irc.reset = reset  # type: ignore[attr-defined]
 
 
 def install() -> None:
-    """Register the backend now if Dynamo is loaded, else when it is."""
-    registry = sys.modules.get(REGISTRY)
-    if registry is not None:
-        _register(registry)
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    """Register the backend and the entries of torch's cache bundles with each part of torch that
+    is loaded, and with others when they are."""
+    hooks = {REGISTRY: _register, BUNDLES: _register_entries}
+    for name in [name for name in hooks if name in sys.modules]:
+        hooks.pop(name)(sys.modules[name])
+    if hooks and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(hooks))
+
+
+def _register_entries(bundles: ModuleType) -> None:
+    from irc.cache import torch_artifacts
+
+    torch_artifacts.register()
 
 
 def _register(registry: ModuleType) -> None:
@@ -54,29 +63,34 @@ def _register(registry: ModuleType) -> None:
 # The two have the methods that the import system calls; their base classes in importlib.abc would
 # load half of the standard library.
 class _Finder:
-    """Finds nothing of its own: wraps the loader of Dynamo's registry."""
+    """Finds nothing of its own: wraps the loaders of the modules that `hooks` waits for."""
+
+    def __init__(self, hooks: dict[str, Hook]) -> None:
+        self.hooks = hooks
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != REGISTRY:
+        hook = self.hooks.pop(fullname, None)
+        if hook is None:
             return None
         import importlib.util
 
-        sys.meta_path.remove(self)
+        if not self.hooks:
+            sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _RegisteringLoader(spec.loader)  # type: ignore[assignment]
+            spec.loader = _RegisteringLoader(spec.loader, hook)  # type: ignore[assignment]
         return spec
 
 
 class _RegisteringLoader:
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
+    def __init__(self, inner: Any, hook: Hook) -> None:
+        self.inner, self.hook = inner, hook
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self.inner.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         self.inner.exec_module(module)
-        _register(module)
+        self.hook(module)

@@ -90,11 +90,15 @@ def trace(
 ) -> ModuleOp:
     """The aten-level program of `fn(*args, **kwargs)`, with mutation and views as in eager mode.
 
+    fn: a function, an `nn.Module`, or an `ExportedProgram`, which has arguments of its own and is
+    dynamic where it was exported so.
+
     dynamic: the sizes of tensor arguments become symbols; sizes 0 and 1 and Python numbers stay
     constants. Parameters and buffers of an `nn.Module` are the first arguments and keep their
     sizes. Nothing is executed and the arguments are not changed. Raises UserError for what can't
     be imported.
     """
+    fn, args, kwargs, dynamic = exported(fn, args, kwargs, dynamic)
     traced = trace_function(fn, args, kwargs, dynamic=dynamic)
     expand_higher_order(traced.graph, {})
     imported = import_graph(
@@ -104,6 +108,18 @@ def trace(
         assert_guards=dynamic,
     )
     return imported.module
+
+
+def exported(
+    fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, dynamic: bool
+) -> tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any] | None, bool]:
+    """What to trace of an `ExportedProgram`: its module, by default with the arguments that it
+    was exported with and dynamic where it is; anything else as it is."""
+    if not isinstance(fn, torch.export.ExportedProgram):
+        return fn, args, kwargs, dynamic
+    if not args and not kwargs and fn.example_inputs is not None:
+        args, kwargs = fn.example_inputs
+    return fn.module(), args, kwargs, dynamic or bool(fn.range_constraints)
 
 
 def trace_function(
@@ -226,7 +242,8 @@ def compile(
     dynamic: bool = False,
     options: Options | Mapping[str, Any] | None = None,
 ) -> CompiledFunction:
-    """Compile `fn` ahead of time for arguments like `args` (without gradients).
+    """Compile `fn` ahead of time for arguments like `args` (without gradients). As for `trace`,
+    it may be an `ExportedProgram`.
 
     With `dynamic`, sizes may differ between calls; what tracing assumed about them is checked at
     each call. With the option `freezing`, the parameters and buffers of a module are constants of
@@ -235,6 +252,7 @@ def compile(
     chosen = parse_options(None, options)
     if target != "auto":
         chosen = chosen.replace(target=target)
+    fn, args, kwargs, dynamic = exported(fn, args, kwargs, dynamic)
     traced = trace_function(fn, args, kwargs, dynamic=dynamic)
     freezer = None
     if chosen.freezing:

@@ -101,6 +101,13 @@ class Executable:
     def __call__(self, *arguments: object) -> tuple[object, ...]:
         return self._call(*arguments)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "an Executable is code in this process and can't be pickled or copied: keep the "
+            "program as text (irc.print_op) and build it where it shall run (irc.build); the "
+            "cache, or torch.compiler.save_cache_artifacts, brings the machine code along"
+        )
+
     @property
     def is_native(self) -> bool:
         """Whether calls go through a native host function."""

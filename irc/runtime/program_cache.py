@@ -22,6 +22,7 @@ from typing import Any
 
 import attrs
 
+from irc.cache import torch_artifacts
 from irc.cache.keys import canonical_text, irc_key, key_of, versions_key
 from irc.cache.store import shared_cache
 from irc.dialects.aten_trust import check_trust
@@ -151,6 +152,7 @@ def lookup(key: str, resources: Mapping[str, Any]) -> CompiledParts | None:
         parts = unpack(data)
     except ValueError:
         return None
+    torch_artifacts.record(key)
     computed = {key for step in parts.folded for key in step.keys}
     known = computed | set(resources)
     return parts if _has_constants(parts, known) else None
@@ -169,6 +171,8 @@ def store(key: str, parts: CompiledParts) -> bool:
     """Keep the parts under `key`; False when the cache can't."""
     stored = shared_cache().put(key, pack(parts))
     metrics.add("cache_puts", int(stored))
+    if stored:
+        torch_artifacts.record(key)
     return stored
 
 
