@@ -76,7 +76,6 @@ OPEN: frozenset[str] = frozenset(
     V18
     C5
     C9
-    U12
     """.split()
 )
 
