@@ -105,7 +105,9 @@ class LaunchOp(Op):
 
     Before `bufferize`: operands are the tensors read, results the arrays written (value
     semantics); after it: `outs` are the tensors written and there is no result. Index arguments
-    of the kernel are the symbols it names. `inplace` facts are the kernel's.
+    of the kernel are the symbols it names. `inplace` facts are the kernel's. `checked`: what was
+    made a kernel reads or writes at positions that are data, in bounds only behind the assertions
+    before it; it must not move before them.
 
     `%y = host.launch %x {callee = @k0}
     : (tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>`
@@ -116,6 +118,7 @@ class LaunchOp(Op):
     inputs = variadic_operand(TENSOR)
     outs = variadic_operand(TENSOR)
     callee = attribute(A.SymbolRefAttr)
+    checked = attribute(A.UnitAttr)
     arrays = variadic_result(TENSOR)
 
     def verify_references(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from irc.analysis.loop import relies_on_checks
 from irc.dialects import func, host, kernel, loop, sym
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
@@ -102,10 +103,12 @@ class _Former:
 
     def launch(self, op: Operation, plan: Plan, callee: kernel.FuncOp) -> None:
         """Put the launch in the place of `op`."""
-        attributes = {
+        attributes: dict[str, A.Attribute] = {
             "callee": A.SymbolRefAttr(callee.attributes["sym_name"].parameters[0]),
             SEGMENTS: A.DenseIntsAttr((len(plan.inputs), 0)),
         }
+        if relies_on_checks(op):
+            attributes["checked"] = A.UNIT
         types = [v.type for v in plan.outputs]
         launch = host.LaunchOp(plan.inputs, types, attributes, (), op.location)
         assert op.parent is not None

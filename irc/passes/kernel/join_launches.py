@@ -98,6 +98,8 @@ class _Planner:
         callee = self.kernels.get(op.callee) if isinstance(op, host.LaunchOp) else None
         if callee is None:
             return relies_on_checks(op)
+        if op.checked:  # type: ignore[attr-defined]
+            return True
         if callee not in self._follows:
             self._follows[callee] = follows_data(callee)
         return self._follows[callee]

@@ -2,12 +2,13 @@
 
 Indices made from iotas, sizes and constants become index expressions, so that a gather by them
 is a plain read, its bounds checks are proven here, and masks of pads and concats vanish where
-they always or never hold.
+they always or never hold. A position that may be out of bounds stays data, so that what reads or
+writes there waits for its check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from irc.dialects import loop
 from irc.ir import attributes as A
@@ -119,6 +120,10 @@ def _fold_positions(op: loop.ReadOp, block: Block, extents: Extents) -> Value | 
             known[loop.placeholder(number)] = found
     if not known:
         return None
+    shape = op.source.type.shape  # type: ignore[attr-defined]
+    known = known if op.mask is not None else _inside(op.indices, known, shape, extents)
+    if not known:
+        return None
     body = Body(block, op)
     body.location = op.location
     moved = [simplify(substitute(d, known), {}, extents) for d in op.indices]
@@ -126,8 +131,23 @@ def _fold_positions(op: loop.ReadOp, block: Block, extents: Extents) -> Value | 
     return body.read(op.source, indices, positions, op.mask, op.other)
 
 
+def _inside(
+    indices: Sequence[Dim], known: Mapping[str, Dim], shape: Sequence[Dim], extents: Extents
+) -> dict[str, Dim]:
+    """Those of the known placeholders whose indices are in bounds, at every point."""
+    outside: set[str] = set()
+    for dim, size in zip(indices, shape, strict=True):
+        names = {loop.placeholder(k) for k in placeholders_of(dim)}
+        moved = simplify(substitute(dim, known), {}, extents)
+        if names and not (
+            provable_le(0, moved, {}, extents) and provable_le(moved + 1, size, {}, extents)
+        ):
+            outside |= names
+    return {name: dim for name, dim in known.items() if name not in outside}
+
+
 def fold_scatters(op: loop.ComputeOp, extents: Extents) -> None:
-    """Make index expressions of the positions of scatters that are some."""
+    """Make index expressions of the positions of scatters that are some, and in bounds."""
     terminator = op.yield_op
     extra, outputs, kept = list(terminator.extra), list(op.output_list), []
     for number, output in enumerate(outputs):
@@ -138,6 +158,9 @@ def fold_scatters(op: loop.ComputeOp, extents: Extents) -> None:
         mine, extra = extra[:count], extra[count:]
         found = {loop.placeholder(k): position(value) for k, value in enumerate(mine)}
         known = {name: dim for name, dim in found.items() if dim is not None}
+        shape = op.results_of(number)[0].type.shape  # type: ignore[attr-defined]
+        if not terminator.masks:
+            known = _inside(dims, known, shape, extents)
         moved = [simplify(substitute(d, known), {}, extents) for d in dims]
         indices, operands = compress_all(moved, mine)
         outputs[number] = loop.ResultAttr(
