@@ -3,7 +3,8 @@
 Index operands are i32 or i64 tensors whose elements are not negative: negative positions are
 normalized before, by `select(lt(i, 0), i + size, i)`. With the flag `check_bounds`, an index
 outside of its dimension raises IndexError("index <i> is out of bounds for dimension <d> with
-size <n>") at run time, before anything is read or written; without it, all are in bounds.
+size <n>"), or the class that `error` names, at run time, before anything is read or written;
+without it, all are in bounds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from irc.dialects.graph_inferred import InferredOp, tensor_type
 from irc.dialects.graph_pointwise import TENSOR, is_computable_float
+from irc.dialects.sym import ERRORS
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -60,6 +62,7 @@ class Gather(InferredOp):
     indices = operand(TENSOR)
     dim = attribute(A.IntegerAttr)
     check_bounds = attribute(A.UnitAttr)
+    error = attribute(A.StringAttr, default="IndexError", words=ERRORS)
     value = result(TENSOR)
 
     @classmethod
@@ -95,6 +98,7 @@ class Take(InferredOp):
     dims = attribute(A.DenseIntsAttr)
     position = attribute(A.IntegerAttr)
     check_bounds = attribute(A.UnitAttr)
+    error = attribute(A.StringAttr, default="IndexError", words=ERRORS)
     value = result(TENSOR)
 
     @classmethod
@@ -150,6 +154,7 @@ class Scatter(InferredOp):
     dim = attribute(A.IntegerAttr)
     combiner = attribute(A.StringAttr, words=SCATTER_COMBINERS)
     check_bounds = attribute(A.UnitAttr)
+    error = attribute(A.StringAttr, default="IndexError", words=ERRORS)
     updated = result(TENSOR)
 
     def verify_operands(self) -> None:
@@ -180,6 +185,7 @@ class Put(InferredOp):
     position = attribute(A.IntegerAttr)
     combiner = attribute(A.StringAttr, words=SCATTER_COMBINERS)
     check_bounds = attribute(A.UnitAttr)
+    error = attribute(A.StringAttr, default="IndexError", words=ERRORS)
     updated = result(TENSOR)
 
     def verify_operands(self) -> None:

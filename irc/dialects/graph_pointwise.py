@@ -67,6 +67,11 @@ class PointwiseOp(Op, abstract=True):
     gives_bool = False
 
     @classmethod
+    def takes(cls, element: Type) -> bool:
+        """Whether the function is defined on elements of this type."""
+        return DOMAINS[cls.domain](element)
+
+    @classmethod
     def infer_types(
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
@@ -84,7 +89,7 @@ class PointwiseOp(Op, abstract=True):
             if kind.shape != first.shape or kind.element is not first.element:
                 self.fail(f"operand {number} is {kind}, but operand 0 is {first}")
         source = tensor_type(self._operands[0])
-        if not DOMAINS[self.domain](source.element):
+        if not self.takes(source.element):
             self.fail(f"is not defined on {source.element}")
         check_result(self, source, i1 if self.gives_bool else source.element)
 

@@ -24,6 +24,7 @@ from irc.frontend import scalars, symbols
 from irc.frontend.binding import Binder
 from irc.frontend.control_flow import OPERATORS, import_control
 from irc.frontend.host_sizes import bind_host_sizes
+from irc.frontend.index_errors import error_of_index
 from irc.frontend.locations import location_of
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
@@ -48,7 +49,6 @@ _DROPPED_OPS = frozenset({"_assert_tensor_metadata", "_functional_assert_async"}
 _COPIES = frozenset({"copy", "copy_"})
 _RESHAPES = frozenset({"view", "_unsafe_view", "reshape"})
 _NUMBERS = (int, float)
-_DTYPE_OF_NUMBER = {bool: "bool", float: "float64", complex: "complex128"}
 TOKEN = object()  # what orders effects in torch's graphs
 
 
@@ -294,7 +294,7 @@ class _Importer:
         args = [self.argument(a) for a in node.args]
         keywords = {k: self.argument(a) for k, a in node.kwargs.items()}
         if short in _COPIES:
-            args[1] = self.number_tensor(args[1])
+            args[1] = scalars.as_tensor(self.builder, args[1])
         if short == "slice":
             self.binder.bind_slice(node, args[0], *args[1:], **keywords)
         if short in _RESHAPES and _is_row_major(args[0].type):
@@ -304,26 +304,14 @@ class _Importer:
             target, args, keywords, _as_value, self.result_types(node, leaves),
             self.builder.location,
         )  # fmt: skip
+        error = error_of_index(node, short)
+        if error is not None:
+            op.attributes["error"] = A.StringAttr(error)
         self.builder.insert(op)
         for result in op.results:
             result.name_hint = node.name
         self.values[node] = rebuild(list(op.results)) if leaves else None
         self.binder.bind_unbacked(node, self.values[node])
-
-    def number_tensor(self, source: Any) -> Value:
-        """A number that is copied into a tensor, as the tensor of rank 0 that torch makes of it:
-        it is cast as a copy casts, without the checks that a fill makes."""
-        if isinstance(source, Value):
-            if isinstance(source.type, TensorType):
-                return source
-            name = "float64" if source.type is f64 else "int64"
-        else:
-            name = _DTYPE_OF_NUMBER.get(type(source), "int64")
-        keywords = {"dtype": getattr(torch, name)}
-        kind = TensorType((), ELEMENT_OF_DTYPE[name], ())
-        target = torch.ops.aten.scalar_tensor.default
-        op = aten.make_aten(target, (source,), keywords, _as_value, (kind,), self.builder.location)
-        return self.builder.insert(op).results[0]
 
     def result_types(self, node: fx.Node, leaves: Sequence[Any]) -> list[Type]:
         """The types of a node's results, which may mention the symbols that it binds itself."""

@@ -7,14 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from irc.dialects import graph, sym
+from irc.dialects import aten, graph, sym
 from irc.frontend.symbols import RELATIONS
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import SymbolError, from_sympy
-from irc.ir.types import TensorType, f64, i1, i64
+from irc.ir.types import ELEMENT_OF_DTYPE, TensorType, f64, i1, i64
 
+_DTYPE_OF_NUMBER = {bool: "bool", float: "float64", complex: "complex128"}
 SCALAR_F64 = TensorType((), f64, ())
 
 # sympy's function (torch's own ones included) -> pointwise operation of one operand.
@@ -73,6 +74,24 @@ def integer_tensor(builder: Builder, expression: Any) -> Value:
     scalar = builder.value(sym.ValueOp, dim=dim)
     whole = builder.value(graph.FromScalar, scalar)
     return builder.insert(graph.Cast.to(whole, f64)).results[0]
+
+
+def as_tensor(builder: Builder, source: Any) -> Value:
+    """A number that is copied into a tensor (Python number, expression, scalar value), as the
+    tensor of rank 0 that torch makes of it: a copy casts it, without the checks that a fill makes.
+    A tensor is itself."""
+    if isinstance(source, Value):
+        if isinstance(source.type, TensorType):
+            return source
+        name = "float64" if source.type is f64 else "int64"
+    else:
+        name = _DTYPE_OF_NUMBER.get(type(source), "int64")
+    op = aten.make_aten(
+        "aten.scalar_tensor.default", (source,), {"dtype": aten.DtypeAttr(name)},
+        lambda v: v if isinstance(v, Value) else None,
+        (TensorType((), ELEMENT_OF_DTYPE[name], ()),), builder.location,
+    )  # fmt: skip
+    return builder.insert(op).results[0]
 
 
 def truncated(builder: Builder, expression: Any, known: Mapping[str, Value]) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -264,7 +265,8 @@ def _checked(op: Any, index: Tensor, dim: int, size: int) -> Tensor:
     wrong = (index < 0) | (index >= size)
     if wrong.any():
         worst = index[wrong].reshape(-1)[0].item()
-        raise IndexError(f"index {worst} is out of bounds for dimension {dim} with size {size}")
+        raised: type[Exception] = getattr(builtins, op.error)
+        raise raised(f"index {worst} is out of bounds for dimension {dim} with size {size}")
     return index.to(torch.int64)
 
 

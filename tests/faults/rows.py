@@ -74,8 +74,9 @@ ROWS: dict[str, str] = {
 OPEN: frozenset[str] = frozenset(
     """
     V18
-    C5
     C9
+    U11
+    U12
     """.split()
 )
 

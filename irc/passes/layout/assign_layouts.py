@@ -238,6 +238,16 @@ def is_writable(type_: object, strides: Strides) -> bool:
     )
 
 
+def repeats(type_: TensorType, wanted: Strides) -> bool:
+    """Whether an array repeats its elements along all dimensions of wanted stride 0: what eager
+    repeats can only be copied once where it is seen to be repeated here, too."""
+    assert type_.strides is not None
+    return all(
+        want != 0 or have == 0 or size == 1
+        for size, have, want in zip(type_.shape, type_.strides, wanted, strict=True)
+    )
+
+
 def natural_strides(op: Operation) -> Iterator[Strides]:
     """The strides that each tensor result has unless somebody wants others."""
     for result in op.results:

@@ -11,12 +11,14 @@ import attrs
 from irc.analysis.loop import estimate
 from irc.analysis.strides import channels_last_strides, same_layout
 from irc.dialects import func, graph, layout, sym
+from irc.dialects.graph_inferred import tensor_type
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
-from irc.passes.layout.assign_layouts import ORDERED, wanted_operands
+from irc.passes.layout.assign_layouts import ORDERED, repeats, wanted_operands
+from irc.passes.layout.insert_layout_copies import copied
 from irc.passes.layout.memory_views import storage_root
 
 Strides = tuple[Dim, ...]
@@ -114,7 +116,9 @@ def demands(op: Operation) -> Iterator[tuple[int, Value, Strides]]:
                 yield number, value, value.type.strides
         return
     for number, strides in wanted_operands(op):
-        yield number, op._operands[number], strides
+        value = op._operands[number]
+        if repeats(tensor_type(value), strides):
+            yield number, value, strides
 
 
 def is_shared(value: Value, returning: func.ReturnOp) -> bool:
@@ -268,10 +272,7 @@ def place_copies(wants: list[Want]) -> None:
         own = isinstance(want.user, func.ReturnOp)
         copy = made.pop(key, None) if own else made.get(key)
         if copy is None:
-            copy = Builder.before(want.user).value(
-                layout.CopyOp, value, reason=want.reason,
-                result_types=kind.with_strides(want.strides),
-            )  # fmt: skip
+            copy = copied(Builder.before(want.user), value, want.strides, want.reason)
             if not own:
                 made[key] = copy
         want.user.set_operand(want.number, copy)

@@ -15,6 +15,7 @@ from irc.ir.types import TensorType, element_bytes
 from irc.passes.layout.assign_layouts import (
     entry,
     is_writable,
+    repeats,
     strides_entry,
     wanted_operands,
 )
@@ -132,12 +133,7 @@ class InsertLayoutCopies(Pass):
         taken = owned or value in seen or bool(strangers)
         shared = info is not None and info.get("alias_of") is None and taken
         if shared or not same:
-            return builder.value(
-                layout.CopyOp,
-                value,
-                reason=f"result {position} of the function",
-                result_types=type_.with_strides(wanted),
-            )
+            return copied(builder, value, wanted, f"result {position} of the function")
         if wanted != type_.strides:
             return builder.value(
                 layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
@@ -158,25 +154,20 @@ def _sharing_group(function: func.FuncOp, position: int) -> int:
 
 def copy_operands(call: Operation) -> int:
     """Give a call the strides that eager passes, where they matter; how many copies that took."""
-    copied = 0
+    count = 0
     for number, strides in wanted_operands(call):
         value = call._operands[number]
         type_ = value.type
         assert isinstance(type_, TensorType) and type_.strides is not None
-        # What eager repeats can only be copied once where it is seen to be repeated here, too.
-        repeated = all(
-            wanted != 0 or have == 0 or size == 1
-            for size, have, wanted in zip(type_.shape, type_.strides, strides, strict=True)
-        )
-        if same_layout(type_.shape, strides, type_.strides) or not repeated:
+        if same_layout(type_.shape, strides, type_.strides) or not repeats(type_, strides):
             continue
         reason = f"operand {number} of {getattr(call, 'callee', call.name)}"
-        call.set_operand(number, _copy(Builder.before(call), value, strides, reason))
-        copied += 1
-    return copied
+        call.set_operand(number, copied(Builder.before(call), value, strides, reason))
+        count += 1
+    return count
 
 
-def _copy(builder: Builder, value: Value, strides: Sequence[Dim], reason: str) -> Value:
+def copied(builder: Builder, value: Value, strides: Sequence[Dim], reason: str) -> Value:
     """A copy with other strides. Along dimensions of stride 0, where eager repeats one element,
     that element is copied and then repeated."""
     type_ = value.type
@@ -185,7 +176,7 @@ def _copy(builder: Builder, value: Value, strides: Sequence[Dim], reason: str) -
         kind = type_.with_strides(strides)
         return builder.value(layout.CopyOp, value, reason=reason, result_types=kind)
     for dim, (size, stride) in enumerate(zip(type_.shape, strides, strict=True)):
-        if stride == 0 and size != 1:
+        if stride == 0 and size not in (0, 1):
             assert isinstance(value.type, TensorType)
             one = value.type.with_shape(
                 (*value.type.shape[:dim], 1, *value.type.shape[dim + 1 :]), value.type.strides

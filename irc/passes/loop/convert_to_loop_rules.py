@@ -409,8 +409,9 @@ def position_of(body: Body, value: Value) -> Value:
     return body.op("arith.index_cast", value, type=index)
 
 
-def check_bounds(c: Converter, indices: Value, size: Dim, dim: int) -> None:
-    """Raise at run time where an index is outside of [0, size)."""
+def check_bounds(c: Converter, op: Any, indices: Value, dim: int) -> None:
+    """Raise at run time where an index into a dimension of the op's source is out of bounds."""
+    size = op.source.type.shape[dim]
 
     def holds(body: Body, at: tuple[Dim, ...]) -> Value:
         value = position_of(body, body.read(indices, at))
@@ -421,14 +422,14 @@ def check_bounds(c: Converter, indices: Value, size: Dim, dim: int) -> None:
         )
 
     text = f"index out of bounds for dimension {dim} with size {size}"
-    c.check(holds, indices, text, "IndexError")
+    c.check(holds, indices, text, op.error)
 
 
 @rule(graph.Gather)
 def _gather(c: Converter, op: graph.Gather) -> None:
     source, indices = op._operands
     if op.check_bounds:
-        check_bounds(c, indices, source.type.shape[op.dim], op.dim)  # type: ignore[attr-defined]
+        check_bounds(c, op, indices, op.dim)
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
         found = position_of(body, body.read(indices, at))
@@ -456,9 +457,8 @@ def _taken(op: Any, at: tuple[Dim, ...], index_rank: int) -> tuple[tuple[Dim, ..
 
 def _check_all(c: Converter, op: Any, indices: Iterable[Value]) -> None:
     if op.check_bounds:
-        shape = op.source.type.shape
         for value, dim in zip(indices, op.dims, strict=True):
-            check_bounds(c, value, shape[dim], dim)
+            check_bounds(c, op, value, dim)
 
 
 @rule(graph.Take)
@@ -491,7 +491,7 @@ def _emit_scatter(
 @rule(graph.Scatter)
 def _scatter(c: Converter, op: graph.Scatter) -> None:
     if op.check_bounds:
-        check_bounds(c, op.indices, op.source.type.shape[op.dim], op.dim)
+        check_bounds(c, op, op.indices, op.dim)
     written, kept = op.indices.type.shape, op.source.type.shape
     if written == tuple(1 if d == op.dim else size for d, size in enumerate(kept)):
         _scatter_one(c, op)

@@ -39,6 +39,14 @@ def as_index(c: Call, index: Value) -> Value:
     return c.cast(index, i64)
 
 
+def _checked(c: Call, error: str = "IndexError") -> dict[str, Any]:
+    """The attributes of an operation that checks its indices. error: what ATen raises, unless the
+    operator stands for another one, which the importer has noted."""
+    noted = c.op.attributes.get("error")
+    error = error if noted is None else noted.value
+    return {"check_bounds": True} | ({} if error == "IndexError" else {"error": error})
+
+
 def wrapped_index(c: Call, index: Value, size: Dim) -> Value:
     """Negative positions counted from the end."""
     index = as_index(c, index)
@@ -62,6 +70,8 @@ def advanced(c: Call, source: Value, indices: Sequence[Any]) -> tuple[list[Value
     """Index tensors of one shape (negative ones wrapped), their dimensions, and where the index
     dimensions go in the result."""
     dims = [d for d, index in enumerate(indices) if index is not None]
+    if len(indices) > rank_of(source):
+        decline("there are more indices than dimensions, and ATen raises")
     tensors = [indices[d] for d in dims]
     if any(element_of(t) is i1 or getattr(element_of(t), "unsigned", False) for t in tensors):
         decline("an index by a mask has a size that depends on data")
@@ -81,16 +91,21 @@ def index_(c: Call) -> Value:
     if all(i is None for i in c.indices):
         return source
     indices, dims, position = advanced(c, source, c.indices)
-    checked = c.op.schema.name == "index"
-    value = c.emit(
-        graph.Take, source, indices, dims=dims, position=position, check_bounds=checked
-    )
+    if c.op.schema.name == "index":
+        rest = _checked(c)
+    elif any(shape_of(source)[d] == 0 for d in dims):
+        rest = _checked(c, "RuntimeError")  # an image without pixels, of which ATen makes none
+    else:
+        rest = {}
+    value = c.emit(graph.Take, source, indices, dims=dims, position=position, **rest)
     return c.broadcast(value, c.result.shape)
 
 
 @converts("aten.index_put.default", "aten._unsafe_index_put.default")
 def index_put(c: Call) -> Value:
     source = _source(c)
+    if element_of(c.arguments["values"]) is not element_of(source):
+        decline("values of another dtype are refused by ATen")
     tensors = [i for i in c.indices if i is not None]
     if len(tensors) == 1 and element_of(tensors[0]) is i1 and not c.accumulate:
         return _masked_put(c, source, tensors[0])
@@ -103,7 +118,8 @@ def index_put(c: Call) -> Value:
     element = compute_element(element_of(source)) if c.accumulate else element_of(source)
     value = c.emit(
         graph.Put, c.cast(source, element), c.cast(values, element), indices, dims=dims,
-        position=position, combiner=combiner, check_bounds=c.op.schema.name == "index_put",
+        position=position, combiner=combiner,
+        **(_checked(c) if c.op.schema.name == "index_put" else {}),
     )  # fmt: skip
     return c.finish(value)
 
@@ -139,7 +155,7 @@ def gather(c: Call) -> Value:
         # torch takes an index of another rank if it is empty, as the result then is.
         return c.full(0, c.result)
     dim = normalized(c.dim, rank_of(source))
-    return c.emit(graph.Gather, source, index, dim=dim, check_bounds=True)
+    return c.emit(graph.Gather, source, index, dim=dim, **_checked(c, "RuntimeError"))
 
 
 @converts("aten.index_select.default")
@@ -225,7 +241,7 @@ def _scatter(c: Call, source: Value, combiner: str) -> Value:
     dim = normalized(c.dim, rank_of(source))
     made = c.emit(
         graph.Scatter, c.cast(source, element), index, value, dim=dim, combiner=combiner,
-        check_bounds=True,
+        **_checked(c, "RuntimeError"),
     )  # fmt: skip
     return c.finish(made)
 
@@ -247,8 +263,9 @@ def scatter_reduce(c: Call) -> Value:
     identity = c.full(identity_of(combiner, element), index, element)
     dim = normalized(c.dim, rank_of(source))
     cleared = c.emit(
-        graph.Scatter, source, index, identity, dim=dim, combiner="set", check_bounds=True
-    )
+        graph.Scatter, source, index, identity, dim=dim, combiner="set",
+        **_checked(c, "RuntimeError"),
+    )  # fmt: skip
     return _scatter(c, cleared, combiner)
 
 
@@ -269,11 +286,17 @@ def index_add(c: Call) -> Value:
     source = _source(c)
     if not rank_of(source) or element_of(source) is i1:
         decline("a tensor of rank 0 or of bools is ATen's")
+    if element_of(c.arguments["source"]) is not element_of(source):
+        decline("a source of another dtype is refused by ATen")
+    if 0 in shape_of(c.arguments["source"]):
+        return source  # nothing is read, and no index looked at
     element = compute_element(element_of(source))
     part = c.cast(c.arguments["source"], element)
     if not (isinstance(c.alpha, int | float) and c.alpha == 1):
         part = c.pointwise("mul", part, c.full(c.alpha, part))
-    return _put_along(c, c.cast(source, element), part, "sum")
+    # ATen takes rows apart by an operator of their own, which raises another class.
+    error = "RuntimeError" if rank_of(source) > 1 else "IndexError"
+    return _put_along(c, c.cast(source, element), part, "sum", error=error)
 
 
 @converts("aten.index_copy.default")
@@ -281,6 +304,8 @@ def index_copy(c: Call) -> Value:
     source = _source(c)
     if not rank_of(source):
         decline("a tensor of rank 0 is ATen's")
+    if element_of(c.arguments["source"]) is not element_of(source):
+        decline("a source of another dtype is refused by ATen")
     return _put_along(c, source, c.arguments["source"], "set")
 
 
@@ -297,7 +322,13 @@ def index_fill(c: Call) -> Value:
 
 
 def _put_along(
-    c: Call, source: Value, part: Value, combiner: str, wrap: bool = False
+    c: Call,
+    source: Value,
+    part: Value,
+    combiner: str,
+    *,
+    wrap: bool = False,
+    error: str = "IndexError",
 ) -> Value:
     dim = normalized(c.dim, rank_of(source))
     index = wrapped_index(c, c.index, shape_of(source)[dim]) if wrap else as_index(c, c.index)
@@ -307,7 +338,7 @@ def _put_along(
     part = c.reshape(part, shape) if rank_of(part) != len(shape) else part
     made = c.emit(
         graph.Put, source, c.broadcast(part, shape), [index], dims=[dim], position=dim,
-        combiner=combiner, check_bounds=True,
+        combiner=combiner, **_checked(c, error),
     )  # fmt: skip
     return c.finish(made)
 

@@ -16,7 +16,9 @@ from irc.passes.graph.convert_aten.support import (
     converts,
     decline,
     element_of,
+    float_tensor,
     is_float,
+    number_element,
     rank_of,
 )
 
@@ -59,12 +61,11 @@ def _install() -> None:
     for name, function in FLOAT_BINARY.items():
         overloads = ["default"] if name != "copysign" else ["Tensor", "Scalar"]
         converts(*(f"aten.{name}.{o}" for o in overloads))(_float_binary(function))
-    for name, function in (BITWISE | SHIFTS).items():
-        converts(f"aten.{name}.Tensor")(_bitwise(function))
-        number = "Tensor_Scalar" if name.startswith("bitwise") and name in SHIFTS else "Scalar"
-        converts(f"aten.{name}.{number}")(_bitwise(function))
-        if not name.startswith("__"):
-            converts(f"aten.{name}.Scalar_Tensor")(_bitwise(function))
+    for table in (BITWISE, SHIFTS):
+        for name, function in table.items():
+            overloads = [f"aten.{name}.{o}" for o in ("Tensor", "Scalar", "Tensor_Scalar",
+                                                      "Scalar_Tensor")]  # fmt: skip
+            converts(*overloads)(_bitwise(function))
     for name, function in LOGICAL.items():
         converts(f"aten.{name}.default")(_logical(function))
 
@@ -182,6 +183,8 @@ def rounded(c: Call) -> Value:
 
 
 def _scaled(c: Call, value: Value, alpha: Any) -> Value:
+    if isinstance(alpha, bool):
+        decline("a bool as a factor is ATen's, which takes it for bools only")
     if isinstance(alpha, int | float) and alpha == 1:
         return value
     return c.pointwise("mul", value, c.full(alpha, value))
@@ -197,14 +200,24 @@ def add(c: Call) -> Value:
     return c.finish(c.pointwise("add", x, _scaled(c, y, c.alpha)))
 
 
+def _no_bool(c: Call) -> None:
+    """ATen refuses to subtract bools, numbers too."""
+    for value in (c.self_, c.other):
+        is_tensor = isinstance(value, Value) and isinstance(value.type, TensorType)
+        if (element_of(value) if is_tensor else number_element(value)) is i1:
+            decline("a difference of bools is refused by ATen")
+
+
 @converts("aten.sub.Tensor", "aten.sub.Scalar")
 def sub(c: Call) -> Value:
+    _no_bool(c)
     x, y = c.operands(c.self_, c.other)
     return c.finish(c.pointwise("sub", x, _scaled(c, y, c.alpha)))
 
 
 @converts("aten.rsub.Tensor", "aten.rsub.Scalar")
 def rsub(c: Call) -> Value:
+    _no_bool(c)
     x, y = c.operands(c.self_, c.other)
     return c.finish(c.pointwise("sub", y, _scaled(c, x, c.alpha)))
 
@@ -325,6 +338,8 @@ def clamp(c: Call) -> Value:
 
 @converts("aten.relu.default")
 def relu(c: Call) -> Value:
+    if c.result.element is i1:
+        decline("bools are refused by ATen")
     (x,) = c.operands(_real(c.self_))
     return c.finish(c.pointwise("maximum", x, c.full(0, x)))
 
@@ -341,6 +356,7 @@ def addc(c: Call) -> Value:
 
 @converts("aten.lerp.Tensor", "aten.lerp.Scalar")
 def lerp(c: Call) -> Value:
+    float_tensor(c, c.self_)
     start, end, weight = c.operands(c.self_, c.end, c.weight)
     difference = c.pointwise("sub", end, start)
     near = c.pointwise("lt", c.pointwise("abs", weight), c.full(0.5, weight))
@@ -497,7 +513,7 @@ def round_cast(c: Call, value: Value, element: Type) -> Value:
           "aten.detach.default", "aten.lift_fresh_copy.default", "aten.lift_fresh.default",
           "aten.alias_copy.default", "aten.detach_copy.default", "aten.lift.default",
           "aten.resolve_conj.default", "aten.resolve_neg.default",
-          "aten.extern.prims.clone.default")  # fmt: skip
+          "aten.extern.prims.alias.default", "aten.extern.prims.clone.default")  # fmt: skip
 def identity(c: Call) -> Value:
     source = c.one_of("self", "a")
     return _real(source)

@@ -230,6 +230,8 @@ def adaptive_avg_pool(c: Call) -> Value:
     value = float_tensor(c, c.arguments["self"])
     count = len(sizes)
     before = shape_of(value)[-count:]
+    if 0 in before:
+        decline("an image without pixels has no mean, and ATen raises")
     if all(s == 1 for s in sizes):
         dims = list(range(rank_of(value) - count, rank_of(value)))
         total = c.reduce("sum", value, dims, True)

@@ -93,6 +93,8 @@ def extreme_with_index(c: Call) -> Sequence[Value]:
     largest = c.op.schema.name == "max"
     if not rank_of(source):
         return [source, c.full(0, c.result_at(1))]
+    if _count(source, [dim]) == 0:
+        decline("ATen raises for an empty reduction")
     value, combiner = c.compute(source), "max" if largest else "min"
     if element_of(source) is i1:
         value = c.cast(source, i64)
@@ -259,6 +261,8 @@ def cumulative_extreme(c: Call) -> Sequence[Value]:
           "aten.log_softmax.int", "aten._safe_softmax.default")  # fmt: skip
 def softmax(c: Call) -> Value:
     source = _input(c)
+    if not is_float(c.result.element):
+        decline("a softmax of integers is refused by ATen")
     value = _accumulated(c, source, c.result.element)
     name = c.op.schema.name
     if not rank_of(source):

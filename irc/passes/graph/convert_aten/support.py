@@ -153,8 +153,12 @@ class Call:
         return self.builder.value(cls, *operands, **rest)
 
     def pointwise(self, name: str, *operands: Value) -> Value:
-        """`graph.<name>` of operands that fit already."""
-        return self.emit(graph.POINTWISE[name], *operands)
+        """`graph.<name>` of operands that fit already. Declines elements that it is not defined
+        on: ATen knows whether the operator is."""
+        cls = graph.POINTWISE[name]
+        if not cls.takes(element_of(operands[0])):
+            decline(f"{cls.name} is not defined on {element_of(operands[0])}")
+        return self.emit(cls, *operands)
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
         """`graph.select`."""

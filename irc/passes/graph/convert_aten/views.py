@@ -474,9 +474,12 @@ def slice_scatter(c: Call) -> Value:
     if c.op.schema.name == "select_scatter":
         index = element_position(c, c.index, size)
         shape = [1 if d == dim else s for d, s in enumerate(shape_of(source))]
+        _must_have(c, part, [s for d, s in enumerate(shape) if d != dim])
         start, step, part = index, 1, c.reshape(part, shape)
     else:
         step = c.step
+        width = _slice_size(c, size, shape_of(part)[dim])
+        _must_have(c, part, [width if d == dim else s for d, s in enumerate(shape_of(source))])
         start = slice_start(c, c.start, c.end, size, shape_of(part)[dim], step)
     if shape_of(part)[dim] == size and start == 0:
         return c.broadcast(part, c.result.shape)
@@ -490,6 +493,26 @@ def slice_scatter(c: Call) -> Value:
     ]
     parts = [p for p in parts if shape_of(p)[dim] != 0]
     return _concat(c, parts, dim)
+
+
+def _must_have(c: Call, part: Value, sizes: Sequence[Dim]) -> None:
+    """Let the program raise where what is written has other sizes than the place for it, which
+    torch does not see while tracing."""
+    for have, want in zip(shape_of(part), sizes, strict=True):
+        if have == want:
+            continue
+        if isinstance(have, int) and isinstance(want, int):
+            decline("what is written has other sizes than the place for it, and ATen raises")
+        text = f"expected src to have a size equal to the slice of self: {have} and {want}"
+        c.builder.create(sym.AssertOp, relation="eq", lhs=have, rhs=want, message=text)
+
+
+def _slice_size(c: Call, size: Dim, otherwise: Dim) -> Dim:
+    """How many elements a slice has, where all numbers are known."""
+    bounds = (c.start, c.end, c.step)
+    if isinstance(size, int) and all(b is None or isinstance(b, int) for b in bounds):
+        return len(range(*slice(*bounds).indices(size)))
+    return otherwise
 
 
 def _strided_scatter(
@@ -539,6 +562,13 @@ def as_strided_scatter(c: Call) -> Value:
     return c.permute(ordered, [order.index(d) for d in range(len(order))])
 
 
+def diagonal_size(rows: Dim, columns: Dim, offset: int) -> int | None:
+    """The length of a diagonal; None where sizes are symbolic."""
+    if isinstance(rows, int) and isinstance(columns, int):
+        return max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    return None
+
+
 @converts("aten.diagonal_scatter.default")
 def diagonal_scatter(c: Call) -> Value:
     source = _source(c)
@@ -546,6 +576,9 @@ def diagonal_scatter(c: Call) -> Value:
     first, second = (normalized(d, rank) for d in (c.dim1, c.dim2))
     embed_kind = source.type
     part = c.cast(c.src, c.result.element)
+    place = diagonal_size(shape_of(source)[first], shape_of(source)[second], c.offset)
+    rest = [s for d, s in enumerate(shape_of(source)) if d not in (first, second)]
+    _must_have(c, part, [*rest, place if place is not None else shape_of(part)[-1]])
     embedded = c.emit_typed(
         graph.DiagonalEmbed, part, embed_kind, offset=c.offset, dim1=first, dim2=second
     )
