@@ -47,9 +47,11 @@ def install() -> None:
 
 
 def _register_entries(bundles: ModuleType) -> None:
-    from irc.cache import torch_artifacts
+    # Where irc's own module is what imports torch's, it registers itself when it is used.
+    if "irc.cache.torch_artifacts" not in sys.modules:
+        from irc.cache import torch_artifacts
 
-    torch_artifacts.register()
+        torch_artifacts.register()
 
 
 def _register(registry: ModuleType) -> None:
