@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
 SHRINK = os.environ.get("FUZZ_SHRINK", "1") != "0"  # shrinking takes minutes at worst
 # Hypothesis draws only this many cases before it goes on with near copies of those it has.
 RUN = 8
+#: Processor seconds that a case may take, for each of its calls.
+MOST_SECONDS = 5.0
 # For results of 16-bit floats, which irc computes in f32 between operations that eager rounds.
 TOLERANCE = {torch.bfloat16: 2e-2, torch.float16: 2e-3, torch.float32: 1e-5, torch.float64: 1e-12}
 
@@ -47,10 +50,12 @@ def fuzz(
     total: int = 20_000,
     batch: int = 250,
     every: int = 20,
+    calls: int = 1,
 ) -> Callable[[Callable[[Any, bool], None]], Callable[..., None]]:
     """Make a check of one case a pytest test with the marker `fuzz`, parametrized by batch.
 
-    The check gets a case and whether it is one of the 1 in `every` that are compiled, too.
+    The check gets a case and whether it is one of the 1 in `every` that are compiled, too. `quick`,
+    `total` and `batch` count the `calls` that each case makes.
     """
 
     def decorate(check: Callable[[Any, bool], None]) -> Callable[..., None]:
@@ -62,8 +67,11 @@ def fuzz(
         def test(number: int) -> None:
             if number in journal.done():
                 pytest.skip("passed before")
-            run_batch(check, strategy, seed_of(name, number), min(batch, quick), every)
-            journal.note(number)
+            cases = min(batch, total if LONG else quick) // calls
+            begun = time.monotonic()
+            limit = MOST_SECONDS * calls
+            run_batch(check, strategy, seed_of(name, number), cases, every, limit)
+            journal.note(number, cases * calls, time.monotonic() - begun)
 
         test.__name__ = test.__qualname__ = check.__name__
         test.__doc__ = check.__doc__
@@ -87,7 +95,12 @@ def seed_of(name: str, number: int) -> int:
 
 
 def run_batch(
-    check: Callable[[Any, bool], None], strategy: Any, seed: int, cases: int, every: int
+    check: Callable[[Any, bool], None],
+    strategy: Any,
+    seed: int,
+    cases: int,
+    every: int,
+    limit: float = MOST_SECONDS,
 ) -> None:
     """Run `cases` different cases, drawn from `seed` on; a failure is shrunk and raised.
 
@@ -104,7 +117,7 @@ def run_batch(
                 reject()
             seen.add(text)
         try:
-            check(case, failed or len(seen) % every == 0)
+            timed(check, case, failed or len(seen) % every == 0, limit)
         except BaseException:
             failed = True
             raise
@@ -126,6 +139,18 @@ def run_batch(
     assert len(seen) == cases, f"{len(seen)} different cases, wanted {cases}"
 
 
+def timed(check: Callable[[Any, bool], None], case: Any, compile_it: bool, limit: float) -> None:
+    """Check a case; AssertionError if that takes longer than `limit` seconds of processor time,
+    twice: the first case pays for imports."""
+    for last in (False, True):
+        begun = time.process_time()
+        check(case, compile_it)
+        took = time.process_time() - begun
+        if took <= limit:
+            return
+        assert not last, f"took {took:.1f} s"
+
+
 class Journal:
     """Which batches passed with this seed; kept only in the long profile."""
 
@@ -139,12 +164,13 @@ class Journal:
         lines = self.path.read_text(encoding="utf-8").splitlines()
         return {json.loads(line)["batch"] for line in lines if line.endswith("}")}
 
-    def note(self, number: int) -> None:
-        """Write down that a batch passed."""
+    def note(self, number: int, cases: int, seconds: float) -> None:
+        """Write down that a batch passed, how many cases that were and how long it took."""
         if LONG:
             OUT.mkdir(exist_ok=True)
+            entry = {"batch": number, "cases": cases, "seconds": round(seconds, 1)}
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"batch": number}) + "\n")
+                file.write(json.dumps(entry) + "\n")
 
 
 # -- outcomes

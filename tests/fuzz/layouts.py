@@ -224,9 +224,7 @@ def emit(
     kind = type_of(made)
 
     def op(name: str, *values: Any, type: Any = None, **attributes: Any) -> Any:
-        return builder.value(
-            lookup_op(f"graph.{name}"), *values, result_types=type, **attributes
-        )
+        return builder.value(lookup_op(f"graph.{name}"), *values, result_types=type, **attributes)
 
     def full(value: int, like: Value) -> Any:
         type_: Any = like.type

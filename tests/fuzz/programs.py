@@ -99,14 +99,16 @@ def arguments(draw: Draw) -> tuple[Argument, ...]:
             made.append(draw(other_view(before)))
             continue
         size = draw(shapes(3))
+        if draw(st.integers(0, 7)) == 0:  # a row, a place or a number of something larger
+            size = draw(st.sampled_from([(), (1,), (1, 1), (1, 3)]))
         order = draw(st.permutations(range(len(size))))
-        gap, step = draw(st.sampled_from([(0, 1), (0, 1), (1, 1), (0, 2)]))
+        gap, step = draw(st.sampled_from([(0, 1), (0, 1), (1, 1), (0, 2), (9, 1)]))
         stride = [0] * len(size)
         reach = step
         for dim in order:
             stride[dim] = reach
             reach *= max(size[dim], 1) + gap
-        offset = draw(st.sampled_from([0, 0, 0, 2]))
+        offset = draw(st.sampled_from([0, 0, 0, 2, 7]))
         length = offset + last_place(size, stride) + 1 + draw(st.sampled_from([0, 0, 3]))
         dtype = draw(st.sampled_from(WEIGHTED))
         made.append(Argument(number, length, dtype, size, tuple(stride), offset))
@@ -259,9 +261,11 @@ def subscript(w: Writer, t: torch.Tensor) -> str:
     return ", ".join(parts) or "..."
 
 
-def strided(w: Writer, t: torch.Tensor) -> str:
-    """Arguments of as_strided within the tensor's storage; now and then they overlap."""
-    length = t.untyped_storage().nbytes() // t.element_size()
+def strided(w: Writer, t: torch.Tensor, length: int | None = None) -> str:
+    """Arguments of as_strided within the tensor's storage, or within the `length` elements of a
+    copy; now and then they overlap."""
+    if length is None:
+        length = t.untyped_storage().nbytes() // t.element_size()
     offset = w.number(0, max(length - 1, 0))
     left = length - offset
     inner = w.number(0, min(left, 3))
@@ -357,8 +361,9 @@ def mutation(w: Writer, name: str, t: torch.Tensor) -> str:
     places = [w.number(0, max(size - 1, 0)) for _ in range(w.number(0, 2))]
     index = f"torch.tensor({places}, dtype=torch.int64)"
     kind = w.pick(
-        "arith", "arith", "arith", "fill", "fill", "set", "set", "copy", "unary", "mask", "index",
-        "index_put", "scatter", "metadata", "out", "out", "custom", "custom",
+        "arith", "arith", "arith", "fill", "fill", "set", "set", "copy", "number", "diagonal",
+        "unary", "mask", "index", "index_put", "scatter", "metadata", "out", "out", "custom",
+        "custom",
     )  # fmt: skip
     if kind == "arith":
         return f"{name}.{w.pick('add_', 'mul_', 'sub_')}({other})"
@@ -368,6 +373,12 @@ def mutation(w: Writer, name: str, t: torch.Tensor) -> str:
         return f"{name}[{subscript(w, t)}] = {w.number(-2, 3)}"
     if kind == "copy":
         return f"{name}.copy_({w.pick(*w.apart(name))})"
+    if kind == "number":
+        return w.pick(f"{name}.copy_({w.pick('7', '-2', 'True', '2.5')})",
+                      f"{name}.copy_(torch.tensor({w.pick('3', 'True', '1.5')}))",
+                      f"{name}.fill_(torch.tensor({w.number(-3, 3)}))")  # fmt: skip
+    if kind == "diagonal":
+        return f"{name}.fill_diagonal_({w.number(-3, 9)}{w.pick('', ', wrap=True')})"
     if kind == "unary":
         return f"{name}.{w.pick('neg_()', 'abs_()', 'clamp_(-2, 2)', 'relu_()', 'logical_not_()')}"
     if kind == "mask":
@@ -402,12 +413,20 @@ def mutation(w: Writer, name: str, t: torch.Tensor) -> str:
 def fresh(w: Writer, name: str) -> str:
     """A new tensor computed from variables."""
     other = w.like(name)
+    t = w.tensors[name]
+    if w.number(0, 2) == 0:
+        copy = w.pick("clone()", "contiguous()", "clone(memory_format=torch.contiguous_format)",
+                      "to(torch.float64)", "flip(())", "add(0)")  # fmt: skip
+        reached = strided(w, t, t.numel())
+        return w.pick(f"{name}.{copy}", f"{name}.{copy}.as_strided({reached})",
+                      f"{name}.{copy}.fill_diagonal_({w.number(-3, 9)})",
+                      f"{name}.{copy}.copy_({w.number(-3, 3)})")  # fmt: skip
     return w.pick(  # type: ignore[no-any-return]
         f"{name} + {other}", f"{name} * 2", f"{name}.clone()", f"{name}.sum()",
         f"torch.where({name} > 0, {name}, {other})", f"{name} == {other}",
         f"{name}.to(torch.{w.pick(*DTYPES)})", f"torch.empty_like({name}).fill_(2)",
         f"torch.cat([{name}.flatten(), {name}.reshape(-1)])", f"{name}.clone().contiguous()",
-        f"torch.zeros({list(w.tensors[name].shape)})", f"ops.total({name})",
+        f"torch.zeros({list(t.shape)})", f"ops.total({name})",
         f"torch.maximum({name}, {name}.flip(()))",
     )  # fmt: skip
 
@@ -428,7 +447,7 @@ def programs(draw: Draw, most: int = 9) -> Program:
             kind = w.number(0, 9)
             if kind < 4:
                 w.add(*view(w, name, t))
-            elif kind < 9 or (not mutations and len(w.lines) == wanted - 1):
+            elif kind < 8 or (not mutations and len(w.lines) == wanted - 1):
                 mutations += w.add(mutation(w, name, t))
             else:
                 w.add(fresh(w, name), 1)
