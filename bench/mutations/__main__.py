@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,7 @@ def trace_tasks(traces: Traces, wanted: dict[str, set[str]]) -> Iterable[Task]:
 
 def judging(mutant: Mutant, traces: Traces) -> list[tuple[str, float]]:
     """The tests that execute a mutant's lines with their seconds: those of the file of the same
-    name first, then the quick ones."""
+    name first, then the quick ones; of a test with many parameters one after each other test."""
     lines = set(range(mutant.line, mutant.last_line + 1))
     own = f"test_{Path(mutant.path).stem}", Path(mutant.path).stem
     found: list[tuple[bool, float, str]] = []
@@ -124,14 +125,20 @@ def judging(mutant: Mutant, traces: Traces) -> list[tuple[str, float]]:
         for name, seconds, executed in traces.tests_of(test):
             if not lines.isdisjoint(executed.get(mutant.path, ())):
                 found.append((Path(test).stem not in own, seconds, name))
-    return [(name, seconds) for _, seconds, name in sorted(found)]
+    turns: Counter[str] = Counter()
+    ranked = []
+    for other, seconds, name in sorted(found):
+        function = name.partition("[")[0]
+        turns[function] += 1
+        ranked.append((turns[function], other, seconds, name))
+    return [(name, seconds) for _, _, seconds, name in sorted(ranked)]
 
 
 class Run:
     """One run over the selected mutants."""
 
-    def __init__(self, journal: Journal, traces: Traces) -> None:
-        self.journal, self.traces = journal, traces
+    def __init__(self, journal: Journal, traces: Traces, most: int | None = None) -> None:
+        self.journal, self.traces, self.most = journal, traces, most
         self.verdicts: dict[str, dict[str, Any]] = {}
 
     def tasks(self, mutants: Sequence[Mutant]) -> Iterable[Task]:
@@ -142,7 +149,7 @@ class Run:
             if known is not None:
                 self.verdicts[mutant.key] = known
                 continue
-            chosen = judging(mutant, self.traces)
+            chosen = judging(mutant, self.traces)[: self.most]
             if not chosen:
                 self.note(mutant, "survived", "", 0.0, f"{number + 1}: no test executes it")
                 continue
@@ -174,8 +181,11 @@ class Run:
 
     def note(self, mutant: Mutant, verdict: str, killer: str, seconds: float, word: str) -> None:
         """Keep and tell a verdict."""
-        tests = test_files(mutant.path)
-        self.verdicts[mutant.key] = self.journal.note(mutant, verdict, killer, tests, seconds)
+        if verdict == "killed" or self.most is None:
+            tests = test_files(mutant.path)
+            self.verdicts[mutant.key] = self.journal.note(mutant, verdict, killer, tests, seconds)
+        else:
+            self.verdicts[mutant.key] = {"verdict": verdict}
         print(f"{verdict:8} {mutant.where} {mutant.operator} ({word})", flush=True)
 
 
@@ -215,6 +225,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--shard", default="0/1", help="i/n: every n-th mutant from the i-th on")
     parser.add_argument("--seed", type=int, default=0, help="which mutants are selected")
     parser.add_argument("--room", action="append", help="only these rooms")
+    parser.add_argument("--tests", type=int, help="a first look: no more tests for a mutant")
     parser.add_argument("--key", action="append", help="only these mutants, of all there are")
     parser.add_argument("--file", help="only mutants of files whose path holds this")
     parser.add_argument("--all", action="store_true", help="all mutants, not a selection")
@@ -234,7 +245,7 @@ def main(words: Sequence[str] | None = None) -> int:
     path = given.out / f"mutations-{given.seed}-{given.shard.replace('/', '-')}.jsonl"
     if given.fresh:
         path.unlink(missing_ok=True)
-    run = Run(Journal(path), Traces(given.out / "mutation-traces"))
+    run = Run(Journal(path), Traces(given.out / "mutation-traces"), given.tests)
     begun = time.monotonic()
     execute(run, mutants, given)
     report(chosen, run.verdicts)
