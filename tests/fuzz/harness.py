@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +171,16 @@ class Journal:
             entry = {"batch": number, "cases": cases, "seconds": round(seconds, 1)}
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry) + "\n")
+
+
+def rates(folder: Path, seed: int) -> Iterator[tuple[str, int, float]]:
+    """Name, cases that passed and the seconds that they took, of each journal of a seed."""
+    for path in sorted(folder.glob(f"fuzz-*-{seed}.jsonl")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        entries = [json.loads(line) for line in lines if line.endswith("}")]
+        cases = sum(entry.get("cases", 0) for entry in entries)
+        seconds = sum(entry.get("seconds", 0.0) for entry in entries)
+        yield path.stem.removeprefix("fuzz-").rpartition("-")[0], cases, seconds
 
 
 # -- outcomes
