@@ -36,6 +36,8 @@ from irc.ir.symbols import (
 )
 
 MAX_ROUNDS = 8
+#: Functions whose values are 0 and 1 only.
+TRUTHS = frozenset({*SIGNS, "and", "or", "not"})
 MAX_DEPTH = 4
 
 
@@ -119,8 +121,9 @@ def _plain(relation: Relation) -> Iterator[Relation]:
     truth, value = relation.lhs, relation.rhs
     if isinstance(truth, int):
         truth, value = value, truth
-    named = isinstance(truth, Function) and relation.relation in ("eq", "ne") and value in (0, 1)
-    if not named:
+    # A quotient, say, that is not 1 may be any other number.
+    is_truth = isinstance(truth, Function) and truth.name in TRUTHS
+    if not is_truth or relation.relation not in ("eq", "ne") or value not in (0, 1):
         yield relation
         return
     assert isinstance(truth, Function)

@@ -68,6 +68,12 @@ def test_truths_are_taken_apart():
     assert found.symbols["u0"].range == Range(4, None)
 
 
+def test_a_number_that_is_not_1_is_not_0():
+    for function in ("floordiv(s0, s1)", "mod(s0, s1)", "max(s0, s1)"):
+        (relation,) = facts((function, "ne", "1")).relations
+        assert (relation.relation, relation.rhs) == ("ne", 1)
+
+
 def test_what_is_excluded_at_an_end_narrows():
     found = facts(("s1", "ne", "0"), ("s0", "ne", "2"))
     assert found.symbols["s1"].range == Range(1, None)
