@@ -162,3 +162,11 @@ def test_random_arguments_have_a_bound():
     module = irc.parse(f"func.func @main(%x: {kind}) -> {kind} {{ func.return %x : {kind} }}")
     with pytest.raises(IRCError, match="the arguments have 400,000,000,000 bytes, more than"):
         random_arguments(module.lookup("main"), {}, 0)
+
+
+def test_a_call_beside_a_declared_function_is_checked():
+    check("""func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = func.call @declared(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}""", None)
