@@ -8,14 +8,17 @@ transforms, random numbers.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
-from torch._decomp import decomposition_table, get_decompositions
+from torch._decomp import get_decompositions
 from torch._prims_common import suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 
+from irc.dialects.aten import qualified_name
+from irc.dialects.aten_schema import find_overload
+from irc.frontend.decomposition_names import APART, MORE, WHOLE, names_of
 from irc.frontend.embedding_bag import embedding_bag
 from irc.frontend.masked_scatter import index_put, masked_scatter, masked_scatter_backward
 from irc.frontend.transformer_layers import multi_head_attention, transformer_encoder_layer
@@ -23,75 +26,14 @@ from irc.frontend.wide_statistics import NARROW, rounding_statistics
 
 aten = torch.ops.aten
 
-# Beyond torch's core list. A name that an installed torch does not have is passed over.
-EXTRA = """
-    _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _batch_norm_with_update
-    _batch_norm_no_update batch_norm_backward _chunk_cat _euclidean_dist _log_softmax_backward_data
-    _prelu_kernel _prelu_kernel_backward _softmax_backward_data _to_copy_ addcdiv_ addcmul_ addr
-    avg_pool2d_backward batch_norm_backward baddbmm binary_cross_entropy
-    binary_cross_entropy_backward binary_cross_entropy_with_logits celu channel_shuffle clamp_min
-    col2im count_nonzero cudnn_batch_norm cudnn_batch_norm_backward deg2rad dist elu_backward
-    embedding_dense_backward expand_copy fill floor_divide frac frexp glu glu_backward
-    grid_sampler_2d
-    gru.input hann_window hardshrink hardsigmoid_backward hardswish_backward hardtanh_backward
-    huber_loss huber_loss_backward im2col index_add_ isin kl_div l1_loss leaky_relu_backward
-    linalg_cross log_sigmoid_backward log_sigmoid_forward logaddexp logaddexp2 logit_backward
-    margin_ranking_loss max_unpool2d max_unpool3d mish_backward mse_loss mse_loss_backward
-    multi_margin_loss multilabel_margin_loss_forward mv nan_to_num native_batch_norm
-    native_batch_norm_backward _native_batch_norm_legit
-    _native_batch_norm_legit_functional _batch_norm_with_update_functional
-    native_dropout_backward native_group_norm_backward native_layer_norm_backward
-    nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward norm
-    pixel_shuffle pixel_unshuffle rad2deg reflection_pad1d reflection_pad2d reflection_pad3d
-    reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward
-    replication_pad1d replication_pad2d replication_pad3d rms_norm _fused_rms_norm
-    _fused_rms_norm_backward rot90 select_backward
-    sigmoid_backward
-    sinc slice_backward smooth_l1_loss smooth_l1_loss_backward soft_margin_loss softplus_backward
-    softshrink softshrink_backward special_entr special_log_ndtr special_xlog1py std std_mean
-    tanh_backward threshold_backward trace triu_indices tril_indices unfold_backward unfold_copy
-    upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
-    _upsample_nearest_exact2d _upsample_nearest_exact3d upsample_bilinear2d upsample_linear1d
-    upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa _upsample_bilinear2d_aa
-    upsample_nearest2d_backward vander zero dot_ _unsafe_index _unsafe_index_put
-    _unsafe_masked_index _unsafe_masked_index_put_accumulate
-    linear_backward_ unsqueeze_copy squeeze_copy mvlgamma var_mean pairwise_distance
-    hinge_embedding_loss margin_ranking_loss triplet_margin_loss fractional_max_pool2d_
-""".split()
-
-# Kept whole although torch's core list decomposes them: the converters do better.
-KEPT = """
-    _softmax _log_softmax native_layer_norm native_group_norm
-    _native_batch_norm_legit_no_training gelu silu mish elu hardtanh
-    hardsigmoid hardswish leaky_relu softplus threshold relu clamp addmm mm bmm convolution
-    max_pool2d_with_indices avg_pool2d embedding index_select masked_fill cat
-    stack split split_with_sizes unbind var var_mean std std_mean
-    aminmax any all logsumexp linalg_vector_norm index_copy index_fill index_add
-    isposinf isneginf xlogy heaviside lerp addcmul addcdiv hypot logit eye linspace
-    repeat tril triu roll diag_embed diagonal_scatter slice_scatter select_scatter
-    gelu_backward silu_backward sigmoid_backward tanh_backward threshold_backward
-    embedding_dense_backward _softmax_backward_data _log_softmax_backward_data
-    take full_like zeros_like ones_like new_full new_zeros new_ones arange sum_
-    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
-    _scaled_dot_product_efficient_attention _scaled_dot_product_fused_attention_overrideable
-    sort topk bernoulli rand rand_like randn randn_like randint randint_like uniform exponential
-    geometric cauchy log_normal normal normal_functional random randperm multinomial
-    rrelu_with_noise rrelu_with_noise_functional upsample_bicubic2d_backward nansum
-    special_erf square positive unsafe_split unsafe_chunk
-""".split()
-
-
 @functools.cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table for AOTAutograd: operator overload -> Python function."""
     table = core_table()
-    extra = [getattr(aten, name) for name in EXTRA if hasattr(aten, name)]
-    table.update(get_decompositions([packet for packet in extra if _known(packet)]))
-    for name in KEPT:
-        packet = getattr(aten, name, None)
-        if packet is not None:
-            for overload in packet.overloads():
-                table.pop(getattr(packet, overload), None)
+    table.update(get_decompositions(packets(MORE)))
+    for packet in whole_packets():
+        for overload in packet.overloads():
+            table.pop(getattr(packet, overload), None)
     table[aten.native_dropout.default] = native_dropout
     table[aten._embedding_bag.default] = embedding_bag
     table[aten.constant_pad_nd.default] = cut
@@ -134,6 +76,21 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     ):  # fmt: skip
         table[overload] = rounding_statistics(overload)
     return table
+
+
+def whole_packets() -> set[Any]:
+    """The operators that stay whole: those with a converter, and those that ATen computes best."""
+    from irc.passes.graph.convert_aten_to_graph import CONVERTERS, load_converters
+
+    load_converters()
+    found = (find_overload(qualified_name(name)) for name in CONVERTERS)
+    converted = {overload.overloadpacket for overload in found if overload is not None}
+    return converted.difference(packets(names_of(APART))).union(packets(names_of(WHOLE)))
+
+
+def packets(names: Iterable[str]) -> list[Any]:
+    """The aten operators with these names; one that the installed torch lacks is passed over."""
+    return [getattr(aten, name) for name in names if hasattr(aten, name)]
 
 
 def core_table() -> dict[Any, Callable[..., Any]]:
@@ -299,7 +256,3 @@ def native_dropout(
         return torch.zeros_like(source), torch.zeros_like(source, dtype=torch.bool)
     mask = torch.bernoulli(torch.empty_like(source, dtype=torch.bool), 1 - p)
     return source * mask * (1.0 / (1.0 - p)), mask
-
-
-def _known(packet: Any) -> bool:
-    return any(getattr(packet, o) in decomposition_table for o in packet.overloads())

@@ -7,7 +7,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from irc.frontend.decompositions import decompositions
+from irc.dialects.aten import qualified_name
+from irc.dialects.aten_schema import find_overload
+from irc.frontend import decomposition_names as names
+from irc.frontend.decompositions import core_table, decompositions
+from irc.passes.graph.convert_aten_to_graph import CONVERTERS, load_converters
 
 
 @pytest.mark.parametrize(("device", "whole"), [("cpu", False), ("cuda", True)])
@@ -97,3 +101,55 @@ def test_any_and_all_over_no_dimension_have_eager_s_strides(function, dtype):
     made = torch.compile(lambda x: function(x, []), backend="irc")(x)
     assert made.dtype == expected.dtype and made.stride() == expected.stride()
     assert torch.equal(made, expected)
+
+
+TABLES = {"WHOLE": names.WHOLE, "APART": names.APART, "PARTLY": names.PARTLY}
+
+
+def converters():
+    """The overload of each converter's operator, by the converter's name."""
+    load_converters()
+    return {name: find_overload(qualified_name(name)) for name in CONVERTERS}
+
+
+@pytest.mark.fault("U11")
+def test_every_converter_is_reached_or_its_reason_is_listed():
+    table = decompositions()
+    listed = names.names_of(names.APART) | names.names_of(names.PARTLY)
+    for name, overload in converters().items():
+        assert overload is not None, f"{name}: torch has no such operator"
+        if overload in table:
+            assert overload.overloadpacket.__name__ in listed, f"{name} is never reached"
+
+
+@pytest.mark.fault("U11")
+def test_the_exceptions_are_exceptions():
+    found = converters().values()
+    converted = {o.overloadpacket for o in found if o.namespace == "aten"}
+    table = decompositions()
+    for name in names.names_of(names.WHOLE):
+        packet = getattr(torch.ops.aten, name)
+        assert packet not in converted
+        assert not any(getattr(packet, o) in table for o in packet.overloads())
+    for reason in (names.APART, names.PARTLY):
+        for name in names.names_of(reason):
+            packet = getattr(torch.ops.aten, name)
+            assert packet in converted
+            assert any(getattr(packet, o) in table for o in packet.overloads())
+
+
+@pytest.mark.fault("U11")
+def test_no_name_stands_twice_and_each_is_an_operator():
+    every = [*names.WHOLE, *names.APART, *names.PARTLY]
+    assert len(set(every)) == len(every)
+    listed = [n for table in TABLES.values() for text in table.values() for n in text.split()]
+    assert len(set(listed)) == len(listed)
+    assert len(set(names.MORE)) == len(names.MORE)
+    assert not set(names.MORE) & {n for n in listed if n not in names.names_of(names.APART)}
+    for name in (*names.MORE, *listed):
+        assert hasattr(torch.ops.aten, name), name
+    table = decompositions()
+    for name in names.MORE:
+        packet = getattr(torch.ops.aten, name)
+        assert any(getattr(packet, o) in table for o in packet.overloads()), name
+    assert len(table) > len(core_table()) // 2

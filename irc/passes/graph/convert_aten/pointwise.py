@@ -61,11 +61,12 @@ def _install() -> None:
     for name, function in FLOAT_BINARY.items():
         overloads = ["default"] if name != "copysign" else ["Tensor", "Scalar"]
         converts(*(f"aten.{name}.{o}" for o in overloads))(_float_binary(function))
-    for table in (BITWISE, SHIFTS):
-        for name, function in table.items():
-            overloads = [f"aten.{name}.{o}" for o in ("Tensor", "Scalar", "Tensor_Scalar",
-                                                      "Scalar_Tensor")]  # fmt: skip
-            converts(*overloads)(_bitwise(function))
+    for name, function in (BITWISE | SHIFTS).items():
+        converts(f"aten.{name}.Tensor")(_bitwise(function))
+        number = "Tensor_Scalar" if name.startswith("bitwise") and name in SHIFTS else "Scalar"
+        converts(f"aten.{name}.{number}")(_bitwise(function))
+        if not name.startswith("__"):
+            converts(f"aten.{name}.Scalar_Tensor")(_bitwise(function))
     for name, function in LOGICAL.items():
         converts(f"aten.{name}.default")(_logical(function))
 
@@ -513,7 +514,7 @@ def round_cast(c: Call, value: Value, element: Type) -> Value:
           "aten.detach.default", "aten.lift_fresh_copy.default", "aten.lift_fresh.default",
           "aten.alias_copy.default", "aten.detach_copy.default", "aten.lift.default",
           "aten.resolve_conj.default", "aten.resolve_neg.default",
-          "aten.extern.prims.alias.default", "aten.extern.prims.clone.default")  # fmt: skip
+          "aten.extern.prims.clone.default")  # fmt: skip
 def identity(c: Call) -> Value:
     source = c.one_of("self", "a")
     return _real(source)

@@ -1,0 +1,90 @@
+"""By name, which operators are taken apart and which stay, where their converters don't decide it.
+
+An operator with a converter to the graph dialect stays whole, any other is taken apart if torch
+can. Each exception stands here with its reason, and `tests/frontend/test_decompositions.py` holds
+the tables to the converters.
+"""
+
+from __future__ import annotations
+
+# Operators without a converter that torch takes apart, beyond its core list.
+MORE = """
+    _batch_norm_no_update _batch_norm_with_update _batch_norm_with_update_functional _chunk_cat
+    _euclidean_dist _fused_rms_norm _fused_rms_norm_backward _native_batch_norm_legit
+    _native_batch_norm_legit_functional _prelu_kernel _prelu_kernel_backward _unsafe_index
+    _unsafe_index_put _unsafe_masked_index _unsafe_masked_index_put_accumulate
+    _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d
+    _upsample_nearest_exact2d _upsample_nearest_exact3d addcdiv_ addcmul_ addr baddbmm
+    batch_norm_backward binary_cross_entropy binary_cross_entropy_backward
+    binary_cross_entropy_with_logits celu channel_shuffle clamp_min col2im count_nonzero
+    cudnn_batch_norm cudnn_batch_norm_backward deg2rad dist elu_backward expand_copy fill
+    floor_divide frac frexp glu glu_backward grid_sampler_2d hann_window hardshrink
+    hardsigmoid_backward hardswish_backward hardtanh_backward hinge_embedding_loss huber_loss
+    huber_loss_backward im2col index_add_ isin leaky_relu_backward linalg_cross
+    log_sigmoid_backward log_sigmoid_forward logaddexp logaddexp2 logit_backward
+    margin_ranking_loss max_unpool2d max_unpool3d mish_backward mse_loss mse_loss_backward
+    multi_margin_loss multilabel_margin_loss_forward mv mvlgamma nan_to_num native_batch_norm
+    native_batch_norm_backward native_dropout_backward native_group_norm_backward
+    native_layer_norm_backward nll_loss2d_backward nll_loss2d_forward nll_loss_backward
+    nll_loss_forward norm pairwise_distance pixel_shuffle pixel_unshuffle rad2deg
+    reflection_pad1d reflection_pad1d_backward reflection_pad2d reflection_pad2d_backward
+    reflection_pad3d reflection_pad3d_backward replication_pad1d replication_pad2d
+    replication_pad3d rot90 select_backward sinc slice_backward smooth_l1_loss
+    smooth_l1_loss_backward soft_margin_loss softplus_backward softshrink special_entr
+    special_log_ndtr special_xlog1py squeeze_copy trace tril_indices triu_indices
+    unfold_backward unfold_copy unsqueeze_copy upsample_bicubic2d upsample_bilinear2d
+    upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    upsample_trilinear3d zero
+""".split()
+
+# Operators without a converter that stay whole though torch could take them apart, by reason.
+WHOLE: dict[str, str] = {
+    "ATen's matrix products and convolutions are a library's": """
+        addmm mm bmm convolution
+    """,
+    "attention is one call, with its own backward": """
+        _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
+        _scaled_dot_product_efficient_attention
+        _scaled_dot_product_fused_attention_overrideable
+    """,
+    "sorting is ATen's": "sort",
+    "random numbers are eager's: the operators draw from the same generator": """
+        bernoulli rand rand_like randn randn_like randint randint_like uniform exponential
+        geometric cauchy log_normal normal normal_functional random randperm multinomial
+        rrelu_with_noise rrelu_with_noise_functional
+    """,
+    "adding at computed places is ATen's, in parallel": "upsample_bicubic2d_backward",
+}
+
+# Operators that torch takes apart though they have a converter, which then serves programs that
+# are not decomposed: texts, and what control flow captures. By reason.
+APART: dict[str, str] = {
+    "a copy or view by another name: torch gives the one that the rest of a graph has": """
+        alias_copy detach diagonal_copy expand_copy split_with_sizes_copy squeeze squeeze_copy t
+        t_copy transpose transpose_copy unfold_copy unsafe_split_with_sizes unsqueeze_copy
+        _reshape_alias _unsafe_view
+    """,
+    "a constant: torch gives the operator with all arguments": """
+        empty_like fill new_empty ones zero zeros
+    """,
+    "another operator with its arguments in another place": """
+        clamp_max clamp_min floor_divide rsub sum _unsafe_index _unsafe_index_put
+    """,
+    "one line of others, which fuse": """
+        count_nonzero dot vdot isin norm sgn _safe_softmax
+    """,
+}
+
+# Operators with a converter whose decomposition is irc's own and takes apart only some uses.
+PARTLY: dict[str, str] = {
+    "16-bit floats are rounded in between, as ATen does": """
+        native_layer_norm native_group_norm linalg_vector_norm logsumexp
+    """,
+    "a padding that only cuts": "constant_pad_nd",
+    "values that are broadcast, and numbers": "index_put",
+}
+
+
+def names_of(table: dict[str, str]) -> dict[str, str]:
+    """The reason of each name in one of the tables."""
+    return {name: reason for reason, names in table.items() for name in names.split()}
