@@ -81,6 +81,7 @@ PARTLY: dict[str, str] = {
         native_layer_norm native_group_norm linalg_vector_norm logsumexp
     """,
     "a padding that only cuts": "constant_pad_nd",
+    "no dimension at all": "any all",
     "values that are broadcast, and numbers": "index_put",
 }
 

@@ -75,7 +75,6 @@ OPEN: frozenset[str] = frozenset(
     """
     V18
     C9
-    U12
     """.split()
 )
 

@@ -1,0 +1,86 @@
+"""The contracts name what is there: operations, passes, modules, attributes."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+
+import pytest
+
+import irc
+from irc.ir import parse_attribute
+from irc.ir.passes import known_names
+from irc.ir.registry import DIALECT_MODULES, load_dialect, lookup_op, registered_ops
+from tests.docs.snippets import ROOT
+
+pytestmark = pytest.mark.fault("U12")
+
+TEXT = (ROOT / "docs/design/contracts.md").read_text(encoding="utf-8")
+DIALECTS = "|".join(DIALECT_MODULES)
+
+
+def part(begin: str, end: str) -> str:
+    start = TEXT.index(begin)
+    return TEXT[start : TEXT.index(end, start + 1)]
+
+
+def operations(dialect: str) -> set[str]:
+    """The names of a dialect's operations, without the dialect."""
+    load_dialect(dialect)
+    return {op.name.partition(".")[2] for op in registered_ops(dialect)}
+
+
+def test_operations_are_there():
+    named = set(re.findall(rf"`((?:{DIALECTS})\.\w+(?:\.\w+)?)[ `]", TEXT))
+    for name in named:
+        if not name.endswith((".py", ".ERRORS")):
+            assert lookup_op(name) is not None, name
+    assert len(named) > 20
+
+
+@pytest.mark.parametrize("dialect, begin, end", [
+    ("graph", "## graph level", "## layout level"),
+    ("arith", "\narith: ", "\nmath: "),
+    ("math", "\nmath: ", "\nInteger division"),
+])  # fmt: skip
+def test_the_list_of_a_dialect_is_whole(dialect, begin, end):
+    said = set(re.findall(r"\w+", part(begin, end)))
+    assert operations(dialect) - said == set()
+
+
+def test_attributes_are_named_as_their_operations_have_them():
+    for name, fields in re.findall(r"`(\w+) \{([\w, ]+)\}`", part("## graph level", "## layout")):
+        cls = irc.lookup_op(f"graph.{name}")
+        declared = {*cls.attribute_fields, *(f.name for f in cls.operand_fields)}
+        assert set(re.findall(r"\w+", fields)) <= declared, name
+    for dialect, fields in re.findall(r"\b(slice|permute|broadcast) \{([\w, ]+)\}", TEXT):
+        declared = irc.lookup_op(f"graph.{dialect}").attribute_fields
+        assert set(re.findall(r"\w+", fields)) <= {*declared}, dialect
+
+
+@pytest.mark.parametrize("text", sorted(set(re.findall(r"`(#aten\.\w+(?:<\"[^`]*>)?)`", TEXT))))
+def test_attributes_are_read(text):
+    assert str(parse_attribute(text)) == text
+
+
+def test_passes_are_there():
+    known = set(known_names())
+    named = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)[`{]", TEXT))
+    assert len(named) > 20 and named <= known
+
+
+def test_modules_and_files_are_there():
+    for path in re.findall(r"`(irc/[\w/]+(?:\.py)?)`", TEXT):
+        assert (ROOT / path).exists(), path
+    for path in re.findall(r"`(irc(?:\.\w+)+)`", TEXT):
+        if not _is_module(path):
+            holder, _, name = path.rpartition(".")
+            assert hasattr(importlib.import_module(holder), name), path
+
+
+def _is_module(path: str) -> bool:
+    try:
+        return importlib.util.find_spec(path) is not None
+    except ModuleNotFoundError:
+        return False
