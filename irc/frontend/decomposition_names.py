@@ -81,7 +81,7 @@ PARTLY: dict[str, str] = {
         native_layer_norm native_group_norm linalg_vector_norm logsumexp
     """,
     "a padding that only cuts": "constant_pad_nd",
-    "no dimension at all": "any all",
+    "no dimension at all": "any all nansum",
     "values that are broadcast, and numbers": "index_put",
 }
 
