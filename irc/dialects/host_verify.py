@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from irc.dialects.bounds_verify import verify_launch_bounds
 from irc.dialects.function_info import verify_info
 from irc.dialects.layout_verify import (
     begin_of,
@@ -84,6 +85,7 @@ def verify_launch(op: host.LaunchOp) -> None:
             if _sizes_differ(one, other):
                 op.fail(f"input {source} and output {target - len(op.inputs)} are one array to "
                         f"@{op.callee}, here {one} and {other}")  # fmt: skip
+    verify_launch_bounds(op, callee, arrays)
 
 
 def _verify_elements(op: host.LaunchOp, arrays: Sequence[Value], pointers: Sequence[Any]) -> None:

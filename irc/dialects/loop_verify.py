@@ -5,8 +5,9 @@ Sizes are compared by identity: what isn't the same expression isn't known to be
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from irc.dialects.bounds_verify import verify_read_bounds, verify_scatter_bounds
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, symbol
@@ -46,6 +47,10 @@ def verify_compute(op: ComputeOp) -> None:
     for init, result in zip(op.inits, _scattered(op), strict=True):
         if init.type.shape != result.type.shape:  # type: ignore[attr-defined]
             raise InvalidIR(f"scatters {init.type} into {result.type}", op=op)
+    for output, init in zip(scatters, op.inits, strict=True):
+        array: Any = init.type
+        if output.indices is not None and len(output.index_dims) == array.rank:
+            verify_scatter_bounds(op, output.index_dims, array)
 
 
 def _verify_accumulator(op: ComputeOp, output: ResultAttr) -> None:
@@ -128,20 +133,22 @@ def _verify_inner_reads(group: GroupOp, member: ComputeOp, leading: tuple[Dim, .
 
 def verify_read(op: ReadOp) -> None:
     """The indices and the mask of a read. Raises InvalidIR."""
-    source = op.source.type
+    source = op._operands[0].type
     assert isinstance(source, TensorType)
-    if len(tuple(op.indices)) != source.rank:
-        text = f"has {len(tuple(op.indices))} indices for an array of rank {source.rank}"
+    indices, mask = tuple(op.indices), op.mask
+    if len(indices) != source.rank:
+        text = f"has {len(indices)} indices for an array of rank {source.rank}"
         raise InvalidIR(text, op=op)
-    if op.mask is not None:
-        kind = op.mask.type
-        if not isinstance(kind, IntegerType) or kind.width != 1:
-            raise InvalidIR(f"its mask is {kind}, not i1", op=op)
-    if op.other is not None:
-        if op.mask is None:
+    if mask is None:
+        if op.other is not None:
             raise InvalidIR("has an 'other' and no mask", op=op)
-        if op.other.type is not op.value.type:
-            raise InvalidIR(f"'other' is {op.other.type}, the element {op.value.type}", op=op)
+        verify_read_bounds(op, indices, source)
+        return
+    kind = mask.type
+    if not isinstance(kind, IntegerType) or kind.width != 1:
+        raise InvalidIR(f"its mask is {kind}, not i1", op=op)
+    if op.other is not None and op.other.type is not op.value.type:
+        raise InvalidIR(f"'other' is {op.other.type}, the element {op.value.type}", op=op)
 
 
 def verify_yield(op: YieldOp) -> None:

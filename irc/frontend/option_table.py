@@ -136,6 +136,10 @@ OPTIONS: dict[str, Entry] = {
         "[how](first-pass-in-torch-compile.md)."
     ),
     "clock_aten": Entry("`irc.runtime.clocks` tells the time spent in ATen's operators."),
+    "check_bounds": Entry(
+        "Kernels for a CPU run in the interpreter, slowly, and each access is checked: one outside "
+        "of its tensor is an `IndexError` with the operation and its line. For `llvm` only."
+    ),
     "trace_enabled": Entry("Artefacts of each compile are kept.", "trace.enabled",
                            idle="irc-opt shows the levels, and dump_directory keeps what fails"),
     "verify": Entry("When the verifier runs: after `each` pass, at the `end`, or never.",

@@ -89,7 +89,9 @@ class Options:
     # `irc.pipeline.extend` says what a place is.
     passes: tuple[tuple[str, str], ...] = ()
     # Looking inside. clock_aten: `irc.runtime.clocks` tells the time spent in ATen's operators.
+    # check_bounds: each access of a kernel for a CPU is checked, in the interpreter.
     clock_aten: bool = False
+    check_bounds: bool = False
     trace_enabled: bool = False
     # verify: "each" runs the verifier after every pass. check_semantics: "each", "changed" or
     # "sample:N" runs the program in the interpreter before and after passes. remarks: a regular

@@ -16,6 +16,10 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.types import IndexType, VectorType
 
 
+class OutOfBounds(InvalidIR):
+    """An operation of a kernel reaches memory that is not its array's."""
+
+
 @attrs.frozen
 class Pointer:
     """The address of element `base` of a flat array."""
@@ -32,6 +36,16 @@ def pointer_to(content: torch.Tensor) -> Pointer:
     return Pointer(flat, int(content.storage_offset()))
 
 
+def pointer_within(content: torch.Tensor) -> Pointer:
+    """A pointer to a tensor's first element, which reaches to its last."""
+    pointer = pointer_to(content)
+    if not content.numel():
+        return Pointer(pointer.memory[:0])
+    places = zip(content.shape, content.stride(), strict=True)
+    end = pointer.base + sum((n - 1) * s for n, s in places) + 1
+    return Pointer(pointer.memory[pointer.base : end])
+
+
 def _signless_view(content: torch.Tensor) -> torch.Tensor:
     from irc.interp.loop import _SIGNED
 
@@ -43,14 +57,15 @@ def _signless_view(content: torch.Tensor) -> torch.Tensor:
 
 
 def launch(
-    frame: Frame, callee: kernel.FuncOp, tensors: Sequence[torch.Tensor], program: int | None = None
+    frame: Frame, callee: kernel.FuncOp, tensors: Sequence[torch.Tensor], whole: bool = True
 ) -> None:
     """Run every program instance of a kernel. `tensors`: the pointer arguments in order (inputs,
-    then outputs, which are written); symbols come from the frame."""
+    then outputs, which are written); symbols come from the frame. Pointers reach the whole of
+    their storages, or their tensors alone."""
     grid = frame.dim(callee.grid) if callee.grid is not None else 1
     names = [a.value for a in callee.symbols] if callee.symbols is not None else []
     scalars = [torch.tensor(int(frame.symbols[n])) for n in names]
-    pointers: list[Any] = [pointer_to(t) for t in tensors]
+    pointers: list[Any] = [pointer_to(t) if whole else pointer_within(t) for t in tensors]
     if callee.target == "cpu":
         scalars += [torch.tensor(0), torch.tensor(grid)]
         _run_instance(frame, callee, [*pointers, *scalars], 0)
@@ -135,7 +150,7 @@ def _places(
     if mask is not None:
         outside = outside & mask
     if outside.any():
-        raise InvalidIR(
+        raise OutOfBounds(
             f"reaches element {places[outside].reshape(-1)[0].item()} of memory with "
             f"{pointer.memory.numel()} elements",
             op=op,

@@ -41,13 +41,16 @@ class BuildOptions:
     """`native`: call through native code where torch allows it. `precise`: elementary functions
     of f32 through f64. `cache`: look into the disk cache and store there. `clock_aten`: the
     program adds to `irc.runtime.clocks` how long its ATen calls take. `late_checks`: a GPU's
-    program doesn't wait for its checks (`irc.runtime.late_checks`)."""
+    program doesn't wait for its checks (`irc.runtime.late_checks`). `check_bounds`: kernels run in
+    the interpreter, where each access is checked (`irc.runtime.checked_kernels`); nothing is kept
+    in the cache."""
 
     native: bool = True
     precise: bool = False
     cache: bool = True
     clock_aten: bool = False
     late_checks: bool = False
+    check_bounds: bool = False
 
     @staticmethod
     def of(options: Any) -> BuildOptions:
@@ -62,9 +65,10 @@ class BuildOptions:
         if not isinstance(options, Mapping):
             return BuildOptions(
                 precise=options.precise_math,
-                cache=options.fx_graph_cache,
+                cache=options.fx_graph_cache and not options.check_bounds,
                 clock_aten=options.clock_aten,
                 late_checks=options.late_checks,
+                check_bounds=options.check_bounds,
             )
         unknown = set(options) - set(attrs.fields_dict(BuildOptions))
         if unknown:
@@ -107,29 +111,45 @@ def build(
     """
     chosen = BuildOptions.of(options)
     check_trust(module)
+    if target == "triton" and chosen.check_bounds:
+        raise UserError("check_bounds is of kernels for a CPU: it has no meaning for triton")
     if target == "triton":
-        return _build_triton(module, counters or {}, chosen)
+        return _build_in_python(module, counters or {}, chosen, target)
     if target != "llvm":
         raise UserError(f"target is {target!r}, not llvm or triton")
+    if chosen.check_bounds:
+        return _build_in_python(module, counters or {}, chosen, target)
     from irc.runtime.program_cache import compiled_parts
 
     parts = compiled_parts(module, chosen, counters)
     return load(parts, getattr(module, "resources", {}), chosen)
 
 
-def _build_triton(
-    module: Any, counted: Mapping[str, int], options: BuildOptions
+def _kernel_table(kernels: list[kernel.FuncOp], target: str) -> KernelTable:
+    """Triton's kernels, or for a CPU those that check each access."""
+    if target == "triton":
+        from irc.runtime.triton_kernels import TritonKernels
+
+        return TritonKernels(kernels)
+    from irc.runtime.checked_kernels import CheckedKernels
+
+    return CheckedKernels({op.sym_name: op for op in kernels})
+
+
+def _build_in_python(
+    module: Any, counted: Mapping[str, int], options: BuildOptions, target: str
 ) -> Executable:
-    """The host program in Python over Triton's kernels. Not kept in the cache: Triton has one."""
-    from irc.runtime.triton_kernels import TritonKernels
+    """The host program in Python over kernels that irc doesn't compile. Not kept in the cache:
+    Triton has one."""
 
     def made(name: str) -> Executable:
         program = attrs.evolve(read_host_program(module, name), late_checks=options.late_checks)
         called = {each: made(each) for each in program.programs}
-        kernels = used_kernels(module, program, "gpu")
+        kernels = used_kernels(module, program, "gpu" if target == "triton" else "cpu")
         constants = _constants(program, getattr(module, "resources", {}))
         counters = _counters(program, counted if name == MAIN else {}, called)
-        return make_executable(program, TritonKernels(kernels), constants, None, counters, called)
+        table = _kernel_table(kernels, target)
+        return make_executable(program, table, constants, None, counters, called)
 
     return _counted(made(MAIN))
 

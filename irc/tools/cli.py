@@ -26,6 +26,8 @@ def make_parser() -> ArgumentParser:
                      help="the interpreter's floats: as typed, or all f64")  # fmt: skip
     run.add_argument("--compiled", action="store_true",
                      help="compile @main for this CPU (default: interpret)")  # fmt: skip
+    run.add_argument("--check-bounds", action="store_true",
+                     help="with --compiled: check each access of the kernels (slow)")  # fmt: skip
     run.add_argument("--size", action="append", default=[], metavar="s0=7",
                      help="the value of a symbol (default: near its hint)")  # fmt: skip
     run.add_argument("--seed", type=int, help="seed of the random arguments (default: 0)")
@@ -92,7 +94,9 @@ def _run_text(name: str, text: str, arguments: argparse.Namespace) -> int:
         inputs = load_arguments(saved[0])
     else:
         inputs = random_arguments(function, parse_sizes(arguments.size), arguments.seed or 0)
-    call = compiled_call(module) if arguments.compiled else interpreted_call(module, arguments)
+    checks = arguments.check_bounds
+    compiled = arguments.compiled
+    call = compiled_call(module, checks) if compiled else interpreted_call(module, arguments)
     results = guarded_call(call, inputs)
     for number, content in enumerate(results):
         print(f"result {number}: {describe(content)}")
@@ -113,6 +117,8 @@ def check_words(arguments: argparse.Namespace, saved: Sequence[Path]) -> None:
         raise UserError(f"--seed does nothing with the arguments of --load {saved[0]}")
     if arguments.compiled and arguments.mode is not None:
         raise UserError("--mode is the interpreter's: it does nothing with --compiled")
+    if arguments.check_bounds and not arguments.compiled:
+        raise UserError("--check-bounds is of --compiled: the interpreter checks in any case")
     if arguments.compiled and arguments.function != "main":
         raise UserError("--compiled runs @main only")
 
@@ -125,13 +131,13 @@ def interpreted_call(module: Any, arguments: argparse.Namespace) -> Callable[...
     return functools.partial(run, module, mode=mode, function=arguments.function)
 
 
-def compiled_call(module: Any) -> Callable[..., Any]:
+def compiled_call(module: Any, check_bounds: bool = False) -> Callable[..., Any]:
     """@main of a module on any level (changed in place), compiled for this CPU."""
     from irc.ir.passes import PassManager
     from irc.runtime import build
 
     PassManager.parse("lower-to-cpu", verify="end").run(module)
-    return build(module)
+    return build(module, options={"check_bounds": True} if check_bounds else None)
 
 
 # What a program's own operators and checks raise, as in eager mode.

@@ -67,7 +67,8 @@ def test_computes(axes, out, indices, type_, error):
     [
         ("i0", "%z", None),
         ("i0 + 0*i1", "%z", None),
-        ("i1", "%z", "at another point of the shared axes"),
+        ("0", "%z", "at another point of the shared axes"),
+        ("i1", "%z", "index 0, i1, is 5 at a point of its space; the size is 4"),
         ("i0", "%x", "was not made in it"),
         ("i0", "%s", "stores tensor"),
     ],
