@@ -80,7 +80,9 @@ def number_of(attr: Attribute | None) -> Number | None:
     if isinstance(attr, A.FloatAttr):
         return attr.value
     if isinstance(attr, A.IntegerAttr):
-        return wrap_integer(attr.value, width_of(attr.type))  # unsigned types as signed ones
+        number = attr.value
+        # Unsigned types as signed ones; small numbers are the same in each.
+        return number if number < 128 else wrap_integer(number, width_of(attr.type))
     if isinstance(attr, A.BoolAttr):
         return int(attr.value)
     return None

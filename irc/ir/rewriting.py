@@ -135,7 +135,7 @@ class Rewriter:
         builder.anchor = op
         builder.location = op.location
         if builder.made:
-            builder.made = []
+            builder.made.clear()
         self.reason = ""
 
     def no_match(self, reason: str) -> bool:
@@ -241,19 +241,17 @@ class _NotifyingBuilder(Builder):
         super().insert(op)
         self.made.append(op)
         self._driver.enqueue(op)
-        anchor = self.anchor
-        for result in anchor.results if anchor is not None else ():
-            if isinstance(result.type, TensorType) and result.type.strides is not None:
-                _give_strides(op)
-                break
+        for result in op.results:
+            kind = result.type
+            if kind.__class__ is TensorType and kind.strides is None and self.strided():
+                result.type = kind.with_strides(contiguous_strides(kind.shape))
         return op
 
-
-def _give_strides(op: Operation) -> None:
-    for result in op.results:
-        kind = result.type
-        if isinstance(kind, TensorType) and kind.strides is None:
-            result.type = kind.with_strides(contiguous_strides(kind.shape))
+    def strided(self) -> bool:
+        """Whether the results of the matched operation have strides."""
+        results = () if self.anchor is None else self.anchor.results
+        kinds = (result.type for result in results)
+        return any(isinstance(k, TensorType) and k.strides is not None for k in kinds)
 
 
 class _Plan:

@@ -84,7 +84,8 @@ class _ClassRules:
             (name, field.constraint, field.kind == "one")
             for name, field in cls.attribute_fields.items()
         ]
-        self.words = [(n, f.words) for n, f in cls.attribute_fields.items() if f.words is not None]
+        words = [(n, f.words) for n, f in cls.attribute_fields.items() if f.words is not None]
+        self.words = words or None
         self.isolated = IsolatedFromAbove in cls.traits
         self.checks_facts = cls.verify_facts is not Op.verify_facts
         self.checks_more = cls.verify_op is not Op.verify_op or self.checks_facts
@@ -106,12 +107,8 @@ class _ClassRules:
                     op.fail(f"the attribute '{name}' is missing")
             elif not isinstance(attr, cls):
                 op.fail(f"the attribute '{name}' is {attr}, not a {cls.__name__}")
-        for name, words in self.words:
-            attr = attributes.get(name)
-            if attr is not None and attr not in words:
-                assert isinstance(attr, A.StringAttr)
-                known = ", ".join(word.value for word in words)
-                op.fail(f"{name} '{attr.value}' is not one of {known}")
+        if self.words is not None:
+            self.check_words(op, self.words)
         if self.alike_operands is not None and not op.regions:
             results, operands = op.results, op._operands
             if len(results) == 1 and len(operands) == self.alike_operands:
@@ -138,6 +135,14 @@ class _ClassRules:
             self.fits.add(key)
             if self.alike_operands is not None and not op.regions:
                 self.fits.add(op.results[0].type)
+
+    def check_words(self, op: Op, fields: Sequence[tuple[str, Any]]) -> None:
+        for name, words in fields:
+            attr = op.attributes.get(name)
+            if attr is not None and attr not in words:
+                assert isinstance(attr, A.StringAttr)
+                known = ", ".join(word.value for word in words)
+                op.fail(f"{name} '{attr.value}' is not one of {known}")
 
     def check_types(self, op: Op) -> None:
         counts = len(op._operands), len(op.results), len(op.regions)
