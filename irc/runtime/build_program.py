@@ -193,11 +193,16 @@ def compile_parts(
     from irc.codegen.llvm.host_lowering import emit_host
 
     host = emit_host(program)
-    level = 1 if len(program.steps) <= _TUNED_STEPS else 0
-    native = compile_module(host.text, features, opt_level=level)
+    native = compile_module(host.text, features, opt_level=host_level(program))
     return CompiledParts(
         program, code, native, host.slots, host.externals, dict(counters or {}), called=called
     )
+
+
+def host_level(program: P.HostProgram) -> int:
+    """How much LLVM optimizes a host function: long ones are straight-line code that gains
+    little."""
+    return 1 if len(program.steps) <= _TUNED_STEPS else 0
 
 
 def load(parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptions) -> Executable:
