@@ -135,6 +135,11 @@ def is_unit(extent: Dim) -> bool:
     return isinstance(extent, int) and extent == 1
 
 
+# Room between the labels of clusters, and the part of it that new ones take.
+_GAP = 1 << 400
+_SHARE = 1 << 16
+
+
 class Clusters:
     """Operations of a block put into clusters, without cycles between the clusters.
 
@@ -143,7 +148,10 @@ class Clusters:
     effect (an assertion, a call that writes or draws random numbers, a binder of a symbol) must
     stay before or after it.
     `relies` says of an operation whether it must stay after the checks of data before it.
-    Sets of clusters are bit sets in integers, so a merge costs one pass over the live clusters.
+
+    The clusters are kept in a topological order (a list with labels that ascend), as in D. Pearce,
+    P. Kelly: "A dynamic topological sort algorithm for directed acyclic graphs" (2007): a question
+    about two clusters looks only at such as stand between them, and a merge moves only those.
     """
 
     def __init__(self, block: Block, relies: Callable[[Operation], bool] | None = None) -> None:
@@ -153,9 +161,16 @@ class Clusters:
         count = len(self.ops)
         self._leader = list(range(count))
         self.members: dict[int, list[int]] = {k: [k] for k in range(count)}
-        self._mask = [1 << k for k in range(count)]
         self._direct: list[set[int]] = [set() for _ in range(count)]
-        self._before = [0] * count  # every cluster that must come before, transitively
+        # How many merges there were, and were when what each cluster uses was looked up.
+        self._merges = 0
+        self._found_at = [-1] * count
+        # What the last questions found: from which cluster, by others, and not looked behind yet.
+        self._looked_from, self._found, self._rest = -1, set[int](), list[int]()
+        # The order: the neighbours of each cluster (`count` is both ends), and ascending labels.
+        self._next = [*range(1, count + 1), 0]
+        self._previous = [count, *range(count)]
+        self._label = [number * _GAP for number in range(1, count + 1)] + [0]
         self._link(block)
 
     def _link(self, block: Block) -> None:
@@ -181,10 +196,6 @@ class Clusters:
                 checked = k
             elif is_barrier(op):
                 barrier = k
-            before = 0
-            for d in direct:
-                before |= self._before[d] | self._mask[d]
-            self._before[k] = before
 
     def find(self, k: int) -> int:
         """The cluster of operation number k."""
@@ -200,35 +211,95 @@ class Clusters:
 
     def depends(self, later: int, earlier: int) -> bool:
         """Whether cluster `later` must come after cluster `earlier`."""
-        return bool(self._before[later] & self._mask[earlier])
+        if self._label[later] <= self._label[earlier]:
+            return False
+        return earlier in self.direct(later) or earlier in self._through(later, earlier)
+
+    def _through(self, later: int, earlier: int) -> set[int]:
+        """The clusters that some other one needs which `later` needs; all of them that stand at
+        `earlier` or behind it."""
+        if self._looked_from != later:
+            self._looked_from, self._found = later, set()
+            self._rest = list(self.direct(later))
+        label, bound, found = self._label, self._label[earlier], self._found
+        stack = [c for c in self._rest if label[c] > bound]
+        if stack:
+            self._rest = [c for c in self._rest if label[c] <= bound]
+            direct = self.direct(later)
+            while stack:
+                for cluster in self.direct(stack.pop()) - found:
+                    found.add(cluster)
+                    if cluster not in direct:
+                        (stack if label[cluster] > bound else self._rest).append(cluster)
+        return found
 
     def direct(self, cluster: int) -> set[int]:
         """The clusters that `cluster` uses directly."""
-        return {self.find(d) for d in self._direct[cluster]} - {cluster}
+        if self._found_at[cluster] != self._merges:
+            self._found_at[cluster] = self._merges
+            self._direct[cluster] = {self.find(d) for d in self._direct[cluster]} - {cluster}
+        return self._direct[cluster]
 
     def can_merge(self, a: int, b: int) -> bool:
         """Whether no path leads from one cluster to the other through a third one."""
-        for first, second in ((a, b), (b, a)):
-            if self.depends(second, first):
-                for d in self.direct(second):
-                    if d != first and self.depends(d, first):
-                        return False
-        return True
+        first, second = (a, b) if self._label[a] < self._label[b] else (b, a)
+        return first not in self._through(second, first)
 
     def merge(self, a: int, b: int) -> int:
-        """Make two clusters one; gives its number."""
-        before = self._before
-        mask = self._mask[a] | self._mask[b]
-        above = (before[a] | before[b]) & ~mask
+        """Make two clusters that `can_merge` one; gives its number, `a`. It stands where the first
+        of them stood, behind what the other one needs."""
+        first, second = (a, b) if self._label[a] < self._label[b] else (b, a)
+        needed = self._between(first, second)
+        self._unlink(second)
+        for cluster in needed:
+            self._unlink(cluster)
+        self._insert(needed, first)
+        if first != a:
+            self._insert([a], first)
+            self._unlink(first)
         self._leader[b] = a
-        self._mask[a] = mask
+        self._merges += 1
+        self._looked_from = -1
         self._direct[a] |= self._direct[b]
         self.members[a] += self.members.pop(b)
-        before[a] = above
-        for k in self.members:
-            if k != a and before[k] & mask:
-                before[k] |= above | mask
         return a
+
+    def _between(self, first: int, second: int) -> list[int]:
+        """The clusters behind `first` that must come before `second`, in order."""
+        label, bound = self._label, self._label[first]
+        found: set[int] = set()
+        stack = [second]
+        while stack:
+            new = {d for d in self.direct(stack.pop()) if label[d] > bound} - found
+            found |= new
+            stack += new
+        return sorted(found, key=label.__getitem__)
+
+    def _unlink(self, cluster: int) -> None:
+        before, after = self._previous[cluster], self._next[cluster]
+        self._next[before], self._previous[after] = after, before
+
+    def _insert(self, clusters: Sequence[int], after: int) -> None:
+        """Put clusters that are in no place, in order, before the cluster `after`."""
+        if not clusters:
+            return
+        label, before = self._label, self._previous[after]
+        step = (label[after] - label[before]) // _SHARE // (len(clusters) + 1)
+        for cluster in clusters:
+            self._next[before], self._previous[cluster] = cluster, before
+            label[cluster] = label[before] + step
+            before = cluster
+        self._next[before], self._previous[after] = after, before
+        if step == 0:
+            self._renumber()
+
+    def _renumber(self) -> None:
+        """Labels with room between them again."""
+        end = len(self.ops)
+        cluster, number = self._next[end], 1
+        while cluster != end:
+            self._label[cluster] = number * _GAP
+            cluster, number = self._next[cluster], number + 1
 
     def order(self, late: bool = False) -> list[list[Operation]]:
         """The clusters' operations in an order that honours every dependence, each cluster's own
