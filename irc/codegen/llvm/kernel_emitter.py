@@ -76,7 +76,7 @@ def _emit_function(module: ModuleWriter, kernel: FuncOp) -> str:
         parameters.append(f"{shape_of(argument.type).text}{attributes} {ref}")
     body.emit_block(kernel.block)
     header = f"define void {_symbol(kernel.sym_name)}({', '.join(parameters)}) #0 {{"
-    return "\n".join([header, "entry:", *body.allocas, *body.lines, "}\n"])
+    return "\n".join([header, body.text(), "}\n"])
 
 
 def _symbol(name: str) -> str:

@@ -100,3 +100,34 @@ def test_what_a_cpu_cannot_do_is_refused():
         emit_kernels([p.done()], HOST)
     with pytest.raises(InvalidIR, match="name"):
         emit_kernels([Program('a"b', [T.f32], 1, 1).done()], HOST)
+
+
+@pytest.mark.fault("V20")
+@pytest.mark.parametrize("unroll", [None, 2])
+def test_long_blocks_are_cut(monkeypatch, unroll):
+    """Wherever a block is cut, loops inside of loops carry the same values."""
+
+    def kernel() -> Program:
+        p = Program("cut", [T.f32, T.f32], 1, 3)
+
+        def row(i, total):
+            def column(j, inner):
+                x = p.load(p.pointers[0], p.op("arith.addi", i, j), T.f32)
+                return [p.op("arith.addf", p.op("arith.mulf", inner, x), total)]
+
+            (inner,) = p.loop(p.constant(0), p.constant(6), 1, [total], column, unroll)
+            return [p.op("arith.subf", inner, total)]
+
+        start = p.constant(1.0, T.f32)
+        (total,) = p.loop(p.begin, p.end, 1, [start], row, None)
+        p.store(total, p.pointers[1], p.constant(0))
+        return p
+
+    values = random_values(T.f32, 64, 0)[16:48]
+    whole = emit_kernels([kernel().done()], HOST)
+    for longest in (0, 1, 3):
+        monkeypatch.setattr("irc.codegen.llvm.kernel_writer.LONGEST_BLOCK", longest)
+        text = emit_kernels([kernel().done()], HOST)
+        assert "cut" in text and len(text.splitlines()) > len(whole.splitlines())
+        check_against_interpreter("host", kernel().done(), [values], torch.zeros(1),
+                                  tolerance=1e-6)  # fmt: skip
