@@ -217,10 +217,14 @@ def _verify_arena(function: host.FuncOp) -> None:
         return
     ranges = _ranges(function)
     alive: list[Life] = []
+    rows: dict[Dim, list[Life]] = {}
+    for life in placed:
+        if life.op.offset is not None:
+            rows.setdefault(life.op.offset, []).append(life)
     for life in placed:
         alive = [a for a in alive if a.end >= life.start]
         for other in alive:
-            if not _lie_apart(life, other, placed, ranges):
+            if not _lie_apart(life, other, rows, ranges):
                 fail(life.op, f"{_place(life)} is not known to be apart from {_place(other)}, "
                      f"which {other.op.memory.described} takes up at the same time")
         alive.append(life)
@@ -231,7 +235,7 @@ def _place(life: Life) -> str:
 
 
 def _lie_apart(
-    one: Life, other: Life, placed: Sequence[Life], ranges: Mapping[str, Range]
+    one: Life, other: Life, rows: Mapping[Dim, Sequence[Life]], ranges: Mapping[str, Range]
 ) -> bool:
     first, second = one.op.offset, other.op.offset
     if isinstance(first, int) and isinstance(second, int):
@@ -240,17 +244,19 @@ def _lie_apart(
     return (
         provable_le(first + one.size, second, ranges)
         or provable_le(second + other.size, first, ranges)
-        or _follows(one, second, placed, ranges)
-        or _follows(other, first, placed, ranges)
+        or _follows(one, second, rows, ranges)
+        or _follows(other, first, rows, ranges)
     )
 
 
 def _follows(
-    life: Life, offset: Dim, placed: Sequence[Life], ranges: Mapping[str, Range]
+    life: Life, offset: Dim, rows: Mapping[Dim, Sequence[Life]], ranges: Mapping[str, Range]
 ) -> bool:
     """Whether `offset` is where a row of allocations ends that begins with (one at least as large
-    as) `life`: no allocation has a negative size, even where that can't be proven."""
-    same = [a for a in placed if a.op.offset == life.op.offset]
+    as) `life`: no allocation has a negative size, even where that can't be proven. `rows`: the
+    allocations by their offset."""
+    assert life.op.offset is not None
+    same = rows[life.op.offset]
     ends = {a.op.offset + a.size for a in same if provable_le(life.size, a.size, ranges)}
     seen: set[Dim] = set()
     while ends:
@@ -259,7 +265,7 @@ def _follows(
             return True
         if end not in seen:
             seen.add(end)
-            ends.update(a.op.offset + a.size for a in placed if a.op.offset == end)
+            ends.update(end + a.size for a in rows.get(end, ()))
     return False
 
 

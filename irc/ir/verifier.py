@@ -269,9 +269,11 @@ class _Verifier:
         (`local_symbols`) or by binders of its arguments in the entry block."""
         self.symbols.update(dict.fromkeys(_local_symbols(op)))
         for region in op.regions:
-            for argument in region.blocks[0].arguments if region.blocks else ():
+            entry = region.blocks[0] if region.blocks else Block()
+            bound = _bound_at_entry(entry)
+            for argument in entry.arguments:
                 for name in sorted(mentioned_symbols(argument.type)):
-                    if name not in self.symbols and name not in _bound_at_entry(region.blocks[0]):
+                    if name not in self.symbols and name not in bound:
                         raise InvalidIR(
                             f"symbol '{name}' in the type {argument.type} of argument "
                             f"{argument.index} is bound by no sym.bind_size or sym.bind of an "

@@ -10,6 +10,7 @@ Sizes, strides and offsets count elements, arena offsets bytes. dtypes are torch
 from __future__ import annotations
 
 import base64
+import functools
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -285,17 +286,21 @@ class HostProgram:
         """The devices of all tensors."""
         return frozenset(layout.device for layout in self.layouts.values())
 
-    @property
+    @functools.cached_property
     def argument_symbols(self) -> frozenset[str]:
         """Symbols that the arguments bind."""
         return frozenset(b.symbol for b in self.bindings)
 
+    @functools.cached_property
+    def views(self) -> Mapping[int, View]:
+        """The steps that make views, by register."""
+        return {s.register: s for s in self.steps if isinstance(s, View)}
+
     def root(self, register: int) -> tuple[int, Dim]:
         """The register whose memory a chain of views ends at, and the offset from its start."""
-        views = {s.register: s for s in self.steps if isinstance(s, View)}
         offset: Dim = 0
-        while register in views:
-            view = views[register]
+        while register in self.views:
+            view = self.views[register]
             register, offset = view.source, offset + view.offset
         return register, offset
 

@@ -94,6 +94,8 @@ class _Lowering:
         self.arena: Arena | None = None
         self.pending: list[tuple[str, P.Result, Tensor]] = []
         self.products = small_products(program)
+        self.given = {a.register for a in program.arguments}
+        self.constants = {s.register: s.key for s in program.steps if isinstance(s, P.Constant)}
 
     def run(self) -> None:
         self._arguments()
@@ -474,8 +476,7 @@ class _Lowering:
         if output.register is None or output.kind != "tensor":
             return False
         root, _ = self.program.root(output.register)
-        arguments = {a.register for a in self.program.arguments}
-        return root in arguments and output.register not in arguments
+        return root in self.given and output.register not in self.given
 
     def _output(self, output: P.Output) -> Callable[[], Value]:
         e = self.emitter
@@ -486,9 +487,8 @@ class _Lowering:
             return make(self.scalars[output.register])
         if self._is_argument_view(output):
             return e.result_tensor(self._argument_view(output.register))
-        constants = {s.register: s.key for s in self.program.steps if isinstance(s, P.Constant)}
-        if output.register in constants:
-            return e.result_object(("constant", constants[output.register]))
+        if output.register in self.constants:
+            return e.result_object(("constant", self.constants[output.register]))
         return e.result_tensor(self._tensor(output.register))
 
     def _argument_view(self, register: int) -> Tensor:

@@ -181,8 +181,8 @@ def emits(*names: str) -> Callable[[Handler], Handler]:
 
 
 #: Instructions after which a basic block is cut: what LLVM does in a block takes time that grows
-#: with the square of its length (5,600 instructions: 1.6 s, cut 0.4 s; seen with LLVM 22).
-LONGEST_BLOCK = 1000
+#: with the square of its length (5,600 instructions: 1.6 s, cut 0.24 s; seen with LLVM 22).
+LONGEST_BLOCK = 500
 NEVER = "never"
 
 

@@ -198,13 +198,7 @@ class _Planner:
         lets them share."""
         clusters = self.clusters
         names = [axis_name(k) for k in range(len(extents))]
-        common: dict[Value, int] = {}
-        for number in clusters.members[a]:
-            for source, reads in self.reads[clusters.ops[number]].items():
-                count = min(leading_axes(read, names, extents) for read in reads)
-                common[source] = min(count, common.get(source, count))
         shared = len(extents)
-        siblings = 0
         related = False
         for producer, consumer in ((a, b), (b, a)):
             for _, reads in self.reads_between(producer, consumer):
@@ -212,6 +206,12 @@ class _Planner:
                 shared = min(shared, *[leading_axes(read, names, extents) for read in reads])
         if related:
             return shared
+        siblings = 0
+        common: dict[Value, int] = {}
+        for number in clusters.members[a]:
+            for source, reads in self.reads[clusters.ops[number]].items():
+                count = min(leading_axes(read, names, extents) for read in reads)
+                common[source] = min(count, common.get(source, count))
         for number in clusters.members[b]:
             for source, reads in self.reads[clusters.ops[number]].items():
                 if source in common and array_bytes(source.type) > SMALL_BYTES:

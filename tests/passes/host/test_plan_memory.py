@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +12,7 @@ from irc.analysis.host_memory import Life, aligned, memory_bytes
 from irc.dialects import host
 from irc.ir.symbols import evaluate, symbol
 from irc.ir.types import bf16
-from irc.passes.host.plan_memory import place_static, place_symbolic
+from irc.passes.host.plan_memory import _Placed, place_static, place_symbolic
 from tests.passes.kernel.programs import tensor
 
 
@@ -79,3 +82,18 @@ def test_bytes_of_layouts():
     assert memory_bytes(tensor(0, 5)) == 0
     assert memory_bytes(tensor(3, 0, strides=(8, 1))) >= 0
     assert aligned(0) == 64 and aligned(65) == 128
+
+
+@pytest.mark.fault("V20")
+@pytest.mark.parametrize("seed", range(5))
+def test_bytes_in_use_during_a_life(seed):
+    generator, lives, start = random.Random(seed), [], 0
+    for _ in range(80):
+        start += generator.randrange(3)
+        lives.append(life(64, start, start + int(generator.expovariate(0.2))))
+    placed, known = _Placed(max(a.end for a in lives)), []
+    for number, one in enumerate(generator.sample(lives, len(lives))):
+        busy = sorted((at, at + 64) for at, other in known if other.meets(one))
+        assert placed.busy(one) == busy
+        placed.add(one, 64 * number, 64)
+        known.append((64 * number, one))
