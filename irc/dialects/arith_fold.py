@@ -329,7 +329,7 @@ def _convert(name: str, value: Number, source: Type, target: Type) -> Attribute 
             return None
     if name in ("fptosi", "fptoui"):
         limit = 1 << (width_of(element) - (1 if name == "fptosi" else 0))
-        low = -limit if name == "fptosi" else -1
+        low = -limit - 1 if name == "fptosi" else -1
         if not (math.isfinite(value) and low < math.trunc(value) < limit):
             return None
         return attribute_of(int(value), target)

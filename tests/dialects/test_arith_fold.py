@@ -136,9 +136,7 @@ def test_only_true_identities_are_removed():
 
 
 def test_division_by_a_power_of_two_becomes_a_product():
-    module, function = unary_program(
-        lambda b, x, c: b.value(arith.DivFOp, x, c(8.0)), T.f32
-    )
+    module, function = unary_program(lambda b, x, c: b.value(arith.DivFOp, x, c(8.0)), T.f32)
     PassManager.parse("canonicalize").run(module)
     made = function.return_op.values[0].owner
     assert isinstance(made, arith.MulFOp)
@@ -198,3 +196,141 @@ def test_casts_fold_as_the_interpreter_casts(name, source, target):
 def test_negation_and_selection_fold_as_the_interpreter(type_):
     for value in FLOATS:
         assert check(*program(arith.NegFOp, (value,), type_))
+
+
+# -- identities: one operand is a variable
+
+
+def simplified(build, type_):
+    """What is returned of main(x) = build(builder, x, constant) after canonicalize: "x", a number,
+    or the name of the operation that stays."""
+    module, function = unary_program(build, type_)
+    PassManager.parse("canonicalize").run(module)
+    value = function.return_op.values[0]
+    if value is function.block.arguments[0]:
+        return "x"
+    maker = value.owner
+    if isinstance(maker, arith.ConstantOp):
+        return arith_fold.number_of(maker.attributes["value"])
+    return maker.name.partition(".")[2]
+
+
+def one_sided(name, number, type_, left=False):
+    def build(b, x, constant):
+        operands = (constant(number), x) if left else (x, constant(number))
+        return b.value(lookup_op(f"arith.{name}"), *operands)
+
+    return simplified(build, type_)
+
+
+NEUTRAL = {
+    0: "addi subi ori xori shli shrsi shrui", 1: "muli divsi divui floordivsi ceildivsi",
+    -1: "andi",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", [T.i8, T.i32, T.i64, T.index])
+@pytest.mark.parametrize("name", sorted(arith_fold.INTEGER))
+def test_integer_identities(name, type_):
+    for number in (0, 1, -1, 2):
+        wanted = name
+        if name in NEUTRAL.get(number, "").split():
+            wanted = "x"
+        elif number == 0 and name in ("muli", "andi"):
+            wanted = 0
+        found = one_sided(name, number, type_)
+        if wanted == name and name in ("muli", "divsi", "divui", "remui", "remsi"):
+            assert found != "x" and not isinstance(found, int), (number, found)
+        else:
+            assert found == wanted, (number, found)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "found"),
+    [("addf", -0.0, "x"), ("addf", 0.0, "addf"), ("subf", 0.0, "x"), ("subf", -0.0, "subf"),
+     ("mulf", 1.0, "x"), ("mulf", 0.0, "mulf"), ("divf", 1.0, "x"), ("remf", 1.0, "remf"),
+     ("minimumf", 0.0, "minimumf"), ("mulf", -1.0, "mulf")],
+)  # fmt: skip
+def test_float_identities(name, number, found):
+    assert one_sided(name, number, T.f32) == found
+
+
+def test_a_constant_on_the_left_is_neutral_only_where_operands_can_be_exchanged():
+    for name, number, found in (("subi", 0, "subi"), ("divsi", 1, "divsi"), ("shli", 0, "shli"),
+                                ("addi", 0, "x"), ("muli", 1, "x"), ("muli", 0, 0)):  # fmt: skip
+        assert one_sided(name, number, T.i32, left=True) == found
+
+
+@pytest.mark.parametrize("name", sorted({*arith_fold.INTEGER, *arith_fold.FLOAT}))
+def test_an_operation_of_one_value_with_itself(name):
+    type_ = T.f32 if name in arith_fold.FLOAT else T.i32
+    found = simplified(lambda b, x, c: b.value(lookup_op(f"arith.{name}"), x, x), type_)
+    if name in arith_fold.IDEMPOTENT:
+        assert found == "x"
+    elif name in ("subi", "xori"):
+        assert found == 0
+    else:
+        assert found not in ("x", 0)
+
+
+def test_division_by_zero_is_left_to_the_program():
+    for name in ("divsi", "divui", "floordivsi", "ceildivsi", "remsi", "remui"):
+        fold = arith_fold.INTEGER[name]
+        assert fold(7, 0, 32) is None
+        assert fold(7, 1, 32) == (0 if name.startswith("rem") else 7)
+
+
+@pytest.mark.parametrize("predicate", arith.INTEGER_PREDICATES)
+def test_a_comparison_with_one_known_side_stays(predicate):
+    for flipped in (False, True):
+
+        def build(b, x, constant, flipped=flipped):
+            operands = (constant(3), x) if flipped else (x, constant(3))
+            flag = b.value(arith.CmpIOp, *operands, predicate=predicate, result_types=T.i1)
+            return b.value(arith.SelectOp, flag, x, constant(5))
+
+        assert simplified(build, T.i32) == "select"
+
+    def of_itself(b, x, constant):
+        flag = b.value(arith.CmpIOp, x, x, predicate=predicate, result_types=T.i1)
+        return b.value(arith.SelectOp, flag, x, constant(5))
+
+    assert simplified(of_itself, T.i32) == ("x" if "e" in predicate and predicate != "ne" else 5)
+
+
+@pytest.mark.parametrize("predicate", arith.FLOAT_PREDICATES)
+def test_a_float_comparison_with_one_known_side_stays(predicate):
+    for operands in (0, 1, 2):
+
+        def build(b, x, constant, operands=operands):
+            pair = [(x, constant(3.0)), (constant(3.0), x), (x, x)][operands]
+            flag = b.value(arith.CmpFOp, *pair, predicate=predicate, result_types=T.i1)
+            return b.value(arith.SelectOp, flag, x, constant(5.0))
+
+        found = simplified(build, T.f32)
+        assert found == {"true": "x", "false": 5.0}.get(predicate, "select")
+
+
+def test_sixteen_bits_are_not_folded_since_they_could_round_twice():
+    for type_ in (T.f16, T.bf16):
+        module, function = program(arith.AddFOp, (1.0, 2.0), type_)
+        assert not check(module, function)
+
+
+@pytest.mark.parametrize(("value", "folds"), [(2**53 - 1, True), (2**53, False), (-(2**53), False)])
+def test_wide_integers_are_converted_to_narrow_floats_at_run_time(value, folds):
+    assert check(*program(arith.SIToFPOp, (value,), T.i64, T.f32)) == folds
+    assert check(*program(arith.SIToFPOp, (value,), T.i64, T.f64))
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "number", "folds"),
+    [("fptosi", T.i8, 127.9, True), ("fptosi", T.i8, 128.0, False), ("fptosi", T.i8, -128.9, True),
+     ("fptosi", T.i8, -129.0, False), ("fptoui", T.i8, 255.5, True), ("fptoui", T.i8, 256.0, False),
+     ("fptoui", T.i8, -0.9, True), ("fptoui", T.i8, -1.0, False), ("fptosi", T.i8, math.nan, False),
+     ("fptosi", T.i64, math.inf, False)],
+)  # fmt: skip
+def test_a_float_out_of_range_of_an_integer_is_not_folded(name, target, number, folds):
+    module, function = program(lookup_op(f"arith.{name}"), (number,), T.f32, target)
+    PassManager.parse("canonicalize").run(module)
+    assert isinstance(function.return_op.values[0].owner, arith.ConstantOp) == folds

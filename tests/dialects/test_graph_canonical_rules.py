@@ -1,0 +1,342 @@
+"""Each canonicalization of the graph dialect by a program that it changes and by those that look
+like it and must stay; every program has the same values before and after."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from irc.dialects import graph  # noqa: E402
+from irc.dialects.builtin import ModuleOp  # noqa: E402
+from irc.dialects.func import FuncOp, ReturnOp  # noqa: E402
+from irc.dialects.graph_canonical import full_value, widens  # noqa: E402
+from irc.interp import run  # noqa: E402
+from irc.interp.core import torch_dtype  # noqa: E402
+from irc.ir import attributes as A  # noqa: E402
+from irc.ir import types as T  # noqa: E402
+from irc.ir import verify as irc_verify  # noqa: E402
+from irc.ir.builder import Builder  # noqa: E402
+from irc.ir.passes import PassManager  # noqa: E402
+from irc.ir.types import TensorType  # noqa: E402
+
+
+def kind(*sizes, e=T.f32):
+    return TensorType(list(sizes), e)
+
+
+def left(build, *types, inputs=None, verify="each"):
+    """The names of the operations of main(...) = build(builder, ...) after canonicalize; its
+    values are the same before and after."""
+    module = ModuleOp.empty()
+    function = FuncOp.create("main", types, [])
+    module.block.append(function)
+    b = Builder.at_end(function.block)
+    b.create(ReturnOp, [build(b, *function.block.arguments)])
+    function.refresh_type()
+    if inputs is None:
+        inputs = [
+            (torch.arange(math.prod(t.shape)) * 3 % 7 - 2)
+            .reshape(t.shape)
+            .to(torch_dtype(t.element))
+            for t in types
+        ]
+    if verify == "each":
+        irc_verify(module)
+    before = run(module, *inputs)[0]
+    PassManager.parse("canonicalize", verify=verify).run(module)
+    after = run(module, *inputs)[0]
+    assert before.dtype == after.dtype
+    torch.testing.assert_close(after, before, rtol=0, atol=0, equal_nan=True)
+    return [op.name.partition(".")[2] for op in function.block.ops][:-1]
+
+
+def full(b, value, type_):
+    attr = graph.scalar_attribute(value, type_.element)
+    return b.value(graph.Full, None, value=attr, result_types=type_)
+
+
+def sliced(b, x, start, size, step=1, dim=0, **flags):
+    shape = list(x.type.shape)
+    shape[dim] = size
+    return b.value(graph.Slice, x, dim=dim, start=start, step=step,
+                   result_types=TensorType(shape, x.type.element), **flags)  # fmt: skip
+
+
+# -- views
+
+
+def test_views_that_change_nothing_go():
+    assert left(lambda b, x: b.value(graph.Reshape, x, result_types=kind(3, 4)), kind(3, 4)) == []
+    assert left(lambda b, x: b.value(graph.Permute, x, permutation=[0, 1]), kind(3, 4)) == []
+    assert left(lambda b, x: sliced(b, x, 0, 3), kind(3, 4)) == []
+    assert left(lambda b, x: b.value(graph.Concat, [x], dim=0), kind(3, 4)) == []
+
+    def same(b, x):
+        return b.value(graph.Broadcast, x, dims=[0, 1], result_types=kind(3, 4))
+
+    assert left(same, kind(3, 4)) == []
+    for combiner in ("sum", "max"):
+
+        def nothing(b, x, combiner=combiner):
+            return b.value(graph.Reduce, x, combiner=combiner, dims=[], keepdim=False)
+
+        assert left(nothing, kind(3, 4)) == []
+
+
+def test_views_that_change_something_stay():
+    assert left(lambda b, x: b.value(graph.Permute, x, permutation=[1, 0]), kind(3, 3)) == [
+        "permute"
+    ]
+    assert left(lambda b, x: sliced(b, x, 1, 2), kind(3, 4)) == ["slice"]
+    assert left(lambda b, x: sliced(b, x, 0, 2, 2), kind(3, 4)) == ["slice"]
+    assert left(lambda b, x: b.value(graph.Concat, [x, x], dim=0), kind(3, 4)) == ["concat"]
+
+    def rows(b, x):
+        return b.value(graph.Reduce, x, combiner="sum", dims=[0], keepdim=True)
+
+    assert left(rows, kind(1, 4)) == ["reduce"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "names"),
+    [([0, 0], [0, 0], []), ([1, 0], [0, 0], ["pad"]), ([0, 0], [0, 1], ["pad"]),
+     ([1, 0], [-1, 0], ["pad"])],
+)  # fmt: skip
+def test_a_pad_by_nothing_goes(low, high, names):
+    value = graph.scalar_attribute(9.0, T.f32)
+
+    def padded(b, x):
+        return b.value(graph.Pad, x, low=low, high=high, value=value)
+
+    assert left(padded, kind(3, 4)) == names
+
+
+def test_permutes_and_broadcasts_of_their_kind_are_one():
+    def permuted(b, x):
+        y = b.value(graph.Permute, x, permutation=[1, 2, 0])
+        return b.value(graph.Permute, y, permutation=[0, 2, 1])
+
+    assert left(permuted, kind(2, 3, 4)) == ["permute"]
+
+    def shaped(b, x):
+        y = b.value(graph.Reshape, x, result_types=kind(4, 6))
+        return b.value(graph.Reshape, y, result_types=kind(8, 3))
+
+    assert left(shaped, kind(2, 3, 4)) == ["reshape"]
+
+    def repeated(b, x):
+        y = b.value(graph.Broadcast, x, dims=[1], result_types=kind(2, 3))
+        return b.value(graph.Broadcast, y, dims=[0, 2], result_types=kind(2, 5, 3))
+
+    assert left(repeated, kind(3)) == ["broadcast"]
+
+
+VIEWS_OF_FULL = {
+    "reshape": lambda b, x, **f: b.value(graph.Reshape, x, result_types=kind(12), **f),
+    "permute": lambda b, x, **f: b.value(graph.Permute, x, permutation=[1, 0], **f),
+    "slice": lambda b, x, **f: sliced(b, x, 1, 2, **f),
+    "reverse": lambda b, x, **f: b.value(graph.Reverse, x, dims=[0], **f),
+    "broadcast": lambda b, x, **f: b.value(
+        graph.Broadcast, x, dims=[1, 2], result_types=kind(2, 3, 4), **f
+    ),
+    "window": lambda b, x, **f: b.value(
+        graph.Window, x, dim=0, step=1, dilation=1, result_types=kind(2, 4, 2), **f
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS_OF_FULL)
+def test_a_view_of_a_full_is_a_full(name):
+    view = VIEWS_OF_FULL[name]
+    assert left(lambda b, x: view(b, full(b, 2.0, kind(3, 4))), kind(1)) == ["full"]
+    assert left(lambda b, x: view(b, x), kind(3, 4)) == [name]
+
+
+@pytest.mark.parametrize("name", sorted({*VIEWS_OF_FULL} - {"reverse"}))
+def test_what_shares_memory_of_a_full_stays(name):
+    """The flag `view` says so, from the layout level on."""
+    made = left(lambda b, x: VIEWS_OF_FULL[name](b, full(b, 2.0, kind(3, 4)), view=A.UNIT), kind(1),
+                verify="none")  # fmt: skip
+    assert made == ["full", name]
+
+
+# -- concatenations
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "step", "names"),
+    [
+        (0, 3, 1, []), (3, 4, 1, []), (7, 2, 1, []),  # a piece
+        (0, 2, 1, ["slice"]), (1, 2, 1, ["slice"]), (4, 3, 1, ["slice"]), (3, 2, 2, ["slice"]),
+        (3, 2, 3, ["slice"]), (8, 1, 1, ["slice"]), (6, 1, 1, ["slice"]), (2, 1, 5, ["slice"]),
+        (2, 2, 1, ["concat", "slice"]), (1, 3, 1, ["concat", "slice"]),
+        (0, 3, 2, ["concat", "slice"]), (0, 9, 1, ["concat"]), (3, 3, 2, ["concat", "slice"]),
+        (6, 2, 1, ["concat", "slice"]), (2, 2, 2, ["concat", "slice"]),
+        (4, 4, 1, ["concat", "slice"]),
+    ],
+)  # fmt: skip
+def test_a_slice_of_a_concatenation_is_of_the_piece_it_lies_in(start, size, step, names):
+    def build(b, x, y, z):
+        joined = b.value(graph.Concat, [x, y, z], dim=0)
+        return sliced(b, joined, start, size, step)
+
+    found = left(build, kind(3, 2), kind(4, 2), kind(2, 2))
+    assert found == names
+
+
+def test_a_slice_along_another_dimension_stays():
+    def build(b, x, y):
+        return sliced(b, b.value(graph.Concat, [x, y], dim=0), 0, 3, dim=1)
+
+    assert left(build, kind(3, 4), kind(3, 4)) == ["concat", "slice"]
+
+
+def test_a_slice_that_shares_the_memory_of_a_concatenation_stays():
+    def build(b, x, y):
+        return sliced(b, b.value(graph.Concat, [x, y], dim=0), 0, 3, view=A.UNIT)
+
+    assert left(build, kind(3, 4), kind(3, 4), verify="none") == ["concat", "slice"]
+
+
+# -- casts
+
+ELEMENTS = {
+    T.i1: torch.bool, T.i8: torch.int8, T.i16: torch.int16, T.i32: torch.int32, T.i64: torch.int64,
+    T.f16: torch.float16, T.bf16: torch.bfloat16, T.f32: torch.float32, T.f64: torch.float64,
+}  # fmt: skip
+UNSIGNED = {T.IntegerType(n, True): n for n in (8, 16, 32)}
+
+
+def is_float(element):
+    return isinstance(element, T.FloatType)
+
+
+def extremes(element):
+    """The numbers of a type that others hold least easily."""
+    if element is T.i1:
+        return [0, 1]
+    if is_float(element):
+        info = torch.finfo(ELEMENTS[element])
+        return [info.max, info.tiny, info.smallest_normal, 1 + info.eps, -info.max]
+    bits = element.width
+    low, high = (0, 2**bits - 1) if element.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return [low, high, high - 1, 1]
+
+
+def holds(element, number):
+    """Whether a type has a number."""
+    if element is T.i1:
+        return number in (0, 1)
+    if is_float(element):
+        if isinstance(number, int) and abs(number) >= 1 << 53 and number & (number - 1):
+            return False
+        value = float(number)
+        return torch.tensor(value, dtype=torch.float64).to(ELEMENTS[element]).item() == value
+    low, high, *_ = extremes(element)
+    return number == int(number) and low <= number <= high
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [*itertools.product([*ELEMENTS, *UNSIGNED], repeat=2)],
+    ids=lambda e: str(e),
+)
+def test_a_type_is_widened_by_what_holds_its_numbers(source, target):
+    if is_float(source) and not is_float(target):
+        assert not widens(source, target)
+    else:
+        assert widens(source, target) == all(holds(target, n) for n in extremes(source))
+
+
+def numbers(element):
+    if is_float(element):
+        return [0.0, -0.0, 1.5, -2.0, 0.1, 100.7, 1e-3, 3.0, -77.2, 64.0, 0.3, 5.0]
+    if element is T.i1:
+        return [0, 1] * 6
+    top = 2 ** (element.width - 1)
+    return [0, 1, -1, 7, 100, -100, top - 1, -top, top // 2 + 1, 77, 3, top // 3]
+
+
+TRIPLES = [
+    t for t in itertools.product(ELEMENTS, repeat=3)
+    if not (is_float(t[0]) and not is_float(t[1])) or t[1] is T.i1
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("first", ELEMENTS, ids=str)
+def test_casts_of_casts_keep_every_value(first):
+    """All chains of two casts; an integer out of the range of another is no case, since its
+    conversion from a float is not defined."""
+    merged = set()
+    for _, middle, target in [t for t in TRIPLES if t[0] is first]:
+        x = torch.tensor(numbers(first)).to(ELEMENTS[first])
+        if is_float(middle) and not is_float(target) and not is_float(first):
+            x = x.clamp(-100, 100) if first is not T.i1 else x
+
+        def twice(b, x, middle=middle, target=target):
+            y = b.insert(graph.Cast.to(x, middle)).results[0]
+            return b.insert(graph.Cast.to(y, target)).results[0]
+
+        found = left(twice, kind(12, e=first), inputs=[x])
+        if len(found) < 2 and first is not middle and middle is not target:
+            merged.add((middle, target))
+            assert widens(first, middle)
+            assert not (is_float(middle) and not is_float(target) and target is not T.i1)
+    if first in (T.i1, T.i8, T.i16, T.f16, T.bf16):
+        assert merged
+    assert ((T.i32, T.i64) in merged) == (first in (T.i1, T.i8, T.i16))
+    assert ((T.f64, T.f32) in merged) == (first in (T.i1, T.i8, T.i16, T.f16, T.bf16, T.f32))
+    assert ((T.f32, T.bf16) in merged) == (first in (T.i1, T.i8, T.f16, T.bf16))
+
+
+WIDE = 2**53
+FULLS = [
+    (T.f32, 0.1, T.bf16, True), (T.f32, 0.1, T.f64, True), (T.f64, 1e300, T.f32, True),
+    (T.f64, math.nan, T.f16, True), (T.i64, 3, T.f32, True), (T.i64, WIDE, T.f32, True),
+    (T.i64, WIDE + 1, T.f32, False), (T.i64, -WIDE - 1, T.f32, False),
+    (T.i64, 2 * WIDE + 1, T.f32, False), (T.f64, 4.0 * WIDE, T.f32, True),
+    (T.i32, 5, T.i1, True), (T.i32, 0, T.i1, True), (T.f32, 0.5, T.i1, True),
+    (T.f32, math.nan, T.i1, True), (T.i32, 200, T.i8, True), (T.i32, -200, T.i8, True),
+    (T.i32, 127, T.i8, True), (T.i32, 128, T.i8, True), (T.i64, 2**31, T.i32, True),
+    (T.i8, -1, T.i64, True), (T.i1, True, T.i32, True), (T.i1, True, T.f32, True),
+    (T.f32, 1.9, T.i32, True), (T.f32, -1.9, T.i8, True), (T.f32, 127.0, T.i8, True),
+    (T.f32, 128.0, T.i8, False), (T.f32, -128.0, T.i8, True), (T.f32, -129.0, T.i8, False),
+    (T.f32, 3e9, T.i64, False), (T.f32, 2.0**31, T.i64, False), (T.f32, 2.0**30, T.i64, True),
+    (T.f32, math.nan, T.i32, False), (T.f32, math.inf, T.i32, False),
+    (T.f32, -3.0, T.IntegerType(8, True), False), (T.f32, 255.0, T.IntegerType(8, True), True),
+    (T.f32, 256.0, T.IntegerType(8, True), False), (T.i32, -1, T.IntegerType(8, True), True),
+    (T.i32, 255, T.IntegerType(8, True), True), (T.f32, -0.5, T.IntegerType(8, True), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "number", "target", "folds"), FULLS)
+def test_a_cast_of_a_full_is_folded_where_its_number_is_known(source, number, target, folds):
+    def build(b, x):
+        return b.insert(graph.Cast.to(full(b, number, kind(2, e=source)), target)).results[0]
+
+    if not folds and not is_float(target):
+        module = ModuleOp.empty()
+        function = FuncOp.create("main", [], [])
+        module.block.append(function)
+        b = Builder.at_end(function.block)
+        b.create(ReturnOp, [build(b, None)])
+        PassManager.parse("canonicalize", verify="none").run(module)
+        assert [op.name for op in function.block.ops][:-1] == ["graph.full", "graph.cast"]
+        return
+    assert left(build, kind(1)) == (["full"] if folds else ["full", "cast"])
+
+
+def test_a_full_is_seen_through_views_alone():
+    module = ModuleOp.empty()
+    function = FuncOp.create("main", [kind(3, 4)], [])
+    module.block.append(function)
+    b = Builder.at_end(function.block)
+    known = full(b, 2.0, kind(3, 4))
+    for name in ("reshape", "permute", "slice", "broadcast"):
+        assert full_value(VIEWS_OF_FULL[name](b, known)) == 2.0
+    assert full_value(b.value(graph.Neg, known)) is None
+    assert full_value(function.block.arguments[0]) is None
