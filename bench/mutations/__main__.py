@@ -134,11 +134,21 @@ def judging(mutant: Mutant, traces: Traces) -> list[tuple[str, float]]:
     return [(name, seconds) for _, _, seconds, name in sorted(ranked)]
 
 
+def within(chosen: list[tuple[str, float]], seconds: float) -> list[tuple[str, float]]:
+    """The first tests, which take so many seconds together; three of them at least."""
+    kept: list[tuple[str, float]] = []
+    for name, took in chosen:
+        if len(kept) < 3 or took <= seconds:
+            kept.append((name, took))
+            seconds -= took
+    return kept
+
+
 class Run:
     """One run over the selected mutants."""
 
-    def __init__(self, journal: Journal, traces: Traces, most: int | None = None) -> None:
-        self.journal, self.traces, self.most = journal, traces, most
+    def __init__(self, journal: Journal, traces: Traces, glance: float | None = None) -> None:
+        self.journal, self.traces, self.glance = journal, traces, glance
         self.verdicts: dict[str, dict[str, Any]] = {}
 
     def tasks(self, mutants: Sequence[Mutant]) -> Iterable[Task]:
@@ -149,7 +159,9 @@ class Run:
             if known is not None:
                 self.verdicts[mutant.key] = known
                 continue
-            chosen = judging(mutant, self.traces)[: self.most]
+            chosen = judging(mutant, self.traces)
+            if self.glance is not None:
+                chosen = within(chosen, self.glance)
             if not chosen:
                 self.note(mutant, "survived", "", 0.0, f"{number + 1}: no test executes it")
                 continue
@@ -181,7 +193,7 @@ class Run:
 
     def note(self, mutant: Mutant, verdict: str, killer: str, seconds: float, word: str) -> None:
         """Keep and tell a verdict."""
-        if verdict == "killed" or self.most is None:
+        if verdict == "killed" or self.glance is None:
             tests = test_files(mutant.path)
             self.verdicts[mutant.key] = self.journal.note(mutant, verdict, killer, tests, seconds)
         else:
@@ -225,7 +237,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--shard", default="0/1", help="i/n: every n-th mutant from the i-th on")
     parser.add_argument("--seed", type=int, default=0, help="which mutants are selected")
     parser.add_argument("--room", action="append", help="only these rooms")
-    parser.add_argument("--tests", type=int, help="a first look: no more tests for a mutant")
+    parser.add_argument("--glance", type=float, help="only so many seconds of tests for a mutant")
     parser.add_argument("--key", action="append", help="only these mutants, of all there are")
     parser.add_argument("--file", help="only mutants of files whose path holds this")
     parser.add_argument("--all", action="store_true", help="all mutants, not a selection")
@@ -245,7 +257,7 @@ def main(words: Sequence[str] | None = None) -> int:
     path = given.out / f"mutations-{given.seed}-{given.shard.replace('/', '-')}.jsonl"
     if given.fresh:
         path.unlink(missing_ok=True)
-    run = Run(Journal(path), Traces(given.out / "mutation-traces"), given.tests)
+    run = Run(Journal(path), Traces(given.out / "mutation-traces"), given.glance)
     begun = time.monotonic()
     execute(run, mutants, given)
     report(chosen, run.verdicts)

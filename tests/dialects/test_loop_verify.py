@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import irc
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.verifier import verify
 from tests.dialects.verifying import check
 
 HEAD = """\
@@ -80,3 +83,100 @@ def test_groups(at, stored, error):
 def test_a_member_has_the_shared_axes():
     text = HEAD + GROUP.replace("AT", "i0").replace("STORED", "%z")
     check(text.replace("par(i0: 4) red(i1: 6)", "par(j: 4) red(i1: 6)"), "do not start with")
+
+
+ARRAY = "tensor<[4] x f32, strides [1]>"
+POINT = f"""\
+func.func @main(%x: {ARRAY}, %init: {ARRAY}, %wide: tensor<[5] x f32, strides [1]>) -> {ARRAY}
+    attributes {{level = "loop"}} {{
+  %y = loop.compute par(i: 4) INITS -> OUT {{
+    %n = arith.constant 1 : i64
+    %o = arith.constant 1.0 : f32
+    %d = arith.constant 1.0 : f64
+    %m = arith.constant true
+    %a = loop.read %x[i]READ : f32
+    loop.yield VALUES
+  }} : TYPE
+  func.return %x : {ARRAY}
+}}
+"""
+SCATTER = "scatter(sum, [_0])"
+
+
+def point(out="map", values="%a", read="", inits="", type_=ARRAY):
+    text = POINT.replace("OUT", out).replace("VALUES", values).replace("READ", read)
+    return text.replace("INITS", inits).replace("TYPE", type_)
+
+
+@pytest.mark.parametrize(
+    ("read", "error"),
+    [
+        ("", None),
+        (" (where %m)", None),
+        (" (where %m else %o)", None),
+        (" (where %n else %o)", "its mask is i64, not i1"),
+        (" (where %n)", "its mask is i64, not i1"),
+        (" (else %o)", "has an 'other' and no mask"),
+        (" (where %m else %d)", "'other' is f64, the element f32"),
+    ],
+)
+def test_reads(read, error):
+    check(point(read=read), error)
+
+
+@pytest.mark.parametrize(
+    ("out", "values", "inits", "type_", "error"),
+    [
+        (SCATTER, "%a extra(%n)", "inits(%init)", ARRAY, None),
+        (SCATTER, "%a extra(%n) masks(%m)", "inits(%init)", ARRAY, None),
+        (SCATTER, "%a extra(%o)", "inits(%init)", ARRAY, "scatters at an index of type f32"),
+        (SCATTER, "%a extra(%n)", "", ARRAY, "has 0 inits for 1 scatters"),
+        (SCATTER, "%a extra(%n)", "inits(%init, %init)", ARRAY, "has 2 inits for 1 scatters"),
+        (SCATTER, "%a extra(%n) masks(%m, %m)", "inits(%init)", ARRAY, "2 masks for 1 scatters"),
+        (SCATTER, "%a extra(%n)", "inits(%wide)", ARRAY, "scatters tensor<"),
+        ("map", "%a, %a", "", ARRAY, "yields 2 values for 1 outputs"),
+        ("map, map", "%a", "", ARRAY, "yields 1 values for 2 outputs"),
+        ("map, map", "%a, %a", "", ARRAY, "has 1 results, which its outputs don't give"),
+        ("map", "%x", "", ARRAY, "yields an array where a scalar belongs"),
+        (f"map, {SCATTER}", "%a, %a extra(%n)", "inits(%init)", f"{ARRAY}, {ARRAY}", None),
+        (f"map, {SCATTER}", "%a, %a extra(%n)", "inits(%wide)", f"{ARRAY}, {ARRAY}",
+         "scatters tensor<"),
+        (f"map, {SCATTER}", "%a, %a extra(%n)", "inits(%wide)",
+         f"{ARRAY}, tensor<[5] x f32, strides [1]>", None),
+    ],
+)  # fmt: skip
+def test_outputs(out, values, inits, type_, error):
+    text = point(out, values, inits=inits, type_=type_)
+    count = type_.count("tensor")
+    check(text.replace("%y =", "%y, %z =") if count == 2 else text, error)
+
+
+@pytest.mark.parametrize(
+    ("combiner", "accumulator", "fits"),
+    [("sum", "f32", True), ("sum", "i32", True), ("any", "i1", True), ("any", "f32", False),
+     ("xor", "f64", False), ("all", "i1", True), ("sum", "index", False), ("max", "f32", True)],
+)  # fmt: skip
+def test_accumulators(combiner, accumulator, fits):
+    out = f"reduce({combiner}, {accumulator})"
+    text = compute("par(i: 4) red(j: 6)", out, "i, j", "tensor<[4] x f32, strides [1]>")
+    check(text, None if fits else f"'{combiner}' of {accumulator}: there is none")
+
+
+def test_moments_are_of_floats():
+    text = compute("par(i: 4) red(j: 6)", "reduce(moments, i32)", "i, j", ", ".join([ARRAY] * 2))
+    check(text.replace("%s =", "%s, %t ="), "'moments' of i32: there is none")
+
+
+def test_members_are_computes_and_what_is_stored_is_typed():
+    text = HEAD + GROUP.replace("AT", "i0").replace("STORED", "%z")
+    check(text.replace("loop.yield %z", "%k = arith.constant 1 : i32\nloop.yield %z"),
+          "holds 'arith.constant', which is neither compute nor group")  # fmt: skip
+    check(text.replace("loop.yield %z", "loop.yield %z, %s"), "stores 2 arrays for 1 results")
+
+
+def test_shared_axes_are_parallel():
+    module = irc.parse(HEAD + GROUP.replace("AT", "i0").replace("STORED", "%z"))
+    (group,) = [op for op in module.walk() if op.name == "loop.group"]
+    group.attributes["axes"] = group.block.first.attributes["axes"]
+    with pytest.raises(InvalidIR, match="shares an axis that is not par"):
+        verify(module)
