@@ -284,6 +284,20 @@ def test_a_custom_operator_that_writes_what_was_copied_to_a_later_place_of_a_sto
             same(observe(f, (x,)), observe(run, (x,)), what="compiled")
 
 
+def test_a_copy_of_a_dense_tensor_begins_at_the_start_of_its_storage() -> None:
+    """A view of an argument that is copied as a whole counted from where the argument begins."""
+
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        v, w = x.movedim(0, -1), torch.zeros([])
+        x.copy_(torch.full((3,), -2.0))
+        v.copy_(v)
+        torch.ops.irc_fuzz.exchange(v[None], w)
+        return w, v
+
+    x = torch.arange(13.0)[7:10]
+    same(observe(f, (x,)), compiled(f, (x,)), what="compiled")
+
+
 def test_places_before_what_was_written_are_shown() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         v = x[1:]

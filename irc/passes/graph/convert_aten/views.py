@@ -252,9 +252,7 @@ def storage_begin(c: Call, value: Value) -> Dim:
     """Where a value that `storage_owner` gave begins in its storage: a function argument, or what
     one is after a write, where the caller says; a view as elements of another size where its source
     does; what keeps the place of a tensor that it replaces, where that does; another value at 0."""
-    while isinstance(maker := value.defining_op, aten.AtenOp) and (
-        maker.schema.is_mutable or maker.schema.name in KEEPS_PLACE
-    ):
+    while isinstance(maker := value.defining_op, aten.AtenOp) and keeps_place(maker):
         value = maker.operands[0]
     if isinstance(maker, aten.AtenOp) and maker.schema.returns_alias:
         root, place = storage_owner(c, maker.operands[0])
@@ -269,9 +267,20 @@ def storage_begin(c: Call, value: Value) -> Dim:
     return argument_begin(function, argument.index, c.builder)
 
 
+def keeps_place(op: aten.AtenOp) -> bool:
+    """Whether the result begins in its storage where the first operand does: it is written, or
+    torch computes in a copy of its whole storage. A `copy` of a dense one is a new tensor."""
+    if op.schema.is_mutable or op.schema.name in KEEPS_PLACE:
+        return True
+    if op.schema.name != "copy":
+        return False
+    kind = tensor_type(op.operands[0])
+    return kind.strides is None or dense_order(kind.shape, kind.strides) is None
+
+
 # What torch computes in a copy of the whole storage of `self`.
 KEEPS_PLACE = frozenset(
-    ("copy", "slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter")
+    ("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter")
 )
 # Views whose first element is their source's.
 SAME_OFFSET = frozenset(
