@@ -286,6 +286,7 @@ def test_a_custom_operator_that_writes_what_was_copied_to_a_later_place_of_a_sto
 
 def test_a_copy_of_a_dense_tensor_begins_at_the_start_of_its_storage() -> None:
     """A view of an argument that is copied as a whole counted from where the argument begins."""
+    custom_ops.register()
 
     def f(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         v, w = x.movedim(0, -1), torch.zeros([])
