@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from irc.frontend import decompositions as D
 from irc.frontend import direct_calls, saved_functions, wide_statistics
 from irc.frontend.argument_views import show_arguments
+from irc.frontend.dropouts import skip_dropouts
 from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
 from irc.frontend.higher_order import expand_higher_order
 from irc.frontend.importer import Given, Imported, Output, import_graph
@@ -100,7 +101,7 @@ def compile_graph(
     if any(isinstance(x, list | tuple | dict) for x in example_inputs):
         return compile_flattened(gm, example_inputs, options)
 
-    gm, example_inputs, around = take_storages(gm, example_inputs)
+    gm, example_inputs, around = take_storages(skip_dropouts(gm), example_inputs)
     if options.freezing and freezer is None:
         freezer = freezer_for(gm, example_inputs, options.freezing_discard_parameters)
 

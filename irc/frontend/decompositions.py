@@ -21,6 +21,7 @@ from irc.dialects.aten_schema import find_overload
 from irc.frontend.decomposition_names import APART, MORE, WHOLE, names_of
 from irc.frontend.embedding_bag import embedding_bag
 from irc.frontend.masked_scatter import index_put, masked_scatter, masked_scatter_backward
+from irc.frontend.stride_order import by_steps, ordered
 from irc.frontend.transformer_layers import multi_head_attention, transformer_encoder_layer
 from irc.frontend.wide_statistics import NARROW, rounding_statistics
 
@@ -53,6 +54,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         overload = getattr(aten.special_xlog1py, name)
         if overload in table:
             table[overload] = casting_numbers(table[overload])
+    for overload in by_steps():
+        table[overload] = ordered(overload, table.get(overload))
     table[aten.channel_shuffle.default] = shuffled(table[aten.channel_shuffle.default])
     for overload in (aten.any.dims, aten.all.dims):
         table[overload] = truths

@@ -156,7 +156,7 @@ def take_storages(
     whole = isinstance(module, fx.GraphModule)
     if not whole or not any(map(_is_concerned, module.graph.nodes)):
         return module, list(inputs), lambda compiled: compiled
-    module = _copied(module)
+    module = copied(module)
     for node in module.graph.nodes:
         _relative_diagonal(module.graph, node)
     places = _places(module, inputs)
@@ -197,7 +197,7 @@ def _is_concerned(node: fx.Node) -> bool:
     return schema is not None and (takes_places(node) or schema.name == "aten::fill_diagonal_")
 
 
-def _copied(module: fx.GraphModule) -> fx.GraphModule:
+def copied(module: fx.GraphModule) -> fx.GraphModule:
     """A graph of its own: Dynamo goes on to read its graph's arguments."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}

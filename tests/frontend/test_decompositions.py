@@ -80,6 +80,7 @@ def test_a_padding_that_cuts_keeps_the_order_of_the_strides(pad, dynamic):
         torch.testing.assert_close(compiled(x), expected, check_stride=True, rtol=0, atol=0)
 
 
+@pytest.mark.fault("C9")
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 def test_channel_shuffle_gives_new_memory_in_the_source_s_format(groups, memory_format):
@@ -91,6 +92,7 @@ def test_channel_shuffle_gives_new_memory_in_the_source_s_format(groups, memory_
     assert made.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
 
 
+@pytest.mark.fault("C9")
 @pytest.mark.parametrize("function", [torch.any, torch.all])
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.float32])
 def test_any_and_all_over_no_dimension_have_eager_s_strides(function, dtype):

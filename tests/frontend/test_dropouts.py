@@ -1,0 +1,72 @@
+"""A dropout that drops nothing returns its operand, as in eager mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from irc.frontend.dropouts import BATCHED, DROPOUTS
+
+FUNCTIONS = sorted((d for d in DROPOUTS if d.__module__ == F.__name__), key=lambda d: d.__name__)
+CALLS = [
+    ("alpha_dropout as it is", F.alpha_dropout),
+    ("torch.dropout", lambda x: torch.dropout(x, 0.0, True)),
+    ("torch.dropout, keywords", lambda x: torch.dropout(x, p=0.5, train=False)),
+    ("in place", lambda x: F.dropout(x, 0.0, inplace=True)),
+    ("two", lambda x: F.dropout(torch.feature_dropout(x, 0.3, False), 0.0)),
+    ("a module", torch.nn.Dropout(0.0)),
+]
+
+
+def is_kept(call: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+    """Whether the compiled call gives its argument, as it does in eager mode."""
+    assert call(x) is x
+    return torch.compile(call, backend="irc")(x) is x
+
+
+@pytest.mark.fault("C9")
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_a_dropout_that_drops_nothing_gives_the_tensor_itself(function, gradient):
+    x = torch.randn(6, 2).t()[(None,) * (BATCHED.get(function, 4) - 2)].requires_grad_(gradient)
+    assert is_kept(lambda x: function(x, 0.0, training=True), x)
+    assert is_kept(lambda x: function(x, 0.5, training=False), x)
+
+
+@pytest.mark.fault("C9")
+@pytest.mark.parametrize("call", [c for _, c in CALLS], ids=[name for name, _ in CALLS])
+def test_ways_to_call(call):
+    assert is_kept(call, torch.randn(2, 3, 4))
+
+
+@pytest.mark.fault("C9")
+def test_of_no_elements():
+    assert is_kept(lambda x: F.dropout(x, 0.5), torch.empty(0, 3))
+
+
+@pytest.mark.fault("C9")
+def test_what_is_written_afterwards_is_the_argument():
+    def program(x):
+        y = F.dropout(x, 0.0)
+        y.add_(1)
+        return y, x * 2
+
+    x, z = torch.zeros(3), torch.zeros(3)
+    expected = program(x)
+    made = torch.compile(program, backend="irc")(z)
+    assert made[0] is z and torch.equal(z, x) and torch.equal(made[1], expected[1])
+
+
+@pytest.mark.fault("C9")
+@pytest.mark.parametrize("p", [0.5, 1.0])
+def test_a_dropout_that_drops_gives_a_new_tensor(p):
+    x = torch.randn(3, 4)
+    torch.manual_seed(0)
+    expected = F.dropout(x, p)
+    torch.manual_seed(0)
+    made = torch.compile(lambda x: F.dropout(x, p), backend="irc")(x)
+    assert made is not x and torch.equal(made, expected)
