@@ -83,6 +83,9 @@ PARTLY: dict[str, str] = {
     "a padding that only cuts": "constant_pad_nd",
     "no dimension at all": "any all nansum",
     "values that are broadcast, and numbers": "index_put",
+    "operands in several orders": """
+        copysign heaviside logical_and logical_or logical_xor xlogy
+    """,
 }
 
 
