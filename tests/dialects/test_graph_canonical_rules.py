@@ -289,6 +289,7 @@ def test_casts_of_casts_keep_every_value(first):
     if first in (T.i1, T.i8, T.i16, T.f16, T.bf16):
         assert merged
     assert ((T.i32, T.i64) in merged) == (first in (T.i1, T.i8, T.i16))
+    assert ((T.i64, T.i16) in merged) == (first in (T.i1, T.i8, T.i16, T.i32))
     assert ((T.f64, T.f32) in merged) == (first in (T.i1, T.i8, T.i16, T.f16, T.bf16, T.f32))
     assert ((T.f32, T.bf16) in merged) == (first in (T.i1, T.i8, T.f16, T.bf16))
 
@@ -340,3 +341,25 @@ def test_a_full_is_seen_through_views_alone():
         assert full_value(VIEWS_OF_FULL[name](b, known)) == 2.0
     assert full_value(b.value(graph.Neg, known)) is None
     assert full_value(function.block.arguments[0]) is None
+
+
+def strided(sizes, strides):
+    return TensorType(sizes, T.f32, strides)
+
+
+@pytest.mark.parametrize("shared", [(True, True), (True, False), (False, True)])
+def test_a_view_of_a_view_shares_memory_only_if_both_do(shared):
+    """From the layout level on, where types have strides."""
+    kinds = [strided([2, 3, 4], [12, 4, 1]), strided([3, 4, 2], [4, 1, 12]),
+             strided([3, 2, 4], [4, 12, 1])]  # fmt: skip
+    copied = strided([3, 4, 2], [8, 2, 1])
+    middle = kinds[1] if shared[0] else copied
+    last = kinds[2] if all(shared) else strided([3, 2, 4], [8, 1, 2])
+
+    def build(b, x):
+        flags = [{"view": A.UNIT} if s else {} for s in shared]
+        y = b.value(graph.Permute, x, permutation=[1, 2, 0], result_types=middle, **flags[0])
+        return b.value(graph.Permute, y, permutation=[0, 2, 1], result_types=last, **flags[1])
+
+    merged = left(build, kinds[0], verify="none")
+    assert merged == (["permute", "permute"] if shared == (False, True) else ["permute"])

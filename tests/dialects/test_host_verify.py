@@ -129,6 +129,9 @@ def test_symbols_of_arguments_are_bound_before_any_step():
         (f"%v = host.view %x {{offset = #sym<7>}} : ({T}) -> {HALF} "
          f"%w = host.view %x {{offset = #sym<0>}} : ({T}) -> {HALF} "
          + launch("copy", "%v", "%w", f"{HALF}, {HALF}"), "reads %v in memory that it writes"),
+        (f"%v = host.view %x {{offset = #sym<8>}} : ({T}) -> {HALF} "
+         f"%w = host.view %x {{offset = #sym<0>}} : ({T}) -> {HALF} "
+         + launch("copy", "%w", "%v", f"{HALF}, {HALF}"), None),
         (launch("into", "%x", "%a"), "output 0, which holds no copy of %x here"),
         (f"host.copy %x, %a : ({T}, {T}) " + launch("into", "%x", "%a"), None),
         (f"host.copy %x, %a : ({T}, {T}) " + launch("over", "%x", "%x")

@@ -292,3 +292,19 @@ def test_the_same_mistake_is_found_each_time():
     for text, error in [(loads("load %x[%c] (where %m) : vector<8xf32>"), None), (bad, "the mask")]:
         check(text, error)
         check(text, error)
+
+
+def vector(sizes: str) -> str:
+    return f"%w = arith.constant dense<1.0> : vector<{sizes}xf32>"
+
+
+@pytest.mark.parametrize(
+    ("target", "sizes", "fits"),
+    [("cpu", "1", True), ("cpu", "256", True), ("cpu", "257", False), ("cpu", "16x16", True),
+     ("cpu", "16x17", False), ("cpu", "2x2x2", False), ("gpu", "1", True), ("gpu", "2", True),
+     ("gpu", "3", False), ("gpu", "1x64", True), ("gpu", "4x6", False), ("gpu", "1024x1024", True),
+     ("gpu", "2048x1024", False)],
+)  # fmt: skip
+def test_shapes_of_values(target, sizes, fits):
+    text = cpu(vector(sizes)) if target == "cpu" else gpu(vector(sizes))
+    check(text, None if fits else "is no vector of a cpu kernel|tile of a gpu kernel")

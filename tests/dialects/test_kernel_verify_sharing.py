@@ -263,3 +263,41 @@ def test_refused_kernels_read_what_they_wrote():
             assert is_wrong, text
             refused += 1
     assert refused > 60 and wrong < 250
+
+
+LANES = """%two = arith.constant dense<2> : vector<256xindex>
+  %far = arith.constant 512 : index
+  %row = arith.muli %p, %far : index
+  %base = kernel.splat %row : (index) -> vector<256xindex>
+  %each = arith.muli %l, %two : vector<256xindex>
+  %even = arith.addi %base, %each : vector<256xindex>
+  %odd = arith.addi %even, %o : vector<256xindex>
+"""
+
+
+@pytest.mark.parametrize(
+    ("stored", "loaded", "error"),
+    [
+        ("%even", "%even", AFTER),  # the very same places
+        ("%even", "%odd", None),  # every second element: none in common
+        ("%a", "%d", AFTER),  # consecutive ones: all but one in common
+    ],
+)
+def test_lanes_that_are_apart(stored, loaded, error):
+    body = SCATTER.replace("%a", stored) + GATHER.replace("%a", loaded)
+    check(gpu(LANES + body), error)
+
+
+def test_two_loads_of_one_place_may_differ():
+    """What is read as a place is not known to be what was read there before."""
+    places = """%j = kernel.load %z[%i] : i64
+      %k = kernel.load %z[%i] : i64
+      %p = arith.index_cast %j : (i64) -> index
+      %q = arith.index_cast KIND : (i64) -> index
+    """
+    for other, error in (("%j", AFTER), ("%k", None)):
+        text = cpu(places.replace("KIND", other) + store("%p") + load("%q"))
+        text = text.replace(f"%y: {PTR}", f"%z: !kernel.ptr<i64>, %y: {PTR}")
+        text = text.replace("inplace = array<i64: 0, 1>", "inplace = array<i64: 0, 2>")
+        check(text.replace("outputs = array<i64: 1>", "outputs = array<i64: 2>"),
+              error and error.replace("argument 1", "argument 2"))  # fmt: skip

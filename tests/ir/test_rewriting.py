@@ -112,6 +112,13 @@ def test_folds_run_only_where_they_are_wanted():
         assert names(function) == [*left, "func.return"]
 
 
+def test_a_fold_to_itself_leaves_the_patterns_their_turn(monkeypatch):
+    monkeypatch.setattr(Twice, "fold", lambda self, constants: self.results[0])
+    module, function = program(Twice)
+    assert apply_patterns_greedily(module, [twice_to_other])
+    assert names(function) == ["testrw.number", "testrw.other", "func.return"]
+
+
 def test_a_fold_that_cannot_be_written_leaves_the_patterns_their_turn():
     module, function = program(Twice, element=T.i32)
     assert apply_patterns_greedily(module, [twice_to_other])
@@ -182,3 +189,19 @@ def test_another_kind_of_error_names_the_pattern():
     module, _ = program(Other)
     with pytest.raises(UserError, match="pattern 'testrw.broken' raised ZeroDivisionError: oh"):
         apply_patterns_greedily(module, [broken])
+
+
+@pytest.mark.parametrize("strided", [False, True])
+def test_what_is_made_for_an_operation_with_strides_has_them(strided):
+    plain = T.TensorType([2, 3], T.i64)
+    kind = plain.with_strides([1, 2]) if strided else plain
+
+    @pattern(Twice, name="testrw.tensors")
+    def tensors(op, rw):
+        made = rw.builder.value(Other, op.input, result_types=plain)
+        rw.replace(op, rw.builder.value(Other, made, result_types=op.output.type))
+
+    module, function = program(Twice, element=kind)
+    apply_patterns_greedily(module, [tensors], fold=False)
+    first = function.block.first.next.results[0].type
+    assert first is (plain.with_strides([3, 1]) if strided else plain)
