@@ -41,6 +41,46 @@ func.func @linear(%x: tensor<6x2xf32>, %r: tensor<2x3x3xf32>) -> (tensor<2x3x3xf
   return %s, %t : tensor<2x3x3xf32>, tensor<2x3x3xf32>
 }
 
+// What something else reads, too, stays; so does an addition of what has no memory of its own.
+func.func @read_twice(%x: tensor<6x2xf32>) -> (tensor<2x3x3xf32>, tensor<6x3xf32>) attributes {level = "graph"} {
+  %w = graph.constant {value = dense<[[0.5, 1.0], [2.0, -1.0], [0.0, 4.0]]> : tensor<3x2xf32>} : tensor<3x2xf32>
+  %p = graph.pack %w {format = "linear"} : (tensor<3x2xf32>) -> !graph.packed<tensor<3x2xf32>>
+  %y = graph.packed_linear %x, %p {operandSegmentSizes = array<i64: 1, 1, 0, 0>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+  %v = graph.reshape %y : (tensor<6x3xf32>) -> tensor<2x3x3xf32>
+  %g = graph.tanh %v : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+  return %g, %y : tensor<2x3x3xf32>, tensor<6x3xf32>
+}
+
+func.func @added(%x: tensor<6x2xf32>, %b: tensor<3xf32>, %r: tensor<6x3xf32>) -> (tensor<6x3xf32>, tensor<6x3xf32>, tensor<6x3xf32>) attributes {level = "graph"} {
+  %w = graph.constant {value = dense<[[0.5, 1.0], [2.0, -1.0], [0.0, 4.0]]> : tensor<3x2xf32>} : tensor<3x2xf32>
+  %p = graph.pack %w {format = "linear"} : (tensor<3x2xf32>) -> !graph.packed<tensor<3x2xf32>>
+  %y = graph.packed_linear %x, %p {operandSegmentSizes = array<i64: 1, 1, 0, 0>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+  %wide = graph.broadcast %b {dims = array<i64: 1>} : (tensor<3xf32>) -> tensor<6x3xf32>
+  %s = graph.add %y, %wide : (tensor<6x3xf32>, tensor<6x3xf32>) -> tensor<6x3xf32>
+  %z = graph.packed_linear %x, %p {operandSegmentSizes = array<i64: 1, 1, 0, 0>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+  %two = graph.full {value = 2.0 : f32} : tensor<6x3xf32>
+  %t = graph.add %two, %z : (tensor<6x3xf32>, tensor<6x3xf32>) -> tensor<6x3xf32>
+  %q = graph.packed_linear %x, %p {operandSegmentSizes = array<i64: 1, 1, 0, 0>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+  %u = graph.add %q, %q : (tensor<6x3xf32>, tensor<6x3xf32>) -> tensor<6x3xf32>
+  return %s, %t, %u : tensor<6x3xf32>, tensor<6x3xf32>, tensor<6x3xf32>
+}
+
+// After an activation nothing is added, and no second activation follows.
+func.func @once(%x: tensor<6x2xf32>, %r: tensor<6x3xf32>) -> (tensor<6x3xf32>, tensor<6x3xf32>, tensor<6x3xf32>) attributes {level = "graph"} {
+  %w = graph.constant {value = dense<[[0.5, 1.0], [2.0, -1.0], [0.0, 4.0]]> : tensor<3x2xf32>} : tensor<3x2xf32>
+  %p = graph.pack %w {format = "linear"} : (tensor<3x2xf32>) -> !graph.packed<tensor<3x2xf32>>
+  %y = graph.packed_linear %x, %p {operandSegmentSizes = array<i64: 1, 1, 0, 0>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+  %a = graph.tanh %y : (tensor<6x3xf32>) -> tensor<6x3xf32>
+  %s = graph.add %a, %r : (tensor<6x3xf32>, tensor<6x3xf32>) -> tensor<6x3xf32>
+  %z = graph.packed_linear %x, %p {operandSegmentSizes = array<i64: 1, 1, 0, 0>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+  %b = graph.tanh %z : (tensor<6x3xf32>) -> tensor<6x3xf32>
+  %c = graph.sigmoid %b : (tensor<6x3xf32>) -> tensor<6x3xf32>
+  %q = graph.packed_linear %x, %p {operandSegmentSizes = array<i64: 1, 1, 0, 0>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+  %d = graph.add %q, %r : (tensor<6x3xf32>, tensor<6x3xf32>) -> tensor<6x3xf32>
+  %e = graph.tanh %d : (tensor<6x3xf32>) -> tensor<6x3xf32>
+  return %s, %c, %e : tensor<6x3xf32>, tensor<6x3xf32>, tensor<6x3xf32>
+}
+
 // CHECK: builtin.module {
 // CHECK-NEXT:   func.func @residual(%x: tensor<2x2x5x4xf32>, %r: tensor<2x2x5x4xf32>) -> tensor<2x2x5x4xf32> attributes {level = "graph"} {
 // CHECK-NEXT:     %w = graph.constant {value = dense<[[[[0.5]], [[1.0]]], [[[2.0]], [[-1.0]]]]> : tensor<2x2x1x1xf32>} : tensor<2x2x1x1xf32>
@@ -66,5 +106,37 @@ func.func @linear(%x: tensor<6x2xf32>, %r: tensor<2x3x3xf32>) -> (tensor<2x3x3xf
 // CHECK-NEXT:     %2 = graph.packed_linear %x, %p, %1 {operandSegmentSizes = array<i64: 1, 1, 0, 1>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>, tensor<6x3xf32>) -> tensor<6x3xf32>
 // CHECK-NEXT:     %t = graph.reshape %2 : (tensor<6x3xf32>) -> tensor<2x3x3xf32>
 // CHECK-NEXT:     return %s, %t : tensor<2x3x3xf32>, tensor<2x3x3xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @read_twice(%x: tensor<6x2xf32>) -> (tensor<2x3x3xf32>, tensor<6x3xf32>) attributes {level = "graph"} {
+// CHECK-NEXT:     %w = graph.constant {value = dense<[[0.5, 1.0], [2.0, -1.0], [0.0, 4.0]]> : tensor<3x2xf32>} : tensor<3x2xf32>
+// CHECK-NEXT:     %p = graph.pack %w {format = "linear"} : (tensor<3x2xf32>) -> !graph.packed<tensor<3x2xf32>>
+// CHECK-NEXT:     %y = graph.packed_linear %x, %p : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %v = graph.reshape %y : (tensor<6x3xf32>) -> tensor<2x3x3xf32>
+// CHECK-NEXT:     %g = graph.tanh %v : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+// CHECK-NEXT:     return %g, %y : tensor<2x3x3xf32>, tensor<6x3xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @added(%x: tensor<6x2xf32>, %b: tensor<3xf32>, %r: tensor<6x3xf32>) -> (tensor<6x3xf32>, tensor<6x3xf32>, tensor<6x3xf32>) attributes {level = "graph"} {
+// CHECK-NEXT:     %w = graph.constant {value = dense<[[0.5, 1.0], [2.0, -1.0], [0.0, 4.0]]> : tensor<3x2xf32>} : tensor<3x2xf32>
+// CHECK-NEXT:     %p = graph.pack %w {format = "linear"} : (tensor<3x2xf32>) -> !graph.packed<tensor<3x2xf32>>
+// CHECK-NEXT:     %y = graph.packed_linear %x, %p : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %wide = graph.broadcast %b {dims = array<i64: 1>} : (tensor<3xf32>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %s = graph.add %y, %wide : (tensor<6x3xf32>, tensor<6x3xf32>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %z = graph.packed_linear %x, %p : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %two = graph.full {value = 2.0 : f32} : tensor<6x3xf32>
+// CHECK-NEXT:     %t = graph.add %two, %z : (tensor<6x3xf32>, tensor<6x3xf32>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %q = graph.packed_linear %x, %p : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %u = graph.add %q, %q : (tensor<6x3xf32>, tensor<6x3xf32>) -> tensor<6x3xf32>
+// CHECK-NEXT:     return %s, %t, %u : tensor<6x3xf32>, tensor<6x3xf32>, tensor<6x3xf32>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @once(%x: tensor<6x2xf32>, %r: tensor<6x3xf32>) -> (tensor<6x3xf32>, tensor<6x3xf32>, tensor<6x3xf32>) attributes {level = "graph"} {
+// CHECK-NEXT:     %w = graph.constant {value = dense<[[0.5, 1.0], [2.0, -1.0], [0.0, 4.0]]> : tensor<3x2xf32>} : tensor<3x2xf32>
+// CHECK-NEXT:     %p = graph.pack %w {format = "linear"} : (tensor<3x2xf32>) -> !graph.packed<tensor<3x2xf32>>
+// CHECK-NEXT:     %a = graph.packed_linear %x, %p {activation = "tanh"} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %s = graph.add %a, %r : (tensor<6x3xf32>, tensor<6x3xf32>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %b = graph.packed_linear %x, %p {activation = "tanh"} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %c = graph.sigmoid %b : (tensor<6x3xf32>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %d = graph.packed_linear %x, %p, %r {operandSegmentSizes = array<i64: 1, 1, 0, 1>} : (tensor<6x2xf32>, !graph.packed<tensor<3x2xf32>>, tensor<6x3xf32>) -> tensor<6x3xf32>
+// CHECK-NEXT:     %e = graph.tanh %d : (tensor<6x3xf32>) -> tensor<6x3xf32>
+// CHECK-NEXT:     return %s, %c, %e : tensor<6x3xf32>, tensor<6x3xf32>, tensor<6x3xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -106,7 +106,30 @@ CASES = {
             x, None, None, x[0, :, 0].float(), x[0, :, 1].abs().float(), 0.1, 1e-3)[0],
         torch.arange(24.0).reshape(2, 3, 4).cos().to(torch.bfloat16)),
     "gelu": (lambda x: (F.gelu(x), F.gelu(x, approximate="tanh")), matrix),
+    "one sign of infinity": (lambda x: (x.isposinf(), x.isneginf(), x.neg().isposinf()), floats),
+    "integers are finite": (
+        lambda x: (x.isposinf(), x.isneginf(), x.isnan(), x.isinf(), x.isfinite()), ints),
+    "float powers": (
+        lambda x: tuple(x**e for e in (-3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 4, 2.0, 1.5)), floats),
+    "integer powers": (lambda x: tuple(x**e for e in (0, 1, 2, 3, 4, 5)), ints),
+    "powers of a number": (lambda x: (2**x, 2.0**x, 1**x), ints.abs()),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("exponent", "names"),
+    [(-1, ["reciprocal"]), (-0.5, ["rsqrt"]), (0.5, ["sqrt"]), (1, []), (2, ["mul"]),
+     (3, ["mul", "mul"]), (4, ["full", "pow"]), (0, ["full", "pow"]), (-2, ["full", "pow"])],
+)  # fmt: skip
+def test_powers_are_products_and_roots(exponent, names):
+    module, _ = converted(lambda x: x**exponent, floats)
+    found = [op.name.partition(".")[2] for op in module.lookup("main").block.ops][:-1]
+    assert found == names
+
+
+def test_negative_powers_of_integers_are_left_to_aten():
+    module, _ = converted(lambda x: torch.ops.aten.pow.Tensor_Scalar(x, -1), ints.abs() + 1)
+    assert calls(module) == ["aten.pow.Tensor_Scalar"]
 
 
 @pytest.mark.parametrize("name", CASES)
