@@ -1,0 +1,197 @@
+"""Where results lie: pieces of a storage, roots, memory that must not be shared."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import irc  # noqa: E402
+from irc.dialects import graph, layout, sym  # noqa: E402
+from irc.ir import attributes as A  # noqa: E402
+from irc.ir import parse  # noqa: E402
+from irc.ir import types as T  # noqa: E402
+from irc.ir.symbols import symbol  # noqa: E402
+from irc.ir.types import TensorType  # noqa: E402
+from irc.passes.layout.memory_views import place_in_memory, storage_root, viewed  # noqa: E402
+from irc.passes.layout.pad_strides import may_be_padded  # noqa: E402
+from irc.passes.layout.shared_results import LIMIT, Piece, groups, sources  # noqa: E402
+from tests.fuzz.harness import clones, observe, same  # noqa: E402
+from tests.passes.layout.test_elide_layout_copies import PIPELINE, lowered  # noqa: E402
+from tests.passes.layout.test_propagate_channels_last import TYPES, convolution  # noqa: E402
+from tests.passes.loop.programs import program  # noqa: E402
+
+
+def piece(sizes, strides, offset=0, element=T.f32):
+    return Piece(TensorType(sizes, element, strides), offset)
+
+
+def test_a_piece_holds_what_lies_in_its_places():
+    choose = random.Random(0)
+    held = 0
+    for _ in range(600):
+        one, other = (
+            piece([choose.randint(1, 3) for _ in range(2)],
+                  [choose.choice([1, 2, 3, 4, 6]) for _ in range(2)], choose.randint(0, 4),
+                  choose.choice([T.f32, T.f32, T.i16, T.f64]))
+            for _ in range(2)
+        )  # fmt: skip
+        wanted = other.places() <= one.places()
+        wanted = wanted and (other.begin - one.begin) % other.width == 0
+        assert one.holds(other) == wanted, (one, other)
+        held += wanted
+    assert 20 < held < 580
+
+
+def test_large_pieces_are_compared_by_their_ends():
+    rows = LIMIT // 64
+    whole = piece([rows, 64], [64, 1])
+    assert whole.size > LIMIT and whole.is_solid
+    assert whole.holds(piece([rows - 1, 64], [64, 1], 64))
+    assert whole.holds(piece([rows, 64], [64, 1]))
+    assert not whole.holds(piece([rows, 64], [64, 1], 1))
+    gaps = piece([rows, 32], [64, 1])
+    assert not gaps.is_solid
+    assert gaps.holds(gaps) and not gaps.holds(piece([rows - 1, 32], [64, 1], 64))
+
+
+RESULTS = """
+func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>)
+    -> (tensor<[4, 6] x f32, strides [6, 1]> FIRST, tensor<[2, 6] x f32, strides [6, 1]> SECOND)
+    attributes {level = "layout"} {
+  %a = graph.neg %x : (tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32, strides [6, 1]>
+  %b = graph.slice %a {dim = 0 : i64, start = #sym<1>, step = 1 : i64, view}
+      : (tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[2, 6] x f32, strides [6, 1]>
+  func.return %a, %b : tensor<[4, 6] x f32, strides [6, 1]>, tensor<[2, 6] x f32, strides [6, 1]>
+}
+"""
+WHOLE = "{offset = #sym<0>, strides = #sym.dims<[6, 1]>}"
+
+
+@pytest.mark.parametrize(
+    ("second", "known"),
+    [
+        ("{offset = #sym<6>, strides = #sym.dims<[6, 1]>, shares = 0 : i64}", {1: (0, 24)}),
+        ("{offset = #sym<6>, strides = #sym.dims<[6, 1]>}", {}),  # a storage of its own
+        ("{offset = #sym<6>, strides = #sym.dims<[6]>, shares = 0 : i64}", {}),
+        ("{strides = #sym.dims<[6, 1]>, shares = 0 : i64}", {}),
+        ("{offset = #sym<6>, shares = 0 : i64}", {}),
+        ("{offset = #sym<s0>, strides = #sym.dims<[6, 1]>, shares = 0 : i64}", {}),
+        ("{offset = #sym<6>, strides = #sym.dims<[s0, 1]>, shares = 0 : i64}", {}),
+        ("{offset = #sym<6>, strides = #sym.dims<[6, 1]>, shares = 0 : i64, alias_of = 0 : i64}",
+         {}),
+        ("{offset = #sym<18>, strides = #sym.dims<[6, 1]>, shares = 0 : i64}", {}),
+    ],
+)  # fmt: skip
+def test_parts_of_results_are_found_where_places_are_known(second, known):
+    module = parse(RESULTS.replace("FIRST", WHOLE).replace("SECOND", second))
+    assert sources(module.lookup("main")) == known
+
+
+def test_results_without_elements_are_no_pieces():
+    text = RESULTS.replace("FIRST", WHOLE).replace("SECOND", WHOLE).replace("[2, 6]", "[0, 6]")
+    function = parse(text).lookup("main")
+    assert [list(known) for known in groups(function)] == [[0]]
+
+
+def test_memory_is_that_of_what_is_viewed():
+    module = parse("""
+      func.func @main(%x: tensor<[s0] x f32, strides [1]>) attributes {level = "layout"} {
+        %n = sym.bind_size %x {dim = 0 : i64, symbol = "s0"}
+            : (tensor<[s0] x f32, strides [1]>) -> index
+        sym.assert {relation = "eq", lhs = #sym<s0>, rhs = #sym<8>, message = "eight"}
+        %a = graph.neg %x : (tensor<[s0] x f32, strides [1]>) -> tensor<[s0] x f32, strides [1]>
+        %b = sym.refine %a : (tensor<[s0] x f32, strides [1]>) -> tensor<[8] x f32, strides [1]>
+        %c = layout.view %b {offset = #sym<2>}
+            : (tensor<[8] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>
+        %d = graph.slice %c {dim = 0 : i64, start = #sym<1>, step = 1 : i64, view}
+            : (tensor<[4] x f32, strides [1]>) -> tensor<[2] x f32, strides [1]>
+        %e = graph.slice %c {dim = 0 : i64, start = #sym<1>, step = 1 : i64}
+            : (tensor<[4] x f32, strides [1]>) -> tensor<[2] x f32, strides [1]>
+        func.return
+      }""")
+    ops = {op.results[0].name_hint: op for op in module.walk() if op.results}
+    neg = ops["a"].results[0]
+    assert isinstance(ops["b"], sym.RefineOp) and isinstance(ops["c"], layout.ViewOp)
+    assert [viewed(ops[n]) for n in "abe"] == [None, neg, None] and viewed(None) is None
+    for name, place in (("a", 0), ("b", 0), ("c", 8), ("d", 12)):
+        assert place_in_memory(ops[name].results[0]) == (neg, place)
+        assert storage_root(ops[name].results[0]) is neg
+    assert place_in_memory(ops["e"].results[0]) == (ops["e"].results[0], 0)
+    assert isinstance(ops["e"], graph.Slice)
+
+
+def info(**entries: Any) -> A.DictAttr:
+    made = {"saved": A.UNIT, "strides": A.DimsAttr([4, 1]), "offset": A.DimAttr(0), **entries}
+    return A.DictAttr({k: v for k, v in made.items() if v is not None})
+
+
+@pytest.mark.parametrize(
+    ("entries", "free"),
+    [({}, True), ({"saved": None}, False), ({"shares": A.IntegerAttr(0)}, False),
+     ({"strides": None}, False), ({"strides": A.DimsAttr([symbol("s0"), 1])}, False),
+     ({"offset": None}, False), ({"offset": A.DimAttr(2)}, False)],
+)  # fmt: skip
+def test_what_only_the_backward_program_sees_may_be_padded(entries, free):
+    assert may_be_padded(info(**entries)) == free
+
+
+# -- memory that results must not have
+
+
+def check_twice(function: Any, *args: torch.Tensor) -> None:
+    """Eager's outcome; and again, after the caller has written the results of the first call."""
+    from irc.pipeline import lower
+
+    module = irc.trace(function, tuple(clones(args)))
+    lower(module)
+    program = irc.build(module)
+    for _ in range(2):
+        expected, got = observe(function, args), observe(program, args)
+        same(expected, got, what="built")
+        for value in got.outputs:
+            value.fill_(99)
+
+
+CONSTANT = torch.arange(8.0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: CONSTANT.clone(),
+        lambda x: (lambda c: (c[::2], c[1::2]))(CONSTANT + 0),
+        lambda x: (lambda c: (c[::2], c[1::2]))(torch.tensor([1.0, 2.0, 3.0, 4.0])),
+        lambda x: (lambda c: (c, c[1:]))(torch.tensor([1.0, 2.0, 3.0, 4.0])),
+        lambda x: torch.tensor([1.0, 2.0]),
+        lambda x: (x.clone(), x.clone()),
+        lambda x: (lambda c: (c[::2], c[1::2]))(x.clone()),
+        lambda x: (lambda c: (c[::2], c[1::2], x[1:]))(x.neg()),
+    ],
+)
+def test_results_are_no_memory_of_constants_and_arguments(function):
+    check_twice(function, torch.arange(6.0))
+
+
+@pytest.mark.parametrize("which", ["argument", "result", "another's source"])
+def test_copies_into_results_that_must_not_share_stay(which):
+    def body(g, x, w):
+        y = g.op("exp", convolution(g, x, w))
+        if which == "argument":
+            return x, y
+        if which == "result":
+            return y, y
+        return g.op("tanh", y), y, y
+
+    module = program(TYPES, body)
+    x, w = torch.randn(2, 8, 5, 6), torch.randn(8, 8, 3, 3)
+    expected = irc.interp.run(module, x, w)
+    lowered(module, PIPELINE)
+    got = irc.interp.run(module, x, w)
+    for a, b in zip(got, expected, strict=True):
+        torch.testing.assert_close(a, b)
+    pointers = [t.untyped_storage().data_ptr() for t in (x, w, *got)]
+    assert len(set(pointers)) == len(pointers)
