@@ -145,3 +145,19 @@ def test_a_grid_beyond_the_arrays_is_refused() -> None:
     check(kernel(access, 0), None)
     with pytest.raises(InvalidIR, match="the step is 0"):
         irc.verify(irc.parse(kernel(access).replace("step %1", "step %0")))
+
+
+@pytest.mark.parametrize(("grid", "error"), [(0, None), (1, "reaches element 0 of argument 0")])
+def test_a_grid_of_no_programs_reaches_nothing(grid: int, error: str | None) -> None:
+    kind = "tensor<[0] x f32, strides [1]>"
+    check(f"""func.func @main(%x: {kind}) -> {kind} {{
+  %y = host.launch %x {{callee = @k}} : ({kind}) -> {kind}
+  func.return %y : {kind}
+}}
+kernel.func @k(%p: !kernel.ptr<f32>, %q: !kernel.ptr<f32>) attributes
+    {{grid = #sym<{grid}>, outputs = array<i64: 1>, symbols = [], target = "gpu"}} {{
+  %0 = arith.constant 0 : index
+  %v = kernel.load %p[%0] : f32
+  kernel.store %v, %q[%0] : f32
+  kernel.return
+}}""", error)  # fmt: skip
