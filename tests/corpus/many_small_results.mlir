@@ -1,0 +1,19 @@
+// many_small_results of programs.py, functionalized.
+
+builtin.module {
+  func.func @main(%arg0_1: tensor<[12, 10] x f32, strides [10, 1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[12, 10] x f32, strides [10, 1]> {kind = "input", name = "arg1", offset = #sym<0>}, %arg2_1: tensor<[12, 1] x f32, strides [1, 1]> {kind = "input", name = "arg2", offset = #sym<0>}, %arg3_1: tensor<[10] x f32, strides [1]> {kind = "input", name = "arg3", offset = #sym<0>}) -> (tensor<[12, 10] x f32, strides [10, 1]> {offset = #sym<0>, strides = #sym.dims<[10, 1]>}, tensor<[12, 10] x f32, strides [10, 1]> {offset = #sym<0>, strides = #sym.dims<[10, 1]>}, tensor<[12, 1] x f32, strides [1, 1]> {offset = #sym<0>, strides = #sym.dims<[1, 1]>}, tensor<[10] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}, tensor<[12] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}, tensor<[10] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}, tensor<[] x f32, strides []> {offset = #sym<0>, strides = #sym.dims<[]>}, tensor<[] x f32, strides []> {offset = #sym<0>, strides = #sym.dims<[]>}, tensor<[12, 10] x f32, strides [10, 1]> {offset = #sym<0>, strides = #sym.dims<[10, 1]>}, tensor<[12, 10] x i1, strides [10, 1]> {offset = #sym<0>, strides = #sym.dims<[10, 1]>}) attributes {level = "aten"} {
+    %add = aten.add.Tensor %arg0_1 {arguments = {other = 1 : i64, self = #aten.operand<0>}} : (tensor<[12, 10] x f32, strides [10, 1]>) -> tensor<[12, 10] x f32, strides [10, 1]>
+    %mul = aten.mul.Tensor %arg1_1 {arguments = {other = 2 : i64, self = #aten.operand<0>}} : (tensor<[12, 10] x f32, strides [10, 1]>) -> tensor<[12, 10] x f32, strides [10, 1]>
+    %exp = aten.exp.default %arg2_1 {arguments = {self = #aten.operand<0>}} : (tensor<[12, 1] x f32, strides [1, 1]>) -> tensor<[12, 1] x f32, strides [1, 1]>
+    %sub = aten.sub.Tensor %arg3_1 {arguments = {other = 1 : i64, self = #aten.operand<0>}} : (tensor<[10] x f32, strides [1]>) -> tensor<[10] x f32, strides [1]>
+    %sum_1 = aten.sum.dim_IntList %arg0_1 {arguments = {dim = [1 : i64], self = #aten.operand<0>}} : (tensor<[12, 10] x f32, strides [10, 1]>) -> tensor<[12] x f32, strides [1]>
+    %amax = aten.amax.default %arg1_1 {arguments = {dim = [0 : i64], self = #aten.operand<0>}} : (tensor<[12, 10] x f32, strides [10, 1]>) -> tensor<[10] x f32, strides [1]>
+    %mul_1 = aten.mul.Tensor %arg0_1, %arg1_1 {arguments = {other = #aten.operand<1>, self = #aten.operand<0>}} : (tensor<[12, 10] x f32, strides [10, 1]>, tensor<[12, 10] x f32, strides [10, 1]>) -> tensor<[12, 10] x f32, strides [10, 1]>
+    %sum_1_0 = aten.sum.dim_IntList %mul_1 {arguments = {dim = [], self = #aten.operand<0>}} : (tensor<[12, 10] x f32, strides [10, 1]>) -> tensor<[] x f32, strides []>
+    %sum_1_1 = aten.sum.dim_IntList %arg3_1 {arguments = {dim = [], self = #aten.operand<0>}} : (tensor<[10] x f32, strides [1]>) -> tensor<[] x f32, strides []>
+    %mul_2 = aten.mul.Tensor %arg2_1, %arg3_1 {arguments = {other = #aten.operand<1>, self = #aten.operand<0>}} : (tensor<[12, 1] x f32, strides [1, 1]>, tensor<[10] x f32, strides [1]>) -> tensor<[12, 10] x f32, strides [10, 1]>
+    %gt = aten.gt.Tensor %arg0_1, %arg1_1 {arguments = {other = #aten.operand<1>, self = #aten.operand<0>}} : (tensor<[12, 10] x f32, strides [10, 1]>, tensor<[12, 10] x f32, strides [10, 1]>) -> tensor<[12, 10] x i1, strides [10, 1]>
+    return %add, %mul, %exp, %sub, %sum_1, %amax, %sum_1_0, %sum_1_1, %mul_2, %gt : tensor<[12, 10] x f32, strides [10, 1]>, tensor<[12, 10] x f32, strides [10, 1]>, tensor<[12, 1] x f32, strides [1, 1]>, tensor<[10] x f32, strides [1]>, tensor<[12] x f32, strides [1]>, tensor<[10] x f32, strides [1]>, tensor<[] x f32, strides []>, tensor<[] x f32, strides []>, tensor<[12, 10] x f32, strides [10, 1]>, tensor<[12, 10] x i1, strides [10, 1]>
+  }
+}
+
