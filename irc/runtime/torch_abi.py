@@ -170,8 +170,18 @@ def abi_version() -> int:
 
 
 def last_error_text() -> str:
-    """Text of this thread's last failed C shim call, or a plain sentence before torch 2.13."""
-    if symbol_address("torch_exception_get_what_without_backtrace") is None:
+    """Text of this thread's last failed C shim call, or a plain sentence before torch 2.13.
+
+    An operator that runs in Python (under a dispatch mode) leaves its own error pending, which the
+    interpreter tells with the next call as the cause of a SystemError: that one is raised.
+    """
+    try:
+        known = symbol_address("torch_exception_get_what_without_backtrace")
+    except SystemError as error:
+        if error.__cause__ is None:
+            raise
+        raise error.__cause__ from None
+    if known is None:
         return "an ATen call failed (torch before 2.13 doesn't tell why)"
     what = c_function("torch_exception_get_what_without_backtrace", ctypes.c_char_p)()
     return (what or b"an ATen call failed").decode(errors="replace")

@@ -15,6 +15,7 @@ from irc.passes.graph.convert_aten.accumulation import accumulator_of
 from irc.passes.graph.convert_aten.pointwise import round_cast, truth
 from irc.passes.graph.convert_aten.support import (
     Call,
+    compute_element,
     converts,
     decline,
     dims_list,
@@ -227,13 +228,14 @@ def cumulative(c: Call) -> Value:
     element = c.result.element
     if isinstance(element, ComplexType):
         decline("complex scans are ATen's")
-    value = round_cast(c, source, element)
+    # Results of 16-bit floats are rounded behind the scan, where a rounding can be elided.
+    value = round_cast(c, source, compute_element(element))
     if not rank_of(source):
-        return value
+        return c.finish(value)
     dim = normalized(c.dim, rank_of(source))
     wide = accumulator_of("scan", element, c.result.device)
-    rest = {} if wide is element else {"accumulator": wide}
-    return c.emit(graph.Scan, value, combiner=combiner, dim=dim, **rest)
+    rest = {} if wide is element_of(value) else {"accumulator": wide}
+    return c.finish(c.emit(graph.Scan, value, combiner=combiner, dim=dim, **rest))
 
 
 @converts("aten.cummax.default", "aten.cummin.default")
