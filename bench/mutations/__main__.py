@@ -245,6 +245,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     parser.add_argument("--fresh", action="store_true", help="forget the journal")
     given = parser.parse_args(words)
+    given.out = given.out.resolve()  # children change into a tree of their own
     rooms = tuple(r for r in ROOMS if not given.room or r.name in given.room)
     chosen = choose(rooms, given)
     mutants = [m for found in chosen.values() for m in found]
