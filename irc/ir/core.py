@@ -79,12 +79,13 @@ class Value:
             return
         users = self._users
         if users is not None:
-            for user in users if users.__class__ is dict else (users,):
-                operands = user._operands
-                for index, operand in enumerate(operands):
-                    if operand is self:
-                        operands[index] = new
-                        _add_use(new, user)
+            uses = users.items() if users.__class__ is dict else ((users, 1),)
+            for user, count in uses:
+                operands, index = user._operands, -1
+                for _ in range(count):
+                    index = operands.index(self, index + 1)
+                    operands[index] = new
+                    _add_use(new, user)
             self._users = None
         if new.name_hint is None:
             new.name_hint = self.name_hint
