@@ -33,7 +33,7 @@ import irc
 from bench.common import RESULTS, machine, print_load, table, write_results
 
 LIMIT = 1.2
-MATTERS = 0.05
+MATTERS = 0.1
 FITTED = 4
 
 Program = tuple[Callable[..., Any], list[torch.Tensor], bool]

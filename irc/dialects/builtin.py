@@ -24,7 +24,7 @@ class ModuleOp(Op):
 
     name = "builtin.module"
     traits = frozenset({IsolatedFromAbove, NoTerminator, SymbolTable})
-    __slots__ = ("resources", "trusted")
+    __slots__ = ("resources", "trusted", "_named")
     sym_name = attribute(A.StringAttr, "the module's name", optional=True)
     body = region()
 
@@ -38,6 +38,7 @@ class ModuleOp(Op):
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         self.resources = {}
         self.trusted = True
+        self._named: dict[str, Operation] = {}
 
     @classmethod
     def empty(cls, name: str | None = None) -> ModuleOp:
@@ -74,15 +75,25 @@ class ModuleOp(Op):
         return cls((), (), attributes, (parser.region(),))
 
     def lookup(self, name: str) -> Operation | None:
-        """The symbol operation called `name`."""
-        for op in self.block.ops:
-            found = op.attributes.get("sym_name")
-            if isinstance(found, A.StringAttr) and found.value == name:
-                return op
-        return None
+        """The symbol operation called `name`; the first one of several."""
+        found = self._named.get(name)
+        if found is None or found.parent is not self.block or _symbol_name(found) != name:
+            # What was noted is only a guess: operations come, go and change their names.
+            self._named = {}
+            for op in self.block.ops:
+                own = _symbol_name(op)
+                if own is not None:
+                    self._named.setdefault(own, op)
+            found = self._named.get(name)
+        return found
 
     def clone(self, mapping: dict | None = None) -> ModuleOp:
         copy = super().clone(mapping)
         copy.resources = dict(self.resources)  # type: ignore[attr-defined]
         copy.trusted = self.trusted  # type: ignore[attr-defined]
         return copy  # type: ignore[return-value]
+
+
+def _symbol_name(op: Operation) -> str | None:
+    attr = op.attributes.get("sym_name")
+    return attr.value if isinstance(attr, A.StringAttr) else None

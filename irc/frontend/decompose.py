@@ -14,7 +14,7 @@ from irc.dialects.aten_schema import find_overload
 from irc.frontend.decompositions import decompositions
 from irc.frontend.importer import Imported, import_graph
 from irc.ir.core import Value
-from irc.ir.symbols import Dim, Expr, evaluate_with
+from irc.ir.symbols import Dim, Expr, evaluate_with, free_symbols
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
 
 OPERATIONS: dict[str, Any] = {
@@ -36,25 +36,33 @@ class Decomposer:
     """
 
     def __init__(self, hints: Mapping[str, int]) -> None:
-        from torch._dynamo.source import ConstantSource
         from torch._subclasses.fake_tensor import FakeTensorMode
-        from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         self.table = decompositions()
         self.shape_env = ShapeEnv()
         self.mode = FakeTensorMode(shape_env=self.shape_env, allow_non_fake_inputs=True)
+        self.hints = hints
         self.sizes: dict[str, Any] = {}
         # torch's name of each of our symbols' stand-ins
         self.names: dict[str, str] = {}
-        for number, (name, hint) in enumerate(hints.items()):
+
+    def stand_in(self, name: str) -> Any:
+        """torch's integer for a symbol of ours, made when it is first asked for: sympy takes a
+        millisecond."""
+        from torch._dynamo.source import ConstantSource
+        from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+        if name not in self.sizes:
             # Distinct hints keep torch from taking two symbols for one.
-            value = max(hint, 2) + 1009 * number
+            value = max(self.hints[name], 2) + 1009 * len(self.sizes)
             source = ConstantSource(f"irc_{name}")
             symbol = self.shape_env.create_symbol(value, source, DimDynamic.DYNAMIC)
             self.names[str(symbol)] = name
             self.sizes[name] = self.shape_env.create_symintnode(
                 symbol, hint=value, source=source
             )
+        return self.sizes[name]
 
     def can_decompose(self, op: aten.AtenOp) -> bool:
         """Whether the table has a decomposition for the operation's overload."""
@@ -109,7 +117,10 @@ class Decomposer:
 
     def dim(self, dim: Dim) -> Any:
         """One size."""
-        return evaluate_with(dim, self.sizes, OPERATIONS) if isinstance(dim, Expr) else dim
+        if not isinstance(dim, Expr):
+            return dim
+        sizes = {name: self.stand_in(name) for name in sorted(free_symbols(dim))}
+        return evaluate_with(dim, sizes, OPERATIONS)
 
     def python(self, argument: Any, values: Mapping[Value, Any]) -> Any:
         """The Python argument for torch."""
