@@ -75,7 +75,7 @@ class ModuleOp(Op):
         return cls((), (), attributes, (parser.region(),))
 
     def lookup(self, name: str) -> Operation | None:
-        """The symbol operation called `name`; the first one of several."""
+        """The symbol operation called `name`; of several, which no valid module has, any."""
         found = self._named.get(name)
         if found is None or found.parent is not self.block or _symbol_name(found) != name:
             # What was noted is only a guess: operations come, go and change their names.
