@@ -25,7 +25,6 @@ PAGES = (
 MODULES = {"irc-opt": "irc.tools.irc_opt", "irc": "irc.tools.cli"}
 
 
-
 @pytest.mark.parametrize("page", PAGES)
 def test_python_snippets_run(page, tmp_path):
     earlier = ""
@@ -81,8 +80,34 @@ def test_levels_are_what_the_example_prints():
     assert 40 < len(shown) < 60
 
 
-@pytest.mark.parametrize("page", [*PAGES, "docs/design/status.md"])
+STATUS = "docs/design/status.md"
+FIGURES = ("bench/results/status-foundation.md", "bench/results/status-named-passes.md")
+
+
+@pytest.mark.parametrize("page", [*PAGES, STATUS, *FIGURES])
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
         assert ((ROOT / page).parent / target).exists(), target
+
+
+def test_each_goal_is_a_line_whose_command_is_there():
+    text = (ROOT / STATUS).read_text(encoding="utf-8")
+    goals = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    assert len(goals) > 40 and {len(goal) for goal in goals} == {4}
+    for command in re.findall(r"`([^`]+)`", " ".join(goal[2] for goal in goals)):
+        for path in re.findall(r"tests/\S+", command):
+            assert (ROOT / path).exists(), command
+        for module in re.findall(r"-m ((?:bench|tests)\.\S+)", command):
+            place = ROOT / module.replace(".", "/")
+            assert place.with_suffix(".py").exists() or (place / "__main__.py").exists(), command
+
+
+def test_each_goal_s_figures_are_told_where_its_line_leads():
+    for page, heading in re.findall(
+        r"\]\(\.\./\.\./(bench/results/status\S+?\.md)#(\S+?)\)",
+        (ROOT / STATUS).read_text(encoding="utf-8"),
+    ):
+        headings = re.findall(r"^## (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        plain = [re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings]
+        assert heading in plain, heading
