@@ -26,14 +26,12 @@ class CommonSubexpressionElimination(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         merged = 0
         for region in op.regions:
-            merged += _visit_region(region, [{}])
+            merged += _visit_region(region, [])
         context.count("merged", merged)
 
 
 def _visit_region(region: Region, scopes: list[dict[Any, Operation]]) -> int:
-    if len(region.blocks) == 1:
-        return _visit_block(region.blocks[0], scopes)
-    # Blocks of a control-flow graph: each sees only what dominates the whole region.
+    """Merge in each block by itself: it sees what dominates the whole region."""
     return sum(_visit_block(block, [*scopes, {}]) for block in region.blocks)
 
 
@@ -46,8 +44,7 @@ def _visit_block(block: Block, scopes: list[dict[Any, Operation]]) -> int:
     while op is not None:
         following = op.next
         for region in op.regions:
-            inner = [{}] if IsolatedFromAbove in op.traits else [*scopes, {}]
-            merged += _visit_region(region, inner)
+            merged += _visit_region(region, [] if IsolatedFromAbove in op.traits else scopes)
         commutes = kinds.get(op.__class__)
         if commutes is None:
             commutes = kinds[op.__class__] = _kind(op.__class__)
@@ -91,9 +88,7 @@ def operation_key(op: Operation, commutes: bool) -> Any:
             entries = attributes.items()
             named = tuple(entries if len(attributes) == 1 else sorted(entries, key=_name))
         if len(operands) == 2:
-            first, second = operands
-            if commutes and id(first) > id(second):
-                first, second = second, first
+            first, second = sorted(operands, key=id) if commutes else operands
             return op.__class__, outcome, named, first, second
         return op.__class__, outcome, named, *operands
     numbers: dict[Value, int] = {}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from irc.ir import attributes as A
+from irc.ir import types as T
+from irc.ir.diagnostics import InternalError
 from irc.ir.passes import PassManager
 from irc.ir.rewriting import constant_value, is_trivially_dead, removable_when_unused
 from tests.passes.common import toy
@@ -104,6 +107,49 @@ def test_a_value_from_outside_is_seen_inside():
     assert toy.count(module, toy.PureValue) == 1
 
 
+def test_the_nearest_of_equal_values_outside_is_seen():
+    module, _, b = toy.empty()
+    (outer,) = toy.scope(b)
+    (middle,) = toy.scope(outer)
+    x = middle.value(toy.Alloc, module.lookup("main").block.arguments[0], result_types=T.i64)
+    middle.create(toy.Use, [middle.value(toy.PureValue, x, result_types=T.i64)])
+    (inner,) = toy.scope(middle)
+    (innermost,) = toy.scope(inner)
+    innermost.create(toy.Use, [innermost.value(toy.PureValue, x, result_types=T.i64)])
+    run("cse", module)
+    assert toy.count(module, toy.PureValue) == 1
+
+
+def test_what_has_no_result_is_not_merged():
+    module, block, b = toy.empty()
+    for _ in range(2):
+        b.create(toy.Mark, block.arguments[0])
+    run("cse", module)
+    assert toy.count(module, toy.Mark) == 2
+
+
+def test_every_result_type_is_compared():
+    module, block, b = toy.empty()
+    x = block.arguments[0]
+    kinds = [(T.i64, T.i64), (T.i64, T.i32), (T.i64, T.i64)]
+    made = [b.create(toy.Pair, x, result_types=types) for types in kinds]
+    b.create(toy.Use, [v for op in made for v in op.results])
+    run("cse", module)
+    assert [op.result_types for op in module.walk() if isinstance(op, toy.Pair)] == kinds[:2]
+
+
+def test_the_order_of_attributes_does_not_matter():
+    module, block, b = toy.empty()
+    made = []
+    for names in ("ab", "ba"):
+        made.append(b.value(toy.PureValue, block.arguments[0], result_types=T.i64))
+        for name in names:
+            made[-1].owner.attributes[name] = A.IntegerAttr(ord(name))
+    b.create(toy.Use, made)
+    run("cse", module)
+    assert toy.count(module, toy.PureValue) == 1
+
+
 def test_nothing_is_carried_into_an_isolated_region():
     module, block, b = toy.empty()
     x = block.arguments[0]
@@ -115,9 +161,6 @@ def test_nothing_is_carried_into_an_isolated_region():
 
 
 def test_attributes_and_result_types_are_compared():
-    from irc.ir import attributes as A
-    from irc.ir import types as T
-
     module, block, b = toy.empty()
     x = block.arguments[0]
     made = [b.value(toy.PureValue, x, result_types=kind) for kind in (T.i64, T.i32, T.i64)]
@@ -132,3 +175,24 @@ def test_an_argument_has_no_constant_value():
     assert constant_value(block.arguments[0]) is None
     made = b.value(toy.PureValue, block.arguments[0], result_types=block.arguments[0].type)
     assert constant_value(made) is None
+
+
+@pytest.mark.parametrize(("limit", "ends"), [(0, True), (2, True), (1, False)])
+def test_canonicalize_ends_after_so_many_rewrites(limit, ends):
+    module, block, b = toy.empty()
+    for _ in range(2):
+        b.value(toy.PureValue, block.arguments[0], result_types=T.i64)
+    if ends:
+        context = run(f"canonicalize{{max_rewrites={limit}}}", module)
+        assert context.statistics["canonicalize", "dce"] == 2
+    else:
+        with pytest.raises(InternalError, match="did not converge after 1 rewrites"):
+            run("canonicalize{max_rewrites=1}", module)
+
+
+def test_print_facts_tells_of_functions(capsys):
+    module, _, b = toy.empty()
+    toy.scope(b)
+    run("print-facts", module)
+    told = capsys.readouterr().err
+    assert told.count("facts of") == told.count("facts of @main") == 1

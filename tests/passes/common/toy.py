@@ -82,6 +82,16 @@ class Mark(Op):
     input = operand()
 
 
+class Pair(Op):
+    """Two functions of the operand."""
+
+    name = "toycommon.pair"
+    traits = frozenset({Pure})
+    input = operand()
+    first = result()
+    second = result()
+
+
 class Difference(Op):
     """A pure operation whose operands can't be exchanged."""
 
