@@ -8,6 +8,7 @@ from typing import Any
 
 from irc.analysis.calls import OUT_VARIANTS
 from irc.analysis.host_memory import Aliases, is_tensor
+from irc.analysis.strides import keeps_apart
 from irc.dialects import aten, flow, func, graph, host, kernel, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -18,11 +19,10 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.argument_storages import alias_groups
-from irc.passes.host.memory_uses import LaunchReads, MemoryUses, place_of
+from irc.passes.host.memory_uses import LaunchReads, MemoryUses, place_of, viewed
 from irc.passes.host.packed_calls import call_of, packing_of
 from irc.passes.host.written_operands import is_last_reader, operand_of, result_of
 from irc.passes.layout.assign_layouts import entry
-from irc.passes.layout.memory_views import VIEW_AS
 
 
 @register_pass
@@ -294,13 +294,13 @@ class _Bufferizer:
             if others - {self.block.arguments[update.argument]} or (
                 others and value is not self.block.arguments[update.argument]
             ):
-                value = self._copied(builder, value)
+                value = self._copied(builder, value, dense(value.type))
                 self.context.remark("is copied first: another update may overwrite it", update)
             values.append(value)
         for position, value in enumerate(terminator._operands):
             info = self._info(position)
             if is_tensor(value) and self.aliases.of(value) & changed and info is None:
-                terminator.set_operand(position, self._copied(builder, value))
+                terminator.set_operand(position, self._copied(builder, value, apart(value.type)))
                 reason = f"result {position} is copied: an argument with its memory is updated"
                 self.context.remark(reason, terminator)
         for update, value in zip(self.updates, values, strict=True):
@@ -316,9 +316,9 @@ class _Bufferizer:
             return None
         return infos[position].get("alias_of")
 
-    def _copied(self, builder: Builder, value: Value) -> Value:
-        """A copy of a value that is about to be overwritten."""
-        memory: Value = builder.value(host.AllocOp, result_types=dense(value.type))
+    def _copied(self, builder: Builder, value: Value, type_: TensorType) -> Value:
+        """A copy, with a type's strides, of a value that is about to be overwritten."""
+        memory: Value = builder.value(host.AllocOp, result_types=type_)
         self.ours.add(memory)
         builder.insert(host.CopyOp((value, memory), ()))
         return memory
@@ -429,7 +429,7 @@ class _Bufferizer:
 
     def _dies_at(self, op: Any, value: Value | None) -> bool:
         """Whether `op` is the last to use memory of ours that is as its result would be."""
-        if value is None or value not in self.ours or value.type is not op.value.type:
+        if value not in self.ours or value.type is not op.value.type:
             return False
         sharing = [v for v in op._operands if value in self.aliases.of(v)]
         return self.last_use.get(value, -1) <= self.order[op] and len(sharing) == 1
@@ -531,6 +531,7 @@ class _Bufferizer:
 
     def _replace_function(self) -> None:
         function = self.function
+        function.refresh_type()  # a copy may be row-major where its source's elements share places
         terminator = function.return_op
         ending = host.ReturnOp(terminator._operands, (), {}, (), terminator.location)
         Builder.before(terminator).insert(ending)
@@ -544,17 +545,14 @@ class _Bufferizer:
         function.detach()
 
 
-def viewed(op: Operation | None) -> Value | None:
-    """The value that the result of `op` is a view of, maybe as another dtype; None if of none."""
-    if isinstance(op, host.ViewOp):
-        return op.source
-    as_dtype = isinstance(op, host.CallAtenOp) and op.callee == VIEW_AS
-    return op._operands[0] if op is not None and as_dtype else None
-
-
 def dense(type_: Any) -> TensorType:
     """The tensor type with row-major strides."""
     return type_.with_strides(contiguous_strides(type_.shape))
+
+
+def apart(type_: Any) -> TensorType:
+    """The tensor type, with row-major strides if two of its elements share a place."""
+    return type_ if keeps_apart(type_.shape, type_.strides) else dense(type_)
 
 
 def padding_bytes(type_: Any) -> int:

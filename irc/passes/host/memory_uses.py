@@ -10,6 +10,7 @@ from irc.analysis.host_memory import Aliases, Keepers, is_tensor
 from irc.dialects import graph, host, kernel
 from irc.ir.core import Block, Operation, Value
 from irc.passes.host.written_operands import result_of
+from irc.passes.layout.memory_views import VIEW_AS
 
 
 class MemoryUses:
@@ -104,3 +105,10 @@ class LaunchReads:
 def place_of(result: Any) -> int:
     """The number of a result among those of its operation."""
     return int(result.index)
+
+
+def viewed(op: Operation | None) -> Value | None:
+    """The value that the result of `op` is a view of, maybe as another dtype; None if of none."""
+    if isinstance(op, host.ViewOp) or (isinstance(op, host.CallAtenOp) and op.callee == VIEW_AS):
+        return op._operands[0]
+    return None
