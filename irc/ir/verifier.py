@@ -388,31 +388,21 @@ class _Verifier:
         block = value.parent_block
         if block is None:
             self.refuse(op, f"{where} is made by an operation that is in no block", maker)
-        root_block = self.root.parent
         if op is self.root:
             return
-        if root_block is not None and _encloses(block, self.root):
-            isolated = [a for a in (op, *op.ancestors()) if IsolatedFromAbove in a.traits]
-            if isolated and not _inside(block, isolated[-1] if op is self.root else isolated[0]):
-                self.refuse(op, f"{where} comes from outside of {isolated[0].name}, which is "
-                            "isolated", maker)  # fmt: skip
-            return
-        if block is op.parent:
-            self.refuse(op, f"{where} is used before its definition", maker)
         if not _encloses(block, op):
-            same_region = op.parent is not None and block.parent is op.parent.parent
+            assert op.parent is not None
             reason = (
-                "does not dominate this use" if same_region
+                "does not dominate this use" if block.parent is op.parent.parent
                 else "is defined in a region that does not enclose this operation"
             )
             self.refuse(op, f"{where} {reason}", maker)
-        for ancestor in (op, *op.ancestors()):
-            if ancestor is not op and IsolatedFromAbove in ancestor.traits:
-                self.refuse(op, f"{where} comes from outside of {ancestor.name}, which is "
-                            "isolated", maker)  # fmt: skip
-            if ancestor.parent is block:
-                break
-        self.refuse(op, f"{where} is used before its definition", maker)
+        isolated = next((a for a in op.ancestors() if IsolatedFromAbove in a.traits), None)
+        if isolated is not None and not _inside(block, isolated):
+            self.refuse(op, f"{where} comes from outside of {isolated.name}, which is isolated",
+                        maker)  # fmt: skip
+        if not _encloses(block, self.root):
+            self.refuse(op, f"{where} is used before its definition", maker)
 
     def refuse(self, op: Operation, message: str, maker: Operation | None) -> NoReturn:
         """Raise InvalidIR about a use of what `maker` makes."""
@@ -422,6 +412,7 @@ class _Verifier:
     def check_symbols(self, op: Operation) -> None:
         """Check that the symbols in the result types and attributes of `op` are bound."""
         symbols = self.symbols
+        known = symbols.keys()
         for result in op.results:
             mentioned = mentioned_symbols(result.type)
             if mentioned:
@@ -430,7 +421,7 @@ class _Verifier:
                         self.unbound(op, name, f"the type {result.type}")
         for key, attr in op.attributes.items():
             mentioned = mentioned_symbols(attr)
-            if mentioned and not mentioned <= symbols.keys():
+            if not known >= mentioned:
                 self.check_attribute(op, key, attr, mentioned)
         for region in op.regions:
             for block in region.blocks:
