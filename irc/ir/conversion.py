@@ -74,7 +74,7 @@ def apply_conversion(
     """
     by_class: dict[type[Operation], list[Pattern]] = {}
     declared = sorted(patterns, key=lambda p: -p.benefit)
-    driver = _Driver((), False, 1 << 60, Counter())
+    driver = _Driver((), False, Counter())
     reasons: dict[Operation, list[str]] = {}
     pending = [op for op in root.walk() if op is not root]
     while pending:

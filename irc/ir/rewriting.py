@@ -257,11 +257,10 @@ class _NotifyingBuilder(Builder):
 class _Plan:
     """What the driver does with the operations of one class."""
 
-    __slots__ = ("removable", "commutative", "fold", "patterns")
+    __slots__ = ("commutative", "fold", "patterns")
 
     def __init__(self, cls: type[Operation], patterns: list[Pattern], fold: bool) -> None:
         traits = cls.traits
-        self.removable = removable_when_unused(cls)
         self.commutative = fold and Commutative in traits
         folds = issubclass(cls, Op) and cls.fold is not Op.fold and ConstantLike not in traits
         self.fold = fold and folds
@@ -269,19 +268,12 @@ class _Plan:
 
 
 class _Driver:
-    def __init__(
-        self,
-        patterns: Iterable[Pattern],
-        fold: bool,
-        max_rewrites: int | None,
-        counts: Counter[str],
-    ) -> None:
+    def __init__(self, patterns: Iterable[Pattern], fold: bool, counts: Counter[str]) -> None:
         self.plans: dict[type[Operation], _Plan] = {}
         self.declared: list[Pattern] = sorted(patterns, key=lambda p: -p.benefit)
         self.fold = fold
         self.worklist: list[Operation] = []
-        self.max_rewrites = max_rewrites
-        self.rewrites = 0
+        self.rewrites = self.limit = 0
         self.counts = counts
         self.rewriter: Rewriter | None = None
 
@@ -302,22 +294,22 @@ class _Driver:
     def applied(self, name: str) -> None:
         self.rewrites += 1
         self.counts[name] += 1
-        if self.max_rewrites is not None and self.rewrites > self.max_rewrites:
+        if self.rewrites > self.limit:
             busiest, times = self.counts.most_common(1)[0]
             raise InternalError(
-                f"rewriting did not converge after {self.max_rewrites} rewrites; "
+                f"rewriting did not converge after {self.limit} rewrites; "
                 f"pattern '{busiest}' was applied {times} times",
                 notes=("a pattern that undoes another one, or its own result, never ends",),
             )
 
-    def run(self, root: Operation) -> bool:
+    def run(self, root: Operation, max_rewrites: int | None) -> bool:
         worklist = self.worklist
         collect_inside(root, worklist)
         for op in worklist:
             op.queued = True
         worklist.reverse()
-        if self.max_rewrites is None:
-            self.max_rewrites = 10_000 + 16 * (len(worklist) + 1)
+        most = 10_000 + 16 * (len(worklist) + 1)
+        self.limit = most if max_rewrites is None else max_rewrites
         visit, pop = self.visit, worklist.pop
         try:
             while worklist:
@@ -336,19 +328,14 @@ class _Driver:
         return self.rewrites > 0
 
     def visit(self, op: Operation) -> None:
+        if is_trivially_dead(op):
+            self.erase(op)
+            self.applied("dce")
+            return
         cls = op.__class__
         plan = self.plans.get(cls)
         if plan is None:
             plan = self.plans[cls] = _Plan(cls, self.declared, self.fold)
-        if plan.removable is not False:
-            for result in op.results:
-                if result._users is not None:
-                    break
-            else:
-                if is_trivially_dead(op):
-                    self.erase(op)
-                    self.applied("dce")
-                    return
         if plan.commutative and constant_to_right(op):
             self.applied("constant-to-right")
         if plan.fold and self.try_fold(op):
@@ -440,21 +427,20 @@ _removable: dict[type[Operation], bool | None] = {}
 def removable_when_unused(cls: type[Operation]) -> bool | None:
     """Whether operations of `cls` without users may be removed: pure, or allocating, or only
     reading; None where each operation says so itself through `is_removable()`."""
-    found = _removable.get(cls, ...)
-    if found is not ...:
-        return found
+    if cls not in _removable:
+        _removable[cls] = _removable_class(cls)
+    return _removable[cls]
+
+
+def _removable_class(cls: type[Operation]) -> bool | None:
     traits = cls.traits
-    answer: bool | None
     if Terminator in traits:
-        answer = False
-    elif hasattr(cls, "is_removable"):
-        answer = None
-    elif Pure in traits or AllocatesMemory in traits:
-        answer = True
-    else:
-        answer = ReadsMemory in traits and WritesMemory not in traits
-    _removable[cls] = answer
-    return answer
+        return False
+    if hasattr(cls, "is_removable"):
+        return None
+    if Pure in traits or AllocatesMemory in traits:
+        return True
+    return ReadsMemory in traits and WritesMemory not in traits
 
 
 def is_trivially_dead(op: Operation) -> bool:
@@ -495,5 +481,5 @@ def apply_patterns_greedily(
     `counts` collects how often each pattern was applied. Raises InternalError, naming the
     busiest pattern, after `max_rewrites` (default: 16 per operation plus 10,000).
     """
-    driver = _Driver(patterns, fold, max_rewrites, Counter() if counts is None else counts)
-    return driver.run(root)
+    driver = _Driver(patterns, fold, Counter() if counts is None else counts)
+    return driver.run(root, max_rewrites)

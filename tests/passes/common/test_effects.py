@@ -39,6 +39,17 @@ def test_what_has_no_result_is_not_dead(pipeline):
     assert toy.count(module, toy.Mark) == 1
 
 
+@pytest.mark.parametrize("pipeline", ["dce", "canonicalize"])
+def test_each_operation_of_a_class_may_say_whether_it_goes(pipeline):
+    module, block, b = toy.empty()
+    for _ in range(2):
+        kept = b.create(toy.Asked, block.arguments[0], result_types=T.i64)
+    kept.attributes["kept"] = A.UnitAttr()
+    assert removable_when_unused(toy.Asked) is None
+    run(pipeline, module)
+    assert [op for op in module.walk() if isinstance(op, toy.Asked)] == [kept]
+
+
 def test_dce_removes_chains_and_counts_them():
     module, block, b = toy.empty()
     x = block.arguments[0]

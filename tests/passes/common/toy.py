@@ -67,6 +67,16 @@ class Opaque(_Value):
     name = "toycommon.opaque"
 
 
+class Asked(_Value):
+    """Pure, but each operation says whether it may go."""
+
+    name = "toycommon.asked"
+    traits = frozenset({Pure})
+
+    def is_removable(self) -> bool:
+        return "kept" not in self.attributes
+
+
 class Yielding(_Value):
     """A terminator that is pure and has a result: neither merged nor removed."""
 
