@@ -42,7 +42,10 @@ def verify_info(op: Any) -> None:
             if not isinstance(info, A.DictAttr):
                 op.fail(f"{what} is {info}, not a dictionary")
             _verify_entries(op, what, info, types[position])
-            _in_range(op, f"{what}: alias_of", info.get("alias_of"), len(type_.inputs))
+            alias = info.get("alias_of")
+            _in_range(op, f"{what}: alias_of", alias, len(type_.inputs))
+            if alias is not None and not isinstance(type_.inputs[alias.value], TensorType):
+                op.fail(f"{what}: alias_of is {alias.value}, which is no tensor")
             _in_range(op, f"{what}: shares", info.get("shares"), position)
     _verify_aliases(op, len(type_.inputs))
 

@@ -67,14 +67,15 @@ def test_what_the_operator_refuses_is_left_to_it(op, arguments):
     assert "graph.call_aten" in irc.print_op(module)
 
 
-INFO = """func.func @f(%x: tensor<[4] x f32, strides [1]> {argument}) -> (tensor<[4] x f32, strides [1]> {result}) {function}{{
+INFO = """func.func @f(%x: tensor<[4] x f32, strides [1]> {argument}, %n: index) -> (tensor<[4] x f32, strides [1]> {result}) {function}{{
   func.return %x : tensor<[4] x f32, strides [1]>
 }}"""  # noqa: E501
 
 
 @pytest.mark.parametrize("argument, result, function, error", [
     ("{}", "{alias_of = 0 : i64, strides = #sym.dims<[1]>}", "", None),
-    ("{}", "{alias_of = 1 : i64}", "", "alias_of is 1, not one of the 1 before"),
+    ("{}", "{alias_of = 1 : i64}", "", "alias_of is 1, which is no tensor"),
+    ("{}", "{alias_of = 2 : i64}", "", "alias_of is 2, not one of the 2 before"),
     ("{}", "{alias_of = -1 : i64}", "", "alias_of is -1"),
     ("{}", "{shares = 0 : i64}", "", "shares is 0, not one of the 0 before"),
     ("{}", '{alias_of = "x"}', "", 'alias_of is "x", not a IntegerAttr'),

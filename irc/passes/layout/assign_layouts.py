@@ -14,7 +14,7 @@ from irc.dialects.flow_verify import is_called
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim
+from irc.ir.symbols import Dim, floordiv, mod
 from irc.ir.types import TensorType, contiguous_strides
 
 Strides = tuple[Dim, ...]
@@ -138,9 +138,9 @@ def source_strides(view: Operation, strides: Strides) -> Strides | None:
         return tuple(back)
     if isinstance(view, graph.Slice):
         step = strides[view.dim]
-        if not isinstance(step, int) or step % view.step:
+        if mod(step, view.step) != 0:
             return None
-        whole = (*strides[: view.dim], step // view.step, *strides[view.dim + 1 :])
+        whole = (*strides[: view.dim], floordiv(step, view.step), *strides[view.dim + 1 :])
         return whole if keeps_apart(view.source.type.shape, whole) else None
     if isinstance(view, graph.Broadcast):
         return _before_broadcast(view, strides)

@@ -137,10 +137,10 @@ def is_shared(value: Value, returning: func.ReturnOp) -> bool:
 # -- which layout a value has
 
 
-def layouts_of(type_: Any) -> tuple[Strides, Strides] | None:
+def layouts_of(type_: TensorType) -> tuple[Strides, Strides] | None:
     """An image's strides with its channels innermost, and contiguous; None for what is no image
     or has one order only."""
-    if not isinstance(type_, TensorType) or type_.rank not in (4, 5) or type_.strides is None:
+    if type_.rank not in (4, 5):
         return None
     last, plain = channels_last_strides(type_.shape), contiguous_strides(type_.shape)
     return None if same_layout(type_.shape, last, plain) else (last, plain)
@@ -157,10 +157,8 @@ def side(type_: TensorType, strides: Strides) -> str | None:
 
 def is_flexible(value: Value) -> bool:
     """Whether a value's layout is ours to choose: computed in any order, without views of it."""
-    op = value.defining_op
-    if not isinstance(op, ORDERED) or "view" in op.attributes or layouts_of(value.type) is None:
-        return False
-    if side(value.type, value.type.strides) is None:  # type: ignore[arg-type, attr-defined]
+    kind: Any = value.type
+    if not isinstance(value.defining_op, ORDERED) or side(kind, kind.strides) is None:
         return False
     return not any(
         "view" in user.attributes or isinstance(user, layout.ViewOp | sym.RefineOp)
@@ -183,8 +181,8 @@ def choose(function: func.FuncOp, wants: list[Want]) -> list[Value]:
     # Results that eager mode gives twice share their memory: they stay as they are.
     returned = Counter(function.return_op._operands)
     flexible: Flexible = {
-        r: None for op in function.block.ops if isinstance(op, ORDERED)
-        for r in op.results if returned[r] <= 1 and is_flexible(r)
+        r: None for op in function.block.ops for r in op.results
+        if returned[r] <= 1 and is_flexible(r)
     }  # fmt: skip
     if not flexible:
         return []
@@ -199,8 +197,9 @@ def choose(function: func.FuncOp, wants: list[Want]) -> list[Value]:
     _, (last, _) = networkx.minimum_cut(cut, "last", "plain")
     changed: list[Value] = []
     for value in flexible:
+        assert isinstance(value.type, TensorType)
         both = layouts_of(value.type)
-        assert both is not None and isinstance(value.type, TensorType)
+        assert both is not None
         strides = both[0] if value in last else both[1]
         if not same_layout(value.type.shape, strides, value.type.strides or ()):
             value.type = value.type.with_strides(strides)

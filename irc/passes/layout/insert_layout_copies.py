@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from irc.analysis.strides import same_layout
 from irc.dialects import func, graph, layout
+from irc.dialects.graph_inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim
+from irc.ir.symbols import Dim, mod
 from irc.ir.types import TensorType, element_bytes
 from irc.passes.layout.assign_layouts import (
     entry,
@@ -95,9 +96,7 @@ class InsertLayoutCopies(Pass):
         one_array = root is own and at - begin == place and value is not whole
         if one_array and same_layout(type_.shape, wanted, type_.strides):
             return None
-        if type_.element is not whole.type.element and not _is_multiple(  # type: ignore[attr-defined]
-            begin + place, element_bytes(type_.element)
-        ):
+        if mod(begin + place, element_bytes(type_.element)) != 0:
             return None
         return view_at(
             Builder.before(function.return_op), whole, place, type_.with_strides(wanted)
@@ -114,15 +113,9 @@ class InsertLayoutCopies(Pass):
         info = entry(function.result_info, position)
         root = storage_root(value)
         builder = Builder.before(function.return_op)
-        offset = _offset_in_argument(function, info, root, type_)
-        if offset is not None:
-            argument = function.block.arguments[info.get("alias_of").value]  # type: ignore[union-attr]
-            return builder.value(
-                layout.ViewOp, argument, offset=offset, result_types=type_.with_strides(wanted)
-            )
-        other = _argument_as_element(function, info, root, type_.with_strides(wanted), builder)
-        if other is not None:
-            return other
+        part = _part_of_argument(function, info, root, type_.with_strides(wanted), builder)
+        if part is not None:
+            return part
         owned = isinstance(root, BlockArgument) or isinstance(root.defining_op, graph.Constant)
         same = same_layout(type_.shape, wanted, type_.strides)
         if same and _sharing_group(function, position) in seen.get(value, ()):
@@ -139,10 +132,6 @@ class InsertLayoutCopies(Pass):
                 layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
             )
         return value
-
-
-def _is_multiple(place: Dim, width: int) -> bool:
-    return isinstance(place, int) and place % width == 0
 
 
 def _sharing_group(function: func.FuncOp, position: int) -> int:
@@ -199,45 +188,23 @@ def _flag_view(value: Value) -> None:
     value.defining_op.attributes["view"] = A.UNIT
 
 
-def _offset_in_argument(
-    function: func.FuncOp, info: A.DictAttr | None, root: Value, type_: TensorType
-) -> Dim | None:
-    """Where a result begins in the argument that `info` says it shares memory with, for one that
-    has memory of its own; None for any other."""
-    alias = None if info is None else info.get("alias_of")
-    if info is None or not isinstance(alias, A.IntegerAttr):
-        return None
-    argument = function.block.arguments[alias.value]
-    kind = argument.type
-    if root is argument or not isinstance(kind, TensorType) or kind.element is not type_.element:
-        return None
-    place, start = info.get("offset"), None
-    known = entry(function.arg_info, alias.value)
-    if known is not None:
-        start = known.get("offset")
-    if not isinstance(place, A.DimAttr) or not isinstance(start, A.DimAttr):
-        return None
-    return place.dim - start.dim
-
-
-def _argument_as_element(
+def _part_of_argument(
     function: func.FuncOp,
     info: A.DictAttr | None,
     root: Value,
     type_: TensorType,
     builder: Builder,
 ) -> Value | None:
-    """A result of type `type_` that is the memory of an argument with another element type, where
-    `info` says so; None for any other, and where sizes in bytes are not known."""
+    """A result of type `type_`, computed in the memory `root`, as memory of the argument that
+    `info` says it shares; None where it is so, and for any other. Elements of another size need
+    known places."""
     alias, place = (None, None) if info is None else (info.get("alias_of"), info.get("offset"))
     if not isinstance(alias, A.IntegerAttr) or not isinstance(place, A.DimAttr):
         return None
     argument = function.block.arguments[alias.value]
-    kind, known = argument.type, entry(function.arg_info, alias.value)
+    known = entry(function.arg_info, alias.value)
     start = None if known is None else known.get("offset")
-    if root is argument or not isinstance(kind, TensorType) or not isinstance(start, A.DimAttr):
+    if root is argument or not isinstance(start, A.DimAttr):
         return None
-    if kind.element is type_.element:
-        return None
-    place = place.dim * element_bytes(type_.element) - start.dim * element_bytes(kind.element)
-    return view_at(builder, argument, place, type_)
+    width, own = element_bytes(type_.element), element_bytes(tensor_type(argument).element)
+    return view_at(builder, argument, place.dim * width - start.dim * own, type_)

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from irc.analysis.strides import same_layout
 from irc.dialects import func, graph, layout
-from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Value
 from irc.ir.types import (
@@ -34,8 +33,7 @@ def join_results(function: func.FuncOp) -> list[list[int]]:
     made = []
     for known in groups(function):
         whole = {
-            k: piece for k, piece in known.items()
-            if k not in apart and not _is_saved(function, k)
+            k: piece for k, piece in known.items() if k not in apart and not piece.is_saved
         }  # fmt: skip
         roots = {place_in_memory(returned._operands[k])[0] for k in whole}
         if len(whole) > 1 and (
@@ -45,12 +43,6 @@ def join_results(function: func.FuncOp) -> list[list[int]]:
             made.append(list(whole))
         claimed |= roots
     return made
-
-
-def _is_saved(function: func.FuncOp, position: int) -> bool:
-    info = function.result_info
-    entry = None if info is None else info[position]
-    return isinstance(entry, A.DictAttr) and entry.get("saved") is not None
 
 
 def _is_taken(root: Value, claimed: set[Value]) -> bool:
@@ -65,9 +57,9 @@ def _is_one_array(function: func.FuncOp, pieces: Mapping[int, Piece]) -> bool:
     for position, piece in pieces.items():
         value = function.return_op._operands[position]
         kind = value.type
-        assert isinstance(kind, TensorType)
+        assert isinstance(kind, TensorType) and kind.strides is not None
         root, place = place_in_memory(value)
-        if kind.strides is None or not same_layout(kind.shape, kind.strides, piece.strides):
+        if not same_layout(kind.shape, kind.strides, piece.strides):
             return False
         begins.add((root, place - piece.begin))
     return len(begins) == 1

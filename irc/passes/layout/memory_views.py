@@ -20,7 +20,8 @@ def viewed(op: Operation | None) -> Value | None:
         return None
     if "view" in op.attributes or isinstance(op, layout.ViewOp | sym.RefineOp):
         return op._operands[0]
-    return op._operands[0] if isinstance(op, graph.CallAten) and op.callee == VIEW_AS else None
+    as_other = isinstance(op, graph.CallAten) and op.callee == VIEW_AS
+    return op._operands[0] if as_other else None
 
 
 def storage_root(value: Value) -> Value:
@@ -66,25 +67,23 @@ def view_as(builder: Builder, source: Value, type_: TensorType) -> Value:
 def view_at(builder: Builder, source: Value, place: Dim, type_: TensorType) -> Value | None:
     """A view of type `type_` that begins `place` bytes after the first element of `source`; its
     elements may be of another type. None where elements differ in size and a place or a size is
-    not known."""
-    kind = source.type
-    assert isinstance(kind, TensorType)
+    not known, or the place is between elements of the smaller type."""
+    kind, strides = source.type, type_.strides
+    assert isinstance(kind, TensorType) and strides is not None
     old, new = element_bytes(kind.element), element_bytes(type_.element)
     if old == new:
         same = kind.with_shape(type_.shape, type_.strides)
         part = view(builder, source, floordiv(place, old), same)
         return part if kind.element is type_.element else view_as(builder, part, type_)
-    if not isinstance(place, int) or not all(
-        isinstance(d, int) for d in (*type_.shape, *(type_.strides or ()))
-    ):
+    if not isinstance(place, int) or place % min(old, new):
+        return None
+    if not all(isinstance(d, int) for d in (*type_.shape, *strides)):
         return None
     # The bytes as a vector, in the source's elements, then in the others.
-    spans = [(n - 1) * s for n, s in zip(type_.shape, type_.strides or (), strict=True)]
+    spans = [(n - 1) * s for n, s in zip(type_.shape, strides, strict=True)]
     length = 0 if 0 in type_.shape else 1 + sum(spans)
     first = place // old
     count = -(-(place + length * new) // old) - first
-    if count * old % new:
-        return None
     part = view(builder, source, first, kind.with_shape((count,), (1,)))
     whole = view_as(builder, part, type_.with_shape((count * old // new,), (1,)))
     return view(builder, whole, (place - first * old) // new, type_)

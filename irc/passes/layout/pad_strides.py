@@ -18,6 +18,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, Expr, floordiv, free_symbols, mod
 from irc.ir.types import FunctionType, TensorType, Type, element_bytes
 from irc.passes.layout.assign_layouts import LIBRARY, entry
+from irc.passes.layout.memory_views import viewed
 
 Strides = tuple[Dim, ...]
 
@@ -201,9 +202,9 @@ class _Padding:
 
 def _makes_arrays(op: Operation) -> bool:
     """Whether an operation computes arrays of its own."""
-    return op.name.startswith(("graph.", "layout.")) and not (
-        "view" in op.attributes or isinstance(op, graph.Constant | graph.Full | graph.FromScalar)
-    )
+    if viewed(op) is not None or isinstance(op, graph.Constant | graph.Full | graph.FromScalar):
+        return False
+    return op.name.startswith(("graph.", "layout."))
 
 
 def _unbacked_symbols(function: func.FuncOp) -> set[str]:
@@ -284,11 +285,9 @@ def may_be_padded(info: A.DictAttr) -> bool:
 
 def _sources(value: Value) -> Iterator[Value]:
     """What `value` is a view of, directly and further back."""
-    maker = value.defining_op
-    while maker is not None and ("view" in maker.attributes or isinstance(maker, sym.RefineOp)):
-        value = maker._operands[0]
-        yield value
-        maker = value.defining_op
+    while (source := viewed(value.defining_op)) is not None:
+        yield source
+        value = source
 
 
 def retype(value: Value, type_: TensorType) -> Operation | None:
@@ -301,7 +300,7 @@ def retype(value: Value, type_: TensorType) -> Operation | None:
         changed.append((current, current.type))
         current.type = wanted
         for user in set(current.users):
-            if "view" not in user.attributes and not isinstance(user, sym.RefineOp):
+            if viewed(user) is None:
                 continue
             found = view_strides(user) if type(user) in INDICES else None
             if found is None:

@@ -24,10 +24,11 @@ LIMIT = 4096  # bytes of which places are compared one by one
 @attrs.frozen
 class Piece:
     """Where a result lies in its storage: its type with the caller's strides, and its offset (in
-    elements of its own)."""
+    elements of its own). `is_saved`: only the backward program sees it."""
 
     type: TensorType
     offset: int
+    is_saved: bool = attrs.field(default=False, eq=False)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -125,4 +126,5 @@ def _piece(kind: Any, entry: A.DictAttr) -> Piece | None:
         return None
     steps = [s for s in strides.dims if isinstance(s, int)]
     known = len(steps) == kind.rank and all(isinstance(n, int) for n in kind.shape)
-    return Piece(kind.with_strides(steps), place) if known else None
+    saved = entry.get("saved") is not None
+    return Piece(kind.with_strides(steps), place, saved) if known else None

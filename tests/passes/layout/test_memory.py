@@ -18,7 +18,7 @@ from irc.ir.symbols import symbol  # noqa: E402
 from irc.ir.types import TensorType  # noqa: E402
 from irc.passes.layout.memory_views import place_in_memory, storage_root, viewed  # noqa: E402
 from irc.passes.layout.pad_strides import may_be_padded  # noqa: E402
-from irc.passes.layout.shared_results import LIMIT, Piece, groups, sources  # noqa: E402
+from irc.passes.layout.shared_results import LIMIT, Piece, _piece, groups, sources  # noqa: E402
 from tests.fuzz.harness import clones, observe, same  # noqa: E402
 from tests.passes.layout.test_elide_layout_copies import PIPELINE, lowered  # noqa: E402
 from tests.passes.layout.test_propagate_channels_last import TYPES, convolution  # noqa: E402
@@ -91,6 +91,42 @@ def test_parts_of_results_are_found_where_places_are_known(second, known):
     assert sources(module.lookup("main")) == known
 
 
+@pytest.mark.parametrize(
+    ("sizes", "strides", "rest", "known"),
+    [
+        ((4, 6), [6, 1], {}, True), ((4, 6), [6, 1], {"offset": None}, False),
+        ((4, 6), None, {}, False), ((4, 6), [1], {}, False), ((4, 6), [6, 1, 1], {}, False),
+        ((0, 6), [6, 1], {}, False), ((4, 0), [6, 1], {}, False), ((1, 6), [6, 1], {}, True),
+        ((4, 6), [symbol("s0"), 1], {}, False), ((symbol("s0"), 6), [6, 1], {}, False),
+        ((4, 6), [6, 1], {"offset": A.DimAttr(symbol("s0"))}, False),
+        ((4, 6), [0, 1], {"offset": A.DimAttr(3)}, True), ((), [], {}, True),
+    ],
+)  # fmt: skip
+def test_a_piece_is_where_all_numbers_are_known(sizes, strides, rest, known):
+    dims = None if strides is None else A.DimsAttr(strides)
+    told = {"strides": dims, "offset": A.DimAttr(0), **rest}
+    entries = A.DictAttr({k: v for k, v in told.items() if v is not None})
+    made = _piece(TensorType(sizes, T.f32), entries)
+    assert (made is not None) == known
+    if made is not None:
+        assert made == piece(sizes, strides, told["offset"].dim) and not made.is_saved
+
+
+def test_a_piece_is_an_array():
+    told = {"strides": A.DimsAttr([]), "offset": A.DimAttr(0)}
+    assert _piece(T.index, A.DictAttr(told)) is None
+    saved = _piece(TensorType((), T.f32), A.DictAttr({**told, "saved": A.UNIT}))
+    assert saved is not None and saved.is_saved and saved == piece((), ())
+
+
+def test_places_are_compared_up_to_a_limit():
+    count = LIMIT // 4
+    for size, held in ((count, True), (count + 1, False)):
+        assert piece([size], [2]).holds(piece([size - 1], [2], 2)) == held
+    assert piece([1], [1]).holds(piece([1], [1])) and piece([2], [2]).holds(piece([1], [1], 2))
+    assert not piece([2], [2]).holds(piece([1], [1], 1))
+
+
 def test_results_without_elements_are_no_pieces():
     text = RESULTS.replace("FIRST", WHOLE).replace("SECOND", WHOLE).replace("[2, 6]", "[0, 6]")
     function = parse(text).lookup("main")
@@ -122,6 +158,26 @@ def test_memory_is_that_of_what_is_viewed():
         assert storage_root(ops[name].results[0]) is neg
     assert place_in_memory(ops["e"].results[0]) == (ops["e"].results[0], 0)
     assert isinstance(ops["e"], graph.Slice)
+
+
+def test_memory_is_that_of_other_elements_of_it():
+    module = parse("""
+      func.func @main(%x: tensor<[4] x f32, strides [1]>) attributes {level = "layout"} {
+        %a = graph.call_aten %x {callee = "aten.view.dtype", arguments = {self = #aten.operand<0>,
+            dtype = #aten.dtype<"int16">}}
+            : (tensor<[4] x f32, strides [1]>) -> tensor<[8] x i16, strides [1]>
+        %b = layout.view %a {offset = #sym<3>}
+            : (tensor<[8] x i16, strides [1]>) -> tensor<[4] x i16, strides [1]>
+        %c = graph.call_aten %x {callee = "aten.relu.default",
+            arguments = {self = #aten.operand<0>}}
+            : (tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>
+        func.return
+      }""")
+    (function,) = module.ops
+    (x,) = function.block.arguments
+    a, b, c = (op.results[0] for op in function.block.ops if op.results)
+    assert [viewed(v.defining_op) for v in (a, b, c)] == [x, a, None]
+    assert place_in_memory(b) == (x, 6) and storage_root(c) is c
 
 
 def info(**entries: Any) -> A.DictAttr:
