@@ -44,14 +44,14 @@ def unsigned(value: int, width: int) -> int:
 def round_float(value: float, type_: Type) -> float:
     """`value` rounded to nearest even in a float type. Other types than f16, bf16, f32 and f64
     have no fold and raise ValueError."""
-    if type_ is f64 or math.isnan(value) or math.isinf(value):
+    if type_ is f64:
         return value
     if type_ is f32:
         return _pack_round(value, "<f")
     if type_ is f16:
         return _pack_round(value, "<e")
     if type_ is bf16:
-        return _round_bf16(value)
+        return _round_bf16(value) if math.isfinite(value) else value
     raise ValueError(f"no rounding to {type_}")
 
 
@@ -64,15 +64,13 @@ def _pack_round(value: float, code: str) -> float:
 
 def _round_bf16(value: float) -> float:
     # Rounding f64 -> f32 -> bf16 would round twice; work on the bits of the f64.
-    mantissa, exponent = math.frexp(value)  # |mantissa| in [0.5, 1)
-    if value == 0.0:
-        return value
+    _, exponent = math.frexp(value)  # 2**exponent is above the number, half of it is not
     smallest = -133  # the exponent of the least subnormal, 2**-133
     unit = max(exponent - 8, smallest)
     scaled = math.ldexp(value, -unit)
     rounded = math.ldexp(float(round(scaled)), unit)
     largest = 3.3895313892515355e38
-    return math.copysign(math.inf, value) if abs(rounded) > largest else rounded
+    return math.copysign(math.inf if abs(rounded) > largest else rounded, value)
 
 
 def number_of(attr: Attribute | None) -> Number | None:
@@ -206,29 +204,29 @@ def fold_binary(op: Operation, constants: Sequence[Attribute | None]) -> Attribu
     """Fold a two-operand arith operation."""
     first, second = constants
     lhs, rhs = op._operands
-    if second is None and lhs is not rhs:
-        return None
-    name = op.name[6:]
-    a, b = number_of(first), number_of(second)
-    type_ = op.results[0].type
-    if a is not None and b is not None:
+    b = None if second is None else number_of(second)
+    if b is None:
+        return _fold_alike(op, lhs) if lhs is rhs else None
+    name, type_ = op.name[6:], op.results[0].type
+    a = number_of(first)
+    if a is not None:
         return _fold_numbers(name, a, b, type_)
-    if b is not None:
-        neutral = RIGHT_IDENTITY.get(name)
-        if neutral is not None and _same_number(b, neutral):
-            return lhs
-        if ABSORBING.get(name) == b and isinstance(b, int):
-            return attribute_of(b, type_)
-        if name == "andi" and isinstance(b, int) and unsigned(b, width_of(type_)) == (
-            unsigned(-1, width_of(type_))
-        ):
-            return lhs
-    if lhs is rhs:
-        if name in IDEMPOTENT:
-            return lhs
-        if name in ("subi", "xori"):
-            return attribute_of(0, type_)
+    neutral = RIGHT_IDENTITY.get(name)
+    if neutral is not None and _same_number(b, neutral):
+        return lhs
+    if ABSORBING.get(name) == b:
+        return attribute_of(b, type_)
+    if name == "andi" and unsigned(int(b) + 1, width_of(type_)) == 0:  # all bits
+        return lhs
     return None
+
+
+def _fold_alike(op: Operation, value: Value) -> Attribute | Value | None:
+    """What an operation makes of one value twice."""
+    name = op.name[6:]
+    if name in IDEMPOTENT:
+        return value
+    return attribute_of(0, op.results[0].type) if name in ("subi", "xori") else None
 
 
 def _fold_numbers(name: str, a: Number, b: Number, type_: Type) -> Attribute | None:

@@ -250,10 +250,9 @@ def _cast_full(op: graph.Cast, full: graph.Full, rw: Any) -> Any:
             number -= 1 << target.width
     elif isinstance(target, IntegerType) and math.isfinite(value) and abs(value) < 2**31:
         number = int(value)
-        if target.width < 64 or target.unsigned:
-            low = 0 if target.unsigned else -(1 << (target.width - 1))
-            if not low <= number < 1 << (target.width - (not target.unsigned)):
-                return rw.no_match("out of range")
+        low = 0 if target.unsigned else -(1 << (target.width - 1))
+        if not low <= number < 1 << (target.width - (not target.unsigned)):
+            return rw.no_match("out of range")
     else:
         return rw.no_match("out of range")
     attr = graph.scalar_attribute(number, target)

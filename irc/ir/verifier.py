@@ -84,8 +84,7 @@ class _ClassRules:
             (name, field.constraint, field.kind == "one")
             for name, field in cls.attribute_fields.items()
         ]
-        words = [(n, f.words) for n, f in cls.attribute_fields.items() if f.words is not None]
-        self.words = words or None
+        self.words = [(n, f.words) for n, f in cls.attribute_fields.items() if f.words is not None]
         self.isolated = IsolatedFromAbove in cls.traits
         self.checks_facts = cls.verify_facts is not Op.verify_facts
         self.checks_more = cls.verify_op is not Op.verify_op or self.checks_facts
@@ -107,7 +106,7 @@ class _ClassRules:
                     op.fail(f"the attribute '{name}' is missing")
             elif not isinstance(attr, cls):
                 op.fail(f"the attribute '{name}' is {attr}, not a {cls.__name__}")
-        if self.words is not None:
+        if self.words:
             self.check_words(op, self.words)
         if self.alike_operands is not None and not op.regions:
             results, operands = op.results, op._operands

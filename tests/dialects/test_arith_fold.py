@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -334,3 +335,203 @@ def test_a_float_out_of_range_of_an_integer_is_not_folded(name, target, number, 
     module, function = program(lookup_op(f"arith.{name}"), (number,), T.f32, target)
     PassManager.parse("canonicalize").run(module)
     assert isinstance(function.return_op.values[0].owner, arith.ConstantOp) == folds
+
+
+# -- rounding and numbers, at their edges
+
+SIXTEEN = {T.f16: (65504.0, 2.0**-24), T.bf16: (3.3895313892515355e38, 2.0**-133)}
+
+
+@pytest.mark.parametrize("type_", [T.f16, T.bf16, T.f32, T.f64])
+def test_rounding_of_special_numbers(type_):
+    dtype = {T.f16: torch.float16, T.bf16: torch.bfloat16, T.f32: torch.float32,
+             T.f64: torch.float64}[type_]  # fmt: skip
+    largest, least = SIXTEEN.get(type_, (torch.finfo(dtype).max, 2.0**-149))
+    ulp = largest - torch.nextafter(torch.tensor(largest, dtype=dtype), torch.zeros(1, dtype=dtype))
+    half = float(ulp) / 2
+    numbers = [0.0, largest, math.inf, least, 1.0, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-9]
+    if type_ is not T.f64:
+        numbers += [largest + half, math.nextafter(largest + half, 0), least / 2, least / 4,
+                    math.nextafter(least / 2, 1), 3 * least / 2, 5 * least / 2]  # fmt: skip
+    for number in (s * n for n in numbers for s in (1, -1)):
+        found = arith_fold.round_float(number, type_)
+        exact = torch.tensor(number, dtype=torch.float64)
+        if type_ is T.bf16:  # through f32 it could be rounded twice: these are f32 or just beside
+            exact = exact.float() if exact.float().double() == number else exact
+            low, high = abs(number) < largest + half, abs(number) <= least / 2
+            wanted = exact.to(dtype).item() if exact.dtype == torch.float32 else None
+            if wanted is None:
+                top = largest if low else math.inf
+                wanted = math.copysign(top if abs(number) > 1 else 0.0 if high else least, number)
+        else:  # torch rounds to f16 twice, numpy does not
+            wanted = float(np.float16(number)) if type_ is T.f16 else exact.to(dtype).item()
+        assert found == wanted and math.copysign(1, found) == math.copysign(1, wanted), number
+    assert math.isnan(arith_fold.round_float(math.nan, type_))
+
+
+def test_other_floats_are_not_rounded():
+    for number in (1.0, 0.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="no rounding to f8E5M2"):
+            arith_fold.round_float(number, T.f8E5M2)
+        module, function = program(arith.TruncFOp, (number,), T.f32, T.f8E5M2)
+        PassManager.parse("canonicalize").run(module)
+        assert isinstance(function.return_op.values[0].owner, arith.TruncFOp)
+
+
+@pytest.mark.parametrize(
+    ("attr", "number"),
+    [(A.IntegerAttr(127, T.i8), 127), (A.IntegerAttr(128, T.i8), -128),
+     (A.IntegerAttr(255, T.i8), -1), (A.IntegerAttr(-1, T.i8), -1),
+     (A.IntegerAttr(128, T.i32), 128), (A.IntegerAttr(2**32 - 1, T.i32), -1),
+     (A.IntegerAttr(128, T.index), 128), (A.BoolAttr(True), 1), (A.BoolAttr(False), 0),
+     (A.FloatAttr(0.5, T.f32), 0.5),
+     (A.StringAttr("1"), None), (None, None)],
+)  # fmt: skip
+def test_the_number_of_a_constant(attr, number):
+    assert arith_fold.number_of(attr) == number
+
+
+@pytest.mark.parametrize(
+    ("number", "width", "signed", "plain"),
+    [(0, 1, 0, 0), (1, 1, 1, 1), (2, 1, 0, 0), (-1, 1, 1, 1), (127, 8, 127, 127),
+     (128, 8, -128, 128), (255, 8, -1, 255), (256, 8, 0, 0), (-129, 8, 127, 127), (3, 2, -1, 3)],
+)  # fmt: skip
+def test_integers_of_a_width(number, width, signed, plain):
+    assert arith_fold.wrap_integer(number, width) == signed
+    assert arith_fold.unsigned(number, width) == plain
+
+
+def test_constants_of_a_type():
+    made = arith_fold.attribute_of
+    assert made(2, T.i1) is A.BoolAttr(False) and made(-1, T.i1) is A.BoolAttr(True)
+    assert made(200, T.i8) is A.IntegerAttr(-56, T.i8)
+    assert made(1, T.f32) is A.FloatAttr(1.0, T.f32)
+    assert made(1, T.VectorType([4], T.f32)) is A.FloatAttr(1.0, T.f32)
+    assert arith_fold.width_of(T.VectorType([4], T.i8)) == 8 and arith_fold.width_of(T.index) == 64
+
+
+@pytest.mark.parametrize("mode", ["trunc", "floor", "ceil"])
+def test_quotients(mode):
+    name = {"trunc": "divsi", "floor": "floordivsi", "ceil": "ceildivsi"}[mode]
+    for a, b in itertools.product(range(-7, 8), range(-3, 4)):
+        found = arith_fold.INTEGER[name](a, b, 8)
+        exact = None if b == 0 else {"floor": math.floor, "ceil": math.ceil}.get(mode, int)(a / b)
+        assert found == exact
+        rest = arith_fold.INTEGER["remsi"](a, b, 8)
+        assert rest == (None if b == 0 else a - b * int(a / b))
+
+
+def test_shifts_by_the_width_and_more():
+    for name, number, by, wanted in (
+        ("shli", 3, 7, 3 << 7), ("shli", 3, 8, 0), ("shli", 3, -1, 0), ("shli", 3, 0, 3),
+        ("shrsi", -3, 7, -1), ("shrsi", -3, 8, -1), ("shrsi", 100, 8, 0), ("shrsi", 100, -1, 0),
+        ("shrsi", -100, 0, -100), ("shrsi", 64, 6, 1), ("shrui", -1, 7, 1), ("shrui", -1, 8, 0),
+        ("shrui", -1, -1, 0), ("shrui", 5, 0, 5),
+    ):  # fmt: skip
+        assert arith_fold.INTEGER[name](number, by, 8) == wanted, (name, number, by)
+
+
+def test_which_zero_is_the_least_is_not_said():
+    for name in ("minimumf", "maximumf", "minnumf", "maxnumf"):
+        fold = arith_fold.FLOAT[name]
+        for a, b in ((0.0, -0.0), (-0.0, 0.0)):
+            with pytest.raises(ValueError, match="which zero"):
+                fold(a, b)
+        for zero in (0.0, -0.0):
+            assert math.copysign(1, fold(zero, zero)) == math.copysign(1, zero)
+        assert math.isnan(fold(math.nan, math.nan))
+        assert math.isnan(fold(math.nan, 1.0)) == math.isnan(fold(1.0, math.nan))
+        assert math.isnan(fold(math.nan, 1.0)) == name.endswith("imumf")
+
+
+# -- casts: which fold, and which are undone
+
+
+def casted(names, types, value=None):
+    """What is returned of main(x) = the casts, or of a constant: "x", a number or what stays."""
+    module = ModuleOp.empty()
+    function = FuncOp.create("main", [types[0]], [types[-1]])
+    module.block.append(function)
+    b = Builder.at_end(function.block)
+    x = function.block.arguments[0]
+    if value is not None:
+        attr = arith_fold.attribute_of(value, types[0])
+        x = b.value(arith.ConstantOp, value=attr, result_types=types[0])
+    for name, kind in zip(names, types[1:], strict=True):
+        x = b.value(lookup_op(f"arith.{name}"), x, result_types=kind)
+    b.create(ReturnOp, [x])
+    PassManager.parse("canonicalize").run(module)
+    made = function.return_op.values[0]
+    if made is function.block.arguments[0]:
+        return "x"
+    if isinstance(made.owner, arith.ConstantOp):
+        return arith_fold.number_of(made.owner.attributes["value"])
+    return made.owner.name.partition(".")[2]
+
+
+@pytest.mark.parametrize(
+    ("names", "types", "found"),
+    [
+        (["extf", "truncf"], [T.bf16, T.f32, T.bf16], "x"),
+        (["extf", "truncf"], [T.bf16, T.f32, T.f16], "truncf"),
+        (["truncf", "extf"], [T.f32, T.bf16, T.f32], "extf"),
+        (["extsi", "trunci"], [T.i8, T.i32, T.i8], "x"),
+        (["extsi", "trunci"], [T.i16, T.i32, T.i8], "trunci"),
+        (["bitcast", "bitcast"], [T.f32, T.i32, T.f32], "x"),
+        (["bitcast", "truncf"], [T.i32, T.f32, T.f16], "truncf"),
+        (["sitofp", "fptosi"], [T.i32, T.f32, T.i32], "fptosi"),
+        (["index_cast"], [T.index, T.index], "x"),
+    ],
+)
+def test_casts_that_are_undone(names, types, found):
+    assert casted(names, types) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "target", "value", "found"),
+    [
+        ("extui", T.i8, T.i32, -1, 255), ("extsi", T.i8, T.i32, -1, -1),
+        ("extui", T.i1, T.i32, 1, 1), ("extsi", T.i1, T.i32, 1, -1),
+        ("trunci", T.i32, T.i8, 300, 44), ("trunci", T.i32, T.i1, 3, 1),
+        ("index_castui", T.i8, T.index, -1, 255), ("index_cast", T.i8, T.index, -1, -1),
+        ("index_cast", T.i1, T.index, 1, -1), ("index_castui", T.i1, T.index, 1, 1),
+        ("uitofp", T.i8, T.f32, -1, 255.0),
+        ("sitofp", T.i8, T.f32, -1, -1.0), ("sitofp", T.i1, T.f32, 1, -1.0),
+        ("uitofp", T.i1, T.f32, 1, 1.0), ("uitofp", T.i64, T.f32, -1, "uitofp"),
+        ("uitofp", T.i64, T.f64, -1, 2.0**64), ("sitofp", T.i8, T.f8E5M2, 1, "sitofp"),
+        ("extf", T.f16, T.f32, 0.5, 0.5), ("truncf", T.f64, T.f16, 0.1, 0.0999755859375),
+        ("truncf", T.f64, T.f16, 1e6, math.inf), ("fptosi", T.f32, T.i32, -1.5, -1),
+        ("fptoui", T.f32, T.i32, 1.5, 1), ("fptosi", T.f64, T.i32, 2.0**31 - 0.5, 2**31 - 1),
+        ("fptosi", T.f64, T.i32, 2.0**31, "fptosi"), ("fptosi", T.f64, T.i32, -(2.0**31), -(2**31)),
+        ("fptosi", T.f64, T.i32, -(2.0**31) - 1, "fptosi"),
+        ("fptoui", T.f64, T.i32, 2.0**32 - 0.5, -1), ("fptoui", T.f64, T.i32, 2.0**32, "fptoui"),
+        ("bitcast", T.f32, T.i32, 1.0, "bitcast"), ("bitcast", T.i32, T.f32, 1, "bitcast"),
+    ],
+)  # fmt: skip
+def test_casts_of_constants(name, source, target, value, found):
+    assert casted([name], [source, target], value) == found
+
+
+def test_a_selection_of_what_is_known():
+    for condition in (0, 1, None):
+
+        def build(b, x, constant, condition=condition):
+            first, second = constant(1), constant(2)
+            if condition is None:
+                flag = b.value(arith.CmpIOp, x, first, predicate="slt", result_types=T.i1)
+            else:
+                flag = b.value(arith.ConstantOp, value=A.BoolAttr(bool(condition)),
+                               result_types=T.i1)  # fmt: skip
+            return b.value(arith.SelectOp, flag, first, second)
+
+        assert simplified(build, T.i32) == {0: 2, 1: 1, None: "select"}[condition]
+
+
+def test_vectors_of_one_number_fold_as_the_number():
+    kind = T.VectorType([4], T.i32)
+    assert one_sided("addi", 0, kind) == "x" and one_sided("muli", 0, kind) == 0
+    assert one_sided("andi", -1, kind) == "x" and one_sided("addi", 1, kind) == "addi"
+    module, function = program(arith.AddIOp, (3, 4), kind)
+    PassManager.parse("canonicalize").run(module)
+    made = function.return_op.values[0].owner
+    assert isinstance(made, arith.ConstantOp) and made.results[0].type is kind

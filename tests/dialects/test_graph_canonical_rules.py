@@ -363,3 +363,124 @@ def test_a_view_of_a_view_shares_memory_only_if_both_do(shared):
 
     merged = left(build, kinds[0], verify="none")
     assert merged == (["permute", "permute"] if shared == (False, True) else ["permute"])
+
+
+VALUE = graph.scalar_attribute(9.0, T.f32)
+#: Operations that change nothing but the strides, which are memory's: they stay what they are.
+COPIES = {
+    "concat": lambda b, x, t: b.value(graph.Concat, [x], dim=0, result_types=t),
+    "pad": lambda b, x, t: b.value(graph.Pad, x, low=[0, 0], high=[0, 0], value=VALUE,
+                                   result_types=t),
+    "slice": lambda b, x, t: b.value(graph.Slice, x, dim=0, start=0, step=1, result_types=t),
+    "reduce": lambda b, x, t: b.value(graph.Reduce, x, combiner="sum", dims=[], keepdim=False,
+                                      result_types=t),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_what_changes_strides_alone_stays(name):
+    kinds = strided([3, 4], [4, 1]), strided([3, 4], [1, 3])
+    for made, names in zip(kinds, ([], [name]), strict=True):
+        assert left(lambda b, x, made=made: COPIES[name](b, x, made), kinds[0],
+                    verify="none") == names  # fmt: skip
+
+
+def test_a_slice_of_a_concatenation_with_other_strides_is_of_the_piece():
+    whole, piece = strided([6, 4], [4, 1]), strided([3, 4], [4, 1])
+    for made, names in ((piece, []), (strided([3, 4], [1, 3]), ["slice"])):
+
+        def build(b, x, y, made=made):
+            joined = b.value(graph.Concat, [x, y], dim=0, result_types=whole)
+            return b.value(graph.Slice, joined, dim=0, start=3, step=1, result_types=made)
+
+        assert left(build, piece, piece, verify="none") == names
+
+
+def names_of(build, *types):
+    """The names of the operations of main(...) = build(builder, ...) after canonicalize; it is not
+    run."""
+    module = ModuleOp.empty()
+    function = FuncOp.create("main", types, [])
+    module.block.append(function)
+    b = Builder.at_end(function.block)
+    b.create(ReturnOp, [build(b, *function.block.arguments)])
+    PassManager.parse("canonicalize", verify="none").run(module)
+    return [op.name.partition(".")[2] for op in function.block.ops][:-1]
+
+
+@pytest.mark.parametrize(("strides", "count"), [([3, 1], 1), ([6, 2], 2)])
+def test_two_views_are_one_only_where_it_has_their_strides(strides, count):
+    """The verifier refuses the other program: nothing is made of what it says."""
+
+    def shaped(b, x):
+        y = b.value(graph.Reshape, x, result_types=strided([4, 6], [6, 1]), view=A.UNIT)
+        return b.value(graph.Reshape, y, result_types=strided([8, 3], strides), view=A.UNIT)
+
+    assert names_of(shaped, strided([2, 3, 4], [12, 4, 1])) == ["reshape"] * count
+
+
+# -- numbers read from tensors
+
+
+@pytest.mark.parametrize(
+    ("source", "made", "names"),
+    [
+        (kind(), kind(2), ["broadcast"]),
+        (kind(1, 1), kind(2), ["reshape", "broadcast"]),
+        (kind(e=T.i64), kind(2, e=T.i32), ["cast", "broadcast"]),
+        (kind(1, e=T.i32), kind(2, e=T.f32), ["reshape", "cast", "broadcast"]),
+        (kind(e=T.f32), kind(2, e=T.i32), ["item", "full"]),
+        (kind(e=T.f32), kind(2, e=T.bf16), ["cast", "broadcast"]),
+        (kind(e=T.i1), kind(2, e=T.f32), ["cast", "broadcast"]),
+        (kind(), TensorType([2], T.f32, None, "cuda:0"), ["item", "full"]),
+        (TensorType([], T.f32, None, "cuda:0"), kind(2), ["item", "full"]),
+    ],
+)
+def test_a_full_of_an_item_is_a_broadcast(source, made, names):
+    def build(b, x):
+        return b.value(graph.Full, b.value(graph.Item, x), result_types=made)
+
+    assert names_of(build, source) == names
+
+
+def test_a_full_of_another_number_stays():
+    def every(b, x):
+        number = b.value(graph.Item, x, every=A.UNIT)
+        return b.value(graph.Full, number, result_types=kind(2, e=T.i1))
+
+    assert names_of(every, kind(e=T.i1)) == ["item", "full"]
+    assert names_of(lambda b, x: b.value(graph.Full, x, result_types=kind(2)), T.f64) == ["full"]
+
+
+def test_only_casts_to_known_floats_fold():
+    def build(b, x):
+        return b.insert(graph.Cast.to(full(b, math.inf, kind(2)), T.f8E5M2)).results[0]
+
+    assert names_of(build, kind(1)) == ["full", "cast"]
+
+
+def test_the_number_of_a_full_that_a_value_gives_is_not_known():
+    def build(b, x):
+        return b.insert(graph.Cast.to(b.value(graph.Full, x, result_types=kind(2)), T.bf16)
+                        ).results[0]  # fmt: skip
+
+    assert names_of(build, T.f64) == ["full", "cast"]
+    module = ModuleOp.empty()
+    function = FuncOp.create("main", [T.f64], [])
+    module.block.append(function)
+    b = Builder.at_end(function.block)
+    made = b.value(graph.Full, function.block.arguments[0], result_types=kind(2))
+    assert full_value(made) is None
+
+
+def test_casts_of_floats_to_integers_through_floats_stay():
+    """What is out of range is another number by each way."""
+    for path, count in (([T.f64, T.i32], 2), ([T.f64, T.i1], 1), ([T.f64, T.bf16], 1),
+                        ([T.bf16, T.i1], 2)):  # fmt: skip
+
+        def build(b, x, path=path):
+            for element in path:
+                x = b.insert(graph.Cast.to(x, element)).results[0]
+            return x
+
+        assert names_of(build, kind(2)) == ["cast"] * count

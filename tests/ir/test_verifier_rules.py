@@ -9,17 +9,18 @@ from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir import verify
 from irc.ir.core import Block, Operation, Region
-from irc.ir.definition import (
-    SEGMENTS,
-)
+from irc.ir.definition import SEGMENTS
+from irc.ir.verifier import Stated
 from tests.ir.verifier_ops import (
     Careful,
     End,
+    Factual,
     Groups,
     Holder,
     Inner,
     Loose,
     Named,
+    Referring,
     Sized,
     Some,
     Thing,
@@ -356,14 +357,23 @@ def test_what_nothing_reaches_is_verified():
 # -- what operations check themselves
 
 
-@pytest.mark.parametrize("wrong", ["verify_op", "verify_facts", "verify_references"])
-def test_what_an_operation_checks_itself_is_run(wrong):
-    inside = Careful((), (), {"wrong": A.StringAttr(wrong)})
+@pytest.mark.parametrize("inside", [Careful, Factual, Referring])
+def test_what_an_operation_checks_itself_is_run(inside):
+    wrong = {Careful: "verify_op", Factual: "verify_facts", Referring: "verify_references"}[inside]
     for cls in (Holder, Sized):
-        op = holder(block(inside), cls=cls)
         # Facts about symbols are those of the function around.
-        check(op, None if cls is Holder and wrong == "verify_facts" else f"refused by {wrong}")
-        inside.detach()
+        error = None if cls is Holder and inside is Factual else f"refused by {wrong}"
+        check(holder(block(inside()), cls=cls), error)
+
+
+def test_what_is_made_of_facts_lasts_until_one_is_gone():
+    stated = Stated()
+    stated.ops += [Thing(), Thing()]
+    stated.memo = "made"
+    stated.shrink(2)
+    assert len(stated.ops) == 2 and stated.memo == "made"
+    stated.shrink(1)
+    assert len(stated.ops) == 1 and stated.memo is None
 
 
 # -- use lists

@@ -121,25 +121,39 @@ class Sized(Op):
 
 
 class Careful(Op):
-    """Refuses itself where it is told to.
+    """Refuses itself.
 
     `testverify.careful`
     """
 
     name = "testverify.careful"
 
-    def refuse(self, where):
-        if self.attributes["wrong"].value == where:
-            self.fail(f"refused by {where}")
-
     def verify_op(self):
-        self.refuse("verify_op")
+        self.fail("refused by verify_op")
+
+
+class Factual(Op):
+    """Refuses the facts about symbols.
+
+    `testverify.factual`
+    """
+
+    name = "testverify.factual"
 
     def verify_facts(self, facts):
-        self.refuse("verify_facts")
+        self.fail("refused by verify_facts")
+
+
+class Referring(Op):
+    """Refuses what it refers to.
+
+    `testverify.referring`
+    """
+
+    name = "testverify.referring"
 
     def verify_references(self):
-        self.refuse("verify_references")
+        self.fail("refused by verify_references")
 
 
 SIZED_TYPE = T.TensorType([symbol("s0")], T.f32)
