@@ -78,24 +78,22 @@ def _stays(value: Value, wide: Type, depth: int = _MAX_DEPTH) -> bool:
         if user.name == "arith.select" and depth:
             if _stays(user.results[0], wide, depth - 1):
                 return True
-        elif not isinstance(user, loop.YieldOp) or _is_stored(user, value):
+        elif not isinstance(user, loop.YieldOp) or _is_stored(user, value, wide):
             return True
     return False
 
 
-def _is_stored(op: loop.YieldOp, value: Value) -> bool:
-    """Whether a yielded narrow float is in an array whose elements can't be wide."""
-    compute = op.parent_op
-    assert isinstance(compute, loop.ComputeOp)
-    if not isinstance(compute.parent_op, loop.GroupOp):
+def _is_stored(op: loop.YieldOp, value: Value, wide: Type) -> bool:
+    """Whether a yielded narrow float is in an array whose elements can't be `wide`."""
+    compute, maker = op.parent_op, value.defining_op
+    assert isinstance(compute, loop.ComputeOp) and maker is not None
+    if not isinstance(compute.parent_op, loop.GroupOp) or maker.name != "arith.truncf":
         return True
-    places = [number for number, yielded in enumerate(op.operands) if yielded is value]
     outputs = compute.output_list
     return any(
-        number >= len(outputs)
-        or outputs[number] is not loop.MAP
-        or _widenings(compute, number) is None
-        for number in places
+        outputs[number] is not loop.MAP or _widenings(compute, number, wide) is None
+        for number, yielded in enumerate(op.values)
+        if yielded is value
     )
 
 
@@ -179,14 +177,10 @@ def _widen_locals(block: Block, stay: Set[Attribute]) -> int:
     return widened
 
 
-def _widenings(op: loop.ComputeOp, number: int) -> list[Operation] | None:
-    """What widens the elements of a narrowed array, where all its readers do and may do without;
-    None: some may not."""
+def _widenings(op: loop.ComputeOp, number: int, wide: Type) -> list[Operation] | None:
+    """What widens the elements of a narrowed array to `wide`, where all its readers do and may do
+    without; None: some may not."""
     (array,) = op.results_of(number)
-    narrowing = op.yield_op.values[number].defining_op
-    if narrowing is None or not _drops_digits(narrowing, frozenset()):
-        return None
-    wide = narrowing._operands[0].type
     found: list[Operation] = []
     for read in array.users:
         if not isinstance(read, loop.ReadOp) or read.other is not None or not read.value.has_uses:
@@ -203,11 +197,11 @@ def _widen(op: loop.ComputeOp, number: int, stay: Set[Attribute]) -> int:
     narrowing = op.yield_op.values[number].defining_op
     if narrowing is None or not _drops_digits(narrowing, stay):
         return 0
-    widenings = _widenings(op, number)
+    source: Value = narrowing._operands[0]
+    widenings = _widenings(op, number, source.type)
     if widenings is None:
         return 0
     (array,) = op.results_of(number)
-    source: Value = narrowing._operands[0]
     assert isinstance(array.type, TensorType)
     reads = list(array.users)
     array.type = array.type.with_element(source.type)
