@@ -139,9 +139,7 @@ def _inside(
     for dim, size in zip(indices, shape, strict=True):
         names = {loop.placeholder(k) for k in placeholders_of(dim)}
         moved = simplify(substitute(dim, known), {}, extents)
-        if names and not (
-            provable_le(0, moved, {}, extents) and provable_le(moved + 1, size, {}, extents)
-        ):
+        if not (provable_le(0, moved, {}, extents) and provable_le(moved + 1, size, {}, extents)):
             outside |= names
     return {name: dim for name, dim in known.items() if name not in outside}
 

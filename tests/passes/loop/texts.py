@@ -23,7 +23,8 @@ def expanded(text: str) -> str:
             inner = sizes[k + 1 :]
             known = all(s.isdigit() for s in inner)
             strides.append(math.prod(map(int, inner)) if known else "*".join(inner))
-        return f"tensor<[{', '.join(sizes)}] x {match[1]}, strides [{', '.join(map(str, strides))}]>"
+        shown = ", ".join(map(str, strides))
+        return f"tensor<[{', '.join(sizes)}] x {match[1]}, strides [{shown}]>"
 
     return ARRAY.sub(type_of, text)
 
