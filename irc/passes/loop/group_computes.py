@@ -118,7 +118,7 @@ class _Planner:
                     continue
                 reason = self.try_merge(candidate, self.clusters.find(number))
                 merges += reason is None
-                if reason:
+                if reason is not None:
                     self.reasons[candidate, number] = reason
             for source in self.reads[op]:
                 self.readers.setdefault(source, []).append(number)
@@ -156,14 +156,8 @@ class _Planner:
         return list(found)
 
     def try_merge(self, a: int, b: int) -> str | None:
-        """Group two clusters if that is legal and pays: None, else the reason ("": they are one
-        already)."""
+        """Group two clusters if that is legal and pays: None, else the reason."""
         clusters = self.clusters
-        a = clusters.find(a)
-        if a == b:
-            return ""
-        if a not in self.prefixes:
-            return "that one has no leading axis of its own"
         first, second = self.prefixes[a], self.prefixes[b]
         ops = first.ops + second.ops
         shared = 0
@@ -239,10 +233,6 @@ class _Planner:
             return self.is_epilogue(a, b)
         if extents not in before and points(extents) < self.options.min_parallel:
             return False
-        if points(extents) < self.options.min_parallel and not self.is_small(a, b):
-            shorter = min(points(p) for p in before)
-            if points(extents) < shorter:
-                return False
         return self.volume(a, b, len(extents)) <= self.options.point_bytes
 
     def volume(self, a: int, b: int, shared: int) -> int:
@@ -275,7 +265,7 @@ class _Planner:
             [a.kind for a in clusters.ops[number].axis_list]  # type: ignore[attr-defined]
             for number in clusters.members[cluster]
         ]
-        return all(k.count("par") == shared for k in kinds if set(k) != {"par"} and k)
+        return all(k.count("par") == shared for k in kinds if set(k) != {"par"})
 
     def has_scan(self, cluster: int) -> bool:
         """Whether a member has a scan."""
@@ -290,15 +280,6 @@ class _Planner:
             for pair in ((a, b), (b, a))
             for _, reads in self.reads_between(*pair)
             for read in reads
-        )
-
-    def is_small(self, a: int, b: int) -> bool:
-        """Whether all results of both clusters stay in cache anyway."""
-        return all(
-            array_bytes(result.type) <= SMALL_BYTES
-            for cluster in (a, b)
-            for number in self.clusters.members[cluster]
-            for result in self.clusters.ops[number].results
         )
 
     def is_epilogue(self, a: int, b: int) -> bool:

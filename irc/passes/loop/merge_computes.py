@@ -44,19 +44,19 @@ class Space:
     ops: int
     outputs: int
 
-    def joined(self, other: Space) -> Space | None:
-        """The space of both together; None where they don't fit."""
+    def joined(self, other: Space) -> Space | str:
+        """The space of both together; why they don't fit."""
         if self.extents != other.extents:
-            return None
-        if self.kind and other.kind and (
-            self.kind != other.kind or self.combined != other.combined
-        ):  # fmt: skip
-            return None
+            return f"their spaces are {_list(self.extents)} and {_list(other.extents)}"
+        if self.kind and other.kind and self.kind != other.kind:
+            return "one reduces and the other scans"
+        if self.kind and other.kind and self.combined != other.combined:
+            return (f"they combine over the axes {_list(sorted(self.combined))} and "
+                    f"{_list(sorted(other.combined))} of one space")  # fmt: skip
         combined = self.combined | other.combined
         kind, maps = self.kind or other.kind, self.maps or other.maps
         if kind == "red" and maps and not self._trailing(combined):
-            # A map beside a reduction over leading axes would keep it out of row groups.
-            return None
+            return "a map beside a reduction over leading axes would keep it out of row groups"
         return Space(
             self.extents, combined, kind, maps, self.ops + other.ops, self.outputs + other.outputs
         )
@@ -111,24 +111,25 @@ class MergeComputes(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        planner = _Planner(self, block, context.explains)
+        planner = _Planner(self, block)
         merges = planner.plan()
-        for apart, why in planner.kept_apart():
-            context.remark(why, apart)
+        if context.explains:
+            for apart, why in planner.kept_apart():
+                context.remark(why, apart)
         if merges:
             merged = emit(planner.clusters, block, merge_members)
             context.count("merged", merged)
 
 
 class _Planner:
-    def __init__(self, options: MergeComputes, block: Block, explains: bool = False) -> None:
-        self.options, self.explains = options, explains
+    def __init__(self, options: MergeComputes, block: Block) -> None:
+        self.options = options
         self.clusters = Clusters(block)
         self.spaces: dict[int, Space] = {}
         self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
         self.readers: dict[Value, list[int]] = {}
         self.tiny: dict[tuple[Dim, ...], list[int]] = {}
-        # Why a cluster and an operation were not merged, where somebody asks.
+        # Why a cluster and an operation were not merged.
         self.reasons: dict[tuple[int, int], str] = {}
 
     def plan(self) -> int:
@@ -143,10 +144,10 @@ class _Planner:
             self.spaces[number] = space
             self.reads[op] = reads_by_source(op)
             for candidate in self.candidates(op, number):
-                merged = self.try_merge(candidate, self.clusters.find(number))
-                merges += merged
-                if self.explains and not merged:
-                    self.note(candidate, number)
+                reason = self.try_merge(candidate, self.clusters.find(number))
+                merges += reason is None
+                if reason is not None:
+                    self.reasons[candidate, number] = reason
             for source in self.reads[op]:
                 self.readers.setdefault(source, []).append(number)
             if points(space.extents) <= TINY_POINTS and not self.reads_computes(op):
@@ -175,22 +176,24 @@ class _Planner:
         """Whether a compute reads what another compute makes."""
         return any(isinstance(s.defining_op, loop.ComputeOp) for s in self.reads[op])
 
-    def try_merge(self, a: int, b: int) -> bool:
-        """Merge two clusters if that is legal."""
+    def try_merge(self, a: int, b: int) -> str | None:
+        """Merge two clusters if that is legal: None, else the reason."""
         clusters = self.clusters
-        a = clusters.find(a)
-        if a == b or a not in self.spaces:
-            return False
         space = self.spaces[a].joined(self.spaces[b])
-        if space is None or space.ops > self.options.max_ops:
-            return False
-        if space.outputs > self.options.max_outputs or not clusters.can_merge(a, b):
-            return False
-        if self.misread(a, b) or self.misread(b, a):
-            return False
+        if isinstance(space, str):
+            return space
+        if space.ops > self.options.max_ops:
+            return f"{space.ops} operations together are more than max_ops={self.options.max_ops}"
+        if space.outputs > self.options.max_outputs:
+            limit = self.options.max_outputs
+            return f"{space.outputs} results together are more than max_outputs={limit}"
+        if not clusters.can_merge(a, b):
+            return "what stands between them needs the one and is needed by the other"
+        if misread := self.misread(a, b) or self.misread(b, a):
+            return misread
         del self.spaces[a], self.spaces[b]
         self.spaces[clusters.merge(a, b)] = space
-        return True
+        return None
 
     def misread(self, producer: int, consumer: int) -> str:
         """Why a point of `consumer` can't follow the same one of `producer`: "" where all that it
@@ -212,34 +215,6 @@ class _Planner:
         return ""
 
     # -- remarks
-
-    def note(self, candidate: int, number: int) -> None:
-        """Keep the reason why a cluster and that of an operation were not merged."""
-        a, b = self.clusters.find(candidate), self.clusters.find(number)
-        if a != b and a in self.spaces:
-            self.reasons[candidate, number] = self.reason(a, b)
-
-    def reason(self, a: int, b: int) -> str:
-        """Why two clusters can't be merged."""
-        one, other = self.spaces[a], self.spaces[b]
-        if one.extents != other.extents:
-            return f"their spaces are {_list(one.extents)} and {_list(other.extents)}"
-        if one.kind and other.kind and one.kind != other.kind:
-            return "one reduces and the other scans"
-        if one.kind and other.kind and one.combined != other.combined:
-            return (f"they combine over the axes {_list(sorted(one.combined))} and "
-                    f"{_list(sorted(other.combined))} of one space")  # fmt: skip
-        space = one.joined(other)
-        if space is None:
-            return "a map beside a reduction over leading axes would keep it out of row groups"
-        if space.ops > self.options.max_ops:
-            return f"{space.ops} operations together are more than max_ops={self.options.max_ops}"
-        if space.outputs > self.options.max_outputs:
-            limit = self.options.max_outputs
-            return f"{space.outputs} results together are more than max_outputs={limit}"
-        if not self.clusters.can_merge(a, b):
-            return "what stands between them needs the one and is needed by the other"
-        return self.misread(a, b) or self.misread(b, a)
 
     def kept_apart(self) -> Iterator[tuple[Operation, str]]:
         """Computes that are not merged with one that they read, or (the first only) with one
