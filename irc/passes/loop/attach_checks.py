@@ -161,7 +161,7 @@ def is_check(op: loop.ComputeOp) -> bool:
     for k, output in enumerate(outputs):
         if output is loop.MAP:
             continue
-        if output.kind != "reduce" or output.combiner != "all":
+        if output.combiner != "all":
             return False
         (result,) = op.results_of(k)
         for user in result.users:
@@ -372,22 +372,26 @@ def _position(read: loop.ReadOp, dim: int) -> Value | None:
 
 
 def _is_clamped(read: loop.ReadOp, dim: int, size: Dim) -> bool:
-    """Whether a position comes from `clamped` already."""
+    """Whether a position is what `clamped` gives."""
     position = _position(read, dim)
     maker = None if position is None else position.defining_op
     if maker is None or maker.name != "arith.select":
         return False
-    both = maker._operands[0].defining_op
-    if both is None or both.name != "arith.andi":
+    condition, given, other = maker._operands
+    both = condition.defining_op
+    if both is None or both.name != "arith.andi" or _constant(other) != 0:
         return False
-    return any(
-        comparison is not None
-        and comparison.name == "arith.cmpi"
-        and comparison.attributes["predicate"] == A.StringAttr("slt")
-        and comparison._operands[0] is maker._operands[1]
-        and _constant(comparison._operands[1]) == size
-        for comparison in (operand.defining_op for operand in both._operands)
-    )
+    found = [_compared(operand) for operand in both._operands]
+    return found == [("sge", given, 0), ("slt", given, size)]
+
+
+def _compared(value: Value) -> tuple[str, Value, int | None] | None:
+    """The predicate, the value and the number that it is compared with; None: something else."""
+    maker = value.defining_op
+    if maker is None or maker.name != "arith.cmpi":
+        return None
+    left, right = maker._operands
+    return maker.attributes["predicate"].value, left, _constant(right)  # type: ignore[attr-defined]
 
 
 def _constant(value: Value) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 
 from irc.analysis.loop import is_unit
 from irc.dialects import layout, loop
@@ -92,7 +93,7 @@ def is_splittable(op: loop.ComputeOp) -> bool:
 
 def factors(extent: Dim, inner: Dim) -> tuple[Dim, Dim] | None:
     """(extent / inner, inner) if inner divides the extent and both have more than one point."""
-    if isinstance(inner, Expr) and not inner.polynomial:
+    if isinstance(inner, Expr):  # nothing is known to be divided by it
         return None
     outer = floordiv(extent, inner)
     if outer * inner != extent or is_unit(outer) or is_unit(inner):
@@ -191,21 +192,20 @@ def readers_factor(op: loop.ComputeOp) -> tuple[int, Dim, Dim] | None:
 
 def _reader_factor(read: loop.ReadOp, dim: int, extent: Dim) -> tuple[Dim, Dim] | None:
     compute = read.parent_op
+    assert isinstance(compute, loop.ComputeOp)
     expression = tuple(read.indices)[dim]
-    if not isinstance(compute, loop.ComputeOp) or not isinstance(expression, Expr):
+    if not isinstance(expression, Expr):
         return None
     extents = {a.name: a.extent for a in compute.axis_list}
     terms, constant = terms_of(expression)
-    if constant or len(terms) != 2 or not expression.symbols & extents.keys():
+    if constant or len(terms) != 2:
         return None
-    names = [n for n in expression.symbols if n in extents]
-    for a in names:
-        for b in names:
-            if a == b or coefficient(expression, b) != 1:
-                continue
-            inner = extents[b]
-            if coefficient(expression, a) == inner and extents[a] * inner == extent:
-                return factors(extent, inner)
+    for a, b in permutations([n for n in expression.symbols if n in extents], 2):
+        inner = extents[b]
+        if coefficient(expression, b) != 1 or coefficient(expression, a) != inner:
+            continue
+        if extents[a] * inner == extent:
+            return factors(extent, inner)
     return None
 
 
@@ -258,6 +258,8 @@ def _why_unsplittable(op: loop.ComputeOp) -> str:
         return "it has a schedule"
     if any(a.kind == "scan" for a in op.axis_list):
         return "it scans"
+    if any(a.name != axis_name(k) for k, a in enumerate(op.axis_list)):
+        return "its axes have names of their own"
     if any(o.kind == "scatter" for o in op.output_list):
         return "it scatters"
     return "it gives positions in its space"
@@ -269,11 +271,9 @@ def _why_unsplittable(op: loop.ComputeOp) -> str:
 def reduces_rows(op: loop.ComputeOp) -> bool:
     """Whether `op` only reduces, along its innermost axis too, with a red axis before a par one."""
     kinds = [a.kind for a in op.axis_list]
-    if not is_splittable(op) or not kinds or kinds[-1] != "red" or "par" not in kinds:
+    if not is_splittable(op) or any(o.kind != "reduce" for o in op.output_list):
         return False
-    if any(o.kind != "reduce" for o in op.output_list):
-        return False
-    return kinds.index("red") < len(kinds) - 1 - kinds[::-1].index("par")
+    return kinds[-1:] == ["red"] and kinds != sorted(kinds)  # "par" before "red"
 
 
 def par_axes_first(op: loop.ComputeOp) -> loop.ComputeOp:
