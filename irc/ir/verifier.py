@@ -68,8 +68,8 @@ class _ClassRules:
     """What an operation class asks for, in the form that is quick to check."""
 
     __slots__ = (
-        "alike_operands", "attributes", "checks_facts", "checks_more", "cls", "fits", "isolated",
-        "operands", "parents", "refers", "results", "same_type", "segmented", "words",
+        "alike_operands", "attributes", "cls", "fits", "isolated", "operands", "parents", "refers",
+        "results", "same_type", "segmented", "verify_facts", "verify_op", "words",
     )  # fmt: skip
 
     def __init__(self, cls: type[Op]) -> None:
@@ -86,13 +86,14 @@ class _ClassRules:
         ]
         self.words = [(n, f.words) for n, f in cls.attribute_fields.items() if f.words is not None]
         self.isolated = IsolatedFromAbove in cls.traits
-        self.checks_facts = cls.verify_facts is not Op.verify_facts
-        self.checks_more = cls.verify_op is not Op.verify_op or self.checks_facts
-        self.refers = cls.verify_references is not Op.verify_references
+        # What the class checks itself: None, not what `Op` has, where that is nothing.
+        self.verify_op: Any = _own(cls, "verify_op")
+        self.verify_facts: Any = _own(cls, "verify_facts")
+        self.refers = _own(cls, "verify_references") is not None
         # The number of operands where these and one result, and nothing else, have one type.
-        alike = self.same_type and len(cls.result_fields) == 1 and not self.parents
-        plain = all(f.kind == "one" for f in (*cls.operand_fields, *cls.result_fields))
-        self.alike_operands = len(cls.operand_fields) if alike and plain else None
+        more = self.parents or self.segmented or cls.region_fields
+        alike = self.same_type and len(cls.result_fields) == 1 and not more
+        self.alike_operands = len(cls.operand_fields) if alike else None
         # Operand types, result types, group sizes and number of regions that passed; for one
         # type alone see `alike_operands`.
         self.fits: set[Any] = set()
@@ -108,32 +109,31 @@ class _ClassRules:
                 op.fail(f"the attribute '{name}' is {attr}, not a {cls.__name__}")
         if self.words:
             self.check_words(op, self.words)
-        if self.alike_operands is not None and not op.regions:
-            results, operands = op.results, op._operands
-            if len(results) == 1 and len(operands) == self.alike_operands:
-                type_ = results[0].type
-                if type_ in self.fits:
-                    for value in operands:
-                        if value.type is not type_:
-                            break
-                    else:
-                        return
+        operands, results = op._operands, op.results
+        if len(operands) == self.alike_operands and len(results) == 1 and not op.regions:
+            type_ = results[0].type
+            if type_ in self.fits:
+                for value in operands:
+                    if value.type is not type_:
+                        break
+                else:
+                    return
         if self.parents:
             parent = op.parent_op
             if parent is not None and parent.is_registered and parent.name not in self.parents:
                 op.fail(f"stands in {parent.name}, not in {' or '.join(self.parents)}")
         key = (
-            len(op._operands),
+            len(operands),
             attributes.get(SEGMENTS) if self.segmented else None,
             len(op.regions),
-            *[v.type for v in op._operands],
-            *[r.type for r in op.results],
+            *[v.type for v in operands],
+            *[r.type for r in results],
         )
         if key not in self.fits:
             self.check_types(op)
             self.fits.add(key)
-            if self.alike_operands is not None and not op.regions:
-                self.fits.add(op.results[0].type)
+            if self.alike_operands is not None:
+                self.fits.add(results[0].type)
 
     def check_words(self, op: Op, fields: Sequence[tuple[str, Any]]) -> None:
         for name, words in fields:
@@ -170,6 +170,12 @@ class _ClassRules:
         return sizes
 
 
+def _own(cls: type[Op], name: str) -> Any:
+    """A method that is not the one of `Op`, else None."""
+    method = getattr(cls, name)
+    return None if method is getattr(Op, name) else method
+
+
 def _sizes(fields: Sequence[Field], count: int) -> list[int]:
     """How many values fall to each group, where at most one group is open."""
     spare = count - sum(1 for f in fields if f.kind == "one")
@@ -192,7 +198,8 @@ def _and(types: Iterable[Type]) -> str:
     return " and ".join(map(str, types))
 
 
-_rules: dict[type[Operation], _ClassRules] = {}
+# By class; None for an operation that irc does not know.
+_rules: dict[type[Operation], _ClassRules | None] = {}
 
 
 class _Verifier:
@@ -212,9 +219,10 @@ class _Verifier:
     def check(self, op: Operation) -> None:
         """Check `op` and what is inside it."""
         cls = op.__class__
-        rules = _rules.get(cls)
-        if rules is None and issubclass(cls, Op):
-            rules = _rules[cls] = _ClassRules(cls)
+        try:
+            rules = _rules[cls]
+        except KeyError:
+            rules = _rules[cls] = _ClassRules(cls) if issubclass(cls, Op) else None
         if rules is not None:
             rules.check(op)  # type: ignore[arg-type]
         visible = self.visible
@@ -223,7 +231,7 @@ class _Verifier:
                 self.not_visible(op, value)
         if op.successors:
             self.check_successors(op)
-        if IsolatedFromAbove in cls.traits if rules is None else rules.isolated:
+        if rules is not None and rules.isolated:
             self.isolated(op)
         else:
             if self.in_function:
@@ -236,12 +244,13 @@ class _Verifier:
                             break
             if op.regions:
                 self.regions(op)
-        if rules is not None and rules.checks_more:
-            op.verify_op()  # type: ignore[attr-defined]
-            if rules.checks_facts and self.in_function:
-                op.verify_facts(self.stated)  # type: ignore[attr-defined]
-        if rules is not None and rules.refers:
-            self.referring.append(op)  # type: ignore[arg-type]
+        if rules is not None:
+            if rules.verify_op is not None:
+                rules.verify_op(op)
+            if rules.verify_facts is not None and self.in_function:
+                rules.verify_facts(op, self.stated)
+            if rules.refers:
+                self.referring.append(op)  # type: ignore[arg-type]
         for result in op.results:
             visible[result] = None
 

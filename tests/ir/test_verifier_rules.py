@@ -7,12 +7,17 @@ import pytest
 
 from irc.ir import attributes as A
 from irc.ir import types as T
-from irc.ir import verify
+from irc.ir import verifier, verify
 from irc.ir.core import Block, Operation, Region
 from irc.ir.definition import SEGMENTS
 from irc.ir.verifier import Stated
 from tests.ir.verifier_ops import (
+    Alike,
+    AlikeBody,
+    AlikeGroups,
+    AlikeMany,
     Careful,
+    Changes,
     End,
     Factual,
     Groups,
@@ -21,6 +26,7 @@ from tests.ir.verifier_ops import (
     Loose,
     Named,
     Referring,
+    Silent,
     Sized,
     Some,
     Thing,
@@ -118,6 +124,59 @@ def test_what_passed_says_nothing_of_other_types():
         check(module, error)
 
 
+N, F = T.i32, T.f32
+ONE, NONE = A.DenseIntsAttr([1, 0]), A.DenseIntsAttr([0, 0])
+
+
+@pytest.mark.parametrize(
+    ("cls", "good", "bad", "error"),
+    [
+        # Operands, results, regions and sizes of groups of one that passes and of one that must not
+        # pass after it.
+        (Changes, ([N], [F], 0, None), ([F], [F], 0, None), "operand 'input' is f32"),
+        (Alike, ([N, N], [N], 0, None), ([N, F], [N], 0, None), "one type, not i32 and f32"),
+        (Alike, ([N, N], [N], 0, None), ([F, F], [N], 0, None), "one type, not f32 and i32"),
+        (Alike, ([N, N], [N], 0, None), ([N], [N], 0, None), "has 1 operand, not 2"),
+        (Alike, ([N, N], [N], 0, None), ([N, N], [N, N], 0, None), "has 2 results, not 1"),
+        (Alike, ([N, N], [N], 0, None), ([N, N], [N], 1, None), "has 1 region, not 0"),
+        (AlikeGroups, ([N], [N], 0, ONE), ([N], [N], 0, NONE), "[0, 0] does not fit 1 operands"),
+        (AlikeGroups, ([N, N], [N], 0, A.DenseIntsAttr([1, 1])), ([N, N], [N], 0, None),
+         "'operandSegmentSizes' is missing"),
+        (AlikeBody, ([N], [N], 1, None), ([N], [N], 0, None), "has no regions, not 1"),
+        (Silent, ([N, N], [], 0, None), ([N, F], [], 0, None), "one type, not i32 and f32"),
+        (Silent, ([N, N], [], 0, None), ([N, N], [N], 0, None), "has 1 result, not 0"),
+        (AlikeMany, ([N, N], [N, N], 0, None), ([N, N, N], [N, N], 0, None),
+         "operand 'rest' is i32"),
+        (AlikeMany, ([N, N, F, F], [N, N, F], 0, None), ([N, F], [N, N], 0, None),
+         "operand 'second' is f32"),
+        (AlikeMany, ([N, N, F], [N, N, F, F], 0, None), ([N, N, F], [N, N, F, N], 0, None),
+         "result 'others' is i32"),
+        (AlikeMany, ([N, N, F], [N, N], 0, None), ([N, N, F], [N, F, F], 0, None),
+         "result 'fourth' is f32"),
+        (AlikeMany, ([N, N, F], [N, N], 0, None), ([N, N, F, N], [N, N], 0, None),
+         "operand 'rest' is i32"),
+    ],
+)  # fmt: skip
+def test_what_passed_says_nothing_of_others_of_its_class(cls, good, bad, error):
+    def made(operands, results, regions, sizes):
+        makers = [Thing((), (kind,)) for kind in operands]
+        attributes = {} if sizes is None else {SEGMENTS: sizes}
+        bodies = [Region([block()]) for _ in range(regions)]
+        op = cls([m.results[0] for m in makers], results, attributes, bodies)
+        return holder(block(*makers, op))
+
+    for _ in range(2):
+        check(made(*good), None)
+        check(made(*bad), error)
+
+
+def test_where_an_operation_stands_is_asked_each_time():
+    for cls, error in ((Holder, None), (Loose, "stands in testverify.loose")):
+        makers = [Thing((), (N,)), Thing((), (N,))]
+        op = Alike([m.results[0] for m in makers], [N])
+        check(holder(block(*makers, op), cls=cls), error)
+
+
 # -- blocks and terminators
 
 
@@ -130,6 +189,16 @@ def test_how_a_block_ends():
     check(holder(block(Some((), (T.i32,)), end=False), cls=Loose), None)
     check(holder(block(end=False), cls=Loose), None)
     check(holder(block(End())), "a terminator is not the last operation")
+
+
+def test_one_block_needs_no_tree_of_dominators(monkeypatch):
+    def none(region):
+        raise AssertionError("a tree of dominators")
+
+    monkeypatch.setattr(verifier, "dominator_tree", none)
+    check(holder(block()), None)
+    with pytest.raises(AssertionError, match="a tree of dominators"):
+        verify(holder(block(), block()))
 
 
 def test_a_region_without_a_block_declares_or_is_of_an_unknown_operation():
@@ -305,6 +374,7 @@ def test_a_part_may_use_what_is_around_it_and_nothing_of_another_region():
 # -- blocks and what dominates them
 
 BLOCKS = """func.func @f(%c: i1, %n: index) {{
+  sym.assert {{relation = "le", lhs = #sym<1>, rhs = #sym<2>, message = "m"}}
   "t.jump"()[^one, ^two] : () -> ()
 ^one:
   %a = sym.bind %n {{symbol = "u0"}} : (index) -> index

@@ -12,6 +12,7 @@ from irc.ir.definition import (
     of,
     operand,
     optional_operand,
+    region,
     result,
     variadic_operand,
     variadic_region,
@@ -24,6 +25,7 @@ from irc.ir.traits import (
     Declarable,
     IsolatedFromAbove,
     NoTerminator,
+    SameOperandsAndResultType,
     SymbolOp,
     SymbolTable,
     Terminator,
@@ -154,6 +156,84 @@ class Referring(Op):
 
     def verify_references(self):
         self.fail("refused by verify_references")
+
+
+class Changes(Op):
+    """Any result of a number.
+
+    `%1 = testverify.changes %0 : i32 to f32`
+    """
+
+    name = "testverify.changes"
+    input = operand(of(T.IntegerType))
+    output = result()
+
+
+class Alike(Op):
+    """Two operands and a result of one type.
+
+    `%2 = testverify.alike %0, %1 : i32`
+    """
+
+    name = "testverify.alike"
+    traits = frozenset({SameOperandsAndResultType})
+    parents = ("testverify.holder",)
+    first = operand()
+    second = operand()
+    output = result()
+
+
+class AlikeGroups(Op):
+    """Groups of operands and a result of one type.
+
+    `%1 = "testverify.alike_groups"(%0) {operandSegmentSizes = array<i64: 1, 0>} : (i32) -> i32`
+    """
+
+    name = "testverify.alike_groups"
+    traits = frozenset({SameOperandsAndResultType})
+    first = optional_operand()
+    rest = variadic_operand()
+    output = result()
+
+
+class AlikeBody(Op):
+    """An operand, a result of its type, and a region.
+
+    `testverify.alike_body`
+    """
+
+    name = "testverify.alike_body"
+    traits = frozenset({SameOperandsAndResultType})
+    input = operand()
+    output = result()
+    body = region()
+
+
+class AlikeMany(Op):
+    """Two numbers before any number of operands, and before any number of results.
+
+    `testverify.alike_many`
+    """
+
+    name = "testverify.alike_many"
+    first = operand(of(T.IntegerType))
+    second = operand(of(T.IntegerType))
+    rest = variadic_operand(of(T.FloatType))
+    third = result(of(T.IntegerType))
+    fourth = result(of(T.IntegerType))
+    others = variadic_result(of(T.FloatType))
+
+
+class Silent(Op):
+    """Operands of one type, and no result.
+
+    `testverify.silent`
+    """
+
+    name = "testverify.silent"
+    traits = frozenset({SameOperandsAndResultType})
+    first = operand()
+    second = operand()
 
 
 SIZED_TYPE = T.TensorType([symbol("s0")], T.f32)
