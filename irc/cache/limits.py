@@ -36,7 +36,7 @@ def size_text(size: int | None) -> str:
     if size is None:
         return "none"
     for unit, amount in reversed(_UNITS.items()):
-        if size >= 10 * amount or (size >= amount and size % amount == 0):
+        if size // amount >= 10 or (size >= amount and size % amount == 0):
             return f"{size // amount}{unit}"
     return str(size)
 

@@ -248,6 +248,61 @@ def test_temporary_files_of_the_dead_are_removed(cache: DiskCache, name: str) ->
         assert cache.contents().entries == 1 and path.exists() == left
 
 
+def test_files_of_others_stay_however_old(cache: DiskCache) -> None:
+    path = cache.directory / "notes.tmp"
+    path.write_bytes(b"")
+    os.utime(path, (1, 1))
+    assert cache.contents().entries == 1 and path.exists()
+
+
+def test_how_old_is_old(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is being written counts for an hour, a use for a minute."""
+    now = 2e9
+    monkeypatch.setattr(folder.time, "time", lambda: now)
+    path = cache.directory / "1-0123456789abcdef.tmp"
+    path.write_bytes(b"")
+    os.utime(path, (now - folder.STALE_SECONDS,) * 2)
+    os.utime(cache.directory / ENTRY, (now - folder.USED_SECONDS,) * 2)
+    assert cache.contents().entries == 1 and cache.get(KEY) == b"mine"
+    assert path.exists()
+    assert (cache.directory / ENTRY).stat().st_mtime == now - folder.USED_SECONDS
+
+
+def test_a_file_is_read_up_to_a_size(cache: DiskCache) -> None:
+    size = (cache.directory / ENTRY).stat().st_size
+    with Folder(cache.directory).opened() as here:
+        assert len(here.read(ENTRY, most=size) or b"") == size
+        assert here.read(ENTRY, most=size - 1) is None
+        assert not here.remove(ENTRY), "what is too large is gone"
+
+
+@pytest.mark.parametrize("mode, counts", [(0o711, True), (0o755, True), (0o620, False)])
+def test_a_file_that_others_can_read_counts(cache: DiskCache, mode: int, counts: bool) -> None:
+    (cache.directory / ENTRY).chmod(mode)
+    assert (cache.get(KEY) is not None) is counts
+
+
+def test_a_system_without_descriptors_of_folders_has_no_cache(
+    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("supports_dir_fd", frozenset()), ("O_NOFOLLOW", None)):
+        with monkeypatch.context() as patch:
+            patch.setattr(folder, "_told", set())
+            if value is None:
+                patch.delattr(os, name)
+            else:
+                patch.setattr(os, name, value)
+            assert "can't open files relative" in why_not(cache)
+
+
+def test_a_file_system_that_keeps_its_mode_is_told(
+    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.directory.chmod(0o755)
+    monkeypatch.setattr(os, "fchmod", lambda *_: None)
+    assert "the file system keeps its mode" in why_not(cache)
+
+
 def test_a_change_of_the_working_directory_does_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,3 +99,60 @@ def test_compiled_python_is_no_part_of_the_key(copies: list[Path]) -> None:
 def test_parts_are_told_apart() -> None:
     assert keys.key_of("ab", "c") != keys.key_of("a", "bc") != keys.key_of("abc")
     assert keys.key_of("ab", b"c") == keys.key_of(b"ab", "c")
+
+
+TEXT = """
+func.func @{name}(%x: tensor<[s0] x f32>) -> tensor<[s0] x f32> {{
+  %s0 = sym.bind_size %x {{dim = 0 : i64, symbol = "s0", minimum = 2 : i64, hint = {hint} : i64}}
+    : (tensor<[s0] x f32>) -> index
+  %c = graph.constant {{value = dense<{value}> : tensor<1xf32>}} : tensor<1xf32>
+  func.return %x : tensor<[s0] x f32>
+}}
+"""
+
+
+def test_hints_are_no_part_of_a_program_but_strings_and_elements_are() -> None:
+    def text(name: str = "main", hint: int = 5, value: str = "0.0") -> str:
+        return keys.canonical_text(irc.parse(TEXT.format(name=name, hint=hint, value=value)))
+
+    assert text(hint=6) == text()
+    assert len({text(), text(name="other"), text(value="1.0"), text(value="-0.0")}) == 4
+
+
+def test_names_and_contents_count_of_folders_and_of_zip_files(tmp_path: Path) -> None:
+    def of_both(name: str, content: str, compiled: str) -> tuple[list[bytes], list[bytes]]:
+        root = tmp_path / f"{name}{len(content)}{compiled}"
+        for path, text in ((f"a/{name}", content), ("a/__pycache__/x.pyc", compiled), ("b", "")):
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        return keys.folder_content(str(root))[1], list(keys.packed_content(root))
+
+    first = of_both("name", "x", "old")
+    assert first[0] == [b"b", b"", b"a/name", b"x"]
+    assert first[1] == [b"a", b"__pycache__", b"name", b"x", b"b", b""]
+    assert of_both("name", "x", "new") == first
+    for other in (of_both("other", "x", "old"), of_both("name", "xy", "old")):
+        assert other[0] != first[0] and other[1] != first[1]
+
+
+def test_files_as_new_as_the_process_are_what_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def key(written: float) -> str:
+        monkeypatch.setattr(keys, "folder_content", lambda root: (written, [b"content"]))
+        return keys.irc_key.__wrapped__()
+
+    expected = keys.key_of(irc.__version__, b"content")
+    assert key(keys._LOADED - 1) == key(keys._LOADED) == expected
+    monkeypatch.setattr(keys, "tell_once", lambda reason: None)
+    assert len({key(keys._LOADED + 1), key(keys._LOADED + 1), expected}) == 3
+
+
+def test_files_that_lie_in_no_folder_are_those_of_a_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keys, "packed_content", lambda files: [b"packed"])
+    monkeypatch.setattr(keys, "folder_content", lambda root: (0.0, [b"folder"]))
+    found = []
+    for is_folder in (True, False):
+        monkeypatch.setattr(keys.os.path, "isdir", lambda path, answer=is_folder: answer)
+        found.append(keys.irc_key.__wrapped__())
+    assert found == [keys.key_of(irc.__version__, part) for part in (b"folder", b"packed")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,17 @@ def held(cache: DiskCache) -> list[bool]:
 def test_sizes_are_read_and_told(text: str, size: int | None) -> None:
     assert parse_size(text) == size
     assert parse_size(size_text(size)) == size
+
+
+@pytest.mark.parametrize(
+    "size, text",
+    [(0, "0"), (1023, "1023"), (1024, "1K"), (1025, "1025"), (5 << 10, "5K"), (10239, "10239"),
+     (10240, "10K"), (10241, "10K"), (11 << 10, "11K"), (12_000, "11K"), (1 << 20, "1M"),
+     ((1 << 20) + 1, "1024K"), ((10 << 30) - 1, "10239M"), ((10 << 30) + 1, "10G"),
+     (9 << 40, "9T")],
+)  # fmt: skip
+def test_a_size_is_told_in_the_largest_unit_that_says_enough(size: int, text: str) -> None:
+    assert size_text(size) == text
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5G", "many", "1Q", "1" * 40])
@@ -165,9 +177,69 @@ def test_evicting_stops_at_nine_tenths(cache: DiskCache) -> None:
     assert held(cache) == [False] * 2 + [True] * 10
 
 
-def test_without_a_limit_nothing_goes(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("each", [0, 64])
+def test_without_a_limit_nothing_goes(
+    cache: DiskCache, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("IRC_CACHE_LIMIT", "none")
-    monkeypatch.setattr(store, "_MEASURED_EACH", 0)
+    monkeypatch.setattr(store, "_MEASURED_EACH", each)
     for key in KEYS:
         assert cache.put(key, bytes(10_000))
     assert all(held(cache)) and cache.contents().limit is None
+
+
+def test_evicting_ends_when_a_tenth_is_free(cache: DiskCache) -> None:
+    cache.put(KEYS[0], b"")
+    cache.clear()
+    with folder.Folder(cache.directory).opened() as here:
+        for number, (name, size) in enumerate((("0a", 20), ("0b", 40), ("0c", 50))):
+            here.write(f"{name}.entry", [bytes(size)])
+            os.utime(cache.directory / f"{name}.entry", (1000 + number,) * 2)
+        assert limits.evict(here, 100) == 90  # just nine tenths
+    assert cache.contents().entries == 2
+
+
+@pytest.mark.parametrize("written", [" ", "\n"])
+def test_a_limit_of_no_word_is_the_usual_one(
+    cache: DiskCache, written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.put(KEYS[0], b"")
+    (cache.directory / "limit").write_text(written)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cache.contents().limit == DEFAULT_LIMIT
+        monkeypatch.setenv("IRC_CACHE_LIMIT", written)
+        assert cache.contents().limit == DEFAULT_LIMIT
+
+
+def test_an_entry_of_just_the_limit_is_kept(
+    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.put(KEYS[0], bytes(5000))
+    size = cache.contents().size
+    cache.clear()
+    monkeypatch.setenv("IRC_CACHE_LIMIT", str(size - 1))
+    assert not cache.put(KEYS[0], bytes(5000))
+    monkeypatch.setenv("IRC_CACHE_LIMIT", str(size))
+    assert cache.put(KEYS[0], bytes(5000)) and cache.get(KEYS[0]) == bytes(5000)
+
+
+def test_the_folder_is_measured_where_it_may_be_full_and_every_so_often(
+    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[int] = []
+    sizes = iter([100, 0, 0, 0, 0])
+    monkeypatch.setattr(store, "evict", lambda here, limit: measured.append(1) or next(sizes))
+    monkeypatch.setattr(store, "_MEASURED_EACH", 3)
+    monkeypatch.setenv("IRC_CACHE_LIMIT", "10M")
+    counts = []
+    for key in KEYS[:9]:
+        cache.put(key, b"")
+        counts.append(len(measured))
+    assert counts == [1, 1, 1, 1, 2, 2, 2, 2, 3]
+    header = (cache.directory / f"{KEYS[0]}.entry").stat().st_size
+    cache._size, cache._until_measured = 0, 9
+    monkeypatch.setenv("IRC_CACHE_LIMIT", str(3 * header))
+    for key, count in zip(KEYS[:4], (3, 3, 3, 4), strict=True):
+        cache.put(key, b"")
+        assert len(measured) == count

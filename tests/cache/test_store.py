@@ -56,6 +56,24 @@ def test_damaged_entry_is_a_miss_and_goes_away(cache, damage):
     assert cache.get(KEY) is None and not path.exists()
 
 
+@pytest.mark.parametrize("field", ["magic", "format", "key", "length", "sha256"])
+@pytest.mark.parametrize("value", [8, None])
+def test_each_field_of_the_header_counts(cache, field, value):
+    cache.put(KEY, b"payload")
+    path = next(cache.directory.glob("*.entry"))
+    header, _, payload = path.read_bytes().partition(b"\n")
+    record = {**json.loads(header), field: value}
+    path.write_bytes(json.dumps(record).encode() + b"\n" + payload)
+    assert cache.get(KEY) is None and not path.exists()
+
+
+@pytest.mark.parametrize("header", [b"[]", b"7", b'"irc-cache"', b"null"])
+def test_a_header_of_another_kind_is_a_miss(cache, header):
+    cache.put(KEY, b"payload")
+    next(cache.directory.glob("*.entry")).write_bytes(header + b"\npayload")
+    assert cache.get(KEY) is None
+
+
 def test_entry_under_another_key_is_a_miss(cache):
     cache.put(KEY, b"payload")
     other = key_of("other")
@@ -63,14 +81,20 @@ def test_entry_under_another_key_is_a_miss(cache):
     assert cache.get(other) is None
 
 
+def test_json_that_is_not_there_is_a_miss(cache):
+    assert cache.get_json(KEY) is None
+
+
 def test_json_that_is_not_json_is_a_miss(cache):
     cache.put(KEY, b"\x80\x04payload")
     assert cache.get_json(KEY) is None
 
 
-def test_key_that_could_leave_the_folder_is_refused(cache):
-    with pytest.raises(ValueError, match="hexadecimal"):
-        cache.get("../x")
+@pytest.mark.parametrize("key", ["../x", "", "a/b", "ABC", "abc.", "g"])
+def test_key_that_could_leave_the_folder_is_refused(cache, key):
+    for use in (cache.get, lambda key: cache.put(key, b"")):
+        with pytest.raises(ValueError, match="hexadecimal"):
+            use(key)
 
 
 def test_environment_chooses_and_disables(tmp_path, monkeypatch):
@@ -82,6 +106,10 @@ def test_environment_chooses_and_disables(tmp_path, monkeypatch):
         assert DiskCache().unusable == "IRC_DISABLE_CACHE is set"
         assert not DiskCache().put(KEY, b"x") and DiskCache().get(KEY) is None
     assert not (tmp_path / "there").exists()
+    monkeypatch.setenv("IRC_DISABLE_CACHE", "0")
+    assert DiskCache().put(KEY, b"x") and DiskCache().get(KEY) == b"x"
+    monkeypatch.setenv("IRC_DISABLE_CACHE", "1")
+    assert DiskCache().get(KEY) is None, "what is there isn't used"
 
 
 WRITER = textwrap.dedent("""
