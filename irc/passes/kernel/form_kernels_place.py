@@ -216,7 +216,7 @@ class Placement:
         width = vectors.width
         for op, access in self.member.reads.items():
             if not isinstance(op, loop.ReadOp) or not is_transposed(
-                op, access, tile.axis.name, vectors.axis, width
+                op, access, tile.axis.name, vectors.axis
             ):
                 continue
             place = access.storage

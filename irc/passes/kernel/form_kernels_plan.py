@@ -26,6 +26,7 @@ from irc.ir.symbols import (
     coefficient,
     dim_product,
     dim_sum,
+    free_symbols,
     known_divisor,
     substitute,
     symbol,
@@ -425,13 +426,9 @@ def can_collapse(outer: Axis, inner: Axis, accesses: Iterable[Access]) -> bool:
     if outer.kind != inner.kind or outer.kind == "scan":
         return False
     for access in accesses:
-        step = coefficient(access.expression, outer.name)
-        if step is None:
-            return False
+        # Equal steps hold neither axis: the one along `outer` has no `outer`, an extent no axis.
         inside = coefficient(access.expression, inner.name)
-        if inside is None or step != inside * inner.extent:
-            return False
-        if isinstance(inside, Expr) and outer.name in inside.symbols:
+        if inside is None or coefficient(access.expression, outer.name) != inside * inner.extent:
             return False
     return True
 
@@ -505,26 +502,22 @@ def _product_stride(d: Product, name: str, lanes: int) -> Dim | None:
 def _division_stride(d: FloorDiv | Mod, name: str, lanes: int) -> Dim | None:
     above, below = d.arguments
     step = lane_stride(above, name, lanes)
-    if step == 0 and name not in getattr(below, "symbols", ()):
-        return 0
-    if not isinstance(step, int) or step <= 0 or not isinstance(below, int):
-        return None
-    # Without `name`, the rest starts at a multiple of the span of all lanes.
-    span = step * lanes
-    rest = substitute(above, {name: 0})
-    affine = coefficient(above, name)
-    if affine != step or below % span or known_divisor(rest) % span:
-        return None
-    return step if isinstance(d, Mod) else 0
+    if isinstance(step, int) and step > 0 and isinstance(below, int):
+        # Without `name`, the rest starts at a multiple of the span of all lanes.
+        span = step * lanes
+        rest = substitute(above, {name: 0})
+        affine = coefficient(above, name)
+        if affine != step or below % span or known_divisor(rest) % span:
+            return None
+        return step if isinstance(d, Mod) else 0
+    return 0 if step == 0 and name not in free_symbols(below) else None
 
 
-def is_transposed(
-    op: loop.ReadOp, access: Access, rows: str, lanes: str, width: int
-) -> bool:
-    """Whether a read is contiguous along axis `rows` and strided along the vectors."""
-    if access.positions or op.mask is not None or access.storage is None:
+def is_transposed(op: loop.ReadOp, access: Access, rows: str, lanes: str) -> bool:
+    """Whether a read is contiguous along axis `rows` and strided along the axis of the vectors."""
+    assert access.storage is not None
+    if access.positions or op.mask is not None or access.storage.kind != "argument":
         return False
-    if access.storage.kind != "argument" or coefficient(access.expression, rows) != 1:
+    if coefficient(access.expression, rows) != 1:
         return False
-    step = coefficient(access.expression, lanes)
-    return step is not None and step not in (0, 1)
+    return coefficient(access.expression, lanes) not in (None, 0, 1)

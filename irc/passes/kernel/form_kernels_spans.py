@@ -12,8 +12,7 @@ from typing import Any
 from irc.dialects import arith, loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
-from irc.ir.symbols import coefficient, symbol
-from irc.ir.types import i1
+from irc.ir.symbols import symbol
 from irc.passes.kernel.form_kernels_emit import Scope
 from irc.passes.kernel.form_kernels_vectors import Vectors
 
@@ -32,12 +31,10 @@ def border(op: Operation, axis: str) -> tuple[int, bool] | None:
     if not isinstance(place, loop.IndexOp) or not isinstance(bound, arith.ConstantOp):
         return None
     rule, value = _BELOW.get(op.predicate), bound.attributes["value"]
-    expression = place.expression
-    if rule is None or not isinstance(value, A.IntegerAttr):
+    rest = place.expression - symbol(axis)
+    if rule is None or not isinstance(rest, int):
         return None
-    rest = expression - symbol(axis)
-    if coefficient(expression, axis) != 1 or not isinstance(rest, int):
-        return None
+    assert isinstance(value, A.IntegerAttr)
     return value.value + rule[0] - rest, rule[1]
 
 
@@ -66,28 +63,32 @@ def decide(op: Operation, axis: str, scope: Scope) -> bool | Value | None:
     """What an operation on conditions is known to give in the scope's span: a bool, or the
     operand that it equals; None if nothing is known."""
     if isinstance(op, arith.CmpIOp):
-        found = border(op, axis) if scope.span is not None else None
-        if found is None or scope.span is None:
-            return None
-        bound, outcome = found
-        low, high = scope.span
-        if high <= bound:
-            return outcome
-        return not outcome if low >= bound else None
+        return _compared(border(op, axis), scope.span)
     known = scope.known
     if isinstance(op, arith.SelectOp):
         chosen = known.get(op.condition)
         if chosen is None:
             return None
         return op.if_true if chosen else op.if_false
-    if op.results[0].type is not i1 or len(op._operands) != 2:
-        return None
-    a, b = op._operands
     if isinstance(op, arith.AndIOp | arith.OrIOp):
+        a, b = op._operands
         absorbing = isinstance(op, arith.OrIOp)
         for one, other in ((a, b), (b, a)):
             if one in known:
                 return absorbing if known[one] is absorbing else other
-    if isinstance(op, arith.XOrIOp) and a in known and b in known:
-        return known[a] is not known[b]
+    if isinstance(op, arith.XOrIOp):
+        a, b = op._operands
+        if a in known and b in known:
+            return known[a] is not known[b]
     return None
+
+
+def _compared(found: tuple[int, bool] | None, span: tuple[int, int] | None) -> bool | None:
+    """What a comparison with such a border gives in all of a span."""
+    if found is None or span is None:
+        return None
+    bound, outcome = found
+    low, high = span
+    if high <= bound:
+        return outcome
+    return not outcome if low >= bound else None

@@ -45,9 +45,8 @@ def _dies_in(op: loop.ComputeOp, init: Value, result: Value) -> bool:
         outer: Operation | None = user
         while outer is not None and outer.parent is not block:
             outer = outer.parent_op
-        if outer is None or outer is op:
-            # None: a plan's own copy (`copy_of`), which is in no block.
-            continue
+        if outer is None:
+            continue  # a plan's own copy (`copy_of`), which is in no block
         if not isinstance(outer, _READERS) or op.is_before_in_block(outer):
             return False
     if not isinstance(init, BlockArgument):
@@ -55,8 +54,7 @@ def _dies_in(op: loop.ComputeOp, init: Value, result: Value) -> bool:
         product = isinstance(maker, graph.CallAten) and maker.callee in OUT_VARIANTS
         return product or isinstance(maker, _KERNELS)
     function = block.parent_op
-    if not isinstance(function, func.FuncOp):
-        return False
+    assert isinstance(function, func.FuncOp)
     shared = {number for group in alias_groups(function) for number in group}
     return init.index not in shared and _becomes(result, init.index)
 
@@ -66,15 +64,12 @@ def _becomes(value: Value, argument: int) -> bool:
     if any(isinstance(user, func.ReturnOp) for user in value.users):
         return False
     updates = [u.argument for u in value.users if isinstance(u, graph.UpdateInput)]
-    following = [u for u in value.users if isinstance(u, loop.ComputeOp) and value in u.inits]
+    following = [u for u in value.users if isinstance(u, loop.ComputeOp)]
     if updates or len(following) != 1:
         return updates == [argument]
-    numbers = [k for k, init in scatters_of(following[0]) if init is value]
-    return (
-        len(numbers) == 1
-        and updates_in_place(following[0], numbers[0], value)
-        and _becomes(following[0].results_of(numbers[0])[0], argument)
-    )
+    number = next(k for k, init in scatters_of(following[0]) if init is value)
+    (result,) = following[0].results_of(number)
+    return updates_in_place(following[0], number, value) and _becomes(result, argument)
 
 
 def _reads_only_what_it_writes(op: loop.ComputeOp, number: int, init: Value) -> bool:
@@ -82,22 +77,20 @@ def _reads_only_what_it_writes(op: loop.ComputeOp, number: int, init: Value) -> 
     mine = [read for read in op.reads if read.source is init]
     if not mine:
         return True
-    if any(read.positions for read in mine) or not writes_apart(op, number):
+    if not writes_apart(op, number):
         return False
     written = _points(op, op.output_list[number].index_dims)
     return all(_points(op, read.indices) == written for read in mine)
 
 
 def writes_apart(op: loop.ComputeOp, number: int) -> bool:
-    """Whether every point of a compute scatters to an element of its own."""
+    """Whether every point of a compute scatters to an element of its own: for each axis some index
+    steps along it and along no other, and none is read from memory."""
     indices = op.output_list[number].index_dims
     if placeholders_of(*indices):
         return False
     axes = {a.name for a in op.axis_list if a.extent != 1}
-    along = [(d, free_symbols(d) & axes) for d in indices]
-    single = all(len(names) <= 1 and all(_steps(d, n) for n in names) for d, names in along)
-    mentioned = [n for _, names in along for n in names]
-    return single and len(mentioned) == len(axes) == len(set(mentioned))
+    return all(any(_steps_along(d, name, axes) for d in indices) for name in axes)
 
 
 def _points(op: loop.ComputeOp, indices: Iterable[Dim]) -> tuple[Dim, ...]:
@@ -106,10 +99,9 @@ def _points(op: loop.ComputeOp, indices: Iterable[Dim]) -> tuple[Dim, ...]:
     return tuple(substitute(d, units) for d in indices)
 
 
-def _steps(dim: Dim, name: str) -> bool:
-    """Whether an index differs at every two points of an axis."""
-    step = coefficient(dim, name)
-    return isinstance(step, int) and step != 0
+def _steps_along(dim: Dim, name: str, axes: set[str]) -> bool:
+    """Whether an index differs at every two points of one of the axes, whatever the others."""
+    return free_symbols(dim) & axes == {name} and isinstance(coefficient(dim, name), int)
 
 
 def copy_of(op: loop.ComputeOp, number: int, init: Value, free: set[str]) -> loop.ComputeOp:

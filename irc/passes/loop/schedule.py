@@ -389,7 +389,7 @@ def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) ->
     tile = None if reduces else _tile_axis(plan, axis, lanes)
     if tile is not None:
         schedule.tile_axis = tile.name
-        each = _transposed_bytes(plan, tile, axis, lanes)
+        each = _transposed_bytes(plan, tile, axis)
         if max(cost_of(m) for m in plan.members) <= LIGHT_BODY:
             schedule.lanes = lanes = min(lanes, max(4, TILE_ROW // each))
         schedule.tile_block = max(lanes, TILE_BLOCK[each])
@@ -414,12 +414,12 @@ def _tile_axis(plan: Plan, vector: Axis, lanes: int) -> Axis | None:
     for axis in plan.shared:
         if axis is vector or estimate(axis.extent) < lanes:
             continue
-        if _transposed_bytes(plan, axis, vector, lanes):
+        if _transposed_bytes(plan, axis, vector):
             return axis
     return None
 
 
-def _transposed_bytes(plan: Plan, rows: Axis, vector: Axis, lanes: int) -> int:
+def _transposed_bytes(plan: Plan, rows: Axis, vector: Axis) -> int:
     """The bytes of the widest element that is read transposed; 0: none is."""
     return max(
         (
@@ -427,7 +427,7 @@ def _transposed_bytes(plan: Plan, rows: Axis, vector: Axis, lanes: int) -> int:
             for member in plan.members
             for op, access in member.reads.items()
             if isinstance(op, loop.ReadOp)
-            and is_transposed(op, access, rows.name, vector.name, lanes)
+            and is_transposed(op, access, rows.name, vector.name)
         ),
         default=0,
     )

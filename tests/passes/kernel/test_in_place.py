@@ -11,7 +11,9 @@ import irc
 from irc.dialects import kernel
 from irc.interp.core import run
 from irc.ir.passes import PassManager
-from irc.ir.types import f32
+from irc.ir.types import bf16, f16, f32, f64, i32
+from irc.passes.kernel.form_kernels_plan import make_plan
+from irc.passes.kernel.form_kernels_sharing import inplace_pairs, same_memory
 from irc.passes.loop.bodies import axis
 from tests.passes.kernel.programs import Program, compare, read, tensor
 
@@ -89,3 +91,51 @@ def test_no_output_is_written_where_a_later_member_of_the_group_reads(reader):
     compare(run(module, *inputs, mode="real"), wanted, 1e-9)
     compare(irc.build(module, target="llvm")(*inputs), run(group_that_reads_until(reader), *inputs),
             1e-5)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "a, b, expected",
+    [
+        (tensor(8, 6), tensor(8, 6), True),
+        (tensor(8, 6), tensor(8, 6, e=i32), True),
+        (tensor(8, 6, e=bf16), tensor(8, 6, e=f16), True),
+        (tensor(8, 6), tensor(8, 6, e=f64), False),
+        (tensor(8, 6), tensor(4, 6), False),
+        (tensor(8, 6), tensor(8, 6, strides=(1, 8)), False),
+        (tensor(8, 1), tensor(8, 1, strides=(1, 8)), False),
+        (tensor(8, 6), tensor(48), False),
+    ],
+    ids=str,
+)
+def test_arrays_that_can_be_one(a, b, expected):
+    assert same_memory(a, b) is expected and same_memory(b, a) is expected
+
+
+I0, I1 = axis(0), axis(1)
+
+
+@pytest.mark.parametrize(
+    "reads, expected",
+    [
+        ([(I0, I1)], [0, 2]),
+        ([], []),
+        ([(I1, I0)], []),
+        ([(I0, I1), (I0, I1)], [0, 2]),
+        ([(I0, I1), (I1, I0)], []),
+        ([(I1, I0), (I0, I1)], []),
+    ],
+    ids=str,
+)
+def test_an_input_that_is_read_elsewhere_too_keeps_its_memory(reads, expected):
+    p = Program(tensor(8, 8), tensor(8, 8, strides=(9, 1)))
+    x, y = p.args
+
+    def body(c):
+        place = c.op("arith.index_cast", c.index(I0), type=i32)
+        total = c.op("arith.sitofp", place, type=f32)
+        for value in [*[c.read(x, at) for at in reads], c.read(y, (I1, I0))]:
+            total = c.op("arith.addf", total, value)
+        return total
+
+    p.compute((8, 8), body)
+    assert inplace_pairs(make_plan(p.func.block.last)) == expected
