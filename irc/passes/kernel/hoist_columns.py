@@ -123,7 +123,7 @@ def lanes_of(value: Value) -> int:
 def is_storable(value: Value) -> bool:
     """Whether memory keeps a value exactly as it is."""
     element = element_of(value)
-    return isinstance(element, FloatType | IntegerType) and element not in (i1, index)
+    return isinstance(element, FloatType | IntegerType) and element is not i1
 
 
 def constant_of(value: Value) -> int | None:
@@ -169,13 +169,13 @@ class _Columns:
             return 0
         bounds = [constant_of(v) for v in self.columns._operands[:3]]
         lower, upper, step = bounds
-        if lower is None or upper is None or step is None or step <= 0 or upper <= lower:
+        if lower is None or upper is None or step is None or upper <= lower:
             return None
         return -(-(upper - lower) // step) * step
 
     def is_same_in_all_rows(self, op: Operation) -> bool:
         """Whether an operation's results depend on the column at most."""
-        if len(op.results) != 1 or op.regions:
+        if len(op.results) != 1:
             return False
         if isinstance(op, kernel.LoadOp | kernel.GatherOp):
             if op.pointer not in self.constant:

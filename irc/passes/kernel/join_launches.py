@@ -118,12 +118,10 @@ class _Planner:
         )
 
     def fits(self, a: int, b: int) -> bool:
-        """Whether two clusters may be one."""
+        """Whether a cluster and a later launch may be one."""
         clusters = self.clusters
         members = [clusters.ops[k] for k in (*clusters.members[a], *clusters.members[b])]
         if len(members) > self.options.max_parts or clusters.depends(b, a):
-            return False
-        if clusters.depends(a, b):
             return False
         scratch = sum(self.scratch_bytes(m) for m in members)
         return scratch <= SCRATCH_BYTES and not self.overwrites(members)
@@ -159,12 +157,12 @@ def follows_data(callee: kernel.FuncOp) -> bool:
         before = len(data)
         for op in callee.walk():
             if isinstance(op, kernel.YieldOp):
-                loop_op = op.parent_op
-                if isinstance(loop_op, kernel.ForOp):
-                    carried = zip(loop_op.block.arguments[1:], op._operands, strict=True)
+                outer = op.parent_op
+                assert outer is not None
+                if isinstance(outer, kernel.ForOp):
+                    carried = zip(outer.block.arguments[1:], op._operands, strict=True)
                     data |= {argument for argument, value in carried if value in data}
-                into = () if loop_op is None else loop_op.results
-                data |= {r for r, v in zip(into, op._operands, strict=True) if v in data}
+                data |= {r for r, v in zip(outer.results, op._operands, strict=True) if v in data}
             elif isinstance(op, kernel.ForOp):
                 carried = zip(op.block.arguments[1:], op.initial, strict=True)
                 data |= {argument for argument, value in carried if value in data}
