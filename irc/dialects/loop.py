@@ -251,9 +251,9 @@ class GroupOp(Op):
     """Computes and groups that share their leading `par` axes.
 
     `axes` are the shared ones; each member's axis list starts with them (same names, kinds and
-    extents). A member may read another member's result only at the same point of the shared axes
-    (the leading indices are exactly the shared axes). A value yielded is stored and becomes a
-    result; any other lives only for one point of the shared axes.
+    extents), and none scatters. A member may read another member's result only at the same point
+    of the shared axes (the leading indices are exactly the shared axes). A value yielded is stored
+    and becomes a result; any other lives only for one point of the shared axes.
 
     `%y = loop.group (i: 4) { %o = loop.compute par(i: 4, j: 4) -> map {
     %a = loop.read %x[j, i] : f32 loop.yield %a } : tensor<[4, 4] x f32, strides [4, 1]>

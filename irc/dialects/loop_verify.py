@@ -109,6 +109,8 @@ def verify_group(op: GroupOp) -> None:
         if isinstance(member, ComputeOp):
             if member.axis_list[: len(shared)] != shared:
                 raise InvalidIR("a member's axes do not start with the shared ones", op=member)
+            if member.inits:
+                raise InvalidIR("a scatter can't be a member of a group", op=member)
             _verify_inner_reads(op, member, leading)
     if len(terminator.values) != len(op.results):
         text = f"stores {len(terminator.values)} arrays for {len(op.results)} results"

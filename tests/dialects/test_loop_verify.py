@@ -85,6 +85,12 @@ def test_a_member_has_the_shared_axes():
     check(text.replace("par(i0: 4) red(i1: 6)", "par(j: 4) red(i1: 6)"), "do not start with")
 
 
+def test_a_member_does_not_scatter():
+    text = HEAD + GROUP.replace("AT", "i0").replace("STORED", "%z")
+    scattered = "par(i0: 4, i1: 6) inits(%x) -> scatter(sum, [i0, 0])"
+    check(text.replace("par(i0: 4, i1: 6) -> map", scattered), "a scatter can't be a member")
+
+
 ARRAY = "tensor<[4] x f32, strides [1]>"
 POINT = f"""\
 func.func @main(%x: {ARRAY}, %init: {ARRAY}, %wide: tensor<[5] x f32, strides [1]>) -> {ARRAY}

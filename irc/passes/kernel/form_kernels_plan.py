@@ -284,8 +284,6 @@ class _PlanBuilder:
         axes = [symbol(a.name) for a in op.axis_list]
         kept = [symbol(a.name) for a in op.axis_list if a.kind != "red"]
         extra = list(op.yield_op.extra)
-        if extra and not isinstance(plan.op, loop.ComputeOp):
-            raise InvalidIR("a scatter can't be a member of a group", op=op)
         red = [a for a in op.axis_list if a.kind != "par"]
         for number, output in enumerate(op.output_list):
             if output.kind == "scatter":
