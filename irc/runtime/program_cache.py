@@ -53,17 +53,13 @@ _COUNTED = {
 
 def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
     """The key of `module`; `context` is whatever else decides what becomes of it."""
-    native = "native" if options.native and torch_abi.available() else "python"
-    precise = "precise" if options.precise else "fast"
-    clocked = "clocked" if options.clock_aten else "plain"
+    native = options.native and torch_abi.available()
     return key_of(
         canonical_text(module),
         irc_key(),
         versions_key(),
         str(Target.host()),
-        native,
-        precise,
-        clocked,
+        f"native={native} precise={options.precise} clocked={options.clock_aten}",
         *context,
     )
 
@@ -145,9 +141,10 @@ def _slots_from_json(value: Any) -> Any:
 def lookup(key: str, resources: Mapping[str, Any]) -> CompiledParts | None:
     """The parts stored under `key`; None when there are none, or a constant isn't at hand."""
     data = shared_cache().get(key)
-    metrics.add("cache_misses" if data is None else "cache_hits")
     if data is None:
+        metrics.add("cache_misses")
         return None
+    metrics.add("cache_hits")
     try:
         parts = unpack(data)
     except ValueError:
