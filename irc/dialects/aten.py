@@ -25,7 +25,7 @@ from irc.ir.core import Operation, Value
 from irc.ir.definition import Op, attribute, variadic_operand, variadic_result, wrap
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.location import UNKNOWN, Location
-from irc.ir.registry import register_attribute, register_op, register_resolver
+from irc.ir.registry import register_attribute, register_resolver
 from irc.ir.symbols import Expr
 from irc.ir.traits import ReadsMemory, Trait, WritesMemory
 from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
@@ -299,11 +299,7 @@ def qualified_name(name: str) -> str:
 def op_class(qualified: str) -> type[AtenOp] | None:
     """The operation class of an operator, made from its schema; None if there is no operator."""
     schema = find_schema(qualified)
-    if schema is None:
-        return None
-    cls = class_of(schema)
-    register_op(cls)
-    return cls
+    return None if schema is None else class_of(schema)
 
 
 _classes: dict[tuple[str, frozenset[str]], type[AtenOp]] = {}

@@ -29,6 +29,9 @@ DIALECT_MODULES: dict[str, str] = {
 _ops: dict[str, type[Operation]] = {}
 _attributes: dict[str, type[Attribute]] = {}
 _resolvers: dict[str, Callable[[str], type[Operation] | None]] = {}
+# What the resolvers made: known by name, but none of a dialect's own operations. So what a dialect
+# has doesn't depend on which programs this process has seen.
+_made: dict[str, type[Operation]] = {}
 _unregistered: dict[str, type[Operation]] = {}
 
 
@@ -78,7 +81,7 @@ def load_dialect(name: str) -> bool:
 
 def lookup_op(name: str) -> type[Operation] | None:
     """The class of the operation `name`, loading its dialect if need be; None if unknown."""
-    found = _ops.get(name)
+    found = _ops.get(name) or _made.get(name)
     if found is not None:
         return found
     dialect = name.partition(".")[0]
@@ -86,6 +89,8 @@ def lookup_op(name: str) -> type[Operation] | None:
     found = _ops.get(name)
     if found is None and dialect in _resolvers:
         found = _resolvers[dialect](name)
+        if found is not None:
+            _made[name] = found
     return found
 
 
@@ -106,7 +111,8 @@ def unregistered_op(name: str) -> type[Operation]:
 
 
 def registered_ops(dialect: str | None = None) -> list[type[Operation]]:
-    """Every operation class registered so far (of one dialect), by name."""
+    """Every operation class registered so far (of one dialect), by name; without those that a
+    resolver made."""
     prefix = "" if dialect is None else dialect + "."
     return [_ops[name] for name in sorted(_ops) if name.startswith(prefix)]
 

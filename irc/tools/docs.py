@@ -93,7 +93,7 @@ def _module_text(dialect: str) -> str:
 
 
 def _operations(dialect: str) -> list[type[Op]]:
-    """The dialect's own operations; those made on demand from a torch schema are left out."""
+    """The dialect's own operations, as irc defines them."""
     registry.load_dialect(dialect)
     return [
         cls
