@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -26,8 +27,12 @@ def _after(change: Callable[[Any], Any]) -> Callable[[torch.fx.GraphModule, list
     return backend
 
 
-def _hang(value: Any) -> Any:
-    time.sleep(1000)
+_calls = itertools.count()
+
+
+def _hang_later(value: Any) -> Any:
+    if next(_calls):
+        time.sleep(1000)
     return value
 
 
@@ -35,7 +40,7 @@ register_backend(_after(lambda value: value + 1), name="irc_test_wrong_value")
 register_backend(_after(lambda value: value.to(torch.float64)), name="irc_test_wrong_dtype")
 register_backend(_after(lambda value: value.clone()), name="irc_test_no_alias")
 register_backend(_after(lambda value: os.abort()), name="irc_test_crash")
-register_backend(_after(_hang), name="irc_test_hang")
+register_backend(_after(_hang_later), name="irc_test_hang_later")
 register_backend(
     _after(lambda value: value.t().contiguous().t() if value.dim() == 2 else value),
     name="irc_test_wrong_strides",

@@ -45,15 +45,16 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def run(self, case: str) -> dict[str, Any]:
-        """The result of one case; status "crash" or "timeout" where the child gave none."""
+    def run(self, case: str, samples: int | None = None) -> dict[str, Any]:
+        """The result of one case, of its first `samples` samples (or as many as the runner takes);
+        status "crash" or "timeout" where the child gave none."""
         if self._child is not None and self._served >= CASES_PER_CHILD:
             self.close()
         if self._child is None:
             self._start()
         self._served += 1
         started = time.perf_counter()
-        answer = self._ask(case, self.timeout)
+        answer = self._ask(f"{case} {samples or self.samples}", self.timeout)
         if answer is not None:
             return answer
         timed_out = self._child is not None and self._child.poll() is None
@@ -84,7 +85,7 @@ class Runner:
         environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT))
         self._child = subprocess.Popen(
             [sys.executable, "-m", "tests.conformance.worker", self.backend, str(writing)]
-            + [str(self.samples), self.device]
+            + [self.device]
             + [self.preload] * bool(self.preload),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -100,11 +101,11 @@ class Runner:
             self.close()
             raise RuntimeError(f"the conformance worker did not start: {message}")
 
-    def _ask(self, case: str, seconds: float) -> dict[str, Any] | None:
+    def _ask(self, line: str, seconds: float) -> dict[str, Any] | None:
         """The child's answer, or None if it died or took longer than `seconds`."""
         assert self._child is not None and self._child.stdin is not None
         try:
-            self._child.stdin.write(case.encode() + b"\n")
+            self._child.stdin.write(line.encode() + b"\n")
             self._child.stdin.flush()
         except OSError:
             self._child.wait()

@@ -1,9 +1,10 @@
 """The child process of the op conformance: reads a case a line, answers with a JSON line each.
 
-    python -m tests.conformance.worker BACKEND ANSWER_FD SAMPLES DEVICE [MODULE]
+    python -m tests.conformance.worker BACKEND ANSWER_FD DEVICE [MODULE]
 
-MODULE is imported first.  Answers go to their own file descriptor, so that nothing an op prints can
-mix with them; the first one says that the process is ready.
+A line is a case and how many of its samples to take. MODULE is imported first. Answers go to their
+own file descriptor, so that nothing an op prints can mix with them; the first one says that the
+process is ready.
 """
 
 from __future__ import annotations
@@ -169,8 +170,8 @@ def needed_modules(backend: str, named: list[str]) -> list[str]:
 def main() -> None:
     """Answer cases until stdin ends."""
     backend, answers = sys.argv[1], os.fdopen(int(sys.argv[2]), "w")
-    count, device = int(sys.argv[3]), sys.argv[4]
-    for module in needed_modules(backend, sys.argv[5:]):
+    device = sys.argv[3]
+    for module in needed_modules(backend, sys.argv[4:]):
         importlib.import_module(module)
     cases.entries()
     torch.set_num_threads(1)
@@ -178,7 +179,8 @@ def main() -> None:
     answers.write(json.dumps({"ready": True}) + "\n")
     answers.flush()
     for line in sys.stdin:
-        answers.write(json.dumps(run_case(line.strip(), backend, count, device)) + "\n")
+        case, count = line.split()
+        answers.write(json.dumps(run_case(case, backend, int(count), device)) + "\n")
         answers.flush()
 
 

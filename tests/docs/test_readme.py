@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from irc.tools import cli, irc_opt
 from tests.docs.snippets import ROOT, blocks, commands
 
 PAGES = (
@@ -22,23 +23,45 @@ PAGES = (
     "docs/troubleshooting.md",
     "docs/padding.md",
 )
-MODULES = {"irc-opt": "irc.tools.irc_opt", "irc": "irc.tools.cli"}
+MODULES = {"irc-opt": irc_opt, "irc": cli}
+# Pages that share a process, as what they show leaves nothing behind.
+TOGETHER = (
+    "README.md",
+    "docs/resources.md",
+    "docs/how-a-model-is-compiled.md",
+    "docs/troubleshooting.md",
+    "docs/padding.md",
+)
+EACH = "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path, run_name='__main__')"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_python_snippets_run(page, tmp_path):
-    earlier = ""
-    for number, code in enumerate(blocks(page, "python")):
-        if "import" not in code:  # it goes on from those before it
-            code = earlier + code
-        earlier = code
-        path = tmp_path / f"snippet{number}.py"
-        path.write_text(code)
-        done = subprocess.run(
-            [sys.executable, str(path)], cwd=ROOT, capture_output=True, text=True, timeout=300,
-            env={**_environment(), "IRC_CACHE_DIR": str(tmp_path / "cache")},
-        )  # fmt: skip
-        assert done.returncode == 0, f"{page}, snippet {number}:\n{code}\n{done.stderr}"
+def programs_of(page):
+    """What a page shows as Python: a block without an import goes on from those before it."""
+    programs: list[str] = []
+    for code in blocks(page, "python"):
+        if "import" in code:
+            programs.append(code)
+        else:
+            programs[-1] += code
+    return programs
+
+
+@pytest.mark.parametrize(
+    "pages", [TOGETHER, *((page,) for page in PAGES if page not in TOGETHER)], ids=" ".join
+)
+def test_python_snippets_run(pages, tmp_path):
+    """One after the other, each with its own names."""
+    paths = []
+    for page in pages:
+        for number, code in enumerate(programs_of(page)):
+            paths.append(tmp_path / f"{page.replace('/', '.')}.{number}.py")
+            paths[-1].write_text(code)
+    done = subprocess.run(
+        [sys.executable, "-c", EACH, *map(str, paths)],
+        cwd=ROOT, capture_output=True, text=True, timeout=300,
+        env={**_environment(), "IRC_CACHE_DIR": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 def _environment() -> dict[str, str]:
@@ -48,10 +71,17 @@ def _environment() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("line", [line for page in PAGES for line in commands(page)])
-def test_commands_run(line):
+def test_commands_run(line, monkeypatch, capsys):
+    """In a process of its own where it loads rules or passes, which would stay."""
     name, *words = shlex.split(line)
+    module = MODULES[name]
+    if "--load" not in words:
+        monkeypatch.chdir(ROOT)
+        assert module.main(words) == 0, capsys.readouterr().err
+        assert capsys.readouterr().out
+        return
     done = subprocess.run(
-        [sys.executable, "-m", MODULES[name], *words],
+        [sys.executable, "-m", module.__name__, *words],
         cwd=ROOT, env=_environment(), capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

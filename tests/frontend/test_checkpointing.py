@@ -124,22 +124,22 @@ def test_a_text_with_the_state_is_a_program():
     assert torch.equal(first, second)
 
 
-def tiny(name: str) -> Any:
-    """A model with dropout and the names of sizes that make it tiny."""
+def tiny(name: str, layers: int) -> Any:
+    """A model with dropout, of so many layers."""
     transformers = pytest.importorskip("transformers")
     if name == "bert":
         config = transformers.BertConfig(
-            vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+            vocab_size=50, hidden_size=16, num_hidden_layers=layers, num_attention_heads=2,
             intermediate_size=32, max_position_embeddings=16,
         )  # fmt: skip
         return transformers.BertForMaskedLM(config)
     if name == "gpt2":
         config = transformers.GPT2Config(
-            vocab_size=50, n_embd=16, n_layer=2, n_head=2, n_positions=16
+            vocab_size=50, n_embd=16, n_layer=layers, n_head=2, n_positions=16
         )
         return transformers.GPT2LMHeadModel(config)
     config = transformers.LlamaConfig(
-        vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        vocab_size=50, hidden_size=16, num_hidden_layers=layers, num_attention_heads=2,
         num_key_value_heads=1, intermediate_size=32, max_position_embeddings=16,
         attention_dropout=0.1,
     )  # fmt: skip
@@ -147,12 +147,20 @@ def tiny(name: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "reentrant"),
-    [("bert", False), pytest.param("gpt2", True, marks=pytest.mark.slow), ("llama", True)],
+    ("name", "reentrant", "layers"),
+    [
+        ("bert", False, 1),
+        ("llama", True, 1),
+        # More checkpoints in a row are those of `Stack`.
+        *(
+            pytest.param(name, reentrant, 2, marks=pytest.mark.slow)
+            for name, reentrant in (("bert", False), ("gpt2", True), ("llama", True))
+        ),
+    ],
 )
-def test_gradient_checkpointing_of_transformers(name, reentrant):
+def test_gradient_checkpointing_of_transformers(name, reentrant, layers):
     torch.manual_seed(0)
-    model = tiny(name).train()
+    model = tiny(name, layers).train()
     model.gradient_checkpointing_enable({"use_reentrant": reentrant})
     words = torch.randint(50, (2, 9))
     torch._dynamo.reset()

@@ -28,9 +28,16 @@ def backward_as_program(dynamic: bool) -> object:
     return compiled_autograd._enable(compiler, dynamic=dynamic)
 
 
-@pytest.mark.parametrize("forward", ["eager", "irc"])
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_gradients_accumulate_over_batches(forward: str, dynamic: bool) -> None:
+@pytest.mark.parametrize(
+    ("dynamic", "forward"),
+    [
+        (False, "eager"),
+        (True, "irc"),
+        pytest.param(False, "irc", marks=pytest.mark.slow),
+        pytest.param(True, "eager", marks=pytest.mark.slow),
+    ],
+)
+def test_gradients_accumulate_over_batches(dynamic: bool, forward: str) -> None:
     expected, made = model(), model()
     call = torch.compile(made, backend="irc", dynamic=dynamic) if forward == "irc" else made
     for rows in (5, 8, 5):

@@ -25,8 +25,19 @@ def put(x, mask, values):
     return x.index_put((mask,), values) * 1
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("dtype", "dynamic"),
+    [
+        (torch.float32, False),
+        (torch.float32, True),
+        (torch.int64, False),
+        (torch.bool, False),
+        (torch.bfloat16, True),
+        pytest.param(torch.int64, True, marks=pytest.mark.slow),
+        pytest.param(torch.bool, True, marks=pytest.mark.slow),
+        pytest.param(torch.bfloat16, False, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(
     ("shape", "mask_shape", "source_shape"),
     [((3, 5), (3, 5), (15,)), ((5,), (3, 5), (4, 4)), ((3, 5), (3, 1), (17,)), ((), (), (1,))],

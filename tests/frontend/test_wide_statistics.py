@@ -72,8 +72,18 @@ NORMS = {
 }
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("norm", "dynamic"),
+    [
+        *((norm, False) for norm in NORMS),
+        ("layer", True),
+        ("three norm", True),
+        *(
+            pytest.param(norm, True, marks=pytest.mark.slow)
+            for norm in NORMS if norm not in ("layer", "three norm")
+        ),
+    ],
+)  # fmt: skip
 def test_gradients_of_normalizations_have_no_error_of_their_statistics(norm, dynamic):
     torch._dynamo.reset()
     compiled = torch.compile(NORMS[norm], backend="irc", dynamic=dynamic)

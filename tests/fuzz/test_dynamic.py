@@ -20,12 +20,12 @@ pytestmark = needs_backend
 REFUSALS = ("is given one storage more than once", "elements overlap in memory")
 
 
-@fuzz("dynamic", called_programs(), quick=4 * CALLS, total=10_000, batch=250, calls=CALLS)
+@fuzz("dynamic", called_programs(), quick=2 * CALLS, total=10_000, batch=250, calls=CALLS)
 def test_dynamic_calls(case: CalledProgram, compile_it: bool) -> None:
     check_calls(case, threads=1)
 
 
-@fuzz("threads", called_programs(), quick=2 * CALLS, total=1_000, batch=100, calls=CALLS)
+@fuzz("threads", called_programs(), quick=CALLS, total=1_000, batch=100, calls=CALLS)
 def test_calls_of_three_threads(case: CalledProgram, compile_it: bool) -> None:
     check_calls(case, threads=3)
 

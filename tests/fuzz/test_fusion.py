@@ -21,7 +21,7 @@ TO_KERNELS = STEPS[: STEPS.index(",bufferize")]
 TOLERANCE = 2e-4  # sums of up to a hundred f32 in another order, through softmax and products
 
 
-@fuzz("fusion", st.integers(0, 2**32 - 1), quick=60, total=5_000, batch=60)
+@fuzz("fusion", st.integers(0, 2**32 - 1), quick=25, total=5_000, batch=60)
 def test_fusion_graphs(case: int, compile_it: bool) -> None:
     module, args = random_program(case)
     expected = irc.run(module, *(a.clone() for a in args))

@@ -28,7 +28,7 @@ LAYOUTS, COPIES = TEXT[BEGIN:MIDDLE].strip(","), TEXT[MIDDLE:END].strip(",")
 LOWER = TEXT[END:]
 
 
-@fuzz("layouts", cases())
+@fuzz("layouts", cases(), quick=120)
 def test_layouts(case: Case, compile_it: bool) -> None:
     check_layouts(case, compile_it)
 

@@ -80,7 +80,7 @@ pairs = st.builds(
 )
 
 
-@fuzz("pairs", pairs, quick=40, total=4_000, batch=250)
+@fuzz("pairs", pairs, quick=16, total=4_000, batch=250)
 def test_pairs_of_dtypes(case: Pair, compile_it: bool) -> None:
     agree(PAIRS[case.name], case.arguments())
 
@@ -172,7 +172,7 @@ poolings = st.builds(
 ).filter(is_defined)  # fmt: skip
 
 
-@fuzz("windows", poolings, quick=30, total=2_000, batch=100)
+@fuzz("windows", poolings, quick=12, total=2_000, batch=100)
 def test_windows_of_infinities(case: Pooling, compile_it: bool) -> None:
     if case.kind != "gradient":
         agree(case, [case.argument()], strides=False)
@@ -238,7 +238,7 @@ scans = st.builds(
 )  # fmt: skip
 
 
-@fuzz("scans", scans, quick=3, total=100, batch=5)
+@fuzz("scans", scans, quick=2, total=100, batch=5)
 def test_scans_of_millions(case: Scan, compile_it: bool) -> None:
     check_scan(case)
 

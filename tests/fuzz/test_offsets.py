@@ -129,7 +129,7 @@ def windows(draw: Draw, length: int) -> str:
     return f"{size}, {strides}, {begin}"
 
 
-@fuzz("offsets", cases(), quick=100, total=5_000, batch=100, every=10)
+@fuzz("offsets", cases(), quick=40, total=5_000, batch=100, every=10)
 def test_offsets(case: Case, compile_it: bool) -> None:
     check_offsets(case, compile_it)
 

@@ -34,7 +34,7 @@ REFUSALS = (
 LOWERING_REFUSALS = ("is given one storage more than once",)
 
 
-@fuzz("programs", programs(), quick=120, total=30_000, batch=120)
+@fuzz("programs", programs(), quick=60, total=30_000, batch=120)
 def test_programs(case: Program, compile_it: bool) -> None:
     check_program(case, compile_it)
 

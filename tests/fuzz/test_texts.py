@@ -68,7 +68,7 @@ def check(error: IRCError) -> None:
 
 
 @pytest.mark.fault("K9")
-@fuzz("texts", st.integers(0, 2**32 - 1), quick=80, total=4_000, batch=100)
+@fuzz("texts", st.integers(0, 2**32 - 1), quick=40, total=4_000, batch=100)
 def test_wrong_texts(seed: int, build: bool) -> None:
     bounded(text_of(seed), build, unregistered=seed % 4 == 0)
 
