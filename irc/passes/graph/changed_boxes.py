@@ -149,7 +149,7 @@ class _Walk:
         """The parts of a box in what is concatenated; None where that can't be told."""
         dim = maker.dim
         begin, size = box.begins[dim], box.sizes[dim]
-        is_all = begin == 0 and size == box.value.type.shape[dim]  # type: ignore[attr-defined]
+        is_all = size == box.value.type.shape[dim]  # type: ignore[attr-defined]
         parts: list[Box] = []
         place: Dim = 0
         for source in maker.sources:
@@ -200,14 +200,11 @@ def _reshaped(box: Box, maker: graph.Reshape) -> Box | None:
 def _spread(dims: list[int | None], box: Box) -> Iterator[int | None]:
     """Give dimensions of size 1 that belong to none of the whole's those left over in their
     order, as far as there are any between their neighbours."""
-    taken = {d for d in dims if d is not None}
     last = -1
     for number, dim in enumerate(dims):
         following = next((d for d in dims[number:] if d is not None), len(box.starts))
-        if dim is None:
-            free = [d for d in range(last + 1, following) if d not in taken]
-            if free:
-                dim = free[0]
+        if dim is None and last + 1 < following:
+            dim = last + 1
         if dim is not None:
             last = dim
         yield dim
