@@ -18,7 +18,7 @@ from irc.ir import attributes as A
 from irc.ir.core import Block, BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, Expr, affine_parts, evaluate
-from irc.ir.types import IndexType, IntegerType, TensorType, VectorType
+from irc.ir.types import TensorType, VectorType
 
 if TYPE_CHECKING:
     from irc.dialects import host, kernel
@@ -142,7 +142,7 @@ class _Kernel:
                 self.loop(op)
             elif op.name == "kernel.if":
                 taken = self.constant(op._operands[0])
-                if taken is not None and op.regions[0 if taken else 1].blocks:
+                if taken is not None:
                     self.block(op.regions[0 if taken else 1].blocks[0])
             op = op.next
 
@@ -218,8 +218,6 @@ class _Kernel:
     def of_constants(self, op: Operation, first: int, second: int) -> Offset | None:
         """What an operation makes of two constants."""
         type_ = op._operands[0].type
-        if not isinstance(type_, IndexType | IntegerType):
-            return None
         if op.name == "arith.cmpi":
             attrs = (A.IntegerAttr(first, type_), A.IntegerAttr(second, type_))
             outcome = fold_compare(op, attrs)

@@ -420,7 +420,6 @@ class _Verifier:
     def check_symbols(self, op: Operation) -> None:
         """Check that the symbols in the result types and attributes of `op` are bound."""
         symbols = self.symbols
-        known = symbols.keys()
         for result in op.results:
             mentioned = mentioned_symbols(result.type)
             if mentioned:
@@ -428,29 +427,28 @@ class _Verifier:
                     if name not in symbols and not _bound_by_users(op, name):
                         self.unbound(op, name, f"the type {result.type}")
         for key, attr in op.attributes.items():
-            mentioned = mentioned_symbols(attr)
-            if not known >= mentioned:
-                self.check_attribute(op, key, attr, mentioned)
+            missing = mentioned_symbols(attr).difference(symbols)
+            if missing:
+                self.check_attribute(op, key, missing)
         for region in op.regions:
             for block in region.blocks:
                 for argument in block.arguments:
                     for name in sorted(mentioned_symbols(argument.type)):
-                        if name not in symbols and IsolatedFromAbove not in op.traits:
+                        if name not in symbols:
                             self.unbound(op, name, f"the type {argument.type}")
         if op.name in FACTS:
             self.stated.ops.append(op)
             self.bind(op)
 
-    def check_attribute(
-        self, op: Operation, key: str, attr: Attribute, mentioned: frozenset[str]
-    ) -> None:
-        """Check the symbols of one attribute: bound before, or by `op` for its own attributes."""
+    def check_attribute(self, op: Operation, key: str, missing: frozenset[str]) -> None:
+        """Check the symbols of one attribute that were not bound before: `op` binds them for its
+        own attributes."""
         if key == "function_type":
             return
         own = set(_local_symbols(op))
         placeholders = getattr(op, "placeholder_count", 0)
-        for name in sorted(mentioned):
-            if name in self.symbols or name in own or _bound_by_users(op, name):
+        for name in sorted(missing):
+            if name in own or _bound_by_users(op, name):
                 continue
             match = PLACEHOLDER.match(name)
             if match is not None and int(match[1]) < placeholders:

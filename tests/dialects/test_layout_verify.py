@@ -145,3 +145,91 @@ def test_strides_are_asked_of_members_of_groups_at_any_depth(depth):
     text = function(f"%y = loop.group (i: 4) {{\n{inside}\n}} : {made}", "loop")
     check(text.replace("tensor<4xf32>", made), None)
     check(text, "loop.compute': the result is tensor<4xf32>, which has no strides")
+
+
+ONE = "tensor<[1, 1] x f32, strides [9, 9]>"
+NONE = "tensor<[0, 6] x f32, strides [6, 1]>"
+
+
+@pytest.mark.parametrize(
+    ("offset", "made", "error"),
+    [
+        (23, ONE, None),
+        (24, ONE, "from element 24 to 24 of memory whose last element is 23"),
+        (-1, ONE, "from element -1 to -1"),
+        (99, NONE, None),  # no element is anywhere
+        ("s0", ONE, None),
+        (0, "tensor<[4, 6] x f32, strides [6, 1]>", None),
+        (0, "tensor<[5, 6] x f32, strides [6, 1]>", "from element 0 to 29"),
+        (0, 'tensor<[4, 6] x f32, strides [6, 1], "cuda:0">', "another element or device"),
+    ],
+)
+def test_places_of_views(offset, made, error):
+    bind = '%n = arith.constant 1 : index\n%s = sym.bind %n {symbol = "s0"} : (index) -> index\n'
+    check(function(bind + VIEW.replace("ROWS", ROWS).format("c", offset) + f"-> {made}"), error)
+
+
+@pytest.mark.parametrize(
+    ("maker", "own"),
+    [
+        ("layout.copy %x : (ROWS) -> ROWS", True),
+        ("graph.neg %x : (ROWS) -> ROWS", True),
+        ("graph.permute %x {permutation = array<i64: 0, 1>, view} : (ROWS) -> ROWS", False),
+        ('graph.call_aten %x {callee = "aten.exp.default", arguments = {self = #aten.operand<0>}} '
+         ": (ROWS) -> ROWS", False),
+        ("sym.refine %x : (ROWS) -> ROWS", False),
+    ],
+)  # fmt: skip
+def test_memory_of_ones_own_ends_where_the_type_does(maker, own):
+    pytest.importorskip("torch")
+    text = f"%c = {maker}\n%y = layout.view %c {{offset = #sym<13>}} : (ROWS) -> {HALF}"
+    check(function(text.replace("ROWS", ROWS)), "from element 13 to 24" if own else None)
+
+
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        ("tensor<[1, 6] x f32, strides [0, 1]>", None),
+        ("tensor<[2, 6] x f32, strides [0, 1]>", "two elements of .* share a place"),
+        ("tensor<[2, 0] x f32, strides [0, 1]>", None),
+        ("tensor<[s0, 6] x f32, strides [0, 1]>", "two elements of .* share a place"),
+        ("tensor<[s0, 6] x f32, strides [6, 1]>", None),
+    ],
+)
+def test_copies_have_places_of_their_own(made, error):
+    source = made.partition(", strides")[0] + ", strides [6, 1]>"
+    bind = f'%s = sym.bind_size %x {{dim = 0 : i64, symbol = "s0"}} : ({source}) -> index\n'
+    text = (bind if "s0" in made else "") + f"%y = layout.copy %x : ({source}) -> {made}"
+    check(function(text, argument=source), error)
+
+
+def returned(kind, fact, value="%x"):
+    return (
+        f"func.func @main(%x: {kind}, %n: index) -> ({kind if value == '%x' else 'index'} "
+        f"{{{fact}}}) attributes {{level = \"loop\"}} {{\nBIND\nfunc.return {value} : "
+        f"{kind if value == '%x' else 'index'} }}"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "fact", "error"),
+    [
+        (ROWS, "strides = #sym.dims<[6, 1]>", None),
+        (ROWS, "strides = #sym.dims<[6, 2]>", "its caller must see"),
+        (ROWS, "other = #sym.dims<[6, 2]>", None),
+        (ROWS, "strides = 1 : i64", "strides is 1 : i64, not a DimsAttr"),
+        ("tensor<[0, 6] x f32, strides [6, 1]>", "strides = #sym.dims<[1, 1]>", None),
+        ("tensor<[0, 6] x f32, strides [6, 1]>", "strides = #sym.dims<[1]>", "its caller must see"),
+        ("tensor<[1, 6] x f32, strides [6, 1]>", "strides = #sym.dims<[1, 1]>", None),
+        ("tensor<[2, 6] x f32, strides [6, 1]>", "strides = #sym.dims<[1, 1]>", "must see"),
+        ("tensor<[s0, 6] x f32, strides [6, 1]>", "strides = #sym.dims<[1, 1]>", "must see"),
+    ],
+)
+def test_what_is_said_of_results(kind, fact, error):
+    bind = f'%s = sym.bind_size %x {{dim = 0 : i64, symbol = "s0"}} : ({kind}) -> index'
+    check(returned(kind, fact).replace("BIND", bind if "s0" in kind else ""), error)
+
+
+def test_a_number_that_is_returned_has_no_strides():
+    text = returned(ROWS, "strides = #sym.dims<[6, 2]>", "%n").replace("BIND", "")
+    check(text, "strides .* do not fit index")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from irc.dialects import arith
 from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir import verifier, verify
@@ -24,6 +25,7 @@ from tests.ir.verifier_ops import (
     Holder,
     Inner,
     Loose,
+    Middle,
     Named,
     Referring,
     Silent,
@@ -131,7 +133,7 @@ def test_what_passed_says_nothing_of_other_types():
         check(module, error)
 
 
-N, F = T.i32, T.f32
+N, F, X = T.i32, T.f32, T.index
 ONE, NONE = A.DenseIntsAttr([1, 0]), A.DenseIntsAttr([0, 0])
 
 
@@ -152,6 +154,8 @@ ONE, NONE = A.DenseIntsAttr([1, 0]), A.DenseIntsAttr([0, 0])
         (AlikeBody, ([N], [N], 1, None), ([N], [N], 0, None), "has no regions, not 1"),
         (Silent, ([N, N], [], 0, None), ([N, F], [], 0, None), "one type, not i32 and f32"),
         (Silent, ([N, N], [], 0, None), ([N, N], [N], 0, None), "has 1 result, not 0"),
+        (Middle, ([N, F, F, X], [], 0, None), ([N, F, N, X], [], 0, None), "operand 'rest' is i32"),
+        (Middle, ([N, X], [], 0, None), ([N, F], [], 0, None), "operand 'last' is f32"),
         (AlikeMany, ([N, N], [N, N], 0, None), ([N, N, N], [N, N], 0, None),
          "operand 'rest' is i32"),
         (AlikeMany, ([N, N, F, F], [N, N, F], 0, None), ([N, F], [N, N], 0, None),
@@ -175,6 +179,16 @@ def test_what_passed_says_nothing_of_others_of_its_class(cls, good, bad, error):
     for _ in range(2):
         check(made(*good), None)
         check(made(*bad), error)
+
+
+def test_operations_of_one_type_are_known_by_it():
+    """The quick way: operands and the only result, and nothing else to look at."""
+    found = {cls: verifier._ClassRules(cls).alike_operands
+             for cls in (arith.AddFOp, arith.NegFOp, Alike, AlikeGroups, AlikeBody, Silent,
+                         Changes, Holder)}  # fmt: skip
+    assert {cls: n for cls, n in found.items() if n is not None} == {
+        arith.AddFOp: 2, arith.NegFOp: 1
+    }  # fmt: skip
 
 
 def test_where_an_operation_stands_is_asked_each_time():
@@ -356,6 +370,19 @@ def test_an_isolated_operation_sees_nothing_whatever_part_is_verified(value):
     for part in parts:
         check(part, error)
     check(user, None)  # it alone does not tell
+
+
+def test_where_nothing_is_isolated():
+    maker, later = Thing((), (T.i32,)), Thing((), (T.i32,))
+    check(holder(block(maker, Thing(maker.results))), None)
+    check(holder(block(Thing(later.results), later)), "is used before its definition")
+
+
+def test_a_block_of_no_region_is_outside():
+    maker = Thing((), (T.i32,))
+    loose = Loose((), (), {}, [Region([block(Thing(maker.results), end=False)])])
+    block(maker, loose)
+    check(loose, "comes from outside of testverify.loose, which is isolated")
 
 
 def test_the_operands_of_an_isolated_operation_are_of_outside():

@@ -7,13 +7,7 @@ import pytest
 from irc.ir import attributes as A
 from irc.ir.core import Block, Region
 from irc.ir.symbols import symbol
-from tests.ir.verifier_ops import (
-    SIZED_TYPE,
-    Sized,
-    Thing,
-    check,
-    text,
-)
+from tests.ir.verifier_ops import SIZED_TYPE, Axes, Sized, Thing, block, check, holder, text
 
 SIZED = "tensor<[s0] x f32>"
 BIND = f'%s = sym.bind_size %x {{dim = 0 : i64, symbol = "s0"}} : ({SIZED}) -> index'
@@ -100,6 +94,40 @@ ARGUMENT = "symbol 's0' in the type tensor<[s0] x f32> of argument 0 is bound by
 )  # fmt: skip
 def test_symbols_of_arguments(text_, error):
     check(text(text_), error)
+
+
+def test_an_operation_mentions_what_it_declares_itself():
+    size = A.DimAttr(symbol("i"))
+    for name, error in (("i", None), ("j", "symbol 'i' in the attribute 'size'")):
+        attributes = {"name": A.StringAttr(name), "size": size}
+        inner = block(Thing((), (), {"size": size}))
+        check(holder(block(Axes((), (), attributes, [Region([inner])])), cls=Sized), error)
+    after = Thing((), (), {"size": size})
+    axes = Axes((), (), {"name": A.StringAttr("i")}, [Region([block()])])
+    check(holder(block(axes, after), cls=Sized), "symbol 'i' in the attribute 'size'")
+
+
+@pytest.mark.parametrize(
+    "text_",
+    [
+        f'func.func @f(%x: {SIZED}) {{\n%s = "sym.bind_size"(%x) {{dim = 0 : i64}} : '
+        f"({SIZED}) -> index\nreturn\n}}",
+        f'func.func @f(%n: index) {{\n%x = "t.make"() : () -> {SIZED}\n%s = "sym.bind_size"(%x) '
+        f"{{dim = 0 : i64}} : ({SIZED}) -> index\nreturn\n}}",
+    ],
+)
+def test_a_binder_of_nothing_binds_nothing(text_):
+    check(text(text_), "symbol 's0' in the type")
+
+
+@pytest.mark.parametrize(("name", "error"), [("u0", None), ("u1", "symbol 'u1' in the type")])
+def test_arguments_of_all_blocks_mention_what_is_bound(name, error):
+    check(text(f'''func.func @f(%n: index) {{
+      %u = sym.bind %n {{symbol = "u0"}} : (index) -> index
+      "t.jump"()[^a] : () -> ()
+    ^a(%a: tensor<[{name}] x f32>):
+      return
+    }}'''), error)  # fmt: skip
 
 
 READ = """func.func @f(%x: tensor<[8] x f32, strides [1]>, %n: index) {{

@@ -122,6 +122,19 @@ class Sized(Op):
         return [a.value for a in (self.attributes.get("name"),) if a is not None]
 
 
+class Axes(Op):
+    """Declares the symbol that it names for its regions and its own attributes.
+
+    `testverify.axes`
+    """
+
+    name = "testverify.axes"
+    regions_ = variadic_region()
+
+    def local_symbols(self):
+        return [self.attributes["name"].value]
+
+
 class Careful(Op):
     """Refuses itself.
 
@@ -222,6 +235,18 @@ class AlikeMany(Op):
     third = result(of(T.IntegerType))
     fourth = result(of(T.IntegerType))
     others = variadic_result(of(T.FloatType))
+
+
+class Middle(Op):
+    """Any number of operands between two.
+
+    `testverify.middle`
+    """
+
+    name = "testverify.middle"
+    first = operand(of(T.IntegerType))
+    rest = variadic_operand(of(T.FloatType))
+    last = operand(of(T.IndexType))
 
 
 class Silent(Op):
