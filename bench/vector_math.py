@@ -103,7 +103,7 @@ def measure(name: str, features: TargetFeatures) -> None:
 def main() -> None:
     torch.set_num_threads(1)
     features = TargetFeatures.host()
-    print(f"{features.name} ({features.cpu}), load {os.getloadavg()[0]:.1f}, {COUNT} f32")
+    print(f"{features.chip}, load {os.getloadavg()[0]:.1f}, {COUNT} f32")
     print("function       method  torch ns    own ns    ratio   emit ms  compile ms")
     for name in sys.argv[1:] or NAMES:
         if supported(name, "f32"):

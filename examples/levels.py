@@ -23,9 +23,9 @@ def levels():
     module = irc.trace(scaled_softmax, (torch.randn(64, 16), torch.randn(16)))
     yield "aten", irc.print_op(module)
     for stage, passes in pipeline.stages().items():
-        # Registers of 512 bits, so that every machine prints the same kernel.
-        passes = passes.replace("target=cpu", "target=cpu vector_bits=512")
-        irc.PassManager.parse(passes, verify="each").run(module)
+        # One target, so that every machine prints the same kernel.
+        context = irc.PassContext(target="avx512")
+        irc.PassManager.parse(passes, verify="each").run(module, context)
         yield stage, irc.print_op(module)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -28,69 +28,71 @@ from irc.ir.passes import (
     option_text,
     register_pipeline,
 )
+from irc.target import Target, as_target
+from irc.target.record import known
 
 if TYPE_CHECKING:
     from irc.dialects.builtin import ModuleOp
     from irc.runtime.executable import Executable
 
-# What a target of the options is called by the passes that choose for one.
-TARGETS = {"llvm": "cpu", "triton": "gpu"}
+When = Callable[[Options, Target], bool]
 
-When = Callable[[Options, str], bool]
+#: What texts of pipelines are for where nobody says; only the kind makes a difference to them.
+USUAL, USUAL_GPU = known("avx2"), known("sm_90")
 
 
 # -- when a step takes part
 
 
-def always(options: Options, target: str) -> bool:
+def always(options: Options, target: Target) -> bool:
     """In every pipeline."""
     return True
 
 
-def rounds_once(options: Options, target: str) -> bool:
+def rounds_once(options: Options, target: Target) -> bool:
     """Numbers may be rounded less often than eager rounds them."""
     return not options.emulate_rounding
 
 
-def is_frozen(options: Options, target: str) -> bool:
+def is_frozen(options: Options, target: Target) -> bool:
     """Weights are constants."""
     return options.freezing
 
 
-def packs(options: Options, target: str) -> bool:
+def packs(options: Options, target: Target) -> bool:
     """Frozen weights are laid out for oneDNN, on a CPU."""
-    return options.freezing and target == "llvm"
+    return options.freezing and not target.is_gpu
 
 
-def packs_and_fuses(options: Options, target: str) -> bool:
+def packs_and_fuses(options: Options, target: Target) -> bool:
     """What is done to the result of a packed operation goes into it."""
     return packs(options, target) and options.epilogue_fusion
 
 
-def makes_winograd(options: Options, target: str) -> bool:
+def makes_winograd(options: Options, target: Target) -> bool:
     """Frozen 3x3 convolutions become kernels of our own."""
     return packs(options, target) and options.layout_optimization and options.winograd
 
 
-def makes_panels(options: Options, target: str) -> bool:
+def makes_panels(options: Options, target: Target) -> bool:
     """Frozen 1x1 convolutions become kernels of our own."""
     return packs(options, target) and options.layout_optimization and options.panel_convolutions
 
 
-def turns_images(options: Options, target: str) -> bool:
+def turns_images(options: Options, target: Target) -> bool:
     """Images may have their channels innermost."""
     return options.layout_optimization
 
 
-def pads_products(options: Options, target: str) -> bool:
+def pads_products(options: Options, target: Target) -> bool:
     """Operands of matrix products are padded; on a GPU unless told otherwise."""
-    return target == "triton" if options.shape_padding is None else options.shape_padding
+    return target.is_gpu if options.shape_padding is None else options.shape_padding
 
 
-def pads_strides(options: Options, target: str) -> bool:
+def pads_strides(options: Options, target: Target) -> bool:
     """Rows are padded to whole lines of memory; on a GPU unless told otherwise."""
     chosen = options.comprehensive_padding
-    return target == "triton" if chosen is None else chosen
+    return target.is_gpu if chosen is None else chosen
 
 
 # -- the table
@@ -102,7 +104,7 @@ class Step:
 
     when: on which target and with which options a program's pipeline has it. given: options of the
     pass that are options of the compile, each by the name of the latter (both have one default).
-    chooses: the pass is told the target's name ("cpu", "gpu").
+    chooses: the pass is told the target's kind ("cpu", "gpu").
     """
 
     name: str
@@ -110,9 +112,9 @@ class Step:
     given: Mapping[str, str] = attrs.field(factory=dict)
     chooses: bool = False
 
-    def text(self, options: Options, target: str) -> str:
+    def text(self, options: Options, target: Target) -> str:
         """The step as a pipeline's text has it."""
-        values = [f"target={TARGETS[target]}"] if self.chooses else []
+        values = [f"target={'gpu' if target.is_gpu else 'cpu'}"] if self.chooses else []
         for name, option in self.given.items():
             value = getattr(options, option)
             if value != getattr(DEFAULT, option):
@@ -263,16 +265,16 @@ def _added(options: Options) -> dict[tuple[str, str, int], list[str]]:
 # -- texts
 
 
-def stages(target: str = "llvm", options: Options = DEFAULT) -> dict[str, str]:
+def stages(target: Target | str = USUAL, options: Options = DEFAULT) -> dict[str, str]:
     """The text of each stage's passes, by the stage's name, the user's passes among them."""
-    added = _added(options)
+    added, chosen = _added(options), as_target(target)
 
     def pieces(stage: str) -> Iterator[str]:
         yield from added.get(("before", stage, -1), ())
         for number, step in enumerate(PIPELINE[stage]):
             yield from added.get(("before", stage, number), ())
-            if step.when(options, target):
-                yield step.text(options, target)
+            if step.when(options, chosen):
+                yield step.text(options, chosen)
             yield from added.get(("after", stage, number), ())
         yield from added.get(("after", stage, -1), ())
 
@@ -280,9 +282,9 @@ def stages(target: str = "llvm", options: Options = DEFAULT) -> dict[str, str]:
 
 
 def pipeline_text(
-    target: str = "llvm", options: Options | None = None, functional: bool = True
+    target: Target | str = USUAL, options: Options | None = None, functional: bool = True
 ) -> str:
-    """The whole default pipeline for `target` ("llvm" or "triton") as text.
+    """The whole default pipeline for a target as text.
 
     functional: the program has no mutation left and is decomposed, as torch.compile gives it.
     """
@@ -293,9 +295,9 @@ def pipeline_text(
 def _register() -> None:
     """Give each stage, and all of them for a CPU and for a GPU, a name of its own."""
     for stage, steps in PIPELINE.items():
-        shown = [step.text(DEFAULT, "llvm") for step in steps if step.when(DEFAULT, "llvm")]
+        shown = [step.text(DEFAULT, USUAL) for step in steps if step.when(DEFAULT, USUAL)]
         register_pipeline(stage, ",".join(shown))
-    for target, name in TARGETS.items():
+    for target, name in ((USUAL, "cpu"), (USUAL_GPU, "gpu")):
         steps_of = (step for steps in PIPELINE.values() for step in steps)
         shown = [step.text(DEFAULT, target) for step in steps_of if step.when(DEFAULT, target)]
         register_pipeline(f"lower-to-{name}", ",".join(shown))
@@ -309,18 +311,22 @@ _register()
 
 def lower(
     module: ModuleOp,
-    target: str = "llvm",
+    target: Target | str | None = None,
     options: Options | None = None,
     verify: str = "none",
     functional: bool = False,
 ) -> PassContext:
     """Take an aten-level module down to kernels and a host program, in place.
 
-    functional: the program has no mutation left and is decomposed, as torch.compile gives it.
+    target: what for (None: for what the module carries, else for this machine); the module carries
+    it afterwards. functional: the program has no mutation left and is decomposed, as torch.compile
+    gives it.
     """
-    options = options or DEFAULT
-    manager = PassManager.parse(pipeline_text(target, options, functional), verify=verify)
-    context = PassContext(target=target, options=options, explains=bool(options.remarks))
+    from irc.target.attribute import settle
+
+    options, chosen = options or DEFAULT, settle(module, target)
+    manager = PassManager.parse(pipeline_text(chosen, options, functional), verify=verify)
+    context = PassContext(options=options, explains=bool(options.remarks), measure=_measure(chosen))
     before = module.clone()
     try:
         manager.run(module, context, check_semantics=options.check_semantics)
@@ -328,7 +334,7 @@ def lower(
         if not isinstance(error, UserError) or error.__cause__ is not None:
             from irc.validation.reproducer import leave_reproducer
 
-            again = PassContext(target=target, options=options, explains=False)
+            again = PassContext(options=options, explains=False, measure=context.measure)
             leave_reproducer(before, manager.steps, error, again, options.dump_directory)
         raise
     if options.remarks:
@@ -337,19 +343,31 @@ def lower(
     return context
 
 
+def _measure(target: Target) -> Callable[[Any], float | None]:
+    """How padded products are measured, if one is asked for."""
+
+    def measure(product: Any) -> float | None:
+        from irc.runtime.padded_matmul import on_target
+
+        return on_target(target)(product)
+
+    return measure
+
+
 def compile_module(
-    module: ModuleOp, options: Options | None = None, target: str = "llvm"
+    module: ModuleOp, options: Options | None = None, target: Target | str | None = None
 ) -> Executable:
     """Lower `module` (changed in place, unless the cache has its program) and build what runs it.
 
-    `irc.runtime.program_cache` says what decides a key.
+    target: as `lower`'s. `irc.runtime.program_cache` says what decides a key.
     """
     from irc.runtime.program_cache import compile_cached
+    from irc.target.attribute import settle
 
-    chosen = options or DEFAULT
+    chosen, made_for = options or DEFAULT, settle(module, target)
 
     def lower_it(given: ModuleOp) -> PassContext:
-        return lower(given, target, chosen, verify=chosen.verify, functional=True)
+        return lower(given, None, chosen, verify=chosen.verify, functional=True)
 
-    pipeline = pipeline_text(target, chosen)
-    return compile_cached(module, lower_it, pipeline=pipeline, options=chosen, target=target)
+    pipeline = pipeline_text(made_for, chosen)
+    return compile_cached(module, lower_it, pipeline=pipeline, options=chosen)

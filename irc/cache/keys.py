@@ -1,9 +1,9 @@
 """Keys of the cache: what decides a program, hashed.
 
-    key_of(canonical_text(module), irc_key(), str(Target.host()), ...)
+    key_of(canonical_text(module), irc_key(), ...)
 
-A key holds the program, irc (its version and the content of all its files), the versions of what
-irc generates code with, and the machine and the process's settings (`irc.target`).
+A key holds the program with the target that its module carries (`irc.target`), irc (its version and
+the content of all its files), and the versions of what irc generates code with.
 """
 
 from __future__ import annotations

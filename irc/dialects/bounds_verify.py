@@ -76,11 +76,10 @@ def _ends(index: Dim, extents: Mapping[str, Dim]) -> tuple[int, int] | None:
             return None
         sizes[name] = extent
     parts = affine_parts(index, sizes)
-    if parts is not None:
-        assert isinstance(parts[1], int)  # the index mentions sized axes alone
+    if parts is not None and isinstance(parts[1], int):
         low = high = parts[1]
         for name, step in parts[0].items():
-            assert isinstance(step, int)
+            assert isinstance(step, int)  # the index mentions sized axes alone
             reach = step * (sizes[name] - 1)
             low, high = low + min(reach, 0), high + max(reach, 0)
         return low, high

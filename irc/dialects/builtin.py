@@ -9,6 +9,7 @@ from irc.ir import attributes as A
 from irc.ir.attribute_text import name_text
 from irc.ir.core import Block, Operation, Region
 from irc.ir.definition import Op, attribute, region
+from irc.ir.registry import lookup_attribute
 from irc.ir.traits import IsolatedFromAbove, NoTerminator, SymbolTable
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 class ModuleOp(Op):
     """A list of functions and kernels, and the constants kept beside the text.
+
+    The attribute `irc.target` (`#irc.target<...>`, docs/targets.md) says what it is made for.
 
     `builtin.module { func.func @main() { return } }`
     """
@@ -73,6 +76,11 @@ class ModuleOp(Op):
             attributes["sym_name"] = A.StringAttr(parser.symbol_name())
         attributes.update(parser.optional_attribute_dict("attributes"))
         return cls((), (), attributes, (parser.region(),))
+
+    def verify_op(self) -> None:
+        target = self.attributes.get("irc.target")
+        if target is not None and not isinstance(target, lookup_attribute("irc.target")):  # type: ignore[arg-type]
+            self.fail(f"irc.target is {target}, not #irc.target<...>")
 
     def lookup(self, name: str) -> Operation | None:
         """The symbol operation called `name`; of several, which no valid module has, any."""

@@ -33,8 +33,9 @@ from irc.frontend.storage_places import take_storages
 from irc.frontend.synthetic_bases import cut_to_size
 from irc.ir.gc import gc_paused
 from irc.ir.passes import PassManager
+from irc.target import Target
 
-Compiler = Callable[[Imported, Options, str], Callable[..., Any]]
+Compiler = Callable[[Imported, Options, Target], Callable[..., Any]]
 
 
 @attrs.define
@@ -214,7 +215,7 @@ def compile_fx(
     return cut_to_size(make(())[0], module)
 
 
-def build(imported: Imported, options: Options, target: str) -> Any:
+def build(imported: Imported, options: Options, target: Target) -> Any:
     """The executable of an imported graph (whose module is lowered in place)."""
     from irc.pipeline import compile_module
 
@@ -224,13 +225,14 @@ def build(imported: Imported, options: Options, target: str) -> Any:
 
 def target_of(
     inputs: Sequence[Any], options: Options, module: fx.GraphModule | None = None
-) -> str:
-    """The target asked for, or by the devices of the inputs and of what the graph makes."""
+) -> Target:
+    """The target asked for, else this machine: its GPU where inputs, or what the graph makes, lie
+    on one."""
     if options.target != "auto":
-        return options.target
+        return Target.named(options.target)
     made = [] if module is None else [node.meta.get("val") for node in module.graph.nodes]
     devices = {x.device.type for x in (*inputs, *made) if isinstance(x, torch.Tensor)}
-    return "triton" if "cuda" in devices else "llvm"
+    return Target.host(gpu="cuda" in devices)
 
 
 def taken_from(imported: Imported, frozen: Sequence[int]) -> Imported:

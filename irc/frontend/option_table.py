@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from irc.ir.diagnostics import UserError
+from irc.target.record import KNOWN, Target
+
 TRITON_ON = "on for triton, off for llvm, unless chosen"
 
 
@@ -16,7 +19,8 @@ class Entry:
 
     idle: why setting it changes nothing ("": it has an effect). choices: its values, where these
     are few. check: says what is wrong with a value, or gives "". meant: what a value that others
-    use for the same thing is called here.
+    use for the same thing is called here. begins: how the values begin that are no choice but a
+    text, which is read where it is used.
     """
 
     effect: str
@@ -25,6 +29,7 @@ class Entry:
     choices: tuple[str, ...] = ()
     check: Callable[[object], str] | None = None
     meant: Mapping[str, str] = attrs.field(factory=dict)
+    begins: str = ""
 
 
 def _semantics(value: object) -> str:
@@ -37,6 +42,14 @@ def _expression(value: object) -> str:
         re.compile(str(value))
     except re.error as error:
         return f"no regular expression: {error}"
+    return ""
+
+
+def _target(value: object) -> str:
+    try:
+        _ = Target.named(str(value)) if str(value).startswith("#") else None
+    except UserError as error:
+        return f"no target: {error.message}"
     return ""
 
 
@@ -55,8 +68,11 @@ TARGETS = {"cpu": "llvm", "cuda": "triton", "gpu": "triton", "inductor": "auto"}
 
 OPTIONS: dict[str, Entry] = {
     "target": Entry(
-        "What code is made: `llvm` for a CPU, `triton` for a GPU, `auto` by the devices of the "
-        "inputs.", choices=("auto", "llvm", "triton"), meant=TARGETS,
+        "What code is made for: `llvm` for this machine's CPU, `triton` for its GPU, `auto` by the "
+        "devices of the inputs; or a known processor, or `#irc.target<...>` "
+        "([targets](targets.md)).",
+        choices=("auto", "llvm", "triton", *KNOWN), meant=TARGETS, begins="#irc.target<",
+        check=_target,
     ),
     "freezing": Entry(
         "Under `no_grad`, parameters, buffers and tensor attributes of modules become constants: "

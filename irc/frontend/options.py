@@ -139,7 +139,8 @@ def from_mapping(given: Mapping[str, Any] | None, base: Options = DEFAULT) -> Op
 def _check_entry(name: str, value: Any) -> None:
     """Raise UserError for a value that the option doesn't have; warn of one without effect."""
     entry = OPTIONS[name]
-    if entry.choices and value not in entry.choices:
+    text = entry.begins and value.startswith(entry.begins)
+    if entry.choices and value not in entry.choices and not text:
         close = entry.meant.get(value) or next(
             iter(difflib.get_close_matches(value, entry.choices, 1)), None
         )

@@ -25,6 +25,8 @@ from irc.frontend.importer import import_graph
 from irc.frontend.locations import is_torchs
 from irc.frontend.options import Options, parse_options
 from irc.ir.diagnostics import UserError
+from irc.target import Target
+from irc.target.attribute import carry
 
 
 class _CallerLines(TorchFunctionMode):
@@ -107,6 +109,8 @@ def trace(
         argument_names=traced.names,
         assert_guards=dynamic,
     )
+    if torch.get_default_dtype() != torch.float32:  # which the text of a program means
+        carry(imported.module, Target.host())
     return imported.module
 
 

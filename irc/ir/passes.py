@@ -18,11 +18,9 @@ from __future__ import annotations
 
 import functools
 import importlib
-import re
 import time
 import typing
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -32,7 +30,8 @@ from irc.ir.core import Operation
 from irc.ir.diagnostics import InternalError, IRCError, UserError
 from irc.ir.failures import unexpected
 from irc.ir.gc import gc_paused
-from irc.ir.location import UNKNOWN, FileLocation, Location, file_positions
+from irc.ir.location import UNKNOWN, FileLocation
+from irc.ir.pass_context import PassContext, Remark, chosen_remarks
 from irc.ir.registry import known_names as registered_names
 from irc.ir.registry import lookup_op
 
@@ -48,6 +47,8 @@ class Pass:
     rounds_constants: it writes constants, rounded to their dtype, that the program before computed
     or had as f64; so mode "real" agrees to that rounding only.
     analysis: it tells something and changes nothing.
+    asks_target: what it does depends on the program's target (`irc.target.target_of`); a program
+    without one gets this machine's before. An option `target` ("cpu", "gpu") says of which kind.
     """
 
     name: ClassVar[str] = ""
@@ -56,6 +57,7 @@ class Pass:
     preserves: ClassVar[str] = "bits"
     rounds_constants: ClassVar[bool] = False
     analysis: ClassVar[bool] = False
+    asks_target: ClassVar[bool] = False
 
     def run(self, op: Operation, context: PassContext) -> None:
         """Rewrite `op` in place."""
@@ -64,69 +66,6 @@ class Pass:
     def cache_key(self) -> str:
         """Text that changes whenever the pass's effect on a program may change."""
         return pass_text(self)
-
-
-@attrs.frozen
-class Remark:
-    """A message for the user about one operation: why a thing was or wasn't done."""
-
-    pass_name: str
-    message: str
-    location: Location = UNKNOWN
-    op_name: str = ""
-
-    @property
-    def text(self) -> str:
-        """`[pass] 'op': message`, without the place."""
-        op = f"'{self.op_name}': " if self.op_name else ""
-        return f"[{self.pass_name}] {op}{self.message}"
-
-    def __str__(self) -> str:
-        places = file_positions(self.location)
-        where = f"{places[0].filename}:{places[0].line}:{places[0].column}: " if places else ""
-        return f"{where}remark: {self.text}"
-
-
-def chosen_remarks(remarks: Iterable[Remark], wanted: str = "") -> list[Remark]:
-    """Each remark once in which the regular expression `wanted` is found. Raises UserError."""
-    try:
-        found = re.compile(wanted)
-    except re.error as error:
-        raise UserError(f"remarks: '{wanted}' is no regular expression: {error}") from None
-    return [remark for remark in dict.fromkeys(remarks) if found.search(remark.text)]
-
-
-@attrs.define
-class PassContext:
-    """What a run of a pipeline shares: the target, statistics, remarks, timing, analyses' options.
-
-    `options` is the frozen options object of the compile (None outside one). `machine`: the
-    `irc.target.Target` that programs are made for; None is this machine, as `target_of` finds it.
-    `explains`: whether anybody asks for remarks; passes look no further for reasons where nobody
-    does.
-    """
-
-    target: Any = None
-    options: Any = None
-    statistics: Counter[tuple[str, str]] = attrs.field(factory=Counter)
-    remarks: list[Remark] = attrs.field(factory=list)
-    timings: list[tuple[str, float]] = attrs.field(factory=list)
-    current_pass: str = ""
-    data: dict[str, Any] = attrs.field(factory=dict)
-    explains: bool = True
-    machine: Any = None
-
-    def count(self, name: str, amount: int = 1) -> None:
-        """Add to the statistic `name` of the running pass."""
-        self.statistics[(self.current_pass, name)] += amount
-
-    def remark(self, message: str, op: Operation | None = None) -> None:
-        """Tell the user something about `op`: the reason for what was or wasn't done with it."""
-        if not self.explains:
-            return
-        location = UNKNOWN if op is None else op.location
-        name = "" if op is None or op.parent_op is None else op.name
-        self.remarks.append(Remark(self.current_pass, message, location, name))
 
 
 class Instrumentation:
@@ -489,6 +428,7 @@ class PassManager:
         @main) or on generated arguments. Raises SemanticsChanged when a pass changes a result.
         """
         context = PassContext() if context is None else context
+        self._settle_target(module, context)
         if check_semantics:
             from irc.validation.semantics import SemanticsCheck
 
@@ -507,7 +447,20 @@ class PassManager:
 
     def count(self) -> int:
         """How many passes the pipeline names, those inside others included."""
-        return sum(_count_passes(step) for step in self.steps)
+        return sum(1 for _ in passes_of(self.steps))
+
+    def _settle_target(self, module: Operation, context: PassContext) -> None:
+        """An edge: the target that the caller gives, else the module's; where passes ask for one
+        and there is none, this machine's, which the module carries from then on."""
+        asking = [p for p in passes_of(self.steps) if p.asks_target]
+        carries = "irc.target" in module.attributes
+        if not asking and not carries and context.target is None:
+            context.settled = None  # nothing asks, and nothing is loaded to answer
+            return
+        from irc.target.attribute import settle_context
+
+        kinds = {getattr(p, "target", "") for p in asking}
+        settle_context(module, context, gpu="gpu" in kinds)
 
     def _run_step(self, step: Pass | Nested, op: Operation, context: PassContext) -> None:
         if isinstance(step, Nested):
@@ -566,8 +519,13 @@ class PassManager:
             hook.after_failure(pass_, op, context, error)
 
 
-def _count_passes(step: Pass | Nested) -> int:
-    return sum(map(_count_passes, step.steps)) if isinstance(step, Nested) else 1
+def passes_of(steps: Iterable[Pass | Nested]) -> Iterator[Pass]:
+    """The passes of a pipeline's steps, those inside others included."""
+    for step in steps:
+        if isinstance(step, Nested):
+            yield from passes_of(step.steps)
+        else:
+            yield step
 
 
 def step_text(step: Pass | Nested) -> str:
@@ -585,6 +543,6 @@ def _verify(op: Operation) -> None:
 
 __all__ = [
     "Instrumentation", "Nested", "Pass", "PassContext", "PassManager",
-    "Remark", "all_passes", "load_entry_points", "lookup_pass", "make_pass", "option_text",
-    "pass_text", "register_pass", "register_pipeline", "step_text",
+    "Remark", "all_passes", "chosen_remarks", "load_entry_points", "lookup_pass", "make_pass",
+    "option_text", "pass_text", "passes_of", "register_pass", "register_pipeline", "step_text",
 ]  # fmt: skip

@@ -26,6 +26,11 @@ DIALECT_MODULES: dict[str, str] = {
     "host": "irc.dialects.host",
 }
 
+# Attributes that belong to no dialect of operations.
+ATTRIBUTE_MODULES: dict[str, str] = {
+    "irc.target": "irc.target.attribute",
+}
+
 _ops: dict[str, type[Operation]] = {}
 _attributes: dict[str, type[Attribute]] = {}
 _resolvers: dict[str, Callable[[str], type[Operation] | None]] = {}
@@ -97,6 +102,9 @@ def lookup_op(name: str) -> type[Operation] | None:
 def lookup_attribute(name: str) -> type[Attribute] | None:
     """The attribute or type class "dialect.mnemonic"; None if unknown."""
     if name not in _attributes:
+        module = ATTRIBUTE_MODULES.get(name)
+        if module is not None:
+            importlib.import_module(module)
         load_dialect(name.partition(".")[0])
     return _attributes.get(name)
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from irc.runtime.executable import Executable
 
 
-def build(module: Any, target: str = "llvm", options: Any = None) -> Executable:
+def build(module: Any, target: Any = None, options: Any = None) -> Executable:
     """Compile and load a module with a `host.func @main` and its kernels.
 
     See `irc.runtime.build_program.build`.

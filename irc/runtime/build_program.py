@@ -28,6 +28,9 @@ from irc.runtime.control import run_control
 from irc.runtime.executable import Executable, NativeCode, ProgramInfo, ResultSpec
 from irc.runtime.python_host import CpuKernels, KernelTable, PythonHost
 from irc.runtime.read_host import read_host_program
+from irc.target import Target
+from irc.target.attribute import settle
+from irc.target.cpu import TargetFeatures
 
 #: Programs of more steps get the fast code generator for the host function: it takes a sixth of
 #: the time, and what its code costs more vanishes beside so many steps.
@@ -95,39 +98,40 @@ class CompiledParts:
     folded: tuple[FoldedConstants, ...] = ()
     #: The programs that control flow calls, by name.
     called: Mapping[str, CompiledParts] = attrs.field(factory=dict)
+    #: What a machine must have to run the code: an architecture, and instruction sets.
+    needs: tuple[str, ...] = ()
 
 
 def build(
     module: Any,
-    target: str = "llvm",
+    target: Target | str | None = None,
     options: Any = None,
     counters: Mapping[str, int] | None = None,
 ) -> Executable:
     """Compile and load `module`: a `host.func @main` after `plan-memory`, and its kernels.
 
-    `target` is "llvm" (cpu kernels) or "triton". `counters` is what passes counted.
-    Raises InvalidIR for a module on another level, UserError for what isn't supported, by name, and
-    for an operator that a text may not run (`irc.dialects.aten_trust`).
+    `target`: what for (None: for what the module carries, else for this machine); the module
+    carries it afterwards. `counters` is what passes counted.
+    Raises InvalidIR for a module on another level, UserError for what isn't supported, by name, for
+    an operator that a text may not run (`irc.dialects.aten_trust`), and for code that this machine
+    can't run.
     """
     chosen = BuildOptions.of(options)
     check_trust(module)
-    if target == "triton" and chosen.check_bounds:
+    made_for = settle(module, target)
+    if made_for.is_gpu and chosen.check_bounds:
         raise UserError("check_bounds is of kernels for a CPU: it has no meaning for triton")
-    if target == "triton":
-        return _build_in_python(module, counters or {}, chosen, target)
-    if target != "llvm":
-        raise UserError(f"target is {target!r}, not llvm or triton")
-    if chosen.check_bounds:
-        return _build_in_python(module, counters or {}, chosen, target)
+    if made_for.is_gpu or chosen.check_bounds:
+        return _build_in_python(module, counters or {}, chosen, made_for)
     from irc.runtime.program_cache import compiled_parts
 
     parts = compiled_parts(module, chosen, counters)
     return load(parts, getattr(module, "resources", {}), chosen)
 
 
-def _kernel_table(kernels: list[kernel.FuncOp], target: str) -> KernelTable:
+def _kernel_table(kernels: list[kernel.FuncOp], target: Target) -> KernelTable:
     """Triton's kernels, or for a CPU those that check each access."""
-    if target == "triton":
+    if target.is_gpu:
         from irc.runtime.triton_kernels import TritonKernels
 
         return TritonKernels(kernels)
@@ -137,7 +141,7 @@ def _kernel_table(kernels: list[kernel.FuncOp], target: str) -> KernelTable:
 
 
 def _build_in_python(
-    module: Any, counted: Mapping[str, int], options: BuildOptions, target: str
+    module: Any, counted: Mapping[str, int], options: BuildOptions, target: Target
 ) -> Executable:
     """The host program in Python over kernels that irc doesn't compile. Not kept in the cache:
     Triton has one."""
@@ -145,7 +149,7 @@ def _build_in_python(
     def made(name: str) -> Executable:
         program = attrs.evolve(read_host_program(module, name), late_checks=options.late_checks)
         called = {each: made(each) for each in program.programs}
-        kernels = used_kernels(module, program, "gpu" if target == "triton" else "cpu")
+        kernels = used_kernels(module, program, "gpu" if target.is_gpu else "cpu")
         constants = _constants(program, getattr(module, "resources", {}))
         counters = _counters(program, counted if name == MAIN else {}, called)
         table = _kernel_table(kernels, target)
@@ -154,14 +158,14 @@ def _build_in_python(
     return _counted(made(MAIN))
 
 
-def used_kernels(module: Any, program: P.HostProgram, target: str) -> list[kernel.FuncOp]:
-    """The kernels that the program launches. Raises UserError for one made for another target."""
+def used_kernels(module: Any, program: P.HostProgram, kind: str) -> list[kernel.FuncOp]:
+    """The kernels that the program launches. Raises UserError for one of another kind."""
     used = set(program.kernels)
     kernels = [op for op in module.ops if isinstance(op, kernel.FuncOp) and op.sym_name in used]
     for op in kernels:
-        if op.target != target:
+        if op.target != kind:
             raise UserError(
-                f"kernel @{op.sym_name} is for a {op.target}, this build is for a {target}"
+                f"kernel @{op.sym_name} is for a {op.target}, this build is for a {kind}"
             )
     return kernels
 
@@ -172,12 +176,12 @@ def compile_parts(
     counters: Mapping[str, int] | None = None,
     name: str = MAIN,
 ) -> CompiledParts:
-    """Generate the code of a module's function `name` and of those that its control flow calls:
-    nothing is loaded."""
+    """Generate the code of a module's function `name` and of those that its control flow calls, for
+    the CPU that the module carries: nothing is loaded."""
     from irc.codegen.llvm.jit import compile_module
     from irc.codegen.llvm.kernel_emitter import compile_kernels
-    from irc.target.cpu import TargetFeatures
 
+    features = settle(module).features
     program = attrs.evolve(read_host_program(module, name), clocked=options.clock_aten)
     others = program.devices - {"cpu"}
     if others:
@@ -186,17 +190,19 @@ def compile_parts(
         )
     called = {each: compile_parts(module, options, name=each) for each in program.programs}
     kernels = used_kernels(module, program, "cpu")
-    features = TargetFeatures.host()
     code = compile_kernels(kernels, features, options.precise) if kernels else b""
     if not (options.native and torch_abi.available()):
-        return CompiledParts(program, code, counters=dict(counters or {}), called=called)
+        return CompiledParts(
+            program, code, counters=dict(counters or {}), called=called, needs=features.needs()
+        )
     from irc.codegen.llvm.host_lowering import emit_host
 
     host = emit_host(program)
     native = compile_module(host.text, features, opt_level=host_level(program))
     return CompiledParts(
-        program, code, native, host.slots, host.externals, dict(counters or {}), called=called
-    )
+        program, code, native, host.slots, host.externals, dict(counters or {}), called=called,
+        needs=features.needs(),
+    )  # fmt: skip
 
 
 def host_level(program: P.HostProgram) -> int:
@@ -206,7 +212,14 @@ def host_level(program: P.HostProgram) -> int:
 
 
 def load(parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptions) -> Executable:
-    """Link compiled parts into this process. `resources` has the large constants by key."""
+    """Link compiled parts into this process. `resources` has the large constants by key. Raises
+    UserError for code that this machine can't run."""
+    missing = TargetFeatures.host().missing_here(parts.needs)
+    if missing:
+        raise UserError(
+            f"this machine can't run the program: it has no {', '.join(missing)}",
+            notes=("its target needs that; irc-opt --emit=asm shows the code for any CPU",),
+        )
     return _counted(_load(parts, with_folded(resources, parts.folded), options))
 
 

@@ -4,7 +4,7 @@
 
 computes `a @ b` with k larger by 2 and n by 6.
 
-    measure = on_target("llvm")
+    measure = on_target(Target.host())
     measure(product)        # 1.3: padded, the product runs 1.3 times as fast
 
 `product` is the pass pad-matmul's. What was measured is kept in irc's cache as JSON, under the
@@ -32,19 +32,20 @@ CPU_MULTIPLICATIONS = 2_000_000_000
 ROUNDS = 7
 
 
-def on_target(target: str, cache: DiskCache | None = None) -> Callable[[Any], float | None]:
-    """A measure for products of a target ("llvm" or "triton"): how many times faster the padded
-    one is, from the cache or timed now; None where the target has no device here, or a size is
-    symbolic."""
+def on_target(target: Target, cache: DiskCache | None = None) -> Callable[[Any], float | None]:
+    """A measure for products of a target: how many times faster the padded one is, from the cache
+    or timed now; None where this machine is another target, or a size is symbolic."""
 
     def measure(product: Any) -> float | None:
-        device = "cuda" if target == "triton" else "cpu"
+        device = "cuda" if target.is_gpu else "cpu"
+        if target != Target.host(target.is_gpu):
+            return None
         if device == "cuda" and not torch.cuda.is_available():
             return None
         if not all(isinstance(size, int) for size in (product.m, product.k, product.n)):
             return None
         kept = cache if cache is not None else shared_cache()
-        key = key_of("pad-matmul", device_name(device), torch.__version__, precision(),
+        key = key_of("pad-matmul", device_name(target), torch.__version__, precision(),
                      json.dumps(attrs.asdict(product), sort_keys=True))  # fmt: skip
         known = read(kept, key)
         if known is None:
@@ -56,11 +57,10 @@ def on_target(target: str, cache: DiskCache | None = None) -> Callable[[Any], fl
     return measure
 
 
-def device_name(device: str) -> str:
+def device_name(target: Target) -> str:
     """What tells one device from another."""
-    if device == "cuda":
+    if target.is_gpu:
         return torch.cuda.get_device_name()
-    target = Target.host()
     return f"{target.features.cache_key()} {target.threads}"
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 import attrs
@@ -27,7 +27,8 @@ from irc.cache.keys import canonical_text, irc_key, key_of, versions_key
 from irc.cache.store import shared_cache
 from irc.dialects.aten_trust import check_trust
 from irc.ir.core import Operation
-from irc.ir.passes import Nested, Pass, PassContext, PassManager, loaded_passes
+from irc.ir.diagnostics import InternalError
+from irc.ir.passes import Pass, PassContext, PassManager, loaded_passes, passes_of
 from irc.ir.rewriting import canonicalization_patterns
 from irc.runtime import host_program as P
 from irc.runtime import metrics, torch_abi
@@ -40,7 +41,7 @@ from irc.runtime.build_program import (
 )
 from irc.runtime.constants import FoldedConstants
 from irc.runtime.executable import Executable
-from irc.target import Target
+from irc.target.attribute import carried, settle
 
 #: Counters of `irc.metrics` by the statistic (pass, name) that they are taken from.
 _COUNTED = {
@@ -52,14 +53,20 @@ _COUNTED = {
 
 
 def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
-    """The key of `module`; `context` is whatever else decides what becomes of it."""
-    native = options.native and torch_abi.available()
+    """The key of `module`, its target among it; `context` is whatever else decides what becomes of
+    it. Raises InternalError for a module without a target."""
+    if carried(module) is None:
+        raise InternalError("a program is keyed with its target, and this module carries none")
+    native = "native" if options.native and torch_abi.available() else "python"
+    precise = "precise" if options.precise else "fast"
+    clocked = "clocked" if options.clock_aten else "plain"
     return key_of(
         canonical_text(module),
         irc_key(),
         versions_key(),
-        str(Target.host()),
-        f"native={native} precise={options.precise} clocked={options.clock_aten}",
+        native,
+        precise,
+        clocked,
         *context,
     )
 
@@ -79,6 +86,7 @@ def pack(parts: CompiledParts) -> bytes:
         "counters": dict(parts.counters),
         "folded": [[step.text, list(step.keys)] for step in parts.folded],
         "called": [[name, len(entry)] for name, entry in called.items()],
+        "needs": list(parts.needs),
     }
     text = json.dumps(record, separators=(",", ":")).encode()
     head = struct.pack("<Q", len(text)) + text
@@ -108,6 +116,7 @@ def unpack(data: bytes) -> CompiledParts:
             record["counters"],
             tuple(FoldedConstants(text, tuple(keys)) for text, keys in record["folded"]),
             called,
+            tuple(record["needs"]),
         )
     except (struct.error, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"this is no compiled program: {error}") from error
@@ -141,10 +150,9 @@ def _slots_from_json(value: Any) -> Any:
 def lookup(key: str, resources: Mapping[str, Any]) -> CompiledParts | None:
     """The parts stored under `key`; None when there are none, or a constant isn't at hand."""
     data = shared_cache().get(key)
+    metrics.add("cache_misses" if data is None else "cache_hits")
     if data is None:
-        metrics.add("cache_misses")
         return None
-    metrics.add("cache_hits")
     try:
         parts = unpack(data)
     except ValueError:
@@ -196,19 +204,19 @@ def compile_cached(
     *,
     pipeline: str,
     options: Any = None,
-    target: str = "llvm",
 ) -> Executable:
     """The executable of a module of any level, which `lower` takes down in place when need be.
 
     `pipeline` is the text of the passes that `lower` runs. A hit of the module as it is runs no
     pass at all; where passes or patterns of the user's have a say, only code is taken from the
-    cache. With target "triton" nothing is kept here.
+    cache. For a GPU nothing is kept here.
     """
     chosen = BuildOptions.of(options)
     check_trust(module)
-    if target != "llvm" or not chosen.cache or shared_cache().unusable is not None:
+    target = settle(module)
+    if target.is_gpu or not chosen.cache or shared_cache().unusable is not None:
         counters = pass_counters(lower(module))
-        return build(module, target, chosen, counters)
+        return build(module, None, chosen, counters)
     passes = pipeline_key(pipeline)
     if passes is None:
         counters = pass_counters(lower(module))
@@ -238,18 +246,10 @@ def pipeline_key(pipeline: str) -> str | None:
         return None
     if all(_is_ours(cls) for cls in loaded_passes().values()):
         return key_of(pipeline)  # the sources of irc's passes are in every key
-    passes = list(_passes_of(PassManager.parse(pipeline).steps))
+    passes = list(passes_of(PassManager.parse(pipeline).steps))
     if any(not _is_ours(type(p)) and not _has_own_key(p) for p in passes):
         return None
     return key_of(pipeline, *(p.cache_key() for p in passes))
-
-
-def _passes_of(steps: Iterable[Pass | Nested]) -> Iterator[Pass]:
-    for step in steps:
-        if isinstance(step, Nested):
-            yield from _passes_of(step.steps)
-        else:
-            yield step
 
 
 def _is_ours(thing: Any) -> bool:
@@ -263,7 +263,7 @@ def _has_own_key(pass_: Pass) -> bool:
 
 def folded_by(context: PassContext | None) -> tuple[FoldedConstants, ...]:
     """The constants that the pass `fold-constants` computed, in order."""
-    return () if context is None else tuple(context.data.get("folded_constants", ()))
+    return () if context is None else tuple(context.folded)
 
 
 def pass_counters(context: PassContext | None) -> dict[str, int]:

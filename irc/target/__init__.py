@@ -1,5 +1,5 @@
-"""The machine and the settings of a process that decide what becomes of a program, as values."""
+"""What programs are made for, as values: processors, and the settings of torch that decide."""
 
-from irc.target.record import Target, target_of
+from irc.target.record import Target, as_target, of_kind, target_of
 
-__all__ = ["Target", "target_of"]
+__all__ = ["Target", "as_target", "of_kind", "target_of"]

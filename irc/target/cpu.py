@@ -1,13 +1,14 @@
-"""What the CPU code generator may assume about the machine it emits for.
+"""CPUs, as passes and the code generator see them.
 
-`TargetFeatures` is a frozen value: it enters cache keys (`cache_key`), decides vector widths, and
-makes the LLVM target machine.  llvmlite is loaded only when a host is detected.
+`TargetFeatures` is a frozen value: it decides vector widths and makes LLVM's machine. Only `host`
+and `generic` ask the machine; llvmlite is loaded for that alone.
 """
 
 from __future__ import annotations
 
 import functools
 import platform
+import re
 import threading
 from typing import Any
 
@@ -15,6 +16,35 @@ import attrs
 
 _initialize_lock = threading.Lock()
 _initialized = False
+
+#: The instruction sets, by architecture, that LLVM may choose for what irc generates: sets for
+#: operating systems, cryptography or random numbers make no difference to it.
+INSTRUCTION_SETS: dict[str, tuple[str, ...]] = {
+    "x86_64": tuple("""
+        adx aes avx avx10.1 avx10.2 avx2 avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f
+        avx512fp16 avx512ifma avx512vbmi avx512vbmi2 avx512vl avx512vnni avx512vp2intersect
+        avx512vpopcntdq avxifma avxneconvert avxvnni avxvnniint16 avxvnniint8 bmi bmi2 ccmp cf
+        cmpccxadd cx16 egpr f16c fma fma4 gfni lzcnt movbe movdiri ndd nf pclmul popcnt ppx prfchw
+        push2pop2 raoint sahf sse3 sse4.1 sse4.2 sse4a ssse3 tbm vaes vpclmulqdq xop zu
+    """.split()),
+    "aarch64": tuple("""
+        aes bf16 complxnum crc cssc dotprod flagm fp16fml fptoint fullfp16 i8mm jsconv lse lse2
+        mops rcpc rcpc-immo rdm sha2 sha3 sve sve2
+    """.split()),
+}  # fmt: skip
+#: What each CPU of an architecture has, for names of chips that LLVM doesn't know.
+_ALWAYS = {
+    "x86_64": ("64bit", "cmov", "cx8", "sse", "sse2"),
+    "aarch64": ("fp-armv8", "neon"),
+}
+_V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_V4 = (*_V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+_AVX512 = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
+#: Widths of vector registers, in bits, that there is code for.
+WIDTHS = (128, 256, 512)
+_TRIPLE = re.compile(r"[a-z0-9_]+(-[a-z0-9_.]+){2,3}")
+_CHIP = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,31}")
 
 
 def initialize_llvm() -> Any:
@@ -30,129 +60,155 @@ def initialize_llvm() -> Any:
     return llvm
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class TargetFeatures:
-    """One CPU as the generator sees it.
+    """One CPU.
 
-    `cpu` and `features` are LLVM's CPU name and `+a,-b` feature string; `vector_bits` is the width
-    of one vector register.  A flag says that the instructions exist, not that they are fast.
+    triple: LLVM's, of its architecture and operating system. chip: LLVM's name of it. sets: its
+    instruction sets, of `INSTRUCTION_SETS`; that one is there does not say that it is fast.
+    vector_bits: the width of the vectors that code is made of. fast_division: a vector of quotients
+    costs less than an estimate and a Newton step (Zen 4 divides sixteen f32 in ten cycles, Intel's
+    server processors in sixteen, where they multiply 32 in one: uops.info). parallel: so many
+    points of a parallel space keep it busy, however many threads there are. operations_per_byte:
+    floating-point operations in the time of a byte of memory, for 16 and 32 bits (an estimate for
+    one core with 256-bit vectors). Raises ValueError for what no CPU is.
     """
 
-    name: str
-    architecture: str
-    cpu: str
-    features: str
+    triple: str
+    chip: str
+    sets: tuple[str, ...]
     vector_bits: int
-    has_fma: bool
-    has_avx2: bool = False
-    has_avx512: bool = False
-    has_f16c: bool = False
-    has_bf16: bool = False
+    fast_division: bool = False
+    parallel: int = 32
+    operations_per_byte: tuple[int, int] = (8, 8)
+    has_fma: bool = attrs.field(init=False, eq=False)
+    has_avx2: bool = attrs.field(init=False, eq=False)
+    has_avx512: bool = attrs.field(init=False, eq=False)
+    has_f16c: bool = attrs.field(init=False, eq=False)
+    has_bf16: bool = attrs.field(init=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        known = INSTRUCTION_SETS.get(self.architecture)
+        if known is None or not _TRIPLE.fullmatch(self.triple):
+            names = " or ".join(INSTRUCTION_SETS)
+            raise ValueError(f"triple is {self.triple!r}, not ARCHITECTURE-VENDOR-SYSTEM for "
+                             f"{names}")  # fmt: skip
+        if not _CHIP.fullmatch(self.chip):
+            raise ValueError(f"chip is {self.chip!r}, no name of a processor")
+        strange = sorted(set(self.sets).difference(known))
+        if strange:
+            raise ValueError(f"sets has {strange[0]!r}, which is no instruction set of "
+                             f"{self.architecture} that code is made for")  # fmt: skip
+        if self.vector_bits not in WIDTHS:
+            raise ValueError(f"vector_bits is {self.vector_bits}, not one of {WIDTHS}")
+        check_speeds(self.parallel, self.operations_per_byte)
+        sets = frozenset(self.sets)
+        arm = self.architecture == "aarch64"
+        avx512 = sets >= _AVX512
+        for name, value in (
+            ("sets", tuple(sorted(sets))),
+            ("has_fma", arm or "fma" in sets),
+            ("has_avx2", "avx2" in sets and "fma" in sets),
+            ("has_avx512", avx512),
+            ("has_f16c", arm or "f16c" in sets),
+            ("has_bf16", "bf16" in sets if arm else avx512 and "avx512bf16" in sets),
+        ):
+            object.__setattr__(self, name, value)
 
     @staticmethod
     def host() -> TargetFeatures:
-        """The features of this machine, detected once per process."""
+        """This machine, detected once per process."""
         return _detect_host()
 
     @staticmethod
     def avx2() -> TargetFeatures:
-        """x86-64 with AVX2, FMA and F16C and nothing newer, also on a machine that has more."""
-        return TargetFeatures(
-            name="avx2",
-            architecture="x86_64",
-            cpu="x86-64-v3",
-            features="",
-            vector_bits=256,
-            has_fma=True,
-            has_avx2=True,
-            has_f16c=True,
-        )
+        """x86-64 with AVX2, FMA and F16C and nothing newer (x86-64-v3)."""
+        return TargetFeatures("x86_64-unknown-linux-gnu", "x86-64-v3", _V3, 256)
+
+    @staticmethod
+    def avx512() -> TargetFeatures:
+        """x86-64 with the AVX-512 of x86-64-v4."""
+        return TargetFeatures("x86_64-unknown-linux-gnu", "x86-64-v4", _V4, 512)
+
+    @staticmethod
+    def sse2() -> TargetFeatures:
+        """What every x86-64 has."""
+        return TargetFeatures("x86_64-unknown-linux-gnu", "x86-64", (), 128)
 
     @staticmethod
     def neon() -> TargetFeatures:
         """64-bit ARM with its baseline vector unit."""
-        return TargetFeatures(
-            name="neon",
-            architecture="aarch64",
-            cpu="generic",
-            features="+neon",
-            vector_bits=128,
-            has_fma=True,
-            has_f16c=True,
-        )
+        return TargetFeatures("aarch64-unknown-linux-gnu", "generic", (), 128)
 
     @staticmethod
     def generic() -> TargetFeatures:
         """This machine's architecture with only what every such CPU has."""
-        if platform.machine() in ("aarch64", "arm64"):
-            return TargetFeatures.neon()
-        return TargetFeatures(
-            name="generic",
-            architecture="x86_64",
-            cpu="x86-64",
-            features="",
-            vector_bits=128,
-            has_fma=False,
-        )
+        arm = platform.machine() in ("aarch64", "arm64")
+        return TargetFeatures.neon() if arm else TargetFeatures.sse2()
 
     @property
-    def divides_fast(self) -> bool:
-        """Whether a vector of quotients costs less than an estimate and a Newton step.
+    def architecture(self) -> str:
+        """The architecture, by LLVM's name."""
+        return self.triple.partition("-")[0]
 
-        Zen 4 divides sixteen f32 in ten cycles, Intel's server processors in sixteen, where they
-        multiply 32 in one (uops.info).
-        """
-        return self.cpu.startswith("znver")
+    @property
+    def is_x86(self) -> bool:
+        """Whether it is an x86-64."""
+        return self.architecture == "x86_64"
 
     def lanes(self, element_bits: int) -> int:
         """Elements of `element_bits` bits in one vector register."""
         return self.vector_bits // element_bits
 
+    def llvm_features(self) -> str:
+        """LLVM's text of the instruction sets: all that there are are on, all others off."""
+        sets = set(self.sets)
+        off = [f"-{name}" for name in INSTRUCTION_SETS[self.architecture] if name not in sets]
+        if self.vector_bits == 512 and self.is_x86:
+            # Intel's server CPUs are tuned to 256 bits by LLVM; the generator has the width.
+            off.append("-prefer-256-bit")
+        on = (*_ALWAYS[self.architecture], *self.sets)
+        return ",".join([*off, *(f"+{name}" for name in on)])
+
+    def missing_here(self, needed: tuple[str, ...]) -> tuple[str, ...]:
+        """What this CPU lacks of `needs()` of another."""
+        own = {self.architecture, *self.sets}
+        return tuple(name for name in needed if name not in own)
+
+    def needs(self) -> tuple[str, ...]:
+        """What a machine must have to run code for this CPU: the architecture, and its sets."""
+        return (self.architecture, *self.sets)
+
     def cache_key(self) -> str:
         """A text equal only for targets for which the generated code is the same."""
-        return f"{self.architecture};{self.cpu};{self.vector_bits};{self.features}"
+        return f"{self.triple};{self.chip};{self.vector_bits};{self.fast_division};{self.sets}"
 
-    def triple(self) -> str:
-        """The LLVM target triple: this process's, or Linux on another architecture."""
-        llvm = initialize_llvm()
-        own = llvm.get_process_triple()
-        if own.split("-")[0] == self.architecture:
-            return own
-        return f"{self.architecture}-unknown-linux-gnu"
+
+def check_speeds(parallel: int, operations_per_byte: tuple[int, int]) -> None:
+    """Raise ValueError for speeds that no processor has."""
+    if not 1 <= parallel <= 1 << 20:
+        raise ValueError(f"parallel is {parallel}, not from 1 to {1 << 20}")
+    speeds = operations_per_byte
+    if len(speeds) != 2 or not all(1 <= speed <= 1 << 20 for speed in speeds):
+        raise ValueError(f"operations_per_byte is {list(speeds)}, not two numbers from 1 to "
+                         f"{1 << 20}")  # fmt: skip
 
 
 @functools.cache
 def _detect_host() -> TargetFeatures:
     llvm = initialize_llvm()
-    architecture = llvm.get_process_triple().split("-")[0].replace("arm64", "aarch64")
+    triple = llvm.get_process_triple()
+    architecture = triple.split("-")[0].replace("arm64", "aarch64")
+    triple = "-".join([architecture, *triple.split("-")[1:]])
     host = dict(llvm.get_host_cpu_features())
+    sets = tuple(name for name in INSTRUCTION_SETS[architecture] if host.get(name, False))
     if architecture == "aarch64":
-        return attrs.evolve(
-            TargetFeatures.neon(),
-            name="host-neon",
-            cpu=llvm.get_host_cpu_name(),
-            features=_feature_text(host),
-            has_bf16=host.get("bf16", False),
-        )
-    has_avx512 = all(host.get(f"avx512{part}", False) for part in ("f", "bw", "dq", "vl"))
-    has_avx2 = host.get("avx2", False) and host.get("fma", False)
-    if has_avx512:
-        # Intel's server CPUs are tuned to 256 bits by LLVM; the generator has chosen the width.
-        host["prefer-256-bit"] = False
+        return TargetFeatures(triple, llvm.get_host_cpu_name(), sets, 128)
+    has_avx512 = set(sets) >= _AVX512
+    has_avx2 = "avx2" in sets and "fma" in sets
+    chip = llvm.get_host_cpu_name()
     width = 512 if has_avx512 else 256 if has_avx2 else 128
-    return TargetFeatures(
-        name="host-avx512" if has_avx512 else "host-avx2" if has_avx2 else "host-sse",
-        architecture=architecture,
-        cpu=llvm.get_host_cpu_name(),
-        features=_feature_text(host),
-        vector_bits=width,
-        has_fma=host.get("fma", False),
-        has_avx2=has_avx2,
-        has_avx512=has_avx512,
-        has_f16c=host.get("f16c", False),
-        has_bf16=has_avx512 and host.get("avx512bf16", False),
-    )
+    return TargetFeatures(triple, chip, sets, width, fast_division=chip.startswith("znver"))
 
 
-def _feature_text(features: dict[str, bool]) -> str:
-    return ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
+__all__ = ["INSTRUCTION_SETS", "WIDTHS", "TargetFeatures", "check_speeds", "initialize_llvm"]

@@ -1,11 +1,11 @@
-"""`Target`: all that a pass may ask of the machine and of torch's settings, in one frozen record.
+"""`Target`: all that decides what becomes of a program besides its text and the options.
 
-    target = Target.host()          # at the edge: the front end, a command without a target
-    context.machine                 # the record that a run of passes works with
-    str(target)                     # every field, by name: a part of each key of the cache
+    #irc.target<avx2, threads = 8>      # on the module: `irc.target.attribute.carried(module)`
+    target = target_of(context)         # in a pass, which says `asks_target = True`
+    target.is_gpu, target.fills(points), target.vector_bits
 
-What is no field here decides nothing: a pass that asked the machine itself would make programs
-that the cache's keys don't tell apart.
+A program whose module carries a target means the same on every machine. `Target.host()` is asked at
+the edges alone, for programs that carry none.
 """
 
 from __future__ import annotations
@@ -15,78 +15,180 @@ from typing import Any
 
 import attrs
 
+from irc.ir.diagnostics import InternalError, UserError
 from irc.target.cpu import TargetFeatures
+from irc.target.gpu import GpuFeatures
+
+LIBRARY_ELEMENTS = ("bf16", "f16", "f32")
+FLOATS = ("bfloat16", "float16", "float32", "float64")
+PRECISIONS = ("highest", "high", "medium")
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Target:
     """What programs are made for.
 
-    features: the CPU. threads: how many compute a kernel or an operator of ATen's. library: oneDNN
-    is there, and switched on; library_elements: what it computes packed operations of.
-    default_float: the dtype of floats that nothing else gives one. product_precision: torch's, of
-    f32 products. tf32_convolutions: cuDNN may compute f32 convolutions with factors of 10 bits.
+    processor: the CPU or GPU that kernels run on. threads: how many compute a kernel or an operator
+    of ATen's on the CPU. library: elements that oneDNN computes packed operations of; empty: there
+    is no oneDNN, or it is switched off. default_float: the dtype of floats that nothing else gives
+    one. product_precision: torch's, of f32 products. tf32_convolutions: cuDNN may compute f32
+    convolutions with factors of 10 bits. Raises ValueError for what makes no sense.
     """
 
-    features: TargetFeatures
+    processor: TargetFeatures | GpuFeatures
     threads: int = 1
-    library: bool = True
-    library_elements: tuple[str, ...] = ("f32",)
+    library: tuple[str, ...] = ("f32",)
     default_float: str = "float32"
     product_precision: str = "highest"
     tf32_convolutions: bool = True
 
-    @staticmethod
-    def host() -> Target:
-        """This machine and torch's settings as they are now: they may change between calls."""
-        import torch
+    def __attrs_post_init__(self) -> None:
+        if not 1 <= self.threads <= 1 << 16:
+            raise ValueError(f"threads is {self.threads}, not from 1 to {1 << 16}")
+        strange = [name for name in self.library if name not in LIBRARY_ELEMENTS]
+        if strange:
+            raise ValueError(f"library has {strange[0]!r}, not one of {LIBRARY_ELEMENTS}")
+        object.__setattr__(self, "library", tuple(sorted(set(self.library))))
+        if self.default_float not in FLOATS:
+            raise ValueError(f"default_float is {self.default_float!r}, not one of {FLOATS}")
+        if self.product_precision not in PRECISIONS:
+            raise ValueError(
+                f"product_precision is {self.product_precision!r}, not one of {PRECISIONS}"
+            )
 
-        library: Any = torch.backends.mkldnn
-        return Target(
-            features=TargetFeatures.host(),
-            threads=torch.get_num_threads(),
-            library=bool(library.is_available() and library.enabled),
-            library_elements=_library_elements(),
-            default_float=str(torch.get_default_dtype()).removeprefix("torch."),
-            product_precision=torch.get_float32_matmul_precision(),
-            tf32_convolutions=_allows_tf32(),
-        )
+    # -- questions
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether kernels run on a GPU."""
+        return isinstance(self.processor, GpuFeatures)
+
+    @property
+    def features(self) -> TargetFeatures:
+        """The CPU. Raises UserError where kernels run on a GPU."""
+        if isinstance(self.processor, TargetFeatures):
+            return self.processor
+        raise UserError(f"the target is a GPU ({self.processor.chip}), and this is for CPUs",
+                        notes=("a CPU's target is needed, as avx2",))  # fmt: skip
+
+    @property
+    def gpu(self) -> GpuFeatures:
+        """The GPU. Raises UserError where kernels run on a CPU."""
+        if isinstance(self.processor, GpuFeatures):
+            return self.processor
+        raise UserError(f"the target is a CPU ({self.processor.chip}), and this is for GPUs",
+                        notes=("a GPU's target is needed, as sm_90",))  # fmt: skip
+
+    @property
+    def vector_bits(self) -> int:
+        """The width of the vectors that code is made of."""
+        return self.features.vector_bits
+
+    def lanes(self, element: Any) -> int:
+        """Elements of a type (f32, i64) in one vector."""
+        return self.features.lanes(element.width)
+
+    def fills(self, points: int) -> bool:
+        """Whether so many points of a parallel space keep it busy."""
+        return points >= self.processor.parallel
+
+    def operations_per_byte(self, bits: int) -> int:
+        """Floating-point operations on elements of so many bits in the time of a byte of memory."""
+        return self.processor.operations_per_byte[0 if bits <= 16 else 1]
+
+    # -- where targets come from
+
+    @staticmethod
+    def host(gpu: bool = False) -> Target:
+        """This machine (or its GPU; without one an sm_90) and torch's settings as they are now:
+        they may change between calls. For edges only: what has a program asks that program."""
+        from irc.target.host import host
+
+        return host(gpu)
+
+    @staticmethod
+    def named(name: str) -> Target:
+        """A known target by its name, the one of a text `#irc.target<...>`, or this machine
+        ("host", "llvm"; its GPU: "triton"). Raises UserError."""
+        return named(name)
 
     def __str__(self) -> str:
-        fields = attrs.asdict(self, recurse=False)
-        fields["features"] = self.features.cache_key()
-        return "; ".join(f"{name} = {_text(value)}" for name, value in fields.items())
+        from irc.target.attribute import TargetAttr
+
+        return str(TargetAttr(self))
 
 
-def target_of(context: Any) -> Target:
-    """What the programs of a `PassContext` are made for: its `machine`, or this one."""
-    if context.machine is None:
-        context.machine = Target.host()
-    machine: Target = context.machine
-    return machine
+KNOWN: dict[str, TargetFeatures | GpuFeatures] = {
+    "sse2": TargetFeatures.sse2(),
+    "avx2": TargetFeatures.avx2(),
+    "avx512": TargetFeatures.avx512(),
+    "neon": TargetFeatures.neon(),
+    "sm_80": GpuFeatures.sm_80(),
+    "sm_90": GpuFeatures.sm_90(),
+}
+_HOST = {"host": False, "llvm": False, "triton": True}
 
 
 @functools.cache
-def _library_elements() -> tuple[str, ...]:
-    """Elements that oneDNN computes packed operations of on this processor."""
-    import torch
-
-    questions = {"bf16": "_is_mkldnn_bf16_supported", "f16": "_is_mkldnn_fp16_supported"}
-    asked = {name: getattr(torch.ops.mkldnn, text, None) for name, text in questions.items()}
-    return ("f32", *(name for name, ask in asked.items() if ask is not None and ask()))
+def known(name: str) -> Target:
+    """The target of a known processor, with torch's settings as they are at first."""
+    return Target(KNOWN[name])
 
 
-def _allows_tf32() -> bool:
-    import torch
+def named(name: str) -> Target:
+    """As `Target.named`."""
+    if name in KNOWN:
+        return known(name)
+    if name in _HOST:
+        return Target.host(gpu=_HOST[name])
+    if name.lstrip().startswith("#"):
+        from irc.target.attribute import parse_target
 
-    library: Any = torch.backends.cudnn
-    if hasattr(library, "conv"):  # the older name raises where the newer one was used
-        return bool(library.conv.fp32_precision == "tf32")
-    return bool(library.allow_tf32)
+        return parse_target(name)
+    from irc.ir.passes import did_you_mean
+
+    raise UserError(
+        f"there is no target '{name}'{did_you_mean(name, [*KNOWN, *_HOST])}",
+        notes=(f"known are {', '.join(KNOWN)}, host (this machine), and #irc.target<...>",),
+    )
 
 
-def _text(value: Any) -> str:
-    return " ".join(value) if isinstance(value, tuple) else str(value)
+def as_target(value: Target | str) -> Target:
+    """The target that a caller names, or gives."""
+    return value if isinstance(value, Target) else named(value)
 
 
-__all__ = ["Target", "target_of"]
+def target_of(context: Any) -> Target:
+    """The target of the program that a pass runs on. For passes that say `asks_target = True`."""
+    target: Target | None = context.settled
+    if target is None:
+        asking = f"the pass '{context.current_pass}'" if context.current_pass else "a pass"
+        raise InternalError(
+            f"{asking} asks for the target of a program that has none",
+            notes=("its class says `asks_target = True`, and a PassManager runs it",),
+        )
+    return target
+
+
+def default_float(context: Any) -> str:
+    """The dtype of floats that nothing else gives one; torch's for a program without a target."""
+    target: Target | None = context.settled
+    return "float32" if target is None else target.default_float
+
+
+def of_kind(kind: str, context: Any) -> Target:
+    """The target of the program, for a pass with an option that says of which kind ("cpu", "gpu",
+    "": any). Raises UserError for another kind."""
+    target = target_of(context)
+    if kind not in ("", "cpu", "gpu"):
+        raise UserError(f"the target is '{kind}', not cpu or gpu")
+    if kind and (kind == "gpu") != target.is_gpu:
+        raise UserError(
+            f"the pass is told a {kind}, and the program is made for {target}",
+            notes=("its module carries that target; --target=NAME gives it another",),
+        )
+    return target
+
+
+__all__ = ["KNOWN", "Target", "as_target", "default_float", "known", "named", "of_kind",
+           "target_of"]  # fmt: skip

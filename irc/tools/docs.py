@@ -255,7 +255,8 @@ def _pass(cls: Any) -> Iterator[str]:
     yield f"## `{cls.name}`"
     yield ""
     summary = cls.summary[:1].upper() + cls.summary[1:]
-    yield f"{summary}. Runs on {runs_on}. {PRESERVES[cls.preserves]}"
+    asks = " It asks for the program's [target](../targets.md)." if cls.asks_target else ""
+    yield f"{summary}. Runs on {runs_on}. {PRESERVES[cls.preserves]}{asks}"
     yield ""
     head, *pieces = BEFORE_AFTER.split(_doc(cls))
     yield head.strip()

@@ -8,7 +8,8 @@ from irc.ir.diagnostics import UserError
 
 
 def emit(module: Operation, form: str) -> str:
-    """LLVM assembly, target assembly or Triton source of every kernel in `module`."""
+    """LLVM assembly, target assembly or Triton source of every kernel in `module`, for the target
+    that it carries, else for this machine."""
     kernels = [op for op in module.walk() if isinstance(op, kernel.FuncOp)]
     if not kernels:
         raise UserError(
@@ -26,6 +27,6 @@ def emit(module: Operation, form: str) -> str:
 
         return "\n\n".join(emit_kernel(k) for k in kernels)
     from irc.codegen.llvm.kernel_emitter import emit_text
-    from irc.target.cpu import TargetFeatures
+    from irc.target.attribute import settle
 
-    return emit_text(kernels, TargetFeatures.host(), form)
+    return emit_text(kernels, settle(module).features, form)

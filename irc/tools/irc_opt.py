@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace, pieces: list[str]) -> int:
 
         return check_rules(arguments.check_rules)
     if text.strip():  # a wrong pipeline is told before any file is read
-        from irc.validation.reproducer import passes_of
+        from irc.ir.passes import passes_of
 
         manager = _manager(text, pieces)
         check_selected(arguments, passes_of(manager.steps))
@@ -206,6 +206,10 @@ def _process(
     )
     if not arguments.no_verify:
         verify(module)
+    if arguments.target:
+        from irc.target.attribute import carry
+
+        carry(module, arguments.target)
     chosen = arguments.print_ir_function
     if chosen and not any(_name_of(op) == chosen for op in module.walk()):
         raise UserError(f"--print-ir-function {chosen}: there is no such function")

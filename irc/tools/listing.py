@@ -51,7 +51,9 @@ def explain(name: str) -> str:
     if text is not None:
         return _explain_pipeline(name, text)
     cls = lookup_pass(name)
-    lines = [f"{name}: {cls.summary}", f"runs on: {cls.anchor}; preserves: {cls.preserves}", ""]
+    asks = "; asks for the target" if cls.asks_target else ""
+    head = f"runs on: {cls.anchor}; preserves: {cls.preserves}{asks}"
+    lines = [f"{name}: {cls.summary}", head, ""]
     lines.append(inspect.cleandoc(cls.__doc__ or ""))
     fields = pass_options(cls)
     if fields:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from irc.ir.diagnostics import IRCError
 from irc.ir.failures import is_ours
-from irc.ir.passes import Nested, Pass, PassContext, PassManager, pass_text, step_text
+from irc.ir.passes import Nested, Pass, PassContext, PassManager, pass_text, passes_of, step_text
 from irc.ir.printer import print_op
 
 REPRODUCER_MARK = "// irc-opt reproducer, pipeline: "
@@ -80,15 +80,6 @@ def leave_reproducer(
     text = ",".join(step_text(s) for s in steps[done:])
     write_reproducer(path, text, str(error), program, command=command)
     error.notes = (*error.notes, f"to see it again: {command}")
-
-
-def passes_of(steps: Iterable[Pass | Nested]) -> Iterator[Pass]:
-    """The passes of a pipeline, those inside others too."""
-    for step in steps:
-        if isinstance(step, Nested):
-            yield from passes_of(step.steps)
-        else:
-            yield step
 
 
 def keep_module(

@@ -18,6 +18,7 @@ PAGES = (
     "docs/first-pass-in-torch-compile.md",
     "docs/first-dialect.md",
     "docs/resources.md",
+    "docs/targets.md",
     "docs/installing.md",
     "docs/how-a-model-is-compiled.md",
     "docs/troubleshooting.md",

@@ -76,8 +76,9 @@ def test_every_option_is_in_the_table():
 
 
 WRONG = [
-    ({"target": "cuda"}, "option 'target' is 'auto', 'llvm' or 'triton', not 'cuda'; did you mean "
-     "'triton'?"),
+    ({"target": "cuda"}, "option 'target' is 'auto', 'llvm', 'triton', 'sse2', 'avx2', 'avx512', "
+     "'neon', 'sm_80' or 'sm_90', not 'cuda'; did you mean 'triton'?"),
+    ({"target": "#irc.target<avx3>"}, "there is no processor 'avx3'"),
     ({"target": "cpu"}, "did you mean 'llvm'"),
     ({"target": "trition"}, "did you mean 'triton'"),
     ({"verify": "foo"}, "option 'verify' is 'none', 'each' or 'end', not 'foo'"),

@@ -126,13 +126,13 @@ def test_options_have_types_and_defaults():
         fast: bool = False
 
         def run(self, op, context):
-            context.data["seen"] = (self.limit, self.names, self.fast)
+            context.folded.append((self.limit, self.names, self.fast))
 
     manager = PassManager.parse("test-with-options{limit=7 names=a,b fast}")
     assert str(manager) == "test-with-options{limit=7 names=a,b fast=true}"
     assert str(PassManager.parse(str(manager))) == str(manager)
     context = manager.run(ModuleOp.empty())
-    assert context.data["seen"] == (7, ("a", "b"), True)
+    assert context.folded[0] == (7, ("a", "b"), True)
     with pytest.raises(UserError, match="did you mean 'limit'"):
         PassManager.parse("test-with-options{limt=7}")
     with pytest.raises(UserError, match="is int, not 'x'"):

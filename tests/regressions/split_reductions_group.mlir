@@ -1,5 +1,5 @@
 // The parts of a sum in a group move out of it, and with them the array that they store as well.
-// RUN: --split-reductions='min_points=512 parts=4'
+// RUN: --split-reductions='min_points=512 parts=4' --target=avx512
 // VALUES: split-reductions{min_points=512 parts=4}
 
 func.func @main(%x: tensor<[64, 32] x f32, strides [32, 1]>) -> (tensor<[64, 32] x f32, strides [32, 1]>, tensor<[] x f32, strides []>) attributes {level = "loop"} {
@@ -19,7 +19,7 @@ func.func @main(%x: tensor<[64, 32] x f32, strides [32, 1]>) -> (tensor<[64, 32]
   return %y, %r : tensor<[64, 32] x f32, strides [32, 1]>, tensor<[] x f32, strides []>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[64, 32] x f32, strides [32, 1]>) -> (tensor<[64, 32] x f32, strides [32, 1]>, tensor<[] x f32, strides []>) attributes {level = "loop"} {
 // CHECK-NEXT:     %n, %0 = loop.compute par(i0: 64) red(i1: 32) -> map, reduce(sum, f32) {
 // CHECK-NEXT:       %a = loop.read %x[i0, i1] : f32

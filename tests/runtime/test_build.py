@@ -439,7 +439,7 @@ def test_refusals_name_what_is_missing():
     h.launch("missing", [h.arguments[0]], [])
     with pytest.raises(InvalidIR, match="no kernel @missing"):
         irc.build(h.finish())
-    with pytest.raises(UserError, match="target is 'rust'"):
+    with pytest.raises(UserError, match="there is no target 'rust'"):
         irc.build(h.module, target="rust")
 
 

@@ -15,6 +15,7 @@ from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, f32
 from irc.runtime import metrics, program_cache
 from irc.runtime.build_program import BuildOptions
+from irc.target.attribute import carry
 from tests.runtime.host_modules import HostModule, Ref, tensor
 
 S0 = symbol("s0")
@@ -62,6 +63,7 @@ def test_a_second_build_is_loaded():
 
 def test_keys_tell_what_matters():
     def key(module, **options):
+        carry(module, "avx2")
         return program_cache.module_key(module, BuildOptions(**options))
 
     assert key(program(hint=1)) == key(program(hint=7, name="other"))

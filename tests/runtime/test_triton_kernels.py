@@ -12,6 +12,7 @@ from irc.runtime import host_program as P
 from irc.runtime.host_steps import gpu_of, surely_on_gpu
 from irc.runtime.python_host import PythonHost
 from irc.runtime.triton_kernels import Launcher, TritonKernels, _copy_to, key_of
+from irc.target import Target
 
 
 def test_a_graph_without_inputs_is_for_the_device_of_what_it_makes() -> None:
@@ -21,9 +22,10 @@ def test_a_graph_without_inputs_is_for_the_device_of_what_it_makes() -> None:
     with FakeTensorMode():
         made.meta["val"] = torch.empty(3, device="cuda")
     module = fx.GraphModule({}, graph)
-    assert target_of([], Options(), module) == "triton"
-    assert target_of([], Options(target="llvm"), module) == "llvm"
-    assert target_of([torch.ones(3)], Options()) == "llvm"
+    assert target_of([], Options(), module) == Target.host(gpu=True)
+    assert target_of([], Options(target="llvm"), module) == Target.host()
+    assert target_of([], Options(target="avx2"), module) == Target.named("avx2")
+    assert target_of([torch.ones(3)], Options()) == Target.host()
 
 
 def test_a_copy_for_a_kernel_keeps_strides() -> None:

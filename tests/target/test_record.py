@@ -1,10 +1,12 @@
-"""The record of the machine: all that a pass may ask, and all of it in the keys."""
+"""The record of a target: all that a pass may ask, and all of it in the keys; and who asks the
+machine."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -12,19 +14,14 @@ import torch
 
 import irc
 from irc.cache.keys import key_of
-from irc.ir.passes import PassContext
 from irc.runtime import program_cache
 from irc.runtime.build_program import BuildOptions
-from irc.target import Target, target_of
+from irc.target import Target
+from irc.target.attribute import carry
 from irc.target.cpu import TargetFeatures
+from irc.target.gpu import GpuFeatures
 
 ROOT = Path(irc.__file__).parent
-#: Names that tell something of the machine or of the process's settings.
-QUESTIONS = frozenset("""
-    get_num_threads cpu_count sched_getaffinity get_host_cpu_name get_host_cpu_features environ
-    getenv get_device_capability get_device_properties get_device_name allow_tf32 fp32_precision
-    get_float32_matmul_precision mkldnn is_bf16_supported
-""".split())
 
 
 def threads(count: int) -> None:
@@ -39,6 +36,12 @@ def precise(on: bool) -> None:
     torch.backends.cudnn.allow_tf32 = on
 
 
+def key(target: Target) -> str:
+    module = irc.parse("func.func @main() {func.return}")
+    carry(module, target)
+    return program_cache.module_key(module, BuildOptions())
+
+
 @pytest.mark.fault("K3")
 @pytest.mark.parametrize(
     "change, values",
@@ -47,39 +50,69 @@ def precise(on: bool) -> None:
      (torch.set_float32_matmul_precision, ("high", "highest"))],
 )  # fmt: skip
 def test_each_setting_is_in_the_keys(change: Callable, values: tuple) -> None:
-    def key() -> str:
-        return program_cache.module_key(irc.parse("func.func @main() {func.return}"),
-                                        BuildOptions())  # fmt: skip
-
     other, usual = values
     change(usual)
-    before = str(Target.host()), key()
+    before = Target.host()
     try:
         change(other)
-        assert str(Target.host()) != before[0] and key() != before[1]
+        assert Target.host() != before and key(Target.host()) != key(before)
     finally:
         change(usual)
-    assert (str(Target.host()), key()) == before
+    assert Target.host() is before
 
 
-def test_the_text_tells_every_field() -> None:
-    base = Target(TargetFeatures.avx2())
-    changed = {
-        "features": TargetFeatures.neon(), "threads": 5, "library": False,
-        "library_elements": ("f32", "bf16"), "default_float": "float64",
+def changed_fields(base: Target) -> dict[str, Target]:
+    """For every field a target that has another value of it."""
+    processor: dict[str, Any] = {
+        "triple": "x86_64-unknown-freebsd", "chip": "znver4", "sets": ("avx",), "vector_bits": 128,
+        "fast_division": True, "parallel": 33, "operations_per_byte": (9, 8), "warp": 64,
+    }  # fmt: skip
+    common: dict[str, Any] = {
+        "threads": 5, "library": ("bf16", "f32"), "default_float": "float64",
         "product_precision": "high", "tf32_convolutions": False,
     }  # fmt: skip
-    assert changed.keys() == attrs.fields_dict(Target).keys()
-    texts = {str(attrs.evolve(base, **{name: value})) for name, value in changed.items()}
-    assert len(texts | {str(base)}) == len(changed) + 1
-    assert all(f"{name} = " in str(base) for name in changed)
+    if base.is_gpu:
+        processor["chip"] = "sm_89"
+    own = [f.name for f in attrs.fields(type(base.processor)) if f.init]
+    assert {*own, *common, "processor"} == {
+        f.name for cls in (Target, type(base.processor)) for f in attrs.fields(cls) if f.init
+    }
+    made = {name: attrs.evolve(base, **{name: value}) for name, value in common.items()}
+    for name in own:
+        other = attrs.evolve(base.processor, **{name: processor[name]})
+        made[name] = attrs.evolve(base, processor=other)
+    return made
 
 
-def test_a_context_asks_once() -> None:
-    context = PassContext()
-    assert target_of(context) is target_of(context) == Target.host()
-    given = attrs.evolve(Target.host(), threads=77)
-    assert target_of(PassContext(machine=given)) is given
+@pytest.mark.parametrize("name", ["avx2", "sm_90"])
+def test_every_field_is_in_the_text_and_in_the_key(name: str) -> None:
+    base = Target.named(name)
+    changed = changed_fields(base)
+    assert str(base) == f"#irc.target<{name}>"
+    for field, target in changed.items():
+        assert f", {field} = " in str(target) and Target.named(str(target)) == target
+    everything = [base, *changed.values()]
+    assert len({str(t) for t in everything}) == len(set(everything)) == len(everything)
+    assert len({key(t) for t in everything}) == len(everything)
+
+
+def test_a_program_without_a_target_has_no_key() -> None:
+    with pytest.raises(irc.InternalError, match="carries none"):
+        program_cache.module_key(irc.parse("func.func @main() {func.return}"), BuildOptions())
+
+
+def test_questions() -> None:
+    cpu, gpu = Target.named("avx2"), Target.named("sm_90")
+    assert not cpu.is_gpu and gpu.is_gpu
+    assert cpu.vector_bits == 256 and cpu.lanes(irc.ir.types.f32) == 8
+    assert cpu.fills(32) and not cpu.fills(31) and gpu.fills(256) and not gpu.fills(255)
+    assert gpu.operations_per_byte(16) == 295 and gpu.operations_per_byte(32) == 148
+    assert gpu.gpu.capability == 90 and cpu.features == TargetFeatures.avx2()
+    for ask in (lambda: gpu.vector_bits, lambda: cpu.gpu):
+        with pytest.raises(irc.UserError, match="the target is a"):
+            ask()
+    with pytest.raises(ValueError, match="chip"):
+        GpuFeatures("rtx")
 
 
 @pytest.mark.fault("K3")
@@ -107,23 +140,71 @@ def test_a_second_thread_count_is_another_program(
     assert kernels[0] < kernels[1] and irc.metrics.cache_hits == 0
 
 
-def questions(path: Path) -> Iterator[str]:
-    text = path.read_text(encoding="utf-8")
-    if not any(word in text for word in QUESTIONS):
-        return
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Attribute) and node.attr in QUESTIONS:
-            yield f"{path.relative_to(ROOT)}:{node.lineno}: {node.attr}"
+# -- who asks the machine
+
+#: Names that tell something of the machine or of the process's settings.
+QUESTIONS = frozenset("""
+    get_num_threads cpu_count sched_getaffinity get_host_cpu_name get_host_cpu_features environ
+    getenv get_device_capability get_device_properties get_device_name allow_tf32 fp32_precision
+    get_float32_matmul_precision mkldnn is_bf16_supported get_default_dtype get_process_triple
+    machine processor_name Target.host TargetFeatures.host TargetFeatures.generic
+""".split())
+#: The edges, what each asks, and why: what is asked here decides no text's meaning.
+EDGES = {
+    "frontend/backend.py": "Target.host",  # torch.compile: what a graph is made for
+    "frontend/tracing.py": "Target.host get_default_dtype",  # irc.trace, in the program's text
+    "frontend/decompositions.py": "get_default_dtype",  # while torch traces
+    "frontend/stride_order.py": "get_default_dtype",  # while torch traces
+    "interp/core.py": "get_default_dtype",  # sets it for its own computing, and back
+    "runtime/build_program.py": "TargetFeatures.host",  # whether code may run here
+    "runtime/native.py": "TargetFeatures.host",  # support functions of this process
+    "codegen/llvm/jit.py": "TargetFeatures.host",  # the linker of this process
+    "codegen/llvm/target.py": "get_process_triple",  # which of LLVM's targets to load
+    "runtime/padded_matmul.py": "Target.host get_device_name get_float32_matmul_precision",
+    "runtime/torch_abi.py": "environ",  # IRC_FORCE_SLOW_HOST: how this process calls
+    "tools/cache_command.py": "Target.host",  # prints it
+    "cache/store.py": "environ",  # where the cache lies
+    "cache/limits.py": "environ",  # how large it may become
+    "codegen/triton/runtime.py": "environ",  # whether Triton interprets, in this process
+    "codegen/triton/interpreted.py": "environ",
+}
+
+
+def questions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Attribute):
+            continue
+        owner = node.value.id if isinstance(node.value, ast.Name) else ""
+        for name in (node.attr, f"{owner}.{node.attr}"):
+            if name in QUESTIONS:
+                yield name, node.lineno
 
 
 @pytest.mark.fault("K3")
-def test_no_pass_asks_the_machine() -> None:
-    """What decides must be a field of `Target`, or the keys don't tell two programs apart."""
-    asked = [
-        line
-        for folder in ("passes", "analysis", "dialects", "ir", "validation")
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for line in questions(path)
-    ]
-    assert asked == []
+def test_only_the_edges_ask_the_machine() -> None:
+    """What decides must be a field of `Target`, or a text means different programs."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        if not place.startswith("target/"):
+            for name, line in questions(path):
+                assert name in EDGES.get(place, "").split(), f"{place}:{line}: {name}"
+                found.setdefault(place, set()).add(name)
+    assert {place: set(names.split()) for place, names in EDGES.items()} == found
     assert key_of(str(Target.host())) == key_of(str(Target.host()))
+
+
+def test_nobody_compares_a_targets_name() -> None:
+    names = {"llvm", "triton", "avx2", "avx512", "neon", "sm_80", "sm_90", "x86_64", "aarch64"}
+    form = {"tools/emit.py", "codegen/llvm/kernel_emitter.py"}  # forms of text, of that name
+    for path in sorted(ROOT.rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        if place in form or place.startswith("target/"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare):
+                sides = [node.left, *node.comparators]
+                known = [s.value for s in sides if isinstance(s, ast.Constant)]
+                assert not names.intersection(v for v in known if isinstance(v, str)), (
+                    f"{place}:{node.lineno}"
+                )

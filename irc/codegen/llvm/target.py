@@ -16,14 +16,14 @@ def create_target_machine(features: TargetFeatures, opt_level: int = 1) -> Any:
     build of LLVM lacks the architecture.
     """
     llvm = initialize_llvm()
-    triple = features.triple()
+    triple = features.triple
     if triple.split("-")[0] != llvm.get_process_triple().split("-")[0]:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(triple)
     return target.create_target_machine(
-        cpu=features.cpu,
-        features=features.features,
+        cpu=features.chip,
+        features=features.llvm_features(),
         opt=opt_level,
         reloc="pic",
         codemodel="small",

@@ -150,7 +150,7 @@ def bf16_rounding_template(lanes: int, features: TargetFeatures) -> Template | N
 def divides_by_inverse(element: str, lanes: int, features: TargetFeatures) -> bool:
     """Whether many quotients of one divisor cost less as products with its inverse."""
     wide = element in ("f32", "f64") and lanes * BITS[element] == 512
-    return wide and features.has_avx512 and not features.divides_fast
+    return wide and features.has_avx512 and not features.fast_division
 
 
 @functools.lru_cache(maxsize=16)

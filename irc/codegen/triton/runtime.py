@@ -30,6 +30,9 @@ from irc.codegen.triton.scalar_ops import short_name
 from irc.dialects import kernel
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import Dim, evaluate
+from irc.target.gpu import GpuFeatures
+
+SM_90 = GpuFeatures.sm_90()
 
 _modules: dict[str, ModuleType] = {}
 _lock = threading.Lock()
@@ -113,12 +116,13 @@ def compile_for(
     source: str,
     name: str,
     signature: Mapping[str, str],
-    target: tuple[str, int] = ("cuda", 90),
+    gpu: GpuFeatures = SM_90,
     *,
     aligned: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
-    """Compile one kernel of a source for a GPU that need not be there.
+    """Compile one kernel of a source for a GPU that need not be there (the chip and the warp of
+    `gpu`).
 
     `signature` as from `signature_of`; `aligned`: pointers are multiples of 16 bytes. Options are
     Triton's (`num_warps`, `num_stages`). Gives ttir, ttgir, llir, ptx (text), cubin (bytes),
@@ -138,7 +142,7 @@ def compile_for(
                 hints[(position,)] = [["tt.divisibility", 16]]
     text = ASTSource(function, dict(signature), {}, hints)
     compiled = triton.compile(
-        text, target=GPUTarget(target[0], target[1], 32), options=supported_options(options)
+        text, target=GPUTarget("cuda", gpu.capability, gpu.warp), options=supported_options(options)
     )
     asm = compiled.asm
     outcome: dict[str, Any] = {

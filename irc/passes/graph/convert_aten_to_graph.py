@@ -25,6 +25,7 @@ from irc.passes.graph.convert_aten.complex_pairs import (
     paired_values,
 )
 from irc.passes.graph.convert_aten.support import CONVERTERS, Call, Declined, converts
+from irc.target.record import default_float
 
 
 def load_converters() -> None:
@@ -78,6 +79,7 @@ class _FunctionConversion:
         self.values: dict[Value, Value] = {}
         self.ranges = facts_of(function).ranges
         self.known = Known()
+        self.float = default_float(context)
 
     def run(self) -> None:
         block = self.function.block
@@ -120,8 +122,9 @@ class _FunctionConversion:
         }
         types = [without_strides(r.type) for r in op.results]
         call = Call(
-            self.builder, op, arguments, sources, types, self.values, self.ranges, self.known
-        )
+            self.builder, op, arguments, sources, types, self.values, self.ranges, self.known,
+            self.float,
+        )  # fmt: skip
         made = convert_pair(call, pairs)
         if isinstance(made, Value):
             self.define(op, self.checked(op, [made], types))
@@ -190,7 +193,7 @@ class _FunctionConversion:
                 made = converter(
                     Call(
                         self.builder, op, arguments, sources, types, self.values, self.ranges,
-                        self.known,
+                        self.known, self.float,
                     )  # fmt: skip
                 )
                 values = [made] if isinstance(made, Value) else list(made)

@@ -27,7 +27,7 @@ class FoldConstants(Pass):
     instead, so that a weight's cast is folded and its broadcast or transposition is not. The
     weight of a `graph.winograd_conv` or a `graph.panel_conv` is made whatever its size.
 
-    `context.data`'s entry "folded_constants" says how the large ones were computed
+    The context's `folded` says how the large ones were computed
     (`irc.runtime.constants.FoldedConstants`), for a cache that doesn't keep them.
 
     Before:
@@ -123,8 +123,7 @@ def fold(wanted: list[Value], module: ModuleOp, context: PassContext) -> None:
         function.refresh_type()
         erase_unused(function)
         text = print_op(recipe)
-        steps = context.data.setdefault("folded_constants", [])
-        steps.append(FoldedConstants(text, tuple(large)))
+        context.folded.append(FoldedConstants(text, tuple(large)))
 
 
 def _recipe(ops: list[Operation], wanted: list[Value]) -> ModuleOp:

@@ -23,7 +23,7 @@ def convolutions(function: func.FuncOp, target: Target) -> list[graph.CallAten]:
     which are left."""
     calls = [o for o in function.block.ops
              if isinstance(o, graph.CallAten) and o.callee == CONVOLUTION]  # fmt: skip
-    return calls if target.library else []
+    return calls if target.library and not target.is_gpu else []
 
 
 def common_sizes(

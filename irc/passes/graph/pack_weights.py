@@ -46,6 +46,7 @@ class PackWeights(Pass):
     summary = "pack constant weights of convolutions and linears for oneDNN"
     anchor = "func.func"
     preserves = "real"
+    asks_target = True
     convolutions: bool = True
 
     def run(self, op: Operation, context: PassContext) -> None:
@@ -59,7 +60,7 @@ class PackWeights(Pass):
             return
         for call in calls:
             pack = pack_convolution if call.callee == CONVOLUTION else pack_product
-            why = pack(call, target.library_elements)
+            why = pack(call, target.library)
             if why is None:
                 context.count("packed")
             else:

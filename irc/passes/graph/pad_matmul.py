@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -17,6 +17,7 @@ from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, Expr
 from irc.ir.types import DTYPE_OF_ELEMENT, FloatType, TensorType, Type, contiguous_strides
+from irc.target import target_of
 
 # The names of the two factors in each operator's schema.
 FACTORS = {
@@ -24,11 +25,6 @@ FACTORS = {
     "aten.bmm.default": ("self", "mat2"),
     "aten.addmm.default": ("mat1", "mat2"),
 }
-
-# Floating-point operations per byte of memory traffic, by the bits of an element. triton: an
-# H100 SXM's dense tensor cores (989 and 495 TFLOP/s, TF32 for 32 bits) over its 3.35 TB/s
-# (figures of its data sheet). llvm: an estimate for one core with 256-bit vectors, not measured.
-MACHINE_BALANCE = {"triton": {16: 295.0, 32: 148.0}, "llvm": {16: 8.0, 32: 8.0}}
 
 # What is kept has to be this much faster.
 LEAST_SPEEDUP = 1.1
@@ -53,24 +49,20 @@ class Product:
     computed: tuple[bool, bool] = (False, False)
 
 
-# How many times faster a padded product is, paddings and all; None where it can't be told.
-Measure = Callable[[Product], "float | None"]
-
-
 @register_pass
 class PadMatmul(Pass):
     """Pads the factors of matrix products with zeros so that their sizes are aligned.
 
     Sizes m, k and n of `mm`, `bmm` and `addmm` are raised to the next multiple of 8 (16-bit
     floats) or 4 (f32); symbolic sizes and sizes of 1 stay. Only where the product is
-    compute-bound (mnk / (mk + kn + mn) over half of the machine's balance), and only if a
-    measurement says that it pays: over 1.1 times faster, paddings and all. `context.data`'s
-    entry "measure_matmul" measures (a function of a `Product`); without one the target's device
-    does, and where there is none the rule alone decides. What computes a factor by elements writes
-    the zeros, too; where others read that array, they read a part of the padded one.
+    compute-bound (mnk / (mk + kn + mn) over half of the target's operations per byte), and only if
+    a measurement says that it pays: over 1.1 times faster, paddings and all. The context's
+    `measure` measures (a function of a `Product`), which torch.compile gives; without one, or where
+    it can't tell, the rule alone decides. What computes a factor by elements writes the zeros, too;
+    where others read that array, they read a part of the padded one.
 
-    force: pad whatever the rule and the measurement say. balance: of the machine, in operations
-    per byte (0: by the target).
+    force: pad whatever the rule and the measurement say. balance: operations per byte (0: the
+    target's).
 
     Before:
         %y = graph.call_aten %a, %b {callee = "aten.mm.default", ...} :
@@ -86,6 +78,7 @@ class PadMatmul(Pass):
     summary = "align the sizes of matrix products that then run faster"
     anchor = "func.func"
     preserves = "real"
+    asks_target = True
     force: bool = False
     balance: float = 0.0
 
@@ -109,21 +102,15 @@ class PadMatmul(Pass):
         """Why a product is better not padded; None when it is."""
         if self.force:
             return None
-        half = self.machine_balance(product, context) / 2
+        bits = 16 if product.dtype in ("float16", "bfloat16") else 32
+        half = (self.balance or target_of(context).operations_per_byte(bits)) / 2
         found = intensity(product)
         if found <= half:
             return f"it is not compute-bound ({found:.0f} operations a byte, {half:.0f} needed)"
-        speedup = measured(product, context)
+        speedup = context.measure(product) if context.measure else None
         if speedup is not None and speedup <= LEAST_SPEEDUP:
             return f"padded, it is {speedup:.2f} times as fast"
         return None
-
-    def machine_balance(self, product: Product, context: PassContext) -> float:
-        """Operations per byte of the machine that the program is for."""
-        if self.balance:
-            return self.balance
-        table = MACHINE_BALANCE["triton" if context.target == "triton" else "llvm"]
-        return table[16 if product.dtype in ("float16", "bfloat16") else 32]
 
 
 def alignment(element: Type) -> int:
@@ -192,18 +179,6 @@ def intensity(product: Product) -> float:
     """mnk / (mk + kn + mn); symbolic sizes count as estimated."""
     m, k, n = estimate(product.m), estimate(product.k), estimate(product.n)
     return m * k * n / (m * k + k * n + m * n)
-
-
-def measured(product: Product, context: PassContext) -> float | None:
-    """How many times faster the padded product runs; None where nothing can measure it."""
-    measure: Measure | None = context.data.get("measure_matmul")
-    if measure is None:
-        if context.target is None:
-            return None
-        from irc.runtime.padded_matmul import on_target
-
-        measure = on_target(context.target)
-    return measure(product)
 
 
 def pad_product(call: graph.CallAten, product: Product) -> None:
@@ -338,4 +313,4 @@ def cut(builder: Builder, value: Value, kind: TensorType) -> Value:
     return value
 
 
-__all__ = ["MACHINE_BALANCE", "Measure", "PadMatmul", "Product", "intensity", "product_of"]
+__all__ = ["PadMatmul", "Product", "intensity", "product_of"]

@@ -34,7 +34,7 @@ class PanelConvolutions(Pass):
     convolution why not: few channels or pixels, an activation that only the library applies,
     fewer blocks of pixels than threads.
 
-    vector_bits: the width of the vector registers (0: this machine's), by which the weights are
+    vector_bits: the width of the vector registers (0: the target's), by which the weights are
     laid out. choosy: leave those to the library that it is estimated to be as fast for.
 
     Before:
@@ -51,6 +51,7 @@ class PanelConvolutions(Pass):
     summary = "compute 1x1 convolutions with constant weights in kernels of our own"
     anchor = "func.func"
     preserves = "real"
+    asks_target = True
     vector_bits: int = 0
     choosy: bool = True
 
@@ -61,7 +62,7 @@ class PanelConvolutions(Pass):
         if not calls:
             return
         constants = ConstantValues()
-        bits = self.vector_bits or target.features.vector_bits
+        bits = self.vector_bits or target.vector_bits
         for call in calls:
             found = shape_of(call, constants, bits)
             reason = found if isinstance(found, str) else self.refusal(call, found, target)

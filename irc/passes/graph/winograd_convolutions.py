@@ -47,7 +47,7 @@ class WinogradConvolutions(Pass):
     convolution why it was rewritten or not, with what the estimate is made of.
 
     gain: how many times less work the estimate must find. vector_bits: the width of the vector
-    registers (0: this machine's), by which the weights are laid out.
+    registers (0: the target's), by which the weights are laid out.
 
     Before:
         %w = graph.constant {value = #irc.resource<"w"> : tensor<64x64x3x3xf32>} : tensor<64x64x3x3xf32>
@@ -63,6 +63,7 @@ class WinogradConvolutions(Pass):
     summary = "rewrite 3x3 convolutions with constant weights into Winograd's form"
     anchor = "func.func"
     preserves = "real"
+    asks_target = True
     gain: float = 1.25
     vector_bits: int = 0
 
@@ -73,7 +74,7 @@ class WinogradConvolutions(Pass):
         if not calls:
             return
         constants = ConstantValues()
-        bits = self.vector_bits or target.features.vector_bits
+        bits = self.vector_bits or target.vector_bits
         for call in calls:
             found = shape_of(call, constants, bits)
             reason = found if isinstance(found, str) else self.refusal(found, target.threads)

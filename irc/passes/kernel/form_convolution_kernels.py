@@ -29,7 +29,7 @@ class FormConvolutionKernels(Pass):
     kernel's own memory: for the transformed image and the products' sums, or for pixels that are
     copied together. Nobody uses them.
 
-    vector_bits: the width of the vector registers (0: this machine's).
+    vector_bits: the width of the vector registers (0: the target's).
 
     Before:
         %y = graph.winograd_conv %x, %u, %b {activation = "relu", ...} : (...) -> ...
@@ -41,11 +41,11 @@ class FormConvolutionKernels(Pass):
     name = "form-convolution-kernels"
     summary = "make kernels of convolutions on weights in panels"
     preserves = "real"
+    asks_target = True
     vector_bits: int = 0
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        bits = self.vector_bits or target_of(context).features.vector_bits
         names = {o.attributes["sym_name"].parameters[0] for o in block.ops
                  if "sym_name" in o.attributes}  # fmt: skip
         known: dict[Shape, str] = {}
@@ -53,7 +53,7 @@ class FormConvolutionKernels(Pass):
             for inner in function.block.ops:
                 if not isinstance(inner, Convolution):
                     continue
-                shape = shape_of(inner, bits)
+                shape = shape_of(inner, self.vector_bits or target_of(context).vector_bits)
                 name = known.get(shape)
                 if name is None:
                     made = form(shape, names, inner.location)

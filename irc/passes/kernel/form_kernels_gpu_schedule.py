@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from irc.ir.core import Operation
 from irc.passes.kernel.gpu.schedule import default_schedule
+from irc.target import Target
 
 
-def schedule_for_gpu(op: Operation) -> None:
+def schedule_for_gpu(op: Operation, target: Target) -> None:
     """Give a top-level compute or group its default gpu schedule. Raises InvalidIR."""
-    op.attributes["schedule"] = default_schedule(op)
+    op.attributes["schedule"] = default_schedule(op, gpu=target.gpu)

@@ -48,6 +48,7 @@ class PropagateChannelsLast(Pass):
     name = "propagate-channels-last"
     summary = "channels-last images around convolutions, where an analysis says that it pays"
     anchor = "func.func"
+    asks_target = True
     max_ops_per_convolution: int = OPS_PER_CONVOLUTION
     any_precision: bool = False
 

@@ -23,6 +23,7 @@ from irc.ir.symbols import Dim, format_dim, free_symbols
 from irc.ir.types import TensorType, element_bytes
 from irc.passes.loop.bodies import axes_of, axis_name, make_axes
 from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
+from irc.target import target_of
 
 # A reduction's result with at most this many elements may be finished in the reduction's kernel.
 EPILOGUE_POINTS = 16
@@ -61,13 +62,14 @@ class GroupComputes(Pass):
     name = "group-computes"
     summary = "put computes that share leading axes and data into one group"
     anchor = "func.func"
+    asks_target = True
     max_ops: int = 2048
     point_bytes: int = 1 << 20
     min_parallel: int = 32
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        planner = _Planner(self, block, gpu=context.target == "triton")
+        planner = _Planner(self, block, gpu=target_of(context).is_gpu)
         merges = planner.plan()
         for reader, reason in planner.kept_apart():
             context.remark(f"is not grouped with a compute that it reads: {reason}", reader)

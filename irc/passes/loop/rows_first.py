@@ -13,13 +13,14 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
 from irc.passes.loop.bodies import axis, axis_name, make_compute, with_axes
 from irc.passes.loop.factor_axes import is_splittable, par_axes_first
+from irc.target import of_kind
 
 
 @register_pass
 class RowsFirst(Pass):
     """Orders the axes of maps like those of the reductions that they read: results first.
 
-    On a GPU (`target` "gpu"; by default that of the compile) a softmax over columns so becomes
+    On a GPU (`target` "gpu"; by default the program's) a softmax over columns so becomes
     computes that share their leading axes, one kernel for group-computes, where each program
     instance has some columns. A map's result is turned with its axes: computes read it at the
     turned indices, others through a view. Only where the reduction has at least `min_results`
@@ -38,12 +39,13 @@ class RowsFirst(Pass):
     name = "rows-first"
     summary = "order the axes of maps like those of the reductions that they read"
     anchor = "func.func"
+    asks_target = True
     min_results: int = 2048
     max_points: int = 16384
     target: str = ""
 
     def run(self, op: Operation, context: PassContext) -> None:
-        if not (self.target == "gpu" or (not self.target and context.target == "triton")):
+        if not of_kind(self.target, context).is_gpu:
             return
         for inner in list(op.regions[0].blocks[0].ops):
             if not isinstance(inner, loop.ComputeOp) or not self.is_worth_it(inner):

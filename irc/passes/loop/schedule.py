@@ -49,12 +49,10 @@ from irc.passes.kernel.form_kernels_plan import (
     lane_stride,
     make_plan,
 )
-from irc.target import target_of
+from irc.target import Target, of_kind
 
 MAP_BLOCK = 1024
 """Elements of a vector axis in one point of the parallel space of a pointwise kernel."""
-ENOUGH_POINTS = 32
-"""A parallel space of so many points is not cut further along the vector axis."""
 TILES_IN_BLOCK = 16
 """Transposed tiles in one point of the parallel space, along the vectors."""
 TILE_ROW = 32
@@ -157,8 +155,8 @@ def read_schedule(attr: loop.ScheduleAttr) -> CpuSchedule:
 class Schedule(Pass):
     """Decides how each compute and group runs, and writes it as its `schedule`.
 
-    `vector_bits`: the width of the vector registers of a cpu (0: this machine's). What has a
-    schedule keeps it.
+    `target`: "cpu" or "gpu"; by default the program's. `vector_bits`: the width of the vector
+    registers of a cpu (0: the target's). What has a schedule keeps it.
 
     Before:
         %y = loop.compute par(i0: 64) -> map { ... }
@@ -168,13 +166,12 @@ class Schedule(Pass):
 
     name = "schedule"
     summary = "decide how computes and groups run on the target"
-    target: str = "cpu"
+    asks_target = True
+    target: str = ""
     vector_bits: int = 0
 
     def run(self, op: Operation, context: PassContext) -> None:
-        if self.target not in ("cpu", "gpu"):
-            raise UserError(f"the target is '{self.target}', not cpu or gpu")
-        bits = self.vector_bits or target_of(context).features.vector_bits
+        target = self.made_for(context)
         for function in op.regions[0].blocks[0].ops:
             if not isinstance(function, func.FuncOp):
                 continue
@@ -183,29 +180,40 @@ class Schedule(Pass):
                     continue
                 if "schedule" in inner.attributes:
                     continue
-                if self.target == "cpu":
-                    for compute, reason in schedule_for_cpu(inner, bits):
-                        context.remark(f"is not vectorized: {reason}", compute)
-                else:
+                if target.is_gpu:
                     from irc.passes.kernel.form_kernels_gpu_schedule import schedule_for_gpu
 
-                    schedule_for_gpu(inner)
+                    schedule_for_gpu(inner, target)
+                else:
+                    for compute, reason in schedule_for_cpu(inner, target):
+                        context.remark(f"is not vectorized: {reason}", compute)
                 context.count("scheduled")
 
+    def made_for(self, context: PassContext) -> Target:
+        """The program's target, with the option's vectors."""
+        target = of_kind(self.target, context)
+        if not self.vector_bits or target.is_gpu:
+            return target
+        try:
+            wide = attrs.evolve(target.features, vector_bits=self.vector_bits)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        return attrs.evolve(target, processor=wide)
 
-def schedule_for_cpu(op: Operation, bits: int) -> list[tuple[Operation, str]]:
+
+def schedule_for_cpu(op: Operation, target: Target) -> list[tuple[Operation, str]]:
     """Write the schedule of a top-level compute or group and of the members inside.
 
     Gives the computes that stay scalar, with the reason.
     """
     scalar: list[tuple[Operation, str]] = []
-    plan = make_plan(op)
+    plan, bits = make_plan(op), target.vector_bits
     shared_pairs, own_pairs = find_collapses(plan)
     lone = isinstance(op, loop.ComputeOp)
     best, choices = _choose_axes(plan, bits)
     top = CpuSchedule(collapse=shared_pairs)
     if best is not None:
-        _shared_vectors(plan, best, bits, top)
+        _shared_vectors(plan, best, target, top)
     top.outer = _outer_order(plan, best, top.block)
     for member, pairs, choice in zip(plan.members, own_pairs, choices, strict=True):
         own = top if lone else CpuSchedule()
@@ -374,7 +382,8 @@ def _needs_order(member: Member) -> bool:
 # -- decisions
 
 
-def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) -> None:
+def _shared_vectors(plan: Plan, axis: Axis, target: Target, schedule: CpuSchedule) -> None:
+    bits = target.vector_bits
     lanes = min(lanes_for(m, axis, bits) for m in plan.members)
     schedule.vector_axis, schedule.lanes = axis.name, lanes
     schedule.tail = _tail(plan.members, bits)
@@ -399,7 +408,7 @@ def _shared_vectors(plan: Plan, axis: Axis, bits: int, schedule: CpuSchedule) ->
     for other in plan.shared:
         if other is not axis:
             others *= -(-estimate(other.extent) // (schedule.tile_block if other is tile else 1))
-    if others < ENOUGH_POINTS:
+    if not target.fills(others):
         block = lanes * schedule.copies
         most = TILES_IN_BLOCK * lanes if tile is not None else MAP_BLOCK
         schedule.block = block if reduces else max(block, most)

@@ -30,6 +30,7 @@ from irc.passes.loop.bodies import (
 )
 from irc.passes.loop.group_computes import GroupComputes, group_with_readers
 from irc.passes.loop.localize import localize_block, localize_group
+from irc.target import of_kind
 
 GPU_POINTS = 1 << 17
 GPU_PROGRAMS = 1024
@@ -59,8 +60,8 @@ class SplitReductions(Pass):
     """Makes two computes of a large reduction with few results: parts, then their combination.
 
     The parts can run in parallel. Their number depends on the sizes alone, never on the number
-    of threads, so that results don't either. On a GPU (`target` "gpu"; by default that of the
-    compile) more parts are wanted, and also of sums with many results that one program instance
+    of threads, so that results don't either. On a GPU (`target` "gpu"; by default the
+    program's) more parts are wanted, and also of sums with many results that one program instance
     for each tile of them leaves too few of; what reads the results point by point there becomes
     one group with the combination of the parts. Remarks: for each reduction, how it is split, or
     why it is not.
@@ -77,6 +78,7 @@ class SplitReductions(Pass):
     summary = "split large reductions with few results into parts and their combination"
     anchor = "func.func"
     preserves = "real"
+    asks_target = True
     min_points: int = 32_768
     max_results: int = 16
     parts: int = 64
@@ -85,7 +87,7 @@ class SplitReductions(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        gpu = self.target == "gpu" or (not self.target and context.target == "triton")
+        gpu = of_kind(self.target, context).is_gpu
         wanted = gpu_parts if gpu else self._cpu_parts
         alone: list[Operation] = []
         for inner in list(block.ops):

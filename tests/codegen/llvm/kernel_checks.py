@@ -33,7 +33,7 @@ def features_of(target: str) -> TargetFeatures:
     """The features of a target by name; skips the test where this machine can't run it."""
     features = TARGETS[target][0]
     if features.architecture != HOST.architecture or (features.has_avx2 and not HOST.has_avx2):
-        pytest.skip(f"this machine can't run {features.name}")
+        pytest.skip(f"this machine can't run {features.chip}")
     return features
 
 

@@ -22,7 +22,7 @@ def _seed() -> None:
 def features_of(target: str) -> TargetFeatures:
     features = TARGETS[target]
     if features.architecture != HOST.architecture or (features.has_avx2 and not HOST.has_avx2):
-        pytest.skip(f"this machine can't run {features.name}")
+        pytest.skip(f"this machine can't run {features.chip}")
     return features
 
 

@@ -1,5 +1,5 @@
 // The pass pack-weights: constant weights of convolutions and linears are packed; others stay.
-// RUN: --pack-weights --cse
+// RUN: --pack-weights --cse --target=avx512
 // VALUES: pack-weights
 
 func.func @convolution(%x: tensor<2x2x5x4xf32>, %v: tensor<2x2x1x1xf32>) -> tensor<2x2x5x4xf32> attributes {level = "graph"} {
@@ -20,7 +20,7 @@ func.func @linear(%x: tensor<4x2xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) att
   return %y, %z : tensor<4x3xf32>, tensor<4x3xf32>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @convolution(%x: tensor<2x2x5x4xf32>, %v: tensor<2x2x1x1xf32>) -> tensor<2x2x5x4xf32> attributes {level = "graph"} {
 // CHECK-NEXT:     %w = graph.constant {value = dense<[[[[0.5]], [[1.0]]], [[[2.0]], [[-1.0]]]]> : tensor<2x2x1x1xf32>} : tensor<2x2x1x1xf32>
 // CHECK-NEXT:     %b = graph.constant {value = dense<[0.25, -3.0]> : tensor<2xf32>} : tensor<2xf32>

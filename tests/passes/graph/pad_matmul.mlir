@@ -1,6 +1,6 @@
 // The pass pad-matmul: the inner size of a compute-bound product is raised to a multiple of 4, the
 // outer one too, and the result is cut. The second product is too small to gain.
-// RUN: --pad-matmul
+// RUN: --pad-matmul --target=avx512
 // VALUES: pad-matmul
 // VALUES: pad-matmul{force=true}
 
@@ -10,7 +10,7 @@ func.func @main(%a: tensor<64x66xf32>, %b: tensor<66x65xf32>, %c: tensor<65x3xf3
   return %y, %z : tensor<64x65xf32>, tensor<64x3xf32>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @main(%a: tensor<64x66xf32>, %b: tensor<66x65xf32>, %c: tensor<65x3xf32>) -> (tensor<64x65xf32>, tensor<64x3xf32>) attributes {level = "graph"} {
 // CHECK-NEXT:     %0 = graph.pad %a {high = #sym.dims<[0, 2]>, low = #sym.dims<[0, 0]>, value = 0.0 : f32} : (tensor<64x66xf32>) -> tensor<64x68xf32>
 // CHECK-NEXT:     %1 = graph.pad %b {high = #sym.dims<[2, 3]>, low = #sym.dims<[0, 0]>, value = 0.0 : f32} : (tensor<66x65xf32>) -> tensor<68x68xf32>

@@ -1,5 +1,5 @@
 // The pass panel-convolutions: the constant weights of a 1x1 convolution are laid out in panels of eight channels; others stay.
-// RUN: --panel-convolutions="choosy=false vector_bits=128"
+// RUN: --panel-convolutions="choosy=false vector_bits=128" --target=avx512
 // VALUES: panel-convolutions{choosy=false vector_bits=128}
 
 // Every second pixel of every row; three channels to ten, so that six of the second panel are zeros.
@@ -16,7 +16,7 @@ func.func @not_constant(%x: tensor<1x2x6x5xf32>, %w: tensor<1x2x1x1xf32>) -> ten
   return %y : tensor<1x1x6x5xf32>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @strided(%x: tensor<1x3x2x5xf32>) -> tensor<1x10x2x3xf32> attributes {level = "graph"} {
 // CHECK-NEXT:     %w = graph.constant {value = dense<[[[[0.5]], [[1.0]], [[-2.0]]], [[[0.0]], [[3.0]], [[1.5]]], [[[-1.0]], [[0.25]], [[2.0]]], [[[1.0]], [[-0.5]], [[0.75]]], [[[2.0]], [[1.0]], [[-1.0]]], [[[0.5]], [[0.0]], [[4.0]]], [[[1.0]], [[1.0]], [[1.0]]], [[[-3.0]], [[0.5]], [[0.0]]], [[[0.125]], [[2.0]], [[-1.0]]], [[[6.0]], [[0.5]], [[-0.5]]]]> : tensor<10x3x1x1xf32>} : tensor<10x3x1x1xf32>
 // CHECK-NEXT:     %b = graph.constant {value = dense<[0.25, -3.0, 1.0, 0.0, 2.0, 0.5, 1.5, -1.0, 0.75, -0.25]> : tensor<10xf32>} : tensor<10xf32>

@@ -95,7 +95,7 @@ def test_equal_bytes_of_other_types_are_told_apart() -> None:
 def test_a_result_is_computed_again_from_its_recipe() -> None:
     model = Using(lambda x, w, v: x @ (w * 2).exp() + v.exp(), (30, 40), (40,))
     module, context = check(model, torch.rand(5, 30), passes=FOLD)
-    (step,) = context.data["folded_constants"]
+    (step,) = context.folded
     assert isinstance(step, FoldedConstants)
     assert len(step.keys) == 1  # the vector of 160 bytes stands in the text
     folded = {k: module.resources[k] for k in step.keys}
@@ -114,7 +114,7 @@ def test_folding_what_was_folded_composes() -> None:
     add.parent.insert_before(negative, add)
     add.replace_uses_of(constant, negative.results[0])
     PassManager.parse(FOLD).run(module, context)
-    first, second = context.data["folded_constants"]
+    first, second = context.folded
     sources = {k: v for k, v in module.resources.items() if k not in (*first.keys, *second.keys)}
     made = with_folded(sources, (first, second))
     torch.testing.assert_close(made[second.keys[0]], -(model.tensors[0] * 3).exp().detach())

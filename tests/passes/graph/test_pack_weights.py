@@ -34,7 +34,7 @@ class Network(nn.Module):
 
 
 def test_what_oneDNN_packs_here() -> None:
-    elements = Target.host().library_elements
+    elements = Target.host().library
     assert "f32" in elements
     ops = torch.ops.mkldnn
     assert ("bf16" in elements) == ops._is_mkldnn_bf16_supported()
@@ -58,7 +58,7 @@ def test_frozen_weights_of_each_float(dtype: torch.dtype) -> None:
     module, frozen = compiled.imported.module, from_mapping({"freezing": True})
     PassManager.parse(pipeline_text("llvm", frozen)).run(module)
     packs = [op for op in module.walk() if isinstance(op, host.PackOp)]
-    assert len(packs) == (3 if str(ELEMENTS[dtype]) in Target.host().library_elements else 0)
+    assert len(packs) == (3 if str(ELEMENTS[dtype]) in Target.host().library else 0)
 
 
 def test_why_not() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import torch
 
@@ -18,6 +19,7 @@ from irc.ir.passes import PassContext, PassManager
 from irc.passes.graph.pad_matmul import Product, intensity
 from irc.pipeline import pipeline_text
 from irc.runtime.padded_matmul import on_target
+from irc.target import Target
 
 GRAPH = "functional,convert-aten-to-graph,canonicalize"
 
@@ -34,9 +36,7 @@ def run(
     dynamic: bool = False,
 ) -> tuple[Any, PassContext]:
     module = irc.trace(function, args, dynamic=dynamic)
-    context = PassContext()
-    if measure is not None:
-        context.data["measure_matmul"] = measure
+    context = PassContext(measure=measure)
     PassManager.parse(f"{GRAPH},pad-matmul{options}", verify="each").run(module, context)
     return module, context
 
@@ -106,12 +106,12 @@ def test_decisions_are_remembered(tmp_path: Path, monkeypatch: Any) -> None:
     product = Product("aten.mm.default", "float32", 1, 64, 66, 64, (False, False), (0, 2, 0))
     state = torch.get_rng_state()
     for _ in range(2):
-        assert on_target("llvm", DiskCache(tmp_path))(product) == 1.25
+        assert on_target(Target.host(), DiskCache(tmp_path))(product) == 1.25
     assert len(timed) == 1
     entries = [p for p in tmp_path.iterdir() if p.suffix == ".entry"]
     assert json.loads(entries[0].read_bytes().splitlines()[1]) == {"speedup": 1.25}
     entries[0].write_bytes(entries[0].read_bytes()[:-3])  # truncated: timed again
-    assert on_target("llvm", DiskCache(tmp_path))(product) == 1.25
+    assert on_target(Target.host(), DiskCache(tmp_path))(product) == 1.25
     assert len(timed) == 2
     assert torch.equal(state, torch.get_rng_state())
 
@@ -119,11 +119,15 @@ def test_decisions_are_remembered(tmp_path: Path, monkeypatch: Any) -> None:
 def test_this_machine_is_timed(tmp_path: Path) -> None:
     state = torch.get_rng_state()
     product = Product("aten.bmm.default", "float32", 2, 65, 66, 64, (True, False), (3, 2, 0))
-    found = on_target("llvm", DiskCache(tmp_path))(product)
+    found = on_target(Target.host(), DiskCache(tmp_path))(product)
     assert found is not None and 0.01 < found < 100
     assert torch.equal(state, torch.get_rng_state())
+    others = [Target.named("neon"), attrs.evolve(Target.host(), threads=99)]
     if not torch.cuda.is_available():
-        assert on_target("triton", DiskCache(tmp_path))(product) is None
+        others.append(Target.host(gpu=True))
+    assert [on_target(other, DiskCache(tmp_path))(product) for other in others] == [None] * len(
+        others
+    )
 
 
 def test_intensity_is_operations_per_byte() -> None:

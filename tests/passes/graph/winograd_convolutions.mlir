@@ -1,5 +1,5 @@
 // The pass winograd-convolutions: a 3x3 convolution with constant weights gets them transformed, 36 for nine; others stay.
-// RUN: --winograd-convolutions="gain=0.0 vector_bits=128"
+// RUN: --winograd-convolutions="gain=0.0 vector_bits=128" --target=avx512
 // VALUES: winograd-convolutions{gain=0.0 vector_bits=128}
 
 // Two channels to one, six rows and five columns around which lie zeros: two tiles by two. The weights are transformed in f64 along both
@@ -17,7 +17,7 @@ func.func @not_constant(%x: tensor<1x2x6x5xf32>, %w: tensor<1x2x3x3xf32>) -> ten
   return %y : tensor<1x1x4x3xf32>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @padded(%x: tensor<1x2x6x5xf32>) -> tensor<1x1x6x5xf32> attributes {level = "graph"} {
 // CHECK-NEXT:     %w = graph.constant {value = dense<[[[[0.5, 1.0, -2.0], [0.0, 3.0, 1.5], [-1.0, 0.25, 2.0]], [[1.0, -0.5, 0.75], [2.0, 1.0, -1.0], [0.5, 0.0, 4.0]]]]> : tensor<1x2x3x3xf32>} : tensor<1x2x3x3xf32>
 // CHECK-NEXT:     %b = graph.constant {value = dense<0.25> : tensor<1xf32>} : tensor<1xf32>

@@ -1,5 +1,5 @@
 // The pass form-convolution-kernels: each convolution is a launch of a kernel.
-// RUN: --form-convolution-kernels=vector_bits=128
+// RUN: --form-convolution-kernels=vector_bits=128 --target=avx512
 // VALUES: form-convolution-kernels{vector_bits=128}
 
 func.func @main(%x: tensor<[1, 3, 5, 6] x f32, strides [90, 1, 18, 3]>, %u: tensor<[1, 36, 3, 8] x f32, strides [864, 24, 8, 1]>, %b: tensor<[5] x f32, strides [1]>) -> tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]> attributes {level = "loop"} {
@@ -16,7 +16,7 @@ func.func @panels(%x: tensor<[1, 3, 2, 5] x f32, strides [30, 1, 15, 3]>, %u: te
 // The first kernel has two thousand lines. What is checked is its shape: the launch with its two arrays, the loop over blocks of tiles, in it the
 // tiles (36 loads, inside the image or masked; the transform; 36 stores), the 36 products with their sums in registers, and the tiles again
 // with bias, activation and stores.
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT: func.func @main
 // CHECK-NEXT: %y, %0, %1 = host.launch %x, %u, %b {callee = @winograd0} : {{.*}} -> (tensor<[1, 5, 5, 6] x f32, strides [150, 1, 30, 5]>, tensor<[1, 4032] x f32, strides [4032, 1]>, tensor<[1, 7488] x f32, strides [7488, 1]>)
 // CHECK-NEXT: return %y

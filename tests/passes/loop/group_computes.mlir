@@ -1,6 +1,6 @@
 // The pass group-computes: the quotients of a row need that row's exponentials and sum only, so both
 // computes share the axis of the rows.
-// RUN: --group-computes
+// RUN: --group-computes --target=avx512
 // VALUES: group-computes
 
 func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32, strides [6, 1]> attributes {level = "loop"} {
@@ -18,7 +18,7 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32
   return %y : tensor<[4, 6] x f32, strides [6, 1]>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32, strides [6, 1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %y = loop.group (i0: 4) {
 // CHECK-NEXT:       %e, %s = loop.compute par(i0: 4) red(i1: 6) -> map, reduce(sum, f32) {

@@ -1,6 +1,6 @@
 // The pass rows-first: the quotient is made in the order of the sums that it reads, so that both
 // have the sums' axis first; the caller gets a view.
-// RUN: --rows-first='target=gpu min_results=4'
+// RUN: --rows-first='target=gpu min_results=4' --target=sm_90
 // VALUES: rows-first{target=gpu min_results=4}
 
 func.func @main(%x: tensor<[8, 12] x f32, strides [12, 1]>) -> tensor<[8, 12] x f32, strides [12, 1]> attributes {level = "loop"} {
@@ -17,7 +17,7 @@ func.func @main(%x: tensor<[8, 12] x f32, strides [12, 1]>) -> tensor<[8, 12] x 
   return %y : tensor<[8, 12] x f32, strides [12, 1]>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<sm_90>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[8, 12] x f32, strides [12, 1]>) -> tensor<[8, 12] x f32, strides [12, 1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %s = loop.compute par(i0: 12) red(i1: 8) -> reduce(sum, f32) {
 // CHECK-NEXT:       %0 = loop.read %x[i1, i0] : f32

@@ -1,5 +1,5 @@
 // The pass schedule: two vectors of 256 bits have sixteen lanes of 32.
-// RUN: --schedule='vector_bits=256'
+// RUN: --schedule='vector_bits=256' --target=avx512
 // VALUES: schedule{vector_bits=256}
 
 func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]> attributes {level = "loop"} {
@@ -11,7 +11,7 @@ func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strid
   return %y : tensor<[64] x f32, strides [1]>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %y = loop.compute par(i0: 64) -> map schedule #loop.schedule<cpu, lanes = 16 : i64, tail = "mask", vector_axis = "i0"> {
 // CHECK-NEXT:       %a = loop.read %x[i0] : f32

@@ -1,6 +1,6 @@
 // The pass split-reductions: a sum of 1024 elements in four parts, which are then combined. (Without
 // the options only much larger ones are split.)
-// RUN: --split-reductions='min_points=512 parts=4'
+// RUN: --split-reductions='min_points=512 parts=4' --target=avx512
 // VALUES: split-reductions{min_points=512 parts=4}
 
 func.func @main(%x: tensor<[1024] x f32, strides [1]>) -> tensor<[] x f32, strides []> attributes {level = "loop"} {
@@ -11,7 +11,7 @@ func.func @main(%x: tensor<[1024] x f32, strides [1]>) -> tensor<[] x f32, strid
   return %s : tensor<[] x f32, strides []>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[1024] x f32, strides [1]>) -> tensor<[] x f32, strides []> attributes {level = "loop"} {
 // CHECK-NEXT:     %0 = loop.compute par(i0: 4) red(i1: 256) -> reduce(sum, f32) {
 // CHECK-NEXT:       %1 = loop.read %x[i0*256 + i1] : f32

@@ -14,6 +14,7 @@ from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.core import Value
 from irc.ir.passes import PassManager
+from irc.target.attribute import carry
 from tests.passes.loop.programs import (
     FUSION,
     LOWERING,
@@ -238,6 +239,7 @@ def test_a_gpu_wants_parts_of_sums_with_few_programs(
     types = [tensor(*shape)]
     module = program(types, lambda g, x: g.reduce(x, "sum", dims))
     steps = f"{LOWERING},{FUSION},split-reductions{{target=gpu}}"
+    carry(module, "sm_90")
     if parts and shape[0] * shape[-1] < 1 << 22:
         check(module, [example(types[0])], steps, 1e-9)
     else:
@@ -271,6 +273,7 @@ def test_what_reads_a_split_sum_is_in_the_kernel_of_its_end_on_a_gpu(
     types = [tensor(8192, 64)]
     module = program(types, build)
     steps = f"{LOWERING},{FUSION},split-reductions{{target={target or 'cpu'} max_results=64}}"
+    carry(module, "sm_90" if target else "avx2")
     check(module, [example(types[0]) / 100], steps, 1e-6)
     found = [op for op in module.walk() if isinstance(op, loop.GroupOp)]
     assert len(found) == groups

@@ -27,7 +27,7 @@ def _rounding(name: str, stem: str) -> None:
 def round_by(stem: str, x: Lane) -> Lane:
     """A rounding intrinsic; without an instruction for it, arithmetic and no call."""
     code, features = x.code, x.code.features
-    if features.architecture != "x86_64" or features.has_avx2:
+    if not features.is_x86 or features.has_avx2:
         return code.call(stem, x.element, x)
     form = float_format(x)
     a = code.absolute(x)

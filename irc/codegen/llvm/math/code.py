@@ -277,7 +277,7 @@ class Code:
     def quotient(self, top: Lane, bottom: Lane) -> Lane:
         """top / bottom within one ulp, of f32 whose reciprocal is finite and normal."""
         wide = self.features.has_avx512 and self.lanes == 16 and top.element == "f32"
-        if not wide or self.features.divides_fast:
+        if not wide or self.features.fast_division:
             return top / bottom
         vector = self.type("f32")
         name = "llvm.x86.avx512.rcp14.ps.512"

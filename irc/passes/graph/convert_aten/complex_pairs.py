@@ -114,8 +114,9 @@ def part_of(call: Call, parts: Mapping[str, Any], number: int) -> Call:
     }
     kinds = [real_type(kind) for kind in call.result_types]
     return Call(
-        call.builder, call.op, arguments, call.sources, kinds, ranges=call.ranges, known=call.known
-    )
+        call.builder, call.op, arguments, call.sources, kinds, ranges=call.ranges,
+        known=call.known, default_float=call.default_float,
+    )  # fmt: skip
 
 
 def has_pairs(source: Any, pairs: Mapping[Value, Pair]) -> bool:

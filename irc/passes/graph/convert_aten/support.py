@@ -92,7 +92,7 @@ class Call:
 
     `call.x` is the schema argument `x` (values, numbers, Exprs, lists, None); `result` is the
     type of the first result, without strides, `ranges` what is known of the function's symbols,
-    `known` which sizes are equal by the facts before it.
+    `known` which sizes are equal by the facts before it, `default_float` the dtype of numbers.
     """
 
     def __init__(
@@ -105,10 +105,12 @@ class Call:
         values: Mapping[Value, Value] | None = None,
         ranges: Mapping[str, Range] | None = None,
         known: Known | None = None,
+        default_float: str = "float32",
     ) -> None:
         self._converted = values or {}
         self.known = Known() if known is None else known
         self.ranges = ranges or {}
+        self.default_float = default_float
         self.builder = builder
         self.op = op
         self.arguments = arguments
@@ -320,7 +322,7 @@ class Call:
 
     def promoted(self, *values: Any) -> Type:
         """The dtype that torch computes these operands in (without widening 16-bit floats)."""
-        return promoted_element(values)
+        return promoted_element(values, ELEMENT_OF_DTYPE[self.default_float])
 
 
 def element_of(value: Value) -> Type:
@@ -375,8 +377,8 @@ def wrapped(number: Any, element: Type, *, wraps: bool = False) -> Any:
     return number
 
 
-def promoted_element(values: Sequence[Any]) -> Type:
-    """torch's result type of tensors and Python numbers.
+def promoted_element(values: Sequence[Any], default_float: Type = f32) -> Type:
+    """torch's result type of tensors and Python numbers; `default_float` is torch's default dtype.
 
     Tensors of higher rank go before those of rank 0, and these before numbers, within the
     highest category (bool, integer, float) that any has.
@@ -389,7 +391,7 @@ def promoted_element(values: Sequence[Any]) -> Type:
             number, element = (0 if value.type.rank else 1), value.type.element
         else:
             number, element = 2, number_element(value)
-            element = default_float() if element is f64 else element
+            element = default_float if element is f64 else element
         if isinstance(element, ComplexType):
             decline("complex arithmetic is ATen's")
         known = groups[number]
@@ -407,13 +409,6 @@ def _before(first: Type | None, second: Type | None) -> Type | None:
     if is_float(first) or (first is not i1 and not is_float(second)):
         return first
     return promote(first, second)
-
-
-def default_float() -> Type:
-    """torch's default dtype."""
-    import torch
-
-    return ELEMENT_OF_DTYPE[str(torch.get_default_dtype()).removeprefix("torch.")]
 
 
 def number_element(value: Any) -> Type:

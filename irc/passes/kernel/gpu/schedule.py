@@ -15,6 +15,7 @@ from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, coefficient, dim_product, free_symbols
 from irc.passes.kernel.gpu.plan import Member, Plan, accesses, make_plan, offset_of
+from irc.target.gpu import GpuFeatures
 
 POINTWISE_BLOCK = 1024
 """Most points of a one-dimensional pointwise tile."""
@@ -50,8 +51,8 @@ larger ones."""
 LOOPED_KEPT_WARPS = 32
 LEAST_BYTES = 32
 """Bytes of neighbouring columns that memory is moved by."""
-ENOUGH_PROGRAMS = 256
-"""Fewer program instances than this leave processors of a large gpu idle."""
+USUAL_GPU = GpuFeatures.sm_90()
+"""What a schedule is for, and completed for, where nothing says which gpu."""
 
 
 def power_of_two(count: int) -> int:
@@ -59,8 +60,10 @@ def power_of_two(count: int) -> int:
     return 1 << max(0, count - 1).bit_length()
 
 
-def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAttr:
-    """The gpu schedule that `form_gpu_kernel` takes where none is given. Its keys:
+def default_schedule(
+    op: Operation, plan: Plan | None = None, gpu: GpuFeatures = USUAL_GPU
+) -> loop.ScheduleAttr:
+    """The schedule for a gpu, that `form_gpu_kernel` takes where none is given. Its keys:
 
     x_block     rows in a tile (a power of two; 1: a row is a scalar of the program)
     r_block     points of the own axes in a tile; 0 in a pointwise kernel
@@ -74,13 +77,13 @@ def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAt
     plan = make_plan(op) if plan is None else plan
     entries: dict[str, A.Attribute] = {}
     if not any(m.own for m in plan.members):
-        warps = _pointwise(plan, entries)
+        warps = _pointwise(plan, gpu, entries)
     elif _is_kept_across(plan):
-        warps = _kept_columns(plan, entries)
+        warps = _kept_columns(plan, gpu, entries)
     elif _across_rows(plan):
-        warps = _columns(plan, entries)
+        warps = _columns(plan, gpu, entries)
     else:
-        warps = _rows(plan, entries)
+        warps = _rows(plan, gpu, entries)
     order = _order(plan) if "tile_axes" not in entries else None
     if order is not None:
         entries["order"] = A.DenseIntsAttr(order)
@@ -90,7 +93,7 @@ def default_schedule(op: Operation, plan: Plan | None = None) -> loop.ScheduleAt
     return loop.ScheduleAttr("gpu", A.DictAttr(entries))
 
 
-def _pointwise(plan: Plan, entries: dict[str, A.Attribute]) -> int:
+def _pointwise(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles without own axes; gives the number of warps."""
     axes = None if plan.members[0].folded else _transposed_axes(plan)
     entries["r_block"] = A.IntegerAttr(0)
@@ -106,7 +109,7 @@ def _pointwise(plan: Plan, entries: dict[str, A.Attribute]) -> int:
         block = min(block, power_of_two(total))
     entries["x_block"] = A.IntegerAttr(block)
     size = max((size for _, _, size, _ in accesses(plan)), default=4)
-    return min(4, block * size // (32 * POINTWISE_BYTES))
+    return min(4, block * size // (gpu.warp * POINTWISE_BYTES))
 
 
 def _order(plan: Plan) -> list[int] | None:
@@ -164,7 +167,7 @@ def _longest(plan: Plan) -> int:
     return power_of_two(max(static)) if len(static) == len(sizes) else 0
 
 
-def _columns(plan: Plan, entries: dict[str, A.Attribute]) -> int:
+def _columns(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are contiguous from row to row; gives the number of warps."""
     rows, longest = dim_product(plan.rows), _longest(plan)
     x = min(COLUMN_BLOCK, power_of_two(rows)) if isinstance(rows, int) else COLUMN_BLOCK
@@ -174,12 +177,12 @@ def _columns(plan: Plan, entries: dict[str, A.Attribute]) -> int:
         entries["persistent"] = A.UNIT
     entries["x_block"] = A.IntegerAttr(x)
     entries["r_block"] = A.IntegerAttr(r)
-    programs = max(1, estimate(rows) // x) if isinstance(rows, int) else ENOUGH_PROGRAMS
+    programs = max(1, estimate(rows) // x) if isinstance(rows, int) else gpu.parallel
     wanted = power_of_two(COLUMN_WARPS // programs + 1) // 2
     return max(1, min(max(2, wanted), 16, x * r // 128))
 
 
-def _kept_columns(plan: Plan, entries: dict[str, A.Attribute]) -> int:
+def _kept_columns(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are stored as they were read or turned, with accesses contiguous from
     row to row; gives the number of warps."""
     rows, longest = dim_product(plan.rows), _longest(plan)
@@ -195,8 +198,8 @@ def _kept_columns(plan: Plan, entries: dict[str, A.Attribute]) -> int:
     entries["x_block"] = A.IntegerAttr(x)
     entries["r_block"] = A.IntegerAttr(r)
     if "persistent" in entries:
-        return max(1, min(ROW_WARPS * 2, x * r // (32 * KEPT_POINTS)))
-    return max(1, min(LOOPED_KEPT_WARPS, x * r // (32 * (16 if size > 2 else 8))))
+        return max(1, min(ROW_WARPS * 2, x * r // (gpu.warp * KEPT_POINTS)))
+    return max(1, min(LOOPED_KEPT_WARPS, x * r // (gpu.warp * (16 if size > 2 else 8))))
 
 
 def _is_kept_across(plan: Plan) -> bool:
@@ -212,7 +215,7 @@ def _is_kept_across(plan: Plan) -> bool:
     return stored and across
 
 
-def _rows(plan: Plan, entries: dict[str, A.Attribute]) -> int:
+def _rows(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are contiguous inside; gives the number of warps."""
     longest = _longest(plan)
     arrays = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
@@ -227,7 +230,7 @@ def _rows(plan: Plan, entries: dict[str, A.Attribute]) -> int:
     short = SHORT_ROWS if any(stored for _, stored in along) else 2 * SHORT_ROWS
     x = max(1, short // longest)
     rows = dim_product(plan.rows)
-    while x > 1 and isinstance(rows, int) and rows < x * ENOUGH_PROGRAMS:
+    while x > 1 and isinstance(rows, int) and rows < x * gpu.parallel:
         x //= 2
     entries["x_block"] = A.IntegerAttr(x)
     # Places beside values make exchanging between threads dearer.
@@ -235,8 +238,8 @@ def _rows(plan: Plan, entries: dict[str, A.Attribute]) -> int:
                 for o in m.compute.output_list)  # fmt: skip
     points = ROW_BYTES * (1 + pairs) // max((size for size, _ in along), default=4)
     points = min(THREAD_POINTS, max(4, points))
-    warps = min(ROW_WARPS, x * longest // (32 * points))
-    return max(warps, x * longest // (32 * THREAD_POINTS))
+    warps = min(ROW_WARPS, x * longest // (gpu.warp * points))
+    return max(warps, x * longest // (gpu.warp * THREAD_POINTS))
 
 
 def _moves_along(member: Member, offset: Dim) -> bool:

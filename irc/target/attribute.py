@@ -1,0 +1,198 @@
+"""`#irc.target<...>`: a target on a module, its text, and who carries it.
+
+    module attributes {irc.target = #irc.target<avx2, threads = 8>} { ... }
+
+A known processor stands by its name, any other by `cpu` or `gpu` and its fields. Behind it come the
+fields that are not as usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from irc.ir import attributes as A
+from irc.ir.attribute_parser import AttributeParser
+from irc.ir.attribute_text import TextWriter, quote
+from irc.ir.attributes import Attribute
+from irc.ir.core import Operation
+from irc.ir.diagnostics import InvalidIR, UserError
+from irc.ir.pass_context import PassContext
+from irc.ir.registry import register_attribute
+from irc.target.cpu import TargetFeatures
+from irc.target.gpu import GpuFeatures
+from irc.target.record import KNOWN, Target, as_target
+
+NAME, MODULE = "irc.target", "builtin.module"
+KINDS: dict[str, type[TargetFeatures] | type[GpuFeatures]] = {
+    "cpu": TargetFeatures,
+    "gpu": GpuFeatures,
+}
+_NAMES = {processor: name for name, processor in KNOWN.items()}
+
+
+@register_attribute
+class TargetAttr(Attribute):
+    """A `Target` as an attribute."""
+
+    __slots__ = ()
+    dialect = "irc"
+    mnemonic = "target"
+    fields = ("target",)
+    target: Target
+
+    def print_parameters(self, writer: TextWriter) -> None:
+        processor = self.target.processor
+        name = _NAMES.get(processor)
+        if name is None:
+            kind = next(k for k, cls in KINDS.items() if isinstance(processor, cls))
+            writer.text(kind)
+            _write(writer, processor)
+        else:
+            writer.text(name)
+        _write(writer, self.target)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
+        start = parser.start
+        word = parser.word("cpu, gpu, or the name of a known processor")
+        if word not in KNOWN and word not in KINDS:
+            parser.fail(f"there is no processor '{word}'; known are {', '.join(KNOWN)}; "
+                        "cpu and gpu stand before the fields of others", start)  # fmt: skip
+        kind = type(KNOWN[word]) if word in KNOWN else KINDS[word]
+        own = {f.name: f for f in _fields(kind)}
+        common = {f.name: f for f in _fields(Target)}
+        given: dict[str, Any] = {}
+        while parser.take(","):
+            place = parser.start
+            name = parser.word("a field of a target")
+            field = own.get(name) or common.get(name)
+            if field is None:
+                names = ", ".join([*own, *common])
+                parser.fail(f"a target has no field '{name}'; it has {names}", place)
+            if name in given:
+                parser.fail(f"the field '{name}' is given twice", place)
+            parser.expect("=")
+            value = parser.start
+            found = _plain(parser.attribute(), field.type)
+            if found is None:
+                parser.fail(f"'{name}' is {_WORDING[field.type]}", value)
+            given[name] = found
+        changed = {name: value for name, value in given.items() if name in own}
+        lacking = [n for n, f in own.items() if f.default is attrs.NOTHING and n not in changed]
+        if word in KINDS and lacking:
+            parser.fail(f"the target has no '{lacking[0]}'", start)
+        rest = {name: value for name, value in given.items() if name in common}
+        base = KNOWN.get(word)
+
+        def made() -> Attribute:
+            processor = kind(**changed) if base is None else attrs.evolve(base, **changed)
+            return cls(Target(processor, **rest))
+
+        return parser.build(start, made)
+
+
+def _fields(cls: type) -> list[Any]:
+    """The fields that a text names."""
+    return [f for f in attrs.fields(cls) if f.init and f.name != "processor"]
+
+
+def _write(writer: TextWriter, record: Any) -> None:
+    """Write the fields that are not as usual."""
+    for field in _fields(type(record)):
+        value = getattr(record, field.name)
+        if value != field.default:
+            writer.text(f", {field.name} = {_text(value)}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return quote(value) if isinstance(value, str) else str(value)
+
+
+def _one(kind: type[Attribute]) -> Callable[[Attribute], Any]:
+    return lambda attr: attr.value if isinstance(attr, kind) else None  # type: ignore[attr-defined]
+
+
+def _each(kind: type[Attribute]) -> Callable[[Attribute], Any]:
+    def read(attr: Attribute) -> Any:
+        if not isinstance(attr, A.ArrayAttr) or not all(isinstance(a, kind) for a in attr):
+            return None
+        return tuple(a.value for a in attr)  # type: ignore[attr-defined]
+
+    return read
+
+
+#: How the values of a field are read, by its annotation, and what they are called.
+_READERS: dict[str, Callable[[Attribute], Any]] = {
+    "str": _one(A.StringAttr),
+    "int": _one(A.IntegerAttr),
+    "bool": _one(A.BoolAttr),
+    "tuple[str, ...]": _each(A.StringAttr),
+    "tuple[int, int]": _each(A.IntegerAttr),
+}
+_WORDING = {
+    "str": "a string", "int": "an integer", "bool": "true or false",
+    "tuple[str, ...]": "a list of strings", "tuple[int, int]": "a list of two integers",
+}  # fmt: skip
+
+
+def _plain(attr: Attribute, kind: str) -> Any:
+    return _READERS[kind](attr)
+
+
+def parse_target(text: str) -> Target:
+    """The target of a text `#irc.target<...>`. Raises UserError for another."""
+    from irc.ir.parser import parse_attribute
+
+    found = parse_attribute(text, filename="<target>")
+    if not isinstance(found, TargetAttr):
+        raise UserError(f"{text} is no #irc.target<...>")
+    return found.target
+
+
+# -- modules
+
+
+def carried(module: Operation) -> Target | None:
+    """The target that a module carries. Raises InvalidIR for an attribute that is none."""
+    found = module.attributes.get(NAME)
+    if found is None:
+        return None
+    if not isinstance(found, TargetAttr):
+        raise InvalidIR(f"{NAME} is {found}, not #irc.target<...>", op=module)
+    return found.target
+
+
+def carry(module: Operation, target: Target | str) -> Target:
+    """Let a module carry a target from now on."""
+    chosen = as_target(target)
+    module.attributes[NAME] = TargetAttr(chosen)
+    return chosen
+
+
+def settle(module: Operation, target: Target | str | None = None, gpu: bool = False) -> Target:
+    """An edge: the target that a caller names, else the module's own, else this machine (or its
+    GPU), which the module carries from now on."""
+    found = carried(module) if target is None else None
+    return found or carry(module, target or Target.host(gpu))
+
+
+def settle_context(op: Operation, context: PassContext, gpu: bool = False) -> None:
+    """`settle` for a run of passes on an operation, a module or what is inside of one."""
+    module = op
+    while module.parent_op is not None:
+        module = module.parent_op
+    if module.name == MODULE:
+        context.settled = settle(module, context.target, gpu)
+    else:
+        context.settled = as_target(context.target or Target.host(gpu))
+
+
+__all__ = ["NAME", "TargetAttr", "carried", "carry", "parse_target", "settle",
+           "settle_context"]  # fmt: skip

@@ -1,0 +1,51 @@
+"""GPUs, as passes see them."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from irc.target.cpu import check_speeds
+
+_CHIP = re.compile(r"sm_([0-9]{2,3})a?")
+
+
+@attrs.frozen(cache_hash=True)
+class GpuFeatures:
+    """One GPU.
+
+    chip: NVIDIA's name of its instructions. warp: threads that run together. parallel: fewer
+    program instances leave processors idle. operations_per_byte: floating-point operations in the
+    time of a byte of memory, for 16 and 32 bits. Raises ValueError for what no GPU is.
+    """
+
+    chip: str
+    warp: int = 32
+    parallel: int = 256
+    operations_per_byte: tuple[int, int] = (295, 148)
+
+    def __attrs_post_init__(self) -> None:
+        if not _CHIP.fullmatch(self.chip):
+            raise ValueError(f"chip is {self.chip!r}, not sm_NUMBER")
+        if self.warp not in (32, 64):
+            raise ValueError(f"warp is {self.warp}, not 32 or 64")
+        check_speeds(self.parallel, self.operations_per_byte)
+
+    @staticmethod
+    def sm_80() -> GpuFeatures:
+        """An A100: 312 and 156 TFLOP/s (bf16, and TF32), 2.04 TB/s (its data sheet)."""
+        return GpuFeatures("sm_80", operations_per_byte=(153, 76))
+
+    @staticmethod
+    def sm_90() -> GpuFeatures:
+        """An H100 SXM: 989 and 495 TFLOP/s (bf16, and TF32), 3.35 TB/s (its data sheet)."""
+        return GpuFeatures("sm_90", operations_per_byte=(295, 148))
+
+    @property
+    def capability(self) -> int:
+        """90 for sm_90."""
+        return int(self.chip.removeprefix("sm_").rstrip("a"))
+
+
+__all__ = ["GpuFeatures"]

@@ -1,0 +1,66 @@
+"""This machine and torch's settings as a `Target`: with `irc.target.cpu`, all that asks them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import attrs
+
+from irc.target.cpu import TargetFeatures
+from irc.target.gpu import GpuFeatures
+from irc.target.record import KNOWN, LIBRARY_ELEMENTS, Target
+
+
+def host(gpu: bool = False) -> Target:
+    """As `Target.host`: equal settings give one record."""
+    import torch
+
+    library: Any = torch.backends.mkldnn
+    return _record(
+        _gpu() if gpu else TargetFeatures.host(),
+        torch.get_num_threads(),
+        _library_elements() if library.is_available() and library.enabled else (),
+        str(torch.get_default_dtype()).removeprefix("torch."),
+        torch.get_float32_matmul_precision(),
+        _allows_tf32(),
+    )
+
+
+_record = functools.lru_cache(maxsize=64)(Target)
+
+
+def _gpu() -> GpuFeatures:
+    """The current device's; where there is none, the one that is known best."""
+    import torch
+
+    default = GpuFeatures.sm_90()
+    if not torch.cuda.is_available():
+        return default
+    chip = "sm_{}{}".format(*torch.cuda.get_device_capability())
+    found = KNOWN.get(chip, attrs.evolve(default, chip=chip))
+    assert isinstance(found, GpuFeatures)
+    return found
+
+
+@functools.cache
+def _library_elements() -> tuple[str, ...]:
+    """Elements that oneDNN computes packed operations of on this processor."""
+    import torch
+
+    questions = {"bf16": "_is_mkldnn_bf16_supported", "f16": "_is_mkldnn_fp16_supported"}
+    asked = {name: getattr(torch.ops.mkldnn, text, None) for name, text in questions.items()}
+    there = {name for name, ask in asked.items() if ask is not None and ask()}
+    return tuple(name for name in LIBRARY_ELEMENTS if name == "f32" or name in there)
+
+
+def _allows_tf32() -> bool:
+    import torch
+
+    library: Any = torch.backends.cudnn
+    if hasattr(library, "conv"):  # the older name raises where the newer one was used
+        return bool(library.conv.fp32_precision == "tf32")
+    return bool(library.allow_tf32)
+
+
+__all__ = ["host"]
