@@ -7,6 +7,7 @@ is taken to be right; what is known to be wrong, or in the arena not known to be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from irc.analysis.host_memory import Aliases, Keepers, Life, is_tensor, lifetimes
@@ -40,6 +41,8 @@ class _Walk:
         self.empty: set[Value] = set()
         # Memory that holds a copy of a value, as long as neither is written again.
         self.copied: dict[Value, Value] = {}
+        # By memory: the targets of copies to or from it.
+        self.targets: dict[Value, list[Value]] = {}
         self.kernels: dict[str, kernel.FuncOp | None] = {}
         # What arguments bind is known before any step, wherever the binder stands.
         self.symbols = {
@@ -59,7 +62,7 @@ class _Walk:
         elif isinstance(op, host.CopyOp):
             self.read(op, op.source)
             self.write(op, op.target)
-            self.copied[op.target] = op.source
+            self.copy(op)
         elif isinstance(op, host.CallAtenOp):
             self.call(op)
         elif isinstance(op, host.ItemOp):
@@ -99,9 +102,20 @@ class _Walk:
             if root in self.kept:
                 fail(op, f"writes {value.described}, which {self.kept[root].name} may have kept")
         self.empty -= roots
-        for target, source in list(self.copied.items()):
-            if roots & self.aliases.of(target) or roots & self.aliases.of(source):
-                del self.copied[target]
+        for root in roots:
+            for target in self.targets.pop(root, ()):
+                source = self.copied.get(target)
+                if source is not None and root in self._memory_of(target, source):
+                    del self.copied[target]
+
+    def copy(self, op: host.CopyOp) -> None:
+        """Note that one array has another's elements."""
+        self.copied[op.target] = op.source
+        for root in self._memory_of(op.target, op.source):
+            self.targets.setdefault(root, []).append(op.target)
+
+    def _memory_of(self, target: Value, source: Value) -> frozenset[Value]:
+        return self.aliases.of(target) | self.aliases.of(source)
 
     def launch(self, op: host.LaunchOp) -> None:
         """A launch: symbols, what is read, what is written, what is shared."""
@@ -123,11 +137,15 @@ class _Walk:
             self.write(op, value)
 
     def _shared_outs(self, op: host.LaunchOp, outs: Sequence[Value]) -> None:
-        for number, value in enumerate(outs):
-            roots = self.aliases.of(value)
-            for other in outs[:number]:
-                if roots & self.aliases.of(other) and not are_apart(value, other):
-                    fail(op, f"writes {value.described} and {other.described}, which share memory")
+        before: dict[Value, list[Value]] = {}
+        for value in outs:
+            for root in self.aliases.of(value):
+                beside = before.setdefault(root, [])
+                for other in beside:
+                    if not are_apart(value, other):
+                        fail(op, f"writes {value.described} and {other.described}, "
+                             "which share memory")
+                beside.append(value)
 
     def _shared_inputs(
         self, op: host.LaunchOp, callee: kernel.FuncOp, inputs: Sequence[Value],
@@ -136,10 +154,15 @@ class _Walk:
         """An input in the memory of an output: the same array, of a pair that the kernel allows;
         and the arrays that the kernel wants there are there."""
         allowed = _pairs(callee.inplace) | _pairs(callee.initialized)
+        readers: dict[Value, list[int]] = {}
+        for position, source in enumerate(inputs):
+            for root in self.aliases.of(source):
+                readers.setdefault(root, []).append(position)
         for number, target in enumerate(outs, len(inputs)):
-            roots = self.aliases.of(target)
-            for position, source in enumerate(inputs):
-                if not roots & self.aliases.of(source) or are_apart(source, target):
+            shared = {p for root in self.aliases.of(target) for p in readers.get(root, ())}
+            for position in sorted(shared):
+                source = inputs[position]
+                if are_apart(source, target):
                     continue
                 if source is not target or (position, number) not in allowed:
                     fail(op, f"reads {source.described} in memory that it writes, which "
@@ -216,37 +239,42 @@ def _verify_arena(function: host.FuncOp) -> None:
     if not placed:
         return
     ranges = _ranges(function)
-    alive: list[Life] = []
     rows: dict[Dim, list[Life]] = {}
     for life in placed:
         if life.op.offset is not None:
             rows.setdefault(life.op.offset, []).append(life)
-    for life in placed:
-        alive = [a for a in alive if a.end >= life.start]
-        for other in alive:
-            if not _lie_apart(life, other, rows, ranges):
+    # What is in use, in the order of its places: what comes before one comes before all behind.
+    alive: list[Life] = []
+    ends: list[tuple[int, int]] = []
+    for number, life in enumerate(placed):
+        while ends and ends[0][0] < life.start:
+            alive.remove(placed[heappop(ends)[1]])
+        low, high = 0, len(alive)
+        while low < high:
+            middle = (low + high) // 2
+            other = alive[middle]
+            if _lies_before(other, life, rows, ranges):
+                low = middle + 1
+            elif _lies_before(life, other, rows, ranges):
+                high = middle
+            else:
                 fail(life.op, f"{_place(life)} is not known to be apart from {_place(other)}, "
                      f"which {other.op.memory.described} takes up at the same time")
-        alive.append(life)
+        alive.insert(low, life)
+        heappush(ends, (life.end, number))
 
 
 def _place(life: Life) -> str:
     return f"[{life.op.offset}, +{life.size}) of the arena"
 
 
-def _lie_apart(
+def _lies_before(
     one: Life, other: Life, rows: Mapping[Dim, Sequence[Life]], ranges: Mapping[str, Range]
 ) -> bool:
-    first, second = one.op.offset, other.op.offset
-    if isinstance(first, int) and isinstance(second, int):
-        if isinstance(one.size, int) and isinstance(other.size, int):
-            return first + one.size <= second or second + other.size <= first
-    return (
-        provable_le(first + one.size, second, ranges)
-        or provable_le(second + other.size, first, ranges)
-        or _follows(one, second, rows, ranges)
-        or _follows(other, first, rows, ranges)
-    )
+    end, begin = one.op.offset + one.size, other.op.offset
+    if isinstance(end, int) and isinstance(begin, int):
+        return end <= begin
+    return provable_le(end, begin, ranges) or _follows(one, begin, rows, ranges)
 
 
 def _follows(

@@ -67,7 +67,7 @@ def build(
     fallback: Callable[..., object] = slow,
 ) -> NativeProgram:
     """Compile and load the program that `body` emits; `body` returns the results."""
-    module = ir.Module("test")
+    module = ir.Module("test", context=ir.Context())
     emitter = HostEmitter(module, "program", arguments=arguments)
     results = body(emitter)
     emitter.finish(results)  # type: ignore[arg-type]

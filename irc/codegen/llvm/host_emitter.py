@@ -252,7 +252,11 @@ class HostEmitter(HostMemory):
     ) -> None:
         b = self.builder
         members = arguments if status is None else [status, *arguments]
-        record = ir.LiteralStructType([a.type for a in members])
+        # Named, so that not every access to an argument repeats the types of all.
+        record = self.module.context.get_identified_type(f"{kernel.name}.arguments")
+        if record.is_opaque:
+            record.set_body(*(a.type for a in members))
+        assert list(record.elements) == [a.type for a in members], kernel.name
         packed = self.alloca(record)
         for i, value in enumerate(members):
             at = b.gep(packed, [I32(0), I32(i)], source_etype=record)
@@ -261,7 +265,7 @@ class HostEmitter(HostMemory):
         run = self.declare("torch_parallel_for", I32, (I64, I64, I64, PTR, PTR))
         b.call(run, [constant(0), extent, grain, piece, packed])
 
-    def _trampoline(self, kernel: ir.Function, record: ir.LiteralStructType) -> ir.Function:
+    def _trampoline(self, kernel: ir.Function, record: ir.IdentifiedStructType) -> ir.Function:
         """The function that a thread runs: unpacks `record`, calls `kernel` on [begin, end)."""
         name = f"{kernel.name}.piece"
         known = self.module.globals.get(name)

@@ -67,7 +67,7 @@ def kernel_symbol(name: str) -> str:
 
 def emit_host(program: P.HostProgram) -> EmittedHost:
     """The native form of `program`; it exports `ENTRY` and needs the kernels by `kernel_symbol`."""
-    module = ir.Module("host")
+    module = ir.Module("host", context=ir.Context())
     emitter = HostEmitter(module, ENTRY, arguments=len(program.arguments))
     _Lowering(program, emitter).run()
     return EmittedHost(str(module), tuple(emitter.slot_keys), frozenset(emitter.externals))

@@ -111,6 +111,8 @@ class _Functionalizer:
         self.function = function
         self.context = context
         self.tensors: dict[Value, Tensor] = {}
+        # The arguments that tensors are, not only views of.
+        self.arguments: dict[Tensor, BlockArgument] = {}
         self.dead: list[Operation] = []
 
     def run(self) -> None:
@@ -137,8 +139,13 @@ class _Functionalizer:
             if isinstance(argument.type, TensorType):
                 root = Root(argument, number, functools.partial(self.begin, number))
                 self.tensors[argument] = Tensor(root, (), argument, 0, argument.type)
-        if "aliases" not in self.function.attributes:
-            return
+        if "aliases" in self.function.attributes:
+            self.start_shared(ops)
+        self.arguments = {self.tensors[a]: a for a in arguments if a in self.tensors}
+
+    def start_shared(self, ops: Sequence[Operation]) -> None:
+        """The roots of arguments that share storages."""
+        arguments = self.function.block.arguments
         written = written_arguments(self.function)
         builder = Builder.before(ops[0])
         for base in bases(self.function, written, builder):
@@ -294,7 +301,7 @@ class _Functionalizer:
         """transpose_ and the like: the tensor is from here on the view."""
         tensor = self.tensors[op.operands[0]]
         kind = type_of(op.results[0])
-        if tensor.value is self.argument_of(tensor) and kind is not tensor.type:
+        if tensor.value is self.arguments.get(tensor) and kind is not tensor.type:
             raise UserError(
                 f"'{op.name}' changes the sizes or strides of an argument for its caller", op=op
             )
@@ -313,13 +320,6 @@ class _Functionalizer:
             tensor.version = -1
             self.dead.append(made)
         self.replace_results(op, [tensor])
-
-    def argument_of(self, tensor: Tensor) -> BlockArgument | None:
-        """The argument that a tensor is, if it is one and not a view of one."""
-        for argument in self.function.block.arguments:
-            if self.tensors.get(argument) is tensor:
-                return argument
-        return None
 
     # -- writing
 
@@ -544,11 +544,9 @@ class _Functionalizer:
     def returned(self, tensor: Tensor, written: dict[int, Value], builder: Builder) -> Value:
         """The value to return for a tensor: a view of the argument's or of the root's value."""
         root = tensor.root
-        argument = self.argument_of(tensor)
-        arguments = self.function.block.arguments
+        argument = self.arguments.get(tensor)
         if argument is not None:
-            number = arguments.index(argument)
-            return written.get(number, argument)
+            return written.get(argument.index, argument)
         if root.version and root.argument is not None:
             return self.view_of_storage(tensor, written[root.argument], builder)
         if root.version and tensor.chain:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 
 import attrs
 
@@ -57,40 +58,66 @@ def place_static(lives: list[Life]) -> int:
 class _Placed:
     """The bytes that placed allocations take up, by the steps at which they are in use.
 
-    Two lives meet where one begins within the other. Those that begin within a life are found in
-    the order of their beginnings; those that are in use where it begins in a segment tree, a node
-    of which has the allocations that are in use at all of its steps, but not at its parent's.
+    Two lives meet where one begins within the other. Both are asked of binary trees over the
+    steps: a node of the one has the bytes in use at all of its steps, but not at its parent's, a
+    node of the other those of all that begin at its steps. Bytes that adjoin are one range, so
+    that a node has few.
     """
 
     def __init__(self, last: int) -> None:
         self._leaves = 1 << last.bit_length()
-        self._nodes: dict[int, list[tuple[int, int]]] = {}
-        self._starts: list[tuple[int, int, int]] = []
+        self._lasting: dict[int, _Ranges] = {}
+        self._begun: dict[int, _Ranges] = {}
 
     def add(self, life: Life, offset: int, size: int) -> None:
         """Note that the allocation has the bytes from `offset` on."""
-        taken = (offset, offset + size)
-        insort(self._starts, (life.start, *taken))
-        low, high = life.start + self._leaves, life.end + 1 + self._leaves
-        while low < high:
-            if low & 1:
-                self._nodes.setdefault(low, []).append(taken)
-                low += 1
-            if high & 1:
-                high -= 1
-                self._nodes.setdefault(high, []).append(taken)
-            low, high = low >> 1, high >> 1
+        for node in self._above(life.start):
+            self._begun.setdefault(node, _Ranges()).add(offset, offset + size)
+        for node in self._between(life.start, life.end):
+            self._lasting.setdefault(node, _Ranges()).add(offset, offset + size)
 
     def busy(self, life: Life) -> list[tuple[int, int]]:
         """The bytes of the allocations that are in use while `life` lasts, in order."""
-        begin = bisect_left(self._starts, (life.start + 1,))
-        end = bisect_left(self._starts, (life.end + 1,))
-        found = [(low, high) for _, low, high in self._starts[begin:end]]
-        node = life.start + self._leaves
+        found = [self._lasting.get(node) for node in self._above(life.start)]
+        found += [self._begun.get(node) for node in self._between(life.start + 1, life.end)]
+        return sorted(r for ranges in found if ranges for r in ranges)
+
+    def _above(self, step: int) -> Iterator[int]:
+        """The nodes that have a step."""
+        node = step + self._leaves
         while node:
-            found += self._nodes.get(node, ())
+            yield node
             node >>= 1
-        return sorted(found)
+
+    def _between(self, first: int, last: int) -> Iterator[int]:
+        """The fewest nodes that have the steps from `first` to `last` and no others."""
+        low, high = first + self._leaves, last + 1 + self._leaves
+        while low < high:
+            if low & 1:
+                yield low
+                low += 1
+            if high & 1:
+                high -= 1
+                yield high
+            low, high = low >> 1, high >> 1
+
+
+class _Ranges:
+    """Ranges of bytes, in order, of which no two overlap or adjoin."""
+
+    def __init__(self) -> None:
+        self._lows: list[int] = []
+        self._highs: list[int] = []
+
+    def add(self, low: int, high: int) -> None:
+        """Add the bytes from `low` to before `high`."""
+        begin, end = bisect_left(self._highs, low), bisect_right(self._lows, high)
+        if begin < end:
+            low, high = min(low, self._lows[begin]), max(high, self._highs[end - 1])
+        self._lows[begin:end], self._highs[begin:end] = [low], [high]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._lows, self._highs, strict=True)
 
 
 def _tightest_gap(busy: list[tuple[int, int]], size: int) -> int:

@@ -48,7 +48,8 @@ class _Former:
 
     def __init__(self, module: Operation, context: PassContext) -> None:
         self.module, self.context = module, context
-        self.known: dict[Any, kernel.FuncOp] = {}
+        # The kernels formed, by what they were formed of; apart by what is known of the symbols.
+        self.known: dict[Any, dict[Any, kernel.FuncOp]] = {}
         block = module.regions[0].blocks[0]
         self.names = {
             o.attributes["sym_name"].parameters[0] for o in block.ops if "sym_name" in o.attributes
@@ -59,11 +60,14 @@ class _Former:
     def run(self, function: func.FuncOp) -> None:
         """Replace the computes and groups of one function."""
         ranges = symbol_ranges(function)
+        known = self.known.setdefault(tuple(ranges.items()), {})
         for op in function.block.ops:
             if isinstance(op, loop.ComputeOp | loop.GroupOp):
-                self.form(op, ranges)
+                self.form(op, ranges, known)
 
-    def form(self, op: Operation, ranges: dict[str, Range]) -> None:
+    def form(
+        self, op: Operation, ranges: dict[str, Range], known: dict[Any, kernel.FuncOp]
+    ) -> None:
         """Replace one compute or group by a launch."""
         schedule = op.attributes.get("schedule")
         if not isinstance(schedule, loop.ScheduleAttr):
@@ -73,8 +77,8 @@ class _Former:
             # Locals stay in registers or are computed anew: there are no temporaries.
             del plan.outputs[len(op.results) :]
         updated = tuple(result.index for _, result in plan.initialized)  # type: ignore[attr-defined]
-        key = tuple(ranges.items()), updated, structural_key(op, plan.inputs)
-        callee = self.known.get(key)
+        key = updated, structural_key(op, plan.inputs)
+        callee = known.get(key)
         if callee is None:
             name = self.fresh_name()
             if schedule.target == "cpu":
@@ -86,7 +90,7 @@ class _Former:
 
                 callee = form_gpu_kernel(plan, schedule, name, ranges)
             self.module.regions[0].blocks[0].append(callee)
-            self.known[key] = callee
+            known[key] = callee
             self.made += 1
         if self.context.explains:
             for compute, message in remarks_about(op, plan.inputs, callee, schedule.target):

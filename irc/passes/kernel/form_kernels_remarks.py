@@ -11,7 +11,7 @@ from irc.dialects import kernel, loop
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, symbol
 from irc.passes.kernel.form_kernels_plan import lane_stride, linear, strides_of
-from irc.passes.kernel.form_kernels_sharing import same_memory
+from irc.passes.kernel.form_kernels_sharing import memory_of
 from irc.passes.loop.schedule import CpuSchedule, read_schedule
 
 Remark = tuple[Operation, str]
@@ -23,11 +23,11 @@ def remarks_about(
     """What there is to say of the kernel `callee` of a scheduled compute or group that reads the
     arrays `inputs` (the first pointers of the kernel)."""
     if target == "cpu":
-        gathered = _gathered(inputs, callee)
+        gathered, given = _gathered(inputs, callee), set(inputs)
         for compute in computes_in(op):
             schedule = _schedule_of(compute, op)
             if schedule.vector_axis and schedule.lanes > 1:
-                yield compute, _vectors(compute, schedule, inputs)
+                yield compute, _vectors(compute, schedule, given)
                 yield from _gathers(compute, schedule, gathered)
     yield from _apart(op, inputs, callee)
 
@@ -45,7 +45,7 @@ def _schedule_of(compute: loop.ComputeOp, op: Operation) -> CpuSchedule:
 # -- vectors
 
 
-def _vectors(compute: loop.ComputeOp, schedule: CpuSchedule, inputs: Sequence[Value]) -> str:
+def _vectors(compute: loop.ComputeOp, schedule: CpuSchedule, inputs: set[Value]) -> str:
     axis = str(schedule.vector_axis)
     kinds: Counter[str] = Counter()
     for read in compute.reads:
@@ -120,22 +120,34 @@ def _apart(op: Operation, inputs: Sequence[Value], callee: kernel.FuncOp) -> Ite
     """Why no input's memory can take a result, where one has just its sizes and strides."""
     flat = callee.inplace or ()
     shared = set(flat[1::2])
+    alike: dict[object, Value] = {}
+    for value in inputs:
+        alike.setdefault(memory_of(value.type), value)
+    elsewhere = _read_elsewhere(op)
     for number, result in enumerate(op.results):
         if len(inputs) + number in shared:
             continue
-        alike = [v for v in inputs if same_memory(v.type, result.type)]
-        if alike:
-            reason = _why_apart(op, alike[0], number)
-            yield op, f"result {number} can't be in the memory of {alike[0].described}: {reason}"
+        source = alike.get(memory_of(result.type))
+        if source is not None:
+            if source in elsewhere:
+                reason = f"it is read at [{elsewhere[source]}], not at the point that is written"
+            else:
+                reason = _why_apart(op, number)
+            yield op, f"result {number} can't be in the memory of {source.described}: {reason}"
 
 
-def _why_apart(op: Operation, value: Value, number: int) -> str:
+def _read_elsewhere(op: Operation) -> dict[Value, str]:
+    """The arrays that are read at other points than that which a compute is at: where, first."""
+    found: dict[Value, str] = {}
     for compute in computes_in(op):
         axes = tuple(symbol(a.name) for a in compute.axis_list)
         for read in compute.reads:
-            if read.source is value and tuple(read.indices) != axes:
-                place = ", ".join(map(str, read.indices))
-                return f"it is read at [{place}], not at the point that is written"
+            if tuple(read.indices) != axes and read.source not in found:
+                found[read.source] = ", ".join(map(str, read.indices))
+    return found
+
+
+def _why_apart(op: Operation, number: int) -> str:
     made: Value = op.results[number]
     if isinstance(op, loop.GroupOp):
         made = op.yield_op.values[number]

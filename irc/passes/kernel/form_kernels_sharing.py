@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from irc.dialects import loop
 from irc.ir.attributes import Type
@@ -19,15 +20,22 @@ def inplace_pairs(plan: Plan) -> list[int]:
     pairs: list[int] = []
     first = len(plan.inputs)
     writers = {value: k for k, m in enumerate(plan.members) for value in _written(plan, m)}
+    outputs: dict[Any, list[tuple[int, int]]] = {}
+    updates: dict[Value, set[int]] = {}
+    numbers = {output: number for number, output in enumerate(plan.outputs)}
+    for output, number in numbers.items():
+        if output in writers:
+            outputs.setdefault(memory_of(output.type), []).append((number, writers[output]))
+    for source, target in plan.initialized:
+        updates.setdefault(source, set()).add(numbers[target])
+    reads = _pointwise_reads(plan)
     for position, value in enumerate(plan.inputs):
-        last = _last_pointwise_read(plan, value)
-        for number, output in enumerate(plan.outputs):
-            writer = writers.get(output)
-            same = same_memory(value.type, output.type)
-            if (value, output) in plan.initialized:
-                pairs += [position, first + number]
-            elif last is not None and writer is not None and same and last <= writer:
-                pairs += [position, first + number]
+        found = set(updates.get(value, ()))
+        if value in reads:
+            alike = outputs.get(memory_of(value.type), ())
+            found.update(number for number, writer in alike if reads[value] <= writer)
+        for number in sorted(found):
+            pairs += [position, first + number]
     return pairs
 
 
@@ -42,24 +50,21 @@ def _written(plan: Plan, member: Member) -> Iterable[Value]:
                         yield access.storage.value
 
 
-def _last_pointwise_read(plan: Plan, value: Value) -> int | None:
-    """The last member that reads an array, if all do so at their own point only."""
-    last = None
+def _pointwise_reads(plan: Plan) -> dict[Value, int]:
+    """The arrays that all members read at their own points only, each with its last reader."""
+    last: dict[Value, int] = {}
+    elsewhere: set[Value] = set()
     for number, member in enumerate(plan.members):
         axes = tuple(symbol(a.name) for a in member.compute.axis_list)
         for op in member.reads:
-            if isinstance(op, loop.ReadOp) and op.source is value:
+            if isinstance(op, loop.ReadOp):
+                last[op.source] = number
                 if tuple(op.indices) != axes:
-                    return None
-                last = number
-    return last
+                    elsewhere.add(op.source)
+    return {value: number for value, number in last.items() if value not in elsewhere}
 
 
-def same_memory(a: Type, b: Type) -> bool:
-    """Whether two arrays have equal sizes, strides and element widths."""
-    assert isinstance(a, TensorType) and isinstance(b, TensorType)
-    return (
-        a.shape == b.shape
-        and strides_of(a) == strides_of(b)
-        and element_bytes(a.element) == element_bytes(b.element)
-    )
+def memory_of(kind: Type) -> Any:
+    """Equal for arrays of equal sizes, strides and element widths."""
+    assert isinstance(kind, TensorType)
+    return kind.shape, strides_of(kind), element_bytes(kind.element)

@@ -71,6 +71,7 @@ class _Planner:
     ) -> None:
         self.options, self.kernels = options, kernels
         self._follows: dict[kernel.FuncOp, bool] = {}
+        self._scratch: dict[kernel.FuncOp, int] = {}
         self.clusters = Clusters(function.block, self.relies)
         self.updated: set[Value] = set()
         for op in function.block.ops:
@@ -129,11 +130,14 @@ class _Planner:
     def scratch_bytes(self, launch: Operation) -> int:
         """The scratch memory of a launch's kernel."""
         assert isinstance(launch, host.LaunchOp)
-        return sum(
-            op.count * element_bytes(op.pointer.type.element)
-            for op in self.kernels[launch.callee].block.ops
-            if isinstance(op, kernel.ScratchOp)
-        )
+        callee = self.kernels[launch.callee]
+        if callee not in self._scratch:
+            self._scratch[callee] = sum(
+                op.count * element_bytes(op.pointer.type.element)
+                for op in callee.block.ops
+                if isinstance(op, kernel.ScratchOp)
+            )
+        return self._scratch[callee]
 
     def overwrites(self, launches: Sequence[Operation]) -> bool:
         """Whether one may compute a result in the memory of what another reads."""

@@ -226,8 +226,8 @@ class _Planner:
             if a == b:
                 continue
             op = clusters.ops[number]
-            made = {v for k in clusters.members[a] for v in clusters.ops[k].results}
-            if not made.isdisjoint(self.reads[op]):
+            makers = [source.defining_op for source in self.reads[op]]
+            if any(maker in self.reads and clusters.cluster_of(maker) == a for maker in makers):
                 yield op, f"is not merged with a compute that it reads: {reason}"
             elif number not in told:
                 told.add(number)

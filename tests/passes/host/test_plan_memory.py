@@ -95,5 +95,29 @@ def test_bytes_in_use_during_a_life(seed):
     for number, one in enumerate(generator.sample(lives, len(lives))):
         busy = sorted((at, at + 64) for at, other in known if other.meets(one))
         assert placed.busy(one) == busy
+        placed.add(one, 128 * number, 64)
+        known.append((128 * number, one))
+
+
+@pytest.mark.fault("V20")
+@pytest.mark.parametrize("seed", range(5))
+def test_adjoining_bytes_in_use_are_one_range(seed):
+    generator = random.Random(seed)
+    placed, known = _Placed(40), []
+    for place in generator.sample(range(40), 40):
+        start = generator.randrange(30)
+        one = life(64, start, start + generator.randrange(10))
+        bytes_ = {b for low, high in placed.busy(one) for b in range(low // 64, high // 64)}
+        assert bytes_ == {b for b, other in known if other.meets(one)}
+        placed.add(one, 64 * place, 64)
+        known.append((place, one))
+
+
+@pytest.mark.fault("V20")
+def test_many_lives_at_a_time_take_no_long_searches():
+    lives = [life(64, number, 1000 + number) for number in range(400)]
+    placed = _Placed(1400)
+    for number, one in enumerate(lives):
+        assert len(placed.busy(one)) <= 24
         placed.add(one, 64 * number, 64)
-        known.append((64 * number, one))
+    assert place_static(lives) == 64 * 400
