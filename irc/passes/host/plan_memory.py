@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 
 import attrs
@@ -66,28 +67,30 @@ class _Placed:
 
     def __init__(self, last: int) -> None:
         self._leaves = 1 << last.bit_length()
-        self._lasting: dict[int, _Ranges] = {}
-        self._begun: dict[int, _Ranges] = {}
+        self._lasting: dict[int, _Ranges] = defaultdict(_Ranges)
+        self._begun: dict[int, _Ranges] = defaultdict(_Ranges)
 
     def add(self, life: Life, offset: int, size: int) -> None:
         """Note that the allocation has the bytes from `offset` on."""
-        for node in self._above(life.start):
-            self._begun.setdefault(node, _Ranges()).add(offset, offset + size)
+        node, end = life.start + self._leaves, offset + size
+        while node:
+            self._begun[node].add(offset, end)
+            node >>= 1
         for node in self._between(life.start, life.end):
-            self._lasting.setdefault(node, _Ranges()).add(offset, offset + size)
+            self._lasting[node].add(offset, end)
 
     def busy(self, life: Life) -> list[tuple[int, int]]:
         """The bytes of the allocations that are in use while `life` lasts, in order."""
-        found = [self._lasting.get(node) for node in self._above(life.start)]
-        found += [self._begun.get(node) for node in self._between(life.start + 1, life.end)]
-        return sorted(r for ranges in found if ranges for r in ranges)
-
-    def _above(self, step: int) -> Iterator[int]:
-        """The nodes that have a step."""
-        node = step + self._leaves
+        found: list[tuple[int, int]] = []
+        node, lasting, begun = life.start + self._leaves, self._lasting, self._begun
         while node:
-            yield node
+            if node in lasting:
+                found += lasting[node].all()
             node >>= 1
+        for node in self._between(life.start + 1, life.end):
+            if node in begun:
+                found += begun[node].all()
+        return sorted(found)
 
     def _between(self, first: int, last: int) -> Iterator[int]:
         """The fewest nodes that have the steps from `first` to `last` and no others."""
@@ -116,7 +119,8 @@ class _Ranges:
             low, high = min(low, self._lows[begin]), max(high, self._highs[end - 1])
         self._lows[begin:end], self._highs[begin:end] = [low], [high]
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
+    def all(self) -> Iterator[tuple[int, int]]:
+        """The ranges: where each begins and ends."""
         return zip(self._lows, self._highs, strict=True)
 
 
