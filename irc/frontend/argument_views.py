@@ -7,6 +7,7 @@ a new tensor, which begins at 0 wherever the argument does. Here it becomes one 
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -85,7 +86,9 @@ def _fits(value: Any, argument: Any) -> bool:
 
 
 def _is_view(node: fx.Node) -> bool:
-    """Whether a call gives one view of its first operand."""
+    """Whether a call gives a view of its first operand, or a list of such, or one of a list."""
+    if node.target is operator.getitem:
+        return isinstance(node.args[0], fx.Node) and _is_view(node.args[0])
     schema = getattr(node.target, "_schema", None)
     if schema is None or len(schema.returns) != 1 or not node.args:
         return False

@@ -55,9 +55,9 @@ def _plain(name: str) -> Callable[..., Any]:
 
 
 def _begin_at_zero(graph: fx.Graph, node: fx.Node) -> None:
-    """Clone the bases of a wrapped call that begin later in a storage which only the trace knows:
-    `aten.copy` to a view gives a tensor with the view's place, what it becomes here has memory of
-    its own. Where the operator's arguments lie in them is counted from there."""
+    """Clone the bases of a wrapped call: the wrapper copies the whole of their storages, of which
+    a view has no more here than its elements, and where a new tensor begins in one is told
+    otherwise by traces than by eager mode. Where the operator's arguments lie is counted anew."""
     bases: Any = node.kwargs.get("_all_bases")
     if not isinstance(bases, list | tuple):
         return
@@ -65,12 +65,16 @@ def _begin_at_zero(graph: fx.Graph, node: fx.Node) -> None:
     new = list(bases)
     for number, base in enumerate(bases):
         value = base.meta.get("val") if isinstance(base, fx.Node) else None
-        begin = value.storage_offset() if isinstance(value, torch.Tensor) else 0
-        if not isinstance(begin, int) or not begin or not _is_dense_and_new(base):
+        if not isinstance(value, torch.Tensor) or not _is_dense(value):
+            continue
+        begin = value.storage_offset()
+        if not isinstance(begin, int):
+            continue
+        if not _is_new(base) and not _holds_all(node, number, value):
             continue
         with graph.inserting_before(node):
             new[number] = graph.call_function(torch.ops.aten.clone.default, (base,))
-        with value.fake_mode, torch.no_grad():  # type: ignore[union-attr]
+        with value.fake_mode, torch.no_grad():  # type: ignore[attr-defined]
             new[number].meta = {**base.meta, "val": value.clone()}  # type: ignore[union-attr]
         for key, index in node.kwargs.items():
             place = key.removesuffix("_base_index") + "_storage_offset"
@@ -79,13 +83,39 @@ def _begin_at_zero(graph: fx.Graph, node: fx.Node) -> None:
     node.kwargs = {**moved, "_all_bases": new}
 
 
-def _is_dense_and_new(node: fx.Node) -> bool:
-    """Whether a value is no argument or view of one, and its elements fill memory."""
-    root: Any = node
+def _is_dense(value: torch.Tensor) -> bool:
+    """Whether a tensor's elements fill the memory from its first to its last."""
+    return bool(torch.ops.aten.is_non_overlapping_and_dense(value))
+
+
+def _is_new(node: Any) -> bool:
+    """Whether a value is no argument or view of one."""
+    root = node
     while isinstance(root, fx.Node) and _is_view(root):
         root = root.args[0]
-    made = isinstance(root, fx.Node) and root.op == "call_function"
-    return made and bool(torch.ops.aten.is_non_overlapping_and_dense(node.meta["val"]))
+    return isinstance(root, fx.Node) and root.op == "call_function"
+
+
+def _holds_all(node: fx.Node, number: int, base: torch.Tensor) -> bool:
+    """Whether what a wrapped call shows of its base `number` are elements of it: not other places
+    of its storage, nor places that are not known."""
+    first = base.storage_offset()
+    for key, index in node.kwargs.items():
+        name = key.removesuffix("_base_index")
+        if not key.endswith("_base_index") or index != number:
+            continue
+        begin = node.kwargs.get(f"{name}_storage_offset")
+        if begin is None:
+            continue
+        sizes, strides = (node.kwargs[f"{name}_{k}"] for k in ("size", "stride"))
+        places: list[Any] = [begin, *sizes, *strides]  # type: ignore[misc]
+        if not all(isinstance(p, int) for p in places):
+            return False
+        steps = zip(sizes, strides, strict=True)  # type: ignore[arg-type]
+        end = begin + 1 + sum((n - 1) * s for n, s in steps)  # type: ignore[operator]
+        if not first <= begin <= end <= first + base.numel():  # type: ignore[operator]
+            return False
+    return True
 
 
 def _is_view(node: fx.Node) -> bool:

@@ -54,7 +54,7 @@ def strided(
 ) -> Tensor:
     """`source.as_strided(...)` of the storage `base`."""
     begin = source.storage_offset() if storage_offset is None else storage_offset
-    return torch.as_strided(base, size, stride, begin)
+    return torch.as_strided(_as_elements_of(base, source), size, stride, begin)
 
 
 def strided_copy(
@@ -70,8 +70,19 @@ def strided_scatter(
     """`torch.as_strided_scatter(source, src, ...)` of the storage `base`."""
     begin = source.storage_offset()
     place = begin if storage_offset is None else storage_offset
-    whole = torch.as_strided_scatter(base, src, size, stride, place)
+    whole = torch.as_strided_scatter(_as_elements_of(base, source), src, size, stride, place)
     return whole.as_strided(source.size(), source.stride(), begin)
+
+
+def _as_elements_of(base: Tensor, source: Tensor) -> Tensor:
+    """The storage `base` as elements of the dtype of a view: as many as are whole."""
+    if base.dtype == source.dtype:
+        return base
+    whole = base.numel() * base.element_size() // source.element_size()
+    count = whole * source.element_size() // base.element_size()
+    return base[: count + bool(whole * source.element_size() % base.element_size())].view(
+        source.dtype
+    )
 
 
 def fill_diagonal(source: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
@@ -111,9 +122,11 @@ class Place:
 
     @functools.cached_property
     def least(self) -> int:
-        """How many places of the storage calls take whose places are numbers."""
-        ends = [_end(_value(c)) for c in self.calls if isinstance(_value(c), Tensor)]
-        return max((e for e in ends if isinstance(e, int)), default=0)
+        """How many places of the storage calls take whose places are numbers, in its elements."""
+        shown = [value for c in self.calls if isinstance(value := _value(c), Tensor)]
+        ends = [(_end(value), value.element_size()) for value in shown]
+        sizes = [end * width for end, width in ends if isinstance(end, int)]
+        return -(-max(sizes, default=0) // self.fake.element_size())
 
     def length(self, tensor: Tensor) -> Any:
         """How many places of a tensor's storage are the program's."""

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 import irc  # noqa: E402
 from irc.interp import run  # noqa: E402
 from irc.ir.diagnostics import UserError  # noqa: E402
+from irc.ir.passes import PassManager  # noqa: E402
 from irc.pipeline import pipeline_text, stages  # noqa: E402
 from tests.fuzz import custom_ops  # noqa: E402
 from tests.fuzz.harness import built, clones, compiled, each_pass, observe, same  # noqa: E402
@@ -308,3 +309,124 @@ def test_places_before_what_was_written_are_shown() -> None:
     x = torch.arange(8.0).view(4, 2)
     same(observe(f, (x,)), compiled(f, (x,)), what="compiled")
     same(observe(f, (x[1:],)), compiled(f, (x[1:],)), what="compiled")
+
+
+def test_as_strided_of_what_was_copied_to_an_argument_that_begins_later() -> None:
+    """What is copied keeps the argument's place in its storage; places were counted from 0."""
+
+    def overwritten(x: torch.Tensor) -> torch.Tensor:
+        v = x.as_strided((2, 1), (1, 2), 3)
+        x.copy_(x.squeeze())
+        return v.zero_()
+
+    def shown(x: torch.Tensor) -> torch.Tensor:
+        x.copy_(2.5)
+        x.as_strided((1,), (2,), 3)[None] = 3
+        return x
+
+    def scattered(x: torch.Tensor) -> torch.Tensor:
+        x[1:].mul_(2)
+        x.as_strided((2,), (2,), 2).add_(1)
+        return x
+
+    for function in overwritten, shown, scattered:
+        x = torch.arange(5.0)[2:]
+        module = irc.trace(function, tuple(clones([x])))
+        PassManager.parse("functionalize", verify="each").run(module)
+        same(observe(function, (x,)), observe(lambda a, m=module: irc.run(m, a), (x,)))
+
+
+def test_a_written_window_that_leaves_the_arguments_is_refused() -> None:
+    """The place of a part of overlapping elements was less than 0: an internal error."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        v, w = x.as_strided((2, 3), (1, 1), 1).split(2, -1)
+        w.mul_(2)
+        return v.clone()
+
+    module = irc.trace(f, (torch.arange(8.0)[4:7].view(1, 3),))
+    with pytest.raises(UserError, match="outside of its elements"):
+        PassManager.parse("functionalize").run(module)
+
+
+def test_as_strided_of_a_view_as_another_dtype_has_its_dtype() -> None:
+    def wider(x: torch.Tensor) -> torch.Tensor:
+        return x.view(torch.int64).as_strided((2,), (1,), 1)
+
+    def narrower(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        v = x.view(torch.int16).as_strided((1, 2), (3, 2), 1)
+        x.sub_(-2)
+        return v, torch.as_strided_scatter(x.view(torch.int16), v[0] + 1, (2,), (2,), 3)
+
+    same(observe(wider, (torch.arange(7.0)[2:6],)), compiled(wider, (torch.arange(7.0)[2:6],)))
+    for x in torch.arange(5.0)[::2], torch.arange(5.0)[1:]:
+        if x.is_contiguous():
+            same(observe(narrower, (x,)), compiled(narrower, (x,)))
+
+
+def test_a_custom_operator_writes_a_view_of_an_argument_that_begins_later() -> None:
+    """The wrapper copies the whole storage, of which a view had no more than its elements."""
+    custom_ops.register()
+
+    def number(x: torch.Tensor) -> torch.Tensor:
+        v = x.view(torch.float64)
+        torch.ops.irc_fuzz.bump(v, 2)
+        torch.ops.irc_fuzz.each([x, x], 2)
+        return v.view([])
+
+    def halves(x: torch.Tensor) -> torch.Tensor:
+        v, w = x.view(torch.int16), torch.zeros([2])
+        x.mul_(2)
+        torch.ops.irc_fuzz.exchange(w, v)
+        return w
+
+    def nothing(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        v, w = x.tensor_split((0,), 0)
+        v.copy_(-2)
+        torch.ops.irc_fuzz.bump(w, 1)
+        return v, w
+
+    for function, x in (
+        (number, torch.arange(8)[7]), (halves, torch.arange(4.0)[1:3]),
+        (nothing, torch.arange(8.0)[7:]),
+    ):  # fmt: skip
+        same(observe(function, (x,)), compiled(function, (x,)), exact=False)
+
+
+@pytest.mark.parametrize("begin", [0, 1, 5])
+def test_a_result_that_is_one_of_several_views_of_a_written_argument(begin: int) -> None:
+    """With symbolic sizes it was taken at the beginning of the argument's storage."""
+
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x.copy_(3)
+        return x.chunk(2, 0)[0], x.split(1, 1)[-1], x.unbind(0)[1]
+
+    run = torch.compile(f, backend="irc", dynamic=True)
+    for shape in (4, 6), (2, 3):
+        x = torch.arange(100.0)[begin : begin + 24].as_strided(shape, (shape[1], 1), begin)
+        with torch.no_grad():
+            same(observe(f, (x,)), observe(run, (x,)))
+
+
+def test_results_of_symbolic_sizes_share_as_eagers() -> None:
+    def half(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        v = torch.full((x.numel(),), 2.0)
+        return v[: v.shape[0] // 2], v, v[1:]
+
+    def apart(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        v = torch.full((x.numel(),), 2.0)
+        return v[: v.shape[0] // 2], v[v.shape[0] // 2 :]
+
+    def rolled(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        v = x.roll(1, 0)
+        w = v.unsqueeze(-1)
+        v[0] = 2
+        return v, w
+
+    for function in half, apart, rolled:
+        torch._dynamo.reset()
+        run = torch.compile(function, backend="irc", dynamic=True)
+        for size in (7, 4, 9):
+            x = torch.arange(float(size))
+            with torch.no_grad():
+                same(observe(function, (x,)), observe(run, (x,)))

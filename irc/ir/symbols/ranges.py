@@ -312,7 +312,19 @@ class Facts:
                     d = rest + slope * upper
             if d is before or not isinstance(d, Expr):
                 break
-        return self._least(d) >= 0
+        return self._least(d) >= 0 or self._proves_without_quotients(d, depth)
+
+    def _proves_without_quotients(self, d: Dim, depth: int) -> bool:
+        """Puts quotients by numbers that make d smaller at what bounds them, the fraction: for
+        c > 0, d - k*floordiv(a, c) is at least 0 where c*d - k*a is."""
+        before = d
+        for atom in _atoms(d):
+            if not isinstance(atom, FloorDiv) or not isinstance(atom.arguments[1], int):
+                continue
+            (above, divisor), (slope, rest) = atom.arguments, _linear_in(d, atom)
+            if divisor > 0 and slope != 0 and self._proves(slope * -1, depth - 1):
+                d = rest * divisor + slope * above
+        return d is not before and self._proves(d, depth - 1)
 
     def _symbolic_upper(self, atom: Expr) -> Dim | None:
         """An inclusive upper bound of an atom that is also known to be at least 0."""

@@ -367,6 +367,7 @@ def invertible(kind: TensorType, chain: Sequence[Step], location: Location) -> t
     allowed = None
     for step in chain:
         if isinstance(step, StridedStep):
+            step.check()
             made = made.as_strided(step.type.shape, strides_of(step.type), step.offset)
             allowed = step.allowed
         elif isinstance(step, ViewStep):

@@ -82,7 +82,7 @@ class InsertLayoutCopies(Pass):
         function: func.FuncOp,
         position: int,
         value: Value,
-        apart: dict[int, tuple[int, int]],
+        apart: dict[int, tuple[int, Dim]],
     ) -> Value | None:
         """A result that fills places of another one, which has its array: a view of that one,
         where rewriting made them apart; else None."""

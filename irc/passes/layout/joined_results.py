@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from irc.analysis.strides import same_layout
-from irc.dialects import func, graph, layout
+from irc.dialects import func, graph, layout, sym
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Value
+from irc.ir.symbols import Dim, floordiv
 from irc.ir.types import (
     ComplexType,
     IntegerType,
     TensorType,
     contiguous_strides,
+    element_bytes,
     i64,
 )
 from irc.passes.layout.memory_views import place_in_memory, view, view_as, view_at
@@ -38,8 +40,8 @@ def join_results(function: func.FuncOp) -> list[list[int]]:
         roots = {place_in_memory(returned._operands[k])[0] for k in whole}
         if len(whole) > 1 and (
             not _is_one_array(function, whole) or any(_is_taken(r, claimed) for r in roots)
-        ):
-            _join(function, whole)
+        ) and (storage := _storage(list(whole.values()))) is not None:
+            _join(function, whole, storage)
             made.append(list(whole))
         claimed |= roots
     return made
@@ -65,28 +67,45 @@ def _is_one_array(function: func.FuncOp, pieces: Mapping[int, Piece]) -> bool:
     return len(begins) == 1
 
 
-def _join(function: func.FuncOp, pieces: Mapping[int, Piece]) -> None:
+def _storage(pieces: Sequence[Piece]) -> tuple[Dim, TensorType] | None:
+    """The storage of some pieces: the byte where it begins, and the type of a vector that holds
+    all; None where sizes are symbolic and no piece is known to begin first, and to end last, or
+    elements differ."""
+    elements = {piece.type.element for piece in pieces}
+    unit, device = pieces[0].type.element, pieces[0].type.device
+    width = min(8, *(piece.width for piece in pieces))
+    plain = len(elements) == 1 and not isinstance(unit, ComplexType)
+    is_le = next((p for p in pieces if not p.is_static), pieces[0]).is_le
+    begins, ends = [p.begin for p in pieces], [p.end for p in pieces]
+    first = next((b for b in begins if all(is_le(b, other) for other in begins)), None)
+    last = next((e for e in ends if all(is_le(other, e) for other in ends)), None)
+    if first is None or last is None:
+        return None
+    if plain:
+        return first, TensorType((floordiv(last - first, width),), unit, (1,), device)
+    if not isinstance(first, int) or not all(p.is_static for p in pieces):
+        return None
+    widest = max(piece.width for piece in pieces)
+    begin = first // widest * widest
+    length = -((begin - last) // widest) * widest // width
+    return begin, TensorType((length,), IntegerType(8 * width), (1,), device)
+
+
+def _join(
+    function: func.FuncOp, pieces: Mapping[int, Piece], made: tuple[Dim, TensorType]
+) -> None:
     """Make a storage of results, and the results views of it."""
     builder = Builder.before(function.return_op)
     values = {k: function.return_op._operands[k] for k in pieces}
-    elements = {piece.type.element for piece in pieces.values()}
-    unit = next(iter(elements))
-    width = min(8, *(piece.width for piece in pieces.values()))
-    plain = len(elements) == 1 and not isinstance(unit, ComplexType)
-    if not plain:
-        unit = IntegerType(8 * width)
-    widest = max(piece.width for piece in pieces.values())
-    begin = min(piece.begin for piece in pieces.values()) // widest * widest
-    length = -(-(max(piece.end for piece in pieces.values()) - begin) // widest) * widest // width
-    device = next(iter(pieces.values())).type.device
-    kind = TensorType((length,), unit, (1,), device)
+    begin, kind = made
+    width = element_bytes(kind.element)
     storage = _full(builder, kind, 0)
     for position, piece in pieces.items():
         part, strides = values[position], piece.strides
-        if not plain:
+        if piece.type.element is not kind.element:
             part = _as_units(builder, part, kind, piece.width // width)
-            strides = (*(s * piece.width // width for s in strides), 1)
-        places = _places(builder, part.type, (piece.begin - begin) // width, strides)
+            strides = (*(s * (piece.width // width) for s in strides), 1)
+        places = _places(builder, part.type, floordiv(piece.begin - begin, width), strides)
         storage = builder.value(
             graph.Put, storage, part, [places], dims=[0], position=0, combiner="set",
             result_types=kind,
@@ -97,9 +116,12 @@ def _join(function: func.FuncOp, pieces: Mapping[int, Piece]) -> None:
         function.return_op.set_operand(position, new)
 
 
-def _full(builder: Builder, kind: TensorType, value: int) -> Value:
+def _full(builder: Builder, kind: TensorType, value: Dim) -> Value:
     from irc.dialects.graph_pointwise import scalar_attribute
 
+    if not isinstance(value, int):
+        held = builder.value(sym.ValueOp, dim=value)
+        return builder.value(graph.Full, held, result_types=kind)
     number = scalar_attribute(value, kind.element)
     return builder.value(graph.Full, None, value=number, result_types=kind)
 
@@ -119,14 +141,13 @@ def _as_units(builder: Builder, value: Value, unit: TensorType, count: int) -> V
     return view(builder, part, 0, unit.with_shape(split, contiguous_strides(split)))
 
 
-def _places(builder: Builder, part: object, begin: int, strides: Sequence[object]) -> Value:
+def _places(builder: Builder, part: object, begin: Dim, strides: Sequence[Dim]) -> Value:
     """For each element of a type its position in a vector: `begin` at first, by `strides`."""
     assert isinstance(part, TensorType)
     kind = TensorType(part.shape, i64, contiguous_strides(part.shape), part.device)
     places = _full(builder, kind, begin)
     for dim, step in enumerate(strides):
         along = builder.value(graph.Iota, dim=dim, result_types=kind)
-        assert isinstance(step, int)
         along = builder.value(graph.Mul, along, _full(builder, kind, step))
         places = builder.value(graph.Add, places, along)
     return places

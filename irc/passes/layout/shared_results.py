@@ -7,15 +7,19 @@ rewriting made them apart. Where none has all places, `joined_results` makes the
 
 from __future__ import annotations
 
+import functools
 import itertools
-import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import attrs
 
+from irc.analysis.facts import facts_of
+from irc.analysis.loop import estimate
 from irc.analysis.strides import is_dense
 from irc.dialects import func
 from irc.ir import attributes as A
+from irc.ir.symbols import Dim, Range, dim_product, dim_sum, known_divisor, provable_le
 from irc.ir.types import TensorType, element_bytes
 
 LIMIT = 4096  # bytes of which places are compared one by one
@@ -23,22 +27,24 @@ LIMIT = 4096  # bytes of which places are compared one by one
 
 @attrs.frozen
 class Piece:
-    """Where a result lies in its storage: its type with the caller's strides, and its offset (in
-    elements of its own). `is_saved`: only the backward program sees it."""
+    """Where a result lies in its storage: its type with the caller's strides, its offset (in
+    elements of its own), and the ranges of the symbols in these. `is_saved`: only the backward
+    program sees it."""
 
     type: TensorType
-    offset: int
+    offset: Dim
     is_saved: bool = attrs.field(default=False, eq=False)
+    ranges: Mapping[str, Range] = attrs.field(factory=dict, eq=False)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """The type's sizes, which are numbers."""
-        return cast("tuple[int, ...]", self.type.shape)
+    def sizes(self) -> tuple[Dim, ...]:
+        """The type's sizes."""
+        return self.type.shape
 
     @property
-    def strides(self) -> tuple[int, ...]:
-        """The type's strides, which are numbers."""
-        return cast("tuple[int, ...]", self.type.strides or ())
+    def strides(self) -> tuple[Dim, ...]:
+        """The type's strides."""
+        return self.type.strides or ()
 
     @property
     def width(self) -> int:
@@ -46,43 +52,56 @@ class Piece:
         return element_bytes(self.type.element)
 
     @property
-    def size(self) -> int:
+    def size(self) -> Dim:
         """The bytes of its elements together."""
-        return math.prod(self.sizes) * self.width
+        return dim_product(self.sizes) * self.width
 
     @property
-    def begin(self) -> int:
+    def begin(self) -> Dim:
         """The byte of the storage where its first element begins."""
         return self.offset * self.width
 
     @property
-    def end(self) -> int:
+    def end(self) -> Dim:
         """The byte after its last element."""
         pairs = zip(self.sizes, self.strides, strict=True)
-        return (self.offset + 1 + sum((n - 1) * s for n, s in pairs)) * self.width
+        return dim_sum([self.offset, 1, *((n - 1) * s for n, s in pairs)]) * self.width
 
     @property
     def is_solid(self) -> bool:
         """Whether it has an element at every place from its first to its last, and one each."""
         return is_dense(self.sizes, self.strides)
 
+    @property
+    def is_static(self) -> bool:
+        """Whether its sizes, strides and offset are numbers."""
+        return all(isinstance(d, int) for d in (*self.sizes, *self.strides, self.offset))
+
+    def is_le(self, a: Dim, b: Dim) -> bool:
+        """Whether a <= b is known of two places."""
+        return provable_le(a, b, self.ranges)
+
     def places(self) -> frozenset[int]:
-        """The bytes of its elements."""
-        pairs = zip(self.sizes, self.strides, strict=True)
+        """The bytes of its elements, for one whose sizes, strides and offset are numbers."""
+        pairs = cast("Iterable[tuple[int, int]]", zip(self.sizes, self.strides, strict=True))
         ranges = [[k * s * self.width for k in range(n)] for n, s in pairs]
-        inner = range(self.begin, self.begin + self.width)
+        begin = cast(int, self.begin)
+        inner = range(begin, begin + self.width)
         return frozenset(map(sum, itertools.product(inner, *ranges)))
 
     def holds(self, other: Piece) -> bool:
         """Whether each place of `other` is known to be one of these, so that `other` can be a view
         of it: an element of another type begins a multiple of its size after the first one."""
-        if (other.begin - self.begin) % other.width:
+        if known_divisor(other.begin - self.begin) % other.width:
             return False
         if self.is_solid:
-            return self.begin <= other.begin and other.end <= self.end
+            return self.is_le(self.begin, other.begin) and self.is_le(other.end, self.end)
         if self == other:
             return True
-        return max(self.size, other.size) <= LIMIT and other.places() <= self.places()
+        if not (self.is_static and other.is_static):
+            return False
+        most = max(cast(int, self.size), cast(int, other.size))
+        return most <= LIMIT and other.places() <= self.places()
 
 
 def groups(function: func.FuncOp) -> list[dict[int, Piece]]:
@@ -90,10 +109,11 @@ def groups(function: func.FuncOp) -> list[dict[int, Piece]]:
     each storage. Results without elements, and those whose places are not known, are left out."""
     found: dict[int, dict[int, Piece]] = {}
     info = function.result_info
+    ranges = functools.cache(lambda: facts_of(function).ranges)
     for position, value in enumerate(function.return_op._operands):
         entry = info[position] if info is not None and position < len(info) else None
         if isinstance(entry, A.DictAttr) and entry.get("alias_of") is None:
-            piece = _piece(value.type, entry)
+            piece = _piece(value.type, entry, ranges)
             first = entry.get("shares")
             key = first.value if isinstance(first, A.IntegerAttr) else position
             if piece is not None:
@@ -101,30 +121,30 @@ def groups(function: func.FuncOp) -> list[dict[int, Piece]]:
     return list(found.values())
 
 
-def sources(function: func.FuncOp) -> dict[int, tuple[int, int]]:
+def sources(function: func.FuncOp) -> dict[int, tuple[int, Dim]]:
     """For each result that fills only places of another: that one's position (of several, the one
     with the most elements), and how many bytes further on the result begins."""
-    found: dict[int, tuple[int, int]] = {}
+    found: dict[int, tuple[int, Dim]] = {}
     for known in groups(function):
         for number, piece in known.items():
             holders = [k for k, other in known.items() if k == number or other.holds(piece)]
-            best = max(holders, key=lambda k: (known[k].size, -k))
+            best = max(holders, key=lambda k: (estimate(known[k].size), -k))
             if best != number:
                 found[number] = (best, piece.begin - known[best].begin)
     return {k: (best, place) for k, (best, place) in found.items() if best not in found}
 
 
-def _piece(kind: Any, entry: A.DictAttr) -> Piece | None:
+def _piece(
+    kind: Any, entry: A.DictAttr, ranges: Callable[[], Mapping[str, Range]] = dict
+) -> Piece | None:
     """Where a result of type `kind` lies; None where it has no elements or that is not known."""
     strides, offset = entry.get("strides"), entry.get("offset")
     if not isinstance(strides, A.DimsAttr) or not isinstance(offset, A.DimAttr):
         return None
     if not isinstance(kind, TensorType) or len(strides.dims) != kind.rank or 0 in kind.shape:
         return None
-    place = offset.dim
-    if not isinstance(place, int):
+    steps = [s for s in strides.dims if s is not None]
+    if len(steps) < kind.rank:
         return None
-    steps = [s for s in strides.dims if isinstance(s, int)]
-    known = len(steps) == kind.rank and all(isinstance(n, int) for n in kind.shape)
-    saved = entry.get("saved") is not None
-    return Piece(kind.with_strides(steps), place, saved) if known else None
+    piece = Piece(kind.with_strides(steps), offset.dim, entry.get("saved") is not None)
+    return piece if piece.is_static else attrs.evolve(piece, ranges=ranges())

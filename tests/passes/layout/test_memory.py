@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import attrs
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -14,8 +15,10 @@ from irc.dialects import graph, layout, sym  # noqa: E402
 from irc.ir import attributes as A  # noqa: E402
 from irc.ir import parse  # noqa: E402
 from irc.ir import types as T  # noqa: E402
-from irc.ir.symbols import symbol  # noqa: E402
+from irc.ir.symbols import Range, symbol  # noqa: E402
 from irc.ir.types import TensorType  # noqa: E402
+from irc.ir.verifier import verify  # noqa: E402
+from irc.passes.layout.joined_results import join_results  # noqa: E402
 from irc.passes.layout.memory_views import place_in_memory, storage_root, viewed  # noqa: E402
 from irc.passes.layout.pad_strides import may_be_padded  # noqa: E402
 from irc.passes.layout.shared_results import LIMIT, Piece, _piece, groups, sources  # noqa: E402
@@ -97,12 +100,12 @@ def test_parts_of_results_are_found_where_places_are_known(second, known):
         ((4, 6), [6, 1], {}, True), ((4, 6), [6, 1], {"offset": None}, False),
         ((4, 6), None, {}, False), ((4, 6), [1], {}, False), ((4, 6), [6, 1, 1], {}, False),
         ((0, 6), [6, 1], {}, False), ((4, 0), [6, 1], {}, False), ((1, 6), [6, 1], {}, True),
-        ((4, 6), [symbol("s0"), 1], {}, False), ((symbol("s0"), 6), [6, 1], {}, False),
-        ((4, 6), [6, 1], {"offset": A.DimAttr(symbol("s0"))}, False),
+        ((4, 6), [symbol("s0"), 1], {}, True), ((symbol("s0"), 6), [6, 1], {}, True),
+        ((4, 6), [6, 1], {"offset": A.DimAttr(symbol("s0"))}, True),
         ((4, 6), [0, 1], {"offset": A.DimAttr(3)}, True), ((), [], {}, True),
     ],
 )  # fmt: skip
-def test_a_piece_is_where_all_numbers_are_known(sizes, strides, rest, known):
+def test_a_piece_is_where_its_places_are_told(sizes, strides, rest, known):
     dims = None if strides is None else A.DimsAttr(strides)
     told = {"strides": dims, "offset": A.DimAttr(0), **rest}
     entries = A.DictAttr({k: v for k, v in told.items() if v is not None})
@@ -125,6 +128,55 @@ def test_places_are_compared_up_to_a_limit():
         assert piece([size], [2]).holds(piece([size - 1], [2], 2)) == held
     assert piece([1], [1]).holds(piece([1], [1])) and piece([2], [2]).holds(piece([1], [1], 2))
     assert not piece([2], [2]).holds(piece([1], [1], 1))
+
+
+def test_pieces_of_symbolic_sizes_are_compared_by_ranges():
+    n, m = symbol("n"), symbol("m")
+
+    def of(sizes, strides, offset=0, low=0):
+        return attrs.evolve(piece(sizes, strides, offset), ranges={"n": Range(low)})
+
+    whole = of([n], [1])
+    assert whole.holds(of([n // 2], [1])) and whole.holds(of([n - n // 2], [1], n // 2))
+    assert not of([n // 2], [1]).holds(whole) and not whole.holds(of([n // 2], [1], n // 2 + 1))
+    assert not whole.holds(of([m], [1]))
+    assert of([n], [1], low=2).holds(of([2], [1])) and not whole.holds(of([2], [1]))
+    table = of([n, n], [n, 1], low=1)
+    assert table.holds(of([n - 1, n], [n, 1], n)) and table.holds(of([n, n], [1, n]))
+    assert not table.holds(of([n, n], [n, 1], 1))
+    gaps = of([n], [2])
+    assert gaps.holds(of([n], [2])) and not gaps.holds(of([n - 1], [2], 2))
+
+
+HALVES = """
+func.func @main(%x: tensor<[s0] x f32, strides [1]>)
+    -> (tensor<[floordiv(s0, 2)] x f32, strides [1]>
+          {offset = #sym<0>, strides = #sym.dims<[1]>},
+        tensor<[floordiv(s0, 2)] x f32, strides [1]>
+          {offset = #sym<PLACE>, strides = #sym.dims<[1]>, shares = 0 : i64})
+    attributes {level = "layout"} {
+  %n = sym.bind_size %x {dim = 0 : i64, symbol = "s0"} : (tensor<[s0] x f32, strides [1]>) -> index
+  %a = graph.slice %x {dim = 0 : i64, start = #sym<0>, step = 1 : i64}
+      : (tensor<[s0] x f32, strides [1]>) -> tensor<[floordiv(s0, 2)] x f32, strides [1]>
+  %b = graph.slice %x {dim = 0 : i64, start = #sym<PLACE>, step = 1 : i64}
+      : (tensor<[s0] x f32, strides [1]>) -> tensor<[floordiv(s0, 2)] x f32, strides [1]>
+  func.return %a, %b : tensor<[floordiv(s0, 2)] x f32, strides [1]>,
+                       tensor<[floordiv(s0, 2)] x f32, strides [1]>
+}
+"""
+
+
+@pytest.mark.parametrize(("place", "joined"), [("floordiv(s0, 2)", True), ("s1 - 1", False)])
+def test_results_of_symbolic_sizes_are_joined_where_their_order_is_known(place, joined):
+    module = parse(HALVES.replace("PLACE", place))
+    function = module.lookup("main")
+    assert join_results(function) == ([[0, 1]] if joined else [])
+    if joined:
+        verify(module)
+        made = [place_in_memory(v) for v in function.return_op.operands]
+        assert made[0][0] is made[1][0] and made[1][1] == symbol("s0") // 2 * 4
+        x = torch.arange(7.0)
+        assert [r.tolist() for r in irc.run(module, x)] == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_results_without_elements_are_no_pieces():

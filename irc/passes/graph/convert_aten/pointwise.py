@@ -557,6 +557,8 @@ def real(c: Call) -> Value:
 
 @converts("aten.heaviside.default")
 def heaviside(c: Call) -> Value:
+    if element_of(_real(c.self_)) is not element_of(_real(c.values)):
+        decline("values of another dtype are refused by ATen")
     x, values = c.operands(c.self_, c.values)
     if element_of(x) is i1:
         decline("bools are ATen's")

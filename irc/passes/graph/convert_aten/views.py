@@ -23,6 +23,7 @@ from irc.passes.graph.convert_aten.support import (
     shape_of,
     wrapped,
 )
+from irc.passes.graph.value_building import KEEPS_PLACE
 
 
 def _source(c: Call) -> Value:
@@ -269,19 +270,15 @@ def storage_begin(c: Call, value: Value) -> Dim:
 
 def keeps_place(op: aten.AtenOp) -> bool:
     """Whether the result begins in its storage where the first operand does: it is written, or
-    torch computes in a copy of its whole storage. A `copy` of a dense one is a new tensor."""
-    if op.schema.is_mutable or op.schema.name in KEEPS_PLACE:
-        return True
-    if op.schema.name != "copy":
-        return False
+    torch computes in a copy of its whole storage. In torch's traces a `copy` of a dense one is a
+    new tensor; `functionalize` counts in none of them."""
+    if op.schema.is_mutable or op.schema.name not in KEEPS_PLACE:
+        return op.schema.is_mutable
     kind = tensor_type(op.operands[0])
-    return kind.strides is None or dense_order(kind.shape, kind.strides) is None
+    dense = kind.strides is not None and dense_order(kind.shape, kind.strides) is not None
+    return op.schema.name != "copy" or not dense
 
 
-# What torch computes in a copy of the whole storage of `self`.
-KEEPS_PLACE = frozenset(
-    ("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter")
-)
 # Views whose first element is their source's.
 SAME_OFFSET = frozenset(
     "view _unsafe_view reshape _reshape_alias permute transpose t expand unsqueeze squeeze alias "
