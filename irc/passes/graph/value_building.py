@@ -176,7 +176,7 @@ def positions(sizes: Sequence[int], strides: Sequence[int], offset: int = 0) -> 
 
 def may_overlap(sizes: Sequence[Any], strides: Sequence[Any]) -> bool:
     """Whether two positions may name one element; True when it can't be told."""
-    if any(isinstance(d, int) and d == 0 for d in sizes):
+    if 0 in sizes:
         return False
     pairs = [(st, si) for si, st in zip(sizes, strides, strict=True) if si != 1]
     if not all(isinstance(st, int) and isinstance(si, int) for st, si in pairs):

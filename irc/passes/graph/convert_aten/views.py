@@ -316,7 +316,10 @@ def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
             offset = offset + start * step if step is not None else None
         elif name not in SAME_OFFSET:
             offset = None
-    return value, offset - storage_begin(c, value) if counted and offset is not None else offset
+    if not counted:
+        return value, offset
+    assert offset is not None
+    return value, offset - storage_begin(c, value)
 
 
 def width(value: Value) -> int:
