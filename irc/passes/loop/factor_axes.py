@@ -19,6 +19,7 @@ from irc.ir.symbols import (
     Symbol,
     coefficient,
     floordiv,
+    free_symbols,
     mod,
     simplify,
     substitute,
@@ -104,18 +105,13 @@ def factors(extent: Dim, inner: Dim) -> tuple[Dim, Dim] | None:
 def own_factor(op: loop.ComputeOp) -> tuple[int, Dim, Dim] | None:
     """An axis that the reads divide by one of its factors: (position, outer, inner)."""
     positions = {a.name: k for k, a in enumerate(op.axis_list)}
-    for expression in index_expressions(op):
-        if not isinstance(expression, Expr) or expression.polynomial:
-            continue
-        for part in postorder(expression):
-            if not isinstance(part, FloorDiv | Mod):
-                continue
-            dividend, divisor = part.arguments
-            if isinstance(dividend, Symbol) and dividend.name in positions:
-                k = positions[dividend.name]
-                found = factors(op.axis_list[k].extent, divisor)
-                if found is not None and vanishes(op, k, *found):
-                    return k, *found
+    for part in divisions_of(op):
+        dividend, divisor = part.arguments
+        if isinstance(dividend, Symbol) and dividend.name in positions:
+            k = positions[dividend.name]
+            found = factors(op.axis_list[k].extent, divisor)
+            if found is not None and vanishes(op, k, *found):
+                return k, *found
     return None
 
 
@@ -126,6 +122,15 @@ def index_expressions(op: loop.ComputeOp) -> Iterator[Dim]:
             yield from inner.indices
         elif isinstance(inner, loop.IndexOp):
             yield inner.expression
+
+
+def divisions_of(op: loop.ComputeOp) -> Iterator[FloorDiv | Mod]:
+    """Every quotient and remainder in the index expressions of a compute's body."""
+    for expression in index_expressions(op):
+        if isinstance(expression, Expr) and not expression.polynomial:
+            for part in postorder(expression):
+                if isinstance(part, FloorDiv | Mod):
+                    yield part
 
 
 def vanishes(op: loop.ComputeOp, k: int, outer: Dim, inner: Dim) -> bool:
@@ -194,13 +199,11 @@ def _reader_factor(read: loop.ReadOp, dim: int, extent: Dim) -> tuple[Dim, Dim] 
     compute = read.parent_op
     assert isinstance(compute, loop.ComputeOp)
     expression = tuple(read.indices)[dim]
-    if not isinstance(expression, Expr):
-        return None
     extents = {a.name: a.extent for a in compute.axis_list}
     terms, constant = terms_of(expression)
     if constant or len(terms) != 2:
         return None
-    for a, b in permutations([n for n in expression.symbols if n in extents], 2):
+    for a, b in permutations([n for n in free_symbols(expression) if n in extents], 2):
         inner = extents[b]
         if coefficient(expression, b) != 1 or coefficient(expression, a) != inner:
             continue
@@ -216,29 +219,27 @@ def why_whole(op: loop.ComputeOp) -> str | None:
     """Why an axis that is divided by its reads, or by what reads the results, is one axis still;
     None where no axis is."""
     positions = {a.name: k for k, a in enumerate(op.axis_list)}
-    for expression in index_expressions(op):
-        if not isinstance(expression, Expr) or expression.polynomial:
-            continue
-        for part in postorder(expression):
-            if isinstance(part, FloorDiv | Mod) and part.symbols & positions.keys():
-                return _why_divided(op, part)
+    for part in divisions_of(op):
+        if part.symbols & positions.keys():
+            return _why_divided(op, part)
     par = [a for a in op.axis_list if a.kind == "par"]
     reads = [u for r in op.results for u in r.users if isinstance(u, loop.ReadOp)]
     for dim, a in enumerate(par):
         found = {_reader_factor(read, dim, a.extent) for read in reads if len(read.indices) > dim}
         wanted = ", ".join(f"{f[0]} x {f[1]}" for f in found if f is not None)
-        if wanted and not is_splittable(op):
+        if not wanted:
+            continue
+        if not is_splittable(op):
             return f"readers have {a.name} as {wanted}, but {_why_unsplittable(op)}"
-        if wanted and len(found) > 1:
+        if len(found) > 1:
             return f"readers have {a.name} as {wanted}, but not all of them"
-        if wanted:
-            return f"readers have {a.name} as {wanted}, but its own indices get harder so"
+        return f"readers have {a.name} as {wanted}, but its own indices get harder so"
     return None
 
 
-def _why_divided(op: loop.ComputeOp, part: Expr) -> str:
+def _why_divided(op: loop.ComputeOp, part: FloorDiv | Mod) -> str:
     """Why the quotient or remainder `part` of the index of a read stays."""
-    dividend, divisor = part.arguments  # type: ignore[attr-defined]
+    dividend, divisor = part.arguments
     positions = {a.name: k for k, a in enumerate(op.axis_list)}
     if not isinstance(dividend, Symbol) or dividend.name not in positions:
         return f"{part} is not of one axis alone"

@@ -28,13 +28,15 @@ class Summary:
     """What one evaluation of a map costs, with everything that is inlined into it.
 
     cost: scalar work; ops: operations; sources: arrays read, with their bytes; indirect: whether
-    an index comes from a read; reads: number of `loop.read`.
+    an index comes from a read; masked: whether one of its own reads has a mask; reads: number of
+    `loop.read`.
     """
 
     cost: int = 0
     ops: int = 0
     reads: int = 0
     indirect: bool = False
+    masked: bool = False
     sources: dict[Value, int] = attrs.field(factory=dict)
 
     @property
@@ -112,6 +114,7 @@ class _Chooser:
             if isinstance(inner, loop.ReadOp):
                 source = inner.source
                 maker = source.defining_op
+                total.masked |= inner.mask is not None
                 if maker is not None and maker in self.chosen:
                     part = self.summaries[maker]
                     total.cost += part.cost
@@ -139,7 +142,7 @@ class _Chooser:
         if summary.reads > self.options.max_reads:
             return f"{summary.reads} reads, over max_reads ({self.options.max_reads})"
         plain = summary.cost == 0 and summary.reads <= 1
-        if plain and not summary.indirect and not _masked(op):
+        if plain and not summary.indirect and not summary.masked:
             return None
         if summary.reads == 0 and summary.cost < FUNCTION_COST:
             return None
@@ -264,10 +267,6 @@ def repeated_axes(read: loop.ReadOp, producer: loop.ComputeOp) -> set[str]:
         return {a.name for a in producer.axis_list}
     pairs = zip(producer.axis_list, mentioned, strict=True)
     return {a.name for a, names in pairs if len(names) > 1}
-
-
-def _masked(op: loop.ComputeOp) -> bool:
-    return any(read.mask is not None for read in op.reads)
 
 
 def evaluated_points(read: loop.ReadOp) -> int:

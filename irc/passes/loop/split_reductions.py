@@ -119,10 +119,11 @@ class SplitReductions(Pass):
     ) -> loop.ComputeOp | None:
         """Split one compute at the place of `outer`; gives the combination of its parts, None
         where it stays whole."""
-        parts = wanted(op) if _can_split(op, outer) else 0
+        whole = _why_whole(op, outer)
+        parts = wanted(op) if whole is None else 0
         split = self._choose(op, parts) if parts else None
         if context.explains and any(o.kind == "reduce" for o in op.output_list):
-            context.remark(self._told(op, outer, parts, split, wanted is gpu_parts), op)
+            context.remark(self._told(op, whole, parts, split, wanted is gpu_parts), op)
         if split is None:
             return None
         builder = Builder.before(outer)
@@ -153,7 +154,7 @@ class SplitReductions(Pass):
         return Split((), position, parts, ceildiv(extent, parts))
 
     def _told(
-        self, op: loop.ComputeOp, outer: Operation, parts: int, split: Split | None, gpu: bool
+        self, op: loop.ComputeOp, whole: str | None, parts: int, split: Split | None, gpu: bool
     ) -> str:
         """The remark about a reduction."""
         axes = op.axis_list
@@ -163,8 +164,8 @@ class SplitReductions(Pass):
         if split is not None:
             name = axes[split.position].name
             return f"is split into {split.parts} parts of {split.size} points of {name}"
-        if not _can_split(op, outer):
-            return f"is not split: {_why_whole(op, outer)}"
+        if whole is not None:
+            return f"is not split: {whole}"
         if parts and any(o.kind == "map" for o in op.output_list):
             return "is not split: a map beside it has all of its axes, and no leading ones fit"
         if parts:
@@ -180,28 +181,24 @@ class SplitReductions(Pass):
         return f"is not split: {about}{total} points are few (min_points={self.min_points})"
 
 
-def _why_whole(op: loop.ComputeOp, outer: Operation) -> str:
-    """Why a reduction can't be split at all."""
-    for output in op.output_list:
+def _why_whole(op: loop.ComputeOp, outer: Operation) -> str | None:
+    """Why a reduction can't be split at all; None where it can."""
+    outputs = op.output_list
+    for output in outputs:
         if output.kind not in ("reduce", "map"):
             return f"a {output.kind} is computed beside it"
         if output.kind == "reduce" and output.combiner not in SPLITTABLE:
             return f"parts of {output.combiner} don't combine by it"
-    if outer is not op and any(_defined_in(r.source, outer) for r in op.reads):
-        return "it reads what its group makes"
-    return "it has a schedule, or axes with names of their own"
-
-
-def _can_split(op: loop.ComputeOp, outer: Operation) -> bool:
-    kinds = {o.kind for o in op.output_list}
-    if "reduce" not in kinds or kinds - {"reduce", "map"} or op.schedule is not None:
-        return False
-    if any(o.kind == "reduce" and o.combiner not in SPLITTABLE for o in op.output_list):
-        return False
+    if not any(o.kind == "reduce" for o in outputs):
+        return "it reduces nothing"
+    if op.schedule is not None:
+        return "it has a schedule"
     if any(a.name != axis_name(k) for k, a in enumerate(op.axis_list)):
-        return False
+        return "its axes have names of their own"
     # The parts move out of the group, so they may not read what is made inside it.
-    return outer is op or not any(_defined_in(r.source, outer) for r in op.reads)
+    if any(_defined_in(r.source, outer) for r in op.reads):
+        return "it reads what its group makes"
+    return None
 
 
 def points_of(op: loop.ComputeOp) -> int:

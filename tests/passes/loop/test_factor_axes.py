@@ -147,6 +147,9 @@ def test_an_index_that_gets_harder(monkeypatch):
         assert own_factor(op) is None
     text = ONE + reader(["%m[i0*4 + i1]"])
     assert readers_factor(computes(parsed(ARGUMENTS, text))[0]) is None
+    text = compute("par(i0: 12)", ["%x[mod(i0, 5)]", "%x[i0]"], name="%m")
+    text += reader(["%m[i0*4 + i1]"])
+    assert readers_factor(computes(parsed(ARGUMENTS, text))[0]) is None, "one of two does"
     both = ONE.replace("%x[i0]", "%x[mod(i0, 5)]") + reader(["%m[i0*4 + i1]"])
     assert readers_factor(computes(parsed(ARGUMENTS, both))[0]) == (0, 3, 4)
 
@@ -317,6 +320,8 @@ def test_a_size_that_is_divided_is_no_axis():
     text = compute("par(i0: 12)", ["%x[floordiv(s0, 4)]"])
     assert why_whole(computes(parsed(arguments, bind + text))[0]) is None
     text = compute("par(i0: 2)", ["%big[floordiv(s0 + i0, 4)]"], type_="f32[2]")
+    assert "not of one axis alone" in why_whole(computes(parsed(arguments, bind + text))[0])
+    text = compute("par(i0: 2)", ["%big[floordiv(s0, i0 + 1)]"], type_="f32[2]")
     assert "not of one axis alone" in why_whole(computes(parsed(arguments, bind + text))[0])
 
 
