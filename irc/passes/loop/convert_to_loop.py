@@ -108,7 +108,7 @@ class _Conversion:
         if isinstance(op, graph.Cast) and _is_rounding(op):
             self._number_rounding(converter.results[0])
         for old, new in zip(op.results, converter.results, strict=True):
-            new.name_hint = new.name_hint or old.name_hint
+            new.name_hint = old.name_hint
         self._replace(op, converter.results)
         return True
 

@@ -197,3 +197,12 @@ def test_along_which_axes_elements_lie_adjacent(type_, read, axes, par, red):
             op = only(text.replace("f32[8]\n", "f32[16]\n"), f"%x: {expanded(type_)}, %s: f32[]")
         assert _is_contiguous(op, "par", "red") is par
         assert _is_contiguous(op, "red", "par") is red
+
+
+def test_the_results_come_first_in_the_combination_on_a_gpu():
+    for target, results, wanted in (("cpu", 8, "red(i0: 64) par(i1: 8) -> reduce"),
+                                    ("gpu", 96, "par(i0: 96) red(i1: 128) -> reduce")):  # fmt: skip
+        text = compute(f"red(i0: 8192) par(i1: {results})", "%c[i0, i1]", type_=f"f32[{results}]")
+        module = parsed(f"%c: f32[8192, {results}], %k: i64[4]", text)
+        ran(module, f"split-reductions{{target={target}}}")
+        assert heads(module)[1] == wanted

@@ -10,7 +10,7 @@ import irc
 from irc.dialects import loop
 from irc.ir.passes import PassContext, PassManager
 
-ARRAY = re.compile(r"\b(i1|i8|ui8|i32|i64|f8E4M3FN|f16|bf16|f32|f64)\[([^\]]*)\]")
+ARRAY = re.compile(r"\b(i1|i8|ui8|i16|i32|i64|f8E4M3FN|f8E5M2|f16|bf16|f32|f64)\[([^\]]*)\]")
 
 
 def expanded(text: str) -> str:
@@ -29,15 +29,15 @@ def expanded(text: str) -> str:
     return ARRAY.sub(type_of, text)
 
 
-def parsed(arguments: str, body: str, results: str = "") -> Any:
-    """A module with @main(arguments) of the loop level; `results`: `%y: f32[4]`, returned."""
+def parsed(arguments: str, body: str, results: str = "", level: str = "loop") -> Any:
+    """A module with @main(arguments) of a level; `results`: `%y: f32[4]`, returned."""
     names, types = [], []
     for name, type_ in re.findall(r"(%\w+): (\w+\[[^\]]*\])", results):
         names.append(name)
         types.append(type_)
     arrow = f" -> ({', '.join(types)})" if types else ""
     returned = f"func.return {', '.join(names)} : {', '.join(types)}" if types else "func.return"
-    text = f"""func.func @main({arguments}){arrow} attributes {{level = "loop"}} {{
+    text = f"""func.func @main({arguments}){arrow} attributes {{level = "{level}"}} {{
       {body}
       {returned}
     }}"""
