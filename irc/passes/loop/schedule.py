@@ -421,7 +421,7 @@ def _tile_axis(plan: Plan, vector: Axis, lanes: int) -> Axis | None:
     if any(m.own for m in plan.members) or lanes < 4 or estimate(vector.extent) < lanes:
         return None
     for axis in plan.shared:
-        if axis is vector or estimate(axis.extent) < lanes:
+        if estimate(axis.extent) < lanes:
             continue
         if _transposed_bytes(plan, axis, vector):
             return axis

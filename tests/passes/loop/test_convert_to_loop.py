@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from irc.dialects import graph
+from irc.ir import attributes as A
 from irc.ir.diagnostics import IRCError
 from irc.passes.loop.bodies import Body, axis
-from irc.passes.loop.convert_to_loop import _is_rounding
+from irc.passes.loop.convert_to_loop import _is_rounding, _is_splat, is_complex
 from irc.passes.loop.convert_to_loop_rules import RULES, in_range
 from irc.passes.loop.scalar_semantics import POINTWISE
 from tests.passes.loop.texts import body_of, computes, expanded, parsed, ran
@@ -66,6 +67,13 @@ CASES = {
     "a copy of complex numbers": ("%y = graph.copy %z : (Z) -> Z\n", ["call_aten"], 1),
     "a copy of the layout of complex numbers": ("%y = layout.copy %z : (Z) -> Z\n",
                                                 ["call_aten"], 1),
+    "a view of complex numbers": (
+        "%y = graph.reshape %z {view} : (Z) -> "
+        "tensor<[4, 1] x complex<f32>, strides [1, 1]>\n",
+        ["layout.view"], 1),
+    "a complex constant": (
+        "%y = graph.constant {value = dense<(1.0, -2.0)> : tensor<4xcomplex<f32>>} : Z\n",
+        ["constant"], 0),
     "a scalar": ("%y = graph.from_scalar %n : (index) -> i64[]\n", ["from_scalar"], 0),
     "filled with a scalar": ("%y = graph.full %n : (index) -> f32[4]\n",
                              ["from_scalar", "compute"], 1),
@@ -137,6 +145,27 @@ def test_which_casts_are_roundings(name, element):
     module = module_of((NARROW + uses).format(element, "w"), results.format(element))
     (cast, *_) = (op for op in module.walk() if isinstance(op, graph.Cast))
     assert _is_rounding(cast) is (wanted and element in ("bf16", "f16"))
+
+
+def test_only_casts_are_numbered():
+    """A tensor filled with a number is narrowed, too, but by nothing that the program says."""
+    body = "%y = graph.full %g : (f64) -> bf16[4]\n%e = graph.neg %y : (bf16[4]) -> bf16[4]\n"
+    module = parsed("%g: f64", body, "%y: bf16[4], %e: bf16[4]", "layout")
+    ran(module, "convert-to-loop")
+    narrowings = [op for op in module.walk() if op.name == "arith.truncf"]
+    assert narrowings and not any("rounding" in op.attributes for op in narrowings)
+
+
+def test_what_is_complex_and_what_is_a_splat():
+    module = module_of(SPLAT + VALUES.replace("%k", "%l"))
+    arguments = {v.name_hint: v for v in next(iter(module.ops)).block.arguments}
+    assert is_complex(arguments["z"])
+    assert not is_complex(arguments["x"]) and not is_complex(arguments["n"])
+    splat, values = (op for op in module.walk() if isinstance(op, graph.Constant))
+    assert _is_splat(splat) and not _is_splat(values)
+    type_ = splat.attributes["value"].type
+    splat.attributes["value"] = A.ResourceAttr("0" * 64, type_)
+    assert not _is_splat(splat)
 
 
 def test_roundings_are_numbered():
