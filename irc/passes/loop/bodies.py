@@ -401,7 +401,7 @@ def clean_block(block: Block, fold: Fold | None = None) -> int:
 
 
 def _fold(op: Operation, block: Block) -> Value | None:
-    if not isinstance(op, Op) or type(op).fold is Op.fold or ConstantLike in op.traits:
+    if not isinstance(op, Op) or type(op).fold is Op.fold:
         return None
     constants = []
     for operand in op._operands:

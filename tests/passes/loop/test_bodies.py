@@ -59,6 +59,17 @@ def test_what_a_fold_is_given(operands, given, monkeypatch):
     assert seen == [given]
 
 
+def test_an_attribute_of_something_else_is_no_constant(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        lookup_op("arith.addf"), "fold", lambda self, constants: seen.append(constants)
+    )
+    op = only("%n = arith.negf %f {value = 2.0 : f32} : f32\n"
+              "%z = arith.addf %n, %n : f32 loop.yield %z")  # fmt: skip
+    assert _fold(op.yield_op.values[0].defining_op, op.block) is None
+    assert seen == [[None, None]]
+
+
 @pytest.mark.parametrize("wrapped", [lambda v: v, lambda v: [v], lambda v: (v,)])
 def test_what_a_fold_gives(wrapped, monkeypatch):
     """A value, or an attribute of which a constant before the operation is made."""
