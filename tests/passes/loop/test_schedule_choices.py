@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irc.passes.kernel.form_kernels_plan import SCRATCH_BYTES, make_plan
-from irc.passes.loop.schedule import _tile_axis, read_schedule
+from irc.passes.loop.schedule import _choose_axes, _tile_axis, _why_scalar, read_schedule
 from tests.passes.loop.texts import computes, expanded, parsed, ran, remarks
 
 ARGUMENTS = "%x: f32[64, 64], %i: i64[64], %v: f32[64], %one: f32[1], %d: f64[64, 64]"
@@ -88,9 +88,10 @@ def test_elements_as_wide_as_a_register():
     why = "i0 has too few points or too wide elements"
     sums = compute("red(i0: 64)", ["%d[i0, 0]"], "reduce(sum, f64)", "f64[]", element="f64")
     for made in (text, sums):
-        (found,), told = scheduled(made, 64)
-        assert not found.vector_axis and found.lanes == 1 and told == [why]
-        assert scheduled(made, 128)[1] != told
+        plan = make_plan(computes(parsed(ARGUMENTS, made))[0])
+        assert _choose_axes(plan, 64) == (None, [None])
+        assert _why_scalar(plan, plan.members[0], 64) == why
+        assert _why_scalar(plan, plan.members[0], 128).startswith("along i0 a point costs")
 
 
 def group(elements: int) -> str:
