@@ -262,8 +262,6 @@ class _Bufferizer:
         user = self.memory.user_after(argument, self.order[maker])
         if user is not None:
             return f"{user.name} uses its old elements afterwards"
-        if argument in self.returned:
-            return "it is returned"
         if maker in self.checked:
             return "an assertion about what it gets comes later"
         if not self._may_write(maker, value, argument):

@@ -100,6 +100,7 @@ def test_parts_of_results_are_found_where_places_are_known(second, known):
         ((4, 6), [6, 1], {}, True), ((4, 6), [6, 1], {"offset": None}, False),
         ((4, 6), None, {}, False), ((4, 6), [1], {}, False), ((4, 6), [6, 1, 1], {}, False),
         ((0, 6), [6, 1], {}, False), ((4, 0), [6, 1], {}, False), ((1, 6), [6, 1], {}, True),
+        ((4, 6), [symbol("s0"), 6, 1], {}, False),
         ((4, 6), [symbol("s0"), 1], {}, True), ((symbol("s0"), 6), [6, 1], {}, True),
         ((4, 6), [6, 1], {"offset": A.DimAttr(symbol("s0"))}, True),
         ((4, 6), [0, 1], {"offset": A.DimAttr(3)}, True), ((), [], {}, True),

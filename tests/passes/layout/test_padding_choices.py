@@ -9,7 +9,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irc.interp  # noqa: E402
-from irc.dialects import graph  # noqa: E402
 from irc.ir import parse  # noqa: E402
 from irc.ir.passes import PassContext, PassManager  # noqa: E402
 from irc.ir.symbols import symbol  # noqa: E402
@@ -88,8 +87,6 @@ KINDS = {
     "FLAT": "tensor<[8188] x f32, strides [1]>",
     "BITS": "tensor<[4, 2047] x i32, strides [2047, 1]>",
     "SUMS": "tensor<[2047] x f32, strides [1]>",
-    "LAST": "tensor<[1, 3, 4, 2047] x f32, strides [24564, 1, 6141, 3]>",
-    "DYNAMIC": "tensor<[s0, 2047] x f32, strides [2047, 1]>",
     "X": "tensor<[4, 2047] x f32, strides [2047, 1]>",
 }
 SLICE = "graph.slice %e {dim = 0 : i64, start = #sym<1>, step = 1 : i64, view} : (X) -> PART"
@@ -147,8 +144,11 @@ CASES: dict[str, tuple[str, list[int] | str]] = {
 }  # fmt: skip
 
 
-def padded(body: str, options: str = "") -> tuple[list[Any], list[str]]:
-    """The strides that %e has after the pass, and what is said of it. Values stay."""
+def padded(
+    body: str, options: str = "", of: str = "graph.exp", rows: str = "4"
+) -> tuple[list[Any], list[str]]:
+    """The strides that the result of `of` has after the pass, and what is said of it. Values stay
+    as they are."""
     steps = body.split("; ")
     if "return" not in steps[-1]:
         kind = steps[-1].rpartition("-> ")[2]
@@ -156,17 +156,19 @@ def padded(body: str, options: str = "") -> tuple[list[Any], list[str]]:
     results = steps[-1].partition(" : ")[2]
     text = "\n".join((
         f"func.func @main(%x: X) -> ({results}) attributes {{level = \"layout\"}} {{",
+        '%n = sym.bind_size %x {dim = 0 : i64, symbol = "s0"} : (X) -> index',
         "%e = graph.exp %x : (X) -> X", *steps, "}",
     ))  # fmt: skip
     for name, kind in KINDS.items():
         text = text.replace(name, kind)
+    text = text.replace("tensor<[4,", f"tensor<[{rows},")
     module, context = parse(text), PassContext()
     x = torch.randn(4, 2047, generator=torch.Generator().manual_seed(0))
     expected = irc.interp.run(parse(text), x.clone())
     PassManager.parse("pad-strides" + options, verify="each").run(module, context)
     torch.testing.assert_close(irc.interp.run(module, x), expected)
-    (made,) = [op.results[0].type for op in module.walk() if isinstance(op, graph.Exp)]
-    said = [r.message for r in context.remarks if r.op_name == "graph.exp"]
+    (made,) = [op.results[0].type for op in module.walk() if op.name == of]
+    said = [r.message for r in context.remarks if r.op_name == of]
     return list(made.strides or ()), said  # type: ignore[attr-defined]
 
 
@@ -185,3 +187,17 @@ def test_all_bytes_of_the_limit_may_be_added() -> None:
     assert padded(read, f"{{max-bytes={extra}}}") == (FREE, [])
     strides, said = padded(read, f"{{max-bytes={extra - 1}}}")
     assert strides == DENSE and "its 12 bytes more are over the limit (11 in all)" in said[0]
+
+
+def test_the_strides_of_a_calls_result_are_its_own() -> None:
+    body = f"%u = graph.neg %x : (X) -> X; %v = {RELU} : (X) -> X; %m = graph.neg %v : (X) -> X"
+    said = "strides [2047, 1] were not padded: aten.relu.default chooses the strides of its result"
+    assert padded(body, of="graph.call_aten") == (DENSE, [said])
+
+
+def test_symbolic_sizes_are_padded_if_asked() -> None:
+    read = CASES["only read"][0]
+    said = "strides [2047, 1] were not padded: its sizes are symbolic"
+    assert padded(read, rows="s0") == (DENSE, [said])
+    assert padded(read, "{symbolic=true}", rows="s0") == (FREE, [])
+    assert padded(read, "{symbolic=true}") == (FREE, [])

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 import irc.interp  # noqa: E402
 from irc.dialects import func, graph, layout  # noqa: E402
 from irc.dialects.builtin import ModuleOp  # noqa: E402
+from irc.dialects.layout_verify import last_element  # noqa: E402
 from irc.ir import parse  # noqa: E402
 from irc.ir import types as T  # noqa: E402
 from irc.ir.builder import Builder  # noqa: E402
@@ -33,8 +34,11 @@ func.func @main(%x: F8 {ARGUMENT}, %n: index) -> (RESULTS) attributes {level = "
   %longs = graph.full {value = 1 : i64} : L1
   %x2 = graph.slice %x {dim = 0 : i64, start = #sym<2>, step = 1 : i64, view} : (F8) -> F4
   %c2 = graph.slice %c {dim = 0 : i64, start = #sym<2>, step = 1 : i64, view} : (F8) -> F4
+  %x3 = graph.slice %x {dim = 0 : i64, start = #sym<3>, step = 1 : i64, view} : (F8) -> F4
+  %c3 = graph.slice %c {dim = 0 : i64, start = #sym<3>, step = 1 : i64, view} : (F8) -> F4
   %a1 = graph.slice %a {dim = 0 : i64, start = #sym<1>, step = 1 : i64, view} : (F8) -> F4
   %a2 = graph.slice %a {dim = 0 : i64, start = #sym<2>, step = 1 : i64, view} : (F8) -> F4
+  %a4 = graph.slice %a {dim = 0 : i64, start = #sym<4>, step = 1 : i64, view} : (F8) -> F2
   %b2 = graph.slice %b {dim = 0 : i64, start = #sym<2>, step = 1 : i64, view} : (F8) -> F4
   %s = sym.bind %n {symbol = "s0"} : (index) -> index
   %as = layout.view %a {offset = #sym<s0>} : (F8) -> F4
@@ -50,7 +54,7 @@ KINDS = {
 TYPES = {
     "x": "F8", "c": "F8", "a": "F8", "b": "F8", "four": "F4", "two": "F2", "ints": "I4",
     "shorts": "H4", "longs": "L1", "x2": "F4", "c2": "F4", "a1": "F4", "a2": "F4", "b2": "F4",
-    "as": "F4", "h1": "H2",
+    "as": "F4", "h1": "H2", "x3": "F4", "c3": "F4", "a4": "F2",
 }  # fmt: skip
 WORDS = {
     "o": "offset = #sym<{}>", "s": "strides = #sym.dims<[{}]>", "@": "shares = {} : i64",
@@ -144,6 +148,8 @@ def test_a_result_is_in_the_argument_that_it_shares(
         ("a: o0 s1, a1: o2 s1 @0", "a a[2]"),
         ("a: o0 s1, b2: o2 s1 @0", "a a[2]"),
         ("a: o0 s1, two: o2 s2 @0", "a a[2::2]"),
+        ("a: o0 s1, a4: o4 s1 @0", "a a4"),
+        ("a: o0 s1, a4: o4 s2 @0", "a a[4::2]"),
         ("a: o0 s1, a2: o2 s2 @0", "joined"),  # the last one lies behind a's end
         ("a: o0 s1, four: o2 s1", "a four"),
         ("four: o2 s1, a: o0 s1 @0", "a[2] a"),
@@ -179,8 +185,8 @@ def test_a_result_is_in_the_one_that_holds_it(results: str, expected: str) -> No
         ("a1: o1 s1, four: o2 s1 @0", "joined"),
         ("a1: o1 s2, a2: o2 s2 @0", "joined"),  # other strides
         ("a1: o1 s1, a2: o2 s1", "a1 copy(a2)"),
-        ("c2: o2 s1, four: o3 s1 @0", "joined"),
-        ("x2: o2 s1, four: o3 s1 @0", "joined"),
+        ("c2: o2 s1, c3: o3 s1 @0", "joined"),  # a constant's memory is no result's
+        ("x2: o2 s1, x3: o3 s1 @0", "joined"),
         ("a1: o1 s1, a2: o2 s1 @0, a1: o1 s1, a2: o2 s1 @2", "joined"),
         ("a1: o1 s1, a2: o2 s1 @0, b2: o1 s1, four: o2 s1 @2", "joined"),
     ],
@@ -217,7 +223,7 @@ def view_of(source: TensorType, place: Any, type_: TensorType) -> ModuleOp | Non
         (T.f32, 0, T.i16, (12,), (1,)), (T.f32, 2, T.i16, (11,), (1,)),
         (T.f32, 6, T.i16, (3, 3), (3, 1)), (T.f32, 22, T.i16, (1,), (1,)),
         (T.f32, 22, T.i16, (), ()), (T.f32, 3, T.i8, (2, 5), (7, 2)),
-        (T.f32, 8, T.i16, (0, 3), (3, 1)), (T.f32, 0, T.i64, (3,), (1,)),
+        (T.f32, 8, T.i16, (0, 3), (1, 9)), (T.f32, 0, T.i64, (3,), (1,)),
         (T.f32, 8, T.i64, (2,), (1,)), (T.f32, 16, T.i64, (1,), (1,)), (T.f32, 16, T.i64, (), ()),
         (T.f32, 0, T.i64, (2,), (2,)), (T.f32, 0, T.i64, (1, 3), (9, 1)),
         (T.i16, 8, T.i64, (1,), (1,)), (T.i16, 4, T.f32, (2,), (1,)),
@@ -238,6 +244,11 @@ def test_a_view_shows_the_bytes_that_lie_there(
     steps = [s * width for s in strides]
     expected = np.ndarray(sizes, numpys[wanted], memory.tobytes(), place, steps)
     assert got.numpy().tobytes() == expected.tobytes() and got.stride() == strides
+    own = x.element_size()
+    if own != width:  # by way of the elements of the source that hold all of it
+        end = place + (1 + last_element(TensorType(sizes, wanted, strides))) * width
+        part = next(op for op in module.walk() if isinstance(op, layout.ViewOp)).view.type
+        assert part.shape == (-(-end // own) - place // own,)
 
 
 @pytest.mark.parametrize(
