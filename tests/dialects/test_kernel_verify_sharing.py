@@ -8,6 +8,7 @@ import random
 import pytest
 
 import irc
+from irc.dialects.kernel_verify_sharing import Linear, _comes_to, _meet
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.verifier import verify
 from tests.dialects.verifying import check
@@ -301,3 +302,65 @@ def test_two_loads_of_one_place_may_differ():
         text = text.replace("inplace = array<i64: 0, 1>", "inplace = array<i64: 0, 2>")
         check(text.replace("outputs = array<i64: 1>", "outputs = array<i64: 2>"),
               error and error.replace("argument 1", "argument 2"))  # fmt: skip
+
+
+BOUNDS = """%least = arith.minsi %n, %c8 : index
+  %two = arith.addi %c1, %c1 : index
+"""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "error"),
+    [
+        ("%c0 to %c8 step %c1", EARLIER),
+        ("%c0 to %n step %c1", EARLIER),
+        # How often these run is not known, nor how far they step.
+        ("%c0 to %least step %c1", None),
+        ("%least to %c8 step %c1", None),
+        ("%c0 to %c8 step %two", None),
+        ("%c0 to %c1 step %c1", None),  # once
+        ("%c8 to %c0 step %c1", None),  # never
+        ("%c0 to %n step %n", None),
+    ],
+)
+def test_loops_whose_bounds_are_computed(bounds, error):
+    body = loop("j", bounds, "%m = arith.addi %j, %c1 : index\n" + load("%j") + store("%m"))
+    check(cpu(BOUNDS + body, "1"), error)
+
+
+def test_stretches_and_passes_meet():
+    """What is said of passes is what counting them gives."""
+    for apart, moved, lanes, wide in itertools.product(range(-6, 7), (-3, -1, 0, 1, 2, 5),
+                                                       (1, 3), (1, 4)):  # fmt: skip
+        places = set(range(apart, apart + lanes))
+        assert _meet(apart, lanes, 0, wide) == bool(places & set(range(wide)))
+        assert _meet(apart, lanes, moved, wide) == bool(places & set(range(moved, moved + wide)))
+        for passes in range(5):
+            met = any(_meet(apart + k * moved, lanes, 0, wide) for k in range(1, passes + 1))
+            assert _comes_to(apart, moved, passes, lanes, wide) == met
+
+
+def test_sums_are_added_and_multiplied():
+    one, other = Linear({"a": 2, "b": 1}, 3), Linear({"a": 2, "c": 5}, 1)
+    assert one.plus(other, -1) == Linear({"b": 1, "c": -5}, 2)
+    assert one.plus(other) == Linear({"a": 4, "b": 1, "c": 5}, 4)
+    assert one.times(-2) == Linear({"a": -4, "b": -2}, -6) and one.times(0) == Linear({}, 0)
+
+
+PRODUCTS = """%a1 = arith.muli %i, %c8 : index
+  %a2 = arith.muli %c8, %i : index
+  %a3 = arith.muli %i, %n : index
+  %a4 = arith.muli %n, %i : index
+  %a5 = arith.addi %a1, %n : index
+  %a6 = arith.subi %a5, %n : index
+  %a7 = arith.subi %c0, %i : index
+"""
+
+
+@pytest.mark.parametrize(
+    ("stored", "loaded", "error"),
+    [("%a1", "%a2", AFTER), ("%a3", "%a3", AFTER), ("%a3", "%a4", None), ("%a6", "%a1", AFTER),
+     ("%a5", "%a1", None), ("%a7", "%i", None), ("%a7", "%a7", AFTER), ("%a1", "%i", None)],
+)  # fmt: skip
+def test_products_and_differences(stored, loaded, error):
+    check(cpu(PRODUCTS + store(stored) + load(loaded), "1"), error)
