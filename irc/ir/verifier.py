@@ -427,9 +427,11 @@ class _Verifier:
                     if name not in symbols and not _bound_by_users(op, name):
                         self.unbound(op, name, f"the type {result.type}")
         for key, attr in op.attributes.items():
-            missing = mentioned_symbols(attr).difference(symbols)
-            if missing:
-                self.check_attribute(op, key, missing)
+            mentioned = mentioned_symbols(attr)
+            if mentioned:
+                missing = mentioned.difference(symbols)
+                if missing:
+                    self.check_attribute(op, key, missing)
         for region in op.regions:
             for block in region.blocks:
                 for argument in block.arguments:
