@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -12,10 +13,15 @@ from torch._dynamo.utils import counters
 
 from tests.accuracy import inaccurate
 from tests.backends import BACKEND, needs_backend
-from tests.models.zoo import ZOO, Entry
+from tests.models.zoo import SMALL, ZOO, Entry
 
 pytestmark = needs_backend
-NAMES = [pytest.param(n, marks=[] if e.fast else pytest.mark.slow) for n, e in ZOO.items()]
+WHOLE = [pytest.param(entry, id=name, marks=pytest.mark.slow) for name, entry in ZOO.items()]
+
+
+def small(*names: str) -> list[Any]:
+    """Every model, and on every change those named, smaller."""
+    return [*(pytest.param(SMALL[name], id=f"{name}-small") for name in names), *WHOLE]
 
 
 @pytest.fixture(autouse=True)
@@ -50,17 +56,15 @@ def check_inference(entry: Entry, model: nn.Module, size: int, mark: bool = Fals
         assert a.stride() == b.stride(), f"output {index} at size {size}"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_inference(name: str) -> None:
-    entry = ZOO[name]
-    for size in entry.sizes:
+@pytest.mark.parametrize("entry", small("bert", "llama", "resnet", "univnet"))
+def test_inference(entry: Entry) -> None:
+    for size in entry.sizes[:1] if entry is SMALL.get(entry.name) else entry.sizes:
         torch._dynamo.reset()
         check_inference(entry, compiled(entry.make_model(), entry, dynamic=False), size)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_one_program_for_two_sizes(name: str) -> None:
-    entry = ZOO[name]
+@pytest.mark.parametrize("entry", small("bert", "llama", "resnet", "univnet"))
+def test_one_program_for_two_sizes(entry: Entry) -> None:
     model = compiled(entry.make_model(), entry, dynamic=None if entry.batch_only else True)
     for size in entry.sizes:
         check_inference(entry, model, size, mark=entry.batch_only)
@@ -91,9 +95,8 @@ def gradients(
     return [name for name, _ in named], [value for _, value in named]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_training(name: str) -> None:
-    entry = ZOO[name]
+@pytest.mark.parametrize("entry", small(*SMALL))
+def test_training(entry: Entry) -> None:
     inputs = entry.make_inputs(entry.sizes[0])
     runs = []
     for kind in ("compiled", "eager", "float64"):
@@ -114,12 +117,11 @@ LEFT_TO_ATEN = re.compile(
 
 
 @pytest.mark.skipif(BACKEND != "irc", reason="looks at irc's own programs")
-@pytest.mark.parametrize("name", NAMES)
-def test_only_heavy_ops_are_left_to_aten(name: str) -> None:
+@pytest.mark.parametrize("entry", small(*SMALL))
+def test_only_heavy_ops_are_left_to_aten(entry: Entry) -> None:
     import irc
     from irc import pipeline
 
-    entry = ZOO[name]
     with torch.no_grad():
         module = irc.trace(entry.make_model(), entry.make_inputs(entry.sizes[0]))
     irc.PassManager.parse("functional").run(module)

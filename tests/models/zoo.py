@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,10 +26,9 @@ class Entry:
 
     name: str
     kind: str
-    make_model: Callable[[], nn.Module]
+    make_model: Callable[..., nn.Module]
     make_inputs: Callable[[int], tuple[torch.Tensor, ...]]
     sizes: tuple[int, int]
-    fast: bool = False
     fullgraph: bool = True
     # Programs that dynamic=True makes for the two sizes: more than 1 only where torch specializes.
     dynamic_graphs: int = 1
@@ -175,25 +175,25 @@ def _add(
     sizes: tuple[int, int] = (17, 23),
     **flags: Any,
 ) -> None:
-    def make_model() -> nn.Module:
-        return wrap(_build(*build)).eval()
+    model, config, options = build
+
+    def make_model(**changes: Any) -> nn.Module:
+        return wrap(_build(model, config, options | changes)).eval()
 
     ZOO[name] = Entry(name, kind, make_model, make_inputs, sizes, **flags)
 
 
-def _encoder(name: str, model: str, fast: bool = False, **options: Any) -> None:
+def _encoder(name: str, model: str, **options: Any) -> None:
     def wrap(made: nn.Module) -> nn.Module:
         return Outputs(made, ("input_ids", "attention_mask"), ("last_hidden_state",))
 
     build = f"{model}Model", f"{model}Config", COMMON | options
-    _add(name, "encoder", build, wrap, text_inputs, fast=fast)
+    _add(name, "encoder", build, wrap, text_inputs)
 
 
-def _decoder(
-    name: str, model: str, fast: bool = False, suffix: str = "ForCausalLM", **options: Any
-) -> None:
+def _decoder(name: str, model: str, suffix: str = "ForCausalLM", **options: Any) -> None:
     build = f"{model}{suffix}", f"{model}Config", COMMON | options
-    _add(name, "decoder", build, Decoder, causal_inputs, fast=fast)
+    _add(name, "decoder", build, Decoder, causal_inputs)
 
 
 def _pair(name: str, model: str, **options: Any) -> None:
@@ -209,7 +209,6 @@ def _vision(
     name: str,
     model: str,
     sizes: tuple[int, int],
-    fast: bool = False,
     suffix: str = "Model",
     make_inputs: Callable[[int], tuple[torch.Tensor, ...]] = image_inputs,
     batch_only: bool = False,
@@ -220,10 +219,10 @@ def _vision(
         return Outputs(made, ("pixel_values",), (output,))
 
     build = f"{model}{suffix}", f"{model}Config", options
-    _add(name, "vision", build, wrap, make_inputs, sizes, fast=fast, batch_only=batch_only)
+    _add(name, "vision", build, wrap, make_inputs, sizes, batch_only=batch_only)
 
 
-_encoder("bert", "Bert", fast=True)
+_encoder("bert", "Bert")
 _encoder("roberta", "Roberta", max_position_embeddings=66, pad_token_id=1, bos_token_id=0)
 _encoder("distilbert", "DistilBert", dim=64, n_layers=2, n_heads=4, hidden_dim=128)
 _encoder("electra", "Electra", embedding_size=32)
@@ -242,10 +241,8 @@ _encoder(
     sep_token_id=2,
 )
 
-_decoder(
-    "gpt2", "GPT2", fast=True, suffix="LMHeadModel", n_embd=64, n_layer=2, n_head=4, n_positions=64
-)
-_decoder("llama", "Llama", fast=True, num_key_value_heads=2)
+_decoder("gpt2", "GPT2", suffix="LMHeadModel", n_embd=64, n_layer=2, n_head=4, n_positions=64)
+_decoder("llama", "Llama", num_key_value_heads=2)
 _decoder("mistral", "Mistral", num_key_value_heads=2, sliding_window=8)
 _decoder("qwen2", "Qwen2", num_key_value_heads=2)
 _decoder("gemma", "Gemma", num_key_value_heads=1, head_dim=16)
@@ -281,9 +278,7 @@ _STAGES = {
     "hidden_sizes": [16, 32, 48, 64],
     "num_labels": 7,
 }
-_vision(
-    "resnet", "ResNet", (65, 71), fast=True, suffix=_CLASSIFIER, depths=[1, 1, 2, 1], **_STAGES
-)  # fmt: skip
+_vision("resnet", "ResNet", (65, 71), suffix=_CLASSIFIER, depths=[1, 1, 2, 1], **_STAGES)
 _vision(
     "regnet", "RegNet", (65, 71), suffix=_CLASSIFIER, depths=[1, 1, 2, 1], groups_width=8, **_STAGES
 )
@@ -457,7 +452,6 @@ _other(
     ("input_features", "noise_sequence"), ("waveforms",),
     lambda size: (torch.randn(BATCH, size, 16, generator=_generator(size)),
                   torch.randn(BATCH, size, 8, generator=_generator(size + 1))),
-    fast=True,
 )  # fmt: skip
 # Two towers; an image's tokens put where a mask holds.
 _other(
@@ -473,3 +467,15 @@ _other(
      "text_config": COMMON | {"model_type": "opt", "ffn_dim": 128, "word_embed_proj_dim": 64}},
     (*NAMES, "pixel_values"), ("logits",), captioned_inputs, fixed=_NO_CACHE,
 )  # fmt: skip
+
+# One of each kind of layer or block: what is held of these on every change.
+SMALL: dict[str, Entry] = {
+    name: dataclasses.replace(ZOO[name], make_model=partial(ZOO[name].make_model, **changes))
+    for name, changes in {
+        "bert": {"num_hidden_layers": 1},
+        "gpt2": {"n_layer": 1},
+        "llama": {"num_hidden_layers": 1},
+        "resnet": {"depths": [1, 1], "hidden_sizes": [16, 32]},
+        "univnet": {},
+    }.items()
+}
