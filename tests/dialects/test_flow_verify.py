@@ -228,3 +228,27 @@ def test_who_is_called():
     alone.detach()
     assert not is_called(alone)
     assert not is_called(irc.parse(calls(a="")).lookup("a"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        cond(T, T, (T, T), (T, T)),
+        program(WHILE + f"({T}, {XS}) -> {T}", f"x={T}; n={XS}",
+                ("c", f"{T}; {XS}", "i1"), ("b", f"{T}; {XS}", T)),
+        scan(XS, "", f"{T}; {XS}", STEP),
+    ],
+    ids=["cond", "while", "scan"],
+)  # fmt: skip
+def test_outside_of_a_module_nothing_is_known_of_functions(text):
+    function = irc.parse(text).lookup("main")
+    function.detach()
+    verify(function)
+
+
+def test_a_call_that_stands_in_no_function():
+    text = """func.call @a() : () -> ()
+      func.func @a() { func.call @NAME() : () -> () func.return }
+      func.func @b() { func.return }"""
+    check(text.replace("NAME", "b"), None)
+    check(text.replace("NAME", "none"), "there is no function @none in the module")

@@ -21,6 +21,7 @@ from irc.ir import types as T  # noqa: E402
 from irc.ir import verify as irc_verify  # noqa: E402
 from irc.ir.builder import Builder  # noqa: E402
 from irc.ir.passes import PassManager  # noqa: E402
+from irc.ir.symbols import symbol  # noqa: E402
 from irc.ir.types import TensorType  # noqa: E402
 
 
@@ -484,3 +485,39 @@ def test_casts_of_floats_to_integers_through_floats_stay():
             return x
 
         assert names_of(build, kind(2)) == ["cast"] * count
+
+
+ROWS = symbol("s0")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "start", "size", "step", "names"),
+    [
+        ((ROWS, 4), 0, ROWS, 1, []),
+        ((ROWS, 4), ROWS, 4, 1, []),
+        ((4, ROWS), 4, ROWS, 1, []),
+        ((4, ROWS), 1, 2, 1, ["slice"]),
+        ((4, ROWS), 0, 4, 1, []),
+        # Where these lie depends on the number of rows.
+        ((ROWS, 4), 1, 2, 1, ["concat", "slice"]),
+        ((ROWS, 4), ROWS, 2, 1, ["concat", "slice"]),
+        ((ROWS, 4), 0, 4, 1, ["concat", "slice"]),
+        ((4, ROWS), 0, ROWS, 1, ["concat", "slice"]),
+        ((4, ROWS), 5, 1, 1, ["concat", "slice"]),
+        ((4, ROWS), ROWS, 2, 1, ["concat", "slice"]),
+        ((4, ROWS), 4, ROWS, 2, ["concat", "slice"]),
+    ],
+)
+def test_pieces_of_symbolic_sizes(sizes, start, size, step, names):
+    def build(b, x, y):
+        joined = b.value(graph.Concat, [x, y], dim=0, result_types=kind(ROWS + 4, 2))
+        return sliced(b, joined, start, size, step)
+
+    assert names_of(build, *[kind(n, 2) for n in sizes]) == names
+
+
+def test_views_of_what_is_no_view_stay():
+    for name, view in VIEWS_OF_FULL.items():
+        assert names_of(lambda b, x, view=view: view(b, b.value(graph.Neg, x)), kind(3, 4)) == [
+            "neg", name,
+        ]  # fmt: skip

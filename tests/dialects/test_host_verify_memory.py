@@ -340,3 +340,29 @@ def test_what_escapes_has_no_place():
     with pytest.raises(InvalidIR, match="has a place in the arena and escapes"):
         verify(irc.parse(program(alloc("%b", "escapes, offset = #sym<0>"))))
     assert KERNELS in program("")
+
+
+@pytest.mark.parametrize(
+    ("binder", "offset", "fits"),
+    [
+        ("sym.bind_size %z {dim = 0 : i64, ", "64 + k*64", True),  # a size is never negative
+        ("sym.bind_size %z {dim = 0 : i64, ", "k*64", False),
+        ("sym.bind_size %z {dim = 0 : i64, minimum = 1 : i64, ", "k*64", True),
+        ("sym.bind_size %z {dim = 0 : i64, maximum = 3 : i64, ", "256 - k*64", True),
+        ("sym.bind_size %z {dim = 0 : i64, maximum = 4 : i64, ", "256 - k*64", False),
+        ("sym.bind %n {", "64 + k*64", False),
+        ("sym.bind %n {minimum = 0 : i64, ", "64 + k*64", True),
+        ("sym.bind %n {minimum = -1 : i64, ", "64 + k*64", False),
+        ("sym.bind %n {maximum = 3 : i64, ", "256 - k*64", True),
+    ],
+)
+def test_what_binders_say_of_places(binder, offset, fits):
+    kind = "tensor<[k] x f32, strides [1]>" if "bind_size" in binder else T
+    source = kind if "bind_size" in binder else "index"
+    head = (f"%i = host.constant {{value = 1 : i64}} : {SCALAR}\n"
+            f"%n = host.item %i : ({SCALAR}) -> index\n"
+            f'%k = {binder}symbol = "k"}} : ({source}) -> index\n')  # fmt: skip
+    body = alloc("%a", "offset = #sym<0>") + launch("copy", "%x", "%a")
+    body += alloc("%b", f"offset = #sym<{offset}>") + launch("copy", "%a", "%b")
+    text = program(head + body).replace(f"%x: {T}", f"%x: {T}, %z: {kind}")
+    check(text, None if fits else "is not known to be apart from")

@@ -364,3 +364,67 @@ PRODUCTS = """%a1 = arith.muli %i, %c8 : index
 )  # fmt: skip
 def test_products_and_differences(stored, loaded, error):
     check(cpu(PRODUCTS + store(stored) + load(loaded), "1"), error)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "place", "error"),
+    [
+        ("0, 2, 1, 3", ("y", "w"), "reads argument 1 after storing there through argument 3"),
+        ("0, 2, 1, 3", ("x", "z"), "reads argument 0 after storing there through argument 2"),
+        ("0, 2, 1, 3", ("x", "w"), None),
+        ("0, 2, 1, 2", ("y", "z"), "reads argument 1 after storing there through argument 2"),
+        ("0, 2", ("y", "w"), None),
+    ],
+)
+def test_each_pair_is_looked_at(pairs, place, error):
+    arguments = ", ".join(f"%{name}: {PTR}" for name in "xyzw")
+    check(f"""kernel.func @k({arguments}) attributes {{target = "gpu",
+      inplace = array<i64: {pairs}>, outputs = array<i64: 2, 3>}} {{
+      %c = arith.constant 0 : index
+      %f = arith.constant 1.0 : f32
+      kernel.store %f, %{place[1]}[%c] : f32
+      %l = kernel.load %{place[0]}[%c] : f32
+      kernel.return }}""", error)  # fmt: skip
+
+
+CARRIED = """%d = arith.constant 2.0 : f32
+  %r0 = kernel.for %j = %c0 to %n step %c1 iter_args(%a = %f) -> (f32) {{
+    {0}
+    kernel.yield %a : f32
+  }}
+  %r1 = kernel.for %k = %c0 to %n step %c1 iter_args(%b = %d) -> (f32) {{
+    {1}
+    kernel.yield %b : f32
+  }}
+"""
+
+
+def test_loops_over_the_same_numbers_may_carry_others():
+    first = at("%row", "j") + store("%pj")
+    second = at("%row", "k") + load("%pk")
+    check(cpu(CARRIED.format(first, second)), AFTER)
+    other = "%n step %c1 iter_args(%b", "%c8 step %c1 iter_args(%b"
+    check(cpu(CARRIED.format(first, second).replace(*other)), None)
+    first, second = at("%row", "j") + load("%pj"), at("%row", "k") + store("%pk")
+    check(cpu(CARRIED.format(first, second)), None)
+
+
+def test_what_a_loop_carries_says_nothing_of_its_passes():
+    body = """%o = kernel.load %x[%i] : f32
+    %r0 = kernel.for %j = %c0 to %c8 step %c1 iter_args(%a = %o) -> (f32) {
+      %l = kernel.load %x[%next] : f32
+      kernel.store %f, %y[%i] : f32
+      kernel.yield %a : f32
+    }"""  # noqa: E501
+    check(cpu(body), EARLIER)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_places_in_no_order_are_not_known_to_meet(stored):
+    """All lanes at one place: how many elements are moved is not said."""
+    places = "%s = kernel.splat %next : (index) -> vector<16xindex>\n"
+    if stored:
+        body = places + load("%i", kind=WIDE) + f"kernel.scatter %v, %y[%s] : {WIDE}\n"
+    else:
+        body = places + f"%l = kernel.gather %x[%s] : {WIDE}\n" + store("%i", "%v", WIDE)
+    check(cpu(body), None)
