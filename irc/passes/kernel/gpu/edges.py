@@ -36,9 +36,9 @@ class Edge:
 def edge_of(b: TileBuilder, offset: Dim, mask: Tile | None, bytes_each: int) -> Edge | None:
     """How an access of elements of `bytes_each` bytes at `offset` under `mask` is made as two;
     None where one is as good: no bound in the mask splits a group that the memory promises."""
-    group = GROUP_BYTES // bytes_each
-    if mask is None or group < 2:
+    if mask is None:
         return None
+    group = GROUP_BYTES // bytes_each
     for name in free_symbols(offset):
         tile = b.symbols.get(name)
         if tile is None or not tile.dims or coefficient(offset, name) != 1:
@@ -48,9 +48,10 @@ def edge_of(b: TileBuilder, offset: Dim, mask: Tile | None, bytes_each: int) -> 
         conditions = list(_conditions(mask))
         bounds = [_bound_on(c.value, tile.value) for c in conditions]
         bound = min((n for n in bounds if n is not None), default=0)
-        if bound < group or bound % group == 0:
+        last = bound // group * group
+        if last in (0, bound):
             continue
-        whole = b.index(bound // group * group)
+        whole = b.index(last)
         # What holds below the whole groups of the least bound needs no bound of these lanes.
         below = b.compare("slt", tile, whole)
         for condition, own in zip(conditions, bounds, strict=True):

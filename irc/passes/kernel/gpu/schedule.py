@@ -152,7 +152,7 @@ def _transposed_axes(plan: Plan) -> tuple[int, int] | None:
         if step is None or step == 0 or step == 1:
             continue
         other = _contiguous_axis(offset, member.rows)
-        if other is None or other == name:
+        if other is None:
             continue
         extents = plan.rows[member.rows.index(other)], plan.rows[position]
         if all(estimate(e) >= 8 for e in extents):
