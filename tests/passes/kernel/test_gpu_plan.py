@@ -210,6 +210,10 @@ def both_kinds(p, args, made):
     return found[0]
 
 
+def two_maps(p, args, made):
+    return p.compute((64, 64), lambda c: ([read(c, args[0])] * 2,))[1]
+
+
 @pytest.mark.parametrize(
     "members, roots",
     [
@@ -219,6 +223,7 @@ def both_kinds(p, args, made):
         ((partial, of_the_last, row_sum), [False, False, True]),
         ((both_kinds, of_the_last), [True, True]),
         ((both_kinds,), [True]),
+        ((two_maps,), [True]),
     ],
     ids=lambda v: v[0].__name__ if callable(v[0]) else str(v),
 )
