@@ -361,10 +361,10 @@ class _Functionalizer:
         if op.schema.namespace == "aten":  # eager mode refuses to read other parts of them
             tensors = [t if t in written else None for t in tensors]
         for number, shown in enumerate(tensors):
-            chosen = None if shown is None else first.get(shown.root)
-            if shown is None or chosen is None:
+            if shown is None or shown.root not in first:
                 continue
-            if shown is not chosen and place_key(shown) != place_key(chosen):
+            chosen = first[shown.root]
+            if place_key(shown) != place_key(chosen):
                 return None
             op.set_operand(number, chosen.value)
         return list(first.values())

@@ -7,16 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from irc.dialects import aten, sym
-from irc.dialects.builtin import ModuleOp
-from irc.dialects.func import FuncOp
 from irc.ir import attributes as A
-from irc.ir.builder import Builder
 from irc.ir.symbols import symbol
 from irc.ir.types import (
     DTYPE_OF_ELEMENT,
     ComplexType,
     TensorType,
-    contiguous_strides,
     f16,
     f32,
     f64,
@@ -25,7 +21,6 @@ from irc.ir.types import (
     i32,
 )
 from irc.passes.graph.convert_aten import views
-from irc.passes.graph.convert_aten.support import Call
 from irc.passes.graph.value_building import is_static, is_view_of, may_overlap
 from irc.passes.graph.view_chains import (
     ElementStep,
@@ -36,41 +31,9 @@ from irc.passes.graph.view_chains import (
     shows_storage,
 )
 from irc.passes.graph.view_inverses import place_of
+from tests.passes.graph.aten_programs import NONE, Program, tensor
 
 S, T = symbol("s0"), symbol("s1")
-NONE = object()
-
-
-def tensor(shape, strides=None, element=f32):
-    """A tensor type, row-major unless strides are given; NONE for none."""
-    if strides is NONE:
-        return TensorType(shape, element)
-    return TensorType(shape, element, contiguous_strides(shape) if strides is None else strides)
-
-
-class Program:
-    """A function on the aten level."""
-
-    def __init__(self, *types):
-        self.function = FuncOp.create("main", types, [])
-        self.module = ModuleOp.empty()
-        self.module.block.append(self.function)
-        self.builder = Builder.at_end(self.function.block)
-        self.arguments = self.function.block.arguments
-
-    def call(self, name, kind, *args):
-        """The result of a call (or the results, for a list of types)."""
-        kinds = kind if isinstance(kind, list) else [kind]
-        op = aten.make_aten(
-            f"aten.{name}", args, {}, lambda a: a if hasattr(a, "users") else None, kinds
-        )
-        self.builder.insert(op)
-        return list(op.results) if isinstance(kind, list) else op.results[0]
-
-    def converting(self):
-        """A call being converted, on a value that nothing asks about."""
-        named = {a: a for a in self.arguments}
-        return Call(self.builder, None, {}, {}, [], named)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from irc.dialects import aten, func, graph
+from irc.dialects import func, graph
 from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.types import ComplexType, TensorType, f16
@@ -81,8 +81,6 @@ def paired_values(function: func.FuncOp) -> set[Value]:
 
 
 def _is_known(op: Any) -> bool:
-    if not isinstance(op, aten.AtenOp):
-        return False
     name, values = op.name, (*op.operands, *op.results)
     elements = [v.type.element.element for v in values if is_complex(v)]  # type: ignore[attr-defined]
     devices = {v.type.device for v in values if isinstance(v.type, TensorType)}
