@@ -71,11 +71,11 @@ def _storage(pieces: Sequence[Piece]) -> tuple[Dim, TensorType] | None:
     """The storage of some pieces: the byte where it begins, and the type of a vector that holds
     all; None where sizes are symbolic and no piece is known to begin first, and to end last, or
     elements differ."""
-    elements = {piece.type.element for piece in pieces}
-    unit, device = pieces[0].type.element, pieces[0].type.device
+    # Those that have symbols know the same of them.
+    one = max(pieces, key=lambda piece: len(piece.ranges))
+    unit, device, is_le = one.type.element, one.type.device, one.is_le
     width = min(8, *(piece.width for piece in pieces))
-    plain = len(elements) == 1 and not isinstance(unit, ComplexType)
-    is_le = next((p for p in pieces if not p.is_static), pieces[0]).is_le
+    plain = len({p.type.element for p in pieces}) == 1 and not isinstance(unit, ComplexType)
     begins, ends = [p.begin for p in pieces], [p.end for p in pieces]
     first = next((b for b in begins if all(is_le(b, other) for other in begins)), None)
     last = next((e for e in ends if all(is_le(other, e) for other in ends)), None)
@@ -83,8 +83,9 @@ def _storage(pieces: Sequence[Piece]) -> tuple[Dim, TensorType] | None:
         return None
     if plain:
         return first, TensorType((floordiv(last - first, width),), unit, (1,), device)
-    if not isinstance(first, int) or not all(p.is_static for p in pieces):
+    if not all(p.is_static for p in pieces):
         return None
+    assert isinstance(first, int)
     widest = max(piece.width for piece in pieces)
     begin = first // widest * widest
     length = -((begin - last) // widest) * widest // width

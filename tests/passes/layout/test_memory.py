@@ -18,7 +18,7 @@ from irc.ir import types as T  # noqa: E402
 from irc.ir.symbols import Range, symbol  # noqa: E402
 from irc.ir.types import TensorType  # noqa: E402
 from irc.ir.verifier import verify  # noqa: E402
-from irc.passes.layout.joined_results import join_results  # noqa: E402
+from irc.passes.layout.joined_results import _storage, join_results  # noqa: E402
 from irc.passes.layout.memory_views import place_in_memory, storage_root, viewed  # noqa: E402
 from irc.passes.layout.pad_strides import may_be_padded  # noqa: E402
 from irc.passes.layout.shared_results import LIMIT, Piece, _piece, groups, sources  # noqa: E402
@@ -26,6 +26,8 @@ from tests.fuzz.harness import clones, observe, same  # noqa: E402
 from tests.passes.layout.test_elide_layout_copies import PIPELINE, lowered  # noqa: E402
 from tests.passes.layout.test_propagate_channels_last import TYPES, convolution  # noqa: E402
 from tests.passes.loop.programs import program  # noqa: E402
+
+N = symbol("n")
 
 
 def piece(sizes, strides, offset=0, element=T.f32):
@@ -121,6 +123,63 @@ def test_a_piece_is_an_array():
     assert _piece(T.index, A.DictAttr(told)) is None
     saved = _piece(TensorType((), T.f32), A.DictAttr({**told, "saved": A.UNIT}))
     assert saved is not None and saved.is_saved and saved == piece((), ())
+
+
+def test_a_piece_knows_the_ranges_of_its_symbols():
+    def entries(strides):
+        return A.DictAttr({"strides": A.DimsAttr(strides), "offset": A.DimAttr(0)})
+
+    def asked():
+        raise AssertionError("numbers need no ranges")
+
+    kind, ranges = TensorType((4, 6), T.f32), {"n": Range(2, None)}
+    static, symbolic = _piece(kind, entries([6, 1]), asked), _piece(
+        kind, entries([N, 1]), lambda: ranges
+    )  # fmt: skip
+    assert static is not None and static.is_static and not static.ranges
+    assert symbolic is not None and not symbolic.is_static and symbolic.ranges == ranges
+    assert symbolic.is_le(2, N) and not symbolic.is_le(3, N)
+    assert _piece(kind, entries([None, 1]), lambda: ranges) is None
+
+
+def test_pieces_with_gaps_are_compared_by_numbers():
+    gaps, symbolic = piece([4], [2]), piece([N], [2])
+    assert gaps.holds(gaps) and symbolic.holds(symbolic)
+    assert not gaps.holds(symbolic) and not symbolic.holds(gaps)
+
+
+def at_least_two(sizes, strides, offset, element=T.f32):
+    return attrs.evolve(piece(sizes, strides, offset, element), ranges={"n": Range(2, None)})
+
+
+def vector(length, element):
+    return TensorType((length,), element, (1,))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([piece([4], [1], 1), piece([4], [1], 2)], (4, vector(5, T.f32))),
+        ([piece([4], [1], 2), piece([4], [2], 1)], (4, vector(7, T.f32))),
+        ([piece([4], [1], 1), piece([2], [1], 3, T.i16)], (4, vector(8, T.i16))),
+        ([piece([2], [1], 3, T.i16), piece([4], [1], 1)], (4, vector(8, T.i16))),
+        ([piece([2], [1], 3, T.i16), piece([2], [1], 2)], (4, vector(6, T.i16))),
+        ([piece([2], [1], 2, T.i64), piece([3], [1], 3)], (8, vector(6, T.i32))),
+        ([piece([2], [1], 0, T.c128), piece([2], [1], 1, T.c128)], (0, vector(6, T.i64))),
+        ([piece([2], [1], 0, T.c64), piece([2], [1], 1, T.c64)], (0, vector(3, T.i64))),
+        ([piece([4], [1], 0), at_least_two([4], [1], N)], (0, vector(N + 4, T.f32))),
+        ([at_least_two([4], [1], N), piece([4], [1], 0)], (0, vector(N + 4, T.f32))),
+        ([piece([4], [1], 2), at_least_two([4], [1], N)], (8, vector(N + 2, T.f32))),
+        ([at_least_two([4], [1], N), at_least_two([4], [1], N + 1)], (N * 4, vector(5, T.f32))),
+        ([piece([4], [1], 3), at_least_two([9], [1], N)], None),  # which begins first?
+        ([piece([9], [1], 0), at_least_two([4], [1], N)], None),  # which ends last?
+        ([piece([4], [1], 0), at_least_two([4], [1], N, T.i32)], None),
+        ([at_least_two([4], [1], N, T.c64), at_least_two([4], [1], N + 1, T.c64)], None),
+        ([at_least_two([4], [1], 0), at_least_two([N], [1], 0, T.i64)], None),
+    ],
+)
+def test_a_storage_holds_all_pieces(pieces, expected):
+    assert _storage(pieces) == expected
 
 
 def test_places_are_compared_up_to_a_limit():
