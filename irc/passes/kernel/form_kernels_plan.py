@@ -223,14 +223,15 @@ class _PlanBuilder:
             plan.storage[value] = Storage("argument", result, strides_of(type_))
 
     def _place_locals(self, alias: dict[Value, Value]) -> None:
-        shared = len(self.plan.shared)
+        shared, room = len(self.plan.shared), SCRATCH_BYTES - self.plan.scratch_bytes
         for compute in self.computes:
             for result in compute.results:
                 if result in self.plan.storage:
                     continue
-                room = SCRATCH_BYTES - self.plan.scratch_bytes
                 self.plan.storage[result] = place = local_storage(result, shared, room)
-                if place.kind == "argument":
+                if place.kind == "scratch":
+                    room -= place.count * element_bytes(place.element)
+                elif place.kind == "argument":
                     self.plan.outputs.append(result)
 
     def finish(self) -> Plan:
