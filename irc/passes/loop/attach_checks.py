@@ -208,7 +208,7 @@ def place_in(check: loop.ComputeOp, kernel: Kernel) -> Place | str:
     axes = kernel.axis_list
     if any(a.name != axis_name(k) for k, a in enumerate(axes)):
         return "the kernel's axes have names of their own"
-    if isinstance(kernel, loop.GroupOp) and any(op.name == kernel.name for op in kernel.block.ops):
+    if any(op.name == kernel.name for op in kernel.block.ops):
         return "the kernel holds groups"
     computes = computes_in(kernel)
     if any(o.kind in ("scatter", "scan") for op in computes for o in op.output_list):
@@ -285,7 +285,7 @@ def _chosen(check: loop.ComputeOp, kernel: Kernel, mapping: dict[str, Dim]) -> P
     if same and len(own) == len(axes) and isinstance(kernel, loop.ComputeOp):
         return Place(axes, mapping, (), True)
     rest = tuple(a for a in own if a.name not in mapping)
-    if any(o is loop.MAP for o in check.output_list) and (not same or rest):
+    if not same and any(o is loop.MAP for o in check.output_list):
         return "an array that it gives has other axes than the kernel"
     last = max(k for k, a in enumerate(axes) if symbol(a.name) in mapping.values())
     shared = axes if isinstance(kernel, loop.GroupOp) else axes[: last + 1]

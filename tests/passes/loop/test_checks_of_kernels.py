@@ -8,6 +8,7 @@ import pytest
 from irc.ir.symbols import symbol
 from irc.passes.loop.attach_checks import (
     Place,
+    _chosen,
     _has_elements,
     _is_clamped,
     _position,
@@ -313,3 +314,115 @@ def test_why_a_check_stays(name):
     told = [t.partition("is a kernel of its own: ")[2] for t in remarks(context)]
     assert told == ([] if wanted is None else [wanted]), heads(module)
     assert context.statistics["attach-checks", "checks in kernels"] == (wanted is None)
+
+
+BETWEEN = {
+    "a view of something else": (
+        "%b9 = layout.view %x {offset = #sym<0>} : (f32[40, 16]) -> f32[40, 16]\n", None),
+    "a view of what it gives": (
+        "%b9 = layout.view %m {offset = #sym<0>} : (i64[8]) -> i64[8]\n",
+        "'layout.view' must come after its assertion"),
+    "a size that is bound": (
+        """%b9 = sym.bind_size %s {dim = 0 : i64, hint = 5 : i64, minimum = 2 : i64,
+          maximum = 9 : i64, symbol = "s0"} : (tensor<[s0] x f32, strides [1]>) -> index\n""",
+        "'sym.bind_size' must come after its assertion"),
+    "a write": ("graph.update_input %x {argument = 0 : i64} : (f32[40, 16])\n",
+                "'graph.update_input' must come after its assertion"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_what_stands_between_a_check_and_its_kernel(name):
+    between, why = BETWEEN[name]
+    text = check(out=MAPS, type_="i64[8], i1[]", name="%m, %ok", yields="%a, %c") + ASSERTED
+    more = ", %s: tensor<[s0] x f32, strides [1]>" if "bind" in between else ""
+    module = parsed(ARGUMENTS + more, text + between + KERNEL.format("i0"))
+    told = remarks(ran(module, "attach-checks"))
+    assert [t.partition("own: ")[2] for t in told] == ([] if why is None else [why])
+
+
+def test_a_scan_beside_a_map_and_an_array_without_elements():
+    scan = """%y, %y2 = loop.compute par(i0: 8) scan(i1: 16) -> map, scan(sum, f32) {
+      %d = loop.read %k[i0] : i64 %e = arith.index_cast %d : i64 to index
+      %f = loop.read %x[%e, i1] : f32 loop.yield %f, %f } : f32[8, 16], f32[8, 16]\n"""
+    empty = KERNEL.format("i0").replace("%x[", "%z[")
+    other = """%y = loop.compute par(i0: 8, i1: 16) -> map { %d = loop.read %m[7 - i0] : i64
+      %g = loop.read %k[i0] : i64 %e = arith.index_cast %g : i64 to index
+      %w = arith.sitofp %d : i64 to f32 %f = loop.read %x[%e, i1] : f32
+      %v = arith.addf %f, %w : f32 loop.yield %v } : f32[8, 16]\n"""
+    for kernel, why in (
+        (scan, "the kernel scatters or scans"),
+        (empty, "what is read may have no element at all"),
+        (other, "the kernel reads what it gives at other points"),
+    ):
+        text = check(out=MAPS, type_="i64[8], i1[]", name="%m, %ok", yields="%a, %c") + ASSERTED
+        module = parsed(ARGUMENTS + ", %z: f32[0, 16]", text + kernel)
+        (told,) = remarks(ran(module, "attach-checks"))
+        assert told.partition("own: ")[2] == why
+
+
+ROWS = "the kernel has no rows that are long enough and as many as threads want"
+RED = "the kernel combines along its axes"
+OTHER = "an array that it gives has other axes than the kernel"
+# The check's axes, the kernel's (in parentheses: a group's), what is unified: how many axes are
+# shared, the mapping, the check's further axes, and whether both are one compute; or why not.
+CHOSEN = [
+    ("i0: 8", "par(i0: 8)", "i0 i0", (1, "i0 i0", "", True)),
+    ("i0: 8", "(i0: 8)", "i0 i0", (1, "i0 i0", "", False)),
+    ("i0: 8", "par(i0: 8, i1: 16)", "i0 i0", (1, "i0 i0", "", False)),
+    ("i0: 8, i1: 16", "par(i0: 8, i1: 16)", "i0 i0, i1 i1", (2, "i0 i0, i1 i1", "", True)),
+    ("i0: 8, i1: 16", "par(i0: 8) red(i1: 16)", "i0 i0, i1 i1", (2, "i0 i0, i1 i1", "", True)),
+    ("i0: 8, i1: 4", "(i0: 8)", "i0 i0", (1, "i0 i0", "i1", False)),
+    ("i0: 8, i1: 4", "par(i0: 8)", "i0 i0", ROWS),
+    ("i0: 8", "(i0: 16, i1: 8)", "i0 i1", (2, "i0 i1", "", False)),
+    ("i0: 1, i1: 16", "(i0: 8, i1: 16)", "i0 0, i1 i1", (2, "i0 0, i1 i1", "", False)),
+    ("i0: 1, i1: 16", "(i0: 1, i1: 16)", "i0 0, i1 i1", (2, "i0 i0, i1 i1", "", False)),
+    ("i0: 8, i1: 8", "par(i0: 8, i1: 8)", "i0 i1, i1 i0", ROWS),
+    ("i0: 8, i1: 8", "par(i0: 8) red(i1: 8)", "i0 i1, i1 i0", RED),
+    ("i0: 8, i1: 8", "(i0: 8, i1: 8, i2: 8)", "i0 i0, i1 i2", (3, "i0 i0, i1 i2", "", False)),
+    ("i0: 8, i1: 1", "par(i0: 8, i1: 1)", "i0 i0", (2, "i0 i0, i1 i1", "", True)),
+    ("i0: 8, i1: 4", "(i0: 8, i1: 4)", "i0 i0", (2, "i0 i0", "i1", False)),
+    ("i0: 8", "(i0: 8192, i1: 8)", "i0 i1", (2, "i0 i1", "", False)),
+    ("i0: 8", "(i0: 8193, i1: 8)", "i0 i1",
+     "the kernel would check each index again, 65544 times in all"),
+    ("i0: 99999", "par(i0: 99999, i1: 16)", "i0 i0", (1, "i0 i0", "", False)),
+    ("i0: 31", "par(i0: 31, i1: 2000)", "i0 i0", ROWS),
+    ("i0: 31", "par(i0: 31, i1: 1057)", "i0 i0", (1, "i0 i0", "", False)),
+    ("i0: 32", "par(i0: 32, i1: 2000)", "i0 i0", (1, "i0 i0", "", False)),
+    ("i0: 16", "par(i0: 16, i1: 2048)", "i0 i0", (1, "i0 i0", "", False)),
+    ("i0: 16", "par(i0: 16, i1: 2049)", "i0 i0", ROWS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("axes", "kernel", "unified", "wanted"), CHOSEN)
+@pytest.mark.parametrize("gives", [False, True], ids=["", "beside a map"])
+def test_where_in_a_kernel_a_check_is(axes, kernel, unified, wanted, gives):
+    """Beside a map, over the kernel's leading axes only."""
+    sizes = ", ".join(part.partition(": ")[2] for part in axes.split(", "))
+    made = check(f"red({axes})", "%k[0]", MAPS, f"i64[{sizes}], i1[]", "%m, %ok", "%a, %c")
+    if not gives:
+        made = check(f"red({axes})", "%k[0]")
+    out = "reduce(sum, i64)" if "red" in kernel else "map"
+    kept = [p.partition(": ")[2].rstrip(")") for p in kernel.replace(") red", ", red").split(", ")
+            if "red" not in p]  # fmt: skip
+    space = kernel if kernel.startswith("par") else f"par{kernel}"
+    text = f"%y = loop.compute {space} -> {out} {{ %v = loop.read %k[0] : i64 loop.yield %v }}"
+    text += f" : i64[{', '.join(kept)}]\n"
+    if space != kernel:
+        text = f"%r = loop.group {kernel} {{ {text} loop.yield %y }} : i64[{', '.join(kept)}]\n"
+    op, *_ = ops = list(next(iter(parsed(ARGUMENTS, made + text).ops)).block.ops)
+    pairs = (pair.split() for pair in unified.split(", "))
+    mapping = {a: 0 if b == "0" else symbol(b) for a, b in pairs}
+    found = _chosen(op, ops[1], dict(mapping))
+    names = [part.partition(":")[0] for part in axes.split(", ")]
+    leads = unified == "i0 i0" and len(names) == 1
+    if isinstance(wanted, tuple):
+        leads = wanted[1] == ", ".join(f"{name} {name}" for name in names)
+    if gives and not leads:
+        assert found == OTHER
+    elif isinstance(wanted, str):
+        assert found == wanted
+    else:
+        shown = ", ".join(f"{k} {v}" for k, v in found.mapping.items())
+        own = " ".join(a.name for a in found.own)
+        assert (len(found.shared), shown, own, found.merged) == wanted
