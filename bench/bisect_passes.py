@@ -5,8 +5,9 @@
 
 Each graph that torch.compile hands to irc is kept at the aten level with the arguments of its
 first call. Then the default pipeline runs one pass at a time and the module is interpreted after
-each; the first pass whose results differ is named, with the result and how far it is off. The
-executable's own results come last ("executable"). Works on other programs through `Bisector`:
+each; the first pass whose results differ is named, with the result and how far it is off, and its
+first rewrite that is wrong (`irc.validation.bisection`). The executable's own results come last
+("executable"). Works on other programs through `Bisector`:
 
     with Bisector() as bisector:
         torch.compile(f, backend="irc")(x)
@@ -26,6 +27,7 @@ from irc import pipeline
 from irc.frontend.importer import Imported
 from irc.interp import run
 from irc.ir.passes import PassContext, PassManager
+from irc.validation.bisection import guilty_rewrite
 
 
 def copied(arguments: Sequence[Any]) -> list[Any]:
@@ -106,6 +108,7 @@ class Bisector:
         expected = run(module, *copied(arguments), mode=self.mode)
         context = PassContext(target=target)
         for text in passes_of(pipeline.pipeline_text(target)):
+            before = module.clone()
             PassManager.parse(text).run(module, context)
             try:
                 found = run(module, *copied(arguments), mode=self.mode)
@@ -113,8 +116,21 @@ class Bisector:
                 self.fail(f"{name}: after {text}: {type(error).__name__}: {error}")
                 continue
             if self.compare(f"{name}: after {text}", found, expected):
+                self.name_rewrite(before, text, arguments, expected)
                 break
         self.compare(f"{name}: executable", results, expected)
+
+    def name_rewrite(
+        self, before: Any, text: str, arguments: list[Any], expected: list[Any]
+    ) -> None:
+        """Report which rewrite of a pass is the wrong one."""
+
+        def is_wrong(module: Any) -> bool:
+            found = run(module, *copied(arguments), mode=self.mode)
+            return any(difference(a, b) > self.limit for a, b in zip(found, expected, strict=True))
+
+        rewrite = guilty_rewrite(before, text, is_wrong)
+        self.report(f"  {rewrite}" if rewrite else "  no single rewrite of it: the pass itself")
 
     def compare(self, where: str, found: list[Any], expected: list[Any]) -> bool:
         """Whether results are off; the worst one is reported."""

@@ -22,6 +22,7 @@ _EXPORTS: dict[str, str] = {
     "PassManager": "irc.ir.passes",
     "register_pass": "irc.ir.passes",
     "register_pipeline": "irc.ir.passes",
+    "Fuel": "irc.ir.fuel",
     "pattern": "irc.ir.rewriting",
     "rule": "irc.ir.rules",
     "canonicalization": "irc.ir.rewriting",

@@ -19,6 +19,7 @@ import attrs
 
 from irc.frontend.options import DEFAULT, Options
 from irc.ir.diagnostics import IRCError, UserError
+from irc.ir.fuel import Fuel
 from irc.ir.passes import (
     PassContext,
     PassManager,
@@ -326,7 +327,10 @@ def lower(
 
     options, chosen = options or DEFAULT, settle(module, target)
     manager = PassManager.parse(pipeline_text(chosen, options, functional), verify=verify)
-    context = PassContext(options=options, explains=bool(options.remarks), measure=_measure(chosen))
+    fuel = Fuel(options.fuel) if options.fuel >= 0 else None
+    context = PassContext(
+        options=options, explains=bool(options.remarks), measure=_measure(chosen), fuel=fuel
+    )
     before = module.clone()
     try:
         manager.run(module, context, check_semantics=options.check_semantics)
@@ -334,9 +338,14 @@ def lower(
         if not isinstance(error, UserError) or error.__cause__ is not None:
             from irc.validation.reproducer import leave_reproducer
 
-            again = PassContext(options=options, explains=False, measure=context.measure)
+            again = PassContext(
+                options=options, explains=False, measure=context.measure,
+                fuel=fuel and Fuel(fuel.limit),
+            )  # fmt: skip
             leave_reproducer(before, manager.steps, error, again, options.dump_directory)
         raise
+    if fuel is not None:
+        print(f"irc: fuel: {fuel.told}", file=sys.stderr)
     if options.remarks:
         for remark in chosen_remarks(context.remarks, options.remarks):
             print(remark, file=sys.stderr)

@@ -168,6 +168,11 @@ OPTIONS: dict[str, Entry] = {
         "A regular expression: passes' reasons that match go to stderr; [remarks](remarks.md).",
         check=_expression,
     ),
+    "fuel": Entry(
+        "So many rewrites of each program are made (-1: all), and the last one is told: what to "
+        "halve to [find the rewrite](troubleshooting.md#which-rewrite-is-it) that changes a "
+        "result.", check=at_least(-1),
+    ),
     "dump_directory": Entry(
         "Where a pass that fails leaves its program; empty: among the temporary files."
     ),

@@ -100,6 +100,8 @@ class Options:
     verify: str = "none"
     check_semantics: str = ""
     remarks: str = ""
+    # fuel: so many rewrites of each program are made (-1: all); the last one is told on stderr.
+    fuel: int = -1
     # dump_directory: where a pass that fails leaves its program ("": among the temporary files).
     dump_directory: str = ""
 

@@ -11,6 +11,7 @@ import attrs
 
 from irc.ir.core import Operation
 from irc.ir.diagnostics import UserError
+from irc.ir.fuel import Fuel
 from irc.ir.location import UNKNOWN, Location, file_positions
 
 
@@ -55,7 +56,8 @@ class PassContext:
     asks for remarks; passes look no further for reasons where nobody does. measure: how many times
     faster a padded matrix product runs (`pad-matmul` gives it a `Product`), None where that can't
     be told; without it nothing is measured. folded: how large constants were computed
-    (`irc.runtime.constants.FoldedConstants`), in order, for a cache that doesn't keep them.
+    (`irc.runtime.constants.FoldedConstants`), in order, for a cache that doesn't keep them. fuel:
+    how many rewrites may be made (None: all).
     """
 
     target: Any = None
@@ -67,11 +69,16 @@ class PassContext:
     explains: bool = True
     measure: Callable[[Any], float | None] | None = None
     folded: list[Any] = attrs.field(factory=list)
+    fuel: Fuel | None = None
     settled: Any = None
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to the statistic `name` of the running pass."""
         self.statistics[(self.current_pass, name)] += amount
+
+    def spend(self, name: str, op: Operation) -> bool:
+        """Whether the fuel lasts for the rewrite `name` of `op`, which then counts."""
+        return self.fuel is None or self.fuel.spend(name, op)
 
     def remark(self, message: str, op: Operation | None = None) -> None:
         """Tell the user something about `op`: the reason for what was or wasn't done with it."""

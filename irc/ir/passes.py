@@ -483,6 +483,8 @@ class PassManager:
         for hook in self.instrumentations:
             hook.before_pass(pass_, op, context)
         context.current_pass = pass_.name
+        if context.fuel is not None:
+            context.fuel.inside = pass_.name
         start = time.perf_counter()
         try:
             pass_.run(op, context)

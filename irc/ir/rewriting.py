@@ -23,6 +23,7 @@ from irc.ir.core import Operation, OpResult, Value
 from irc.ir.definition import Op
 from irc.ir.diagnostics import InternalError, IRCError, UserError
 from irc.ir.failures import unexpected
+from irc.ir.fuel import Fuel
 from irc.ir.location import UNKNOWN, fuse
 from irc.ir.registry import lookup_op
 from irc.ir.traits import (
@@ -268,7 +269,14 @@ class _Plan:
 
 
 class _Driver:
-    def __init__(self, patterns: Iterable[Pattern], fold: bool, counts: Counter[str]) -> None:
+    def __init__(
+        self,
+        patterns: Iterable[Pattern],
+        fold: bool,
+        counts: Counter[str],
+        fuel: Fuel | None = None,
+    ) -> None:
+        self.fuel = fuel
         self.plans: dict[type[Operation], _Plan] = {}
         self.declared: list[Pattern] = sorted(patterns, key=lambda p: -p.benefit)
         self.fold = fold
@@ -291,8 +299,10 @@ class _Driver:
                     self.worklist.append(maker)
         op.erase()
 
-    def applied(self, name: str) -> None:
+    def applied(self, name: str, op: Operation) -> None:
         self.rewrites += 1
+        if self.fuel is not None:
+            self.fuel.spend(name, op)
         self.counts[name] += 1
         if self.rewrites > self.limit:
             busiest, times = self.counts.most_common(1)[0]
@@ -310,9 +320,11 @@ class _Driver:
         worklist.reverse()
         most = 10_000 + 16 * (len(worklist) + 1)
         self.limit = most if max_rewrites is None else max_rewrites
-        visit, pop = self.visit, worklist.pop
+        visit, pop, fuel = self.visit, worklist.pop, self.fuel
         try:
             while worklist:
+                if fuel is not None and fuel.is_empty:
+                    break
                 op = pop()
                 op.queued = False
                 if op.parent is not None:
@@ -330,14 +342,16 @@ class _Driver:
     def visit(self, op: Operation) -> None:
         if is_trivially_dead(op):
             self.erase(op)
-            self.applied("dce")
+            self.applied("dce", op)
             return
         cls = op.__class__
         plan = self.plans.get(cls)
         if plan is None:
             plan = self.plans[cls] = _Plan(cls, self.declared, self.fold)
         if plan.commutative and constant_to_right(op):
-            self.applied("constant-to-right")
+            self.applied("constant-to-right", op)
+            if self.fuel is not None and self.fuel.is_empty:
+                return
         if plan.fold and self.try_fold(op):
             return
         for candidate in plan.patterns:
@@ -352,7 +366,7 @@ class _Driver:
                 failure.op = op
                 raise failure from error
             if changed:
-                self.applied(candidate.name)
+                self.applied(candidate.name, op)
                 if op.parent is not None:
                     self.enqueue(op)
                 return
@@ -395,7 +409,7 @@ class _Driver:
             if value is result:
                 return False
         rewriter.replace(op, values)
-        self.applied("fold")
+        self.applied("fold", op)
         return True
 
 
@@ -475,11 +489,13 @@ def apply_patterns_greedily(
     fold: bool = True,
     max_rewrites: int | None = None,
     counts: Counter[str] | None = None,
+    fuel: Fuel | None = None,
 ) -> bool:
-    """Apply patterns and folds inside `root` until nothing changes; says whether anything did.
+    """Apply patterns and folds inside `root` until nothing changes, or `fuel` is spent; says
+    whether anything did.
 
     `counts` collects how often each pattern was applied. Raises InternalError, naming the
     busiest pattern, after `max_rewrites` (default: 16 per operation plus 10,000).
     """
-    driver = _Driver(patterns, fold, Counter() if counts is None else counts)
+    driver = _Driver(patterns, fold, Counter() if counts is None else counts, fuel)
     return driver.run(root, max_rewrites)

@@ -233,7 +233,8 @@ def compile_cached(
 
 def _watches_passes(options: Any) -> bool:
     """Whether the options ask for something that only running passes can give."""
-    return bool(getattr(options, "check_semantics", "") or getattr(options, "remarks", ""))
+    told = ("check_semantics", "remarks")
+    return any(getattr(options, name, "") for name in told) or getattr(options, "fuel", -1) >= 0
 
 
 def pipeline_key(pipeline: str) -> str | None:

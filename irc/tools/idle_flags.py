@@ -15,6 +15,7 @@ OF_PASSES = (
     "print_ir_before", "print_ir_after", "print_ir_before_all", "print_ir_after_all",
     "print_ir_after_change", "print_ir_after_failure", "verify_each", "check_semantics",
     "pass_timeout", "timing", "statistics", "remarks", "crash_reproducer", "dump_pass_pipeline",
+    "fuel",
 )  # fmt: skip
 PRINTS = OF_PASSES[:6]
 # A flag, and those of which it needs one.

@@ -256,12 +256,14 @@ def _manager(text: str, pieces: Sequence[str] = ()) -> Any:
 
 
 def _run_passes(module: Any, text: str, arguments: argparse.Namespace) -> None:
+    from irc.ir.fuel import Fuel
     from irc.ir.passes import PassContext
 
     manager = _manager(text)
     manager.verify = "each" if arguments.verify_each else "none"
     manager.instrumentations = _instrumentations(arguments, manager)
-    context = PassContext()
+    fuel = None if arguments.fuel is None else Fuel(arguments.fuel)
+    context = PassContext(fuel=fuel)
     try:
         manager.run(module, context)
     finally:
@@ -335,6 +337,8 @@ def _report(arguments: argparse.Namespace, context: Any) -> None:
 
     if arguments.remarks is not None and context.remarks:
         print(hooks.remarks_report(context, arguments.remarks), file=sys.stderr)
+    if context.fuel is not None:
+        print(f"irc-opt: fuel: {context.fuel.told}", file=sys.stderr)
     if arguments.timing:
         print(hooks.timing_report(context), file=sys.stderr)
     if arguments.statistics:

@@ -80,6 +80,8 @@ def make_parser() -> ArgumentParser:
     debug.add_argument("--print-ir-after-failure", action="store_true")
     debug.add_argument("--print-ir-function", metavar="NAME")
     debug.add_argument("--print-ir-tree-dir", metavar="DIR")
+    debug.add_argument("--fuel", type=int, metavar="N",
+                       help="make the first N rewrites only, and name the last")  # fmt: skip
     debug.add_argument("--timing", action="store_true")
     debug.add_argument("--statistics", action="store_true")
     debug.add_argument("--remarks", metavar="REGEX",

@@ -22,20 +22,24 @@ class SineToCosine(Pass):
 
     name = "test-sine-to-cosine"
     summary = "wrong on purpose"
+    spends: bool = False
 
     def run(self, op: Operation, context: PassContext) -> None:
         for inner in list(op.walk()):
-            if isinstance(inner, graph.POINTWISE["sin"]):
+            sine = isinstance(inner, graph.POINTWISE["sin"])
+            if sine and (not self.spends or context.spend("sine", inner)):
                 wrong = Builder.before(inner).value(graph.POINTWISE["cos"], *inner.operands)
                 inner.replace_with([wrong])
 
 
-def lines(monkeypatch: pytest.MonkeyPatch, text: str, results: Any = None) -> list[str]:
+def lines(
+    monkeypatch: pytest.MonkeyPatch, text: str, results: Any = None, said: list[str] | None = None
+) -> list[str]:
     """What is said of sin(x) + x under a pipeline."""
     monkeypatch.setattr(pipeline, "pipeline_text", lambda target: text)
     x = torch.randn(5)
     module = irc.trace(lambda x: x.sin() + x, (x,))
-    bisector = Bisector(report=lambda line: None)
+    bisector = Bisector(report=lambda line: None if said is None else said.append(line))
     bisector.check("graph 0", module, "llvm", [x], [x.sin() + x if results is None else results])
     return bisector.failures
 
@@ -44,6 +48,17 @@ def test_the_first_pass_that_changes_a_result_is_named(monkeypatch: pytest.Monke
     text = "convert-aten-to-graph,cse,test-sine-to-cosine,assign-layouts"
     (line,) = lines(monkeypatch, text)
     assert line.startswith("graph 0: after test-sine-to-cosine: 1 results differ, most result 0:")
+
+
+@pytest.mark.parametrize("spends", [False, True])
+def test_its_rewrite_is_named(monkeypatch: pytest.MonkeyPatch, spends: bool) -> None:
+    said: list[str] = []
+    flag = "{spends=true}" if spends else ""
+    lines(monkeypatch, f"convert-aten-to-graph,test-sine-to-cosine{flag}", said=said)
+    assert said[1].startswith(
+        "  rewrite 1: test-sine-to-cosine: sine of 'graph.sin' at "
+        if spends else "  no single rewrite of it: the pass itself"
+    )  # fmt: skip
 
 
 def test_stages_are_taken_apart_and_right_passes_are_not_named(

@@ -29,8 +29,9 @@ class Canonicalize(Pass):
         limit = self.max_rewrites or None
         try:
             apply_patterns_greedily(
-                op, canonicalization_patterns(), max_rewrites=limit, counts=counts
-            )
+                op, canonicalization_patterns(), max_rewrites=limit, counts=counts,
+                fuel=context.fuel,
+            )  # fmt: skip
         finally:
             for name, times in counts.items():
                 context.count(name, times)

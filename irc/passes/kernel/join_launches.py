@@ -55,7 +55,7 @@ class JoinLaunches(Pass):
             return
         joiner = _Joiner(op, kernels)
         for function in [f for f in ops if isinstance(f, func.FuncOp)]:
-            planner = _Planner(self, function, kernels)
+            planner = _Planner(self, function, kernels, context)
             if planner.plan():
                 for members in planner.clusters.order(late=True):
                     joiner.place(function, members)
@@ -67,9 +67,13 @@ class _Planner:
     """Decides which launches of a function are joined."""
 
     def __init__(
-        self, options: JoinLaunches, function: func.FuncOp, kernels: dict[str, kernel.FuncOp]
+        self,
+        options: JoinLaunches,
+        function: func.FuncOp,
+        kernels: dict[str, kernel.FuncOp],
+        context: PassContext,
     ) -> None:
-        self.options, self.kernels = options, kernels
+        self.options, self.kernels, self.context = options, kernels, context
         self._follows: dict[kernel.FuncOp, bool] = {}
         self._scratch: dict[kernel.FuncOp, int] = {}
         self.clusters = Clusters(function.block, self.relies)
@@ -86,7 +90,7 @@ class _Planner:
             if not isinstance(op, host.LaunchOp) or not self.may_join(op):
                 continue
             for other in reversed(seen[-self.options.window :]):
-                if self.fits(other, number):
+                if self.fits(other, number) and self.context.spend("join-launches", op):
                     seen.remove(other)
                     number = clusters.merge(other, number)
                     joins += 1

@@ -17,6 +17,7 @@ from irc.analysis.loop import (
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
+from irc.ir.fuel import NO_FUEL
 from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, format_dim, free_symbols
@@ -69,7 +70,7 @@ class GroupComputes(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        planner = _Planner(self, block, gpu=target_of(context).is_gpu)
+        planner = _Planner(self, block, context, gpu=target_of(context).is_gpu)
         merges = planner.plan()
         for reader, reason in planner.kept_apart():
             context.remark(f"is not grouped with a compute that it reads: {reason}", reader)
@@ -82,11 +83,11 @@ class GroupComputes(Pass):
 
 
 def group_with_readers(
-    block: Block, computes: Collection[Operation], options: GroupComputes
+    block: Block, computes: Collection[Operation], options: GroupComputes, context: PassContext
 ) -> int:
     """Group computes that were made after `group-computes`, for a GPU, with their readers as it
     would have; gives how many groups there are."""
-    planner = _Planner(options, block, gpu=True)
+    planner = _Planner(options, block, context, gpu=True)
     if not planner.plan(computes):
         return 0
     prefixes = planner.prefix_of_first_member()
@@ -94,8 +95,10 @@ def group_with_readers(
 
 
 class _Planner:
-    def __init__(self, options: GroupComputes, block: Block, gpu: bool = False) -> None:
-        self.options = options
+    def __init__(
+        self, options: GroupComputes, block: Block, context: PassContext, gpu: bool = False
+    ) -> None:
+        self.options, self.context = options, context
         self.gpu = gpu
         self.clusters = Clusters(block)
         self.prefixes: dict[int, Prefix] = {}
@@ -185,6 +188,8 @@ class _Planner:
             return "on a GPU what a scan makes is known at its own point only"
         if not clusters.can_merge(a, b):
             return "something between them depends on the one and is needed by the other"
+        if not self.context.spend("group-computes", clusters.ops[clusters.members[b][0]]):
+            return NO_FUEL
         del self.prefixes[a], self.prefixes[b]
         self.prefixes[clusters.merge(a, b)] = Prefix(extents, ops)
         return None

@@ -15,6 +15,7 @@ from irc.analysis.loop import (
 )
 from irc.dialects import loop
 from irc.ir.core import Block, Operation, Value
+from irc.ir.fuel import NO_FUEL
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.traits import Terminator
@@ -102,6 +103,8 @@ class _Chooser:
                 if not is_map(op) or not compute_readers(op):
                     continue
                 reason = self.refusal(op)
+                if reason is None and not context.spend("inline-computes", op):
+                    reason = NO_FUEL
                 if reason is None:
                     self.chosen[op] = None
                 else:

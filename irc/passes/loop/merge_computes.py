@@ -18,6 +18,7 @@ from irc.analysis.loop import (
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
+from irc.ir.fuel import NO_FUEL
 from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim
@@ -111,7 +112,7 @@ class MergeComputes(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        planner = _Planner(self, block)
+        planner = _Planner(self, block, context)
         merges = planner.plan()
         if context.explains:
             for apart, why in planner.kept_apart():
@@ -122,8 +123,8 @@ class MergeComputes(Pass):
 
 
 class _Planner:
-    def __init__(self, options: MergeComputes, block: Block) -> None:
-        self.options = options
+    def __init__(self, options: MergeComputes, block: Block, context: PassContext) -> None:
+        self.options, self.context = options, context
         self.clusters = Clusters(block)
         self.spaces: dict[int, Space] = {}
         self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
@@ -191,6 +192,8 @@ class _Planner:
             return "what stands between them needs the one and is needed by the other"
         if misread := self.misread(a, b) or self.misread(b, a):
             return misread
+        if not self.context.spend("merge-computes", clusters.ops[clusters.members[b][0]]):
+            return NO_FUEL
         del self.spaces[a], self.spaces[b]
         self.spaces[clusters.merge(a, b)] = space
         return None

@@ -102,7 +102,7 @@ class SplitReductions(Pass):
                 if count := len(split) - split.count(None):
                     context.count("split", count)
                     _store_outside(inner)
-        if gpu and alone and group_with_readers(block, alone, GroupComputes()):
+        if gpu and alone and group_with_readers(block, alone, GroupComputes(), context):
             localize_block(block)
 
     def _cpu_parts(self, op: loop.ComputeOp) -> int:

@@ -57,7 +57,7 @@ def planner(module, **options):
     kernels = {k.sym_name: k for k in ops if isinstance(k, kernel.FuncOp)}
     function = next(op for op in ops if isinstance(op, func.FuncOp))
     found = {op.results[0].name_hint: op for op in function.block.ops if op.results}
-    return _Planner(JoinLaunches(**options), function, kernels), found
+    return _Planner(JoinLaunches(**options), function, kernels, PassContext()), found
 
 
 def joined(module, **options):

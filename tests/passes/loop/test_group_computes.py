@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from irc.ir.passes import PassContext
 from irc.passes.loop.group_computes import (
     GroupComputes,
     group_with_readers,
@@ -317,7 +318,7 @@ def test_groups_with_the_readers_of_some_computes(chosen):
     module = parsed(X, texts)
     all_ = computes(module)
     block = next(iter(module.ops)).block
-    assert group_with_readers(block, [all_[chosen]], GroupComputes()) == 1
+    assert group_with_readers(block, [all_[chosen]], GroupComputes(), PassContext()) == 1
     (group,) = [op for op in block.ops if op.name == "loop.group"]
     assert all_[chosen].parent_op is group
-    assert group_with_readers(block, [], GroupComputes()) == 0
+    assert group_with_readers(block, [], GroupComputes(), PassContext()) == 0
