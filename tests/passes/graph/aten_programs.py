@@ -1,10 +1,11 @@
-"""Programs on the aten level, put together one call at a time."""
+"""Programs on the aten and the graph level, put together one operation at a time."""
 
 from __future__ import annotations
 
-from irc.dialects import aten
+from irc.dialects import aten, graph
 from irc.dialects.builtin import ModuleOp
 from irc.dialects.func import FuncOp, ReturnOp
+from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.types import TensorType, contiguous_strides, f32
 from irc.passes.graph.convert_aten.support import Call
@@ -49,3 +50,56 @@ class Program:
         self.builder.create(ReturnOp, list(values))
         self.function.refresh_type()
         return self.module
+
+
+class Graph(Program):
+    """A function on the graph level."""
+
+    def value(self, cls, *operands, **rest):
+        return self.builder.value(cls, *operands, **rest)
+
+    def constant(self, *shape, element=f32):
+        """A constant of ones."""
+        kind = TensorType(shape, element)
+        data = {16: b"\x00\x3c", 32: b"\x00\x00\x80\x3f", 64: bytes(6) + b"\xf0\x3f"}[element.width]
+        return self.value(graph.Constant, value=A.DenseAttr(kind, data), result_types=kind)
+
+    def full(self, number, *shape, element=f32):
+        kind = TensorType(shape, element)
+        value = graph.scalar_attribute(number, element)
+        return self.value(graph.Full, value=value, result_types=kind)
+
+    def call_aten(self, callee, made, tensors, **arguments):
+        """A call with tensors by the names of its arguments (None: absent)."""
+        given = [v for v in tensors.values() if v is not None]
+        numbers = {
+            name: aten.NONE if v is None else aten.OperandAttr(given.index(v))
+            for name, v in tensors.items()
+        }
+        strides = A.ArrayAttr([A.DimsAttr(contiguous_strides(made.shape))])
+        entries = {
+            "callee": A.StringAttr(callee), "arguments": A.DictAttr({**numbers, **arguments}),
+            "eager_strides": strides,
+        }  # fmt: skip
+        return self.builder.insert(graph.CallAten(given, [made], entries)).results[0]
+
+    def convolution(self, x, weight, bias=None, made=None, **changes):
+        """A convolution of 1 by 1 unless `changes` say more."""
+        ones, zeros = (A.ArrayAttr([A.IntegerAttr(n)] * 2) for n in (1, 0))
+        arguments = {
+            "stride": ones, "padding": zeros, "dilation": ones, "output_padding": zeros,
+            "transposed": A.FALSE, "groups": A.IntegerAttr(1), **changes,
+        }  # fmt: skip
+        if made is None:
+            shape = (x.type.shape[0], weight.type.shape[0], *x.type.shape[2:])
+            made = TensorType(shape, x.type.element)
+        tensors = {"input": x, "weight": weight, "bias": bias}
+        return self.call_aten("aten.convolution.default", made, tensors, **arguments)
+
+    def mm(self, left, right, bias=None, **more):
+        """A product, with a bias an `addmm`."""
+        made = TensorType((left.type.shape[0], right.type.shape[1]), left.type.element)
+        if bias is None:
+            return self.call_aten("aten.mm.default", made, {"self": left, "mat2": right})
+        tensors = {"self": bias, "mat1": left, "mat2": right}
+        return self.call_aten("aten.addmm.default", made, tensors, **more)
