@@ -143,11 +143,12 @@ def _reaches(module: Any, start: Any, target: Operation) -> bool:
 
 
 def is_called(function: Operation) -> bool:
-    """Whether a call or control flow somewhere in the module calls a function."""
+    """Whether a call or control flow in another function of the module calls a function."""
     block = function.parent
     name = function.attributes["sym_name"].parameters[0]
-    functions = [o for o in (block.ops if block is not None else ()) if o.name in FUNCTIONS]
-    return len(functions) > 1 and any(name in called_by(f) for f in functions)
+    around = () if block is None else block.ops
+    functions = (o for o in around if o.name in FUNCTIONS and o is not function)
+    return any(name in called_by(f) for f in functions)
 
 
 def called_by(function: Operation) -> Iterable[str]:

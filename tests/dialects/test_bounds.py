@@ -302,6 +302,8 @@ def loop(bounds: str, body: str) -> str:
               "%v = kernel.load %p[%q0] : f32"), "reaches element -7"),
         (loop("%0 to %k10 step %1", "%q0 = arith.muli %j, %j : index "
               "%v = kernel.load %p[%q0] : f32"), None),
+        (loop("%0 to %k3 step %1", "%t0 = arith.subi %j, %1 : index "
+              "%q0 = arith.muli %t0, %t0 : index %v = kernel.load %p[%q0] : f32"), None),
         (loop("%0 to %k10 step %1", "%t0 = arith.muli %j, %k10 : index "
               "%q0 = arith.divsi %t0, %1 : index %v = kernel.load %p[%q0] : f32"), None),
         # Twice one variable, and what is left of it.
