@@ -153,7 +153,7 @@ def is_called(function: Operation) -> bool:
 
 def called_by(function: Operation) -> Iterable[str]:
     """The names of the functions that a function's calls and control flow call."""
-    for block in function.regions[0].blocks[:1]:  # none of a function that is declared only
+    for block in function.regions[0].blocks:  # none of a function that is declared only
         for op in block.ops:
             yield from getattr(op, "callees", ())
 

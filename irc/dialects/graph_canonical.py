@@ -187,8 +187,6 @@ def widens(source: Type, target: Type) -> bool:
     if source is target:
         return True
     if isinstance(source, IntegerType) and isinstance(target, IntegerType):
-        if target is i1:
-            return False
         if source is i1:
             return True
         if source.unsigned:

@@ -212,8 +212,12 @@ def test_a_dimension_whose_size_is_no_number_hides_no_other() -> None:
     check(text.replace("[i, j]", "[i, j + 5]"), "index 1")
 
 
-@pytest.mark.parametrize(("count", "error"), [(6, "index 0, .* is 3 at a point"), (7, None)])
-def test_so_many_corners_are_tried(count: int, error: str | None) -> None:
+@pytest.mark.parametrize(
+    ("count", "index", "error"),
+    [(6, "floordiv({}, 2)", "index 0, .* is 3 at a point"), (7, "floordiv({}, 2)", None),
+     (7, "{}", "index 0, .* is 7 at a point")],
+)  # fmt: skip
+def test_so_many_corners_are_tried(count: int, index: str, error: str | None) -> None:
     """An index that is no sum of multiples, of as many axes as there are corners for."""
     names = [f"i{k}" for k in range(count)]
     axes = ", ".join(f"{name}: 2" for name in names)
@@ -221,7 +225,7 @@ def test_so_many_corners_are_tried(count: int, error: str | None) -> None:
     made = f"tensor<{[2] * count} x f32, strides {strides}>"
     check(f"""func.func @main(%x: tensor<[3] x f32, strides [1]>) attributes {{level = "loop"}} {{
   %y = loop.compute par({axes}) -> map {{
-    %a = loop.read %x[floordiv({" + ".join(names)}, 2)] : f32
+    %a = loop.read %x[{index.format(" + ".join(names))}] : f32
     loop.yield %a
   }} : {made}
   func.return
@@ -306,6 +310,9 @@ def loop(bounds: str, body: str) -> str:
               "%q0 = arith.muli %t0, %t0 : index %v = kernel.load %p[%q0] : f32"), None),
         (loop("%0 to %k10 step %1", "%t0 = arith.muli %j, %k10 : index "
               "%q0 = arith.divsi %t0, %1 : index %v = kernel.load %p[%q0] : f32"), None),
+        (loop("%0 to %8 step %1", "%up = arith.addi %j, %8 : index "
+              + loop("%0 to %up step %1", "%q0 = arith.addi %k, %k57 : index "
+                     "%v = kernel.load %p[%q0] : f32").replace("%j", "%k")), None),
         # Twice one variable, and what is left of it.
         (loop("%0 to %k58 step %1", "%q0 = arith.addi %j, %j : index "
               "%v = kernel.load %p[%q0] : f32"), "reaches element 114"),
@@ -330,7 +337,7 @@ def loop(bounds: str, body: str) -> str:
     ],
 )  # fmt: skip
 def test_what_surely_runs_of_a_kernel(body: str, error: str | None) -> None:
-    numbers = "".join(f"%k{n} = arith.constant {n} : index\n" for n in (6, 7, 9, 10, 58, 60))
+    numbers = "".join(f"%k{n} = arith.constant {n} : index\n" for n in (6, 7, 9, 10, 57, 58, 60))
     numbers += "%none = arith.subi %1, %1 : index\n%less = arith.subi %0, %1 : index\n"
     numbers += "%data0 = kernel.load %p[%0] : f32\n%data1 = arith.fptosi %data0 : f32 to i64\n"
     numbers += "%data = arith.index_cast %data1 : i64 to index\n"

@@ -6,6 +6,7 @@ import pytest
 
 import irc
 from irc.dialects.flow_verify import called_by, is_called
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.verifier import verify
 from tests.dialects.verifying import check
 
@@ -47,6 +48,9 @@ def cond(kind: str, result: str, then: tuple[str, str], otherwise: tuple[str, st
         (T, 'tensor<[4] x f32, "cuda:0">', T, "argument 0 of @f is"),
         (T, "tensor<[4] x f32, strides [7]>", T, None),
         (T, "tensor<[s0] x f32>", "tensor<[s1] x f32>", None),
+        (XS, "tensor<6x5xf32>", XS, "argument 0 of @f is tensor<6x5xf32>, not tensor<6x4xf32>"),
+        (XS, "tensor<5x4xf32>", XS, "argument 0 of @f is tensor<5x4xf32>, not tensor<6x4xf32>"),
+        (XS, "tensor<[s0, 4] x f32>", XS, None),
         (T, f"{T}; {T}", T, "@f has 2 arguments, not 1"),
         (T, T, f"{T}; {T}", "@f has 2 results, not 1"),
         (T, "", T, "@f has 0 arguments, not 1"),
@@ -207,6 +211,18 @@ def calls(**bodies: str) -> str:
 )
 def test_functions_call_others_in_no_circle(bodies, error):
     check(calls(**bodies), error)
+
+
+def test_a_circle_may_go_through_any_block():
+    text = """func.func @a() {
+        "t.jump"()[^b] : () -> ()
+      ^b:
+        func.call @b() : () -> ()
+        func.return
+      }
+      func.func @b() { func.call @a() : () -> () func.return }"""
+    with pytest.raises(InvalidIR, match="there is no recursion"):
+        verify(irc.parse(text, allow_unregistered=True))
 
 
 def test_a_call_names_a_function():

@@ -453,11 +453,15 @@ def test_a_full_of_another_number_stays():
     assert names_of(lambda b, x: b.value(graph.Full, x, result_types=kind(2)), T.f64) == ["full"]
 
 
-def test_only_casts_to_known_floats_fold():
-    def build(b, x):
-        return b.insert(graph.Cast.to(full(b, math.inf, kind(2)), T.f8E5M2)).results[0]
+@pytest.mark.parametrize("target", [T.f8E5M2, T.ComplexType(T.f32)], ids=str)
+def test_casts_to_other_types_do_not_fold(target):
+    for source, number in ((T.f32, math.inf), (T.f32, 1.0), (T.i32, 3), (T.i1, True)):
 
-    assert names_of(build, kind(1)) == ["full", "cast"]
+        def build(b, x, source=source, number=number):
+            made = full(b, number, kind(2, e=source))
+            return b.insert(graph.Cast.to(made, target)).results[0]
+
+        assert names_of(build, kind(1)) == ["full", "cast"]
 
 
 def test_the_number_of_a_full_that_a_value_gives_is_not_known():

@@ -366,3 +366,16 @@ def test_what_binders_say_of_places(binder, offset, fits):
     body += alloc("%b", f"offset = #sym<{offset}>") + launch("copy", "%a", "%b")
     text = program(head + body).replace(f"%x: {T}", f"%x: {T}, %z: {kind}")
     check(text, None if fits else "is not known to be apart from")
+
+
+def test_outside_of_a_module_nothing_is_known_of_kernels():
+    function = irc.parse(program(alloc("%a") + launch("missing", "%x", "%a"))).lookup("main")
+    function.detach()
+    verify(function)
+
+
+@pytest.mark.parametrize(("outs", "error"), [("%a", None), ("%a, %b", "but @any takes 2 arrays")])
+def test_a_kernel_that_names_no_outputs(outs, error):
+    kernel = """kernel.func @any(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>)
+      attributes {target = "gpu"} { kernel.return }"""
+    check(program(alloc("%a") + alloc("%b") + launch("any", "%x", outs)) + kernel, error)
