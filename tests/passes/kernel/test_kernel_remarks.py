@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import irc
 from irc.dialects import loop
-from irc.passes.kernel.form_kernels_remarks import _read_stride, _why_apart, _write_strides
+from irc.passes.kernel.form_kernels_remarks import _apart, _read_stride, _write_strides
 
 SQUARE = "tensor<[8, 8] x f32, strides [8, 1]>"
 ROW = "tensor<[8] x f32, strides [1]>"
@@ -105,4 +107,6 @@ WHY = {
 def test_why_a_result_is_not_in_the_memory_of_an_input(reason, text):
     op, module = computed(text, loop.GroupOp if "group" in text else loop.ComputeOp)
     x = module.body.block.first.block.arguments[0]
-    assert _why_apart(op, x, 0) == reason
+    _, told = next(_apart(op, [x], SimpleNamespace(inplace=None)))
+    assert told == f"result 0 can't be in the memory of {x.described}: {reason}"
+    assert not list(_apart(op, [x], SimpleNamespace(inplace=(0, 1, 0, 2))))
