@@ -319,10 +319,13 @@ class Facts:
         c > 0, d - k*floordiv(a, c) is at least 0 where c*d - k*a is."""
         before = d
         for atom in _atoms(d):
-            if not isinstance(atom, FloorDiv) or not isinstance(atom.arguments[1], int):
+            if not isinstance(atom, FloorDiv):
                 continue
-            (above, divisor), (slope, rest) = atom.arguments, _linear_in(d, atom)
-            if divisor > 0 and slope != 0 and self._proves(slope * -1, depth - 1):
+            above, divisor = atom.arguments
+            if not isinstance(divisor, int) or divisor <= 0:
+                continue
+            slope, rest = _linear_in(d, atom)
+            if slope != 0 and self._proves(slope * -1, depth - 1):
                 d = rest * divisor + slope * above
         return d is not before and self._proves(d, depth - 1)
 
