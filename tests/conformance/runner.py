@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # A child keeps compiled programs and torch's caches alive: a fresh one now and then bounds memory.
-CASES_PER_CHILD = 150
+CASES_PER_CHILD = 200
 START_SECONDS = 180.0
 
 

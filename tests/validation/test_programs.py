@@ -11,7 +11,7 @@ from irc.frontend.backend import recording
 from irc.ir.passes import PassManager
 from irc.validation.semantics import SemanticsCheck
 from tests.conformance import cases
-from tests.models.zoo import ZOO
+from tests.models.zoo import SMALL, ZOO
 
 # A few of each kind: pointwise, reductions, scans, views, indices, updates, padding, random.
 ENTRIES = (
@@ -72,6 +72,6 @@ def test_models_with_two_layers(name, dynamic):
 
 
 def test_a_sample_of_a_model():
-    entry = ZOO["bert"]
+    entry = SMALL["bert"]
     for module in compiled_modules(entry.make_model(), *entry.make_inputs(entry.sizes[0])):
         check(module, "sample:3", seed=1)
