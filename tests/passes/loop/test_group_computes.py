@@ -53,6 +53,17 @@ CASES = {
     "siblings of a small array": ("%x: f32[32, 128]", [
         rows(axes="par(i0: 32) red(i1: 128)", type_="f32[32]"),
         rows("%q", axes="par(i0: 32) red(i1: 128)", type_="f32[32]")], None),
+    "siblings of an array that just stays in cache": ("%v: f32[4096]", [
+        of(n, "%v[i0]", "par(i0: 4096, i1: 2)", "f32[4096, 2]") for n in ("%m", "%q")], None),
+    "siblings of one that does not": ("%v: f32[4097]", [
+        of(n, "%v[i0]", "par(i0: 4097, i1: 2)", "f32[4097, 2]") for n in ("%m", "%q")],
+        "4097"),
+    "siblings of a large array that read a small one at the same points": (
+        X, [of("%m", "%v[i0]", "par(i0: 64)", "f32[64]", "map", "%x[63 - i0, 0]"),
+            of("%q", "%v[i0]", "par(i0: 64)", "f32[64]", "map", "%x[63 - i0, 1]")], None),
+    "siblings of which one reads another large array": (
+        X, [of("%m", "%x[63 - i0, 0]", "par(i0: 64)", "f32[64]"),
+            of("%q", "%x[63 - i0, 0]", "par(i0: 64)", "f32[64]", "map", "%w[i0, 0]")], None),
     "other rows": (X, [rows(), of("%y", "%r[i0]", "par(i0: 32, i1: 4)", "f32[32, 4]")],
                    FEW.format("")),
     "rows reversed": (X, [rows(), of("%y", "%r[63 - i0]", "par(i0: 64)", "f32[64]")],

@@ -267,6 +267,30 @@ def test_computes_of_few_points_merge_though_they_share_nothing():
         assert len(computes(module)) == 3
 
 
+def test_a_reduction_that_a_third_compute_makes():
+    """%y reads %m at its point, and sums, which have nothing to do with %m."""
+    sums = of("%r", "%w[i0, i1]", "par(i0: 64) red(i1: 128)", "reduce(sum, f32)", "f32[64]")
+    reader = compute("%y", SPACE, "map", "f32[64, 128]",
+                     "%b = loop.read %m[i0, i1] : f32 %c = loop.read %r[i0] : f32\n"
+                     "%a = arith.addf %b, %c : f32")  # fmt: skip
+    assert merged(MAP, sums, reader, results="%y: f32[64, 128]")[0] == [
+        "par(i0: 64) red(i1: 128) -> reduce", "par(i0: 64) par(i1: 128) -> map"
+    ]  # fmt: skip
+
+
+def test_siblings_share_what_does_not_stay_in_cache():
+    """4096 elements of 4 bytes do; what a scatter makes brings its reader to nothing."""
+    for extent in (4096, 4097):
+        axes, type_ = f"par(i0: {extent}, i1: 2)", f"f32[{extent}, 2]"
+        texts = [of(name, "%p[i0]", axes, type_=type_) for name in ("%a1", "%a2")]
+        module = parsed(f"%p: f32[{extent}]", "".join(texts))
+        ran(module, "merge-computes")
+        assert len(computes(module)) == 1 + (extent == 4096)
+    scatter = ODD["a scatter"]
+    reader = of("%y", "%q[i0]", "par(i0: 64)", type_="f32[64]")
+    assert len(merged(scatter, reader)[0]) == 2
+
+
 def test_which_results_are_kept():
     """A map that only the merged compute read goes; one that another compute, the caller or only
     one of two reads stays."""
