@@ -340,7 +340,8 @@ class _Driver:
         return self.rewrites > 0
 
     def visit(self, op: Operation) -> None:
-        if is_trivially_dead(op):
+        results = op.results
+        if results and results[0]._users is None and is_trivially_dead(op):
             self.erase(op)
             self.applied("dce", op)
             return

@@ -68,8 +68,8 @@ class _ClassRules:
     """What an operation class asks for, in the form that is quick to check."""
 
     __slots__ = (
-        "alike_operands", "attributes", "cls", "fits", "isolated", "operands", "parents", "refers",
-        "results", "same_type", "segmented", "verify_facts", "verify_op", "words",
+        "alike_operands", "attributes", "checks_more", "cls", "fits", "isolated", "operands",
+        "parents", "refers", "results", "same_type", "segmented", "verify_facts", "verify_op",
     )  # fmt: skip
 
     def __init__(self, cls: type[Op]) -> None:
@@ -81,15 +81,15 @@ class _ClassRules:
         # The operations that may hold this one (a terminator of one kind of body); (): any.
         self.parents: Sequence[str] = getattr(cls, "parents", ())
         self.attributes = [
-            (name, field.constraint, field.kind == "one")
+            (name, field.constraint, field.kind == "one", field.words)
             for name, field in cls.attribute_fields.items()
         ]
-        self.words = [(n, f.words) for n, f in cls.attribute_fields.items() if f.words is not None]
         self.isolated = IsolatedFromAbove in cls.traits
         # What the class checks itself: None, not what `Op` has, where that is nothing.
         self.verify_op: Any = _own(cls, "verify_op")
         self.verify_facts: Any = _own(cls, "verify_facts")
         self.refers = _own(cls, "verify_references") is not None
+        self.checks_more = bool(self.verify_op or self.verify_facts or self.refers)
         # The number of operands where these and one result, and nothing else, have one type.
         more = self.parents or self.segmented or cls.region_fields
         alike = self.same_type and len(cls.result_fields) == 1 and not more
@@ -100,15 +100,16 @@ class _ClassRules:
 
     def check(self, op: Op) -> None:
         attributes = op.attributes
-        for name, cls, required in self.attributes:
+        for name, cls, required, words in self.attributes:
             attr = attributes.get(name)
             if attr is None:
                 if required:
                     op.fail(f"the attribute '{name}' is missing")
             elif not isinstance(attr, cls):
                 op.fail(f"the attribute '{name}' is {attr}, not a {cls.__name__}")
-        if self.words:
-            self.check_words(op, self.words)
+            elif words is not None and attr not in words:
+                known = ", ".join(word.value for word in words)
+                op.fail(f"{name} '{attr.parameters[0]}' is not one of {known}")
         operands, results = op._operands, op.results
         if len(operands) == self.alike_operands and len(results) == 1 and not op.regions:
             type_ = results[0].type
@@ -134,14 +135,6 @@ class _ClassRules:
             self.fits.add(key)
             if self.alike_operands is not None:
                 self.fits.add(results[0].type)
-
-    def check_words(self, op: Op, fields: Sequence[tuple[str, Any]]) -> None:
-        for name, words in fields:
-            attr = op.attributes.get(name)
-            if attr is not None and attr not in words:
-                assert isinstance(attr, A.StringAttr)
-                known = ", ".join(word.value for word in words)
-                op.fail(f"{name} '{attr.value}' is not one of {known}")
 
     def check_types(self, op: Op) -> None:
         counts = len(op._operands), len(op.results), len(op.regions)
@@ -244,7 +237,7 @@ class _Verifier:
                             break
             if op.regions:
                 self.regions(op)
-        if rules is not None:
+        if rules is not None and rules.checks_more:
             if rules.verify_op is not None:
                 rules.verify_op(op)
             if rules.verify_facts is not None and self.in_function:
@@ -278,9 +271,11 @@ class _Verifier:
         self.symbols.update(dict.fromkeys(_local_symbols(op)))
         for region in op.regions:
             entry = region.blocks[0] if region.blocks else Block()
-            bound = _bound_at_entry(entry)
+            bound: set[str] | None = None
             for argument in entry.arguments:
                 for name in sorted(mentioned_symbols(argument.type)):
+                    if bound is None:
+                        bound = _bound_at_entry(entry)
                     if name not in self.symbols and name not in bound:
                         raise InvalidIR(
                             f"symbol '{name}' in the type {argument.type} of argument "
@@ -421,13 +416,15 @@ class _Verifier:
         """Check that the symbols in the result types and attributes of `op` are bound."""
         symbols = self.symbols
         for result in op.results:
-            mentioned = mentioned_symbols(result.type)
-            if mentioned:
-                for name in sorted(mentioned):
+            named = mentioned_symbols(result.type)
+            if named:
+                for name in sorted(named):
                     if name not in symbols and not _bound_by_users(op, name):
                         self.unbound(op, name, f"the type {result.type}")
         for key, attr in op.attributes.items():
-            mentioned = mentioned_symbols(attr)
+            mentioned = known_mentions.get(attr)
+            if mentioned is None:
+                mentioned = mentioned_symbols(attr)
             if mentioned:
                 missing = mentioned.difference(symbols)
                 if missing:

@@ -36,7 +36,8 @@ def _sweep(op: Operation) -> int:
                 before = inner.prev
                 if inner.regions:
                     removed += _sweep(inner)
-                if is_trivially_dead(inner):
+                results = inner.results
+                if results and results[0]._users is None and is_trivially_dead(inner):
                     inner.erase()
                     removed += 1
                 inner = before
