@@ -21,7 +21,7 @@ from irc.passes.layout.assign_layouts import (
     wanted_operands,
 )
 from irc.passes.layout.joined_results import join_results
-from irc.passes.layout.memory_views import place_in_memory, storage_root, view_at
+from irc.passes.layout.memory_views import AS_ELEMENTS, place_in_memory, storage_root, view_at
 from irc.passes.layout.shared_results import sources
 
 
@@ -51,7 +51,7 @@ class InsertLayoutCopies(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
         for inner in op.block.ops:
-            context.count("copies", copy_operands(inner))
+            context.count("copies", copy_operands(inner) + copy_between(op, inner))
         terminator = op.return_op
         for joined in join_results(op):
             context.count("storages made of results")
@@ -154,6 +154,32 @@ def copy_operands(call: Operation) -> int:
         call.set_operand(number, copied(Builder.before(call), value, strides, reason))
         count += 1
     return count
+
+
+def copy_between(function: func.FuncOp, call: Operation) -> int:
+    """Give a call that reads memory as wider elements an operand that begins at a multiple of
+    their size, as eager's did; how many copies that took.
+
+    In an argument, places count from where it begins in its storage; where that is no number, the
+    operand is taken to be what eager passes.
+    """
+    if not isinstance(call, graph.CallAten) or call.callee not in AS_ELEMENTS:
+        return 0
+    value = call._operands[0]
+    kind, (root, place) = tensor_type(value), place_in_memory(value)
+    given = isinstance(root, BlockArgument)
+    if isinstance(root, BlockArgument):
+        known = entry(function.arg_info, root.index)
+        start = None if known is None else known.get("offset")
+        begin: Dim = start.dim if isinstance(start, A.DimAttr) else 0
+        place = place + begin * element_bytes(tensor_type(root).element)
+    rest = mod(place, element_bytes(tensor_type(call.results[0]).element))
+    if rest == 0 or (given and not isinstance(rest, int)):
+        return 0
+    assert kind.strides is not None
+    reason = f"operand 0 of {call.callee} begins between elements"
+    call.set_operand(0, copied(Builder.before(call), value, kind.strides, reason))
+    return 1
 
 
 def copied(builder: Builder, value: Value, strides: Sequence[Dim], reason: str) -> Value:

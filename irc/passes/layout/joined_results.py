@@ -13,7 +13,7 @@ from irc.analysis.strides import same_layout
 from irc.dialects import func, graph, layout, sym
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Value
-from irc.ir.symbols import Dim, floordiv
+from irc.ir.symbols import Dim, floordiv, mod
 from irc.ir.types import (
     ComplexType,
     IntegerType,
@@ -35,7 +35,8 @@ def join_results(function: func.FuncOp) -> list[list[int]]:
     made = []
     for known in groups(function):
         whole = {
-            k: piece for k, piece in known.items() if k not in apart and not piece.is_saved
+            k: piece for k, piece in known.items()
+            if not piece.is_saved and (k not in apart or _is_between(function, piece, *apart[k]))
         }  # fmt: skip
         roots = {place_in_memory(returned._operands[k])[0] for k in whole}
         if len(whole) > 1 and (
@@ -51,6 +52,13 @@ def _is_taken(root: Value, claimed: set[Value]) -> bool:
     """Whether results can't have this memory: an argument's, a constant's, or other results'."""
     constant = isinstance(root.defining_op, graph.Constant)
     return isinstance(root, BlockArgument) or constant or root in claimed
+
+
+def _is_between(function: func.FuncOp, piece: Piece, number: int, place: Dim) -> bool:
+    """Whether a piece that begins `place` bytes after the beginning of result `number` can't be a
+    view of that one's memory as it is: it would begin between elements."""
+    root, begin = place_in_memory(function.return_op._operands[number])
+    return not _is_taken(root, set()) and mod(begin + place, piece.width) != 0
 
 
 def _is_one_array(function: func.FuncOp, pieces: Mapping[int, Piece]) -> bool:

@@ -167,6 +167,38 @@ def test_arguments_stay_apart_from_what_folds_to_them():
     check(f, torch.arange(3.0))
 
 
+NINE = torch.arange(9.0)
+
+
+@pytest.mark.fault("V1")
+@pytest.mark.parametrize("f", [
+    lambda x: x[1:5].clone().view(I64) + 1,
+    lambda x: (x + 1)[1:5].clone().view(I64) + 1,
+    lambda x: (x + 1)[3:7].clone().view(I64),
+    lambda x: x[1:5].clone().view(I16) + 1,
+    lambda x: torch.view_as_complex(x[1:5].clone().view(2, 2)) * 2,
+    lambda x: torch.view_as_complex((x + 1)[1:5].clone().view(2, 2)),
+    lambda x: (lambda w: (w, w.view(I64)))((x + 1)[1:5].clone()),
+    lambda x: (lambda w: (w.view(I64), w, w.view(I16)[1:]))((x + 1)[1:5].clone()),
+    lambda x: (lambda v: (v, *(lambda w: (w, w.view(I64)))(v[1:5].clone())))(x + 1),
+    lambda x: (lambda w: (w, w.view(I64)))(x[1:5].clone()),
+], ids=range(10))  # fmt: skip
+def test_memory_is_read_as_wider_elements_from_a_multiple_of_their_size(f):
+    """A copy that eager made is gone, so that what it was a copy of is read, which may lie between
+    two such elements."""
+    check(f, NINE[:8])
+
+
+def test_an_argument_is_read_as_wider_elements_where_it_begins():
+    check(lambda x: x.clone().view(I64) + 1, NINE[1:])
+    check(lambda x: (x.clone().view(I64), x), NINE[1:])
+    check(lambda x: (x.view(I64), x[2:].view(I64) + 1), torch.arange(10.0)[2:])
+    text = irc.trace(lambda x: x[2:].view(I64) + 1, (torch.arange(10.0)[2:],))
+    context = PassManager.parse("functional,convert-aten-to-graph,assign-layouts,"
+                                "insert-layout-copies").run(text)  # fmt: skip
+    assert not context.statistics["insert-layout-copies", "copies"]
+
+
 HALVES = """
 func.func @main(%x: tensor<[4] x f32, strides [1]>) -> (tensor<[2] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}, tensor<[3] x f32, strides [1]> {offset = #sym<1>, shares = 0 : i64, strides = #sym.dims<[1]>}) attributes {level = "layout"} {
   %a = graph.full {value = 2.0 : f32} : tensor<[2] x f32, strides [1]>

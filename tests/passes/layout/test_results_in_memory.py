@@ -162,8 +162,9 @@ def test_a_result_is_in_the_argument_that_it_shares(
         ("a2: o0 s1, four: o0 s1 @0", "a2 a2[0]"),
         ("as: o0 s1, two: o1 s1 @0", "as as[1]"),
         ("as: o0 s1, h1: o2 s1 @0", "as as[1].i16[0]"),
-        ("as: o0 s1, longs: o1 s1 @0", "as longs"),  # where it begins may be between two i64
-        ("a1: o0 s1, longs: o0 s1 @0", "a1 longs"),
+        ("as: o0 s1, longs: o1 s1 @0", "joined"),  # where it begins may be between two i64
+        ("a1: o0 s1, longs: o0 s1 @0", "joined"),
+        ("x3: o0 s1, longs: o0 s1 @0", "copy(x3) copy(x3)[0].i64[0]"),
         ("a2: o0 s1, longs: o0 s1 @0", "a2 a2[0].i64[0]"),
         ("x: o0 s1, four: o2 s1 @0", "copy(x) copy(x)[2]"),
         ("c: o0 s1, four: o2 s1 @0", "copy(c) copy(c)[2]"),
