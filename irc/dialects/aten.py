@@ -153,7 +153,7 @@ def verify_arguments(op: Any, schema: Schema) -> None:
             continue
         if argument.takes_tensor:
             _verify_tensor(op, argument, attr)
-        elif not _fits(argument.type, attr):
+        elif not _fits(argument.type, attr) or _is_tensor(op, attr):
             op.fail(f"argument '{argument.name}' is {attr}, not {argument.type}", schema.text)
 
 
@@ -178,6 +178,15 @@ def _verify_tensor(op: Any, argument: Argument, attr: Attribute) -> None:
                 op.fail(f"argument '{argument.name}' is {kind}, not a tensor")
         elif part is not NONE and not isinstance(part, NUMBERS):
             op.fail(f"argument '{argument.name}' is {part}, not a tensor")
+
+
+def _is_tensor(op: Any, attr: Attribute) -> bool:
+    """Whether an argument is an operand that is a tensor with elements along dimensions: no
+    number, which a scalar or a tensor of rank 0 may be."""
+    if not isinstance(attr, OperandAttr):
+        return False
+    kind = op._operands[attr.index].type
+    return isinstance(kind, TensorType) and kind.rank > 0
 
 
 # What may stand for an argument of each of a schema's types; any other type takes anything.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -88,6 +89,12 @@ class VectorType(Type):
         return found if found is not None else cls._intern(key, key)
 
 
+#: Elements and places in memory count in signed integers of 64 bits.
+LIMIT = 1 << 63
+LARGEST_ELEMENT = 16
+"""The bytes of the largest element, complex<f64>."""
+
+
 class TensorType(Type):
     """An n-dimensional array.
 
@@ -129,6 +136,16 @@ class TensorType(Type):
         for size in self.shape:
             if isinstance(size, int) and size < 0:
                 raise ValueError(f"tensor size {size} is negative")
+        if 0 in self.shape:
+            return
+        known = [size for size in self.shape if isinstance(size, int)]
+        if math.prod(known) >= LIMIT:
+            raise ValueError("the tensor has more elements than 64 bits can count")
+        steps = zip(self.shape, self.strides or (), strict=False)
+        parts = [(n - 1) * s for n, s in steps]
+        reach = 1 + sum(abs(d) for d in parts if isinstance(d, int))
+        if reach * LARGEST_ELEMENT >= LIMIT:
+            raise ValueError("the tensor's strides reach further than 64 bits can count")
 
     @property
     def rank(self) -> int:

@@ -50,6 +50,8 @@ ATEN = """func.func @f(%x: tensor<[4, 3] x f32, strides [3, 1]>) -> tensor<[4, 3
     ("cumsum.default", 'dim = 1 : i64, dtype = "f32"', "'dtype' is \"f32\", not ScalarType"),
     ("permute.default", "dims = [0 : i64, true]", "'dims' is .*, not int"),
     ("_to_copy.default", "dtype = #aten.dtype<\"float32\">", None),
+    ("sum.dim_IntList", "dim = [0 : i64], keepdim = #aten.operand<0>",
+     "argument 'keepdim' is #aten.operand<0>, not bool"),
 ])  # fmt: skip
 def test_arguments_have_the_types_of_the_schema(op, arguments, error):
     check(ATEN.format(op=op, arguments=arguments), error)
@@ -80,6 +82,8 @@ INFO = """func.func @f(%x: tensor<[4] x f32, strides [1]> {argument}, %n: index)
     ("{}", "{shares = 0 : i64}", "", "shares is 0, not one of the 0 before"),
     ("{}", '{alias_of = "x"}', "", 'alias_of is "x", not a IntegerAttr'),
     ("{strides = #sym.dims<[1, 1]>}", "{}", "", "do not fit tensor"),
+    ("{}", "{strides = #sym.dims<[9223372036854775807]>}", "", "further than memory does"),
+    ("{}", "{offset = #sym<4611686018427387904>, strides = #sym.dims<[1]>}", "", "further than"),
     ("{offset = 3 : i64}", "{}", "", "offset is 3 : i64, not a DimAttr"),
     ("{}", "{}", "attributes {aliases = [[0 : i64, 4 : i64]]} ", "aliases names"),
     ("{}", "{}", "attributes {aliases = 1 : i64} ", "not a list of lists"),

@@ -52,6 +52,16 @@ def test_a_scan_of_logarithms_of_sums(dim):
     same(lambda x: torch.logcumsumexp(x, dim), x)
 
 
+@pytest.mark.parametrize("shape", [(1, 3, 0), (0,), (3, 0, 2)])
+def test_scans_of_nothing_in_a_row(shape):
+    """What one scan leaves the next had scratch memory of no bytes."""
+    def f(x):
+        y = x.cumsum(0).cumsum(0)
+        return y, (-y).cumsum(0)
+
+    same(f, torch.zeros(shape))
+
+
 def test_maps_over_nothing():
     x = torch.zeros(0, 5, 5)
     same(lambda x: torch.linalg.det(x.cos()) + x.sum((1, 2)).exp(), x)

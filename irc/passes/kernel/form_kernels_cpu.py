@@ -217,7 +217,8 @@ class _CpuKernel:
         lanes = 1 if shared is None else shared.width * shared.copies
         for place in self.plan.storage.values():
             if place.kind == "scratch":
-                attributes: dict[str, Attribute] = {"count": A.IntegerAttr(place.count * lanes)}
+                count = max(place.count, 1) * lanes  # of no elements, too: nothing is written there
+                attributes: dict[str, Attribute] = {"count": A.IntegerAttr(count)}
                 pointer = kernel.PointerType(place.element)
                 value = self.emitter.add(kernel.ScratchOp, (), pointer, attributes)
                 self.state.pointers[place.value] = value

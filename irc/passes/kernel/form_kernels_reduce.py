@@ -144,8 +144,9 @@ class Reducer:
         """What `join` gives with what its rounding `lost` before made good, and what it loses
         now: nothing of a sum that is infinite or NaN. It takes from `lost` as many values as it
         gives."""
+        changes, rest = self.changes(state, other)
         sums, losses = [], []
-        for total, value in zip(state, other, strict=True):
+        for total, value in zip(state, changes, strict=False):
             change = self.op(arith.SubFOp, value, next(lost))
             result = self.op(arith.AddFOp, total, change)
             loss = self.op(arith.SubFOp, self.op(arith.SubFOp, result, total), change)
@@ -153,7 +154,12 @@ class Reducer:
             finite = self.test(arith.CmpFOp, "oeq", nothing, nothing)
             sums.append(result)
             losses.append(self.select(finite, loss, self.number(0, arith_width(loss))))
-        return sums, losses
+        return [*sums, *rest], losses
+
+    def changes(self, state: list[Value], other: list[Value]) -> tuple[list[Value], list[Value]]:
+        """What the first values of a state of sums grow by where `other` joins it, and what the
+        last ones are then."""
+        return other, []
 
     def step(self, state: list[Value], step: Step) -> list[Value]:
         """The state after one evaluation of the body."""
@@ -274,7 +280,7 @@ class MomentsReducer(Reducer):
     evaluation), each block's moments merged into the running ones after Chan, Golub and LeVeque
     (1979). State: mean, m2, count; and those of the peeled remainder. Of many blocks mean and m2
     have what rounding loses beside them (Kahan 1965), between m2 and count; where each lane is a
-    result of its own, chunks of steps have moments of their own."""
+    result of its own, chunks of steps have moments of their own, which are joined so."""
 
     parts = 2
 
@@ -298,6 +304,14 @@ class MomentsReducer(Reducer):
         return not self.shape.horizontal
 
     def join(self, state: list[Value], other: list[Value]) -> list[Value]:
+        changes, rest = self.changes(state, other)
+        pairs = zip(state, changes, strict=False)
+        return [*(self.op(arith.AddFOp, a, change) for a, change in pairs), *rest]
+
+    def nothing_lost(self, state: list[Value]) -> list[Value]:
+        return super().nothing_lost(state[:-1])
+
+    def changes(self, state: list[Value], other: list[Value]) -> tuple[list[Value], list[Value]]:
         runs, width = self.shape.copies, self.shape.width
         count, more = state[-1], other[-1]
         total = self.op(arith.AddFOp, count, more)
@@ -307,19 +321,11 @@ class MomentsReducer(Reducer):
         means, squares = [], []
         for run in range(runs):
             delta = self.op(arith.SubFOp, other[run], state[run])
-            means.append(self.op(math_ops.FmaOp, delta, share, state[run]))
-            scaled = self.op(arith.MulFOp, self.op(arith.MulFOp, delta, share), before)
-            both = self.op(arith.AddFOp, state[runs + run], other[runs + run])
-            squares.append(self.op(math_ops.FmaOp, scaled, delta, both))
-        return [*means, *squares, total]
-
-    def nothing_lost(self, state: list[Value]) -> list[Value]:
-        return []
-
-    def join_exactly(
-        self, state: list[Value], other: list[Value], lost: Iterator[Value]
-    ) -> tuple[list[Value], list[Value]]:
-        return self.join(state, other), []
+            moved = self.op(arith.MulFOp, delta, share)
+            means.append(moved)
+            scaled = self.op(arith.MulFOp, moved, before)
+            squares.append(self.op(math_ops.FmaOp, scaled, delta, other[runs + run]))
+        return [*means, *squares], [total]
 
     def step(self, state: list[Value], step: Step) -> list[Value]:
         if self.in_peel(step):
