@@ -101,7 +101,7 @@ def follow(
     while True:
         users = list(value.users)
         if len(users) != 1:
-            if len(users) > 1 and any(_step(u, value, dim, constants) for u in users):
+            if any(_step(u, value, dim, constants) for u in users):
                 context.remark("not folded: a scale follows, but it has other uses", product.call)
             break
         (user,) = users

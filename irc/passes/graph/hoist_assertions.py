@@ -58,13 +58,13 @@ def hoist(block: Block) -> int:
 
 def _move(op: Operation, place: Operation) -> bool:
     """Put `op` behind `place`, unless only statements about symbols stand between them."""
-    between = op.prev
-    while between is not place and between is not None and between.name.startswith("sym."):
-        between = between.prev
-    if between is place:
-        return False
-    block = op.parent
+    between, block = op.prev, op.parent
     assert block is not None
-    op.detach()
-    block.insert_after(op, place)
-    return True
+    while between is not place:
+        assert between is not None, "the place is before the assertion"
+        if not between.name.startswith("sym."):
+            op.detach()
+            block.insert_after(op, place)
+            return True
+        between = between.prev
+    return False

@@ -128,7 +128,8 @@ def pack_convolution(call: graph.CallAten, elements: Sequence[str]) -> str | Non
     builder = Builder.before(call)
     packed = _pack(builder, weight, "convolution", known_sizes(image.type), **shape)  # type: ignore[arg-type]
     _replace(call, graph.PackedConv, [image, packed], bias, shape)
-    if isinstance(padded.defining_op, graph.Pad) and not padded.has_uses:
+    if not padded.has_uses:  # its zeros are the convolution's
+        assert padded.defining_op is not None
         padded.defining_op.erase()
     return None
 

@@ -171,8 +171,8 @@ def _is_transposed(value: Value) -> bool:
     maker = value.defining_op
     if not isinstance(maker, graph.Permute):
         return False
-    order = list(maker.permutation)
-    return order[-2] > order[-1]
+    last = list(maker.permutation)[-2:]
+    return last != sorted(last)
 
 
 def intensity(product: Product) -> float:
@@ -295,7 +295,7 @@ def is_seen(value: Value) -> bool:
             return True
         if isinstance(user, graph.CallAten) and user.callee not in ANY_STRIDES:
             return True
-        if type(user) in INDICES and any(is_seen(result) for result in user.results):
+        if type(user) in INDICES and is_seen(user.results[0]):
             return True
     return False
 

@@ -12,7 +12,7 @@ from irc.dialects import graph
 from irc.ir import attributes as A
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import symbol
-from irc.ir.types import TensorType, f16, f32, f64, i1, i32
+from irc.ir.types import TensorType, f16, f32, f64, i1, i32, i64, index
 from irc.passes.graph import fold_batch_norms as N
 from irc.passes.graph import pack_weights as W
 from irc.passes.graph import pad_matmul as M
@@ -75,6 +75,7 @@ def test_which_operators_have_their_weights_packed():
 )  # fmt: skip
 def test_why_tensors_are_not_packed(types, outcome):
     assert W.objection(ELEMENTS, *[TensorType(*t) for t in types]) == outcome
+    assert W.objection(("f32",), TensorType((2,), f32)) is None
 
 
 IMAGE = (2, 3, 5, 5)
@@ -153,7 +154,7 @@ def test_which_products_are_packed(rows, bias, changes, outcome, permuted):
     if made:
         pack = made[0].weight.defining_op
         assert pack.weight is weight and pack.transposed is not permuted
-        assert (made[0].bias is None) is (bias is None)
+        assert (made[0].bias is None) is (bias is None) and made[0].source is x
         assert (pack.input is None) is (rows is S)
 
 
@@ -230,6 +231,9 @@ def test_what_is_no_product_with_a_constant_weight():
     assert weighted_product(whole, none) is None
     other = p.call_aten("aten.bmm.default", TensorType((4, 6), f32), {"self": x, "mat2": constant})
     assert weighted_product(other.defining_op, none) is None
+    for results in ([], [x.type, x.type], [index]):
+        odd = graph.CallAten([x, constant], results, dict(whole.attributes))
+        assert weighted_product(p.builder.insert(odd), none) is None
 
 
 # -- fold-batch-norms
@@ -283,6 +287,7 @@ def test_what_has_ones_beside_its_channels_need_only_be_constant():
     p, x, y = of((1, 6, 1), (1, S, 1))
     assert N.varies_along(p.constant(1, 6, 1), 1, ConstantValues())
     assert not N.varies_along(x, 1, ConstantValues())
+    assert not N.varies_along(p.constant(1, 6, 5), 1, ConstantValues())
     assert not N.varies_along(p.value(graph.Neg, y), 1, ConstantValues())
     symbolic = p.value(graph.Full, value=A.FloatAttr(1.0), result_types=TensorType((2, S), f32))
     assert not N.varies_along(symbolic, 1, ConstantValues())
@@ -304,6 +309,8 @@ def test_steps_behind_a_product(cls, first, function):
     step = N._step(user, x, 1, ConstantValues())
     assert (step and step.function) == function and (step is None or step.constant is c)
     assert N._step(p.value(cls, x, x).defining_op, x, 1, ConstantValues()) is None
+    own = p.constant(1, 6)
+    assert N._step(p.value(cls, own, own).defining_op, own, 1, ConstantValues()) is None
     assert N._step(p.value(cls, x, y).defining_op, x, 1, ConstantValues()) is None
 
 
@@ -311,7 +318,10 @@ def test_steps_behind_a_product(cls, first, function):
     "source, made, dim, outcome",
     [
         ((4, 6), (2, 2, 6), 1, 2), ((4, 6), (24,), 1, None), ((4, 6), (4, 1, 6), 1, 2),
-        ((4, 6), (4, 2, 3), 1, None), ((4, 1), (4,), 1, None), ((4, 6), (4, 2, 3), 0, 0),
+        ((4, 6), (4, 2, 3), 1, None), ((4, 1), (4,), 1, None), ((4, 1), (4, 1), 1, None),
+        ((4, 2), (2, 2, 2), 1, 2), ((6, 6), (6, 6), 1, 1), ((6, 6), (6, 2, 3), 0, 0),
+        ((2, 3, 6), (6, 6), 2, 1), ((4, 6), (4, 6, 1), 0, 0),
+        ((4, 6), (4, 2, 3), 0, 0),
         ((2, 2, 6), (4, 6), 2, 1), ((2, 2, 6), (4, 6), 0, None),
     ],
 )  # fmt: skip
@@ -391,6 +401,7 @@ def test_what_follows_a_product(chain):
 
 def test_a_shift_behind_a_convolution_is_its_bias():
     assert followed(shifted, conv=True) == ("a", True)
+    assert followed(lambda p, y: shaped(p, y, 2, 6, 25), conv=True) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -428,7 +439,7 @@ def test_scale_and_shift_that_steps_amount_to(functions, outcome):
 )  # fmt: skip
 def test_sums_scattered_into_zeros(case, taken, turned):
     element = i1 if case == "bools" else f32
-    p = Graph(*[TensorType((9, 4), element)] * 3, TensorType((2,), irc.ir.types.i64))
+    p = Graph(*[TensorType((9, 4), element)] * 3, TensorType((2,), i64))
     x, source, other, places = p.arguments
     into = source if case == "an argument" else p.full(int(case == "ones"), 9, 4, element=element)
     if case == "another operation":
@@ -507,9 +518,10 @@ def test_the_balance_is_that_of_the_target_for_an_element(dtype):
 
 
 def padded(p, x, high, number=0.0, low=None):
-    shape = [a + b for a, b in zip(x.type.shape, high, strict=True)]
+    low = low or [0] * len(high)
+    shape = [sum(sizes) for sizes in zip(x.type.shape, high, low, strict=True)]
     return p.value(
-        graph.Pad, x, low=low or [0] * len(high), high=list(high),
+        graph.Pad, x, low=low, high=list(high),
         value=graph.scalar_attribute(number, f32), result_types=TensorType(shape, f32),
     )  # fmt: skip
 
@@ -540,6 +552,28 @@ def test_an_array_that_was_padded_before_is_found(make, taken):
     value = make(p, x)
     found = M._padded_before(value, (2, 3))
     assert (found is not None) is taken and (found is None or found.type.shape == (8, 8))
+
+
+def test_every_other_element_of_a_padded_array_is_no_part_of_it():
+    p, x = of((6, 5))
+    value = part(p, padded(p, x, (2, 3)), 6, 4, step=2)
+    assert M._padded_before(value, (2, 4)) is None
+    assert M._padded_before(part(p, padded(p, x, (2, 3)), 6, 4), (2, 4)) is not None
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_each_factor_is_asked_for_itself(which):
+    p, x, y = of((6, 7), (7, 5))
+    factors = [x, y]
+    plain = M.product_of(p.mm(*factors).defining_op)
+    assert plain.padding == (2, 1, 3) and not any(plain.transposed + plain.computed)
+    turned = p.value(graph.Permute, (x, y)[which], permutation=[1, 0])
+    factors[which] = p.value(graph.Permute, p.value(graph.Copy, turned), permutation=[1, 0])
+    found = M.product_of(p.mm(*factors).defining_op)
+    assert found.transposed == (which == 0, which == 1)
+    before = part(p, padded(p, (x, y)[which], ((2, 1), (1, 3))[which]), *(x, y)[which].type.shape)
+    factors[which] = before
+    assert M.product_of(p.mm(*factors).defining_op).computed == (which == 0, which == 1)
 
 
 def test_a_factor_whose_padding_takes_no_copy():
