@@ -155,4 +155,4 @@ def test_spans_are_cut_at_whole_vectors(bounds, expected):
 def test_spans_of_an_axis_without_points_or_known_ends():
     assert cuts((32,), 0, 0) == [(0, 0)]
     end = body("%b = arith.constant 32 : index")[0]["b"].results[0]
-    assert cuts((32,), 0, end) == [(0, end)]
+    assert cuts((32,), 0, end) == [(0, end)] and cuts((32,), end, 64) == [(end, 64)]
