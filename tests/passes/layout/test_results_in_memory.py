@@ -58,7 +58,7 @@ TYPES = {
 }  # fmt: skip
 WORDS = {
     "o": "offset = #sym<{}>", "s": "strides = #sym.dims<[{}]>", "@": "shares = {} : i64",
-    "^": "alias_of = {} : i64",
+    "^": "alias_of = {} : i64", "!": "saved",
 }
 
 
@@ -164,6 +164,7 @@ def test_a_result_is_in_the_argument_that_it_shares(
         ("as: o0 s1, h1: o2 s1 @0", "as as[1].i16[0]"),
         ("as: o0 s1, longs: o1 s1 @0", "joined"),  # where it begins may be between two i64
         ("a1: o0 s1, longs: o0 s1 @0", "joined"),
+        ("a1: o0 s1, longs: o0 s1 @0 !", "a1 longs"),  # what is saved may stay apart
         ("x3: o0 s1, longs: o0 s1 @0", "copy(x3) copy(x3)[0].i64[0]"),
         ("a2: o0 s1, longs: o0 s1 @0", "a2 a2[0].i64[0]"),
         ("x: o0 s1, four: o2 s1 @0", "copy(x) copy(x)[2]"),
