@@ -142,8 +142,6 @@ def _moved(view: graph.Reshape | graph.Permute, dim: int) -> int | None:
     if isinstance(view, graph.Permute):
         return list(view.permutation).index(dim)
     source, made = tensor_type(view.source).shape, tensor_type(view.view).shape
-    if source[dim] == 1:
-        return None
     for left, right in regroup(source, made):
         if left == [dim] and len(right) == 1 and source[dim] == made[right[0]]:
             return right[0]
