@@ -35,7 +35,8 @@ class InsertLayoutCopies(Pass):
     `shares`. One with `shares` that was computed apart is a view of the other result, maybe as
     another dtype, if that has all its places; if none has those of all others, a vector is made
     that has, and they are views of it. An ATen call whose results' strides depend on its
-    operands' gets those that eager passes.
+    operands' gets those that eager passes, and one that reads memory as wider elements an operand
+    that begins at a multiple of their size.
 
     Before:
         return %x : tensor<[4, 6] x f32, strides [6, 1]>      // result_info: strides [1, 4]
