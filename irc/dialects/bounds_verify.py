@@ -216,7 +216,8 @@ class _Kernel:
 
     def of_constants(self, op: Operation, first: int, second: int) -> Offset | None:
         """What an operation makes of two constants."""
-        type_ = op._operands[0].type
+        lhs, _ = op._operands
+        type_ = lhs.type
         if op.name == "arith.cmpi":
             attrs = (A.IntegerAttr(first, type_), A.IntegerAttr(second, type_))
             outcome = fold_compare(op, attrs)

@@ -320,6 +320,10 @@ def loop(bounds: str, body: str) -> str:
               "%q0 = arith.subi %t0, %j : index %v = kernel.load %p[%q0] : f32"), None),
         (loop("%0 to %k58 step %1", "%t0 = arith.addi %j, %far : index "
               "%q0 = arith.subi %t0, %j : index %v = kernel.load %p[%q0] : f32"), REACHES),
+        # What is read is not known, whatever is added to it.
+        ("%q0 = arith.addi %data, %far : index %v = kernel.load %p[%q0] : f32", None),
+        ("%q0 = arith.addi %far, %data : index %v = kernel.load %p[%q0] : f32", None),
+        ("%q0 = arith.muli %data, %0 : index %v = kernel.load %p[%q0] : f32", None),
         # Numbers made of numbers.
         ("%q0 = arith.muli %8, %8 : index %v = kernel.load %p[%q0] : f32", REACHES),
         ("%q0 = arith.divsi %far, %0 : index %v = kernel.load %p[%q0] : f32", None),

@@ -74,12 +74,17 @@ def test_pairs_of_a_kernel_are_of_one_size(kinds, error):
 @pytest.mark.parametrize(
     ("source", "target", "error"),
     [(T, T, None), (T, SHORT, "another size"), (T, WIDE, "another element"),
-     (T, FLAT, "another size"), (T, SIZED, None), (SIZED, T, None)],
+     (T, FLAT, "another size"), (T, SIZED, None), (SIZED, T, None),
+     (T, "tensor<[16, 1] x f32, strides [1, 1]>", "another size"),
+     ("tensor<[2, 8] x f32, strides [8, 1]>", "tensor<[2, 9] x f32, strides [9, 1]>", "another s"),
+     ("tensor<[2, 8] x f32, strides [8, 1]>", "tensor<[3, 8] x f32, strides [8, 1]>", "another s"),
+     ("tensor<[2, 8] x f32, strides [8, 1]>", "tensor<[2, 8] x f32, strides [1, 2]>", None)],
 )  # fmt: skip
 def test_copies_are_of_one_size(source, target, error):
-    name = "%z" if source is SIZED else "%x"
+    name = {T: "%x", SIZED: "%z"}.get(source, "%b")
     copy = f"host.copy {name}, %a : ({source}, {target})"
-    check(bound(alloc("%a", "", target) + copy), error)
+    known = alloc("%b", "", source) + launch("copy", "%x", "%b", f"{T}, {source}")
+    check(bound((known if name == "%b" else "") + alloc("%a", "", target) + copy), error)
 
 
 @pytest.mark.parametrize(
@@ -379,3 +384,18 @@ def test_a_kernel_that_names_no_outputs(outs, error):
     kernel = """kernel.func @any(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>)
       attributes {target = "gpu"} { kernel.return }"""
     check(program(alloc("%a") + alloc("%b") + launch("any", "%x", outs)) + kernel, error)
+
+
+@pytest.mark.parametrize(
+    ("maker", "error"),
+    [
+        ("%a = host.alloc : T", "reaches from element 9 to 16 of memory whose last element is 15"),
+        ('%a = host.call_aten %x {callee = "aten.exp.default", arguments = '
+         "{self = #aten.operand<0>}} : (T) -> T", None),  # its storage may be larger
+        ("%a = host.view %x {offset = #sym<0>} : (T) -> T", None),
+    ],
+)  # fmt: skip
+def test_views_of_what_is_allocated_stay_inside(maker, error):
+    pytest.importorskip("torch")
+    body = maker.replace("(T)", f"({T})").replace("-> T", f"-> {T}").replace(": T", f": {T}")
+    check(program(f"{body}\n{VIEW.format('%v', '%a', 9, SHORT)}"), error)
