@@ -399,3 +399,19 @@ def test_views_of_what_is_allocated_stay_inside(maker, error):
     pytest.importorskip("torch")
     body = maker.replace("(T)", f"({T})").replace("-> T", f"-> {T}").replace(": T", f": {T}")
     check(program(f"{body}\n{VIEW.format('%v', '%a', 9, SHORT)}"), error)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("self = #aten.operand<0>, dim = [0 : i64]", None),
+        ("self = #aten.operand<0>, dim = \"first\"", "dim"),
+        ("self = #aten.operand<0>, wrong = 1 : i64", "wrong"),
+        ("dim = #aten.operand<0>", "self"),
+    ],
+)
+def test_calls_are_as_their_operator_says(arguments, error):
+    pytest.importorskip("torch")
+    made = "tensor<[] x f32, strides []>"
+    check(program(CALL.format("%r = ", "%x", "aten.sum.dim_IntList", arguments,
+                              f"({T}) -> {made}")), error)  # fmt: skip
