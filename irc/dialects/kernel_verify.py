@@ -52,6 +52,12 @@ _ONLY = {
     "kernel.scratch": ("cpu", "a gpu kernel keeps what is private in tiles"),
 }
 
+#: What a gpu kernel says of how it is compiled: whether a number fits, and which do.
+_SETTINGS: dict[str, tuple[Callable[[int], bool], str]] = {
+    "num_warps": (lambda n: n in (1, 2, 4, 8, 16, 32), "a power of two up to 32"),
+    "num_stages": (lambda n: n >= 1, "at least 1"),
+    "index_bits": (lambda n: n in (32, 64), "32 or 64"),
+}
 # Types of operands and results, with the attributes that matter, that passed for a class.
 _passed: set[Any] = set()
 # Types that fit a target, and operations that do.
@@ -160,18 +166,14 @@ def _verify_pairs(op: kernel.FuncOp, name: str, pointers: int, outputs: range | 
 
 
 def _verify_settings(op: kernel.FuncOp) -> None:
-    for name in ("num_warps", "num_stages", "index_bits"):
+    for name, (fits, wanted) in _SETTINGS.items():
         value = op.attr(name)
         if value is None:
             continue
         if op.target != "gpu":
             op.fail(f"{name} is of gpu kernels")
-        if name == "index_bits" and value not in (32, 64):
-            op.fail(f"index_bits is {value}, not 32 or 64")
-        if name == "num_warps" and not (1 <= value <= 32 and not value & (value - 1)):
-            op.fail(f"num_warps is {value}, not a power of two up to 32")
-        if name == "num_stages" and value < 1:
-            op.fail(f"num_stages is {value}, not at least 1")
+        if not fits(value):
+            op.fail(f"{name} is {value}, not {wanted}")
 
 
 def _verify_body(op: kernel.FuncOp, pointers: int, outputs: range | None) -> None:

@@ -415,3 +415,19 @@ def test_calls_are_as_their_operator_says(arguments, error):
     made = "tensor<[] x f32, strides []>"
     check(program(CALL.format("%r = ", "%x", "aten.sum.dim_IntList", arguments,
                               f"({T}) -> {made}")), error)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("inside", "error"), [(False, None), (True, "@sized needs the symbol 's0'")]
+)
+def test_a_binder_inside_of_a_region_binds_nothing_for_launches(inside, error):
+    bind = '%s = sym.bind %n {symbol = "s0"} : (index) -> index\n'
+    if inside:
+        bind = f'"t.region"() ({{\n{bind}"t.end"() : () -> ()\n}}) : () -> ()\n'
+    text = program(alloc("%a") + launch("sized", "%x", "%a") + bind)
+    module = irc.parse(text.replace(f"%x: {T}", f"%x: {T}, %n: index"), allow_unregistered=True)
+    if error is None:
+        verify(module)
+        return
+    with pytest.raises(InvalidIR, match=error):
+        verify(module)

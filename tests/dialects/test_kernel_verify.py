@@ -308,3 +308,16 @@ def vector(sizes: str) -> str:
 def test_shapes_of_values(target, sizes, fits):
     text = cpu(vector(sizes)) if target == "cpu" else gpu(vector(sizes))
     check(text, None if fits else "is no vector of a cpu kernel|tile of a gpu kernel")
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [("%n = sym.value {dim = #sym<s0 + 1>} : index", None),
+     ("%n = sym.bind %s {symbol = \"s1\"} : (index) -> index", "'sym.bind' has no place in a"),
+     ("%n = math.exp %f : f32", None)],
+)  # fmt: skip
+def test_operations_of_other_dialects(body, error):
+    head = "%f = arith.constant 1.0 : f32 "
+    arguments = "%s: index"
+    check(kernel(head + body, arguments, 'target = "gpu", symbols = ["s0"]'), error)
+    check(kernel(head + body, f"{arguments}, {CPU}", 'target = "cpu", symbols = ["s0"]'), error)
