@@ -76,10 +76,11 @@ def _ends(index: Dim, extents: Mapping[str, Dim]) -> tuple[int, int] | None:
             return None
         sizes[name] = extent
     parts = affine_parts(index, sizes)
-    if parts is not None and isinstance(parts[1], int):
+    if parts is not None:
+        assert isinstance(parts[1], int)  # the index mentions sized axes alone
         low = high = parts[1]
         for name, step in parts[0].items():
-            assert isinstance(step, int)  # the index mentions sized axes alone
+            assert isinstance(step, int)
             reach = step * (sizes[name] - 1)
             low, high = low + min(reach, 0), high + max(reach, 0)
         return low, high

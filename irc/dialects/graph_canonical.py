@@ -190,9 +190,7 @@ def widens(source: Type, target: Type) -> bool:
         if source is i1:
             return True
         if source.unsigned:
-            return target.width > source.width or (
-                target.unsigned and target.width == source.width
-            )
+            return target.width > source.width
         return not target.unsigned and target.width >= source.width
     if isinstance(source, IntegerType) and target in EXACT_BITS:
         bits = 1 if source is i1 else source.width

@@ -37,7 +37,7 @@ CPU_ELEMENTS = 256
 GPU_ELEMENTS = 1 << 20
 #: Bytes of private memory of a cpu kernel, on the stack.
 SCRATCH_BYTES = 256 * 1024
-_CPU_WIDTHS = (1, 8, 16, 32, 64)
+_WIDTHS = (1, 8, 16, 32, 64)
 _FLOATS = (f16, bf16, f32, f64)
 
 PAIR_COMBINERS = ("argmin", "argmax")
@@ -237,14 +237,13 @@ def _check_type(op: Any, type_: Type, target: str = "") -> None:
         _check_shape(op, type_, target)
     elif isinstance(type_, PointerType) and isinstance(element, VectorType | PointerType):
         op.fail(f"{type_} points at no element of memory")
-    known = isinstance(element, IntegerType | FloatType | IndexType)
-    if target == "cpu" and known:
+    if isinstance(element, IntegerType):
+        in_memory = target == "gpu" and isinstance(type_, PointerType)
+        known = element.width in _WIDTHS and (in_memory or not element.unsigned)
+    elif target == "cpu":
         known = element in _FLOATS or isinstance(element, IndexType)
-        if isinstance(element, IntegerType):
-            known = element.width in _CPU_WIDTHS and not element.unsigned
-    elif known and isinstance(element, IntegerType):
-        loose = element.unsigned and not isinstance(type_, PointerType)
-        known = element.width in _CPU_WIDTHS and not loose
+    else:
+        known = isinstance(element, FloatType | IndexType)
     if not known:
         op.fail(f"a {target} kernel has no values of type {type_}")
 

@@ -78,7 +78,7 @@ class _Pair:
         self.function, self.load, self.store = function, load, store
         ours, theirs = list(_chain(load, function)), list(_chain(store, function))
         common = 0
-        while ours[common].parent is theirs[common].parent and ours[common] is theirs[common]:
+        while ours[common] is theirs[common]:
             common += 1
         self.around = [op for op in ours[:common] if op.name == "kernel.for"]
         self.last, self.other_last = ours[common], theirs[common]
@@ -188,7 +188,7 @@ def _lanes(op: Any) -> int:
         return 1 if masked else int(value.shape[0])
     counts = linear(_offset(op), {}).terms
     along = [k for k in counts if isinstance(k, tuple) and k[0] == "lane"]
-    if along != [("lane", 0)] or len(value.shape) != 1 or counts["lane", 0] != 1:
+    if along != [("lane", 0)] or counts["lane", 0] != 1:
         return 0
     return 1 if masked else int(value.shape[0])
 
@@ -304,7 +304,7 @@ def _expanded(op: Any, inner: Linear) -> Linear:
 def _is_scalar(key: Any) -> bool:
     if isinstance(key, Value):
         return key.type is index
-    return key is _PROGRAM or (len(key) > 2 and key[2] == (index,))
+    return key is _PROGRAM or key[2] == (index,)
 
 
 __all__ = ["Linear", "key_of", "linear", "verify_sharing"]

@@ -82,12 +82,13 @@ def _verify_yielded(op: ComputeOp, output: ResultAttr, value: Value) -> None:
         raise InvalidIR("yields an array where a scalar belongs", op=op)
     if output.kind == "map":
         return
-    if output.kind != "scatter" and output.accumulator is None:
+    if output.kind == "scatter":
+        if output.indices is None:
+            raise InvalidIR("a scatter without indices", op=op)
+        return
+    if output.accumulator is None:
         raise InvalidIR(f"a {output.kind} without the type it accumulates in", op=op)
-    if output.kind != "scatter":
-        _verify_accumulator(op, output)
-    if output.kind == "scatter" and output.indices is None:
-        raise InvalidIR("a scatter without indices", op=op)
+    _verify_accumulator(op, output)
     if output.kind == "scan" and not any(axis.kind == "scan" for axis in op.axis_list):
         raise InvalidIR("a scan without a scan axis", op=op)
 
@@ -146,9 +147,8 @@ def verify_read(op: ReadOp) -> None:
             raise InvalidIR("has an 'other' and no mask", op=op)
         verify_read_bounds(op, indices, source)
         return
-    kind = mask.type
-    if not isinstance(kind, IntegerType) or kind.width != 1:
-        raise InvalidIR(f"its mask is {kind}, not i1", op=op)
+    if mask.type.width != 1:  # type: ignore[attr-defined]
+        raise InvalidIR(f"its mask is {mask.type}, not i1", op=op)
     if op.other is not None and op.other.type is not op.value.type:
         raise InvalidIR(f"'other' is {op.other.type}, the element {op.value.type}", op=op)
 

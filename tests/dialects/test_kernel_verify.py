@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import irc
+from irc.ir.diagnostics import InvalidIR
 from tests.dialects.verifying import check
 
 PTR = "!kernel.ptr<f32>"
@@ -303,11 +305,212 @@ def vector(sizes: str) -> str:
     [("cpu", "1", True), ("cpu", "256", True), ("cpu", "257", False), ("cpu", "16x16", True),
      ("cpu", "16x17", False), ("cpu", "2x2x2", False), ("gpu", "1", True), ("gpu", "2", True),
      ("gpu", "3", False), ("gpu", "1x64", True), ("gpu", "4x6", False), ("gpu", "1024x1024", True),
-     ("gpu", "2048x1024", False)],
+     ("gpu", "2048x1024", False), ("gpu", "4x0", False), ("cpu", "4x0", False)],
 )  # fmt: skip
 def test_shapes_of_values(target, sizes, fits):
     text = cpu(vector(sizes)) if target == "cpu" else gpu(vector(sizes))
     check(text, None if fits else "is no vector of a cpu kernel|tile of a gpu kernel")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (loads("gather %x[%o] : vector<8xf64>"), "moves f64 at a !kernel.ptr<f32>"),
+        (loads("gather %x[%o] (where %m4) : vector<8xf32>"), "the mask is vector<4xi1>"),
+        (loads("gather %x[%o] (where %t else %c) : vector<8xf32>"), "the 'else' is index"),
+        (loads("gather %x[%o] (where %t else %f) : vector<8xf32>"), None),
+        (cpu("kernel.scatter %o, %y[%o] : vector<8xindex>"), "moves index at a"),
+        (cpu("kernel.scatter %v, %y[%o] (where %v) : vector<8xf32>"), "the mask is vector<8xf32>"),
+        (cpu("kernel.store %v, %y[%c] (where %c) : vector<8xf32>"), "the mask is index, not i1"),
+        (loads("load %x[%c] (where %t else %f) : vector<8xf32>"), None),
+        (loads("load %x[%c] (where %t else %t) : vector<8xf32>"), "the 'else' is i1, not f32"),
+        (loads("load %x[%c] (where %t else %v) : f32"), "the 'else' is vector<8xf32>, not f32"),
+    ],
+)  # fmt: skip
+def test_what_is_moved(text, error):
+    head = "%m4 = arith.constant dense<true> : vector<4xi1> %f = arith.constant 1.0 : f32 %v ="
+    check(text.replace("%v =", head, 1), error)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("%p = kernel.if %t -> (!kernel.ptr<f32>) { kernel.yield %y : !kernel.ptr<f32> } else "
+         "{ kernel.yield %y : !kernel.ptr<f32> } kernel.store %v, %p[%c] : vector<8xf32>",
+         "its pointer is neither an argument of the kernel nor a kernel.scratch"),
+        ("%p = kernel.scratch {count = 8 : i64} : !kernel.ptr<f32> "
+         "kernel.store %v, %p[%c] : vector<8xf32>", None),
+        ("%p = kernel.scratch {count = 1 : i64} : !kernel.ptr<f32>", None),
+        ("%p = kernel.scratch {count = 65536 : i64} : !kernel.ptr<f32>", None),
+        ("%p = kernel.scratch {count = 32768 : i64} : !kernel.ptr<f32> "
+         "%q = kernel.scratch {count = 32769 : i64} : !kernel.ptr<f32>", "262148 bytes"),
+        ("kernel.for %i = %c to %end step %end { %p = kernel.scratch {count = 4 : i64} : "
+         "!kernel.ptr<f32> kernel.yield }", "in a loop or branch"),
+    ],
+)  # fmt: skip
+def test_pointers_and_scratch(body, error):
+    check(cpu(body), error)
+
+
+ANY_OUTPUT = "%w = kernel.load %x[%c] : f32 kernel.store %w, %x[%c] : f32"
+
+
+def test_a_kernel_that_names_no_outputs_may_write_each():
+    check(cpu(ANY_OUTPUT).replace(", outputs = array<i64: 1>", ""), None)
+    check(cpu(ANY_OUTPUT), "writes argument 0, which is not among the outputs")
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "fits"),
+    [("cpu", "i1", True), ("cpu", "i8", True), ("cpu", "i64", True), ("cpu", "i4", False),
+     ("cpu", "i128", False), ("cpu", "f16", True), ("cpu", "f8E5M2", False), ("cpu", "ui8", False),
+     ("cpu", "index", True), ("gpu", "i4", False), ("gpu", "ui8", True), ("gpu", "f8E5M2", True),
+     ("gpu", "ui64", True), ("gpu", "i128", False), ("gpu", "index", True),
+     ("gpu", "complex<f32>", False)],
+)  # fmt: skip
+def test_elements_of_memory(target, kind, fits):
+    ends = f", {CPU}" if target == "cpu" else ""
+    text = kernel("", f"%x: !kernel.ptr<{kind}>{ends}", f'target = "{target}"')
+    check(text, None if fits else f"a {target} kernel has no values of type !kernel.ptr<{kind}>")
+
+
+@pytest.mark.parametrize(
+    ("warps", "fits"), [(1, True), (2, True), (32, True), (64, False), (0, False), (-1, False)]
+)
+def test_numbers_of_warps(warps, fits):
+    text = kernel("", "", f'target = "gpu", num_warps = {warps} : i64')
+    check(text, None if fits else f"num_warps is {warps}, not a power of two up to 32")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [("num_stages = 1 : i64", None), ("num_stages = -1 : i64", "num_stages is -1"),
+     ("index_bits = 64 : i64", None), ("index_bits = 33 : i64", "not 32 or 64")],
+)  # fmt: skip
+def test_stages_and_bits(settings, error):
+    check(kernel("", "", f'target = "gpu", {settings}'), error)
+    check(kernel("", CPU, f'target = "cpu", {settings}'), "is of gpu kernels")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "error"),
+    [
+        ("inplace = array<i64: 0, 2, 1, 2>", None),
+        ("inplace = array<i64: 0, 2, 0, 3>", None),
+        ("inplace = array<i64: -1, 2>", "pairs argument -1, which is no input"),
+        ("inplace = array<i64: 2, 3>", "pairs argument 2, which is no input"),
+        ("inplace = array<i64: 0, 4>", "pairs argument 4, which is no output"),
+        ("inplace = array<i64: 0, 2, 1>", "is no list of pairs"),
+        ("initialized = array<i64: 0, 2, 0, 3>", None),
+        ("initialized = array<i64: 0, 2, 1, 2>", "two initial arrays"),
+        ("initialized = array<i64: 0, 1>", "pairs argument 1, which is no output"),
+    ],
+)
+def test_pairs_of_inputs_and_outputs(pairs, error):
+    arguments = ", ".join(f"%{name}: {PTR}" for name in "xyzw")
+    check(kernel("", arguments, f'target = "gpu", outputs = array<i64: 2, 3>, {pairs}'), error)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ('%w, %p = kernel.reduce %v, %o {combiner = "sum"} : (vector<8xf32>, vector<8xindex>) -> '
+         "(f32, index)", "sum combines one vector; 2 operands and 2 results given"),
+        ('%w = kernel.reduce %v, %o {combiner = "argmin"} : (vector<8xf32>, vector<8xindex>) -> '
+         "f32", "argmin combines a value and a position; 2 operands and 1 results given"),
+        ('%w, %p = kernel.reduce %v {combiner = "argmin"} : (vector<8xf32>) -> (f32, index)',
+         "1 operands and 2 results given"),
+        ('%w, %p = kernel.reduce %v, %o4 {combiner = "argmin"} : (vector<8xf32>, vector<4xindex>) '
+         "-> (f32, index)", "the positions are vector<4xindex>"),
+        ('%w, %p = kernel.scan %v, %o {combiner = "argmax"} : (vector<8xf32>, vector<8xindex>) -> '
+         "(vector<8xf32>, vector<8xindex>)", None),
+        ('%w, %p = kernel.scan %v, %o {combiner = "argmax"} : (vector<8xf32>, vector<8xindex>) -> '
+         "(vector<8xf32>, vector<8xi64>)", "gives vector<8xi64>, not vector<8xindex>"),
+        ('%w = kernel.reduce %q {combiner = "sum", dim = 1 : i64} : (vector<4x8xf32>) -> '
+         "vector<4xf32>", None),
+        ('%w = kernel.reduce %q {combiner = "sum", dim = -1 : i64} : (vector<4x8xf32>) -> '
+         "vector<4xf32>", "along dimension -1"),
+        ('%w = kernel.reduce %q {combiner = "sum", dim = 2 : i64} : (vector<4x8xf32>) -> '
+         "vector<4xf32>", "along dimension 2"),
+        ('%w = kernel.reduce %m {combiner = "all"} : (vector<8xi1>) -> i1', None),
+        ('%w = kernel.scan %v {combiner = "xor"} : (vector<8xf32>) -> vector<8xf32>',
+         "xor combines integers, not f32"),
+        ("%w = kernel.iota {dim = -1 : i64} : vector<8xindex>", "counts along dimension -1"),
+        ("%w = kernel.iota {dim = 1 : i64} : vector<4x8xindex>", None),
+        ("%w = kernel.iota : vector<8xi1>", "counts in i1, not in index"),
+        ("%w = kernel.iota : vector<8xi32>", None),
+        ("%w = kernel.insert %v, %q, %c : (vector<8xf32>, vector<4x8xf32>, index) -> "
+         "vector<4x8xf32>", None),
+        ("%w = kernel.insert %f, %q, %c : (f32, vector<4x8xf32>, index) -> vector<4x8xf32>",
+         "puts f32 into vector<4x8xf32>, not vector<8xf32>"),
+    ],
+)  # fmt: skip
+def test_combined_and_counted(body, error):
+    head = """%q = arith.constant dense<1.0> : vector<4x8xf32>
+      %o4 = arith.constant dense<1> : vector<4xindex>
+      %f = arith.constant 1.0 : f32 """
+    check(cpu(head + body), error)
+
+
+@pytest.mark.parametrize(
+    ("dims", "source", "made", "error"),
+    [
+        ("0, 1", "1x8", "4x8", None),
+        ("1, 0", "1x8", "4x8", "don't name one"),
+        ("1, 1", "8x8", "4x8", "don't name one"),
+        ("0", "1", "4x8", None),
+        ("0", "4", "4x8", None),
+        ("1", "1", "4x8", None),
+        ("1", "4", "4x8", "size 4 of"),
+        ("-1", "8", "4x8", "can't become dimension -1"),
+    ],
+)
+def test_sizes_of_expanded_tiles(dims, source, made, error):
+    check(gpu(f"%v = kernel.iota : vector<{source}xindex> %w = kernel.expand %v {{dims = "
+              f"array<i64: {dims}>}} : (vector<{source}xindex>) -> vector<{made}xindex>"),
+          error)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ('kernel.for %i = %c to %end step %s attributes {unroll = 1 : i64} { kernel.yield }', None),
+        ('kernel.for %i = %c to %end step %one { kernel.yield }', None),
+        ('kernel.for %i = %c to %end step %minus { kernel.yield }', "the step is -1, not positive"),
+        ('kernel.for %i = %c to %end step %end { kernel.yield }', None),
+        ('"kernel.for"(%c, %end, %s) ({ }) : (index, index, index) -> ()', "a region without a"),
+        ('"kernel.for"(%c, %end, %s) ({ ^a(%i: index): kernel.yield ^b: kernel.yield }) '
+         ": (index, index, index) -> ()", "a body is one block, not 2"),
+        ('"kernel.for"(%c, %end, %s) ({ ^a(%i: index, %j: index): kernel.yield }) '
+         ": (index, index, index) -> ()", r"takes \(index, index\), not index"),
+        ('"kernel.for"(%c, %end, %s) ({ ^a(%i: index): "t.end"() : () -> () }) '
+         ": (index, index, index) -> ()", "a body ends in kernel.yield"),
+        ('"kernel.if"(%t) ({ ^a(%i: index): kernel.yield }, { kernel.yield }) : (i1) -> ()',
+         "a branch takes no arguments, this one 1"),
+        ('"kernel.if"(%t) ({ kernel.yield }, { ^a(%i: index): kernel.yield }) : (i1) -> ()',
+         "a branch takes no arguments, this one 1"),
+        ('"kernel.if"(%t) ({ kernel.yield }, { kernel.yield ^b: kernel.yield }) : (i1) -> ()',
+         "a body is one block, not 2"),
+        ('"t.any"() : () -> ()', "'t.any' has no place in a kernel"),
+    ],
+)  # fmt: skip
+def test_bodies(body, error):
+    head = """%s = arith.constant 8 : index
+      %one = arith.constant 1 : index
+      %minus = arith.constant -1 : index """
+    module = irc.parse(cpu(head + body), allow_unregistered=True)
+    if error is None:
+        irc.verify(module)
+        return
+    with pytest.raises(InvalidIR, match=error):
+        irc.verify(module)
+
+
+def test_a_kernel_has_one_block():
+    text = ('"kernel.func"() ({ ^a(%b: index, %e: index): kernel.return ^c: kernel.return }) '
+            '{sym_name = "k", target = "cpu", function_type = (index, index) -> ()} : () -> ()')
+    check(text, "a kernel's body is one block, not 2")
+
 
 
 @pytest.mark.parametrize(

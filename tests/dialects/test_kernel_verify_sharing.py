@@ -304,6 +304,110 @@ def test_two_loads_of_one_place_may_differ():
               error and error.replace("argument 1", "argument 2"))  # fmt: skip
 
 
+TILES = """%r = kernel.iota : vector<8xindex>
+  %k2 = arith.constant 2 : index
+  %half = arith.divsi %n, %k2 : index
+  %eight = arith.constant dense<8> : vector<8x8xindex>
+  %one = arith.constant dense<1> : vector<8x8xindex>
+  %seven = arith.constant dense<7> : vector<8xindex>
+  %w = arith.constant dense<1.0> : vector<8x8xf32>
+  %odd = arith.remsi %r, %seven : vector<8xindex>
+  %row = kernel.expand %r {dims = array<i64: 0>} : (vector<8xindex>) -> vector<8x8xindex>
+  %col = kernel.expand %r {dims = array<i64: 1>} : (vector<8xindex>) -> vector<8x8xindex>
+  %odds = kernel.expand %odd {dims = array<i64: 0>} : (vector<8xindex>) -> vector<8x8xindex>
+  %dodd = kernel.expand %odd {dims = array<i64: 1>} : (vector<8xindex>) -> vector<8x8xindex>
+"""
+
+
+def expanded(name: str, scalar: str) -> str:
+    return f"""%{name}v = kernel.splat {scalar} : (index) -> vector<8xindex>
+      %{name}e = kernel.expand %{name}v {{dims = array<i64: 1>}} : (vector<8xindex>) -> vector<8x8xindex>
+      %{name}s = kernel.splat {scalar} : (index) -> vector<8x8xindex>
+      %{name}r = arith.addi %{name}e, %row : vector<8x8xindex>
+      %{name}q = arith.addi %{name}s, %row : vector<8x8xindex>
+    """  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("stored", "loaded", "error"),
+    [
+        ("%row", "%row", AFTER),
+        ("%row", "%col", None),
+        ("%odds", "%odds", AFTER),
+        ("%odds", "%dodd", None),
+        ("%nr", "%nq", AFTER),  # a scalar is one in whichever dimension it is spread
+        ("%hr", "%hq", AFTER),
+        ("%pr", "%pq", AFTER),
+        ("%nr", "%hq", None),
+        ("%nr", "%pr", None),
+    ],
+)
+def test_lanes_of_tiles_are_along_their_dimensions(stored, loaded, error):
+    body = TILES + expanded("n", "%n") + expanded("h", "%half") + expanded("p", "%p")
+    body += f"kernel.scatter %w, %y[{stored}] : vector<8x8xf32>\n"
+    body += f"%g2 = kernel.gather %x[{loaded}] : vector<8x8xf32>\n"
+    check(gpu(body), error)
+
+
+@pytest.mark.parametrize(
+    ("stored", "loaded", "error"),
+    [
+        ("%b0", "%b1", "another program stores through argument 1"),
+        # Of the part of the program's number that is divided nothing is known.
+        ("%q0", "%q1", None),
+    ],
+)
+def test_places_that_depend_on_the_program_otherwise(stored, loaded, error):
+    body = """%k2 = arith.constant 2 : index
+      %d2 = arith.divsi %p, %k2 : index
+      %s2 = kernel.splat %d2 : (index) -> vector<256xindex>
+      %b0 = arith.addi %s, %l : vector<256xindex>
+      %b1 = arith.addi %b0, %o : vector<256xindex>
+      %q0 = arith.addi %b0, %s2 : vector<256xindex>
+      %q1 = arith.addi %b1, %s2 : vector<256xindex>
+    """
+    check(gpu(body + GATHER.replace("%a", loaded) + SCATTER.replace("%a", stored)), error)
+
+
+@pytest.mark.parametrize(("length", "error"), [(3, AFTER), (64, AFTER), (65, None)])
+def test_sums_are_followed_to_a_depth(length, error):
+    chain = "".join(
+        f"%s{k + 1} = arith.addi {f'%s{k}' if k else '%i'}, %c1 : index\n" for k in range(length)
+    )
+    far = f"%far = arith.constant {{value = {length} : index}} : index\n"
+    far += "%there = arith.addi %i, %far : index\n"
+    check(cpu(chain + far + store(f"%s{length}") + load("%there"), "1"), error)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (load("%next") + store("%i"), EARLIER),
+        ("kernel.if %t { " + load("%next") + "kernel.yield } else { kernel.yield }\n"
+         + store("%i"), None),
+        (load("%next") + "kernel.if %t { " + store("%i")
+         + "kernel.yield } else { kernel.yield }\n", None),
+        (load("%next", more=" (where %t)") + store("%i", more=" (where %t)"), EARLIER),
+        (load("%next", more=" (where %t)") + store("%i"), None),
+    ],
+)  # fmt: skip
+def test_what_another_pass_stores_under_a_condition(body, error):
+    check(cpu(body), error)
+
+
+@pytest.mark.parametrize(
+    ("made", "number"),
+    [("%q = arith.index_cast %w : (i64) -> index", None), ("%q = arith.addi %n, %c0 : index", "n")],
+)
+def test_other_numbers_are_themselves(made, number):
+    """What is no constant, no sum and no known value is a place of its own."""
+    body = "%w = arith.index_cast %n : (index) -> i64\n" + made + "\n"
+    error = AFTER if number else None
+    check(cpu(body + store("%q") + load("%n"), "1"), error)
+    check(cpu(body + store("%q") + load("%q"), "1"), AFTER)
+
+
+
 BOUNDS = """%least = arith.minsi %n, %c8 : index
   %two = arith.addi %c1, %c1 : index
 """

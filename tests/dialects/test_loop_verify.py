@@ -186,3 +186,92 @@ def test_shared_axes_are_parallel():
     group.attributes["axes"] = group.block.first.attributes["axes"]
     with pytest.raises(InvalidIR, match="shares an axis that is not par"):
         verify(module)
+
+
+@pytest.mark.parametrize(
+    ("out", "error"),
+    [
+        ("reduce(sum)", "a reduce without the type it accumulates in"),
+        ("reduce(all, f32)", "'all' of f32: there is none"),
+        ("reduce(max, i64)", None),
+        ("scatter(sum)", "has 0 inits for 1 scatters"),
+    ],
+)
+def test_what_an_output_says(out, error):
+    check(compute("par(i: 4) red(j: 6)", out, "i, j", ARRAY), error)
+
+
+def test_scatters_say_where_and_scans_in_what():
+    check(point("scatter(sum)", "%a extra(%n)", inits="inits(%init)"), "a scatter without indices")
+    rows = "tensor<[4, 6] x f32, strides [6, 1]>"
+    for out, error in (("scan(sum, f32)", None), ("scan(sum, index)", "'sum' of index"),
+                       ("scan(sum)", "a scan without the type it accumulates in")):  # fmt: skip
+        check(compute("par(i: 4) scan(j: 6)", out, "i, j", rows), error)
+
+
+def test_masks_and_what_stands_elsewhere_are_typed():
+    for kind, value, error in (("f32", "1.0", "operand 'mask' is f32"),
+                               ("index", "1", "operand 'mask' is index"),
+                               ("i8", "1", "its mask is i8, not i1"),
+                               ("i1", "1", None)):  # fmt: skip
+        constant = f"%q = arith.constant {value} : {kind}\n%m ="
+        check(point(read=" (where %q)").replace("%m =", constant), error)
+
+
+@pytest.mark.parametrize(("kind", "fits"), [("f32", True), ("i32", False)])
+def test_sums_of_exponentials_are_of_floats(kind, fits):
+    out, types = f"reduce(logsumexp, {kind})", ", ".join([ARRAY] * 2)
+    text = compute("par(i: 4) red(j: 6)", out, "i, j", types).replace("%s =", "%s, %t =")
+    check(text, None if fits else f"'logsumexp' of {kind}: there is none")
+
+
+@pytest.mark.parametrize(("kind", "error"), [("index", None), ("i8", None), ("f64", "type f64")])
+def test_indices_of_scatters_are_numbers(kind, error):
+    value = "1.0" if kind == "f64" else "1"
+    text = point(SCATTER, "%a extra(%q)", inits="inits(%init)")
+    check(text.replace("%m =", f"%q = arith.constant {value} : {kind}\n%m ="), error)
+
+
+def test_what_a_group_stores_was_made_in_it():
+    text = HEAD + GROUP.replace("AT", "i0").replace("STORED", "%q")
+    before = """%q = loop.compute par(i0: 4, i1: 6) -> map {
+      %b = loop.read %x[i0, i1] : f32
+      loop.yield %b
+    } : tensor<[4, 6] x f32, strides [6, 1]>
+    %y = loop.group"""
+    check(text.replace("%y = loop.group", before), "stores an array that was not made in it")
+    check(text.replace("%y = loop.group", before).replace("loop.yield %q", "loop.yield %z"), None)
+
+
+def test_reads_of_what_is_made_elsewhere_may_be_anywhere():
+    text = HEAD + GROUP.replace("AT", "i0").replace("STORED", "%z")
+    check(text.replace("loop.read %x[i0, i1]", "loop.read %x[3 - i0, i1]"), None)
+    check(text.replace("loop.read %s[i0]", "loop.read %s[3 - i0]"), "at another point")
+
+
+def test_a_group_may_hold_a_group():
+    inner = """%z = loop.group (i0: 4) {
+      %w = loop.compute par(i0: 4, i1: 6) -> map {
+        %b = loop.read %x[i0, i1] : f32
+        loop.yield %b
+      } : tensor<[4, 6] x f32, strides [6, 1]>
+      loop.yield %w
+    } : tensor<[4, 6] x f32, strides [6, 1]>
+    loop.yield %z"""
+    text = HEAD + GROUP.replace("AT", "i0").replace("STORED", "%z")
+    begin, end = text.index("    %z = loop.compute"), text.index("    loop.yield %z\n")
+    check(text[:begin] + inner + text[end + len("    loop.yield %z"):], None)
+
+
+@pytest.mark.parametrize("place", ["region", "alone"])
+def test_a_read_outside_of_a_compute_has_no_space(place):
+    read = "%a = loop.read %x[9, 9] : f32"
+    text = f'{HEAD}"t.region"() ({{\n{read}\n"t.end"() : () -> ()\n}}) : () -> ()\n'
+    module = irc.parse(text + "func.return %x : tensor<[4, 6] x f32, strides [6, 1]>\n}",
+                       allow_unregistered=True)  # fmt: skip
+    found = next(op for op in module.walk() if op.name == "loop.read")
+    if place == "alone":
+        found.detach()
+        verify(found)
+    else:
+        verify(module)

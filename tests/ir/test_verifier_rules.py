@@ -39,6 +39,13 @@ from tests.ir.verifier_ops import (
     text,
 )
 
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    """What other tests made known of classes is not known here."""
+    monkeypatch.setattr(verifier, "_rules", {})
+
+
 # -- definitions
 
 
