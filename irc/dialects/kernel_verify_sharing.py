@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _DEEPEST = 64  # nested operations that are looked through
 
+_STORES = frozenset(("kernel.store", "kernel.scatter"))
+
 #: Loop variables that stand for others: those of loops that run over the same numbers.
 Renaming = Mapping[Value, Value]
 
@@ -35,17 +37,32 @@ def verify_sharing(function: kernel.FuncOp) -> None:
     if not flat:
         return
     arguments = function.block.arguments
+    known: dict[Any, str] = {}
     for source, target in zip(flat[::2], flat[1::2], strict=True):
         loads = [op for op in arguments[source].users if op.results]
-        stores = [op for op in arguments[target].users if not op.results]
+        stores = [op for op in arguments[target].users if op.name in _STORES]
         for load in loads:
             for store in stores:
-                reason = _Pair(function, load, store).reason()
+                key = _pair_key(load, store)
+                reason = known.get(key)
+                if reason is None:
+                    reason = known[key] = _Pair(function, load, store).reason()
                 if reason:
                     load.fail(  # type: ignore[attr-defined]
                         f"reads argument {source} {reason} argument {target}, which may be the "
                         "same memory (inplace)"
                     )
+
+
+def _pair_key(load: Any, store: Any) -> Any:
+    """Equal for pairs that differ in nothing that `_Pair` looks at: those of one block, in one
+    order, with equal operands but the pointers and what is stored. In place, kernels have as many
+    pairs as inputs times outputs, but few that differ."""
+    if load.parent is not store.parent:
+        return load, store
+    kinds = load.results[0].type, store._operands[0].type
+    places = _offset(load), load.mask, _offset(store), store.mask
+    return load.parent, store.is_before_in_block(load), *kinds, *places
 
 
 @attrs.frozen

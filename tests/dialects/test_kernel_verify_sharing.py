@@ -8,6 +8,7 @@ import random
 import pytest
 
 import irc
+from irc.dialects import kernel_verify_sharing as sharing
 from irc.dialects.kernel_verify_sharing import Linear, _comes_to, _meet
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.verifier import verify
@@ -489,6 +490,48 @@ def test_each_pair_is_looked_at(pairs, place, error):
       kernel.store %f, %{place[1]}[%c] : f32
       %l = kernel.load %{place[0]}[%c] : f32
       kernel.return }}""", error)  # fmt: skip
+
+
+def test_prefetches_store_nothing():
+    prefetch = f"kernel.prefetch %y, %i : ({PTR}, index)\n"
+    check(cpu(prefetch + load("%i") + store("%i")), None)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (load("%i") + store("%i") + load("%i", "m"), AFTER),
+        (load("%i") + load("%next", "m") + store("%i"), EARLIER),
+        (load("%i") + load("%i", "w", WIDE) + store("%i"), EARLIER),
+        (load("%i") + store("%i") + store("%next"), EARLIER),
+        (load("%i", "w", WIDE) + store("%wide") + store("%i", "%v", WIDE), EARLIER),
+        (load("%i") + store("%i") + loop("j", "%c0 to %c8 step %c1", load("%i", "m")), AFTER),
+    ],
+)
+def test_pairs_that_are_not_alike_are_looked_at_each(body, error):
+    check(cpu(body), error)
+
+
+def test_pairs_that_are_alike_are_looked_at_once(monkeypatch):
+    made = []
+    count, init = 12, sharing._Pair.__init__
+
+    def noted(pair, *parts):
+        made.append(parts)
+        init(pair, *parts)
+
+    monkeypatch.setattr(sharing._Pair, "__init__", noted)
+    names = [f"%x{k}" for k in range(count)] + [f"%y{k}" for k in range(count)]
+    pairs = ", ".join(f"{a}, {count + b}" for a in range(count) for b in range(count))
+    loads = "".join(f"%l{k} = kernel.load %x{k}[%c] : f32\n" for k in range(count))
+    stores = "".join(f"kernel.store %l{k}, %y{k}[%c] : f32\n" for k in range(count))
+    outputs = ", ".join(str(count + k) for k in range(count))
+    check(f"""kernel.func @k({", ".join(f"{n}: {PTR}" for n in names)}) attributes {{target = "gpu",
+      inplace = array<i64: {pairs}>, outputs = array<i64: {outputs}>}} {{
+      %c = arith.constant 0 : index
+      {loads}{stores}
+      kernel.return }}""", None)  # fmt: skip
+    assert len(made) == 1
 
 
 CARRIED = """%d = arith.constant 2.0 : f32
