@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from irc.dialects import graph
+from irc.dialects import graph, sym
 from irc.ir import attributes as A
 from irc.ir.definition import SEGMENTS
 from irc.ir.types import TensorType, f32
@@ -78,6 +78,8 @@ def pair(p, y):
         lambda p, y: p.do("Maximum", y, 1.0), lambda p, y: p.do("Minimum", y, 0.0),
         lambda p, y: p.do("Maximum", p.other, 0.0), lambda p, y: p.do("Exp", y),
         lambda p, y: p.do("Mul", y, p.do("Sigmoid", p.other)),
+        lambda p, y: p.do("Mul", y, p.other),
+        lambda p, y: p.do("Select", p.do("Gt", y, 0.0), y, p.do("Mul", y, p.other)),
         lambda p, y: p.do("Mul", y, y), lambda p, y: p.do("Maximum", y, p.other),
         lambda p, y: p.do("Select", p.do("Gt", y, 1.0), y, p.do("Mul", y, 0.25)),
         lambda p, y: p.do("Select", p.do("Gt", y, 0.0), p.do("Mul", y, 0.25), y),
@@ -105,12 +107,11 @@ def test_numbers_that_are_rounded_are_close():
 
 
 def test_one_activation_and_none_behind_an_addition_in_a_linear():
-    p = Packed(activation=A.StringAttr("tanh"))
-    assert matched(p, p.do("Maximum", p.y, 0.0)) is None
-    assert F.match_addition(p.do("Add", p.y, p.other).defining_op) is None
-    p = Packed(other=True)
-    assert matched(p, p.do("Maximum", p.y, 0.0)) is None
-    assert F.match_addition(p.do("Add", p.y, p.other).defining_op) is None
+    for given in ({"activation": A.StringAttr("tanh")}, {"other": True}):
+        p = Packed(**given)
+        assert matched(p, p.do("Maximum", p.y, 0.0)) is None
+        p = Packed(**given)
+        assert F.match_addition(p.do("Add", p.y, p.other).defining_op) is None
 
 
 def convolution(cls, other=False):
@@ -213,7 +214,7 @@ def test_where_a_box_begins():
 @pytest.mark.parametrize(
     "case, elsewhere",
     [("nobody", False), ("before", False), ("behind", True), ("itself", True),
-     ("the same place", False), ("another place", True)],
+     ("the same place", False), ("another place", True), ("reversed", True), ("its size", False)],
 )  # fmt: skip
 def test_readers_of_the_old_content(case, elsewhere):
     p = Graph(TensorType((8, 4), f32), TensorType((3, 4), f32))
@@ -225,14 +226,22 @@ def test_readers_of_the_old_content(case, elsewhere):
     if case == "itself":
         p.arguments = [x, p.value(graph.Slice, p.value(graph.Neg, x), dim=0, start=0, step=1,
                                   result_types=new.type)]  # fmt: skip
+    if case == "reversed":
+        turned = p.value(graph.Reverse, x, dims=[0])
+        p.arguments = [x, p.value(graph.Slice, turned, dim=0, start=0, step=1,
+                                  result_types=new.type)]  # fmt: skip
     if case == "before":
         p.value(graph.Neg, x)
     value = written(p)
+    if case == "its size":
+        p.builder.create(sym.BindSizeOp, x, dim=0, symbol="s0", minimum=2)
     if case == "behind":
         p.value(graph.Neg, x)
     found = changed_boxes(value, x, {})
     why = R._reader_elsewhere(value, x, found)
-    assert why == ("its old content is read elsewhere" if elsewhere else None)
+    itself = "what is written is a part of it itself"
+    other = itself if case == "reversed" else "its old content is read elsewhere"
+    assert why == (other if elsewhere else None)
 
 
 def test_bytes_that_stay():
