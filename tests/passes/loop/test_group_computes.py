@@ -333,3 +333,13 @@ def test_groups_with_the_readers_of_some_computes(chosen):
     (group,) = [op for op in block.ops if op.name == "loop.group"]
     assert all_[chosen].parent_op is group
     assert group_with_readers(block, [], GroupComputes(), PassContext()) == 0
+
+
+def test_without_fuel_they_stay_apart():
+    for fuel in (0, 1):
+        module = parsed(X, rows() + of("%y", "%r[i0]", "par(i0: 64)", "f32[64]"))
+        told = remarks(ran(module, "group-computes", fuel=fuel))
+        assert any("there is no fuel left" in text for text in told) == (fuel == 0)
+        assert [op.name for op in next(iter(module.ops)).block.ops].count("loop.compute") == (
+            2 if fuel == 0 else 0
+        )

@@ -302,3 +302,13 @@ def test_which_results_are_kept():
     assert merged(MAP, reader, results="%y: f32[64, 128], %m: f32[64, 128]")[0] == [both]
     found = merged(MAP, reader, turned, results="%y: f32[64, 128], %n: f32[128, 64]")[0]
     assert found == [both, "par(i0: 128) par(i1: 64) -> map"]
+
+
+def test_without_fuel_they_stay_apart():
+    for fuel in (0, 1):
+        module = parsed(ARGUMENTS, MAP + of("%y", "%m[i0, i1]"))
+        told = remarks(ran(module, "merge-computes", fuel=fuel))
+        assert any("there is no fuel left" in text for text in told) == (fuel == 0)
+        assert [op.name for op in next(iter(module.ops)).block.ops].count("loop.compute") == (
+            2 if fuel == 0 else 1
+        )

@@ -8,6 +8,7 @@ from typing import Any
 
 import irc
 from irc.dialects import loop
+from irc.ir.fuel import Fuel
 from irc.ir.passes import PassContext, PassManager
 
 ARRAY = re.compile(r"\b(i1|i8|ui8|i16|i32|i64|f8E4M3FN|f8E5M2|f16|bf16|f32|f64)\[([^\]]*)\]")
@@ -44,9 +45,11 @@ def parsed(arguments: str, body: str, results: str = "", level: str = "loop") ->
     return irc.parse(expanded(text))
 
 
-def ran(module: Any, pipeline: str, target: str | None = None) -> PassContext:
-    """Run a pipeline on a module and verify it; gives statistics and remarks."""
-    context = PassContext(target=target)
+def ran(
+    module: Any, pipeline: str, target: str | None = None, fuel: int | None = None
+) -> PassContext:
+    """Run a pipeline on a module, with so much fuel, and verify it; gives what it told."""
+    context = PassContext(target=target, fuel=None if fuel is None else Fuel(fuel))
     PassManager.parse(pipeline, verify="each").run(module, context)
     return context
 
