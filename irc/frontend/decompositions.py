@@ -65,7 +65,6 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         table[affine] = of_many_points(table[affine])
     for packet in (aten.max_unpool2d, aten.max_unpool3d):
         table[packet.default] = like_source(table[packet.default])
-    table[aten.ldexp.Tensor] = ldexp
     for packet in (aten.logaddexp, aten.logaddexp2):
         table[packet.default] = of_floats(table[packet.default])
     # Their steps would round to 16 bits; ATen computes them in f32.
@@ -137,11 +136,6 @@ def truths(source: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool
         return NotImplemented
     made = source.ne(0).to(torch.uint8 if source.dtype == torch.uint8 else torch.bool)
     return made.clone(memory_format=torch.contiguous_format)
-
-
-def ldexp(source: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """ATen's own steps: torch's shape function has another dtype for operands of rank 0."""
-    return source * torch.pow(2.0, other)
 
 
 def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
