@@ -57,16 +57,12 @@ def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
     it. Raises InternalError for a module without a target."""
     if carried(module) is None:
         raise InternalError("a program is keyed with its target, and this module carries none")
-    native = "native" if options.native and torch_abi.available() else "python"
-    precise = "precise" if options.precise else "fast"
-    clocked = "clocked" if options.clock_aten else "plain"
+    native = options.native and torch_abi.available()
     return key_of(
         canonical_text(module),
         irc_key(),
         versions_key(),
-        native,
-        precise,
-        clocked,
+        f"native={native} precise={options.precise} clocked={options.clock_aten}",
         *context,
     )
 
@@ -150,9 +146,10 @@ def _slots_from_json(value: Any) -> Any:
 def lookup(key: str, resources: Mapping[str, Any]) -> CompiledParts | None:
     """The parts stored under `key`; None when there are none, or a constant isn't at hand."""
     data = shared_cache().get(key)
-    metrics.add("cache_misses" if data is None else "cache_hits")
     if data is None:
+        metrics.add("cache_misses")
         return None
+    metrics.add("cache_hits")
     try:
         parts = unpack(data)
     except ValueError:

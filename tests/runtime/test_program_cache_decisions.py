@@ -15,7 +15,7 @@ from irc.cache.store import shared_cache
 from irc.dialects import graph
 from irc.ir import attributes as A
 from irc.ir import passes, rewriting
-from irc.ir.diagnostics import UserError
+from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, f32
 from irc.runtime import metrics, program_cache
@@ -30,9 +30,7 @@ OPTIONS = BuildOptions()
 def module():
     h = HostModule()
     key = A.ResourceAttr("cd" * 32, TensorType((2, 2), f32))
-    made = h.finish(h.op("host.constant", to=tensor(2, 2), value=key))
-    settle(made)
-    return made
+    return h.finish(h.op("host.constant", to=tensor(2, 2), value=key))
 
 
 @pytest.fixture(scope="module")
@@ -66,21 +64,27 @@ def asked(parts, tmp_path, monkeypatch):
     return counts
 
 
-def given():
+def given(target=None):
     made = module()
+    settle(made, target)
     made.resources["cd" * 32] = None
     return made
 
 
-def cached(lower=lambda m: None, **rest):
-    return program_cache.compile_cached(given(), lower, **{"pipeline": "cse", **rest})
+def cached(lower=lambda m: None, target=None, **rest):
+    return program_cache.compile_cached(given(target), lower, **{"pipeline": "cse", **rest})
+
+
+def test_a_program_without_a_target_has_no_key():
+    with pytest.raises(InternalError, match="carries none"):
+        program_cache.module_key(module(), OPTIONS)
 
 
 def test_options_of_the_build_are_in_the_key(monkeypatch):
     def key(**options):
         return program_cache.module_key(program, BuildOptions(**options))
 
-    program = module()
+    program = given()
     kinds = [{}, {"native": False}, {"precise": True}, {"clock_aten": True}]
     monkeypatch.setattr(program_cache.torch_abi, "available", lambda: True)
     assert len({key(**kind) for kind in kinds}) == 4
@@ -146,12 +150,13 @@ def test_a_lowered_module_is_looked_up_where_there_is_a_cache(asked, away, monke
     assert (metrics.cache_hits, metrics.cache_misses) == ((0, 0) if away else (1, 1))
 
 
-@pytest.mark.parametrize("away", ["option", "folder", None])
+@pytest.mark.parametrize("away", ["option", "folder", "target", None])
 def test_a_source_module_is_looked_up_where_there_is_a_cache(asked, away, monkeypatch):
     if away == "folder":
         monkeypatch.setenv("IRC_DISABLE_CACHE", "1")
+    target = "sm_90" if away == "target" else None
     for _ in range(2):
-        made = cached(options={"cache": away != "option"})
+        made = cached(options={"cache": away != "option"}, target=target)
         assert made == ("built" if away else "loaded")
     assert asked["built"] == (2 if away else 0) and asked["compiled"] == (0 if away else 1)
     assert metrics.cache_hits == (0 if away else 1)
@@ -167,15 +172,15 @@ def test_a_program_that_is_not_trusted_is_not_even_looked_up(asked, monkeypatch)
     assert not asked and metrics.cache_misses == 0
 
 
-@pytest.mark.parametrize("wish", ["check_semantics", "remarks", ""])
+@pytest.mark.parametrize("wish", ["check_semantics", "remarks", "fuel", ""])
 def test_what_only_passes_tell_has_them_run(asked, wish):
     ran = []
     options = SimpleNamespace(
         precise_math=False, fx_graph_cache=True, check_bounds=False, clock_aten=False,
-        late_checks=False, check_semantics="", remarks="",
+        late_checks=False, check_semantics="", remarks="", fuel=-1,
     )  # fmt: skip
     if wish:
-        setattr(options, wish, "each")
+        setattr(options, wish, 0 if wish == "fuel" else "each")
     options = attrs.make_class("Options", list(vars(options)))(**vars(options))  # has a repr
     for _ in range(2):
         cached(ran.append, options=options)
