@@ -197,7 +197,8 @@ def test_with_passes_of_a_user_only_code_is_kept(asked, monkeypatch):
 
 
 def test_a_pipeline_of_ours_is_its_text(monkeypatch):
-    monkeypatch.setattr(passes, "_passes", passes.all_passes())
+    ours = {k: p for k, p in passes.all_passes().items() if p.__module__.startswith("irc.")}
+    monkeypatch.setattr(passes, "_passes", ours)  # without those that other tests made
     assert program_cache.pipeline_key("any text") == key_of("any text")
 
 

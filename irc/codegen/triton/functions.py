@@ -72,7 +72,7 @@ class Helper:
 class _Features:
     """What the shared definitions ask about a target."""
 
-    architecture: str = "nvptx"
+    is_x86: bool = False
     has_fma: bool = True
     has_avx2: bool = False
     has_avx512: bool = False
