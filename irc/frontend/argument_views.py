@@ -18,7 +18,7 @@ from irc.frontend.direct_calls import is_subclass
 
 def show_arguments(module: fx.GraphModule, found: Any) -> None:
     """Let results that `found`, AOTAutograd's account of the graph, says are views of arguments
-    be views of them, in place, where their sizes are symbolic."""
+    be views of them, in place, where sizes of arguments are symbolic."""
     from torch._functorch._aot_autograd.schemas import OutputType
 
     if found is None or found.tokens:
@@ -27,6 +27,8 @@ def show_arguments(module: fx.GraphModule, found: Any) -> None:
         return
     graph = module.graph
     arguments = graph.find_nodes(op="placeholder")
+    if not any(map(_is_symbolic, arguments)):
+        return
     (output,) = graph.find_nodes(op="output")
     results: list[Any] = list(output.args[0])  # type: ignore[arg-type]
     changed, count = False, found.num_mutated_inp_runtime_indices
@@ -42,6 +44,13 @@ def show_arguments(module: fx.GraphModule, found: Any) -> None:
         output.args = (type(output.args[0])(results), *output.args[1:])  # type: ignore[call-arg]
         graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output") or _acts(node))
         module.recompile()
+
+
+def _is_symbolic(argument: fx.Node) -> bool:
+    """Whether an argument is a symbol, or has sizes that are; others may be numbers by now."""
+    value = argument.meta.get("val")
+    parts = (*value.shape, *value.stride()) if isinstance(value, Tensor) else (value,)
+    return any(isinstance(n, torch.SymInt) for n in parts)
 
 
 def _acts(node: fx.Node) -> bool:
@@ -64,8 +73,7 @@ def _view_of(output: fx.Node, result: Any, argument: fx.Node, written: set[Any])
     value = result.meta.get("val") if isinstance(result, fx.Node) else None
     if not isinstance(value, Tensor) or root is argument or not isinstance(root, fx.Node):
         return result
-    symbolic = any(isinstance(n, torch.SymInt) for n in (*value.shape, *value.stride()))
-    if not symbolic or not _fits(root.meta.get("val"), argument.meta.get("val")):
+    if not _fits(root.meta.get("val"), argument.meta.get("val")):
         return result
     shown = argument
     for step in reversed(chain):

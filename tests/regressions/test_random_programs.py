@@ -408,6 +408,22 @@ def test_a_result_that_is_one_of_several_views_of_a_written_argument(begin: int)
             same(observe(f, (x,)), observe(run, (x,)))
 
 
+def test_a_view_of_a_written_argument_whose_sizes_became_numbers() -> None:
+    """Slicing fixed the size; the result was taken at the beginning of the argument's storage."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        v = x.unsqueeze(-1)
+        x[::2] = 1
+        v.diagonal().fill_(3)
+        return v.view(v.shape[0], -1)
+
+    run = torch.compile(f, backend="irc", dynamic=True)
+    for begin in 0, 8:
+        x = torch.arange(12.0)[begin : begin + 2]
+        with torch.no_grad():
+            same(observe(f, (x,)), observe(run, (x,)))
+
+
 def test_results_of_symbolic_sizes_share_as_eagers() -> None:
     def half(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         v = torch.full((x.numel(),), 2.0)
