@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from irc.ir import hooks
+
 _EXPORTS = {
     "parse": "irc.ir.parser",
     "parse_attribute": "irc.ir.parser",
@@ -15,6 +17,9 @@ _EXPORTS = {
     "structurally_equal": "irc.ir.equality",
     "verify": "irc.ir.verifier",
 }
+
+# Few programs that only fail or ask for help need any text.
+hooks.loaders["text"] = lambda: importlib.import_module("irc.ir.printer")
 
 
 def __getattr__(name: str) -> Any:

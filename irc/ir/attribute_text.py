@@ -14,6 +14,7 @@ from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.attributes import Attribute
 from irc.ir.floats import bits_float, format_float
+from irc.ir.hooks import says
 from irc.ir.location import FileLocation, FusedLocation, NameLocation, UnknownLocation
 from irc.ir.symbols import Dim, Expr, format_dim
 
@@ -100,6 +101,11 @@ def attribute_text(attr: Attribute, generic: bool = False) -> str:
 
 
 _generic_texts: dict[Attribute, str] = {}
+
+
+@says(Attribute, method="__str__")
+def _text(attr: Attribute) -> str:
+    return attr._text or attribute_text(attr)
 
 
 def _write(attr: Attribute, generic: bool) -> str:

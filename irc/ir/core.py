@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from irc.ir.attributes import Attribute, Type
 from irc.ir.gc import gc_paused
+from irc.ir.hooks import HasText
 from irc.ir.location import UNKNOWN, Location
 
 
@@ -175,7 +176,7 @@ class BlockArgument(Value):
         return f"argument {self.index}"
 
 
-class Operation:
+class Operation(HasText):
     """An operation. Each kind is a subclass with a `name` ("arith.addf").
 
     The constructor is the raw, fast one: operands, result types, attributes, regions. The
@@ -402,13 +403,6 @@ class Operation:
             for region in copy.regions:
                 region.parent = copy
         return copy
-
-    # -- text
-
-    def __str__(self) -> str:
-        from irc.ir.printer import print_op
-
-        return print_op(self)
 
     def __repr__(self) -> str:
         return f"<{self.name} with {len(self._operands)} operands, {len(self.results)} results>"

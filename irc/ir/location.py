@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irc.ir.attributes import Attribute
+from irc.ir.interned import Attribute
 
 FUSED_LIMIT = 8
 

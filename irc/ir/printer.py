@@ -23,6 +23,7 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.definition import SEGMENTS, Op
 from irc.ir.generic_form import mlir_form, print_generic, print_generic_rest
+from irc.ir.hooks import says
 from irc.ir.location import UNKNOWN, Location
 from irc.ir.segments import implied_segments
 from irc.ir.symbols import Dim, Expr, format_dim
@@ -37,6 +38,11 @@ LONG_TYPE = 40
 def print_attribute(attr: Attribute, generic: bool = False) -> str:
     """The text of an attribute or type; `generic`: the form that MLIR's tools read."""
     return attribute_text(attr, generic)
+
+
+@says(Operation, method="__str__")
+def _text(op: Operation) -> str:
+    return print_op(op)
 
 
 def print_op(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from irc.ir.attributes import Type
+from irc.ir.interned import Type
 from irc.ir.symbols import Dim, Expr
 
 

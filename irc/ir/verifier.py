@@ -17,6 +17,7 @@ from irc.ir.core import Block, BlockArgument, Operation, OpResult, Region, Value
 from irc.ir.definition import SEGMENTS, Field, Op, needs_segments
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.dominance import dominator_tree
+from irc.ir.hooks import verified
 from irc.ir.mentions import PLACEHOLDER, known_mentions, mentioned_symbols
 from irc.ir.traits import (
     Declarable,
@@ -191,8 +192,8 @@ def _and(types: Iterable[Type]) -> str:
     return " and ".join(map(str, types))
 
 
-# By class; None for an operation that irc does not know.
-_rules: dict[type[Operation], _ClassRules | None] = {}
+# By class; None for an operation that irc does not know. A new hook empties it.
+_rules: dict[type[Operation], _ClassRules | None] = verified
 
 
 class _Verifier:

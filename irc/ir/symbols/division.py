@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import gcd
 
+from irc.ir.hooks import says
 from irc.ir.symbols.expr import (
     FUNCTION_CLASSES,
     NAME,
@@ -224,3 +225,26 @@ def function(name: str, *arguments: Dim) -> Dim:
     if not isinstance(name, str) or not NAME.match(name):
         raise SymbolError(f"not a function name: {name!r}")
     return function_node(name, tuple([checked(a) for a in arguments]))
+
+
+# -- the operators of expressions
+
+
+@says(Expr, method="__floordiv__")
+def _floordiv_operator(self: Expr, other: Dim) -> Dim:
+    return floordiv(self, other) if isinstance(other, (Expr, int)) else NotImplemented
+
+
+@says(Expr, method="__rfloordiv__")
+def _reverse_floordiv_operator(self: Expr, other: int) -> Dim:
+    return floordiv(other, self) if isinstance(other, int) else NotImplemented
+
+
+@says(Expr, method="__mod__")
+def _mod_operator(self: Expr, other: Dim) -> Dim:
+    return mod(self, other) if isinstance(other, (Expr, int)) else NotImplemented
+
+
+@says(Expr, method="__rmod__")
+def _reverse_mod_operator(self: Expr, other: int) -> Dim:
+    return mod(other, self) if isinstance(other, int) else NotImplemented

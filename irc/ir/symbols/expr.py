@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from math import gcd
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 MAX_DEPTH = 200
 """Deepest nesting of function nodes in one expression."""
@@ -108,26 +108,12 @@ class Expr:
             return NotImplemented
         return self * -1 + other
 
-    def __floordiv__(self, other: Dim) -> Dim:
-        return division.floordiv(self, other) if isinstance(other, (Expr, int)) else NotImplemented
-
-    def __rfloordiv__(self, other: int) -> Dim:
-        return division.floordiv(other, self) if isinstance(other, int) else NotImplemented
-
-    def __mod__(self, other: Dim) -> Dim:
-        return division.mod(self, other) if isinstance(other, (Expr, int)) else NotImplemented
-
-    def __rmod__(self, other: int) -> Dim:
-        return division.mod(other, self) if isinstance(other, int) else NotImplemented
-
-    def __str__(self) -> str:
-        text = self._text
-        if text is None:
-            from irc.ir.symbols.text import format_dim
-
-            text = format_dim(self)
-            self.remember_text(text)
-        return text
+    if TYPE_CHECKING:
+        # From `division`, which makes nodes of functions; `__str__` and `__reduce__` from `text`.
+        def __floordiv__(self, other: Dim) -> Dim: ...
+        def __rfloordiv__(self, other: int) -> Dim: ...
+        def __mod__(self, other: Dim) -> Dim: ...
+        def __rmod__(self, other: int) -> Dim: ...
 
     def remember_text(self, text: str) -> None:
         """Caches the text that `format_dim` found."""
@@ -141,11 +127,6 @@ class Expr:
 
     def __deepcopy__(self, memo: object) -> Expr:
         return self
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        from irc.ir.symbols.text import parse_dim
-
-        return parse_dim, (str(self),)
 
 
 class Symbol(Expr):
@@ -521,7 +502,3 @@ def checked(d: Dim) -> Dim:
 def statically_known_equal(a: Dim, b: Dim) -> bool:
     """Whether a and b have one normal form. False means unknown, not different."""
     return a is b or (type(a) is int and type(b) is int and a == b)
-
-
-# The operators above use it, and it uses the nodes: it comes last, as a module.
-from irc.ir.symbols import division  # noqa: E402

@@ -33,6 +33,7 @@ from irc.ir.symbols.expr import (
     symbol,
     terms_of,
 )
+from irc.ir.symbols.polynomial import divide
 
 
 class Range:
@@ -426,6 +427,4 @@ def known_divisible(d: Dim, k: Dim) -> bool:
     """Whether d is a multiple of k for all values; k may be an expression. False for k = 0."""
     if isinstance(k, int):
         return k != 0 and known_divisor(d) % k == 0
-    from irc.ir.symbols.simplify import divide
-
     return divide(d, k)[1] == 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 
+from irc.ir.hooks import says
 from irc.ir.symbols.division import function
 from irc.ir.symbols.expr import (
     DEEP,
@@ -47,6 +48,20 @@ class SymbolSyntaxError(SymbolError):
         super().__init__(f"{message} (at offset {offset})")
         self.message = message
         self.offset = offset
+
+
+@says(Expr, method="__str__")
+def _text(d: Expr) -> str:
+    text = d._text
+    if text is None:
+        text = format_dim(d)
+        d.remember_text(text)
+    return text
+
+
+@says(Expr, method="__reduce__")
+def _reduced(d: Expr) -> tuple[object, tuple[str]]:
+    return parse_dim, (str(d),)
 
 
 def format_dim(d: Dim) -> str:
