@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from irc.dialects import loop
+from irc.dialects import graph, host, loop, sym
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.symbols import Dim, Expr, Symbol, evaluate, free_symbols
-from irc.ir.traits import Pure, Terminator, WritesMemory
+from irc.ir.traits import Barrier, Pure, Terminator, WritesMemory
 from irc.ir.types import TensorType, element_bytes
 
 SYMBOLIC_SIZE = 61
@@ -192,7 +192,7 @@ class Clusters:
                 if last_effect >= 0:
                     direct.add(last_effect)
                 last_effect = k
-            if op.name == "sym.assert_value":
+            if isinstance(op, sym.AssertValueOp):
                 checked = k
             elif is_barrier(op):
                 barrier = k
@@ -343,7 +343,7 @@ def has_effect(op: Operation) -> bool:
     removable = getattr(op, "is_removable", None)
     if removable is not None:
         return not removable()
-    if op.name == "host.launch" and op.results:
+    if op.results and isinstance(op, host.LaunchOp):
         return False
     return WritesMemory in traits or (Pure not in traits and not op.results)
 
@@ -358,10 +358,13 @@ def relies_on_checks(op: Operation) -> bool:
             if isinstance(inner, loop.YieldOp) and inner.extra:
                 return True
         return False
-    return Pure not in op.traits and op.name != "graph.item"
+    return Pure not in op.traits and not isinstance(op, graph.Item)
+
+
+_BARRIERS = frozenset({Barrier, Terminator})
 
 
 def is_barrier(op: Operation) -> bool:
     """Whether everything after `op` must stay after it: an assertion about sizes, a symbol's
     binder, the return."""
-    return op.name.startswith("sym.") and op.name != "sym.value" or Terminator in op.traits
+    return not op.traits.isdisjoint(_BARRIERS)

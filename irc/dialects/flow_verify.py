@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from irc.ir.attributes import Type
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim
+from irc.ir.traits import FunctionLike
 from irc.ir.types import FunctionType, TensorType, i1
 
 if TYPE_CHECKING:
     from irc.dialects.flow import CondOp, FlowOp, ScanOp, WhileOp
     from irc.dialects.func import CallOp
-
-FUNCTIONS = ("func.func", "host.func")
 
 
 def verify_cond(op: CondOp) -> None:
@@ -119,10 +118,10 @@ def function_of(op: FlowOp | CallOp, name: str) -> Any:
     if module is None:
         return None
     found = module.lookup(name)
-    if found is None or found.name not in FUNCTIONS:
+    if found is None or FunctionLike not in found.traits:
         what = "nothing" if found is None else f"a {found.name}"
         op.fail(f"there is no function @{name} in the module, but {what}")
-    own = next((a for a in op.ancestors() if a.name in FUNCTIONS), None)
+    own = next((a for a in op.ancestors() if FunctionLike in a.traits), None)
     if own is not None and _reaches(module, found, own):
         op.fail(f"@{name} calls the function that this stands in: there is no recursion")
     return found
@@ -147,7 +146,7 @@ def is_called(function: Operation) -> bool:
     block = function.parent
     name = function.attributes["sym_name"].parameters[0]
     around = () if block is None else block.ops
-    functions = (o for o in around if o.name in FUNCTIONS and o is not function)
+    functions = (o for o in around if FunctionLike in o.traits and o is not function)
     return any(name in called_by(f) for f in functions)
 
 

@@ -11,7 +11,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Region
 from irc.ir.definition import Op, attribute, region, variadic_operand, variadic_result
-from irc.ir.traits import Declarable, IsolatedFromAbove, SymbolOp, Terminator
+from irc.ir.traits import Declarable, FunctionLike, IsolatedFromAbove, SymbolOp, Terminator
 from irc.ir.types import FunctionType
 
 #: What a function's `level` may say, in the order in which a program passes through them.
@@ -37,7 +37,7 @@ class FuncOp(Op):
     """
 
     name = "func.func"
-    traits = frozenset({Declarable, IsolatedFromAbove, SymbolOp})
+    traits = frozenset({Declarable, FunctionLike, IsolatedFromAbove, SymbolOp})
     parents = ("builtin.module",)
     sym_name = attribute(A.StringAttr)
     function_type = attribute(A.TypeAttr)

@@ -134,7 +134,7 @@ from irc.ir.definition import (
     variadic_operand,
     variadic_result,
 )
-from irc.ir.traits import ConstantLike, Pure, ReadsMemory, WritesMemory
+from irc.ir.traits import ConstantLike, MayAlias, Pure, ReadsMemory, WritesMemory
 from irc.ir.types import (
     FloatType,
     IndexType,
@@ -254,6 +254,7 @@ class CallAten(Op):
     """  # noqa: E501
 
     name = "graph.call_aten"
+    traits = frozenset({MayAlias})
     inputs = variadic_operand()
     callee = attribute(A.StringAttr)
     arguments = attribute(A.DictAttr)

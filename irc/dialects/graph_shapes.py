@@ -11,7 +11,7 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.definition import Op, attribute, operand, result, variadic_operand
 from irc.ir.symbols import Dim, dim_product, dim_sum
-from irc.ir.traits import Pure
+from irc.ir.traits import Pure, ViewLike
 from irc.ir.types import TensorType
 
 
@@ -35,7 +35,7 @@ class Reshape(Op):
     """
 
     name = "graph.reshape"
-    traits = frozenset({Pure})
+    traits = frozenset({Pure, ViewLike})
     source = operand(TENSOR)
     view = result(TENSOR)
 
@@ -54,7 +54,7 @@ class Permute(InferredOp):
     """
 
     name = "graph.permute"
-    traits = frozenset({Pure})
+    traits = frozenset({Pure, ViewLike})
     source = operand(TENSOR)
     permutation = attribute(A.DenseIntsAttr)
     view = result(TENSOR)
@@ -83,7 +83,7 @@ class Broadcast(Op):
     """
 
     name = "graph.broadcast"
-    traits = frozenset({Pure})
+    traits = frozenset({Pure, ViewLike})
     source = operand(TENSOR)
     dims = attribute(A.DenseIntsAttr)
     view = result(TENSOR)
@@ -109,7 +109,7 @@ class Slice(Op):
     """  # noqa: E501
 
     name = "graph.slice"
-    traits = frozenset({Pure})
+    traits = frozenset({Pure, ViewLike})
     source = operand(TENSOR)
     dim = attribute(A.IntegerAttr)
     start = attribute(A.DimAttr)
@@ -136,7 +136,7 @@ class Reverse(InferredOp):
     """
 
     name = "graph.reverse"
-    traits = frozenset({Pure})
+    traits = frozenset({Pure, ViewLike})
     source = operand(TENSOR)
     dims = attribute(A.DenseIntsAttr)
     view = result(TENSOR)
@@ -157,7 +157,7 @@ class Window(Op):
     """  # noqa: E501
 
     name = "graph.window"
-    traits = frozenset({Pure})
+    traits = frozenset({Pure, ViewLike})
     source = operand(TENSOR)
     dim = attribute(A.IntegerAttr)
     step = attribute(A.IntegerAttr)
@@ -188,7 +188,7 @@ class Diagonal(Op):
     """  # noqa: E501
 
     name = "graph.diagonal"
-    traits = frozenset({Pure})
+    traits = frozenset({Pure, ViewLike})
     source = operand(TENSOR)
     offset = attribute(A.IntegerAttr)
     dim1 = attribute(A.IntegerAttr)
@@ -214,7 +214,7 @@ class StridedWindow(Op):
     """  # noqa: E501
 
     name = "graph.strided_window"
-    traits = frozenset({Pure})
+    traits = frozenset({Pure, ViewLike})
     source = operand(TENSOR)
     strides = attribute(A.DimsAttr)
     offset = attribute(A.DimAttr)

@@ -24,7 +24,10 @@ from irc.ir.definition import (
 )
 from irc.ir.traits import (
     AllocatesMemory,
+    FunctionLike,
     IsolatedFromAbove,
+    MayAlias,
+    MemoryView,
     Pure,
     ReadsMemory,
     SymbolOp,
@@ -49,7 +52,7 @@ class FuncOp(Op):
     """
 
     name = "host.func"
-    traits = frozenset({IsolatedFromAbove, SymbolOp})
+    traits = frozenset({FunctionLike, IsolatedFromAbove, SymbolOp})
     parents = ("builtin.module",)
     sym_name = attribute(A.StringAttr)
     function_type = attribute(A.TypeAttr)
@@ -153,7 +156,7 @@ class ViewOp(Op):
     """
 
     name = "host.view"
-    traits = frozenset({Pure})
+    traits = frozenset({MayAlias, MemoryView, Pure})
     source = operand(TENSOR)
     offset = attribute(A.DimAttr)
     view = result(TENSOR)
@@ -174,7 +177,7 @@ class CallAtenOp(Op):
     """
 
     name = "host.call_aten"
-    traits = frozenset({ReadsMemory, WritesMemory})
+    traits = frozenset({MayAlias, ReadsMemory, WritesMemory})
     inputs = variadic_operand()
     callee = attribute(A.StringAttr)
     arguments = attribute(A.DictAttr)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from irc.dialects import layout_verify
 from irc.ir import attributes as A
 from irc.ir.definition import Op, attribute, of, operand, result
-from irc.ir.traits import Pure
+from irc.ir.traits import MayAlias, MemoryView, Pure
 from irc.ir.types import TensorType
 
 TENSOR = of(TensorType)
@@ -23,7 +23,7 @@ class ViewOp(Op):
     """  # noqa: E501
 
     name = "layout.view"
-    traits = frozenset({Pure})
+    traits = frozenset({MayAlias, MemoryView, Pure})
     source = operand(TENSOR)
     offset = attribute(A.DimAttr, "in elements, relative to the source's first element")
     view = result(TENSOR)

@@ -13,6 +13,7 @@ from irc.ir.core import Block, Operation, Value
 from irc.ir.definition import Op
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim
+from irc.ir.traits import MayAlias, MemoryView, ViewLike
 from irc.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 #: The levels on which every tensor type has strides.
 STRIDED = ("layout", "loop")
-# What gives a handle on memory that may be larger than the type says.
-_HANDLES = ("layout.view", "host.view", "sym.refine", "graph.call_aten", "host.call_aten")
 
 
 def verify_level(function: func.FuncOp) -> None:
@@ -51,9 +50,9 @@ def _unordered(what: str, type_: TensorType, function: func.FuncOp) -> str:
 
 def _verify_flagged(op: Operation) -> None:
     """A view op with the flag `view`: its result's strides are those of a view of its operand."""
-    from irc.analysis.views import INDICES, view_strides
+    from irc.analysis.views import view_strides
 
-    if type(op) not in INDICES:
+    if ViewLike not in op.traits:
         raise InvalidIR("has the flag 'view', which is of operations that only show elements "
                         "of their operand", op=op)  # fmt: skip
     source, made = op._operands[0].type, op.results[0].type
@@ -111,7 +110,7 @@ def begin_of(value: Value) -> tuple[Dim, Value]:
     """The element at which a view begins in what it is a view of in the end, and that value."""
     offset: Dim = 0
     maker: Any = value.defining_op
-    while maker is not None and maker.name in ("layout.view", "host.view"):
+    while maker is not None and MemoryView in maker.traits:
         offset, value = offset + maker.offset, maker.source
         maker = value.defining_op
     return offset, value
@@ -120,7 +119,9 @@ def begin_of(value: Value) -> tuple[Dim, Value]:
 def has_own_memory(value: Value) -> bool:
     """Whether a value is made where no other is, in just the memory that its type takes."""
     maker = value.defining_op
-    return maker is not None and "view" not in maker.attributes and maker.name not in _HANDLES
+    return (
+        maker is not None and "view" not in maker.attributes and MayAlias not in maker.traits
+    )
 
 
 def verify_inside(op: Op, made: TensorType, offset: Dim, memory: TensorType) -> None:

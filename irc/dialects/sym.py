@@ -14,7 +14,7 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.definition import Op, attribute, of, operand, result
 from irc.ir.symbols import SIGNS
-from irc.ir.traits import Pure, WritesMemory
+from irc.ir.traits import Barrier, BindsSymbol, MayAlias, Pure, StatesFacts, WritesMemory
 from irc.ir.types import IndexType, IntegerType, TensorType, i1, index
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Binder(Op, abstract=True):
     a key.
     """
 
+    traits = frozenset({Barrier, BindsSymbol, StatesFacts})
     symbol = attribute(A.StringAttr)
     minimum = attribute(A.IntegerAttr, optional=True)
     maximum = attribute(A.IntegerAttr, optional=True)
@@ -133,7 +134,7 @@ class AssertOp(Op):
     """
 
     name = "sym.assert"
-    traits = frozenset({WritesMemory})
+    traits = frozenset({Barrier, StatesFacts, WritesMemory})
     relation = attribute(A.StringAttr, words=SIGNS)
     lhs = attribute(A.DimAttr)
     rhs = attribute(A.DimAttr)
@@ -150,7 +151,7 @@ class AssertValueOp(Op):
     """
 
     name = "sym.assert_value"
-    traits = frozenset({WritesMemory})
+    traits = frozenset({Barrier, WritesMemory})
     condition = operand(of(IntegerType))
     message = attribute(A.StringAttr)
     error = attribute(A.StringAttr, default="RuntimeError", words=ERRORS)
@@ -169,7 +170,7 @@ class RefineOp(Op):
     """
 
     name = "sym.refine"
-    traits = frozenset({Pure})
+    traits = frozenset({Barrier, MayAlias, Pure})
     source = operand(of(TensorType))
     strides = attribute(A.DimsAttr, optional=True)
     refined = result(of(TensorType))

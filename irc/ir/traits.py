@@ -58,3 +58,33 @@ class WritesMemory(Trait):
 
 class AllocatesMemory(Trait):
     """Makes fresh memory: removable when unused, never merged."""
+
+
+class FunctionLike(Trait):
+    """A function of the program, with a `function_type`, that calls and control flow name; a
+    kernel, which is launched, is none."""
+
+
+class StatesFacts(Trait):
+    """States what holds of symbols for all that it dominates."""
+
+
+class BindsSymbol(Trait):
+    """Binds the symbol that its attribute `symbol` names, for all that it dominates."""
+
+
+class Barrier(Trait):
+    """All that stands after it stays after it: what it states of symbols holds from there on."""
+
+
+class ViewLike(Trait):
+    """Each element of the result is one of the first operand, in another order or fewer or more
+    often. With the flag `view` the result is in the operand's memory."""
+
+
+class MayAlias(Trait):
+    """Results may be in the memory of operands, which may be larger than the result's type says."""
+
+
+class MemoryView(Trait):
+    """The result is in the memory of its operand `source`, `offset` elements behind its begin."""

@@ -18,21 +18,20 @@ from irc.ir.definition import SEGMENTS, Field, Op, needs_segments
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.dominance import dominator_tree
 from irc.ir.hooks import verified
+from irc.ir.location import file_positions
 from irc.ir.mentions import PLACEHOLDER, known_mentions, mentioned_symbols
+from irc.ir.registry import lookup_op
 from irc.ir.traits import (
+    BindsSymbol,
     Declarable,
     IsolatedFromAbove,
     NoTerminator,
     SameOperandsAndResultType,
+    StatesFacts,
     SymbolOp,
     SymbolTable,
     Terminator,
 )
-
-# Operations that bind a symbol (their attribute `symbol`) for what they dominate.
-BINDERS = frozenset({"sym.bind", "sym.bind_size", "sym.bind_offset"})
-# Operations that state a fact about symbols for what they dominate.
-FACTS = BINDERS | {"sym.assert"}
 
 
 def verify(op: Operation, *, uses: bool = False) -> None:
@@ -49,7 +48,7 @@ def verify(op: Operation, *, uses: bool = False) -> None:
 
 
 class Stated:
-    """The operations that state facts about symbols (`FACTS`) and dominate what is verified.
+    """The operations that state facts about symbols (`StatesFacts`) and dominate what is verified.
     `memo` is what an operation's `verify_facts` made of them: gone where one is out of scope."""
 
     __slots__ = ("memo", "ops")
@@ -70,7 +69,8 @@ class _ClassRules:
 
     __slots__ = (
         "alike_operands", "attributes", "checks_more", "cls", "fits", "isolated", "operands",
-        "parents", "refers", "results", "same_type", "segmented", "verify_facts", "verify_op",
+        "parent_classes", "parents", "refers", "results", "same_type", "segmented",
+        "verify_facts", "verify_op",
     )  # fmt: skip
 
     def __init__(self, cls: type[Op]) -> None:
@@ -81,6 +81,7 @@ class _ClassRules:
         self.same_type = SameOperandsAndResultType in cls.traits
         # The operations that may hold this one (a terminator of one kind of body); (): any.
         self.parents: Sequence[str] = getattr(cls, "parents", ())
+        self.parent_classes = tuple(filter(None, map(lookup_op, self.parents)))
         self.attributes = [
             (name, field.constraint, field.kind == "one", field.words)
             for name, field in cls.attribute_fields.items()
@@ -122,8 +123,9 @@ class _ClassRules:
                     return
         if self.parents:
             parent = op.parent_op
-            if parent is not None and parent.is_registered and parent.name not in self.parents:
-                op.fail(f"stands in {parent.name}, not in {' or '.join(self.parents)}")
+            if parent is not None and parent.is_registered:
+                if not isinstance(parent, self.parent_classes):
+                    self.misplaced(op, parent)
         key = (
             len(operands),
             attributes.get(SEGMENTS) if self.segmented else None,
@@ -136,6 +138,9 @@ class _ClassRules:
             self.fits.add(key)
             if self.alike_operands is not None:
                 self.fits.add(results[0].type)
+
+    def misplaced(self, op: Op, parent: Operation) -> NoReturn:
+        op.fail(f"stands in {parent.name}, not in {' or '.join(self.parents)}")
 
     def check_types(self, op: Op) -> None:
         counts = len(op._operands), len(op.results), len(op.regions)
@@ -436,7 +441,7 @@ class _Verifier:
                     for name in sorted(mentioned_symbols(argument.type)):
                         if name not in symbols:
                             self.unbound(op, name, f"the type {argument.type}")
-        if op.name in FACTS:
+        if StatesFacts in op.traits:
             self.stated.ops.append(op)
             self.bind(op)
 
@@ -481,8 +486,9 @@ def _bound_at_entry(block: Block) -> set[str]:
     for argument in block.arguments:
         for user in argument.users:
             attr = user.attributes.get("symbol")
-            if user.name in BINDERS and user.parent is block and isinstance(attr, A.StringAttr):
-                found.add(attr.value)
+            if isinstance(attr, A.StringAttr) and user.parent is block:
+                if BindsSymbol in user.traits:
+                    found.add(attr.value)
     return found
 
 
@@ -491,8 +497,9 @@ def _bound_by_users(op: Operation, name: str) -> bool:
     for result in op.results:
         for user in result.users:
             attr = user.attributes.get("symbol")
-            if user.name in BINDERS and isinstance(attr, A.StringAttr) and attr.value == name:
-                return True
+            if isinstance(attr, A.StringAttr) and attr.value == name:
+                if BindsSymbol in user.traits:
+                    return True
     return False
 
 
@@ -515,8 +522,6 @@ def _inside(block: Block, op: Operation) -> bool:
 
 
 def _where(op: Operation) -> str:
-    from irc.ir.location import file_positions
-
     positions = file_positions(op.location)
     if not positions:
         return "of unknown location"

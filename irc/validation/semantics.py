@@ -27,13 +27,13 @@ from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.location import file_positions
 from irc.ir.passes import Instrumentation, Pass, PassContext
 from irc.ir.printer import print_op
+from irc.ir.traits import FunctionLike
 from irc.validation.compare import REAL_TOLERANCE, Difference, compare, rounding_of
 from irc.validation.inputs import INTEGER_RANGES, Inputs, from_tensors, make_inputs
 from irc.validation.reproducer import keep_module, replay_command
 from irc.validation.running import Inconsistent, Outcome, RandomLog, run_watched
 from irc.validation.sizes import assignments, smaller, volume
 
-FUNCTIONS = ("func.func", "host.func")
 MAX_ELEMENTS = 1 << 24
 ASSIGNMENTS = 2
 MAX_ATTEMPTS = 12
@@ -172,7 +172,7 @@ class SemanticsCheck(Instrumentation):
         names = [
             op.sym_name
             for op in before.ops
-            if op.name in FUNCTIONS and _is_function(after.lookup(op.sym_name))
+            if FunctionLike in op.traits and _is_function(after.lookup(op.sym_name))
         ]
         if self.selection.kind == "sample" and len(names) > self.selection.count:
             names = random.Random(self.seed).sample(names, self.selection.count)
@@ -304,7 +304,7 @@ def _module_of(op: Operation) -> Any:
 
 
 def _is_function(op: Operation | None) -> bool:
-    return op is not None and op.name in FUNCTIONS
+    return op is not None and FunctionLike in op.traits
 
 
 def _has_integers(function: Operation) -> bool:

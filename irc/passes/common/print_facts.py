@@ -7,8 +7,7 @@ import sys
 from irc.analysis.facts import format_facts
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
-
-FUNCTIONS = ("func.func", "host.func")
+from irc.ir.traits import FunctionLike
 
 
 @register_pass
@@ -35,5 +34,5 @@ class PrintFacts(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         for inner in op.walk():
-            if inner.name in FUNCTIONS:
+            if FunctionLike in inner.traits:
                 print(format_facts(inner), file=sys.stderr)

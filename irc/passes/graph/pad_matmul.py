@@ -9,13 +9,13 @@ import attrs
 
 from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.loop import estimate
-from irc.analysis.views import INDICES
 from irc.dialects import aten, func, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, Expr
+from irc.ir.traits import ViewLike
 from irc.ir.types import DTYPE_OF_ELEMENT, FloatType, TensorType, Type, contiguous_strides
 from irc.target import target_of
 
@@ -295,7 +295,7 @@ def is_seen(value: Value) -> bool:
             return True
         if isinstance(user, graph.CallAten) and user.callee not in ANY_STRIDES:
             return True
-        if type(user) in INDICES and is_seen(user.results[0]):
+        if ViewLike in user.traits and is_seen(user.results[0]):
             return True
     return False
 

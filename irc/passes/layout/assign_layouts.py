@@ -8,13 +8,14 @@ from typing import Any
 from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
 from irc.analysis.strides import channels_last_strides, dense_like, keeps_apart
-from irc.analysis.views import INDICES, view_strides
+from irc.analysis.views import view_strides
 from irc.dialects import flow, func, graph, sym
 from irc.dialects.flow_verify import is_called
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, floordiv, mod
+from irc.ir.traits import ViewLike
 from irc.ir.types import TensorType, contiguous_strides
 
 Strides = tuple[Dim, ...]
@@ -205,7 +206,7 @@ def assign(op: Operation, demanded: dict[Value, Strides]) -> None:
     tensors = [r for r in op.results if isinstance(r.type, TensorType)]
     if not tensors:
         return
-    if type(op) in INDICES:
+    if ViewLike in op.traits:
         found = view_strides(op)
         if found is not None:
             op.attributes["view"] = A.UNIT

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from irc.analysis.views import INDICES, view_strides
+from irc.analysis.views import view_strides
 from irc.dialects import aten, graph, layout, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, floordiv
+from irc.ir.traits import ViewLike
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, element_bytes
 
 #: The operator whose result is its operand's memory as elements of another type.
@@ -46,7 +47,7 @@ def place_in_memory(value: Value) -> tuple[Value, Dim]:
         width = element_bytes(value.type.element)  # type: ignore[attr-defined]
         if isinstance(maker, layout.ViewOp):
             place = place + maker.offset * width
-        elif type(maker) in INDICES:
+        elif ViewLike in maker.traits:
             found = view_strides(maker)
             assert found is not None
             place = place + found[1] * width

@@ -8,7 +8,7 @@ from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
 from irc.analysis.loop import estimate
 from irc.analysis.strides import channels_last_strides
-from irc.analysis.views import INDICES, view_strides
+from irc.analysis.views import view_strides
 from irc.dialects import func, graph, sym
 from irc.dialects.graph_inferred import tensor_type
 from irc.ir import attributes as A
@@ -16,6 +16,7 @@ from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, Expr, floordiv, free_symbols, mod
+from irc.ir.traits import ViewLike
 from irc.ir.types import FunctionType, TensorType, Type, element_bytes
 from irc.passes.layout.assign_layouts import LIBRARY, entry
 from irc.passes.layout.memory_views import viewed
@@ -302,7 +303,7 @@ def retype(value: Value, type_: TensorType) -> Operation | None:
         for user in set(current.users):
             if viewed(user) is None:
                 continue
-            found = view_strides(user) if type(user) in INDICES else None
+            found = view_strides(user) if ViewLike in user.traits else None
             if found is None:
                 for restored, old in reversed(changed):
                     restored.type = old

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.analysis.views import INDICES, view_strides
+from irc.analysis.views import view_strides
 from irc.dialects import aten, func, graph, layout, loop, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.conversion import conversion_failure
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.traits import ViewLike
 from irc.ir.types import ComplexType, FloatType, TensorType, element_bytes
 from irc.passes.loop.convert_to_loop_rules import (
     RULES,
@@ -98,7 +99,7 @@ class _Conversion:
         if isinstance(op, graph.Copy | layout.CopyOp) and is_complex(op.results[0]):
             self._call_clone(op)
             return True
-        if type(op) in INDICES and "view" in op.attributes:
+        if ViewLike in op.traits and "view" in op.attributes:
             self._convert_view(op)
             return True
         rule = _rule_of(type(op))
