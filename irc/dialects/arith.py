@@ -7,8 +7,8 @@ width or more gives 0 (or the sign), a division by zero and a cast out of range 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from irc.dialects import arith_fold
 from irc.ir import attributes as A
@@ -16,10 +16,15 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.definition import Constraint, Op, attribute, operand, result
+from irc.ir.registry import register_attribute
 from irc.ir.rewriting import canonicalization, register_materializer
 from irc.ir.syntax import Syntax
 from irc.ir.traits import Commutative, ConstantLike, Pure, SameOperandsAndResultType
 from irc.ir.types import FloatType, IndexType, IntegerType, VectorType, i1
+
+if TYPE_CHECKING:
+    from irc.ir.attribute_parser import AttributeParser
+    from irc.ir.attribute_text import TextWriter
 
 
 def element_type(type_: Type) -> Type:
@@ -88,11 +93,73 @@ class ConstantOp(Op):
             self.fail(f"the value {value} does not fit the type {self.results[0].type}")
 
 
+class _FlagsAttr(A.Attribute):
+    """Some of the words in `known`, in their order; `every` stands for all of them."""
+
+    __slots__ = ()
+    dialect = "arith"
+    fields = ("words",)
+    words: tuple[str, ...]
+    known: ClassVar[tuple[str, ...]] = ()
+    every: ClassVar[str] = ""
+    separator: ClassVar[str] = ","
+
+    def __new__(cls, words: Iterable[str] = ()) -> Any:
+        given = set(words)
+        if cls.every and cls.every in given:
+            given = set(cls.known)
+        key = (tuple(word for word in cls.known if word in given),)
+        return cls._table.get(key) or cls._intern(key, key)
+
+    def print_parameters(self, writer: TextWriter) -> None:
+        words = self.words
+        if self.every and words == self.known:
+            words = (self.every,)
+        writer.text(self.separator.join(words) or "none")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
+        words = []
+        while True:
+            words.append(parser.word("a flag"))
+            if words[-1] not in (*cls.known, cls.every, "none"):
+                choices = ", ".join(filter(None, (*cls.known, cls.every, "none")))
+                raise ValueError(f"'{words[-1]}' is not one of {choices}")
+            if not parser.take(","):
+                return cls(words)
+
+
+@register_attribute
+class FastMathAttr(_FlagsAttr):
+    """What a float operation may be computed without regard to: `#arith.fastmath<nnan,nsz>`. irc
+    keeps it and computes exactly all the same."""
+
+    __slots__ = ()
+    mnemonic = "fastmath"
+    known = ("reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn")
+    every = "fast"
+
+
+@register_attribute
+class OverflowAttr(_FlagsAttr):
+    """How an integer operation is promised not to overflow: `#arith.overflow<nsw, nuw>`. irc keeps
+    it, and the operation wraps all the same."""
+
+    __slots__ = ()
+    mnemonic = "overflow"
+    known = ("nsw", "nuw")
+    separator = ", "
+
+
 _FAST = {"fastmath": "fastmath"}
+_OVERFLOW = {"overflow": "overflowFlags"}
+_EXACT = {"exact": "isExact"}
+_NOT_NEGATIVE = {"nneg": "nonNeg"}
+ROUNDING = ("to_nearest_even",)
 
 
 class _IntegerBinary(Op, abstract=True):
-    syntax = Syntax("operand", flags={"overflow": "overflowFlags"})
+    syntax = Syntax("operand")
     traits = frozenset({Pure, SameOperandsAndResultType})
     lhs = operand(INTEGER)
     rhs = operand(INTEGER)
@@ -102,15 +169,31 @@ class _IntegerBinary(Op, abstract=True):
         return arith_fold.fold_binary(self, constants)
 
 
+class _Wrapping(_IntegerBinary, abstract=True):
+    syntax = Syntax("operand", flags=_OVERFLOW)
+    overflowFlags = attribute(OverflowAttr, optional=True)
+
+
+class _Exact(_IntegerBinary, abstract=True):
+    syntax = Syntax("operand", marks=_EXACT)
+    isExact = attribute(A.UnitAttr, "promises that nothing is cut off")
+
+
 class _FloatBinary(Op, abstract=True):
     syntax = Syntax("operand", flags=_FAST)
     traits = frozenset({Pure, SameOperandsAndResultType})
     lhs = operand(FLOAT)
     rhs = operand(FLOAT)
+    fastmath = attribute(FastMathAttr, optional=True)
     output = result(FLOAT)
 
     def fold(self, constants: Sequence[Attribute | None]) -> Any:
         return arith_fold.fold_binary(self, constants)
+
+
+class _Rounded(_FloatBinary, abstract=True):
+    syntax = Syntax("operand", mode="roundingmode", flags=_FAST)
+    roundingmode = attribute(A.StringAttr, optional=True, words=ROUNDING)
 
 
 BinaryT = TypeVar("BinaryT", bound=Op)
@@ -120,7 +203,7 @@ def _binary(
     base: type[BinaryT], class_name: str, name: str, doc: str, commutes: bool = False
 ) -> type[BinaryT]:
     """One two-operand operation; its documentation ends in an example."""
-    type_name = "i32" if base is _IntegerBinary else "f32"
+    type_name = "i32" if issubclass(base, _IntegerBinary) else "f32"
     traits = base.traits | {Commutative} if commutes else base.traits
     members = {
         "__doc__": f"{doc}\n\n    `%z = arith.{name} %x, %y : {type_name}`\n    ",
@@ -133,11 +216,11 @@ def _binary(
     return type(class_name, (base,), members)
 
 
-AddIOp = _binary(_IntegerBinary, "AddIOp", "addi", "The wrapping sum.", True)
-SubIOp = _binary(_IntegerBinary, "SubIOp", "subi", "The wrapping difference.")
-MulIOp = _binary(_IntegerBinary, "MulIOp", "muli", "The wrapping product.", True)
-DivSIOp = _binary(_IntegerBinary, "DivSIOp", "divsi", "The signed quotient, rounded to zero.")
-DivUIOp = _binary(_IntegerBinary, "DivUIOp", "divui", "The unsigned quotient.")
+AddIOp = _binary(_Wrapping, "AddIOp", "addi", "The wrapping sum.", True)
+SubIOp = _binary(_Wrapping, "SubIOp", "subi", "The wrapping difference.")
+MulIOp = _binary(_Wrapping, "MulIOp", "muli", "The wrapping product.", True)
+DivSIOp = _binary(_Exact, "DivSIOp", "divsi", "The signed quotient, rounded to zero.")
+DivUIOp = _binary(_Exact, "DivUIOp", "divui", "The unsigned quotient.")
 FloorDivSIOp = _binary(
     _IntegerBinary, "FloorDivSIOp", "floordivsi", "The signed quotient, rounded down."
 )
@@ -152,26 +235,26 @@ AndIOp = _binary(_IntegerBinary, "AndIOp", "andi", "Bitwise and.", True)
 OrIOp = _binary(_IntegerBinary, "OrIOp", "ori", "Bitwise or.", True)
 XOrIOp = _binary(_IntegerBinary, "XOrIOp", "xori", "Bitwise exclusive or.", True)
 ShLIOp = _binary(
-    _IntegerBinary, "ShLIOp", "shli", "Shift left; 0 for a negative or too large distance."
+    _Wrapping, "ShLIOp", "shli", "Shift left; 0 for a negative or too large distance."
 )
 ShRSIOp = _binary(
-    _IntegerBinary,
+    _Exact,
     "ShRSIOp",
     "shrsi",
     "Arithmetic shift right; the sign for a negative or too large distance.",
 )
 ShRUIOp = _binary(
-    _IntegerBinary, "ShRUIOp", "shrui", "Logical shift right; 0 for a bad distance."
+    _Exact, "ShRUIOp", "shrui", "Logical shift right; 0 for a bad distance."
 )
 MinSIOp = _binary(_IntegerBinary, "MinSIOp", "minsi", "The signed minimum.", True)
 MaxSIOp = _binary(_IntegerBinary, "MaxSIOp", "maxsi", "The signed maximum.", True)
 MinUIOp = _binary(_IntegerBinary, "MinUIOp", "minui", "The unsigned minimum.", True)
 MaxUIOp = _binary(_IntegerBinary, "MaxUIOp", "maxui", "The unsigned maximum.", True)
 
-AddFOp = _binary(_FloatBinary, "AddFOp", "addf", "The sum.", True)
-SubFOp = _binary(_FloatBinary, "SubFOp", "subf", "The difference.")
-MulFOp = _binary(_FloatBinary, "MulFOp", "mulf", "The product.", True)
-DivFOp = _binary(_FloatBinary, "DivFOp", "divf", "The quotient.")
+AddFOp = _binary(_Rounded, "AddFOp", "addf", "The sum.", True)
+SubFOp = _binary(_Rounded, "SubFOp", "subf", "The difference.")
+MulFOp = _binary(_Rounded, "MulFOp", "mulf", "The product.", True)
+DivFOp = _binary(_Rounded, "DivFOp", "divf", "The quotient.")
 RemFOp = _binary(
     _FloatBinary, "RemFOp", "remf", "The remainder of C's fmod, with the dividend's sign."
 )
@@ -191,6 +274,7 @@ class NegFOp(Op):
     syntax = Syntax("operand", flags=_FAST)
     traits = frozenset({Pure, SameOperandsAndResultType})
     source = operand(FLOAT)
+    fastmath = attribute(FastMathAttr, optional=True)
     output = result(FLOAT)
 
     def fold(self, constants: Sequence[Attribute | None]) -> Any:
@@ -244,6 +328,7 @@ class CmpFOp(_Compare):
     lhs = operand(FLOAT)
     rhs = operand(FLOAT)
     predicate = attribute(A.StringAttr, words=FLOAT_PREDICATES)
+    fastmath = attribute(FastMathAttr, optional=True)
     outcome = result(BOOLEAN)
 
 
@@ -276,7 +361,7 @@ class SelectOp(Op):
 
 
 class _Cast(Op, abstract=True):
-    syntax = Syntax("cast", flags={**_FAST, "overflow": "overflowFlags"})
+    syntax = Syntax("cast")
     traits = frozenset({Pure})
 
     def fold(self, constants: Sequence[Attribute | None]) -> Any:
@@ -313,22 +398,38 @@ def _cast(
 
 _FF, _II = (FLOAT, FLOAT), (INTEGER, INTEGER)
 _ANY = Constraint("a scalar or vector", lambda t: True)
-ExtFOp = _cast("ExtFOp", "extf", "Widens a float, exactly.", ("bf16", "f32"), _FF)
+_UNSIGNED = {
+    "syntax": Syntax("cast", marks=_NOT_NEGATIVE),
+    "nonNeg": attribute(A.UnitAttr, "promises that the operand is not negative as a signed one"),
+}
+ExtFOp = _cast(
+    "ExtFOp", "extf", "Widens a float, exactly.", ("bf16", "f32"), _FF,
+    syntax=Syntax("cast", flags=_FAST), fastmath=attribute(FastMathAttr, optional=True),
+)  # fmt: skip
 TruncFOp = _cast(
     "TruncFOp", "truncf",
     "Narrows a float, to nearest even; NaN stays NaN. On the loop level `rounding` numbers the\n"
     "    roundings of a function: copies of one, made by fusion, are dropped all or none.",
     ("f32", "bf16"), _FF, rounding=attribute(A.IntegerAttr, optional=True),
+    syntax=Syntax("cast", mode="roundingmode", flags=_FAST),
+    roundingmode=attribute(A.StringAttr, optional=True, words=ROUNDING),
+    fastmath=attribute(FastMathAttr, optional=True),
 )  # fmt: skip
 ExtSIOp = _cast("ExtSIOp", "extsi", "Widens a signed integer.", ("i8", "i32"), _II)
-ExtUIOp = _cast("ExtUIOp", "extui", "Widens an unsigned integer.", ("i8", "i32"), _II)
-TruncIOp = _cast("TruncIOp", "trunci", "Keeps the low bits.", ("i32", "i8"), _II)
+ExtUIOp = _cast(
+    "ExtUIOp", "extui", "Widens an unsigned integer.", ("i8", "i32"), _II, **_UNSIGNED
+)
+TruncIOp = _cast(
+    "TruncIOp", "trunci", "Keeps the low bits.", ("i32", "i8"), _II,
+    syntax=Syntax("cast", flags=_OVERFLOW), overflowFlags=attribute(OverflowAttr, optional=True),
+)  # fmt: skip
 SIToFPOp = _cast(
     "SIToFPOp", "sitofp", "A signed integer as a float.", ("i32", "f32"), (INTEGER, FLOAT)
 )
 UIToFPOp = _cast(
-    "UIToFPOp", "uitofp", "An unsigned integer as a float.", ("i32", "f32"), (INTEGER, FLOAT)
-)
+    "UIToFPOp", "uitofp", "An unsigned integer as a float.", ("i32", "f32"), (INTEGER, FLOAT),
+    **_UNSIGNED,
+)  # fmt: skip
 FPToSIOp = _cast(
     "FPToSIOp",
     "fptosi",
@@ -347,8 +448,9 @@ IndexCastOp = _cast(
     "IndexCastOp", "index_cast", "Between index and a signed integer.", ("i32", "index"), _II
 )
 IndexCastUIOp = _cast(
-    "IndexCastUIOp", "index_castui", "Between index and an unsigned integer.", ("i32", "index"), _II
-)
+    "IndexCastUIOp", "index_castui", "Between index and an unsigned integer.", ("i32", "index"),
+    _II, **_UNSIGNED,
+)  # fmt: skip
 BitcastOp = _cast(
     "BitcastOp", "bitcast", "The same bits as another type.", ("f32", "i32"), (_ANY, _ANY)
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from irc.dialects.arith import BOOLEAN, FLOAT, INTEGER, with_element
+from irc.dialects.arith import BOOLEAN, FLOAT, INTEGER, ROUNDING, FastMathAttr, with_element
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -18,13 +18,15 @@ from irc.ir.syntax import Syntax
 from irc.ir.traits import Pure, SameOperandsAndResultType
 from irc.ir.types import i1
 
-_FLOATS = Syntax("operand", flags={"fastmath": "fastmath"})
+_FAST = {"fastmath": "fastmath"}
+_FLOATS = Syntax("operand", flags=_FAST)
 
 
 class _Unary(Op, abstract=True):
     syntax = _FLOATS
     traits = frozenset({Pure, SameOperandsAndResultType})
     source = operand(FLOAT)
+    fastmath = attribute(FastMathAttr, optional=True)
     output = result(FLOAT)
 
 
@@ -33,6 +35,7 @@ class _Binary(Op, abstract=True):
     traits = frozenset({Pure, SameOperandsAndResultType})
     lhs = operand(FLOAT)
     rhs = operand(FLOAT)
+    fastmath = attribute(FastMathAttr, optional=True)
     output = result(FLOAT)
 
 
@@ -40,6 +43,7 @@ class _Test(Op, abstract=True):
     syntax = _FLOATS
     traits = frozenset({Pure})
     source = operand(FLOAT)
+    fastmath = attribute(FastMathAttr, optional=True)
     outcome = result(BOOLEAN)
 
     @classmethod
@@ -131,9 +135,11 @@ class FmaOp(Op):
     """
 
     name = "math.fma"
-    syntax = _FLOATS
+    syntax = Syntax("operand", mode="roundingmode", flags=_FAST)
     traits = frozenset({Pure, SameOperandsAndResultType})
     a = operand(FLOAT)
     b = operand(FLOAT)
     c = operand(FLOAT)
+    roundingmode = attribute(A.StringAttr, optional=True, words=ROUNDING)
+    fastmath = attribute(FastMathAttr, optional=True)
     output = result(FLOAT)

@@ -321,27 +321,20 @@ class AttributeParser(TypeParser):
 
     def flag(self, keyword: str) -> Attribute:
         """`keyword<...>`, as MLIR's arith writes its flags, as the attribute that it stands for."""
+        start, cls = self.start, lookup_attribute(f"arith.{keyword}")
         self.expect(keyword)
-        return self._flags(f"#arith.{keyword}")
-
-    def _flags(self, token: str) -> Attribute:
         self.expect("<")
-        words = [self.word("a flag")]
-        while self.take(","):
-            words.append(self.word("a flag"))
+        made = self.build(start, cls.parse_parameters, self)  # type: ignore[union-attr]
         self.expect(">")
-        return OpaqueAttr(f"{token}<{','.join(words)}>")
+        return made
 
     def _opaque(self, token: str) -> Attribute:
         """An attribute or type of an unknown dialect, as text."""
         start = self.start
-        known = token in ("#arith.fastmath", "#arith.overflow")
-        if not (self.allow_unregistered or known):
+        if not self.allow_unregistered:
             kind = "type" if token[0] == "!" else "attribute"
             self.fail(f"unknown {kind} '{token}'")
         self.advance()
-        if known:
-            return self._flags(token)
         end = self.last_end
         if self.at("<"):
             depth = 0

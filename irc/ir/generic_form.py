@@ -12,7 +12,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation
 from irc.ir.definition import Op
-from irc.ir.types import FloatType, IndexType, IntegerType, VectorType, i64
+from irc.ir.types import FloatType, IndexType, IntegerType, VectorType, i32, i64
 
 if TYPE_CHECKING:
     from irc.ir.printer import Printer
@@ -34,7 +34,10 @@ PREDICATES = {
 # Properties that MLIR adds to operations when it prints them, with the value that means nothing.
 ADDED_BY_MLIR = {"fastmath": "#arith.fastmath<none>", "overflowFlags": "#arith.overflow<none>"}
 # Those that MLIR's operations of the checked dialects have; it ignores others that it is given.
-MLIR_PROPERTIES = frozenset({"predicate", "value"})
+MLIR_PROPERTIES = frozenset(
+    {"predicate", "value", "fastmath", "overflowFlags", "isExact", "nonNeg", "roundingmode"}
+)
+NEAREST = A.StringAttr("to_nearest_even")
 FUNC_PROPERTIES = ("sym_name", "function_type", "sym_visibility", "callee")
 
 
@@ -92,6 +95,8 @@ def mlir_form(op: Operation) -> tuple[str, dict[str, Attribute]]:
         return op.name, attributes
     if not _is_mlir(op):
         return PREFIX + op.name, attributes
+    if attributes.get("roundingmode") is NEAREST:
+        attributes = {**attributes, "roundingmode": A.IntegerAttr(0, i32)}
     names = PREDICATES.get(op.name)
     predicate = attributes.get("predicate")
     if names is not None and isinstance(predicate, A.StringAttr):
@@ -132,6 +137,8 @@ def irc_form(name: str, attributes: dict[str, Attribute]) -> tuple[str, dict[str
     for key, neutral in ADDED_BY_MLIR.items():
         if key in attributes and str(attributes[key]) == neutral:
             del attributes[key]
+    if attributes.get("roundingmode") is A.IntegerAttr(0, i32):
+        attributes["roundingmode"] = NEAREST
     names = PREDICATES.get(name)
     predicate = attributes.get("predicate")
     if names is not None and isinstance(predicate, A.IntegerAttr):

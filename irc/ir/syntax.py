@@ -5,8 +5,9 @@
 
     %c = arith.cmpi slt, %x, %y : i32
 
-`word` is the attribute that stands as a bare word before the operands; `flags` are attributes that
-stand as `keyword<...>` behind them. `types` says which types are written:
+`word` is the attribute that stands as a bare word before the operands. Behind them stand, in this
+order, `marks` (a word, and the flag that it sets), `mode` (the attribute that one of its words is)
+and `flags` (attributes that stand as `keyword<...>`). `types` says which types are written:
 
 * "operand": the first operand's, which those of the others and the result follow from;
 * "cast": `T to U`, the operand's and the result's;
@@ -26,7 +27,7 @@ import attrs
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.floats import bits_float
-from irc.ir.types import FloatType, TensorType, VectorType, element_bytes, i1
+from irc.ir.types import ComplexType, FloatType, TensorType, VectorType, element_bytes, i1
 
 if TYPE_CHECKING:
     from irc.ir.core import Operation, Value
@@ -40,6 +41,8 @@ class Syntax:
 
     types: str
     word: str = ""
+    marks: Mapping[str, str] = attrs.field(factory=dict)
+    mode: str = ""
     flags: Mapping[str, str] = attrs.field(factory=dict)
 
     # -- writing
@@ -66,22 +69,38 @@ class Syntax:
         types = self._types(op)
         if types is None:
             return None
-        after = ""
-        for keyword, name in self.flags.items():
-            flag = op.attributes.get(name)
-            if flag is not None:
-                text = getattr(flag, "text", "")
-                if not text.startswith(f"#arith.{keyword}<"):
-                    return None
-                after += " " + text.removeprefix("#arith.")
-                hidden.append(name)
+        words = self._words_behind(op) if op.attributes else {}
+        if words is None:
+            return None
+        hidden += words
 
         def rest() -> None:
             printer.attributes(op.attributes, tuple(hidden))
             printer.text(" : ")
             printer.separated(types, printer.type, " to " if self.types == "cast" else ", ")
 
-        return before, after + self._collected(printer, rest)
+        return before, "".join(words.values()) + self._collected(printer, rest)
+
+    def _words_behind(self, op: Operation) -> dict[str, str] | None:
+        """The text of the attributes that stand as words behind the operands, by their names; None
+        where one is nothing that a word says."""
+        found = {}
+        for word, name in self.marks.items():
+            if op.attributes.get(name) is A.UNIT:
+                found[name] = f" {word}"
+        mode = op.attributes.get(self.mode)
+        if mode is not None:
+            if not isinstance(mode, A.StringAttr) or not mode.value.isidentifier():
+                return None
+            found[self.mode] = f" {mode.value}"
+        for keyword, name in self.flags.items():
+            flag = op.attributes.get(name)
+            if flag is not None:
+                text = str(flag)
+                if not text.startswith(f"#arith.{keyword}<"):
+                    return None
+                found[name] = " " + text.removeprefix("#arith.")
+        return found
 
     @staticmethod
     def _collected(printer: Printer, write: Any) -> str:
@@ -125,9 +144,8 @@ class Syntax:
             attributes[self.word] = A.StringAttr(parser.word())
             parser.expect(",")
         names = parser.operand_names()
-        while parser.kind == "word" and parser.token in self.flags:
-            name = self.flags[parser.token]
-            attributes[name] = parser.flag(parser.token)
+        if parser.kind == "word":
+            self._read_words_behind(parser, cls, attributes)
         attributes.update(parser.optional_attribute_dict())
         if not parser.at(":"):
             parser.fail_expecting("':' and the types")
@@ -142,6 +160,22 @@ class Syntax:
         if outputs is None:
             outputs = cls.infer_types(values, attributes)
         return values, outputs, attributes
+
+    def _read_words_behind(
+        self, parser: Parser, cls: Any, attributes: dict[str, Attribute]
+    ) -> None:
+        mark = self.marks.get(parser.token)
+        if mark is not None:
+            parser.advance()
+            attributes[mark] = A.UNIT
+        if self.mode and parser.kind == "word":
+            word = A.StringAttr(parser.token)
+            if word in cls.attribute_fields[self.mode].words:
+                parser.advance()
+                attributes[self.mode] = word
+        if parser.kind == "word" and parser.token in self.flags:
+            keyword = parser.token
+            attributes[self.flags[keyword]] = parser.flag(keyword)
 
     def _read_types(
         self, parser: Parser, count: int
@@ -201,6 +235,8 @@ def one_number(value: Attribute) -> Attribute:
     if not isinstance(value, A.DenseAttr) or not isinstance(value.type, VectorType):
         return value
     element: Any = value.type.element
+    if isinstance(element, ComplexType):
+        return value
     size = element_bytes(element)
     lanes = {value.data[i : i + size] for i in range(0, len(value.data), size)}
     if len(lanes) != 1:

@@ -68,8 +68,8 @@ class _ClassRules:
     """What an operation class asks for, in the form that is quick to check."""
 
     __slots__ = (
-        "alike_operands", "attributes", "checks_more", "cls", "fits", "isolated", "operands",
-        "parent_classes", "parents", "refers", "results", "same_type", "segmented",
+        "alike_operands", "attributes", "checks_more", "cls", "fits", "isolated", "needed",
+        "operands", "parent_classes", "parents", "refers", "results", "same_type", "segmented",
         "verify_facts", "verify_op",
     )  # fmt: skip
 
@@ -86,6 +86,7 @@ class _ClassRules:
             (name, field.constraint, field.kind == "one", field.words)
             for name, field in cls.attribute_fields.items()
         ]
+        self.needed = [entry for entry in self.attributes if entry[2]]
         self.isolated = IsolatedFromAbove in cls.traits
         # What the class checks itself: None, not what `Op` has, where that is nothing.
         self.verify_op: Any = _own(cls, "verify_op")
@@ -102,7 +103,7 @@ class _ClassRules:
 
     def check(self, op: Op) -> None:
         attributes = op.attributes
-        for name, cls, required, words in self.attributes:
+        for name, cls, required, words in self.attributes if attributes else self.needed:
             attr = attributes.get(name)
             if attr is None:
                 if required:

@@ -54,10 +54,22 @@ def test_both_directions(tmp_path) -> None:
     modules = [parse(text) for text in FILES.values()]
     from_files = by_mlir(list(FILES.values()), tmp_path)
     from_irc = by_mlir([print_op(module) for module in modules], tmp_path)
-    for name, module, *texts in zip(FILES, modules, from_files, from_irc, strict=True):
+    generic = by_mlir([print_op(module, generic=True) for module in modules], tmp_path)
+    for name, module, *texts in zip(FILES, modules, from_files, from_irc, generic, strict=True):
         for text in texts:
             difference = first_difference(module, parse(text))
             assert difference is None, f"{name}: {difference}\n{text}"
+
+
+@pytest.mark.skipif(not Path(IREE_OPT).exists(), reason="needs iree-opt")
+def test_texts_come_back_byte_for_byte(tmp_path) -> None:
+    """What MLIR prints, irc reads and prints, and MLIR prints again, is one text; and so is what
+    irc prints, MLIR reads and prints, and irc prints again."""
+    of_mlir = by_mlir(list(FILES.values()), tmp_path)
+    of_irc = [print_op(parse(text)) for text in of_mlir]
+    again = by_mlir(of_irc, tmp_path)
+    assert again == of_mlir
+    assert [print_op(parse(text)) for text in again] == of_irc
 
 
 OLD = """
@@ -100,6 +112,13 @@ def test_the_old_form_is_read_with_a_note() -> None:
         ("%y = arith.addf %x, %x fastmath : f32", "expected '<'"),
         ("%y = arith.addf %x, %x fastmath<nnan : f32", "expected '>'"),
         ("%y = arith.constant dense<[1, 2]> : vector<3xi32>", "elements of shape [2]"),
+        ("%y = arith.addf %x, %x fastmath<quick> : f32", "'quick' is not one of reassoc, nnan"),
+        ("%y = arith.addf %x, %x upward : f32", "expected ':' and the types, found 'upward'"),
+        ("%y = arith.addf %x, %x fastmath<nnan> to_nearest_even : f32", "expected ':'"),
+        ("%y = arith.andi %a, %a overflow<nsw> : i32", "expected ':' and the types"),
+        ("%y = arith.addi %a, %a overflow<exact> : i32", "'exact' is not one of nsw, nuw, none"),
+        ("%y = arith.remsi %a, %a exact : i32", "expected ':' and the types"),
+        ("%y = arith.extsi %a nneg : i32 to i64", "expected ':' and the types"),
     ],
 )
 def test_mistakes_are_told(line: str, message: str) -> None:
@@ -107,6 +126,28 @@ def test_mistakes_are_told(line: str, message: str) -> None:
     with pytest.raises(irc.UserError) as caught:
         parse(text)
     assert message in str(caught.value)
+
+
+def test_flags_have_one_form_each() -> None:
+    def flags(text: str) -> str:
+        module = parse(f"func.func @f(%x: f32) {{\n%y = arith.negf %x {text} : f32\nreturn\n}}")
+        irc.verify(module)
+        return print_op(module).splitlines()[2].strip()
+
+    assert flags("fastmath<ninf, nnan, nnan>") == "%y = arith.negf %x fastmath<nnan,ninf> : f32"
+    every = "reassoc, nnan, ninf, nsz, arcp, contract, afn"
+    assert flags(f"fastmath<{every}>") == flags("fastmath<fast>")
+    assert flags("{fastmath = #arith.fastmath<nsz>}") == "%y = arith.negf %x fastmath<nsz> : f32"
+    with pytest.raises(irc.InvalidIR, match="'fastmath' is 4 : i64, not a FastMathAttr"):
+        flags("{fastmath = 4}")
+
+
+@pytest.mark.parametrize("head", ["private @f(i32)", "@f(%x: i32)"])
+def test_the_type_of_a_function_is_one(head: str) -> None:
+    body = "" if "private" in head else " {\n return\n}"
+    module = parse(f"func.func {head} attributes {{function_type = i32}}{body}")
+    with pytest.raises(irc.InvalidIR, match="function_type is i32, no type of a function"):
+        irc.verify(module)
 
 
 def test_a_declared_function_has_no_body() -> None:

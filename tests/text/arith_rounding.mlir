@@ -1,0 +1,9 @@
+func.func @main(%x: f32, %y: f32) -> bf16 {
+  %0 = arith.addf %x, %y to_nearest_even : f32
+  %1 = arith.subf %0, %y to_nearest_even fastmath<nnan> : f32
+  %2 = arith.mulf %1, %y to_nearest_even fastmath<fast> {mine.tag} : f32
+  %3 = arith.divf %2, %y to_nearest_even : f32
+  %4 = math.fma %3, %x, %y to_nearest_even fastmath<contract> : f32
+  %5 = arith.truncf %4 to_nearest_even fastmath<ninf> : f32 to bf16
+  return %5 : bf16
+}
