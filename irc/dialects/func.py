@@ -76,8 +76,11 @@ class FuncOp(Op):
 
     @property
     def type(self) -> FunctionType:
-        """The function's type."""
-        return self.function_type
+        """The function's type. Raises InvalidIR for what is none."""
+        type_ = self.function_type
+        if not isinstance(type_, FunctionType):
+            self.fail(f"function_type is {type_}, no type of a function")
+        return type_
 
     @property
     def return_op(self) -> ReturnOp:
@@ -95,6 +98,7 @@ class FuncOp(Op):
 
     def verify_op(self) -> None:
         if not self.regions[0].blocks:
+            self.type  # noqa: B018  # that it is one
             if self.sym_visibility != "private":
                 self.fail("a function without a body is private")
             return

@@ -168,8 +168,20 @@ def parse_typed_values(cls: type[Operation], parser: Parser) -> Operation:
     if names:
         parser.expect(":")
         start = parser.start
-        types = parser.parenthesized_types() if parser.at("(") else parser.type_list()
+        types = _several_types(parser)
         if len(types) != len(names):
             parser.fail(f"{len(types)} types for {len(names)} values", start)
     operands = [parser.use(name, place, t) for (name, place), t in zip(names, types)]
     return cls(operands, (), attributes)
+
+
+def _several_types(parser: Parser) -> tuple[Type, ...]:
+    """`T, U`, or the same in parentheses, which may begin a function's type, too."""
+    if not parser.at("("):
+        return parser.type_list()
+    start = parser.start
+    types = parser.parenthesized_types()
+    if not parser.at("->"):
+        return types
+    parser.reset(start)
+    return parser.type_list()
