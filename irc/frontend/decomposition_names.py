@@ -82,6 +82,7 @@ PARTLY: dict[str, str] = {
     """,
     "a padding that only cuts": "constant_pad_nd",
     "no dimension at all": "any all nansum",
+    "bools to the power of a bool": "pow",
     "values that are broadcast, and numbers": "index_put",
     "operands in several orders": """
         copysign heaviside logical_and logical_or logical_xor xlogy

@@ -19,6 +19,7 @@ from torch.fx.experimental.symbolic_shapes import guard_or_false
 from irc.dialects.aten import qualified_name
 from irc.dialects.aten_schema import find_overload
 from irc.frontend.decomposition_names import APART, MORE, WHOLE, names_of
+from irc.frontend.eager_dtypes import ldexp, of_floats, of_one_dtype, power_of_truth
 from irc.frontend.embedding_bag import embedding_bag
 from irc.frontend.masked_scatter import index_put, masked_scatter, masked_scatter_backward
 from irc.frontend.stride_order import by_steps, ordered
@@ -65,6 +66,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         table[affine] = of_many_points(table[affine])
     for packet in (aten.max_unpool2d, aten.max_unpool3d):
         table[packet.default] = like_source(table[packet.default])
+    table[aten.ldexp.Tensor] = ldexp
+    table[aten.pow.Tensor_Scalar] = power_of_truth
+    table[aten.mv.default] = of_one_dtype(table[aten.mv.default])
     for packet in (aten.logaddexp, aten.logaddexp2):
         table[packet.default] = of_floats(table[packet.default])
     # Their steps would round to 16 bits; ATen computes them in f32.
@@ -136,18 +140,6 @@ def truths(source: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool
         return NotImplemented
     made = source.ne(0).to(torch.uint8 if source.dtype == torch.uint8 else torch.bool)
     return made.clone(memory_format=torch.contiguous_format)
-
-
-def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A decomposition of floats and complex numbers; with integers ATen raises."""
-
-    def taken_apart(first: torch.Tensor, second: torch.Tensor) -> Any:
-        dtype = torch.result_type(first, second)
-        if not (dtype.is_floating_point or dtype.is_complex):
-            return NotImplemented
-        return function(first, second)
-
-    return taken_apart
 
 
 def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:

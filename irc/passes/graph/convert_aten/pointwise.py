@@ -263,13 +263,17 @@ def fmod(c: Call) -> Value:
 @converts("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")
 def power(c: Call) -> Value:
     base, exponent = c.self_, c.exponent
-    if c.result.element is i1:
+    if _is_truth(base) and _is_truth(exponent):  # though torch's shape function says integers
         decline("powers of bools are ATen's")
     if isinstance(exponent, int | float):
         found = _constant_power(c, base, exponent)
         if found is not None:
             return found
     return c.finish(c.pointwise("pow", *c.operands(base, exponent)))
+
+
+def _is_truth(value: Any) -> bool:
+    return element_of(value) is i1 if isinstance(value, Value) else isinstance(value, bool)
 
 
 def _constant_power(c: Call, base: Value, exponent: float) -> Value | None:
