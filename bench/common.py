@@ -114,6 +114,11 @@ class Side:
             self._child.kill()
             self._child.wait()
 
+    def stop(self) -> None:
+        """End the process, whatever it does."""
+        self._child.kill()
+        self.close()
+
     def __enter__(self) -> Side:
         return self
 
