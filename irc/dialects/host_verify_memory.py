@@ -153,7 +153,7 @@ class _Walk:
     ) -> None:  # fmt: skip
         """An input in the memory of an output: the same array, of a pair that the kernel allows;
         and the arrays that the kernel wants there are there."""
-        allowed = _pairs(callee.inplace) | _pairs(callee.initialized)
+        allowed = _pairs(callee.inplace)
         readers: dict[Value, list[int]] = {}
         for position, source in enumerate(inputs):
             for root in self.aliases.of(source):

@@ -70,9 +70,10 @@ class FuncOp(Op):
     (for the decision to run serially). `outputs`: positions of the pointer arguments written.
     `inplace`: flat list of pairs (input position, output position) that may share memory: the
     input is then never read where the output was stored before (`kernel_verify_sharing`).
-    `initialized`: such pairs whose output must hold a copy of the input before the launch, or be
-    the same memory: what a scatter combines into. On a gpu no program could copy it in time; on a
-    cpu the kernel copies it itself, unless the input dies there (`form_kernels_updates`).
+    `initialized`: such pairs whose output must hold a copy of the input before the launch, or (of
+    pairs in `inplace`, too) be the same memory: what a scatter combines into. `copying` (cpu, until
+    `bufferize`): the variant of such a kernel that makes the copies itself, for launches whose
+    outputs have other memory.
 
     `kernel.func @k(%x: !kernel.ptr<f32>, %begin: index, %end: index)
     attributes {target = "cpu"} { kernel.return }`
@@ -90,6 +91,7 @@ class FuncOp(Op):
     outputs = attribute(A.DenseIntsAttr, optional=True)
     inplace = attribute(A.DenseIntsAttr, optional=True)
     initialized = attribute(A.DenseIntsAttr, optional=True)
+    copying = attribute(A.SymbolRefAttr, optional=True)
     num_warps = attribute(A.IntegerAttr, "gpu", optional=True)
     num_stages = attribute(A.IntegerAttr, "gpu", optional=True)
     index_bits = attribute(A.IntegerAttr, "gpu: 32 where no index leaves 32 bits", optional=True)
@@ -122,6 +124,9 @@ class FuncOp(Op):
 
     def verify_op(self) -> None:
         kernel_verify.verify_function(self)
+
+    def verify_references(self) -> None:
+        kernel_verify.verify_variant(self)
 
     def print_custom(self, printer: Printer) -> None:
         function_text.print_function(self, printer)

@@ -165,6 +165,26 @@ def _verify_pairs(op: kernel.FuncOp, name: str, pointers: int, outputs: range | 
         op.fail(f"initialized gives one output two initial arrays: {_words(flat)}")
 
 
+def verify_variant(op: kernel.FuncOp) -> None:
+    """The kernel that `copying` names takes the same arrays and wants nothing in its outputs."""
+    if op.copying is None:
+        return
+    module = op.parent_op
+    found = module.lookup(op.copying) if module is not None else None  # type: ignore[attr-defined]
+    if not isinstance(found, type(op)):
+        op.fail(f"there is no kernel @{op.copying} in the module")
+    if not op.initialized or found.initialized:
+        op.fail(f"copying is of a kernel with initialized outputs, and @{op.copying} has none")
+    if _arrays(op) != _arrays(found) or op.outputs != found.outputs:
+        op.fail(f"@{op.copying} takes other arrays than the kernel that it is a variant of")
+
+
+def _arrays(op: kernel.FuncOp) -> list[Type]:
+    from irc.dialects.kernel import PointerType
+
+    return [a.type for a in op.block.arguments if isinstance(a.type, PointerType)]
+
+
 def _verify_settings(op: kernel.FuncOp) -> None:
     for name, (fits, wanted) in _SETTINGS.items():
         value = op.attr(name)

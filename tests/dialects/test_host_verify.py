@@ -22,6 +22,9 @@ kernel.func @two(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %z: !kernel.ptr<f32
                  %b: index, %e: index)
     attributes {target = "cpu", outputs = array<i64: 1, 2>} { kernel.return }
 kernel.func @into(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>)
+    attributes {target = "gpu", outputs = array<i64: 1>, initialized = array<i64: 0, 1>,
+                inplace = array<i64: 0, 1>} { kernel.return }
+kernel.func @apart(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>)
     attributes {target = "gpu", outputs = array<i64: 1>, initialized = array<i64: 0, 1>}
     { kernel.return }
 kernel.func @sized(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %s0: index, %b: index, %e: index)
@@ -137,6 +140,7 @@ def test_symbols_of_arguments_are_bound_before_any_step():
         (f"host.copy %x, %a : ({T}, {T}) " + launch("over", "%x", "%x")
          + launch("into", "%x", "%a"), "holds no copy of %x"),
         (launch("into", "%x", "%x"), None),
+        (launch("apart", "%x", "%x"), "memory that it writes, which @apart does not allow"),
         (f"%k = host.constant {{value = 1.0 : f32}} : {T} " + launch("copy", "%x", "%k"),
          "writes %k, which is a constant"),
         (f"%k = host.constant {{value = 1.0 : f32}} : {T} host.copy %x, %k : ({T}, {T})",

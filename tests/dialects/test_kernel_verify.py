@@ -524,3 +524,28 @@ def test_operations_of_other_dialects(body, error):
     arguments = "%s: index"
     check(kernel(head + body, arguments, 'target = "gpu", symbols = ["s0"]'), error)
     check(kernel(head + body, f"{arguments}, {CPU}", 'target = "cpu", symbols = ["s0"]'), error)
+
+
+VARIANT = kernel("", f"%x: {PTR}, %y: {PTR}, {CPU}", 'target = "cpu", outputs = array<i64: 1>MORE')
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "variant", "error"),
+    [
+        (", initialized = array<i64: 0, 1>", "v", "", None),
+        (", initialized = array<i64: 0, 1>", "w", "", "there is no kernel @w"),
+        ("", "v", "", "is of a kernel with initialized outputs"),
+        (", initialized = array<i64: 0, 1>", "v", ", initialized = array<i64: 0, 1>",
+         "@v has none"),
+    ],
+)
+def test_a_copying_variant_is_of_a_kernel_that_combines(base, name, variant, error):
+    text = VARIANT.replace("MORE", f"{base}, copying = @{name}")
+    check(text + VARIANT.replace("@k", "@v").replace("MORE", variant), error)
+
+
+def test_a_copying_variant_takes_the_same_arrays():
+    text = VARIANT.replace("MORE", ", initialized = array<i64: 0, 1>, copying = @v")
+    other = VARIANT.replace("@k", "@v").replace("MORE", "").replace("%y: !kernel.ptr<f32>", "%y: "
+                                                                    "!kernel.ptr<f64>")
+    check(text + other, "@v takes other arrays than the kernel")

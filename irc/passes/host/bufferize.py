@@ -19,10 +19,10 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.argument_storages import alias_groups
-from irc.passes.host.memory_uses import LaunchReads, MemoryUses, place_of, viewed
+from irc.passes.host.memory_uses import LaunchReads, MemoryUses, place_of
 from irc.passes.host.packed_calls import call_of, packing_of
+from irc.passes.host.results_apart import separate_results
 from irc.passes.host.written_operands import is_last_reader, operand_of, result_of
-from irc.passes.layout.assign_layouts import entry
 
 
 @register_pass
@@ -31,7 +31,9 @@ class Bufferize(Pass):
 
     Each array that a launch makes gets memory: an input's that dies there, where the kernel
     allows it; that of an argument which is updated with it, where nothing reads the argument's
-    old elements afterwards; else a `host.alloc`. What is returned `escapes`. Remarks: why a
+    old elements afterwards; else a `host.alloc`. A launch that combines into what its outputs hold
+    gets a copy there first, unless that is the same memory: by the kernel's copying variant, where
+    it has one and no output is in an input's memory. What is returned `escapes`. Remarks: why a
     result that could be has not the memory of an input, and why something is copied.
 
     Before:
@@ -54,6 +56,23 @@ class Bufferize(Pass):
         }
         for function in [o for o in op.regions[0].blocks[0].ops if isinstance(o, func.FuncOp)]:
             _Bufferizer(function, kernels, context).run()
+        drop_variants(op, kernels)
+
+
+def pairs_of(flat: Sequence[int] | None) -> set[tuple[int, int]]:
+    """The pairs (input, output) of a kernel's `inplace` or `initialized`."""
+    flat = flat or ()
+    return set(zip(flat[::2], flat[1::2], strict=True))
+
+
+def drop_variants(module: Operation, kernels: dict[str, kernel.FuncOp]) -> None:
+    """Erase of each kernel and its copying variant what nothing launches."""
+    pairs = [(k, kernels[k.copying]) for k in kernels.values() if k.copying]
+    used = {op.callee for op in module.walk() if isinstance(op, host.LaunchOp)} if pairs else ()
+    for pair in pairs:
+        del pair[0].attributes["copying"]
+        for unused in (k for k in pair if k.sym_name not in used):
+            unused.erase()
 
 
 def checked_makers(block: Block) -> set[Operation]:
@@ -101,7 +120,7 @@ class _Bufferizer:
             elif handler is not None:
                 handler(self, op)
         self._update()
-        self._separate_results()
+        separate_results(self.function)
         self._mark_escapes()
         self._replace_function()
 
@@ -123,13 +142,29 @@ class _Bufferizer:
                 memory = self._allocated(builder, result)
             outs.append(memory)
             self._move_facts(result, memory)
-        self._initialize(builder, callee, inputs, outs)
         segments = A.DenseIntsAttr((len(inputs), len(outs)))
         attributes = {**op.attributes, SEGMENTS: segments}
+        if self._all_are_copied(callee, inputs, outs):
+            attributes["callee"] = A.SymbolRefAttr(callee.copying)
+        else:
+            self._initialize(builder, callee, inputs, outs)
         builder.insert(host.LaunchOp([*inputs, *outs], (), attributes, (), op.location))
         for result, memory in zip(op.results, outs, strict=True):
             result.replace_all_uses_with(memory)
         op.erase()
+
+    def _all_are_copied(
+        self, callee: kernel.FuncOp, inputs: Sequence[Value], outs: Sequence[Value]
+    ) -> bool:
+        """Whether a kernel's copying variant serves: nothing that the kernel combines into is where
+        it starts from, and the variant may share the memory that is shared otherwise."""
+        if callee.copying is None:
+            return False
+        places = {value: number for number, value in enumerate(inputs)}
+        shared = {(places[v], k) for k, v in enumerate(outs, len(inputs)) if v in places}
+        return shared <= pairs_of(self.kernels[callee.copying].inplace) - pairs_of(
+            callee.initialized
+        )
 
     def _initialize(
         self,
@@ -139,8 +174,7 @@ class _Bufferizer:
         outs: Sequence[Value],
     ) -> None:
         """Copy what a kernel combines into to where it does, unless that is the same memory."""
-        pairs = callee.initialized or ()
-        for source, target in zip(pairs[::2], pairs[1::2], strict=True):
+        for source, target in sorted(pairs_of(callee.initialized)):
             value, memory = inputs[source], outs[target - len(inputs)]
             if value is not memory:
                 builder.insert(host.CopyOp((value, memory), (), {}, (), builder.location))
@@ -469,47 +503,6 @@ class _Bufferizer:
                 self._move_facts(old, value)
                 self.aliases.replace(old, value)
         op.replace_with(new)
-
-    def _separate_results(self) -> None:
-        """Give a result of its own to each place that returns one array, unless eager shares it.
-
-        Copies that `insert-layout-copies` made of one value are one array again after `cse`.
-        """
-        arrays: dict[tuple[Value, int], Value] = {}
-        seen: set[Value] = set()
-        terminator = self.function.return_op
-        for position, value in enumerate(terminator._operands):
-            info = entry(self.function.result_info, position)
-            root = value
-            while (source := viewed(root.defining_op)) is not None:
-                root = source
-            if not is_tensor(value) or not info or info.get("alias_of") is not None:
-                seen.add(root)
-                continue
-            first = info.get("shares")
-            group = first.value if isinstance(first, A.IntegerAttr) else position
-            array = arrays.get((root, group))
-            if array is None:
-                array = self._result_apart(root) if root in seen else root
-                arrays[root, group] = array
-            terminator.set_operand(position, self._same_view(value, root, array))
-            seen.add(root)
-
-    def _result_apart(self, value: Value) -> Value:
-        """A copy of a result in memory of its own."""
-        builder = Builder.before(self.function.return_op)
-        own: Value = builder.value(host.AllocOp, result_types=value.type)
-        builder.create(host.CopyOp, value, own)
-        return own
-
-    def _same_view(self, value: Value, root: Value, array: Value) -> Value:
-        """What `value` is of `root`, of `array`."""
-        view = value.defining_op
-        if array is root or value is root or view is None:
-            return value if array is root else array
-        source = self._same_view(view._operands[0], root, array)
-        copy = type(view)([source], view.result_types, dict(view.attributes), (), view.location)
-        return Builder.before(self.function.return_op).insert(copy).results[0]
 
     def _mark_escapes(self) -> None:
         """Allocations that the caller gets, or that a call may keep, are tensors of their own."""

@@ -76,34 +76,46 @@ class _Former:
         if schedule.target == "gpu":
             # Locals stay in registers or are computed anew: there are no temporaries.
             del plan.outputs[len(op.results) :]
-        updated = tuple(result.index for _, result in plan.initialized)  # type: ignore[attr-defined]
-        key = updated, structural_key(op, plan.inputs)
+        key = structural_key(op, plan.inputs)
         callee = known.get(key)
         if callee is None:
-            name = self.fresh_name()
-            if schedule.target == "cpu":
-                from irc.passes.kernel.form_kernels_cpu import form_cpu_kernel
-
-                callee = form_cpu_kernel(plan, schedule, name, ranges)
-            else:
-                from irc.passes.kernel.form_kernels_gpu import form_gpu_kernel
-
-                callee = form_gpu_kernel(plan, schedule, name, ranges)
-            self.module.regions[0].blocks[0].append(callee)
-            known[key] = callee
-            self.made += 1
+            callee = known[key] = self.formed(plan, schedule, ranges)
         if self.context.explains:
             for compute, message in remarks_about(op, plan.inputs, callee, schedule.target):
                 self.context.remark(message, compute)
         self.launch(op, plan, callee)
 
-    def fresh_name(self) -> str:
+    def formed(
+        self, plan: Plan, schedule: loop.ScheduleAttr, ranges: dict[str, Range]
+    ) -> kernel.FuncOp:
+        """The kernel of a plan, with its copying variant beside it where it scatters on a cpu."""
+        from irc.passes.kernel.form_kernels_cpu import form_copying_kernel, form_cpu_kernel
+
+        block, name, op = self.module.regions[0].blocks[0], self.fresh_name(), plan.op
+        self.made += 1
+        if schedule.target != "cpu":
+            from irc.passes.kernel.form_kernels_gpu import form_gpu_kernel
+
+            callee = form_gpu_kernel(plan, schedule, name, ranges)
+            block.append(callee)
+            return callee
+        callee = form_cpu_kernel(plan, schedule, name, ranges)
+        block.append(callee)
+        if plan.initialized:
+            copying = form_copying_kernel(op, schedule, self.fresh_name(f"{name}_copying"), ranges)
+            block.append(copying)
+            callee.attributes["copying"] = A.SymbolRefAttr(copying.sym_name)
+        return callee
+
+    def fresh_name(self, wanted: str = "k") -> str:
         """A name for a kernel that nothing in the module has."""
         number = self.made
-        while f"k{number}" in self.names:
+        name = f"k{number}" if wanted == "k" else wanted
+        while name in self.names:
             number += 1
-        self.names.add(f"k{number}")
-        return f"k{number}"
+            name = f"{wanted}{number}"
+        self.names.add(name)
+        return name
 
     def launch(self, op: Operation, plan: Plan, callee: kernel.FuncOp) -> None:
         """Put the launch in the place of `op`."""

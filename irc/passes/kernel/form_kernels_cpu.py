@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from irc.dialects import arith, kernel, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Value
+from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
@@ -31,6 +31,7 @@ from irc.passes.kernel.form_kernels_plan import (
     Member,
     Plan,
     apply_collapses,
+    make_plan,
 )
 from irc.passes.kernel.form_kernels_sharing import inplace_pairs
 from irc.passes.kernel.form_kernels_spans import spans
@@ -44,6 +45,19 @@ def form_cpu_kernel(
     """The kernel of a plan. Raises InvalidIR for a schedule that does not fit it."""
     inplace = inplace_pairs(plan)
     return _CpuKernel(plan, read_schedule(schedule), name, ranges).form(inplace)
+
+
+def form_copying_kernel(
+    op: Operation, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
+) -> kernel.FuncOp:
+    """The kernel of a compute that scatters which first copies what it starts from."""
+    plan, copying = make_plan(op, copying=True), read_schedule(schedule).copying
+    if copying is None:
+        raise InvalidIR(
+            "the schedule of a compute that scatters has no entry 'copying'; the pass "
+            "'schedule' writes it", op=op
+        )  # fmt: skip
+    return _CpuKernel(plan, copying, name, ranges).form(inplace_pairs(plan))
 
 
 def kernel_symbols(plan: Plan) -> list[str]:

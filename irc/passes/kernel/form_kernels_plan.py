@@ -35,8 +35,8 @@ from irc.ir.symbols import (
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 from irc.passes.kernel.form_kernels_updates import (
     copy_of,
+    may_be_one_memory,
     scatters_of,
-    updates_in_place,
     writes_apart,
 )
 
@@ -120,7 +120,8 @@ class Member:
 class Plan:
     """A kernel to be: `inputs` are read, `outputs` (results of `op`, then temporaries) written.
 
-    initialized: pairs (input, output) of which the output holds the input's elements already.
+    initialized: pairs (input, output) of which the output holds the input's elements already;
+    updates: those of them that may be one memory.
     """
 
     op: Operation
@@ -131,6 +132,7 @@ class Plan:
     storage: dict[Value, Storage]
     results: dict[Value, list[Value]]
     initialized: list[tuple[Value, Value]] = attrs.field(factory=list)
+    updates: list[tuple[Value, Value]] = attrs.field(factory=list)
 
     @property
     def scratch_bytes(self) -> int:
@@ -148,14 +150,17 @@ class Plan:
 # -- building
 
 
-def make_plan(op: Operation) -> Plan:
-    """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR."""
+def make_plan(op: Operation, copying: bool = False) -> Plan:
+    """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR.
+
+    copying: arrays that a scatter starts from are copied first; else the outputs hold them already.
+    """
     builder = _PlanBuilder(op)
     if isinstance(op, loop.GroupOp):
         builder.add_group(op)
     else:
         assert isinstance(op, loop.ComputeOp)
-        builder.add_lone(op)
+        builder.add_lone(op, copying)
     return builder.finish()
 
 
@@ -165,24 +170,30 @@ class _PlanBuilder:
         self.renamed = 0
         self.computes: list[loop.ComputeOp] = []
 
-    def add_lone(self, op: loop.ComputeOp) -> None:
-        updates = scatters_of(op)
-        updated = [updates_in_place(op, number, init) for number, init in updates]
-        free = independent_axes(op, all(updated))
+    def add_lone(self, op: loop.ComputeOp, copying: bool) -> None:
+        free = independent_axes(op, not copying)
         self.plan.shared = [_axis(a) for a in op.axis_list if a.name in free]
         for made in op.results:
             self._output(made, made)
-        for (number, init), in_place in zip(updates, updated, strict=True):
+        for number, init in scatters_of(op):
             (result,) = op.results_of(number)
-            if in_place:
-                self.plan.inputs.append(init)
-                self.plan.storage[init] = Storage("argument", init, strides_of(init.type))
-                self.plan.initialized.append((init, result))
-                continue
-            copy = copy_of(op, number, init, free)
-            self.plan.storage[copy.results[0]] = self.plan.storage[result]
-            self.computes.append(copy)
+            if copying:
+                copy = copy_of(op, number, init, free)
+                self.plan.storage[copy.results[0]] = self.plan.storage[result]
+                self.computes.append(copy)
+            else:
+                self._initialize(op, number, init, result)
         self.computes.append(op)
+
+    def _initialize(self, op: loop.ComputeOp, number: int, init: Value, result: Value) -> None:
+        """`result` holds the elements of `init` when the kernel begins."""
+        plan = self.plan
+        if init not in plan.storage:
+            plan.inputs.append(init)
+            plan.storage[init] = Storage("argument", init, strides_of(init.type))
+        plan.initialized.append((init, result))
+        if may_be_one_memory(op, number, init):
+            plan.updates.append((init, result))
 
     def add_group(self, op: loop.GroupOp) -> None:
         self.plan.shared = [_axis(a) for a in op.axis_list]

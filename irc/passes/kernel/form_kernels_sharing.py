@@ -26,7 +26,7 @@ def inplace_pairs(plan: Plan) -> list[int]:
     for output, number in numbers.items():
         if output in writers:
             outputs.setdefault(memory_of(output.type), []).append((number, writers[output]))
-    for source, target in plan.initialized:
+    for source, target in plan.updates:
         updates.setdefault(source, set()).add(numbers[target])
     reads = _pointwise_reads(plan)
     for position, value in enumerate(plan.inputs):

@@ -1,20 +1,20 @@
-"""Scatters: where they combine into memory that already holds what they start from."""
+"""Scatters: what they start from, and which points may be computed in any order.
+
+A kernel that scatters combines into memory that holds what it starts from (`initialized`). Its
+copying variant (`copying` of `kernel.func`) fills that memory itself, for launches whose result
+gets memory of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irc.analysis.calls import OUT_VARIANTS
-from irc.dialects import func, graph, host, loop, sym
+from irc.dialects import loop
 from irc.ir import attributes as A
-from irc.ir.core import BlockArgument, Operation, Region, Value
+from irc.ir.core import Region, Value
 from irc.ir.symbols import Dim, Symbol, coefficient, free_symbols, substitute, symbol
 from irc.ir.types import TensorType
-from irc.passes.graph.argument_storages import alias_groups
 from irc.passes.loop.bodies import placeholders_of
-
-_KERNELS = loop.ComputeOp | loop.GroupOp | host.LaunchOp
-_READERS = _KERNELS | graph.Item | sym.Binder
 
 
 def scatters_of(op: loop.ComputeOp) -> list[tuple[int, Value]]:
@@ -23,53 +23,13 @@ def scatters_of(op: loop.ComputeOp) -> list[tuple[int, Value]]:
     return list(zip(numbers, op.inits, strict=True))
 
 
-def updates_in_place(op: loop.ComputeOp, number: int, init: Value) -> bool:
-    """Whether scatter output `number` may combine into the memory of `init` itself, so that only
-    the elements that it changes cost anything.
-
-    `init` must be memory that nothing needs afterwards: what another kernel or a product made and
-    none reads later, or an argument that is updated with exactly this result, maybe after others
-    are combined into it. Elsewhere the kernel makes its own copy first. (`bufferize` has the last
-    word: where it decides otherwise, it copies.)
-    """
+def may_be_one_memory(op: loop.ComputeOp, number: int, init: Value) -> bool:
+    """Whether scatter output `number` may be computed in the memory of `init` itself: each point
+    reads of it at most what it alone writes. Whether it is, `bufferize` decides."""
     (result,) = op.results_of(number)
     if init.type is not result.type or sum(v is init for v in op.inits) > 1:
         return False
-    return _dies_in(op, init, result) and _reads_only_what_it_writes(op, number, init)
-
-
-def _dies_in(op: loop.ComputeOp, init: Value, result: Value) -> bool:
-    block = op.parent
-    assert block is not None
-    for user in init.users:
-        outer: Operation | None = user
-        while outer is not None and outer.parent is not block:
-            outer = outer.parent_op
-        if outer is None:
-            continue  # a plan's own copy (`copy_of`), which is in no block
-        if not isinstance(outer, _READERS) or op.is_before_in_block(outer):
-            return False
-    if not isinstance(init, BlockArgument):
-        maker = init.defining_op
-        product = isinstance(maker, graph.CallAten) and maker.callee in OUT_VARIANTS
-        return product or isinstance(maker, _KERNELS)
-    function = block.parent_op
-    assert isinstance(function, func.FuncOp)
-    shared = {number for group in alias_groups(function) for number in group}
-    return init.index not in shared and _becomes(result, init.index)
-
-
-def _becomes(value: Value, argument: int) -> bool:
-    """Whether a value is what an argument is updated with, maybe after scatters in its memory."""
-    if any(isinstance(user, func.ReturnOp) for user in value.users):
-        return False
-    updates = [u.argument for u in value.users if isinstance(u, graph.UpdateInput)]
-    following = [u for u in value.users if isinstance(u, loop.ComputeOp)]
-    if updates or len(following) != 1:
-        return updates == [argument]
-    number = next(k for k, init in scatters_of(following[0]) if init is value)
-    (result,) = following[0].results_of(number)
-    return updates_in_place(following[0], number, value) and _becomes(result, argument)
+    return _reads_only_what_it_writes(op, number, init)
 
 
 def _reads_only_what_it_writes(op: loop.ComputeOp, number: int, init: Value) -> bool:

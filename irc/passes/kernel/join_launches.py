@@ -116,7 +116,7 @@ class _Planner:
         return (
             callee is not None
             and callee.grid is not None
-            and not callee.initialized
+            and (not callee.initialized or callee.copying is not None)
             and not op.outs
             and self.updated.isdisjoint(arrays)
             and sum(array_bytes(v.type) for v in arrays) <= self.options.max_bytes
@@ -244,10 +244,21 @@ class _Joiner:
         found = self.made.get(parts)
         if found is None:
             name = self.fresh_name("_".join(p.callee.sym_name for p in parts))
-            found = self.made[parts] = join(parts, inputs, name)
-            self.kernels[name] = found
-            self.module.regions[0].blocks[0].append(found)
+            found = self.made[parts] = self.add(join(parts, inputs, name))
+            if found.initialized:
+                own = [
+                    attrs.evolve(p, callee=self.kernels[p.callee.copying or p.callee.sym_name])
+                    for p in parts
+                ]
+                copying = self.add(join(own, inputs, self.fresh_name(f"{name}_copying")))
+                found.attributes["copying"] = A.SymbolRefAttr(copying.sym_name)
         return found
+
+    def add(self, callee: kernel.FuncOp) -> kernel.FuncOp:
+        """Put a joined kernel into the module."""
+        self.kernels[callee.sym_name] = callee
+        self.module.regions[0].blocks[0].append(callee)
+        return callee
 
     def fresh_name(self, wanted: str) -> str:
         """A name like `wanted` that no kernel has."""
@@ -262,6 +273,7 @@ class _Joiner:
         if not self.joined:
             return
         used = {op.callee for op in self.module.walk() if isinstance(op, host.LaunchOp)}
+        used |= {self.kernels[name].copying for name in used}
         for name, op in self.kernels.items():
             if name not in used:
                 op.erase()
@@ -288,18 +300,19 @@ def join(parts: Sequence[Part], inputs: int, name: str) -> kernel.FuncOp:
     _fill(made, parts, inputs, symbols)
     grids: list[Dim] = [p.callee.grid for p in parts]
     first = len(types)
-    pairs = [
-        place for part, output in zip(parts, _output_starts(parts, inputs), strict=True)
-        for place in _pairs(part, output)
-    ]  # fmt: skip
     made.attributes.update(
         symbols=A.ArrayAttr([A.StringAttr(s) for s in symbols]),
         grid=A.DimAttr(dim_sum(grids)),
         work=A.DimAttr(_work(parts, grids)),
         outputs=A.DenseIntsAttr(range(first, first + len(outputs))),
     )
-    if pairs:
-        made.attributes["inplace"] = A.DenseIntsAttr(pairs)
+    for shared in ("inplace", "initialized"):
+        pairs = [
+            place for part, output in zip(parts, _output_starts(parts, inputs), strict=True)
+            for place in _pairs(part, output, shared)
+        ]  # fmt: skip
+        if pairs:
+            made.attributes[shared] = A.DenseIntsAttr(pairs)
     return made
 
 
@@ -311,8 +324,8 @@ def _output_starts(parts: Sequence[Part], inputs: int) -> Iterator[int]:
         at += pointers_of(part.callee) - len(part.inputs)
 
 
-def _pairs(part: Part, output: int) -> Iterator[int]:
-    flat = part.callee.inplace or ()
+def _pairs(part: Part, output: int, shared: str) -> Iterator[int]:
+    flat = part.callee.attr(shared) or ()
     for source, target in zip(flat[::2], flat[1::2], strict=True):
         yield part.inputs[source]
         yield output + target - len(part.inputs)

@@ -14,6 +14,8 @@ Keys of `#loop.schedule<cpu, {...}>` on a top-level compute or group:
 * `tile_block`: elements of the tile axis in one point of the parallel space (absent: a square's).
 * `tail`: "mask" or "peel" (scalars) for what whole vectors don't cover.
 * `order`: the loops over the other axes, outermost first; par axes come before the others.
+* `copying`: of a compute that scatters, such entries of the kernel's variant that first copies what
+  it starts from: `bufferize` takes that where the result gets memory of its own.
 
 A compute in a group has `collapse`, `vector_axis`, `lanes`, `copies`, `tail` and `order` of its
 own, unless the group has a shared vector axis.
@@ -92,9 +94,14 @@ class CpuSchedule:
     tile_axis: str = ""
     tile_block: int = 0
     order: list[str] = attrs.field(factory=list)
+    copying: CpuSchedule | None = None
 
     def to_attribute(self) -> loop.ScheduleAttr:
         """The attribute with the entries that are not the default."""
+        return loop.ScheduleAttr("cpu", self.entries())
+
+    def entries(self) -> A.DictAttr:
+        """The entries that are not the default."""
         entries: dict[str, Attribute] = {}
         if self.collapse:
             entries["collapse"] = _strings(f"{a} {b}" for a, b in self.collapse)
@@ -114,7 +121,9 @@ class CpuSchedule:
                 entries["tile_block"] = A.IntegerAttr(self.tile_block)
             if self.block:
                 entries["block"] = A.IntegerAttr(self.block)
-        return loop.ScheduleAttr("cpu", A.DictAttr(entries))
+        if self.copying is not None:
+            entries["copying"] = self.copying.entries()
+        return A.DictAttr(entries)
 
 
 def _strings(texts: Iterable[str]) -> A.ArrayAttr:
@@ -126,9 +135,13 @@ _SINGLE = ("vector_axis", "tail", "lanes", "copies", "block", "tile_axis", "tile
 
 def read_schedule(attr: loop.ScheduleAttr) -> CpuSchedule:
     """The Python form of a schedule attribute. Raises UserError for what makes no sense."""
+    return _read_entries(attr.entries)
+
+
+def _read_entries(entries: A.DictAttr) -> CpuSchedule:
     schedule = CpuSchedule()
     value: Any
-    for name, value in attr.entries.items:
+    for name, value in entries.items:
         if name == "collapse":
             for entry in value:
                 outer, _, inner = entry.value.partition(" ")
@@ -137,6 +150,8 @@ def read_schedule(attr: loop.ScheduleAttr) -> CpuSchedule:
             setattr(schedule, name, [entry.value for entry in value])
         elif name in _SINGLE:
             setattr(schedule, name, value.value)
+        elif name == "copying":
+            schedule.copying = _read_entries(value)
         else:
             raise UserError(f"a cpu schedule has no entry '{name}'")
     for name, number in (("lanes", schedule.lanes), ("copies", schedule.copies)):
@@ -206,8 +221,19 @@ def schedule_for_cpu(op: Operation, target: Target) -> list[tuple[Operation, str
 
     Gives the computes that stay scalar, with the reason.
     """
+    top, scalar = _scheduled(op, make_plan(op), target)
+    if isinstance(op, loop.ComputeOp) and op.inits:
+        top.copying, _ = _scheduled(op, make_plan(op, copying=True), target)
+    op.attributes["schedule"] = top.to_attribute()
+    return scalar
+
+
+def _scheduled(
+    op: Operation, plan: Plan, target: Target
+) -> tuple[CpuSchedule, list[tuple[Operation, str]]]:
+    """The schedule of a plan's operation, and the computes that stay scalar. Members get theirs."""
     scalar: list[tuple[Operation, str]] = []
-    plan, bits = make_plan(op), target.vector_bits
+    bits = target.vector_bits
     shared_pairs, own_pairs = find_collapses(plan)
     lone = isinstance(op, loop.ComputeOp)
     best, choices = _choose_axes(plan, bits)
@@ -225,8 +251,7 @@ def schedule_for_cpu(op: Operation, target: Target) -> list[tuple[Operation, str
         own.order = _loop_order(member, own.vector_axis if best is None else "")
         if not lone:
             member.compute.attributes["schedule"] = own.to_attribute()
-    op.attributes["schedule"] = top.to_attribute()
-    return scalar
+    return top, scalar
 
 
 def _why_scalar(plan: Plan, member: Member, bits: int) -> str:

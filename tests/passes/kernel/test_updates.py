@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 import irc
-from irc.dialects import loop
+from irc.dialects import host, loop
+from irc.ir.location import UNKNOWN, NameLocation
 from irc.passes.kernel.form_kernels_plan import make_plan
-from irc.passes.kernel.form_kernels_updates import scatters_of, updates_in_place, writes_apart
+from irc.passes.kernel.form_kernels_updates import may_be_one_memory, writes_apart
+from irc.passes.loop.schedule import CpuSchedule
 
 ROW = "tensor<[8] x f32, strides [1]>"
 MATRIX = "tensor<[8, 8] x f32, strides [8, 1]>"
@@ -40,6 +42,26 @@ def function(body, returned="%r", attributes="", type_=ROW):
     return op, module
 
 
+def in_place(op, module, number=0):
+    """Whether scatter output `number` of a compute is computed in the memory that it starts from
+    by the time that there is memory."""
+    op.location = NameLocation("the scatter", UNKNOWN)
+    irc.PassManager.parse(TO_MEMORY, verify="each").run(module)
+    (launch,) = [o for o in module.walk() if isinstance(o, host.LaunchOp)
+                 and o.location is op.location]  # fmt: skip
+    pairs = module.lookup(launch.callee).initialized or ()
+    arrays = [*launch.inputs, *launch.outs]
+    made = len(launch.inputs) + number
+    return any(arrays[s] is arrays[t] for s, t in zip(pairs[::2], pairs[1::2]) if t == made)
+
+
+def in_place_launches(module):
+    """The launches that combine into what is there."""
+    return [o for o in module.walk() if isinstance(o, host.LaunchOp)
+            and module.lookup(o.callee).initialized]  # fmt: skip
+
+
+TO_MEMORY = "schedule{target=cpu},form-kernels,bufferize"
 MAKE = compute("%m", read="%x[i]")
 FILL = compute("%m")
 SCATTER = scatter("%r", "%m")
@@ -52,6 +74,7 @@ MM = f"""%mm = graph.call_aten %m8, %m8 {{callee = "CALLEE",
   arguments = {{self = #aten.operand<0>, mat2 = #aten.operand<1>}}}}
   : ({MATRIX}, {MATRIX}) -> {MATRIX}
 """
+VIEW = f"%n = layout.view %m {{offset = #sym<0>}} : ({ROW}) -> {ROW}\n"
 DEAD = {
     "made by a compute": (MAKE + SCATTER, True),
     "read before": (MAKE + compute("%b", read="%m[i]") + SCATTER, True),
@@ -63,8 +86,8 @@ DEAD = {
     "made by a group": (MAKE + GROUP + scatter("%r", "%g"), True),
     "started from before": (MAKE + scatter("%b", "%m") + SCATTER, True),
     "started from after": (MAKE + SCATTER + scatter("%b", "%m"), False),
-    "viewed before": (
-        MAKE + f"%n = graph.reshape %m {{shape = [8]}} : ({ROW}) -> {ROW}\n" + SCATTER, False),
+    "viewed before": (MAKE + VIEW + compute("%b", read="%n[i]") + SCATTER, True),
+    "viewed after": (MAKE + VIEW + SCATTER + compute("%b", read="%n[i]"), False),
     "kept before": (
         MAKE + f"graph.update_input %m {{argument = 0 : i64}} : ({ROW})\n" + SCATTER, False),
     "its own read": (MAKE + scatter("%r", "%m", read="%m[i]"), True),
@@ -81,18 +104,20 @@ DEAD = {
 @pytest.mark.parametrize("name", DEAD)
 def test_memory_that_nothing_needs_afterwards(name):
     body, expected = DEAD[name]
-    op, _ = function(body, "%y")
-    for number, init in scatters_of(op):
-        assert updates_in_place(op, number, init) is expected
+    op, module = function(body, "%y")
+    for number in range(len(op.inits)):
+        assert in_place(op, module, number) is expected
 
 
 @pytest.mark.parametrize(
-    "callee, expected", [("aten.mm.default", True), ("aten.matmul.default", False)]
+    "callee, operand, expected",
+    [("aten.mm.default", "mat2", True), ("aten.matmul.default", "other", False)],
 )
-def test_products_that_the_program_owns(callee, expected):
-    body = MM.replace("CALLEE", callee) + scatter("%r", "%mm", out="scatter(sum, [i, 0])")
-    op, _ = function(body.replace(f"}} : {ROW}", f"}} : {MATRIX}"), "%y")
-    assert updates_in_place(op, 0, op.inits[0]) is expected
+def test_products_that_the_program_owns(callee, operand, expected):
+    body = MM.replace("CALLEE", callee).replace("mat2", operand)
+    body += scatter("%r", "%mm", out="scatter(sum, [i, 0])")
+    op, module = function(body.replace(f"}} : {ROW}", f"}} : {MATRIX}"), "%y")
+    assert in_place(op, module) is expected
 
 
 def test_numbers_that_the_host_reads_first():
@@ -101,8 +126,8 @@ def test_numbers_that_the_host_reads_first():
     use = ("%r = loop.compute inits(%m) -> scatter(sum, []) { %v = loop.read %one[] : f32\n"
            "loop.yield %v } : SCALAR\n")  # fmt: skip
     for body, expected in ((made + item + use, True), (made + use + item, False)):
-        op, _ = function(body.replace("SCALAR", "tensor<f32, strides []>"), "%y")
-        assert updates_in_place(op, 0, op.inits[0]) is expected
+        op, module = function(body.replace("SCALAR", "tensor<f32, strides []>"), "%y")
+        assert in_place(op, module) is expected
 
 
 def chain(second, rest=""):
@@ -121,7 +146,7 @@ ARGUMENTS = {
     "updated, returned and read": (chain(compute("%b", read="%r[i]") + UPDATE), "%r", False),
     "updated and read": (chain(UPDATE + compute("%b", read="%r[i]")), "%y", True),
     "another updated": (chain(update("%r", 1)), "%y", False),
-    "both updated": (chain(UPDATE + update("%r", 1)), "%y", False),
+    "both updated": (chain(UPDATE + update("%r", 1)), "%y", True),
     "updated and started from": (chain(UPDATE + NEXT), "%y", True),
     "updated later": (chain(NEXT, update("%q", 0)), "%y", True),
     "updated much later": (
@@ -147,23 +172,53 @@ ARGUMENTS = {
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_arguments_that_are_updated_with_the_result(name):
     body, returned, expected = ARGUMENTS[name]
-    op, _ = function(body, returned)
-    assert updates_in_place(op, 0, op.inits[0]) is expected
+    op, module = function(body, returned)
+    assert in_place(op, module) is expected
 
 
 @pytest.mark.parametrize("aliases, expected", [("[[0, 1]]", False), ("[[1, 2]]", True)])
 def test_arguments_that_share_memory_are_not_updated_in_place(aliases, expected):
-    op, _ = function(scatter("%r", "%x") + UPDATE, "%y", f", aliases = {aliases}")
-    assert updates_in_place(op, 0, op.inits[0]) is expected
+    op, module = function(scatter("%r", "%x") + UPDATE, "%y", f", aliases = {aliases}")
+    assert in_place(op, module) is expected
 
 
 def test_what_an_earlier_scatter_must_copy_is_the_memory_of_a_later_one():
     op, module = function(MAKE + scatter("%b", "%m") + SCATTER, "%y")
-    earlier = op.prev
-    plan = make_plan(earlier)
-    assert not plan.initialized and len(plan.members) == 2
-    assert updates_in_place(op, 0, op.inits[0])
-    assert make_plan(op).initialized == [(op.inits[0], op.results[0])]
+    assert in_place(op, module)
+    launched = [o.callee for o in module.walk() if isinstance(o, host.LaunchOp)]
+    assert launched == ["k0", "k1_copying", "k1"]
+    assert [module.lookup(name).initialized for name in launched] == [None, None, (0, 1)]
+
+
+def test_a_kernel_that_scatters_has_a_plan_that_combines_and_one_that_copies_first():
+    op, _ = function(MAKE + scatter("%b", "%m") + SCATTER, "%y")
+    plan = make_plan(op)
+    assert plan.initialized == plan.updates == [(op.inits[0], op.results[0])]
+    copying = make_plan(op, copying=True)
+    assert not copying.initialized and len(copying.members) == 2
+    assert copying.inputs == plan.inputs
+
+
+def test_one_array_that_two_scatters_start_from_is_copied_for_both():
+    op, module = function(MAKE + scatter("%r", "%m", "%m"), "%y")
+    plan = make_plan(op)
+    assert len(plan.inputs) == 1 and len(plan.initialized) == 2 and not plan.updates
+    assert not in_place(op, module) and not in_place_launches(module)
+
+
+def test_what_is_copied_beside_an_update_in_place_is_copied_by_the_host():
+    body = FILL + compute("%b", read="%x[i]") + scatter("%r", "%m", "%b")
+    op, module = function(body + compute("%c", read="%b[i]"), "%y")
+    assert in_place(op, module, 0)
+    copies = [o for o in module.walk() if isinstance(o, host.CopyOp)]
+    assert len(copies) == 1 and copies[0].source.name_hint == "b"
+
+
+def test_a_schedule_without_an_entry_for_the_variant_is_refused():
+    op, module = function(MAKE + SCATTER, "%y")
+    op.attributes["schedule"] = CpuSchedule(outer=["i"]).to_attribute()
+    with pytest.raises(irc.InvalidIR, match="no entry 'copying'; the pass 'schedule' writes it"):
+        irc.PassManager.parse("schedule{target=cpu},form-kernels").run(module)
 
 
 AXES = "par(i: 8, j: 8, u: 1)"
@@ -227,4 +282,4 @@ def test_an_axis_of_one_point_needs_no_index(extent, expected):
 def test_what_a_scatter_reads_of_where_it_writes(indices, reads, expected):
     module = places(indices, reads=reads)
     op = scattering(module)
-    assert updates_in_place(op, 0, op.inits[0]) is expected
+    assert may_be_one_memory(op, 0, op.inits[0]) is expected
