@@ -12,11 +12,14 @@ from irc.ir.core import Value
 from irc.ir.rewriting import canonicalization
 from irc.ir.types import FloatType, IntegerType, Type, bf16, f16, f32, f64, i1
 
+#: The views through which the number of a `graph.full` is seen.
+SEEN_THROUGH = (graph.Broadcast, graph.Reshape, graph.Permute, graph.Slice)
+
 
 def full_value(value: Value) -> Any:
     """The number that every element of a `graph.full` (also seen through casts-free views) is."""
     maker = value.defining_op
-    while isinstance(maker, graph.Broadcast | graph.Reshape | graph.Permute | graph.Slice):
+    while isinstance(maker, SEEN_THROUGH):
         maker = maker.source.defining_op
     if isinstance(maker, graph.Full):
         attr = maker.attributes.get("value")

@@ -7,7 +7,7 @@ random values by `irc-opt --check-rules`.
 from __future__ import annotations
 
 from irc.dialects.graph import Full
-from irc.dialects.graph_canonical import full_value
+from irc.dialects.graph_canonical import SEEN_THROUGH, full_value
 from irc.dialects.graph_pointwise import scalar_attribute
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
@@ -32,7 +32,7 @@ def _constant(builder: Builder, number: bool | int | float, type_: Type) -> Valu
     return value
 
 
-register_constants("graph", full_value, _constant)
+register_constants("graph", full_value, _constant, (Full, *SEEN_THROUGH))
 
 
 # -- signs

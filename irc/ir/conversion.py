@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.location import file_positions
-from irc.ir.rewriting import Pattern, Rewriter, _Driver
+from irc.ir.rewriting import Driver, Pattern, Rewriter
 
 Legality = Callable[[Operation], bool]
 MAX_LISTED = 20
@@ -74,7 +74,7 @@ def apply_conversion(
     """
     by_class: dict[type[Operation], list[Pattern]] = {}
     declared = sorted(patterns, key=lambda p: -p.benefit)
-    driver = _Driver((), False, Counter())
+    driver = Driver((), False, Counter())
     reasons: dict[Operation, list[str]] = {}
     pending = [op for op in root.walk() if op is not root]
     while pending:
@@ -103,7 +103,7 @@ def apply_conversion(
 def _convert(
     op: Operation,
     candidates: list[Pattern],
-    driver: _Driver,
+    driver: Driver,
     reasons: dict[Operation, list[str]],
 ) -> None:
     declined = []

@@ -99,16 +99,19 @@ def _by_bits(parameter: Any) -> Any:
     return parameter.__class__, parameter
 
 
+_NOT_PLAIN = (bool, float, tuple)
+
+
 def _plain(parameters: tuple[Any, ...]) -> tuple[Any, ...]:
     """Parameters of a class without floats and truth values: True is 1."""
-    if not any(isinstance(p, bool | float | tuple) for p in parameters):
-        return parameters
-    if any(isinstance(p, float) for p in parameters):
-        raise ValueError(f"a float among parameters that are none: {parameters}")
-    return tuple(
-        int(p) if isinstance(p, bool) else _plain(p) if isinstance(p, tuple) else p
-        for p in parameters
-    )
+    plain: list[Any] = []
+    for p in parameters:
+        if isinstance(p, _NOT_PLAIN):
+            if isinstance(p, float):
+                raise ValueError(f"a float among parameters that are none: {parameters}")
+            p = _plain(p) if isinstance(p, tuple) else int(p)
+        plain.append(p)
+    return tuple(plain)
 
 
 def _parameter_getter(index: int) -> Any:

@@ -15,20 +15,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, OpResult, Value
-from irc.ir.definition import Op
-from irc.ir.diagnostics import InternalError, IRCError, UserError
+from irc.ir.diagnostics import InternalError, IRCError
 from irc.ir.failures import unexpected
 from irc.ir.fuel import Fuel
 from irc.ir.location import UNKNOWN, fuse
+from irc.ir.patterns import (
+    Pattern,
+    canonicalization,
+    canonicalization_patterns,
+    pattern,
+    pattern_set,
+    register_canonicalization,
+)
 from irc.ir.registry import lookup_op
 from irc.ir.traits import (
     AllocatesMemory,
-    Commutative,
     ConstantLike,
     Pure,
     ReadsMemory,
@@ -37,74 +43,8 @@ from irc.ir.traits import (
 )
 from irc.ir.types import TensorType, contiguous_strides
 
-Rewrite = Callable[[Any, "Rewriter"], Any]
-
-
-class Pattern:
-    """A rewrite rooted at operations of `op_classes`, with a stable dotted name.
-
-    Higher `benefit` is tried first.
-    """
-
-    __slots__ = ("name", "op_classes", "function", "benefit")
-
-    def __init__(
-        self, name: str, op_classes: tuple[type[Operation], ...], function: Rewrite, benefit: int
-    ) -> None:
-        self.name = name
-        self.op_classes = op_classes
-        self.function = function
-        self.benefit = benefit
-
-    def __repr__(self) -> str:
-        return f"<pattern {self.name}>"
-
-
-def pattern(
-    *op_classes: type[Operation], name: str | None = None, benefit: int = 1
-) -> Callable[[Rewrite], Pattern]:
-    """Make a function `(op, rw)` a pattern for operations of these classes.
-
-    The function changes the IR only through `rw` and returns True or None when it did, or
-    `rw.no_match(why)` when it did not.
-    """
-    if not op_classes:
-        raise UserError("a pattern needs the operation class that it is rooted at")
-
-    def decorate(function: Rewrite) -> Pattern:
-        return Pattern(name or function.__name__, op_classes, function, benefit)
-
-    return decorate
-
-
-_canonical: dict[type[Operation], list[Pattern]] = {}
-
-
-def canonicalization(
-    *op_classes: type[Operation], name: str | None = None, benefit: int = 1
-) -> Callable[[Rewrite], Pattern]:
-    """`pattern(...)`, and register it for the pass `canonicalize`."""
-
-    def decorate(function: Rewrite) -> Pattern:
-        return register_canonicalization(pattern(*op_classes, name=name, benefit=benefit)(function))
-
-    return decorate
-
-
-def register_canonicalization(made: Pattern) -> Pattern:
-    """Have the pass `canonicalize` apply a pattern."""
-    for cls in made.op_classes:
-        _canonical.setdefault(cls, []).append(made)
-    return made
-
-
-def canonicalization_patterns() -> list[Pattern]:
-    """Every canonicalization registered by the dialects loaded so far."""
-    unique: dict[Pattern, None] = {}
-    for patterns in _canonical.values():
-        unique.update(dict.fromkeys(patterns))
-    return list(unique)
-
+if TYPE_CHECKING:
+    from irc.ir.pass_context import PassContext
 
 # How a folded attribute becomes a value again: per dialect, (builder, attribute, type) -> value.
 _materializers: dict[str, Callable[[Builder, Attribute, Type], Value | None]] = {}
@@ -122,7 +62,7 @@ class Rewriter:
 
     __slots__ = ("_driver", "op", "builder", "reason")
 
-    def __init__(self, driver: _Driver, op: Operation) -> None:
+    def __init__(self, driver: Driver, op: Operation) -> None:
         self._driver = driver
         self.op = op
         self.builder = _NotifyingBuilder(driver, op)
@@ -139,14 +79,41 @@ class Rewriter:
             builder.made.clear()
         self.reason = ""
 
+    @property
+    def state(self) -> Any:
+        """What the pass knows that its patterns ask: its options, an analysis."""
+        return self._driver.state
+
     def no_match(self, reason: str) -> bool:
         """Decline, with the reason; nothing may have been changed."""
         self.reason = reason
         return False
 
+    def decline(self, reason: str) -> bool:
+        """`no_match`, of an operation that a user expects to be rewritten: the reason becomes a
+        remark of the pass, unless another visit rewrites the operation after all."""
+        self.reason = reason
+        self._driver.declined[self.op] = reason
+        return False
+
+    def remark(self, message: str, op: Operation | None = None) -> None:
+        """Tell the user something about the matched operation, or `op`."""
+        if self._driver.context is not None:
+            self._driver.context.remark(message, op or self.op)
+
     def insert(self, op: Operation) -> Operation:
         """Insert a new operation before the matched one."""
         return self.builder.insert(op)
+
+    def before(self, op: Operation) -> Builder:
+        """A builder before another operation than the matched one."""
+        return _NotifyingBuilder(self._driver, op)
+
+    def after(self, op: Operation) -> Builder:
+        """A builder after an operation."""
+        builder = _NotifyingBuilder(self._driver, op)
+        builder.anchor = op.next
+        return builder
 
     def replace(
         self, op: Operation, new: Sequence[Value] | Value | Operation, note: str = ""
@@ -205,6 +172,18 @@ class Rewriter:
         """Erase an operation without uses."""
         self._driver.erase(op)
 
+    def replace_uses(
+        self, value: Value, new: Value, keep: Callable[[Operation], bool] | None = None
+    ) -> None:
+        """Have the users of `value` (those for which `keep` holds) use `new`; its maker stays as
+        long as somebody uses it."""
+        users = [user for user in value.users if keep is None or keep(user)]
+        for user in users:
+            user.replace_uses_of(value, new)
+            self._driver.enqueue(user)
+        if value.defining_op is not None:
+            self._driver.enqueue(value.defining_op)
+
     def set_operand(self, op: Operation, index: int, value: Value) -> None:
         """Change one operand in place."""
         old = op.operands[index].defining_op
@@ -232,7 +211,7 @@ class _NotifyingBuilder(Builder):
 
     __slots__ = ("_driver", "made")
 
-    def __init__(self, driver: _Driver, op: Operation) -> None:
+    def __init__(self, driver: Driver, op: Operation) -> None:
         assert op.parent is not None
         super().__init__(op.parent, op, op.location)
         self._driver = driver
@@ -255,42 +234,39 @@ class _NotifyingBuilder(Builder):
         return any(isinstance(k, TensorType) and k.strides is not None for k in kinds)
 
 
-class _Plan:
-    """What the driver does with the operations of one class."""
+class Driver:
+    """Applies patterns to the operations of a worklist until it is empty."""
 
-    __slots__ = ("commutative", "fold", "patterns")
-
-    def __init__(self, cls: type[Operation], patterns: list[Pattern], fold: bool) -> None:
-        traits = cls.traits
-        self.commutative = fold and Commutative in traits
-        folds = issubclass(cls, Op) and cls.fold is not Op.fold and ConstantLike not in traits
-        self.fold = fold and folds
-        self.patterns = [p for p in patterns if issubclass(cls, p.op_classes)]
-
-
-class _Driver:
     def __init__(
         self,
         patterns: Iterable[Pattern],
         fold: bool,
         counts: Counter[str],
         fuel: Fuel | None = None,
+        context: PassContext | None = None,
+        state: Any = None,
     ) -> None:
         self.fuel = fuel
-        self.plans: dict[type[Operation], _Plan] = {}
-        self.declared: list[Pattern] = sorted(patterns, key=lambda p: -p.benefit)
-        self.fold = fold
+        self.context = context
+        self.state = state
+        #: Why operations were declined, of those that a user expects to be rewritten.
+        self.declined: dict[Operation, str] = {}
+        self.stopped = False  # by want of fuel
+        found = pattern_set(tuple(patterns), fold)
+        self.plan, self.plans = found.plan, found.plans
         self.worklist: list[Operation] = []
         self.rewrites = self.limit = 0
         self.counts = counts
         self.rewriter: Rewriter | None = None
 
     def enqueue(self, op: Operation) -> None:
+        """Look at `op` (again)."""
         if not op.queued:
             op.queued = True
             self.worklist.append(op)
 
     def erase(self, op: Operation) -> None:
+        """Erase `op`, and look again at what made its operands."""
         for operand in op._operands:
             if operand.__class__ is OpResult:
                 maker = operand.owner
@@ -300,6 +276,7 @@ class _Driver:
         op.erase()
 
     def applied(self, name: str, op: Operation) -> None:
+        """Count a rewrite, which may be one too many."""
         self.rewrites += 1
         if self.fuel is not None:
             self.fuel.spend(name, op)
@@ -312,18 +289,31 @@ class _Driver:
                 notes=("a pattern that undoes another one, or its own result, never ends",),
             )
 
-    def run(self, root: Operation, max_rewrites: int | None) -> bool:
+    def run(
+        self,
+        root: Operation,
+        max_rewrites: int | None = None,
+        rooted: bool = False,
+        backward: bool = False,
+    ) -> bool:
+        """Rewrite inside `root`; says whether anything changed. rooted: at first only where a
+        pattern is rooted. backward: the last operation first."""
         worklist = self.worklist
         collect_inside(root, worklist)
+        if rooted:
+            plan = self.plan
+            worklist[:] = [op for op in worklist if plan(op.__class__).patterns]
         for op in worklist:
             op.queued = True
-        worklist.reverse()
+        if not backward:
+            worklist.reverse()
         most = 10_000 + 16 * (len(worklist) + 1)
         self.limit = most if max_rewrites is None else max_rewrites
         visit, pop, fuel = self.visit, worklist.pop, self.fuel
         try:
             while worklist:
                 if fuel is not None and fuel.is_empty:
+                    self.stopped = True
                     break
                 op = pop()
                 op.queued = False
@@ -340,6 +330,7 @@ class _Driver:
         return self.rewrites > 0
 
     def visit(self, op: Operation) -> None:
+        """Make the first rewrite that applies to `op`."""
         results = op.results
         if results and results[0]._users is None and is_trivially_dead(op):
             self.erase(op)
@@ -348,14 +339,19 @@ class _Driver:
         cls = op.__class__
         plan = self.plans.get(cls)
         if plan is None:
-            plan = self.plans[cls] = _Plan(cls, self.declared, self.fold)
+            plan = self.plan(cls)
         if plan.commutative and constant_to_right(op):
             self.applied("constant-to-right", op)
             if self.fuel is not None and self.fuel.is_empty:
                 return
         if plan.fold and self.try_fold(op):
             return
-        for candidate in plan.patterns:
+        patterns = plan.patterns
+        if not patterns:
+            return
+        if plan.by_makers is not None:
+            patterns = plan.candidates(op)
+        for candidate in patterns:
             try:
                 changed = candidate.function(op, self.at(op)) is not False
             except (IRCError, RecursionError):
@@ -382,6 +378,7 @@ class _Driver:
         return rewriter
 
     def try_fold(self, op: Any) -> bool:
+        """Fold `op`, if it can be."""
         constants = [
             o.owner.attributes.get("value")
             if o.__class__ is OpResult and ConstantLike in o.owner.traits
@@ -417,9 +414,12 @@ class _Driver:
 def constant_to_right(op: Operation) -> bool:
     """Exchange the first two operands where only the first is constant."""
     operands = op._operands
-    if len(operands) < 2 or not is_constant(operands[0]) or is_constant(operands[1]):
+    # Nearly every operation that commutes ends here.
+    if not operands or (first := operands[0]).__class__ is not OpResult:
         return False
-    first, second = operands[0], operands[1]
+    if ConstantLike not in first.owner.traits or len(operands) < 2 or is_constant(operands[1]):
+        return False
+    second = operands[1]
     op.operands = (second, first, *operands[2:])
     return True
 
@@ -498,5 +498,13 @@ def apply_patterns_greedily(
     `counts` collects how often each pattern was applied. Raises InternalError, naming the
     busiest pattern, after `max_rewrites` (default: 16 per operation plus 10,000).
     """
-    driver = _Driver(patterns, fold, Counter() if counts is None else counts, fuel)
+    driver = Driver(patterns, fold, Counter() if counts is None else counts, fuel)
     return driver.run(root, max_rewrites)
+
+
+__all__ = [
+    "Driver", "Pattern", "Rewriter", "apply_patterns_greedily", "canonicalization",
+    "canonicalization_patterns", "collect_inside", "constant_value", "is_constant",
+    "is_trivially_dead", "pattern", "register_canonicalization", "register_materializer",
+    "removable_when_unused",
+]  # fmt: skip

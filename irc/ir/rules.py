@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
-from irc.ir.core import Operation, OpResult, Value
+from irc.ir.core import Operation, Value
 from irc.ir.definition import Op, unwrap
 from irc.ir.diagnostics import UserError
 from irc.ir.registry import lookup_op
@@ -126,9 +126,15 @@ def _expression(given: Any) -> Expression:
     raise UserError(f"a rule is of terms, its parameters and numbers, not of {given!r}")
 
 
-# How a dialect says what number a value is in every element, and makes such a value.
+# How a dialect says what number a value is in every element, and makes such a value; which
+# operations may give one.
 _constants: dict[
-    str, tuple[Callable[[Value], Number | None], Callable[[Builder, Number, Type], Value]]
+    str,
+    tuple[
+        Callable[[Value], Number | None],
+        Callable[[Builder, Number, Type], Value],
+        frozenset[type[Operation]],
+    ],
 ] = {}
 
 
@@ -136,9 +142,11 @@ def register_constants(
     dialect: str,
     read: Callable[[Value], Number | None],
     make: Callable[[Builder, Number, Type], Value],
+    makers: Iterable[type[Operation]],
 ) -> None:
-    """Say what number a value has in all its elements (None: not known), and how it is made."""
-    _constants[dialect] = read, make
+    """Say what number a value has in all its elements (None: not known, or not made by one of
+    `makers`), and how it is made."""
+    _constants[dialect] = read, make, frozenset(makers)
 
 
 class Rule(Pattern):
@@ -174,17 +182,10 @@ class Rule(Pattern):
         return f"{self.before} -> {self.after}"
 
     def _function(self, before: Term, module: str) -> Callable[[Any, Rewriter], Any]:
-        """What the driver calls: most operations are declined by the makers of their operands."""
-        inner = frozenset(o.cls for o in before.operands if isinstance(o, Term))
+        """What the driver calls, once `may_match` holds."""
         reason = f"it is no {before}"
 
         def rewrite(op: Operation, rw: Rewriter) -> Any:
-            if inner:
-                for value in op._operands:
-                    if value.__class__ is OpResult and value.owner.__class__ in inner:
-                        break
-                else:
-                    return rw.no_match(reason)
             return self.rewrite(op, rw, reason)
 
         rewrite.__module__ = module  # whose it is decides what may be cached
@@ -201,6 +202,26 @@ class Rule(Pattern):
         if isinstance(self.after, Variable) and bindings[self.after.name].type is not kind:
             return rw.no_match(f"{self.after.name} is {bindings[self.after.name].type}, not {kind}")
         rw.replace(op, self.build(self.after, rw.builder, bindings, kind))
+        return True
+
+    selects = True
+
+    def may_match(self, makers: Sequence[type], alike: bool) -> bool:
+        """Whether operands made so can be those of the left side; see `Pattern.may_match`."""
+        operands = self.before.operands
+        last = operands[-2:]
+        if len(last) == 2 and last[0] is last[1] and not alike:
+            return False
+        if self._may_be(makers, operands):
+            return True
+        return Commutative in self.before.cls.traits and self._may_be(makers[::-1], operands)
+
+    def _may_be(self, makers: Sequence[type], operands: Sequence[Expression]) -> bool:
+        for maker, expression in zip(makers, operands):
+            if isinstance(expression, Term) and maker is not expression.cls:
+                return False
+            if isinstance(expression, Constant) and maker not in _constants[self.dialect][2]:
+                return False
         return True
 
     def holds(self, bindings: Mapping[str, Value]) -> bool:

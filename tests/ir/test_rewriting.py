@@ -14,9 +14,9 @@ from irc.ir.builder import Builder
 from irc.ir.definition import Op, attribute, operand, result, variadic_operand, variadic_result
 from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.location import UNKNOWN, FileLocation, FusedLocation
+from irc.ir.patterns import Plan
 from irc.ir.registry import unregistered_op
 from irc.ir.rewriting import (
-    _Plan,
     apply_patterns_greedily,
     constant_value,
     pattern,
@@ -454,10 +454,10 @@ def test_a_constant_goes_to_the_right_where_that_is_the_same(kind, order, outcom
 
 
 def test_which_operations_have_a_fold_to_try():
-    assert _Plan(Twice, [], True).fold and not _Plan(Twice, [], False).fold
-    assert not _Plan(Other, [], True).fold, "the one that every operation has gives nothing"
-    assert not _Plan(Written, [], True).fold, "a constant is what folds give"
-    assert not _Plan(unregistered_op("testrw.unknown"), [], True).fold
+    assert Plan(Twice, [], True).fold and not Plan(Twice, [], False).fold
+    assert not Plan(Other, [], True).fold, "the one that every operation has gives nothing"
+    assert not Plan(Written, [], True).fold, "a constant is what folds give"
+    assert not Plan(unregistered_op("testrw.unknown"), [], True).fold
 
 
 class Written(Number):

@@ -4,16 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.dialects import func, graph
+from irc.dialects import graph
 from irc.dialects.graph_canonical import full_value
-from irc.ir.builder import Builder
-from irc.ir.core import Operation, Value
-from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.core import Value
+from irc.ir.passes import register_pass
+from irc.ir.pattern_pass import PatternPass
+from irc.ir.rewriting import pattern
 from irc.ir.types import i1
 
 
+# add(x, put(0, v, i...)) -> put(x, v, i...), where nothing else reads the sums
+@pattern(graph.Add, name="graph.accumulate_scatter", counted="accumulated")
+def accumulate(add: Any, rw: Any) -> Any:
+    for value, into in ((add.lhs, add.rhs), (add.rhs, add.lhs)):
+        if is_scattered_sum(value):
+            put = value.defining_op
+            operands = [into, *put._operands[1:]]
+            kinds = [add.value.type]
+            rw.replace(add, type(put)(operands, kinds, put.attributes, (), put.location))
+            return True
+    return rw.no_match("no operand is sums scattered into zeros for it alone")
+
+
+def is_scattered_sum(value: Value) -> bool:
+    """Whether a value is sums scattered into zeros, and read once."""
+    maker = value.defining_op
+    return (
+        isinstance(maker, graph.Put | graph.Scatter)
+        and maker.combiner == "sum"
+        and value.use_count == 1
+        and full_value(maker.source) == 0
+        and value.type.element is not i1  # type: ignore[attr-defined]
+    )
+
+
 @register_pass
-class AccumulateScatters(Pass):
+class AccumulateScatters(PatternPass):
     """Scatters sums into the array that they are added to, not into zeros.
 
     The gradient of a weight that an embedding and a product share is such a sum: instead of
@@ -32,42 +58,4 @@ class AccumulateScatters(Pass):
     summary = "scatter sums into the array that they are added to"
     anchor = "func.func"
     preserves = "real"
-
-    def run(self, op: Operation, context: PassContext) -> None:
-        assert isinstance(op, func.FuncOp)
-        for add in op.block.ops:
-            if isinstance(add, graph.Add):
-                scattered, other = operands_of(add)
-                if scattered is not None:
-                    accumulate(add, scattered, other)
-                    context.count("accumulated")
-
-
-def operands_of(add: Any) -> tuple[graph.Put | graph.Scatter | None, Value]:
-    """The operand that is sums scattered into zeros, for this addition alone, and the other one."""
-    for value, other in ((add.lhs, add.rhs), (add.rhs, add.lhs)):
-        maker = value.defining_op
-        if (
-            isinstance(maker, graph.Put | graph.Scatter)
-            and maker.combiner == "sum"
-            and value.use_count == 1
-            and full_value(maker.source) == 0
-            and value.type.element is not i1  # type: ignore[attr-defined]
-        ):
-            return maker, other
-    return None, add.lhs
-
-
-def accumulate(add: Any, scattered: graph.Put | graph.Scatter, into: Value) -> None:
-    """Replace the addition by the scatter, into `into`."""
-    cls, operands = type(scattered), [into, *scattered._operands[1:]]
-    made = cls(operands, [add.value.type], scattered.attributes, (), scattered.location)
-    Builder.before(add).insert(made)
-    add.value.replace_all_uses_with(made.results[0])
-    add.erase()
-    zeros = scattered.source.defining_op
-    scattered.erase()
-    while zeros is not None and not any(r.has_uses for r in zeros.results):
-        following = zeros._operands[0].defining_op if zeros._operands else None
-        zeros.erase()
-        zeros = following
+    patterns = (accumulate,)
