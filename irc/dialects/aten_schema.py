@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import attrs
 
+from irc.dialects.aten_facts import IN_PLACE_VIEWS, STORAGE_CHANGES, Fact, facts_of
 from irc.ir.diagnostics import UserError
 
 MAX_LENGTH = 20_000
@@ -97,6 +98,31 @@ class Schema:
     def has_effect(self) -> bool:
         """Whether it must stay, in order, even when its results are unused."""
         return self.is_mutable or self.is_random or self.communicates or not self.returns
+
+    @property
+    def facts(self) -> Fact:
+        """What it does besides (`irc.dialects.aten_facts`); of ATen's own operators only."""
+        if self.namespace != "aten":
+            return Fact.NONE
+        return facts_of(self.name, self.overload)
+
+    @property
+    def in_place_view(self) -> str | None:
+        """The view that an in-place change of sizes and strides stands for, "name.overload"."""
+        view = IN_PLACE_VIEWS.get(self.name) if self.namespace == "aten" else None
+        if view is None or "." in view:
+            return view
+        return f"{view}.{self.overload or 'default'}"
+
+    @property
+    def storage_change(self) -> str | None:
+        """What it does to a storage that no value can stand for; None for nothing."""
+        return STORAGE_CHANGES.get(self.name) if self.namespace == "aten" else None
+
+    @property
+    def counts_from_storage(self) -> bool:
+        """Whether its places count from the beginning of its first operand's storage."""
+        return self.argument("storage_offset") is not None
 
     def argument(self, name: str) -> Argument | None:
         """The argument called `name`."""

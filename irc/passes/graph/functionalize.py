@@ -19,6 +19,7 @@ from typing import Any
 
 from irc.analysis.strides import same_layout
 from irc.dialects import aten, func, sym
+from irc.dialects.aten_facts import Fact
 from irc.dialects.aten_schema import Schema
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -53,27 +54,6 @@ from irc.passes.graph.view_chains import (
     overlaps,
     shows_storage,
 )
-
-# Storage itself changes: no value can stand for it.
-REFUSED = {
-    "set_": "it exchanges the storage under a tensor",
-    "resize_": "it changes the size of a storage",
-    "resize_as_": "it changes the size of a storage",
-    "resize": "it changes the size of a storage",
-    "set_data": "it exchanges the storage under a tensor",
-}
-METADATA = {  # in-place changes of sizes and strides only: the view that each stands for
-    "transpose_": "transpose.int", "t_": "t.default", "squeeze_": "squeeze",
-    "unsqueeze_": "unsqueeze.default", "swapdims_": "transpose.int", "swapaxes_": "transpose.int",
-    "as_strided_": "as_strided.default", "detach_": "detach.default",
-}  # fmt: skip
-# Operators that are views for some operands and copies for others.
-MAYBE_VIEWS = frozenset(
-    "reshape contiguous to _to_copy expand_as flatten reshape_as ravel type_as resolve_conj "
-    "resolve_neg real conj unflatten lift_fresh cpu float double half narrow".split()
-)
-# Each element written gets the same: places may be named twice.
-UNIFORM = frozenset({"fill_", "zero_"})
 
 
 @register_pass
@@ -198,11 +178,12 @@ class _Functionalizer:
 
     def visit(self, op: aten.AtenOp) -> None:
         schema = op.schema
-        reason = REFUSED.get(schema.name) if schema.namespace == "aten" else None
+        reason = schema.storage_change
         if reason is not None:
             raise UserError(f"'{op.name}' can't be functionalized: {reason}", op=op)
-        if schema.namespace == "aten" and schema.name in METADATA:
-            self.change_metadata(op, METADATA[schema.name])
+        view = schema.in_place_view
+        if view is not None:
+            self.change_metadata(op, view)
         elif schema.is_mutable:
             self.mutate(op, schema)
         else:
@@ -221,7 +202,7 @@ class _Functionalizer:
                 assert isinstance(kind, TensorType)
                 chain = self.chain_of(source, op, number, kind)
                 self.tensors[made] = Tensor(source.root, chain, made, source.root.version, kind)
-            if schema.name == "as_strided" and source.root.version:
+            if schema.counts_from_storage and source.root.version:
                 self.take_again(op)
             return
         if changed:
@@ -250,7 +231,7 @@ class _Functionalizer:
         self, source: Tensor, op: aten.AtenOp, number: int, kind: TensorType
     ) -> tuple[Step, ...]:
         """The chain of a view of `source`; as_strided counts from the storage, not from it."""
-        if op.schema.name != "as_strided":
+        if not op.schema.counts_from_storage:
             return (*source.chain, ViewStep(op, number, source.type, kind))
         root = source.root
         given = aten.arguments_of(op)["storage_offset"]
@@ -285,7 +266,7 @@ class _Functionalizer:
 
     def is_view(self, op: aten.AtenOp, schema: Schema, source: Tensor) -> bool:
         """Whether an operator that may return a view does so here, in eager mode."""
-        if schema.namespace == "aten" and schema.name not in MAYBE_VIEWS:
+        if schema.namespace == "aten" and Fact.MAYBE_VIEW not in schema.facts:
             return True
         made = op.results[0].type
         assert isinstance(made, TensorType)
@@ -293,7 +274,7 @@ class _Functionalizer:
             raise UserError(
                 f"whether '{op.name}' gives a view can't be told without strides", op=op
             )
-        if schema.name in ("contiguous", "to", "_to_copy"):
+        if Fact.SELF_IF_ALIKE in schema.facts:
             return source.type is made
         return is_view_call(schema, source.type, op)
 
@@ -305,8 +286,7 @@ class _Functionalizer:
             raise UserError(
                 f"'{op.name}' changes the sizes or strides of an argument for its caller", op=op
             )
-        name = view if "." in view else f"{view}.{op.qualified.split('.')[2]}"
-        cls = aten.op_class(f"aten.{name}")
+        cls = aten.op_class(f"aten.{view}")
         assert cls is not None
         builder = Builder.before(op)
         source = self.shown(tensor, builder)
@@ -316,7 +296,7 @@ class _Functionalizer:
             retype(made, types_of_call(cls.schema, made.operands, made.arguments))
         tensor.chain = self.chain_of(tensor, made, 0, kind)
         tensor.value, tensor.type = made.results[0], kind
-        if cls.schema.name == "as_strided" and tensor.root.version:
+        if cls.schema.counts_from_storage and tensor.root.version:
             tensor.version = -1
             self.dead.append(made)
         self.replace_results(op, [tensor])
@@ -327,7 +307,7 @@ class _Functionalizer:
         written = self.written_tensors(op, op.operands)
         builder = Builder.before(op)
         for tensor in written:
-            if schema.name not in UNIFORM and overlaps(tensor.type, tensor.chain):
+            if Fact.UNIFORM not in schema.facts and overlaps(tensor.type, tensor.chain):
                 raise UserError(
                     f"'{op.name}' writes a tensor whose elements overlap in memory",
                     op=op,

@@ -11,6 +11,7 @@ from typing import Any
 
 from irc.analysis.strides import dense_like
 from irc.dialects import aten
+from irc.dialects.aten_facts import Fact
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -84,18 +85,13 @@ def permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
 def storage(builder: Builder, vector: Value) -> Value:
     """The vector with its first element first in a storage: as_strided counts from there."""
     value = vector
-    while isinstance(maker := value.defining_op, aten.AtenOp) and maker.schema.name in KEEPS_PLACE:
+    maker = value.defining_op
+    while isinstance(maker, aten.AtenOp) and Fact.KEEPS_PLACE in maker.schema.facts:
         value = maker.operands[0]
+        maker = value.defining_op
     if isinstance(maker, aten.AtenOp) and not maker.schema.returns_alias:
         return vector
     return call(builder, "clone.default", type_of(vector), vector)
-
-
-#: What torch computes in a copy of the whole storage of `self`: the result begins there where
-#: `self` does in its own. What torch traces has `copy` begin at 0 where `self` is dense.
-KEEPS_PLACE = frozenset(
-    ("copy", "slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter")
-)
 
 
 def is_view_of(value: Value, source: Value) -> bool:

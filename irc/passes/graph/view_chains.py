@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from irc.dialects import aten, sym
+from irc.dialects.aten_facts import Fact
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
@@ -37,10 +38,6 @@ from irc.passes.graph.value_building import (
     strides_of,
 )
 from irc.passes.graph.view_inverses import UNDO, undo_by_strides
-
-RESHAPES = frozenset(
-    "view _unsafe_view reshape _reshape_alias view_as reshape_as flatten unflatten".split()
-)
 
 
 class Step:
@@ -92,11 +89,11 @@ class ViewStep(Step):
         found = types_of_call(copy.schema, copy.operands, copy.arguments)
         if found is None and is_static(self.type):
             # The source's strides are not eager's, and there is no such view of it.
-            if self.name == "view_as_complex" or self.op.qualified == "aten.view.dtype":
+            if Fact.OTHER_ELEMENTS in self.op.schema.facts:
                 copy.erase()
                 copy = self._of(contiguous(builder, source))
                 found = types_of_call(copy.schema, copy.operands, copy.arguments)
-            elif self.name in RESHAPES:
+            elif Fact.RESHAPES in self.op.schema.facts:
                 copy.erase()
                 return call(builder, "reshape.default", self.type, source, list(self.type.shape))
         retype(copy, found)
@@ -334,7 +331,7 @@ def overlaps(kind: TensorType, chain: Sequence[Step]) -> bool:
         return True
     return any(
         step.slice_type() is None if isinstance(step, StridedStep)
-        else isinstance(step, ViewStep) and step.name == "unfold"
+        else isinstance(step, ViewStep) and Fact.OVERLAPS in step.op.schema.facts
         for step in chain
     )  # fmt: skip
 
@@ -342,8 +339,10 @@ def overlaps(kind: TensorType, chain: Sequence[Step]) -> bool:
 def shows_storage(chain: Sequence[Step]) -> bool:
     """Whether a view has the elements that are in its storage: not their conjugates, nor their
     negatives, which eager mode's reads make of them."""
-    names = [step.name for step in chain if isinstance(step, ViewStep)]
-    return not (names.count("_conj") % 2 or names.count("_neg_view") % 2)
+    facts = [step.op.schema.facts for step in chain if isinstance(step, ViewStep)]
+    return not any(
+        sum(sign in known for known in facts) % 2 for sign in (Fact.CONJUGATES, Fact.NEGATES)
+    )
 
 
 def invertible(kind: TensorType, chain: Sequence[Step], location: Location) -> tuple[Step, ...]:

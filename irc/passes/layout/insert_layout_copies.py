@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irc.analysis.strides import same_layout
-from irc.dialects import func, graph, layout
+from irc.dialects import aten, func, graph, layout
+from irc.dialects.aten_facts import Fact
 from irc.dialects.graph_inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -21,7 +22,7 @@ from irc.passes.layout.assign_layouts import (
     wanted_operands,
 )
 from irc.passes.layout.joined_results import join_results
-from irc.passes.layout.memory_views import AS_ELEMENTS, place_in_memory, storage_root, view_at
+from irc.passes.layout.memory_views import place_in_memory, storage_root, view_at
 from irc.passes.layout.shared_results import sources
 
 
@@ -164,8 +165,10 @@ def copy_between(function: func.FuncOp, call: Operation) -> int:
     In an argument, places count from where it begins in its storage; where that is no number, the
     operand is taken to be what eager passes.
     """
-    if not isinstance(call, graph.CallAten) or call.callee not in AS_ELEMENTS:
+    schema = aten.callee_schema(call) if isinstance(call, graph.CallAten) else None
+    if schema is None or Fact.OTHER_ELEMENTS not in schema.facts:
         return 0
+    assert isinstance(call, graph.CallAten)
     value = call._operands[0]
     kind, (root, place) = tensor_type(value), place_in_memory(value)
     given = isinstance(root, BlockArgument)

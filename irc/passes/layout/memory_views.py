@@ -13,12 +13,6 @@ from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, element_bytes
 
 #: The operator whose result is its operand's memory as elements of another type.
 VIEW_AS = "aten.view.dtype"
-#: Those that read their first operand's memory as elements of another size: eager refuses one that
-#: begins in its storage between such elements.
-AS_ELEMENTS = frozenset((
-    VIEW_AS, "aten.view_copy.dtype", "aten.view_as_complex.default",
-    "aten.view_as_complex_copy.default",
-))  # fmt: skip
 
 
 def viewed(op: Operation | None) -> Value | None:

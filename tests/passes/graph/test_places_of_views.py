@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from irc.dialects import aten, sym
+from irc.dialects.aten_schema import find_schema
 from irc.ir import attributes as A
 from irc.ir.symbols import symbol
 from irc.ir.types import (
@@ -128,8 +129,8 @@ def test_a_slice_of_a_storage():
 
 
 def named(name):
-    """A view step of an operator with this name."""
-    op = SimpleNamespace(schema=SimpleNamespace(name=name))
+    """A view step of this operator of ATen."""
+    op = SimpleNamespace(schema=find_schema(f"aten.{name}.default"))
     return ViewStep(op, 0, tensor((4,)), tensor((4,)))
 
 

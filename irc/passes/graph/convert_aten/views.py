@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irc.dialects import aten, func, graph, sym
+from irc.dialects.aten_facts import Fact
 from irc.dialects.graph_inferred import tensor_type
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
@@ -23,7 +24,6 @@ from irc.passes.graph.convert_aten.support import (
     shape_of,
     wrapped,
 )
-from irc.passes.graph.value_building import KEEPS_PLACE
 
 
 def _source(c: Call) -> Value:
@@ -272,18 +272,11 @@ def keeps_place(op: aten.AtenOp) -> bool:
     """Whether the result begins in its storage where the first operand does: it is written, or
     torch computes in a copy of its whole storage. In torch's traces a `copy` of a dense one is a
     new tensor; `functionalize` counts in none of them."""
-    if op.schema.is_mutable or op.schema.name not in KEEPS_PLACE:
+    if op.schema.is_mutable or Fact.KEEPS_PLACE not in op.schema.facts:
         return op.schema.is_mutable
     kind = tensor_type(op.operands[0])
     dense = kind.strides is not None and dense_order(kind.shape, kind.strides) is not None
     return op.schema.name != "copy" or not dense
-
-
-# Views whose first element is their source's.
-SAME_OFFSET = frozenset(
-    "view _unsafe_view reshape _reshape_alias permute transpose t expand unsqueeze squeeze alias "
-    "detach view_as unfold expand_as movedim".split()
-)
 
 
 def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
@@ -300,7 +293,7 @@ def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
         name = maker.schema.name
         if counted:
             continue
-        if name == "as_strided" and given["storage_offset"] is not None:
+        if maker.schema.counts_from_storage and given["storage_offset"] is not None:
             offset = None if offset is None else offset + given["storage_offset"]
             counted = offset is not None
         elif name in ("slice", "select") and offset is not None:
@@ -314,7 +307,7 @@ def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
                 length = shape_of(maker.results[0])[dim]
                 start = slice_start(c, given["start"], given["end"], size, length, given["step"])
             offset = offset + start * step if step is not None else None
-        elif name not in SAME_OFFSET:
+        elif Fact.SAME_BEGIN not in maker.schema.facts:
             offset = None
     if not counted:
         return value, offset

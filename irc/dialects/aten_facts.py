@@ -1,0 +1,88 @@
+"""What ATen's operators do to memory that their schemas and tags don't say: one table.
+
+`Schema.facts` looks an operator up, by its name (all overloads) or by "name.overload". Of operators
+of other libraries nothing is known but their schemas.
+"""
+
+from __future__ import annotations
+
+from enum import Flag, auto
+
+
+class Fact(Flag):
+    """What an operator does. One that no row of the table names does none of it."""
+
+    NONE = 0
+    SAME_BEGIN = auto()
+    """A view whose first element is its source's."""
+    RESHAPES = auto()
+    """A view of the elements in row-major order under other sizes."""
+    MAYBE_VIEW = auto()
+    """A view for some operands and a copy for others."""
+    SELF_IF_ALIKE = auto()
+    """The operand itself where nothing is to be changed, else a copy."""
+    OVERLAPS = auto()
+    """A view in which an element may stand more than once."""
+    CONJUGATES = auto()
+    """A view whose reads give the conjugates of what is in memory."""
+    NEGATES = auto()
+    """A view whose reads give the negatives of what is in memory."""
+    OTHER_ELEMENTS = auto()
+    """Reads its first operand's memory as elements of another size: eager refuses one that begins
+    in its storage between such elements."""
+    KEEPS_PLACE = auto()
+    """Computes in a copy of the whole storage of `self`: the result begins there where `self` does
+    in its own. What torch traces has `copy` begin at 0 where `self` is dense."""
+    UNIFORM = auto()
+    """Writes the same to each element: places may be named twice."""
+
+
+_TABLE: dict[Fact, str] = {
+    Fact.SAME_BEGIN: "view _unsafe_view reshape _reshape_alias permute transpose t expand "
+    "unsqueeze squeeze alias detach view_as unfold expand_as movedim",
+    Fact.RESHAPES: "view _unsafe_view reshape _reshape_alias view_as reshape_as flatten unflatten",
+    Fact.MAYBE_VIEW: "reshape contiguous to _to_copy expand_as flatten reshape_as ravel type_as "
+    "resolve_conj resolve_neg real conj unflatten lift_fresh cpu narrow",
+    Fact.SELF_IF_ALIKE: "contiguous to _to_copy",
+    Fact.OVERLAPS: "unfold",
+    Fact.CONJUGATES: "_conj",
+    Fact.NEGATES: "_neg_view",
+    Fact.OTHER_ELEMENTS: "view.dtype view_copy.dtype view_as_complex view_as_complex_copy",
+    Fact.KEEPS_PLACE: "copy slice_scatter select_scatter diagonal_scatter as_strided_scatter",
+    Fact.UNIFORM: "fill_ zero_",
+}
+
+#: In-place changes of sizes and strides only: the view that each stands for. Without an overload
+#: it has the operator's own.
+IN_PLACE_VIEWS = {
+    "transpose_": "transpose.int", "t_": "t.default", "squeeze_": "squeeze",
+    "unsqueeze_": "unsqueeze.default", "swapdims_": "transpose.int", "swapaxes_": "transpose.int",
+    "as_strided_": "as_strided.default", "detach_": "detach.default",
+}  # fmt: skip
+
+#: What changes a storage itself, for which no value can stand.
+STORAGE_CHANGES = {
+    "set_": "it exchanges the storage under a tensor",
+    "resize_": "it changes the size of a storage",
+    "resize_as_": "it changes the size of a storage",
+    "resize": "it changes the size of a storage",
+    "set_data": "it exchanges the storage under a tensor",
+}
+
+
+def _by_operator() -> dict[str, Fact]:
+    facts: dict[str, Fact] = {}
+    for fact, operators in _TABLE.items():
+        for operator in operators.split():
+            facts[operator] = facts.get(operator, Fact.NONE) | fact
+    for operator in facts:
+        facts[operator] |= facts.get(operator.partition(".")[0], Fact.NONE)
+    return facts
+
+
+_FACTS = _by_operator()
+
+
+def facts_of(name: str, overload: str) -> Fact:
+    """The facts of ATen's operator of that name and overload."""
+    return _FACTS.get(f"{name}.{overload}") or _FACTS.get(name, Fact.NONE)
