@@ -16,26 +16,28 @@ from irc.ir.types import i1
 # add(x, put(0, v, i...)) -> put(x, v, i...), where nothing else reads the sums
 @pattern(graph.Add, name="graph.accumulate_scatter", counted="accumulated")
 def accumulate(add: Any, rw: Any) -> Any:
-    for value, into in ((add.lhs, add.rhs), (add.rhs, add.lhs)):
-        if is_scattered_sum(value):
-            put = value.defining_op
-            operands = [into, *put._operands[1:]]
-            kinds = [add.value.type]
-            rw.replace(add, type(put)(operands, kinds, put.attributes, (), put.location))
-            return True
-    return rw.no_match("no operand is sums scattered into zeros for it alone")
+    scattered, into = operands_of(add)
+    if scattered is None:
+        return rw.no_match("no operand is sums scattered into zeros, for it alone")
+    operands = [into, *scattered._operands[1:]]
+    attributes, location = scattered.attributes, scattered.location
+    rw.replace(add, type(scattered)(operands, [add.value.type], attributes, (), location))
+    return True
 
 
-def is_scattered_sum(value: Value) -> bool:
-    """Whether a value is sums scattered into zeros, and read once."""
-    maker = value.defining_op
-    return (
-        isinstance(maker, graph.Put | graph.Scatter)
-        and maker.combiner == "sum"
-        and value.use_count == 1
-        and full_value(maker.source) == 0
-        and value.type.element is not i1  # type: ignore[attr-defined]
-    )
+def operands_of(add: Any) -> tuple[graph.Put | graph.Scatter | None, Value]:
+    """The operand that is sums scattered into zeros, for this addition alone, and the other one."""
+    for value, other in ((add.lhs, add.rhs), (add.rhs, add.lhs)):
+        maker = value.defining_op
+        if (
+            isinstance(maker, graph.Put | graph.Scatter)
+            and maker.combiner == "sum"
+            and value.use_count == 1
+            and full_value(maker.source) == 0
+            and value.type.element is not i1  # type: ignore[attr-defined]
+        ):
+            return maker, other
+    return None, add.lhs
 
 
 @register_pass
