@@ -380,7 +380,7 @@ def _cast(
     types: tuple[str, str],
     ends: tuple[Constraint, Constraint],
     **attributes: Any,
-) -> type:
+) -> type[Op]:
     """One conversion; its documentation ends in an example."""
     example = f"`%z = arith.{name} %x : {types[0]} to {types[1]}`"
     members = {

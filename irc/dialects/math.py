@@ -53,7 +53,7 @@ class _Test(Op, abstract=True):
         return (with_element(operands[0].type, i1),)
 
 
-def _define(base: type[Op], class_name: str, name: str, doc: str, **attributes: Any) -> type:
+def _define(base: type[Op], class_name: str, name: str, doc: str, **attributes: Any) -> type[Op]:
     """One function; its documentation ends in an example."""
     example = {
         _Unary: f"`%z = math.{name} %x : f32`",

@@ -76,10 +76,10 @@ def _lane_by_lane(body: KernelBody, op: Any) -> None:
 def _as_difference(op: Any) -> tuple[str, Sequence[Value]]:
     """The name and the operands of `op`, of a sum with a negated float those of the difference:
     LLVM makes one of it anyway, but would fuse a product into it."""
-    if op.name == "arith.addf":
+    if isinstance(op, arith.AddFOp):
         left, right = op._operands
         for kept, other in ((left, right), (right, left)):
-            if other.defining_op is not None and other.defining_op.name == "arith.negf":
+            if isinstance(other.defining_op, arith.NegFOp):
                 return "arith.subf", (kept, other.defining_op._operands[0])
     return op.name, op._operands
 
@@ -146,7 +146,7 @@ def _element_text(element: str, data: bytes) -> str:
 @emits("arith.cmpi", "arith.cmpf")
 def compare(body: KernelBody, op: Any) -> None:
     shape = shape_of(op._operands[0].type)
-    opcode = "icmp" if op.name == "arith.cmpi" else "fcmp"
+    opcode = "icmp" if isinstance(op, arith.CmpIOp) else "fcmp"
     refs = []
     for a, b in _operand_rows(body, op):
         element = shape.element
@@ -190,7 +190,7 @@ def convert_float(body: KernelBody, op: Any) -> None:
 def convert_integer(body: KernelBody, op: Any) -> None:
     source, target = shape_of(op._operands[0].type), shape_of(op.results[0].type)
     before, after = WIDTH[source.element], WIDTH[target.element]
-    opcode = "zext" if op.name in ("arith.extui", "arith.index_castui") else "sext"
+    opcode = "zext" if isinstance(op, arith.ExtUIOp | arith.IndexCastUIOp) else "sext"
     known = body.constants.get(op._operands[0])
     if known is not None and opcode == "sext" and 1 < before <= after:
         body.constants[op.results[0]] = known

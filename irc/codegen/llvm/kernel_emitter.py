@@ -15,7 +15,7 @@ from typing import Any
 from irc.codegen.llvm import arith_emitter, memory_emitter, reduce_emitter
 from irc.codegen.llvm.jit import compile_module, module_assembly
 from irc.codegen.llvm.kernel_writer import KernelBody, ModuleWriter, Ref, emits, shape_of
-from irc.dialects.kernel import FuncOp, PointerType
+from irc.dialects.kernel import FuncOp, PointerType, YieldOp
 from irc.ir.core import Block, Value
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.target.cpu import TargetFeatures
@@ -106,7 +106,7 @@ def yield_(body: KernelBody, op: Any) -> None:
 def _yielded(body: KernelBody, block: Block) -> list[Ref]:
     """Write the block; the registers of what it yields."""
     terminator = body.emit_block(block)
-    if terminator is None or terminator.name != "kernel.yield":
+    if not isinstance(terminator, YieldOp):
         raise InvalidIR("the body does not end in kernel.yield", op=block.parent_op)
     return [ref for _, ref in body.flatten(terminator._operands)]
 

@@ -19,6 +19,7 @@ from irc.codegen.llvm.kernel_writer import (
 from irc.codegen.llvm.lanewise import apply, converted
 from irc.codegen.llvm.memory_emitter import combining
 from irc.codegen.llvm.vector_math import divides_by_inverse
+from irc.dialects import arith
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 
@@ -251,7 +252,7 @@ def splat(body: KernelBody, op: Any) -> None:
 def _divides_others(vector: Value) -> bool:
     """Whether an operation divides by this value alone."""
     return any(
-        user.name == "arith.divf" and user._operands[1] is vector is not user._operands[0]
+        isinstance(user, arith.DivFOp) and user._operands[1] is vector is not user._operands[0]
         for user in vector.users
     )
 

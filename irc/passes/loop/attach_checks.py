@@ -16,7 +16,7 @@ from irc.analysis.loop import (
     reads_by_source,
     relies_on_checks,
 )
-from irc.dialects import graph, loop, sym
+from irc.dialects import arith, graph, loop, sym
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
@@ -375,11 +375,11 @@ def _is_clamped(read: loop.ReadOp, dim: int, size: Dim) -> bool:
     """Whether a position is what `clamped` gives."""
     position = _position(read, dim)
     maker = None if position is None else position.defining_op
-    if maker is None or maker.name != "arith.select":
+    if not isinstance(maker, arith.SelectOp):
         return False
     condition, given, other = maker._operands
     both = condition.defining_op
-    if both is None or both.name != "arith.andi" or _constant(other) != 0:
+    if not isinstance(both, arith.AndIOp) or _constant(other) != 0:
         return False
     found = [_compared(operand) for operand in both._operands]
     return found == [("sge", given, 0), ("slt", given, size)]
@@ -388,7 +388,7 @@ def _is_clamped(read: loop.ReadOp, dim: int, size: Dim) -> bool:
 def _compared(value: Value) -> tuple[str, Value, int | None] | None:
     """The predicate, the value and the number that it is compared with; None: something else."""
     maker = value.defining_op
-    if maker is None or maker.name != "arith.cmpi":
+    if not isinstance(maker, arith.CmpIOp):
         return None
     left, right = maker._operands
     return maker.attributes["predicate"].value, left, _constant(right)  # type: ignore[attr-defined]
@@ -396,7 +396,7 @@ def _compared(value: Value) -> tuple[str, Value, int | None] | None:
 
 def _constant(value: Value) -> int | None:
     maker = value.defining_op
-    if maker is None or maker.name != "arith.constant":
+    if not isinstance(maker, arith.ConstantOp):
         return None
     return int(maker.attributes["value"].value)  # type: ignore[attr-defined]
 

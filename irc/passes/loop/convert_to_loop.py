@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from irc.analysis.views import view_strides
-from irc.dialects import aten, func, graph, layout, loop, sym
+from irc.dialects import arith, aten, func, graph, layout, loop, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.conversion import conversion_failure
@@ -33,7 +33,7 @@ _LIBRARY = (
     graph.PanelConv,
 )  # fmt: skip
 # What has no reason to stay without users.
-REMOVABLE = ("loop.compute", "layout.view", "graph.constant", "graph.pack")
+REMOVABLE = (loop.ComputeOp, layout.ViewOp, graph.Constant, graph.Pack)
 
 
 @register_pass
@@ -69,8 +69,7 @@ class ConvertToLoop(Pass):
             if converter.convert(inner):
                 converted += 1
         for inner in op.block.reversed_ops:
-            removable = inner.name in REMOVABLE
-            if removable and all(r._users is None for r in inner.results):
+            if isinstance(inner, REMOVABLE) and all(r._users is None for r in inner.results):
                 inner.erase()
         op.attributes["level"] = A.StringAttr("loop")
         context.count("converted", converted)
@@ -117,7 +116,7 @@ class _Conversion:
         compute = array.defining_op
         assert isinstance(compute, loop.ComputeOp)
         narrowing = compute.yield_op.values[0].defining_op
-        if narrowing is not None and narrowing.name == "arith.truncf":
+        if isinstance(narrowing, arith.TruncFOp):
             narrowing.attributes["rounding"] = A.IntegerAttr(self.roundings)
             self.roundings += 1
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from irc.analysis.strides import ordered_like
 from irc.analysis.views import INDICES, source_indices
-from irc.dialects import graph, layout, loop, sym
+from irc.dialects import arith, graph, layout, loop, sym
 from irc.dialects.graph_inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
@@ -265,7 +265,7 @@ def _check_divisor(c: Converter, divisor: Value) -> None:
             yielded.source.defining_op, loop.ComputeOp
         ):
             yielded = yielded.source.defining_op.yield_op._operands[0].defining_op
-        if yielded is not None and yielded.name == "arith.constant":
+        if isinstance(yielded, arith.ConstantOp):
             if yielded.attributes["value"].value != 0:  # type: ignore[attr-defined]
                 return
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import cast
 
-from irc.dialects import loop
+from irc.dialects import arith, loop
 from irc.ir.attributes import Attribute, StringAttr, Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
@@ -52,7 +52,7 @@ class ElideRounding(Pass):
             narrowing
             for compute in computes
             for narrowing in compute.block.ops
-            if narrowing.name == "arith.truncf" and "rounding" in narrowing.attributes
+            if isinstance(narrowing, arith.TruncFOp) and "rounding" in narrowing.attributes
         ]
         stay = frozenset(
             n.attributes["rounding"]
@@ -73,9 +73,9 @@ def _stays(value: Value, wide: Type, depth: int = _MAX_DEPTH) -> bool:
     """Whether anything but a widening to `wide` takes a narrow float, itself or chosen from
     others."""
     for user in value.users:
-        if user.name == "arith.extf" and user.results[0].type is wide:
+        if isinstance(user, arith.ExtFOp) and user.results[0].type is wide:
             continue
-        if user.name == "arith.select" and depth:
+        if isinstance(user, arith.SelectOp) and depth:
             if _stays(user.results[0], wide, depth - 1):
                 return True
         elif not isinstance(user, loop.YieldOp) or _is_stored(user, value, wide):
@@ -87,7 +87,7 @@ def _is_stored(op: loop.YieldOp, value: Value, wide: Type) -> bool:
     """Whether a yielded narrow float is in an array whose elements can't be `wide`."""
     compute, maker = op.parent_op, value.defining_op
     assert isinstance(compute, loop.ComputeOp) and maker is not None
-    if not isinstance(compute.parent_op, loop.GroupOp) or maker.name != "arith.truncf":
+    if not isinstance(compute.parent_op, loop.GroupOp) or not isinstance(maker, arith.TruncFOp):
         return True
     outputs = compute.output_list
     return any(
@@ -100,14 +100,14 @@ def _is_stored(op: loop.YieldOp, value: Value, wide: Type) -> bool:
 def _drops_digits(op: Operation, stay: Set[Attribute]) -> bool:
     """Whether an operation is a narrowing to 16 bits that may go. Nobody narrows to 8 but for the
     rounding."""
-    if op.name != "arith.truncf" or cast(FloatType, op.results[0].type).width != 16:
+    if not isinstance(op, arith.TruncFOp) or cast(FloatType, op.results[0].type).width != 16:
         return False
     return op.attributes.get("rounding") not in stay
 
 
 def _asks_whether_equal(op: Operation) -> bool:
     """Whether an operation compares two values for equality (one with itself: is it NaN?)."""
-    if op.name != "arith.cmpf" or op._operands[0] is op._operands[1]:
+    if not isinstance(op, arith.CmpFOp) or op._operands[0] is op._operands[1]:
         return False
     return cast(StringAttr, op.attributes["predicate"]).value in ("oeq", "ueq", "one", "une")
 
@@ -119,7 +119,7 @@ def _elide(block: Block, stay: Set[Attribute]) -> int:
     """Drop the round trips in one scalar body; how many went."""
     elided = 0
     for op in block.ops:
-        if op.name == "arith.extf" and _is_rounded(op._operands[0], op.results[0].type, stay):
+        if isinstance(op, arith.ExtFOp) and _is_rounded(op._operands[0], op.results[0].type, stay):
             widened = op.results[0]
             exact = [_asks_whether_equal(user) for user in widened.users]
             if exact and all(exact):
@@ -141,7 +141,7 @@ def _is_rounded(value: Value, wide: Type, stay: Set[Attribute], depth: int = _MA
     maker = value.defining_op
     if maker is None or depth == 0:
         return False
-    if maker.name == "arith.select":
+    if isinstance(maker, arith.SelectOp):
         return any(_is_rounded(o, wide, stay, depth - 1) for o in maker._operands[1:])
     return _drops_digits(maker, stay) and maker._operands[0].type is wide
 
@@ -153,7 +153,7 @@ def _unrounded(
     wide = user.results[0].type
     maker = value.defining_op
     if maker is not None and _is_rounded(value, wide, stay, depth):
-        if maker.name == "arith.truncf":
+        if isinstance(maker, arith.TruncFOp):
             return maker._operands[0]
         chosen = [_unrounded(o, user, stay, depth - 1) for o in maker._operands[1:]]
         made = type(maker)((maker._operands[0], *chosen), (wide,), {}, (), maker.location)
@@ -186,7 +186,7 @@ def _widenings(op: loop.ComputeOp, number: int, wide: Type) -> list[Operation] |
         if not isinstance(read, loop.ReadOp) or read.other is not None or not read.value.has_uses:
             return None
         found.extend(read.value.users)
-    if any(w.name != "arith.extf" or w.results[0].type is not wide for w in found):
+    if any(not isinstance(w, arith.ExtFOp) or w.results[0].type is not wide for w in found):
         return None
     if any(_asks_whether_equal(user) for w in found for user in w.results[0].users):
         return None

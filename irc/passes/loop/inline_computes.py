@@ -13,7 +13,7 @@ from irc.analysis.loop import (
     op_cost,
     points,
 )
-from irc.dialects import loop
+from irc.dialects import graph, loop, sym
 from irc.ir.core import Block, Operation, Value
 from irc.ir.fuel import NO_FUEL
 from irc.ir.passes import Pass, PassContext, register_pass
@@ -231,10 +231,10 @@ def drop_proven_checks(block: Block) -> int:
     """Remove the assertions whose condition is found to hold at every point; how many went."""
     dropped = 0
     for op in block.ops:
-        if op.name != "sym.assert_value":
+        if not isinstance(op, sym.AssertValueOp):
             continue
         item = op._operands[0].defining_op
-        if item is None or item.name != "graph.item":
+        if not isinstance(item, graph.Item):
             continue
         flag = item._operands[0]
         check = flag.defining_op

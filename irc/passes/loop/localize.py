@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from irc.dialects import loop
+from irc.dialects import func, loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
@@ -78,7 +78,7 @@ def stored_anyway(group: loop.GroupOp) -> Iterator[tuple[Operation, str]]:
 
 def _reader_name(user: Operation) -> str:
     """What needs an array, as a remark says it."""
-    if user.name == "func.return":
+    if isinstance(user, func.ReturnOp):
         return "the caller"
     if isinstance(user, loop.ReadOp | loop.YieldOp):
         return "a compute outside of it"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from irc.dialects import loop
+from irc.dialects import arith, loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Value
 from irc.ir.symbols import Dim, provable_le, simplify, substitute
@@ -39,21 +39,20 @@ def position(value: Value, depth: int = _MAX_DEPTH) -> Dim | None:
     maker = value.defining_op
     if maker is None or depth == 0 or (value.type is not index and value.type is not i64):
         return None
-    name = maker.name
-    if name == "loop.index":
+    if isinstance(maker, loop.IndexOp):
         return None if maker._operands else maker.attributes["expression"].dim  # type: ignore[attr-defined]
-    if name == "arith.constant":
+    if isinstance(maker, arith.ConstantOp):
         return maker.attributes["value"].value  # type: ignore[attr-defined]
-    if name == "arith.index_cast":
+    if isinstance(maker, arith.IndexCastOp):
         return position(maker._operands[0], depth - 1)
-    if name not in ("arith.addi", "arith.subi", "arith.muli"):
+    if not isinstance(maker, arith.AddIOp | arith.SubIOp | arith.MulIOp):
         return None
     left, right = (position(o, depth - 1) for o in maker._operands)
     if left is None or right is None:
         return None
-    if name == "arith.addi":
+    if isinstance(maker, arith.AddIOp):
         return left + right
-    return left - right if name == "arith.subi" else left * right
+    return left - right if isinstance(maker, arith.SubIOp) else left * right
 
 
 def fold_position(op: Operation, block: Block, extents: Extents) -> Value | None:
@@ -61,7 +60,7 @@ def fold_position(op: Operation, block: Block, extents: Extents) -> Value | None
     comparison, a read with a decided mask, a read at positions that are index expressions."""
     if isinstance(op, loop.ReadOp):
         return _fold_mask(op, block) or _fold_positions(op, block, extents)
-    if op.name == "arith.cmpi":
+    if isinstance(op, arith.CmpIOp):
         outcome = _decide(op, extents)
         return None if outcome is None else _constant(outcome, block, op)
     return None
@@ -94,8 +93,7 @@ def is_true(value: Value) -> bool:
     """Whether a boolean scalar is the constant true."""
     maker = value.defining_op
     return (
-        maker is not None
-        and maker.name == "arith.constant"
+        isinstance(maker, arith.ConstantOp)
         and bool(maker.attributes["value"].value)  # type: ignore[attr-defined]
     )
 
@@ -103,7 +101,7 @@ def is_true(value: Value) -> bool:
 def _fold_mask(op: loop.ReadOp, block: Block) -> Value | None:
     mask = op.mask
     maker = None if mask is None else mask.defining_op
-    if maker is None or maker.name != "arith.constant":
+    if not isinstance(maker, arith.ConstantOp):
         return None
     body = Body(block, op)
     body.location = op.location

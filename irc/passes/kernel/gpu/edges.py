@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from irc.dialects import kernel
+from irc.dialects import arith, kernel
 from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.symbols import Dim, coefficient, free_symbols, known_divisor, symbol
@@ -64,13 +64,13 @@ def edge_of(b: TileBuilder, offset: Dim, mask: Tile | None, bytes_each: int) -> 
 def _bound_on(condition: Value, lanes: Value) -> int | None:
     """n, if a condition is `lanes < n` for a constant n."""
     maker: Any = condition.defining_op
-    if maker is None or maker.name != "arith.cmpi" or maker.predicate != "slt":
+    if not isinstance(maker, arith.CmpIOp) or maker.predicate != "slt":
         return None
     left, right = maker._operands
     if isinstance(right.defining_op, kernel.SplatOp):
         right = right.defining_op.scalar
     constant: Any = right.defining_op
-    if left is not lanes or constant is None or constant.name != "arith.constant":
+    if left is not lanes or not isinstance(constant, arith.ConstantOp):
         return None
     content = constant.attributes["value"]
     return content.value if isinstance(content, A.IntegerAttr) else None
@@ -84,7 +84,7 @@ def _conditions(mask: Tile) -> Iterator[Tile]:
     elif isinstance(maker, kernel.ExpandOp):
         dims = tuple(mask.dims[k] for k in maker.dims)
         yield from _conditions(attrs.evolve(mask, value=maker.source, dims=dims))
-    elif maker is not None and maker.name == "arith.andi":
+    elif isinstance(maker, arith.AndIOp):
         for operand in maker._operands:
             yield from _conditions(attrs.evolve(mask, value=operand))
     else:

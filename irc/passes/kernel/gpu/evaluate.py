@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from irc.dialects import loop
+from irc.dialects import arith, loop
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, dim_product, provable_le, substitute
@@ -81,7 +81,7 @@ class Evaluator:
         if isinstance(op, loop.IndexOp):
             return self.b.index(self._expressions((op.expression,), op.positions, point)[0])
         operands = [self.b.find((o, point.key)) for o in op.operands]
-        if op.name == "arith.divf" and not self.plan.steps:
+        if isinstance(op, arith.DivFOp) and not self.plan.steps:
             dims = union(*operands)
             if len(operands[1].dims) < len(dims) and operands[1].element is f32:
                 return self._quotient(*operands)
