@@ -351,6 +351,8 @@ class Driver:
             return
         if plan.by_makers is not None:
             patterns = plan.candidates(op)
+        worklist = self.worklist
+        mark = len(worklist)
         for candidate in patterns:
             try:
                 changed = candidate.function(op, self.at(op)) is not False
@@ -364,8 +366,10 @@ class Driver:
                 raise failure from error
             if changed:
                 self.applied(candidate.name, op)
-                if op.parent is not None:
-                    self.enqueue(op)
+                if op.parent is not None and not op.queued:
+                    # Behind what the pattern made, changed or left without a reader.
+                    op.queued = True
+                    worklist.insert(mark, op)
                 return
 
     def at(self, op: Operation) -> Rewriter:

@@ -2,68 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import attrs
 
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.strides import regroup
-from irc.dialects import func, graph
+from irc.dialects import graph
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
-from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.passes import PassContext, register_pass
+from irc.ir.pattern_pass import PatternPass
+from irc.ir.rewriting import Rewriter, pattern
 from irc.ir.types import FloatType
-from irc.passes.graph.fold_constants import erase_unused
 from irc.passes.graph.weighted_products import (
     WeightedProduct,
     reshaped,
     tensor_type,
     weighted_product,
 )
-
-
-@register_pass
-class FoldBatchNorms(Pass):
-    """Multiplies scales and shifts per channel into the weights of the product before them.
-
-    The product is a convolution or a linear (`mm`, `addmm`) whose weight and bias are constants
-    and whose result nothing else uses. What follows it is any chain of additions, subtractions,
-    products and quotients with constants that have one element per channel (a batch norm's
-    statistics and parameters, a layer's scale), of casts, and of reshapes and permutes that keep
-    the channels apart. The new weight and bias are made in the chain's element type (f32 for
-    16-bit floats) and rounded once to the product's; a chain that ends in another type than the
-    product's is folded as far as it returned to that type. `fold-constants` then computes them.
-
-    Before:
-        %y = graph.call_aten %x, %w {callee = "aten.convolution.default", ...}
-        %c = graph.broadcast %scale {dims = array<i64: 1>} : (tensor<8xf32>) -> tensor<1x8x6x6xf32>
-        %z = graph.mul %y, %c : ...
-    After:
-        %s = graph.broadcast %scale {dims = array<i64: 0>} : (tensor<8xf32>) -> tensor<8x3x3x3xf32>
-        %v = graph.mul %w, %s : ...
-        %z = graph.call_aten %x, %v {callee = "aten.convolution.default", ...}
-    """
-
-    name = "fold-batch-norms"
-    summary = "multiply scales and shifts per channel into constant weights"
-    anchor = "func.func"
-    preserves = "real"
-
-    def run(self, op: Operation, context: PassContext) -> None:
-        assert isinstance(op, func.FuncOp)
-        constants = ConstantValues()
-        changed = False
-        for inner in list(op.block.ops):
-            product = weighted_product(inner, constants)
-            if product is None:
-                continue
-            chain = follow(product, constants, context)
-            if chain is None:
-                continue
-            fold_chain(product, chain)
-            context.count("folded")
-            changed = True
-        if changed:
-            erase_unused(op)
 
 
 @attrs.frozen
@@ -90,10 +49,24 @@ _STEPS: dict[type[Operation], str] = {
 }  # fmt: skip
 
 
+# mul(conv(x, w), c) -> conv(x, mul(w, c)), and whatever else follows a product by channel
+@pattern(graph.CallAten, name="graph.fold_scales", counted="folded")
+def fold_scales(call: Any, rw: Any) -> Any:
+    product = weighted_product(call, rw.state)
+    if product is None:
+        return rw.no_match("it is no product with a constant weight")
+    chain = follow(product, rw.state, rw.decline)
+    if chain is None:
+        return False
+    fold_chain(product, chain, rw)
+    return True
+
+
 def follow(
-    product: WeightedProduct, constants: ConstantValues, context: PassContext
+    product: WeightedProduct, constants: ConstantValues, tell: Callable[[str], object]
 ) -> Chain | None:
-    """The chain after a product that is worth folding; None where there is none."""
+    """The chain after a product that is worth folding; None where there is none. `tell` is told
+    what stands in the way of more."""
     value = product.call.results[0]
     element = tensor_type(value).element
     dim, steps, views = product.channel, [], []  # type: ignore[var-annotated]
@@ -102,7 +75,7 @@ def follow(
         users = list(value.users)
         if len(users) != 1:
             if any(_step(u, value, dim, constants) for u in users):
-                context.remark("not folded: a scale follows, but it has other uses", product.call)
+                tell("not folded: a scale follows, but it has other uses")
             break
         (user,) = users
         if isinstance(user, graph.Cast):
@@ -199,11 +172,11 @@ def vector(builder: Builder, value: Value, dim: int) -> Value:
     return builder.insert(made).results[0]
 
 
-def fold_chain(product: WeightedProduct, chain: Chain) -> None:
+def fold_chain(product: WeightedProduct, chain: Chain, rw: Rewriter) -> None:
     """Replace the chain's end by the product with the weight and bias that include it."""
     end = chain.end.defining_op
     assert end is not None
-    builder = Builder.before(end)
+    builder = rw.before(end)
     builder.location = product.call.location
     scale, shift = accumulate(builder, chain.steps)
     element, computed = tensor_type(product.weight).element, wide(chain.steps)
@@ -230,8 +203,7 @@ def fold_chain(product: WeightedProduct, chain: Chain) -> None:
         value = builder.insert(
             type(view)((value,), (kind,), dict(view.attributes), (), view.location)
         ).results[0]
-    value.name_hint = chain.end.name_hint
-    chain.end.replace_all_uses_with(value)
+    rw.replace(end, [value])
 
 
 def accumulate(builder: Builder, steps: tuple[Step, ...]) -> tuple[Value | None, Value | None]:
@@ -267,6 +239,39 @@ def converted(builder: Builder, value: Value, element: Type) -> Value:
     if tensor_type(value).element is element:
         return value
     return builder.insert(graph.Cast.to(value, element)).results[0]
+
+
+@register_pass
+class FoldBatchNorms(PatternPass):
+    """Multiplies scales and shifts per channel into the weights of the product before them.
+
+    The product is a convolution or a linear (`mm`, `addmm`) whose weight and bias are constants
+    and whose result nothing else uses. What follows it is any chain of additions, subtractions,
+    products and quotients with constants that have one element per channel (a batch norm's
+    statistics and parameters, a layer's scale), of casts, and of reshapes and permutes that keep
+    the channels apart. The new weight and bias are made in the chain's element type (f32 for
+    16-bit floats) and rounded once to the product's; a chain that ends in another type than the
+    product's is folded as far as it returned to that type. `fold-constants` then computes them.
+
+    Before:
+        %y = graph.call_aten %x, %w {callee = "aten.convolution.default", ...}
+        %c = graph.broadcast %scale {dims = array<i64: 1>} : (tensor<8xf32>) -> tensor<1x8x6x6xf32>
+        %z = graph.mul %y, %c : ...
+    After:
+        %s = graph.broadcast %scale {dims = array<i64: 0>} : (tensor<8xf32>) -> tensor<8x3x3x3xf32>
+        %v = graph.mul %w, %s : ...
+        %z = graph.call_aten %x, %v {callee = "aten.convolution.default", ...}
+    """
+
+    name = "fold-batch-norms"
+    summary = "multiply scales and shifts per channel into constant weights"
+    anchor = "func.func"
+    preserves = "real"
+
+    patterns = (fold_scales,)
+
+    def prepare(self, op: Operation, context: PassContext) -> ConstantValues:
+        return ConstantValues()
 
 
 __all__ = ["FoldBatchNorms"]

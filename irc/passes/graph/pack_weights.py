@@ -5,70 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from irc.analysis.channels_last import CONVOLUTION
-from irc.dialects import aten, func, graph
+from irc.dialects import aten, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
-from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.passes import PassContext, register_pass
+from irc.ir.pattern_pass import PatternPass
+from irc.ir.rewriting import pattern
 from irc.ir.types import TensorType
 from irc.target import target_of
 
 PRODUCTS = ("aten.mm.default", "aten.addmm.default")
 #: Rows of a matrix product below which the library's own way of reading a plain matrix is as fast.
 LEAST_ROWS = 2
-
-
-@register_pass
-class PackWeights(Pass):
-    """Lays the constant weights of convolutions and linears out once, as oneDNN reads them.
-
-    A weight is a `graph.constant` (through permutations for a linear), as `freeze` leaves them.
-    Zeros around an image, as many on both sides, become the padding of its convolution.
-    Packing happens when the program is loaded, not when it is called. What stays as it is says so
-    in a remark: transposed convolutions, images of other ranks than 4 and 5, elements that oneDNN
-    has no code for on this machine (f32 always has, bf16 and f16 depend on the processor), a
-    product that scales its bias or has fewer than two rows, a torch without oneDNN.
-
-    convolutions: pack those of convolutions, too; their images then have channels innermost.
-
-    Before:
-        %w = graph.constant {value = #irc.resource<"w"> : tensor<8x4x3x3xf32>} : tensor<8x4x3x3xf32>
-        %y = graph.call_aten %x, %w {callee = "aten.convolution.default", ...} : (...) -> ...
-    After:
-        %p = graph.pack %w {format = "convolution", ...} :
-          (tensor<8x4x3x3xf32>) -> !graph.packed<tensor<8x4x3x3xf32>>
-        %y = graph.packed_conv %x, %p {...} : (...) -> ...
-    """
-
-    name = "pack-weights"
-    summary = "pack constant weights of convolutions and linears for oneDNN"
-    anchor = "func.func"
-    preserves = "real"
-    asks_target = True
-    convolutions: bool = True
-
-    def run(self, op: Operation, context: PassContext) -> None:
-        assert isinstance(op, func.FuncOp)
-        calls = [
-            o for o in op.block.ops
-            if isinstance(o, graph.CallAten) and self.takes(o.callee)
-        ]  # fmt: skip
-        target = target_of(context)
-        if not calls or not target.library:
-            return
-        for call in calls:
-            pack = pack_convolution if call.callee == CONVOLUTION else pack_product
-            why = pack(call, target.library)
-            if why is None:
-                context.count("packed")
-            else:
-                context.remark(f"the weight of {call.callee} was not packed: {why}", call)
-
-    def takes(self, callee: str) -> bool:
-        """Whether the weights of an operator are to be packed."""
-        return callee in PRODUCTS or (self.convolutions and callee == CONVOLUTION)
 
 
 def operands_of(call: graph.CallAten) -> tuple[dict[str, Value | None], Mapping[str, Any]]:
@@ -103,35 +56,48 @@ def known_sizes(type_: TensorType) -> list[int] | None:
     return sizes if len(sizes) == type_.rank else None
 
 
-def pack_convolution(call: graph.CallAten, elements: Sequence[str]) -> str | None:
-    """Replace a convolution by a packed one; why not, where it can't be."""
+def declined(call: graph.CallAten, rw: Any, why: str) -> bool:
+    """Say why a weight stays as it is."""
+    declined: bool = rw.decline(f"the weight of {call.callee} was not packed: {why}")
+    return declined
+
+
+# convolution(x, constant) -> packed_conv(x, pack(constant))
+@pattern(graph.CallAten, name="graph.pack_convolution", counted="packed")
+def pack_convolution(call: Any, rw: Any) -> Any:
+    if call.callee != CONVOLUTION or not rw.state.options.takes(CONVOLUTION):
+        return rw.no_match("it is no convolution to pack")
     values, given = operands_of(call)
     image, weight, bias = values["input"], values["weight"], values.get("bias")
     assert image is not None and weight is not None
+    why = convolution_objection(image, weight, given, rw.state.elements)
+    if why is not None:
+        return declined(call, rw, why)
+    shape: dict[str, A.Attribute] = {"groups": given["groups"]}
+    for name in ("stride", "padding", "dilation"):
+        numbers = integers(given[name])
+        if numbers is None:
+            return declined(call, rw, f"its {name} is symbolic")
+        spatial = image.type.rank - 2  # type: ignore[attr-defined]
+        shape[name] = A.DenseIntsAttr(numbers * spatial if len(numbers) == 1 else numbers)
+    image = without_zeros(image, shape)
+    packed = _pack(rw.builder, weight, "convolution", known_sizes(image.type), **shape)  # type: ignore[arg-type]
+    rw.replace(call, packed_op(call, graph.PackedConv, [image, packed], bias, shape))
+    return True
+
+
+def convolution_objection(
+    image: Value, weight: Value, given: Mapping[str, Any], elements: Sequence[str]
+) -> str | None:
+    """Why the weight of a convolution can't be packed; None where it can."""
     if constant_of(weight) is None:
         return "it is no constant"
     if given["transposed"] is A.TRUE:
         return "the convolution is transposed"
     why = objection(elements, image.type, weight.type)
-    if why is not None:
-        return why
-    if image.type.rank not in (4, 5):  # type: ignore[attr-defined]
+    if why is None and image.type.rank not in (4, 5):  # type: ignore[attr-defined]
         return "the image has another rank than 4 or 5"
-    spatial = image.type.rank - 2  # type: ignore[attr-defined]
-    shape: dict[str, A.Attribute] = {"groups": given["groups"]}
-    for name in ("stride", "padding", "dilation"):
-        numbers = integers(given[name])
-        if numbers is None:
-            return f"its {name} is symbolic"
-        shape[name] = A.DenseIntsAttr(numbers * spatial if len(numbers) == 1 else numbers)
-    padded, image = image, without_zeros(image, shape)
-    builder = Builder.before(call)
-    packed = _pack(builder, weight, "convolution", known_sizes(image.type), **shape)  # type: ignore[arg-type]
-    _replace(call, graph.PackedConv, [image, packed], bias, shape)
-    if not padded.has_uses:  # its zeros are the convolution's
-        assert padded.defining_op is not None
-        padded.defining_op.erase()
-    return None
+    return why
 
 
 def without_zeros(image: Value, shape: dict[str, A.Attribute]) -> Value:
@@ -164,32 +130,45 @@ def objection(packable: Sequence[str], *types: Any) -> str | None:
     return None
 
 
-def pack_product(call: graph.CallAten, elements: Sequence[str]) -> str | None:
-    """Replace a product with a constant right factor by a packed linear; why not, else."""
+# mm(x, constant) -> packed_linear(x, pack(constant)), and addmm with a bias
+@pattern(graph.CallAten, name="graph.pack_product", counted="packed")
+def pack_product(call: Any, rw: Any) -> Any:
+    if call.callee not in PRODUCTS:
+        return rw.no_match("it is no product")
     values, given = operands_of(call)
     rows, right = values.get("mat1") or values["self"], values["mat2"]
     bias = values["self"] if call.callee == "aten.addmm.default" else None
     assert rows is not None and right is not None
     transposed = not isinstance(right.defining_op, graph.Permute)
     weight = right if transposed else right.defining_op.source  # type: ignore[union-attr]
+    why = product_objection(call, rows, weight, bias, rw.state.elements)
+    if why is not None:
+        return declined(call, rw, why)
+    flag = {"transposed": A.UNIT} if transposed else {}
+    packed = _pack(rw.builder, weight, "linear", known_sizes(rows.type), **flag)  # type: ignore[arg-type]
+    rw.replace(call, packed_op(call, graph.PackedLinear, [rows, packed], bias, {}))
+    return True
+
+
+def product_objection(
+    call: graph.CallAten, rows: Value, weight: Value, bias: Value | None, elements: Sequence[str]
+) -> str | None:
+    """Why the weight of a product can't be packed; None where it can."""
     if constant_of(weight) is None:
         return "it is no constant"
     why = objection(elements, rows.type, weight.type)
     if why is not None:
         return why
+    given = call.arguments.as_dict()
     for name in ("beta", "alpha"):
         factor = given.get(name)
-        if factor is not None and factor.value != 1:
-            return f"{name} is {factor.value}"
+        if factor is not None and factor.value != 1:  # type: ignore[attr-defined]
+            return f"{name} is {factor.value}"  # type: ignore[attr-defined]
     count, out = call.results[0].type.shape  # type: ignore[attr-defined]
     if bias is not None and bias.type.shape != (out,):  # type: ignore[attr-defined]
         return f"what is added is {bias.type}, no bias"
     if isinstance(count, int) and count < LEAST_ROWS:
         return "it is multiplied with one row"
-    builder = Builder.before(call)
-    flag = {"transposed": A.UNIT} if transposed else {}
-    packed = _pack(builder, weight, "linear", known_sizes(rows.type), **flag)  # type: ignore[arg-type]
-    _replace(call, graph.PackedLinear, [rows, packed], bias, {})
     return None
 
 
@@ -206,15 +185,62 @@ def _pack(
     return builder.insert(made).results[0]
 
 
-def _replace(
+def packed_op(
     call: graph.CallAten, cls: Any, operands: list[Value], bias: Value | None, shape: Any
-) -> None:
-    """Put a packed operation in the place of a call."""
+) -> Operation:
+    """The packed operation that computes what a call does."""
     if bias is not None:
         operands.append(bias)
     segments = A.DenseIntsAttr((1, 1, int(bias is not None), 0))
-    made = cls(operands, call.result_types, {**shape, SEGMENTS: segments}, (), call.location)
-    Builder.before(call).insert(made)
-    made.results[0].name_hint = call.results[0].name_hint
-    call.results[0].replace_all_uses_with(made.results[0])
-    call.erase()
+    made: Operation = cls(
+        operands, call.result_types, {**shape, SEGMENTS: segments}, (), call.location
+    )
+    return made
+
+
+@attrs.frozen
+class Packing:
+    """What the patterns have to know: the pass's options, and the elements that oneDNN packs."""
+
+    options: PackWeights
+    elements: Sequence[str]
+
+
+@register_pass
+class PackWeights(PatternPass):
+    """Lays the constant weights of convolutions and linears out once, as oneDNN reads them.
+
+    A weight is a `graph.constant` (through permutations for a linear), as `freeze` leaves them.
+    Zeros around an image, as many on both sides, become the padding of its convolution.
+    Packing happens when the program is loaded, not when it is called. What stays as it is says so
+    in a remark: transposed convolutions, images of other ranks than 4 and 5, elements that oneDNN
+    has no code for on this machine (f32 always has, bf16 and f16 depend on the processor), a
+    product that scales its bias or has fewer than two rows, a torch without oneDNN.
+
+    convolutions: pack those of convolutions, too; their images then have channels innermost.
+
+    Before:
+        %w = graph.constant {value = #irc.resource<"w"> : tensor<8x4x3x3xf32>} : tensor<8x4x3x3xf32>
+        %y = graph.call_aten %x, %w {callee = "aten.convolution.default", ...} : (...) -> ...
+    After:
+        %p = graph.pack %w {format = "convolution", ...} :
+          (tensor<8x4x3x3xf32>) -> !graph.packed<tensor<8x4x3x3xf32>>
+        %y = graph.packed_conv %x, %p {...} : (...) -> ...
+    """
+
+    name = "pack-weights"
+    summary = "pack constant weights of convolutions and linears for oneDNN"
+    anchor = "func.func"
+    preserves = "real"
+    asks_target = True
+    convolutions: bool = True
+
+    patterns = (pack_convolution, pack_product)
+
+    def prepare(self, op: Operation, context: PassContext) -> Packing | None:
+        elements = target_of(context).library
+        return Packing(self, elements) if elements else None
+
+    def takes(self, callee: str) -> bool:
+        """Whether the weights of an operator are to be packed."""
+        return callee in PRODUCTS or (self.convolutions and callee == CONVOLUTION)

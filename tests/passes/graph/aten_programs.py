@@ -7,6 +7,8 @@ from irc.dialects.builtin import ModuleOp
 from irc.dialects.func import FuncOp, ReturnOp
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
+from irc.ir.passes import PassContext
+from irc.ir.pattern_pass import apply_patterns
 from irc.ir.types import TensorType, contiguous_strides, f32
 from irc.passes.graph.convert_aten.support import Call
 
@@ -54,6 +56,13 @@ class Program:
 
 class Graph(Program):
     """A function on the graph level."""
+
+    def rewritten(self, value, patterns, state=None):
+        """Apply patterns to the function, which gives `value`; why they declined."""
+        context = PassContext()
+        self.builder.create(ReturnOp, [value])
+        apply_patterns(self.function, patterns, context, state)
+        return [remark.message for remark in context.remarks]
 
     def value(self, cls, *operands, **rest):
         return self.builder.value(cls, *operands, **rest)

@@ -81,6 +81,15 @@ def test_why_tensors_are_not_packed(types, outcome):
 IMAGE = (2, 3, 5, 5)
 
 
+def packed(p, call):
+    """Pack the weight of a call whose result is the function's; why it was not, else None."""
+    state = W.Packing(W.PackWeights(), ELEMENTS)
+    told = p.rewritten(call.results[0], W.PackWeights.patterns, state)
+    before = f"the weight of {call.callee} was not packed: "
+    assert len(told) <= 1 and all(why.startswith(before) for why in told)
+    return told[0].removeprefix(before) if told else None
+
+
 @pytest.mark.parametrize(
     "image, weight, changes, outcome",
     [
@@ -101,7 +110,7 @@ def test_which_convolutions_are_packed(image, weight, changes, outcome, biased):
     w = y if weight == "argument" else p.constant(*weight)
     bias = p.constant(4) if biased else None
     call = p.convolution(x, w, bias, TensorType(image, f32), **changes).defining_op
-    assert W.pack_convolution(call, ELEMENTS) == outcome
+    assert packed(p, call) == outcome
     made = [op for op in p.function.block.ops if isinstance(op, graph.PackedConv)]
     assert (call.parent is None) is bool(made) is (outcome is None)
     if made:
@@ -123,7 +132,7 @@ def test_zeros_around_an_image_that_others_read_stay(low, high, number, taken, r
     call = p.convolution(padded, p.constant(4, shape[1], 1, 1)).defining_op
     if read:
         p.value(graph.Neg, padded)
-    assert W.pack_convolution(call, ELEMENTS) is None
+    assert packed(p, call) is None
     (made,) = [op for op in p.function.block.ops if isinstance(op, graph.PackedConv)]
     assert list(made.padding) == ([1, 2] if taken else [0, 0])
     assert (padded.defining_op.parent is None) is (taken and not read)
@@ -148,7 +157,7 @@ def test_which_products_are_packed(rows, bias, changes, outcome, permuted):
     right = p.value(graph.Permute, weight, permutation=[1, 0]) if permuted else weight
     added = None if bias is None else p.constant(*bias)
     call = p.mm(x, right, added, **changes).defining_op
-    assert W.pack_product(call, ELEMENTS) == outcome
+    assert packed(p, call) == outcome
     made = [op for op in p.function.block.ops if isinstance(op, graph.PackedLinear)]
     assert (call.parent is None) is bool(made) is (outcome is None)
     if made:
@@ -160,13 +169,16 @@ def test_which_products_are_packed(rows, bias, changes, outcome, permuted):
 
 def test_a_product_that_is_not_packed_for_its_factors():
     p, x, w = of((4, 3), (3, 6))
-    assert W.pack_product(p.mm(x, w).defining_op, ELEMENTS) == "it is no constant"
+    assert packed(p, p.mm(x, w).defining_op) == "it is no constant"
+    p, w = of((3, 6))
     turned = p.value(graph.Permute, w, permutation=[1, 0])
-    assert W.pack_product(p.mm(turned, p.constant(3, 2)).defining_op, ELEMENTS) is None
-    assert W.pack_product(p.mm(w, turned).defining_op, ELEMENTS) == "it is no constant"
+    assert packed(p, p.mm(turned, p.constant(3, 2)).defining_op) is None
+    p, w = of((3, 6))
+    turned = p.value(graph.Permute, w, permutation=[1, 0])
+    assert packed(p, p.mm(w, turned).defining_op) == "it is no constant"
     p, x = of((4, 3), element=f64)
     call = p.mm(x, p.constant(3, 6, element=f64)).defining_op
-    assert W.pack_product(call, ELEMENTS) == "oneDNN doesn't pack f64 here"
+    assert packed(p, call) == "oneDNN doesn't pack f64 here"
 
 
 # -- weighted products
@@ -344,12 +356,12 @@ def followed(make, *, conv=False):
     y = p.convolution(x, p.constant(6, 3, 1, 1)) if conv else p.mm(x, p.constant(3, 6))
     end = make(p, y)
     p.returned(end)
-    context = PassContext()
+    told = []
     constants = ConstantValues()
     product = weighted_product(y.defining_op, constants)
-    chain = N.follow(product, constants, context)
+    chain = N.follow(product, constants, told.append)
     if chain is None:
-        return None, bool(context.remarks)
+        return None, bool(told)
     return "".join(s.function[0] for s in chain.steps) + "v" * len(chain.views), chain.end is end
 
 
