@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._decomp import get_decompositions
@@ -26,11 +26,20 @@ from irc.frontend.stride_order import by_steps, ordered
 from irc.frontend.transformer_layers import multi_head_attention, transformer_encoder_layer
 from irc.frontend.wide_statistics import NARROW, rounding_statistics
 
+if TYPE_CHECKING:
+    from irc.ir.conversion import Conversion
+
 aten = torch.ops.aten
 
-@functools.cache
+
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table for AOTAutograd: operator overload -> Python function."""
+    return _table(converters().version)
+
+
+@functools.lru_cache(maxsize=1)
+def _table(version: int) -> dict[Any, Callable[..., Any]]:
+    """The table with the converters as they are registered now."""
     table = core_table()
     table.update(get_decompositions(packets(MORE)))
     for packet in whole_packets():
@@ -87,12 +96,18 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return table
 
 
-def whole_packets() -> set[Any]:
-    """The operators that stay whole: those with a converter, and those that ATen computes best."""
-    from irc.passes.graph.convert_aten_to_graph import CONVERTERS, load_converters
+def converters() -> Conversion:
+    """The boundary to the graph level, with all its converters."""
+    from irc.passes.graph.convert_aten_to_graph import TO_GRAPH, load_converters
 
     load_converters()
-    found = (find_overload(qualified_name(name)) for name in CONVERTERS)
+    return TO_GRAPH
+
+
+def whole_packets() -> set[Any]:
+    """The operators that stay whole: those with a converter, and those that ATen computes best."""
+    names = [name for name in converters().table if isinstance(name, str)]
+    found = (find_overload(qualified_name(name)) for name in names)
     converted = {overload.overloadpacket for overload in found if overload is not None}
     return converted.difference(packets(names_of(APART))).union(packets(names_of(WHOLE)))
 

@@ -47,6 +47,8 @@ class Pass:
     rounds_constants: it writes constants, rounded to their dtype, that the program before computed
     or had as f64; so mode "real" agrees to that rounding only.
     analysis: it tells something and changes nothing.
+    conversion: the boundary between two levels that it is, whose target is checked behind it where
+    the pipeline verifies each pass.
     asks_target: what it does depends on the program's target (`irc.target.target_of`); a program
     without one gets this machine's before. An option `target` ("cpu", "gpu") says of which kind.
     """
@@ -58,6 +60,7 @@ class Pass:
     rounds_constants: ClassVar[bool] = False
     analysis: ClassVar[bool] = False
     asks_target: ClassVar[bool] = False
+    conversion: ClassVar[Any] = None  # a Conversion
 
     def run(self, op: Operation, context: PassContext) -> None:
         """Rewrite `op` in place."""
@@ -490,6 +493,8 @@ class PassManager:
             pass_.run(op, context)
             if self.verify == "each":
                 _verify(op)
+                if pass_.conversion is not None:
+                    pass_.conversion.check(op)
         except IRCError as error:
             error.pass_name = error.pass_name or pass_.name
             if error.location is UNKNOWN:

@@ -10,8 +10,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from irc.dialects.aten import qualified_name
 from irc.dialects.aten_schema import find_overload
 from irc.frontend import decomposition_names as names
+from irc.frontend.decompositions import converters as boundary
 from irc.frontend.decompositions import core_table, decompositions
-from irc.passes.graph.convert_aten_to_graph import CONVERTERS, load_converters
 
 
 @pytest.mark.parametrize(("device", "whole"), [("cpu", False), ("cuda", True)])
@@ -110,8 +110,8 @@ TABLES = {"WHOLE": names.WHOLE, "APART": names.APART, "PARTLY": names.PARTLY}
 
 def converters():
     """The overload of each converter's operator, by the converter's name."""
-    load_converters()
-    return {name: find_overload(qualified_name(name)) for name in CONVERTERS}
+    names = [name for name in boundary().table if isinstance(name, str)]
+    return {name: find_overload(qualified_name(name)) for name in names}
 
 
 @pytest.mark.fault("U11")

@@ -12,10 +12,8 @@ from irc.dialects.func import FuncOp, ReturnOp
 from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.builder import Builder
-from irc.ir.conversion import ConversionTarget, apply_conversion
-from irc.ir.core import Operation
 from irc.ir.definition import Op, attribute, operand, result
-from irc.ir.diagnostics import InternalError, InvalidIR, UserError
+from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.gc import gc_paused
 from irc.ir.passes import Pass, PassContext, PassManager, register_pass
 from irc.ir.rewriting import apply_patterns_greedily, pattern, register_materializer
@@ -190,45 +188,6 @@ def test_pausing_the_collector_nests_over_threads():
     leave.set()
     thread.join()
     assert gc.isenabled()
-
-
-def test_conversion_lists_what_is_left_and_why():
-    module, function = program()
-    target = ConversionTarget()
-    target.illegal(TestAdd)
-
-    @pattern(TestAdd, name="test.convert_add")
-    def convert(op, rw):
-        return rw.no_match("sums stay")
-
-    with pytest.raises(InvalidIR) as caught:
-        apply_conversion(module, target, [convert], pass_name="convert-test")
-    assert "3 operation(s)" in str(caught.value)
-    assert "test.convert_add: sums stay" in str(caught.value)
-    assert "[convert-test]" in str(caught.value)
-
-
-def test_conversion_converts_what_patterns_make():
-    module, function = program()
-
-    class Target(Operation):
-        __slots__ = ()
-        name = "testpass.target"
-
-    target = ConversionTarget()
-    target.illegal(TestAdd, TestConstant)
-
-    @pattern(TestAdd)
-    def add(op, rw):
-        extra = rw.builder.value(TestConstant, value=1, result_types=T.i64)
-        rw.replace(op, rw.builder.insert(Target([op.lhs, op.rhs, extra], [T.i64])))
-
-    @pattern(TestConstant)
-    def constant(op, rw):
-        rw.replace(op, rw.builder.insert(Target([], [T.i64])))
-
-    apply_conversion(module, target, [add, constant])
-    assert set(names(function)) == {"testpass.target", "func.return"}
 
 
 def test_remarks_and_statistics_belong_to_the_pass():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.analysis.facts import facts_of
@@ -12,22 +13,24 @@ from irc.analysis.known import Known
 from irc.analysis.levels import holds_loops
 from irc.dialects import aten, func, graph, sym
 from irc.ir import attributes as A
-from irc.ir.attributes import Attribute, Type
+from irc.ir.attributes import Type
 from irc.ir.builder import Builder
+from irc.ir.conversion import Declined, StartAgain, decline
 from irc.ir.core import Operation, Value
-from irc.ir.diagnostics import InvalidIR, UserError
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import ComplexType, TensorType, contiguous_strides
+from irc.ir.types import ComplexType, TensorType
+from irc.passes.graph.convert_aten.calls import leave_to_aten, update_input
 from irc.passes.graph.convert_aten.complex_pairs import (
     Pair,
     convert_pair,
-    has_pairs,
     paired_values,
 )
-from irc.passes.graph.convert_aten.support import CONVERTERS, Call, Declined, converts
+from irc.passes.graph.convert_aten.support import TO_GRAPH, Call
 from irc.target.record import default_float
 
 
+@functools.cache
 def load_converters() -> None:
     """Import every file of converters."""
     import irc.passes.graph.convert_aten as package
@@ -58,6 +61,7 @@ class ConvertAtenToGraph(Pass):
     anchor = "func.func"
     preserves = "real"
     rounds_constants = True
+    conversion = TO_GRAPH
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
@@ -73,6 +77,8 @@ def without_strides(kind: Type) -> Type:
 
 
 class _FunctionConversion:
+    """One function under conversion: its new operations stand behind the old ones."""
+
     def __init__(self, function: func.FuncOp, context: PassContext) -> None:
         self.function = function
         self.context = context
@@ -80,6 +86,10 @@ class _FunctionConversion:
         self.ranges = facts_of(function).ranges
         self.known = Known()
         self.float = default_float(context)
+        self.paired: set[Value] = set()
+        self.pairs: dict[Value, Pair] = {}
+        self.call: Call | None = None  # the operation that is converted
+        self.reason = ""  # why it is left to ATen
 
     def run(self) -> None:
         block = self.function.block
@@ -87,49 +97,66 @@ class _FunctionConversion:
         self.convert_arguments()
         self.builder = Builder.at_end(block)
         given, last = dict(self.values), block.last
-        paired = paired_values(self.function)
+        self.paired = paired_values(self.function)
         try:
-            self.convert_all(olds, paired)
-        except Declined:
+            TO_GRAPH.apply(olds, self)
+        except StartAgain:
             self.discard_after(last)
-            self.values = given
-            self.convert_all(olds, set())
+            self.values, self.paired, self.pairs = given, set(), {}
+            self.known, self.call = Known(), None
+            TO_GRAPH.apply(olds, self)
         for op in reversed(olds):
             op.erase()
         self.function.attributes["level"] = A.StringAttr("graph")
         self.function.refresh_type()
 
-    def convert_all(self, olds: Sequence[Operation], paired: set[Value]) -> None:
-        """Convert the operations in order, the complex values `paired` to pairs of reals. Raises
-        Declined for a pair that a converter does not cover."""
-        pairs: dict[Value, Pair] = {}
-        self.known = Known()
-        for op in olds:
-            self.builder.location = op.location
-            if not isinstance(op, aten.AtenOp):
-                self.known.add(op)
-                self.keep(op)
-            elif paired and any(v in paired for v in (*op.operands, *op.results)):
-                self.convert_paired(op, pairs)
-            else:
-                self.convert(op)
+    def convert(self, op: Operation, converter: Callable[[Call], Any]) -> None:
+        """What the converter makes of an operation takes its place."""
+        call = self.call
+        if call is None or call.op is not op:
+            call = self.begin(op)
+        if self.paired and not self.paired.isdisjoint((*op.operands, *op.results)):
+            self.convert_paired(op)
+            return
+        is_call = converter is leave_to_aten
+        last = self.function.block.last
+        try:
+            if not is_call and stays_complex(op) and converter is not update_input:
+                decline("complex elements are ATen's")
+            made = converter(call)
+            values = [made] if isinstance(made, Value) else list(made)
+            self.define(op, self.checked(op, values, call.result_types))
+        except Declined as declined:
+            self.reason = str(declined)
+            self.discard_after(last)
+            raise
+        if is_call:
+            self.context.count(f"ATen calls: {op.qualified}")  # type: ignore[attr-defined]
+            self.context.remark(f"{op.qualified} is left to ATen: {self.reason}", op)  # type: ignore[attr-defined]
 
-    def convert_paired(self, op: aten.AtenOp, pairs: dict[Value, Pair]) -> None:
-        sources = aten.arguments_of(op)
-        arguments = {
-            name: None if has_pairs(v, pairs) else self.new_argument(v)
-            for name, v in sources.items()
-        }
+    def begin(self, op: Operation) -> Call:
+        """The call that an operation's converters see."""
+        self.builder.location = op.location
+        sources = aten.arguments_of(op) if isinstance(op, aten.AtenOp) else fields_of(op)
+        arguments = {name: self.new_argument(v) for name, v in sources.items()}
         types = [without_strides(r.type) for r in op.results]
-        call = Call(
+        self.reason = "no converter"
+        self.call = call = Call(
             self.builder, op, arguments, sources, types, self.values, self.ranges, self.known,
             self.float,
         )  # fmt: skip
-        made = convert_pair(call, pairs)
+        return call
+
+    def convert_paired(self, op: Operation) -> None:
+        assert self.call is not None
+        try:
+            made = convert_pair(self.call, self.pairs)
+        except Declined as declined:
+            raise StartAgain from declined
         if isinstance(made, Value):
-            self.define(op, self.checked(op, [made], types))
+            self.define(op, self.checked(op, [made], self.call.result_types))
         else:
-            pairs[op.results[0]] = made
+            self.pairs[op.results[0]] = made
 
     def convert_arguments(self) -> None:
         """Move the strides of arguments from their types to `arg_info`."""
@@ -153,6 +180,7 @@ class _FunctionConversion:
 
     def keep(self, op: Operation) -> None:
         """A copy of an operation of another dialect, on types without strides."""
+        self.known.add(op)
         operands = [self.values[o] for o in op.operands]
         attributes = dict(op.attributes)
         value = attributes.get("value")
@@ -177,37 +205,8 @@ class _FunctionConversion:
             if new.name_hint is None:
                 new.name_hint = old.name_hint
 
-    def convert(self, op: aten.AtenOp) -> None:
-        converter = CONVERTERS.get(op.name)
-        sources = aten.arguments_of(op)
-        arguments = {name: self.new_argument(v) for name, v in sources.items()}
-        types = [without_strides(r.type) for r in op.results]
-        if op.qualified == "aten.copy_.default":
-            call = Call(self.builder, op, arguments, sources, types, known=self.known)
-            self.update_input(op, call)
-            return
-        last = self.function.block.last
-        reason = "no converter" if converter is None else "complex elements are ATen's"
-        if converter is not None and not stays_complex(op):
-            try:
-                made = converter(
-                    Call(
-                        self.builder, op, arguments, sources, types, self.values, self.ranges,
-                        self.known, self.float,
-                    )  # fmt: skip
-                )
-                values = [made] if isinstance(made, Value) else list(made)
-                self.define(op, self.checked(op, values, types))
-                return
-            except Declined as declined:
-                reason = str(declined)
-                self.discard_after(last)
-        self.context.count(f"ATen calls: {op.qualified}")
-        self.context.remark(f"{op.qualified} is left to ATen: {reason}", op)
-        self.call(op, types)
-
     def checked(
-        self, op: aten.AtenOp, values: Sequence[Value | None], types: Sequence[Type]
+        self, op: Operation, values: Sequence[Value | None], types: Sequence[Type]
     ) -> list[Value | None]:
         """The values that `op` became, with its types: torch may know more of their sizes, by a
         fact that the program states before. Raises InvalidIR for other types."""
@@ -218,7 +217,7 @@ class _FunctionConversion:
             made.append(value)
         return made
 
-    def refined(self, op: aten.AtenOp, value: Value, kind: Type) -> Value:
+    def refined(self, op: Operation, value: Value, kind: Type) -> Value:
         have = value.type
         wrong: str | None = "another element, rank or device"
         if isinstance(have, TensorType) and isinstance(kind, TensorType):
@@ -236,107 +235,30 @@ class _FunctionConversion:
             made.erase()
 
     def new_argument(self, argument: Any) -> Any:
+        """An argument on the graph level; None for a complex value that is a pair."""
         if isinstance(argument, Value):
-            return self.values[argument]
+            return None if argument in self.pairs else self.values[argument]
         if isinstance(argument, list):
             return [self.new_argument(a) for a in argument]
         return argument
 
-    def update_input(self, op: aten.AtenOp, call: Call) -> None:
-        """`copy_` onto an argument at the end: the only mutation of a functionalized graph."""
-        target = self.values[aten.arguments_of(op)["self"]]
-        if target not in self.function.block.arguments:
-            raise InvalidIR("writes a value that is no argument; functionalize first", op=op)
-        from irc.passes.graph.convert_aten.pointwise import round_cast
 
-        value = round_cast(call, call.src, call.result.element)
-        value = call.broadcast(value, call.result.shape)
-        self.builder.create(graph.UpdateInput, value, argument=target.index)
-        self.define(op, [value])
-
-    def call(self, op: aten.AtenOp, types: Sequence[Type]) -> None:
-        """`graph.call_aten`, of the variant that makes a fresh result where there is one."""
-        schema, attributes = op.schema, dict(op.attributes)
-        written = written_copies(op)
-        callee, contiguous = op.qualified, False
-        if schema.returns_alias:
-            callee, contiguous = copying_variant(op)
-        strides: list[Attribute] = []
-        for result in (*op.results, *(op.operands[k] for k in written)):
-            kind = result.type
-            if isinstance(kind, TensorType):
-                dims = kind.strides
-                if contiguous or dims is None:
-                    dims = contiguous_strides(kind.shape)
-                strides.append(A.DimsAttr(dims))
-        entries: dict[str, Attribute] = {
-            "callee": A.StringAttr(callee),
-            "arguments": attributes["arguments"],
-            "eager_strides": A.ArrayAttr(strides),
-        }
-        passed = [o.type.strides for o in op.operands if isinstance(o.type, TensorType)]
-        known = [A.DimsAttr(s) for s in passed if s is not None]
-        if passed and len(known) == len(passed):
-            entries["operand_strides"] = A.ArrayAttr(known)
-        if schema.is_random:
-            entries["random"] = A.UNIT
-        if not schema.returns or written or schema.communicates:
-            entries["mutates"] = A.UNIT
-        if written:
-            entries["written"] = A.DenseIntsAttr(written)
-        operands = [self.values[o] for o in op.operands]
-        kinds = [*types, *(operands[k].type for k in written)]
-        made = graph.CallAten(operands, kinds, entries, (), op.location)
-        self.builder.insert(made)
-        self.define(op, made.results[: len(types)])
-        for number, content in zip(written, made.results[len(types) :], strict=True):
-            self.values[op.operands[number]] = content
+def fields_of(op: Any) -> dict[str, Any]:
+    """The operands and attributes of an operation that is no operator's, by name."""
+    cls = type(op)
+    operands = {field.name: getattr(op, field.name) for field in cls.operand_fields}
+    lists = {name: list(v) for name, v in operands.items() if isinstance(v, tuple)}
+    return {**operands, **lists, **{name: getattr(op, name) for name in cls.attribute_fields}}
 
 
-def written_copies(op: aten.AtenOp) -> tuple[int, ...]:
-    """The numbers of the operands that the operator writes, which are fresh copies of values.
-
-    Raises InvalidIR for a write of anything else, UserError for one of parts of a copy: those of
-    an operator that sees one storage through several operands.
-    """
-    given = op.arguments.as_dict()
-    numbers = [
-        number
-        for argument in op.schema.arguments
-        if argument.is_write and argument.name in given
-        for number in aten.operand_indices(given[argument.name])
-    ]
-    for number in numbers:
-        maker = op.operands[number].defining_op
-        if isinstance(maker, aten.AtenOp) and maker.qualified == "aten.clone.default":
-            continue
-        if isinstance(maker, aten.AtenOp) and maker.schema.returns_alias:
-            raise UserError(
-                f"'{op.name}' is given one storage more than once, and writes it", op=op
-            )
-        raise InvalidIR("writes its operands; functionalize first", op=op)
-    return tuple(dict.fromkeys(numbers))
-
-
-def stays_complex(op: aten.AtenOp) -> bool:
+def stays_complex(op: Any) -> bool:
     """Whether an operator has complex elements and is more than another view of them."""
     types = [value.type for value in (*op.operands, *op.results)]
     if not any(isinstance(t, TensorType) and isinstance(t.element, ComplexType) for t in types):
         return False
+    if not isinstance(op, aten.AtenOp):
+        return False
     return not (op.schema.returns_alias or op.qualified == "aten._unsafe_view.default")
-
-
-def copying_variant(op: aten.AtenOp) -> tuple[str, bool]:
-    """The operator that gives a view's elements in fresh contiguous memory, for a view operator;
-    whether it is another one."""
-    schema = op.schema
-    overload = schema.overload or "default"
-    for name in (f"{schema.name}_copy", f"_{schema.name}_copy"):
-        qualified = f"{schema.namespace}.{name}.{overload}"
-        found = aten.known_schema(qualified, op)
-        if found is not None and len(found.arguments) == len(schema.arguments):
-            return qualified, True
-    return op.qualified, False
 
 
 class _StandIn(Value):
@@ -350,4 +272,4 @@ class _StandIn(Value):
         self.name_hint = None
 
 
-__all__ = ["ConvertAtenToGraph", "converts", "load_converters", "without_strides"]
+__all__ = ["ConvertAtenToGraph", "load_converters", "without_strides"]

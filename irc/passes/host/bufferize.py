@@ -6,23 +6,21 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irc.analysis.calls import OUT_VARIANTS
 from irc.analysis.host_memory import Aliases, is_tensor
 from irc.analysis.strides import keeps_apart
-from irc.dialects import aten, flow, func, graph, host, kernel, layout, sym
+from irc.dialects import func, graph, host, kernel, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
-from irc.ir.conversion import conversion_failure
 from irc.ir.core import Block, Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
+from irc.ir.types import TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.argument_storages import alias_groups
 from irc.passes.host.memory_uses import LaunchReads, MemoryUses, place_of
-from irc.passes.host.packed_calls import call_of, packing_of
 from irc.passes.host.results_apart import separate_results
-from irc.passes.host.written_operands import is_last_reader, operand_of, result_of
+from irc.passes.host.to_host import TO_HOST
+from irc.passes.host.written_operands import operand_of
 
 
 @register_pass
@@ -49,13 +47,14 @@ class Bufferize(Pass):
 
     name = "bufferize"
     summary = "give every array memory and make functions host programs"
+    conversion = TO_HOST
 
     def run(self, op: Operation, context: PassContext) -> None:
         kernels = {
             o.sym_name: o for o in op.regions[0].blocks[0].ops if isinstance(o, kernel.FuncOp)
         }
         for function in [o for o in op.regions[0].blocks[0].ops if isinstance(o, func.FuncOp)]:
-            _Bufferizer(function, kernels, context).run()
+            Bufferizer(function, kernels, context).run()
         drop_variants(op, kernels)
 
 
@@ -83,7 +82,9 @@ def checked_makers(block: Block) -> set[Operation]:
     return {op for op in makers if op is not None}
 
 
-class _Bufferizer:
+class Bufferizer:
+    """One function at work: whose memory values have, and when they are used last."""
+
     def __init__(
         self,
         function: func.FuncOp,
@@ -107,26 +108,23 @@ class _Bufferizer:
 
     def run(self) -> None:
         """Rewrite the function in place and put a host.func in its stead."""
-        legal = (host.LaunchOp, *KEPT, *_HANDLERS)
-        why = ["it has no place in a host program"]
-        left = {op: why for op in self.block.ops if not isinstance(op, legal)}
-        if left:
-            raise conversion_failure(list(left), left)
-        self.direct = direct = self._direct_updates()
-        for op in list(self.block.ops):
-            handler = _HANDLERS.get(type(op))
-            if isinstance(op, host.LaunchOp):
-                self._launch(op, direct)
-            elif handler is not None:
-                handler(self, op)
+        self.direct = self._direct_updates()
+        TO_HOST.apply(list(self.block.ops), self)
         self._update()
         separate_results(self.function)
         self._mark_escapes()
         self._replace_function()
 
+    def keep(self, op: Operation) -> None:
+        """What stays reads the memory that took its operands' places."""
+
+    def convert(self, op: Operation, converter: Callable[[Bufferizer, Any], None]) -> None:
+        """What the converter makes of an operation takes its place."""
+        converter(self, op)
+
     # -- launches
 
-    def _launch(self, op: host.LaunchOp, direct: dict[Value, Value]) -> None:
+    def launch(self, op: host.LaunchOp) -> None:
         callee = self.kernels.get(op.callee)
         if callee is None:
             raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
@@ -135,13 +133,13 @@ class _Bufferizer:
         inputs, outs = reads.inputs, []
         taken: set[Value] = set()
         for position, result in enumerate(op.results):
-            memory = direct.get(result)
+            memory = self.direct.get(result)
             if memory is None:
                 memory = self._reused(op, reads, position, taken)
             if memory is None:
-                memory = self._allocated(builder, result)
+                memory = self.allocated(builder, result)
             outs.append(memory)
-            self._move_facts(result, memory)
+            self.move_facts(result, memory)
         segments = A.DenseIntsAttr((len(inputs), len(outs)))
         attributes = {**op.attributes, SEGMENTS: segments}
         if self._all_are_copied(callee, inputs, outs):
@@ -220,7 +218,7 @@ class _Bufferizer:
             return "the kernel reads it as another input too"
         return ""
 
-    def _move_facts(self, result: Value, memory: Value) -> None:
+    def move_facts(self, result: Value, memory: Value) -> None:
         """`memory` now holds what `result` was: its life goes on, its views are views of it."""
         self.memory.move(result, memory)
         if result in self.returned:
@@ -357,116 +355,7 @@ class _Bufferizer:
 
     # -- other operations
 
-    def _view(self, op: Any) -> None:
-        view = Builder.before(op).insert(
-            host.ViewOp(op._operands, op.result_types, {"offset": op.attributes["offset"]})
-        )
-        self._replace(op, view)
-
-    def _call(self, op: graph.CallAten) -> None:
-        if op.written:
-            self._call_writing(op)
-            return
-        if op.callee in OUT_VARIANTS:
-            self._call_out(op)
-            return
-        attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
-        call = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
-        self._replace(op, Builder.before(op).insert(call))
-        if call.callee in GIVES_FRESH_MEMORY:
-            # What they give is nobody else's: a kernel that reads it last may write there.
-            self.ours.update(value for value in call.results if is_tensor(value))
-
-    def _call_writing(self, op: graph.CallAten) -> None:
-        """A call that writes operands: in place where they die here, else copies of them."""
-        builder = Builder.before(op)
-        operands = list(op._operands)
-        results: list[Value] = list(op.results)
-        for number in op.written:
-            result, value = result_of(op, number), operands[number]
-            memory = self.direct.get(result)
-            if memory is None:
-                reason = self._why_kept(op, value, result)
-                memory = None if reason else value
-            if memory is None:
-                if self.context.explains:
-                    text = f"operand {number} of {op.callee} is written in a copy: {reason}"
-                    self.context.remark(text, op)
-                memory = self._allocated(builder, result)
-            if memory is value:
-                self.context.count("in-place")
-            else:
-                builder.insert(host.CopyOp((value, memory), (), {}, (), op.location))
-            operands[number] = memory
-            results.remove(result)
-            self._move_facts(result, memory)
-            result.replace_all_uses_with(memory)
-        attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
-        types = [r.type for r in results]
-        call = builder.insert(host.CallAtenOp(operands, types, attributes, (), op.location))
-        for old, new in zip(results, call.results, strict=True):
-            if is_tensor(old):
-                self._move_facts(old, new)
-            old.replace_all_uses_with(new)
-        op.erase()
-
-    def _why_kept(self, op: graph.CallAten, value: Value, result: Value) -> str:
-        """Why a call may not write an operand's memory; "" where that dies there."""
-        if value not in self.ours:
-            return "its memory is not the program's own"
-        if value.type is not result.type:
-            return "the result has another type"
-        roots = [self.aliases.of(v) for v in op._operands if is_tensor(v)]
-        last = self.last_use.get(value, -1)
-        return "" if is_last_reader(op, value, roots, last, self.order[op]) else "it is used later"
-
-    def _call_out(self, op: graph.CallAten) -> None:
-        """A call that writes its result to memory of ours, in the strides that its type has."""
-        (result,) = op.results
-        memory = self._allocated(Builder.before(op), result)
-        operands = [*op._operands, memory]
-        arguments = {**op.arguments.as_dict(), "out": aten.OperandAttr(len(op._operands))}
-        attributes = {
-            "callee": A.StringAttr(OUT_VARIANTS[op.callee]),
-            "arguments": A.DictAttr(arguments),
-        }
-        call = host.CallAtenOp(operands, (), attributes, (), op.location)
-        Builder.before(op).insert(call)
-        self._move_facts(result, memory)
-        result.replace_all_uses_with(memory)
-        op.erase()
-
-    def _pack(self, op: graph.Pack) -> None:
-        callee, arguments = packing_of(op)
-        attributes = {"callee": A.StringAttr(callee), "arguments": A.DictAttr(arguments)}
-        if op.transposed:
-            attributes["transposed"] = A.UNIT
-        pack = host.PackOp(op._operands, op.result_types, attributes, (), op.location)
-        self._replace(op, Builder.before(op).insert(pack))
-
-    def _packed(self, op: graph.PackedConv | graph.PackedLinear) -> None:
-        """A call of the library; a convolution is added to memory that dies here, if it can."""
-        in_place = isinstance(op, graph.PackedConv) and self._dies_at(op, op.other)
-        callee, operands, arguments = call_of(op, in_place)
-        attributes = {"callee": A.StringAttr(callee), "arguments": A.DictAttr(arguments)}
-        types = () if in_place else op.result_types
-        call = host.CallAtenOp(operands, types, attributes, (), op.location)
-        Builder.before(op).insert(call)
-        result, memory = op.value, op.other if in_place else call.results[0]
-        self.context.count("in-place", int(in_place))
-        self.ours.add(memory)
-        self._move_facts(result, memory)
-        result.replace_all_uses_with(memory)
-        op.erase()
-
-    def _dies_at(self, op: Any, value: Value | None) -> bool:
-        """Whether `op` is the last to use memory of ours that is as its result would be."""
-        if value not in self.ours or value.type is not op.value.type:
-            return False
-        sharing = [v for v in op._operands if value in self.aliases.of(v)]
-        return self.last_use.get(value, -1) <= self.order[op] and len(sharing) == 1
-
-    def _allocated(self, builder: Builder, result: Value) -> Value:
+    def allocated(self, builder: Builder, result: Value) -> Value:
         """New memory for an array."""
         memory: Value = builder.value(host.AllocOp, result_types=result.type)
         memory.name_hint = result.name_hint
@@ -476,31 +365,12 @@ class _Bufferizer:
             self.context.count("padding bytes", padding_bytes(memory.type))
         return memory
 
-    def _item(self, op: graph.Item) -> None:
-        item = host.ItemOp(op._operands, op.result_types, dict(op.attributes), (), op.location)
-        self._replace(op, Builder.before(op).insert(item))
-
-    def _constant(self, op: graph.Constant) -> None:
-        entries = {"value": op.attributes["value"]}
-        constant = host.ConstantOp((), op.result_types, entries, (), op.location)
-        self._replace(op, Builder.before(op).insert(constant))
-
-    def _from_scalar(self, op: graph.FromScalar) -> None:
-        """A scalar as a tensor, made by ATen."""
-        dtype = DTYPE_OF_ELEMENT[op.tensor.type.element]
-        arguments = A.DictAttr({"s": aten.OperandAttr(0), "dtype": aten.DtypeAttr(dtype)})
-        attributes = {
-            "callee": A.StringAttr("aten.scalar_tensor.default"),
-            "arguments": arguments,
-        }
-        call = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
-        self._replace(op, Builder.before(op).insert(call))
-
-    def _replace(self, op: Operation, new: Operation) -> None:
+    def replace(self, op: Operation, new: Operation) -> None:
+        """Put `new`, with memory that is not shared yet or a view, where `op` stands."""
         new.location = op.location
         for old, value in zip(op.results, new.results, strict=True):
             if is_tensor(old):
-                self._move_facts(old, value)
+                self.move_facts(old, value)
                 self.aliases.replace(old, value)
         op.replace_with(new)
 
@@ -555,31 +425,4 @@ def padding_bytes(type_: Any) -> int:
     return int(span - math.prod(type_.shape)) * element_bytes(type_.element)
 
 
-# Schemas don't tell: some operators give their operand back where there is nothing to do.
-GIVES_FRESH_MEMORY = frozenset(
-    ("aten.convolution.default", "aten.extern.mkldnn._convolution_pointwise.default")
-)
-KEPT = (
-    sym.BindOp,
-    sym.BindSizeOp,
-    sym.BindOffsetOp,
-    sym.ValueOp,
-    sym.AssertOp,
-    sym.AssertValueOp,
-    sym.RefineOp,
-    graph.UpdateInput,
-    func.ReturnOp,
-    host.LaunchOp,
-    flow.FlowOp,
-)
-_HANDLERS: dict[type, Callable[[_Bufferizer, Any], None]] = {
-    layout.ViewOp: _Bufferizer._view,
-    graph.CallAten: _Bufferizer._call,
-    graph.Item: _Bufferizer._item,
-    graph.Constant: _Bufferizer._constant,
-    graph.FromScalar: _Bufferizer._from_scalar,
-    graph.Pack: _Bufferizer._pack,
-    graph.PackedConv: _Bufferizer._packed,
-    graph.PackedLinear: _Bufferizer._packed,
-}
 __all__ = ["Bufferize"]

@@ -1,4 +1,4 @@
-"""How each graph op is a compute: one rule per class, used by `convert-to-loop`."""
+"""How each graph op is a compute: the converters of `convert-to-loop`, one for each class."""
 
 from __future__ import annotations
 
@@ -7,36 +7,80 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from irc.analysis.strides import ordered_like
-from irc.analysis.views import INDICES, source_indices
-from irc.dialects import arith, graph, layout, loop, sym
+from irc.analysis.views import INDICES, source_indices, view_strides
+from irc.dialects import arith, aten, func, graph, layout, loop, sym
 from irc.dialects.graph_inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
+from irc.ir.conversion import Conversion, ConversionTarget, decline
 from irc.ir.core import Operation, Value
 from irc.ir.floats import bits_float
 from irc.ir.symbols import Dim, is_index_expression, symbol
-from irc.ir.types import FloatType, IndexType, IntegerType, TensorType, f32, i1, i64, index
+from irc.ir.types import (
+    ComplexType,
+    FloatType,
+    IndexType,
+    IntegerType,
+    TensorType,
+    element_bytes,
+    f32,
+    i1,
+    i64,
+    index,
+)
 from irc.passes.loop.bodies import Body, axes_of, axis_name, make_axes, make_compute
 from irc.passes.loop.scalar_semantics import POINTWISE, RAISES_ON_ZERO, cast
 
-Rule = Callable[["Converter", Any], None]
-RULES: dict[type[Operation], Rule] = {}
+# Calls of libraries, and kernels of ours that `form-convolution-kernels` makes.
+LIBRARY = (
+    graph.CallAten, graph.Pack, graph.PackedConv, graph.PackedLinear, graph.WinogradConv,
+    graph.PanelConv,
+)  # fmt: skip
 
 
-def rule(*op_classes: type[Operation]) -> Callable[[Rule], Rule]:
-    """Register a rule for op classes."""
-
-    def decorate(function: Rule) -> Rule:
-        for cls in op_classes:
-            RULES[cls] = function
-        return function
-
-    return decorate
+def in_memory(op: graph.Constant) -> bool:
+    """Whether a constant stays: it has several elements, or something else than computes reads it,
+    and wants it in memory."""
+    return not is_splat(op) or any(isinstance(user, LIBRARY) for user in op.tensor.users)
 
 
-class Converter:
-    """Builds the computes that replace one op; a rule ends in setting `results`."""
+def is_splat(op: graph.Constant) -> bool:
+    """Whether a constant is one number, as often as there are elements."""
+    value = op.value
+    if is_complex(op.tensor):
+        return False
+    return isinstance(value, A.DenseAttr) and len(value.data) == element_bytes(
+        element_of(op.tensor)
+    )
+
+
+def is_complex(value: Value) -> bool:
+    """Whether a value is a tensor of complex numbers."""
+    return isinstance(value.type, TensorType) and isinstance(value.type.element, ComplexType)
+
+
+#: What may remain on the loop level; its tensors are handles to memory.
+TO_LOOP = Conversion(
+    "convert-to-loop",
+    func.FuncOp,
+    ConversionTarget(
+        legal=(
+            "loop", "arith", "math", "sym", "flow", "func", "kernel", "host",
+            layout.ViewOp, graph.Item, graph.UpdateInput, *LIBRARY,
+        ),
+        where={
+            graph.Constant: in_memory,
+            graph.FromScalar: lambda op: symbolic_value(op._operands[0]) is None,
+        },
+    ),
+    absent="it has no form on the loop level",
+)  # fmt: skip
+converts = TO_LOOP.converts
+
+
+class ComputeBuilder:
+    """Builds the computes that replace one op; a converter ends in setting `results`."""
 
     def __init__(self, builder: Builder, op: Operation, handles: dict[Value, Value]) -> None:
         self.builder = builder
@@ -50,6 +94,10 @@ class Converter:
         type_ = self.op.results[0].type
         assert isinstance(type_, TensorType)
         return type_
+
+    def handle(self, value: Value) -> Value:
+        """What shares the memory that `value` stands for: itself, unless it reads a view."""
+        return self.handles.get(value, value)
 
     def body(self) -> Body:
         """A fresh body with the op's location."""
@@ -170,15 +218,15 @@ def element_of(value: Value) -> Type:
 # -- constants
 
 
-@rule(graph.Constant)
-def _constant(c: Converter, op: graph.Constant) -> None:
+@converts(graph.Constant)
+def _constant(c: ComputeBuilder, op: graph.Constant) -> None:
     element = c.type.element
     number = constant_scalar(op.attributes["value"], element)
     c.emit_map(lambda body, at: body.constant(number, loop.signless(element)))
 
 
-@rule(graph.Full)
-def _full(c: Converter, op: graph.Full) -> None:
+@converts(graph.Full)
+def _full(c: ComputeBuilder, op: graph.Full) -> None:
     element = c.type.element
     if not op._operands:
         number = op.attributes["value"].value  # type: ignore[attr-defined]
@@ -193,13 +241,13 @@ def _full(c: Converter, op: graph.Full) -> None:
     c.emit_map(lambda body, at: cast(body, body.read(held, ()), element_of(held), element))
 
 
-@rule(graph.FromScalar)
-def _from_scalar(c: Converter, op: graph.FromScalar) -> None:
+@converts(graph.FromScalar)
+def _from_scalar(c: ComputeBuilder, op: graph.FromScalar) -> None:
     made = _from_symbols(c, op._operands[0])
     assert made, "convert-to-loop keeps any other"
 
 
-def _from_symbols(c: Converter, scalar: Value) -> bool:
+def _from_symbols(c: ComputeBuilder, scalar: Value) -> bool:
     known, element = symbolic_value(scalar), c.type.element
     if known is None:
         return False
@@ -227,14 +275,14 @@ def scalar_tensor(type_: Type, device: str) -> TensorType:
     return TensorType((), i64 if isinstance(type_, IndexType) else type_, (), device)
 
 
-@rule(graph.Undefined)
-def _undefined(c: Converter, op: graph.Undefined) -> None:
+@converts(graph.Undefined)
+def _undefined(c: ComputeBuilder, op: graph.Undefined) -> None:
     element = loop.signless(c.type.element)
     c.emit_map(lambda body, at: body.zero(element))
 
 
-@rule(graph.Iota)
-def _iota(c: Converter, op: graph.Iota) -> None:
+@converts(graph.Iota)
+def _iota(c: ComputeBuilder, op: graph.Iota) -> None:
     element = loop.signless(c.type.element)
     c.emit_map(lambda body, at: body.op("arith.index_cast", body.index(at[op.dim]), type=element))
 
@@ -242,10 +290,12 @@ def _iota(c: Converter, op: graph.Iota) -> None:
 # -- pointwise
 
 
-@rule(graph.PointwiseOp)
-def _pointwise(c: Converter, op: graph.PointwiseOp) -> None:
+@converts(graph.PointwiseOp)
+def _pointwise(c: ComputeBuilder, op: graph.PointwiseOp) -> None:
     element = element_of(op._operands[0])
-    function = POINTWISE[op.function]
+    function = POINTWISE.get(op.function)
+    if function is None:
+        decline(f"there is no scalar code for '{op.function}'")
     if op.function in RAISES_ON_ZERO and isinstance(element, IntegerType):
         _check_divisor(c, op._operands[1])
     declared = {k: v for k, v in op.attributes.items() if k in op.attribute_fields}
@@ -256,7 +306,7 @@ def _pointwise(c: Converter, op: graph.PointwiseOp) -> None:
     c.emit_map(value_of)
 
 
-def _check_divisor(c: Converter, divisor: Value) -> None:
+def _check_divisor(c: ComputeBuilder, divisor: Value) -> None:
     """An assertion that no element of an integer divisor is 0, unless it is a constant."""
     maker = divisor.defining_op
     if isinstance(maker, loop.ComputeOp):
@@ -276,8 +326,8 @@ def _check_divisor(c: Converter, divisor: Value) -> None:
     c.check(holds, divisor, "ZeroDivisionError")
 
 
-@rule(graph.Select)
-def _select(c: Converter, op: graph.Select) -> None:
+@converts(graph.Select)
+def _select(c: ComputeBuilder, op: graph.Select) -> None:
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
         condition, yes, no = (body.read(v, at) for v in op._operands)
         return body.select(condition, yes, no)
@@ -285,14 +335,14 @@ def _select(c: Converter, op: graph.Select) -> None:
     c.emit_map(value_of)
 
 
-@rule(graph.Cast)
-def _cast(c: Converter, op: graph.Cast) -> None:
+@converts(graph.Cast)
+def _cast(c: ComputeBuilder, op: graph.Cast) -> None:
     source, target = element_of(op._operands[0]), c.type.element
     c.emit_map(lambda body, at: cast(body, body.read(op._operands[0], at), source, target))
 
 
-@rule(graph.Bitcast)
-def _bitcast(c: Converter, op: graph.Bitcast) -> None:
+@converts(graph.Bitcast)
+def _bitcast(c: ComputeBuilder, op: graph.Bitcast) -> None:
     target = loop.signless(c.type.element)
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
@@ -302,26 +352,55 @@ def _bitcast(c: Converter, op: graph.Bitcast) -> None:
     c.emit_map(value_of)
 
 
-@rule(graph.Copy, layout.CopyOp)
-def _copy(c: Converter, op: Operation) -> None:
-    c.emit_map(lambda body, at: body.read(op._operands[0], at))
+@converts(graph.Copy, layout.CopyOp)
+def _copy(c: ComputeBuilder, op: Operation) -> None:
+    if is_complex(op.results[0]):
+        _call_clone(c, op)
+    else:
+        c.emit_map(lambda body, at: body.read(op._operands[0], at))
+
+
+def _call_clone(c: ComputeBuilder, op: Operation) -> None:
+    """A copy of complex elements is ATen's: kernels have no complex numbers."""
+    strides = c.type.strides
+    assert strides is not None
+    entries = {
+        "callee": A.StringAttr("aten.clone.default"),
+        "arguments": A.DictAttr({"self": aten.OperandAttr(0)}),
+        "eager_strides": A.ArrayAttr([A.DimsAttr(strides)]),
+    }
+    operands = [c.handle(op._operands[0])]
+    c.results = [*c.builder.insert(graph.CallAten(operands, [c.type], entries)).results]
 
 
 # -- the same elements elsewhere
 
 
-@rule(*INDICES)
-def _view(c: Converter, op: Operation) -> None:
-    extents = {axis_name(d): size for d, size in enumerate(c.type.shape)}
-    type_ = c.type
+@converts(*INDICES)
+def _view(c: ComputeBuilder, op: Operation) -> None:
+    """The elements of the source, read at other places; one that is a view in memory has a handle,
+    too."""
+    source, type_ = op._operands[0], c.type
     assert type_.strides is not None
+    extents = {axis_name(d): size for d, size in enumerate(type_.shape)}
     # A view may repeat elements in memory; the array that stands for it has none twice.
-    dense = type_
-    if "view" in op.attributes:
-        dense = type_.with_strides(ordered_like(type_.shape, type_.strides))
-    c.results = [
-        c.map(lambda body, at: body.read(op._operands[0], source_indices(op, at, extents)), dense)
-    ]
+    is_view = "view" in op.attributes
+    dense = type_.with_strides(ordered_like(type_.shape, type_.strides)) if is_view else type_
+    made = _view_in_memory(c, op) if is_view else None
+    read = c.map(lambda body, at: body.read(source, source_indices(op, at, extents)), dense)
+    if made is not None:
+        c.handles[read] = made
+        made.name_hint = op.results[0].name_hint
+    c.results = [read]
+
+
+def _view_in_memory(c: ComputeBuilder, op: Operation) -> Value:
+    handle = c.handle(op._operands[0])
+    # The compute that reads a view may have other strides than the view itself.
+    found = view_strides(op, tensor_type(handle))
+    assert found is not None
+    made: Value = c.builder.value(layout.ViewOp, handle, offset=found[1], result_types=c.type)
+    return made
 
 
 def in_range(body: Body, position: Dim, low: Dim, high: Dim) -> Value | None:
@@ -335,8 +414,8 @@ def in_range(body: Body, position: Dim, low: Dim, high: Dim) -> Value | None:
     return mask
 
 
-@rule(graph.Concat)
-def _concat(c: Converter, op: graph.Concat) -> None:
+@converts(graph.Concat)
+def _concat(c: ComputeBuilder, op: graph.Concat) -> None:
     dim = op.dim
     sources = [v for v in op._operands if v.type.shape[dim] != 0]  # type: ignore[attr-defined]
     starts: list[Dim] = []
@@ -361,8 +440,8 @@ def _concat(c: Converter, op: graph.Concat) -> None:
     c.emit_map(value_of)
 
 
-@rule(graph.Pad)
-def _pad(c: Converter, op: graph.Pad) -> None:
+@converts(graph.Pad)
+def _pad(c: ComputeBuilder, op: graph.Pad) -> None:
     source = op._operands[0]
     sizes = source.type.shape  # type: ignore[attr-defined]
     fill = constant_scalar(op.attributes["value"], c.type.element)
@@ -383,8 +462,8 @@ def _pad(c: Converter, op: graph.Pad) -> None:
     c.emit_map(value_of)
 
 
-@rule(graph.DiagonalEmbed)
-def _diagonal_embed(c: Converter, op: graph.DiagonalEmbed) -> None:
+@converts(graph.DiagonalEmbed)
+def _diagonal_embed(c: ComputeBuilder, op: graph.DiagonalEmbed) -> None:
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
         row = at[op.dim1] - max(-op.offset, 0)
         column = at[op.dim2] - max(op.offset, 0)
@@ -396,7 +475,7 @@ def _diagonal_embed(c: Converter, op: graph.DiagonalEmbed) -> None:
     c.emit_map(value_of)
 
 
-def op_scalar(c: Converter) -> Type:
+def op_scalar(c: ComputeBuilder) -> Type:
     """The scalar type of the result's elements."""
     return loop.signless(c.type.element)
 
@@ -409,7 +488,7 @@ def position_of(body: Body, value: Value) -> Value:
     return body.op("arith.index_cast", value, type=index)
 
 
-def check_bounds(c: Converter, op: Any, indices: Value, dim: int) -> None:
+def check_bounds(c: ComputeBuilder, op: Any, indices: Value, dim: int) -> None:
     """Raise at run time where an index into a dimension of the op's source is out of bounds."""
     size = op.source.type.shape[dim]
 
@@ -425,8 +504,8 @@ def check_bounds(c: Converter, op: Any, indices: Value, dim: int) -> None:
     c.check(holds, indices, text, op.error)
 
 
-@rule(graph.Gather)
-def _gather(c: Converter, op: graph.Gather) -> None:
+@converts(graph.Gather)
+def _gather(c: ComputeBuilder, op: graph.Gather) -> None:
     source, indices = op._operands
     if op.check_bounds:
         check_bounds(c, op, indices, op.dim)
@@ -455,14 +534,14 @@ def _taken(op: Any, at: tuple[Dim, ...], index_rank: int) -> tuple[tuple[Dim, ..
     return inner, place
 
 
-def _check_all(c: Converter, op: Any, indices: Iterable[Value]) -> None:
+def _check_all(c: ComputeBuilder, op: Any, indices: Iterable[Value]) -> None:
     if op.check_bounds:
         for value, dim in zip(indices, op.dims, strict=True):
             check_bounds(c, op, value, dim)
 
 
-@rule(graph.Take)
-def _take(c: Converter, op: graph.Take) -> None:
+@converts(graph.Take)
+def _take(c: ComputeBuilder, op: graph.Take) -> None:
     _check_all(c, op, op.indices)
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
@@ -474,7 +553,7 @@ def _take(c: Converter, op: graph.Take) -> None:
 
 
 def _emit_scatter(
-    c: Converter,
+    c: ComputeBuilder,
     space: Sequence[Dim],
     init: Value,
     combiner: str,
@@ -488,8 +567,8 @@ def _emit_scatter(
     c.results = [made.results[0]]
 
 
-@rule(graph.Scatter)
-def _scatter(c: Converter, op: graph.Scatter) -> None:
+@converts(graph.Scatter)
+def _scatter(c: ComputeBuilder, op: graph.Scatter) -> None:
     if op.check_bounds:
         check_bounds(c, op, op.indices, op.dim)
     written, kept = op.indices.type.shape, op.source.type.shape
@@ -508,7 +587,7 @@ def _scatter(c: Converter, op: graph.Scatter) -> None:
 _COMBINED = {"sum": "add", "prod": "mul", "min": "minimum", "max": "maximum"}
 
 
-def _scatter_one(c: Converter, op: graph.Scatter) -> None:
+def _scatter_one(c: ComputeBuilder, op: graph.Scatter) -> None:
     """At most one value for each place: a map that selects it, so that it fuses."""
     source, indices, value = op._operands
 
@@ -528,8 +607,8 @@ def _scatter_one(c: Converter, op: graph.Scatter) -> None:
     c.emit_map(value_of)
 
 
-@rule(graph.Put)
-def _put(c: Converter, op: graph.Put) -> None:
+@converts(graph.Put)
+def _put(c: ComputeBuilder, op: graph.Put) -> None:
     _check_all(c, op, op.indices)
     written = op._operands[1]
 
@@ -544,14 +623,14 @@ def _put(c: Converter, op: graph.Put) -> None:
 # -- reductions and scans
 
 
-def _widened(c: Converter, source: Value) -> Callable[[Body, tuple[Dim, ...]], Value]:
+def _widened(c: ComputeBuilder, source: Value) -> Callable[[Body, tuple[Dim, ...]], Value]:
     element = element_of(source)
     wide = computes_in(element)
     return lambda body, at: cast(body, body.read(source, at), element, wide)
 
 
-@rule(graph.Reduce)
-def _reduce(c: Converter, op: graph.Reduce) -> None:
+@converts(graph.Reduce)
+def _reduce(c: ComputeBuilder, op: graph.Reduce) -> None:
     source: Any = op._operands[0]
     element = source.type.element
     if not op.dims:
@@ -563,8 +642,8 @@ def _reduce(c: Converter, op: graph.Reduce) -> None:
     c.emit_reduce(_widened(c, source), source.type.shape, op.dims, combiner, computes_in(element))
 
 
-@rule(graph.ArgReduce)
-def _arg_reduce(c: Converter, op: graph.ArgReduce) -> None:
+@converts(graph.ArgReduce)
+def _arg_reduce(c: ComputeBuilder, op: graph.ArgReduce) -> None:
     source: Any = op._operands[0]
     if not op.dims:
         c.emit_map(lambda body, at: body.zero(i64))
@@ -573,8 +652,8 @@ def _arg_reduce(c: Converter, op: graph.ArgReduce) -> None:
     c.emit_reduce(_widened(c, source), source.type.shape, op.dims, op.combiner, wide)
 
 
-@rule(graph.Moments)
-def _moments(c: Converter, op: graph.Moments) -> None:
+@converts(graph.Moments)
+def _moments(c: ComputeBuilder, op: graph.Moments) -> None:
     source: Any = op._operands[0]
     if op.dims:
         c.emit_reduce(
@@ -590,8 +669,8 @@ def _moments(c: Converter, op: graph.Moments) -> None:
     c.results = [c.map(lambda body, at: body.read(source, at), c.type), c.map(deviation, c.type)]
 
 
-@rule(graph.Scan)
-def _scan(c: Converter, op: graph.Scan) -> None:
+@converts(graph.Scan)
+def _scan(c: ComputeBuilder, op: graph.Scan) -> None:
     source: Any = op._operands[0]
     wide, body = op.accumulator or computes_in(element_of(source)), c.body()
     value = cast(body, body.read(source, axes_of(source.type.rank)), element_of(source), wide)
@@ -600,4 +679,4 @@ def _scan(c: Converter, op: graph.Scan) -> None:
     c.results = list(c.compute(body, [value], [output], [c.type], axes))
 
 
-__all__ = ["RULES", "Converter", "constant_scalar", "symbolic_value"]
+__all__ = ["TO_LOOP", "ComputeBuilder", "constant_scalar", "symbolic_value"]

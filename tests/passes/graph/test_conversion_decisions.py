@@ -29,7 +29,7 @@ from irc.ir.types import (
     index,
 )
 from irc.passes.graph.convert_aten import complex_pairs, pointwise
-from irc.passes.graph.convert_aten.support import CONVERTERS, LARGEST, _before, fits, is_float
+from irc.passes.graph.convert_aten.support import LARGEST, TO_GRAPH, _before, fits, is_float
 from irc.passes.graph.convert_aten_to_graph import load_converters, stays_complex
 from irc.passes.graph.functionalize import _Functionalizer
 from irc.passes.graph.result_types import (
@@ -185,10 +185,10 @@ def test_all_that_is_joined_is_complex(name, second, outcome):
 def test_what_moves_elements_is_known_where_it_is_converted(monkeypatch):
     load_converters()
     op = complex_op("clone.default", PAIR)
-    monkeypatch.setattr(complex_pairs, "CONVERTERS", {})
+    monkeypatch.setattr(TO_GRAPH, "table", {})
     assert not complex_pairs._is_known(op)
     assert complex_pairs._is_known(complex_op("mul.Tensor", PAIR, PAIR))
-    monkeypatch.setattr(complex_pairs, "CONVERTERS", {"aten.sin.default": CONVERTERS})
+    monkeypatch.setattr(TO_GRAPH, "table", {"aten.sin.default": []})
     assert not complex_pairs._is_known(complex_op("sin.default", PAIR))
 
 
@@ -196,8 +196,9 @@ def test_arguments_that_hold_pairs():
     p = Program(PAIR, REAL)
     x, y = p.arguments
     pairs = {x: (y, y)}
-    assert complex_pairs.has_pairs(x, pairs) and complex_pairs.has_pairs([x, x], pairs)
-    assert not any(complex_pairs.has_pairs(v, pairs) for v in (y, [y], [], [1], 2.0, None))
+    assert complex_pairs._parts(x, pairs) == (y, y)
+    assert complex_pairs._parts([x, x], pairs) == [(y, y), (y, y)]
+    assert all(complex_pairs._parts(v, pairs) is None for v in (y, [y], [], [1], 2.0, None))
     assert complex_pairs.is_complex(x) and not complex_pairs.is_complex(y)
     assert not complex_pairs.is_complex(Program(i64).arguments[0])
 

@@ -16,7 +16,7 @@ from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.types import ComplexType, TensorType, f16
 from irc.passes.graph.convert_aten.support import (
-    CONVERTERS,
+    TO_GRAPH,
     Call,
     decline,
     rank_of,
@@ -90,7 +90,7 @@ def _is_known(op: Any) -> bool:
         return "alpha" not in op.arguments.as_dict()
     if name in ("aten.cat.default", "aten.stack.default") and len(elements) < len(values):
         return False
-    return name in PAIR_CONVERTERS or name in MOVES and name in CONVERTERS
+    return name in PAIR_CONVERTERS or name in MOVES and name in TO_GRAPH.table
 
 
 def convert_pair(call: Call, pairs: Mapping[Value, Pair]) -> Pair | Value:
@@ -99,8 +99,8 @@ def convert_pair(call: Call, pairs: Mapping[Value, Pair]) -> Pair | Value:
     parts = {name: _parts(source, pairs) for name, source in call.sources.items()}
     if name in PAIR_CONVERTERS:
         return PAIR_CONVERTERS[name](call, parts)
-    converter = CONVERTERS[name]
-    made = [converter(part_of(call, parts, number)) for number in (0, 1)]
+    converter = TO_GRAPH.converters_of(type(call.op))[0]
+    made = [converter.function(part_of(call, parts, number)) for number in (0, 1)]
     return tuple(v if isinstance(v, Value) else v[0] for v in made)  # type: ignore[return-value]
 
 
@@ -115,11 +115,6 @@ def part_of(call: Call, parts: Mapping[str, Any], number: int) -> Call:
         call.builder, call.op, arguments, call.sources, kinds, ranges=call.ranges,
         known=call.known, default_float=call.default_float,
     )  # fmt: skip
-
-
-def has_pairs(source: Any, pairs: Mapping[Value, Pair]) -> bool:
-    """Whether an argument, or an item of a list, is a pair."""
-    return _parts(source, pairs) is not None
 
 
 def _parts(source: Any, pairs: Mapping[Value, Pair]) -> Any:

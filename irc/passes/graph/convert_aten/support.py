@@ -1,4 +1,4 @@
-"""The table of converters, and the small steps that they are made of.
+"""The boundary from the aten level to the graph level, and the small steps of its converters.
 
 A converter is a function of a `Call` that gives the graph values for the results, or raises
 `Declined` with the reason; the operator is then called as it is (`graph.call_aten`).
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from irc.analysis.known import Known
-from irc.dialects import aten, graph, sym
+from irc.dialects import aten, func, graph, sym
 from irc.dialects.graph_inferred import tensor_type
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
+from irc.ir.conversion import Conversion, ConversionTarget, decline
 from irc.ir.core import BlockArgument, Value
 from irc.ir.symbols import Dim, Expr, Range
 from irc.ir.types import (
@@ -40,30 +41,19 @@ LARGEST: Mapping[Type, float] = {
     f32: (2 - 2.0**-23) * 2.0**127,
 }
 
-Converter = Callable[["Call"], Value | Sequence[Value | None]]
-CONVERTERS: dict[str, Converter] = {}
-
-
-class Declined(Exception):
-    """A converter does not cover this use of its operator; the message says why."""
-
-
-def decline(reason: str) -> NoReturn:
-    """Leave the operator to ATen."""
-    raise Declined(reason)
-
-
-def converts(*names: str) -> Callable[[Converter], Converter]:
-    """Register a converter for "aten.add.Tensor" and the like."""
-
-    def register(function: Converter) -> Converter:
-        for name in names:
-            if name in CONVERTERS:
-                raise ValueError(f"two converters for {name}")
-            CONVERTERS[name] = function
-        return function
-
-    return register
+#: What may remain on the graph level: its own operations, those of the levels below (a pipeline may
+#: begin anywhere), and a user's, which another pass or boundary takes.
+TO_GRAPH = Conversion(
+    "convert-aten-to-graph",
+    func.FuncOp,
+    ConversionTarget(
+        legal=("graph", "sym", "flow", "func", "layout", "loop", "kernel", "host"),
+        illegal=("aten",),
+        others=lambda op: not op.regions,
+    ),
+    absent="an operation with regions has no form on the graph level",
+)
+converts = TO_GRAPH.converts
 
 
 def is_float(element: Type) -> bool:
@@ -88,11 +78,12 @@ def promote(first: Type, second: Type) -> Type:
 
 
 class Call:
-    """One operator call being converted: its arguments as graph values, and a builder.
+    """One operation being converted: its arguments as graph values, and a builder.
 
-    `call.x` is the schema argument `x` (values, numbers, Exprs, lists, None); `result` is the
-    type of the first result, without strides, `ranges` what is known of the function's symbols,
-    `known` which sizes are equal by the facts before it, `default_float` the dtype of numbers.
+    `call.x` is the schema argument `x` (values, numbers, Exprs, lists, None), of an operation of
+    another dialect its operand or attribute `x`; `result` is the type of the first result, without
+    strides, `ranges` what is known of the function's symbols, `known` which sizes are equal by the
+    facts before it, `default_float` the dtype of numbers.
     """
 
     def __init__(
@@ -102,12 +93,12 @@ class Call:
         arguments: dict[str, Any],
         sources: dict[str, Any],
         result_types: Sequence[Type],
-        values: Mapping[Value, Value] | None = None,
+        values: dict[Value, Value] | None = None,
         ranges: Mapping[str, Range] | None = None,
         known: Known | None = None,
         default_float: str = "float32",
     ) -> None:
-        self._converted = values or {}
+        self._converted = {} if values is None else values
         self.known = Known() if known is None else known
         self.ranges = ranges or {}
         self.default_float = default_float
@@ -141,6 +132,10 @@ class Call:
     def converted(self, value: Value) -> Value:
         """The graph value of a value on the aten level that was converted before."""
         return self._converted[value]
+
+    def becomes(self, value: Value, content: Value) -> None:
+        """From here on the graph value of `value` is `content`: the operator writes it."""
+        self._converted[value] = content
 
     def argument(self, value: Value) -> BlockArgument | None:
         """The function argument that a value on the aten level is. A copy of one is none, though
