@@ -13,7 +13,7 @@ from irc.dialects import graph, host, loop, sym
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.symbols import Dim, Expr, Symbol, evaluate, free_symbols
-from irc.ir.traits import Barrier, Pure, Terminator, WritesMemory
+from irc.ir.traits import Barrier, Elementary, Free, Pure, Slow, Terminator, WritesMemory
 from irc.ir.types import TensorType, element_bytes
 
 SYMBOLIC_SIZE = 61
@@ -21,33 +21,18 @@ SYMBOLIC_SIZE = 61
 SMALL_BYTES = 16_384
 
 # Relative costs of scalar operations; anything else counts 1. Measured on vectors of f32.
-FREE = frozenset(
-    "arith.constant arith.extf arith.truncf arith.extsi arith.extui arith.trunci arith.bitcast "
-    "arith.index_cast arith.index_castui arith.sitofp arith.uitofp arith.fptosi arith.fptoui "
-    "arith.select arith.andi arith.ori arith.xori arith.cmpi loop.read loop.index".split()
-)
-DIVISIONS = frozenset(
-    "arith.divf arith.remf arith.divsi arith.divui arith.floordivsi arith.ceildivsi arith.remsi "
-    "arith.remui math.sqrt math.rsqrt".split()
-)
-CHEAP_MATH = frozenset(
-    "math.absf math.absi math.fma math.floor math.ceil math.trunc math.roundeven math.copysign "
-    "math.isnan math.isinf".split()
-)
 DIVISION_COST = 4
 FUNCTION_COST = 16
 
 
 def op_cost(op: Operation) -> int:
     """The cost of one evaluation of a scalar operation."""
-    name = op.name
-    if name in FREE:
+    traits = op.traits
+    if Free in traits:
         return 0
-    if name in DIVISIONS:
+    if Slow in traits:
         return DIVISION_COST
-    if name.startswith("math.") and name not in CHEAP_MATH:
-        return FUNCTION_COST
-    return 1
+    return FUNCTION_COST if Elementary in traits else 1
 
 
 def estimate(dim: Dim) -> int:

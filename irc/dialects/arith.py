@@ -19,7 +19,17 @@ from irc.ir.definition import Constraint, Op, attribute, operand, result
 from irc.ir.registry import register_attribute
 from irc.ir.rewriting import canonicalization, register_materializer
 from irc.ir.syntax import Syntax
-from irc.ir.traits import Commutative, ConstantLike, Pure, SameOperandsAndResultType
+from irc.ir.traits import (
+    Commutative,
+    ConstantLike,
+    Free,
+    Jumps,
+    Pure,
+    SameOperandsAndResultType,
+    Slow,
+    Trait,
+    Traps,
+)
 from irc.ir.types import FloatType, IndexType, IntegerType, VectorType, i1
 
 if TYPE_CHECKING:
@@ -65,7 +75,7 @@ class ConstantOp(Op):
 
     name = "arith.constant"
     syntax = Syntax("constant")
-    traits = frozenset({Pure, ConstantLike})
+    traits = frozenset({ConstantLike, Free, Pure})
     value = attribute(Attribute)
     constant = result()
 
@@ -200,40 +210,40 @@ BinaryT = TypeVar("BinaryT", bound=Op)
 
 
 def _binary(
-    base: type[BinaryT], class_name: str, name: str, doc: str, commutes: bool = False
+    base: type[BinaryT], class_name: str, name: str, doc: str, *more: type[Trait]
 ) -> type[BinaryT]:
-    """One two-operand operation; its documentation ends in an example."""
+    """One two-operand operation with `more` traits; its documentation ends in an example."""
     type_name = "i32" if issubclass(base, _IntegerBinary) else "f32"
-    traits = base.traits | {Commutative} if commutes else base.traits
     members = {
         "__doc__": f"{doc}\n\n    `%z = arith.{name} %x, %y : {type_name}`\n    ",
         "__module__": __name__,
         "__qualname__": class_name,
         "__slots__": (),
         "name": f"arith.{name}",
-        "traits": traits,
+        "traits": base.traits.union(more),
     }
     return type(class_name, (base,), members)
 
 
-AddIOp = _binary(_Wrapping, "AddIOp", "addi", "The wrapping sum.", True)
+AddIOp = _binary(_Wrapping, "AddIOp", "addi", "The wrapping sum.", Commutative)
 SubIOp = _binary(_Wrapping, "SubIOp", "subi", "The wrapping difference.")
-MulIOp = _binary(_Wrapping, "MulIOp", "muli", "The wrapping product.", True)
-DivSIOp = _binary(_Exact, "DivSIOp", "divsi", "The signed quotient, rounded to zero.")
-DivUIOp = _binary(_Exact, "DivUIOp", "divui", "The unsigned quotient.")
+MulIOp = _binary(_Wrapping, "MulIOp", "muli", "The wrapping product.", Commutative)
+DivSIOp = _binary(_Exact, "DivSIOp", "divsi", "The signed quotient, rounded to zero.", Slow, Traps)
+DivUIOp = _binary(_Exact, "DivUIOp", "divui", "The unsigned quotient.", Slow, Traps)
 FloorDivSIOp = _binary(
-    _IntegerBinary, "FloorDivSIOp", "floordivsi", "The signed quotient, rounded down."
+    _IntegerBinary, "FloorDivSIOp", "floordivsi", "The signed quotient, rounded down.", Slow, Traps
 )
 CeilDivSIOp = _binary(
-    _IntegerBinary, "CeilDivSIOp", "ceildivsi", "The signed quotient, rounded up."
+    _IntegerBinary, "CeilDivSIOp", "ceildivsi", "The signed quotient, rounded up.", Slow, Traps
 )
 RemSIOp = _binary(
-    _IntegerBinary, "RemSIOp", "remsi", "The signed remainder, with the sign of the dividend."
-)
-RemUIOp = _binary(_IntegerBinary, "RemUIOp", "remui", "The unsigned remainder.")
-AndIOp = _binary(_IntegerBinary, "AndIOp", "andi", "Bitwise and.", True)
-OrIOp = _binary(_IntegerBinary, "OrIOp", "ori", "Bitwise or.", True)
-XOrIOp = _binary(_IntegerBinary, "XOrIOp", "xori", "Bitwise exclusive or.", True)
+    _IntegerBinary, "RemSIOp", "remsi", "The signed remainder, with the sign of the dividend.",
+    Slow, Traps,
+)  # fmt: skip
+RemUIOp = _binary(_IntegerBinary, "RemUIOp", "remui", "The unsigned remainder.", Slow, Traps)
+AndIOp = _binary(_IntegerBinary, "AndIOp", "andi", "Bitwise and.", Commutative, Free)
+OrIOp = _binary(_IntegerBinary, "OrIOp", "ori", "Bitwise or.", Commutative, Free)
+XOrIOp = _binary(_IntegerBinary, "XOrIOp", "xori", "Bitwise exclusive or.", Commutative, Free)
 ShLIOp = _binary(
     _Wrapping, "ShLIOp", "shli", "Shift left; 0 for a negative or too large distance."
 )
@@ -246,22 +256,23 @@ ShRSIOp = _binary(
 ShRUIOp = _binary(
     _Exact, "ShRUIOp", "shrui", "Logical shift right; 0 for a bad distance."
 )
-MinSIOp = _binary(_IntegerBinary, "MinSIOp", "minsi", "The signed minimum.", True)
-MaxSIOp = _binary(_IntegerBinary, "MaxSIOp", "maxsi", "The signed maximum.", True)
-MinUIOp = _binary(_IntegerBinary, "MinUIOp", "minui", "The unsigned minimum.", True)
-MaxUIOp = _binary(_IntegerBinary, "MaxUIOp", "maxui", "The unsigned maximum.", True)
+MinSIOp = _binary(_IntegerBinary, "MinSIOp", "minsi", "The signed minimum.", Commutative)
+MaxSIOp = _binary(_IntegerBinary, "MaxSIOp", "maxsi", "The signed maximum.", Commutative)
+MinUIOp = _binary(_IntegerBinary, "MinUIOp", "minui", "The unsigned minimum.", Commutative)
+MaxUIOp = _binary(_IntegerBinary, "MaxUIOp", "maxui", "The unsigned maximum.", Commutative)
 
-AddFOp = _binary(_Rounded, "AddFOp", "addf", "The sum.", True)
+AddFOp = _binary(_Rounded, "AddFOp", "addf", "The sum.", Commutative)
 SubFOp = _binary(_Rounded, "SubFOp", "subf", "The difference.")
-MulFOp = _binary(_Rounded, "MulFOp", "mulf", "The product.", True)
-DivFOp = _binary(_Rounded, "DivFOp", "divf", "The quotient.")
+MulFOp = _binary(_Rounded, "MulFOp", "mulf", "The product.", Commutative)
+DivFOp = _binary(_Rounded, "DivFOp", "divf", "The quotient.", Slow)
 RemFOp = _binary(
-    _FloatBinary, "RemFOp", "remf", "The remainder of C's fmod, with the dividend's sign."
-)
-MinimumFOp = _binary(_FloatBinary, "MinimumFOp", "minimumf", "The minimum; NaN wins.", True)
-MaximumFOp = _binary(_FloatBinary, "MaximumFOp", "maximumf", "The maximum; NaN wins.", True)
-MinNumFOp = _binary(_FloatBinary, "MinNumFOp", "minnumf", "The minimum; NaN loses.", True)
-MaxNumFOp = _binary(_FloatBinary, "MaxNumFOp", "maxnumf", "The maximum; NaN loses.", True)
+    _FloatBinary, "RemFOp", "remf", "The remainder of C's fmod, with the dividend's sign.",
+    Slow, Jumps,
+)  # fmt: skip
+MinimumFOp = _binary(_FloatBinary, "MinimumFOp", "minimumf", "The minimum; NaN wins.", Commutative)
+MaximumFOp = _binary(_FloatBinary, "MaximumFOp", "maximumf", "The maximum; NaN wins.", Commutative)
+MinNumFOp = _binary(_FloatBinary, "MinNumFOp", "minnumf", "The minimum; NaN loses.", Commutative)
+MaxNumFOp = _binary(_FloatBinary, "MaxNumFOp", "maxnumf", "The maximum; NaN loses.", Commutative)
 
 
 class NegFOp(Op):
@@ -310,6 +321,7 @@ class CmpIOp(_Compare):
     """
 
     name = "arith.cmpi"
+    traits = frozenset({Free, Pure})
     syntax = Syntax("operand", word="predicate")
     lhs = operand(INTEGER)
     rhs = operand(INTEGER)
@@ -324,6 +336,7 @@ class CmpFOp(_Compare):
     """
 
     name = "arith.cmpf"
+    traits = frozenset({Jumps, Pure})
     syntax = Syntax("operand", word="predicate", flags=_FAST)
     lhs = operand(FLOAT)
     rhs = operand(FLOAT)
@@ -340,7 +353,7 @@ class SelectOp(Op):
 
     name = "arith.select"
     syntax = Syntax("choice")
-    traits = frozenset({Pure})
+    traits = frozenset({Free, Pure})
     condition = operand(BOOLEAN)
     if_true = operand()
     if_false = operand()
@@ -362,7 +375,7 @@ class SelectOp(Op):
 
 class _Cast(Op, abstract=True):
     syntax = Syntax("cast")
-    traits = frozenset({Pure})
+    traits = frozenset({Free, Pure})
 
     def fold(self, constants: Sequence[Attribute | None]) -> Any:
         return arith_fold.fold_cast(self, constants)
@@ -396,6 +409,7 @@ def _cast(
     return type(class_name, (_Cast,), members)
 
 
+_JUMPS = _Cast.traits | {Jumps}
 _FF, _II = (FLOAT, FLOAT), (INTEGER, INTEGER)
 _ANY = Constraint("a scalar or vector", lambda t: True)
 _UNSIGNED = {
@@ -436,6 +450,7 @@ FPToSIOp = _cast(
     "A float as a signed integer, rounded to zero; some value out of range.",
     ("f32", "i32"),
     (FLOAT, INTEGER),
+    traits=_JUMPS,
 )
 FPToUIOp = _cast(
     "FPToUIOp",
@@ -443,6 +458,7 @@ FPToUIOp = _cast(
     "A float as an unsigned integer, rounded to zero; some value out of range.",
     ("f32", "i32"),
     (FLOAT, INTEGER),
+    traits=_JUMPS,
 )
 IndexCastOp = _cast(
     "IndexCastOp", "index_cast", "Between index and a signed integer.", ("i32", "index"), _II
@@ -452,7 +468,8 @@ IndexCastUIOp = _cast(
     _II, **_UNSIGNED,
 )  # fmt: skip
 BitcastOp = _cast(
-    "BitcastOp", "bitcast", "The same bits as another type.", ("f32", "i32"), (_ANY, _ANY)
+    "BitcastOp", "bitcast", "The same bits as another type.", ("f32", "i32"), (_ANY, _ANY),
+    traits=_JUMPS,
 )
 
 

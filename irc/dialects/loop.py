@@ -27,7 +27,7 @@ from irc.ir.definition import (
 )
 from irc.ir.registry import register_attribute
 from irc.ir.symbols import Dim
-from irc.ir.traits import Pure, Terminator
+from irc.ir.traits import Free, Pure, Terminator
 from irc.ir.types import IndexType, IntegerType, TensorType, index
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ class ReadOp(Op):
     """
 
     name = "loop.read"
-    traits = frozenset({Pure})
+    traits = frozenset({Free, Pure})
     source = operand(TENSOR)
     positions = variadic_operand(of(IndexType, IntegerType))
     mask = optional_operand(of(IntegerType))
@@ -377,7 +377,7 @@ class IndexOp(Op):
     """
 
     name = "loop.index"
-    traits = frozenset({Pure})
+    traits = frozenset({Free, Pure})
     positions = variadic_operand(of(IndexType, IntegerType))
     expression = attribute(A.DimAttr)
     value = result(of(IndexType))

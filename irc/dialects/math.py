@@ -15,7 +15,7 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.definition import Op, attribute, operand, result
 from irc.ir.syntax import Syntax
-from irc.ir.traits import Pure, SameOperandsAndResultType
+from irc.ir.traits import Elementary, Jumps, Pure, SameOperandsAndResultType, Slow
 from irc.ir.types import i1
 
 _FAST = {"fastmath": "fastmath"}
@@ -24,7 +24,7 @@ _FLOATS = Syntax("operand", flags=_FAST)
 
 class _Unary(Op, abstract=True):
     syntax = _FLOATS
-    traits = frozenset({Pure, SameOperandsAndResultType})
+    traits = frozenset({Elementary, Pure, SameOperandsAndResultType})
     source = operand(FLOAT)
     fastmath = attribute(FastMathAttr, optional=True)
     output = result(FLOAT)
@@ -32,7 +32,7 @@ class _Unary(Op, abstract=True):
 
 class _Binary(Op, abstract=True):
     syntax = _FLOATS
-    traits = frozenset({Pure, SameOperandsAndResultType})
+    traits = frozenset({Elementary, Pure, SameOperandsAndResultType})
     lhs = operand(FLOAT)
     rhs = operand(FLOAT)
     fastmath = attribute(FastMathAttr, optional=True)
@@ -71,6 +71,10 @@ def _define(base: type[Op], class_name: str, name: str, doc: str, **attributes: 
     return type(class_name, (base,), members)
 
 
+# What costs as much as an addition.
+_PLAIN = frozenset({Pure, SameOperandsAndResultType})
+_STEP, _ROOT = _PLAIN | {Jumps}, _PLAIN | {Slow}
+
 ExpOp = _define(
     _Unary, "ExpOp", "exp",
     "e to the power of x. `nonpositive` promises that x is at most 0, but for rounding, or NaN;\n"
@@ -83,8 +87,8 @@ LogOp = _define(_Unary, "LogOp", "log", "The natural logarithm.")
 Log2Op = _define(_Unary, "Log2Op", "log2", "The logarithm to base 2.")
 Log10Op = _define(_Unary, "Log10Op", "log10", "The logarithm to base 10.")
 Log1pOp = _define(_Unary, "Log1pOp", "log1p", "log(1 + x) without cancellation.")
-SqrtOp = _define(_Unary, "SqrtOp", "sqrt", "The square root, correctly rounded.")
-RsqrtOp = _define(_Unary, "RsqrtOp", "rsqrt", "1 / sqrt(x).")
+SqrtOp = _define(_Unary, "SqrtOp", "sqrt", "The square root, correctly rounded.", traits=_ROOT)
+RsqrtOp = _define(_Unary, "RsqrtOp", "rsqrt", "1 / sqrt(x).", traits=_ROOT)
 SinOp = _define(_Unary, "SinOp", "sin", "The sine of radians.")
 CosOp = _define(_Unary, "CosOp", "cos", "The cosine of radians.")
 TanOp = _define(_Unary, "TanOp", "tan", "The tangent of radians.")
@@ -101,17 +105,21 @@ ErfOp = _define(_Unary, "ErfOp", "erf", "The error function.")
 ErfcOp = _define(_Unary, "ErfcOp", "erfc", "1 - erf(x) without cancellation.")
 ErfInvOp = _define(_Unary, "ErfInvOp", "erfinv", "The inverse of erf.")
 SigmoidOp = _define(_Unary, "SigmoidOp", "sigmoid", "1 / (1 + exp(-x)).")
-FloorOp = _define(_Unary, "FloorOp", "floor", "Rounds down.")
-CeilOp = _define(_Unary, "CeilOp", "ceil", "Rounds up.")
-TruncOp = _define(_Unary, "TruncOp", "trunc", "Rounds to zero.")
-RoundEvenOp = _define(_Unary, "RoundEvenOp", "roundeven", "Rounds to nearest, ties to even.")
-AbsFOp = _define(_Unary, "AbsFOp", "absf", "Clears the sign bit.")
+FloorOp = _define(_Unary, "FloorOp", "floor", "Rounds down.", traits=_STEP)
+CeilOp = _define(_Unary, "CeilOp", "ceil", "Rounds up.", traits=_STEP)
+TruncOp = _define(_Unary, "TruncOp", "trunc", "Rounds to zero.", traits=_STEP)
+RoundEvenOp = _define(_Unary, "RoundEvenOp", "roundeven", "Rounds to nearest, ties to even.",
+                       traits=_STEP)  # fmt: skip
+AbsFOp = _define(_Unary, "AbsFOp", "absf", "Clears the sign bit.", traits=_PLAIN)
 LGammaOp = _define(_Unary, "LGammaOp", "lgamma", "The logarithm of |gamma(x)|.")
 DigammaOp = _define(_Unary, "DigammaOp", "digamma", "The derivative of lgamma.")
 Atan2Op = _define(_Binary, "Atan2Op", "atan2", "The angle of the point (y, x), C's atan2.")
 PowFOp = _define(_Binary, "PowFOp", "powf", "x to the power of y, C's pow.")
-CopySignOp = _define(_Binary, "CopySignOp", "copysign", "x with the sign of y.")
-NextAfterOp = _define(_Binary, "NextAfterOp", "nextafter", "The float after x towards y.")
+CopySignOp = _define(_Binary, "CopySignOp", "copysign", "x with the sign of y.", traits=_PLAIN)
+NextAfterOp = _define(
+    _Binary, "NextAfterOp", "nextafter", "The float after x towards y.",
+    traits=_Binary.traits | {Jumps},
+)  # fmt: skip
 IsNaNOp = _define(_Test, "IsNaNOp", "isnan", "Whether x is NaN.")
 IsInfOp = _define(_Test, "IsInfOp", "isinf", "Whether x is an infinity.")
 

@@ -88,3 +88,24 @@ class MayAlias(Trait):
 
 class MemoryView(Trait):
     """The result is in the memory of its operand `source`, `offset` elements behind its begin."""
+
+
+class Free(Trait):
+    """Costs next to nothing beside the operations around it (a conversion, a choice, a read from
+    cache)."""
+
+
+class Slow(Trait):
+    """Costs as much as a division."""
+
+
+class Elementary(Trait):
+    """Costs as much as an elementary function: an exponential, a sine."""
+
+
+class Traps(Trait):
+    """Ends the process where its divisor is zero, whether the result is used or not."""
+
+
+class Jumps(Trait):
+    """The result may change by more than its last bits where an operand's last bits do."""

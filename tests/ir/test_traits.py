@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from irc.analysis.loop import op_cost
 from irc.ir import attributes as A
 from irc.ir.core import Block, Region
 from irc.ir.definition import Op, attribute, region, variadic_result
 from irc.ir.diagnostics import InvalidIR
+from irc.ir.registry import lookup_op
 from irc.ir.symbols import symbol
 from irc.ir.traits import BindsSymbol, IsolatedFromAbove, NoTerminator, StatesFacts, SymbolOp
 from irc.ir.types import TensorType, f32
@@ -52,3 +54,14 @@ def test_a_binder_binds_by_its_trait(named, error):
         return
     with pytest.raises(InvalidIR, match=error):
         verify(body)
+
+
+@pytest.mark.parametrize(
+    ("name", "cost"),
+    [("arith.extf", 0), ("arith.addf", 1), ("arith.divsi", 4), ("math.sqrt", 4), ("math.exp", 16),
+     ("math.floor", 1), ("math.isnan", 1), ("loop.read", 0)],
+)  # fmt: skip
+def test_an_operation_costs_what_its_class_says(name, cost):
+    made = lookup_op(name)
+    assert made is not None
+    assert op_cost(made((), ())) == cost

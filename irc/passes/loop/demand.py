@@ -9,14 +9,11 @@ from irc.analysis.loop import SMALL_BYTES, array_bytes
 from irc.dialects import arith, loop
 from irc.ir.core import Block, Value
 from irc.ir.symbols import Dim, provable_le
+from irc.ir.traits import Traps
 from irc.passes.loop.bodies import Body
 
 Conditions = frozenset[Value]
 _ALWAYS: Conditions = frozenset()
-# A vector division by a zero lane kills the process, whether the lane is used or not.
-_TRAPS = frozenset(
-    "arith.divsi arith.divui arith.floordivsi arith.ceildivsi arith.remsi arith.remui".split()
-)
 
 
 def demands(block: Block) -> dict[Value, Conditions]:
@@ -29,7 +26,8 @@ def demands(block: Block) -> dict[Value, Conditions]:
 
     for op in block.reversed_ops:
         operands = op._operands
-        if isinstance(op, loop.ReadOp | loop.IndexOp | loop.YieldOp) or op.name in _TRAPS:
+        # A vector division by a zero lane kills the process, whether the lane is used or not.
+        if isinstance(op, loop.ReadOp | loop.IndexOp | loop.YieldOp) or Traps in op.traits:
             for value in operands:
                 demand(value, _ALWAYS)
             continue

@@ -23,13 +23,9 @@ from irc.ir.symbols import (
     range_of,
     symbol,
 )
+from irc.ir.traits import Jumps
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 
-STEPS = frozenset({
-    "arith.bitcast", "arith.cmpf", "arith.fptosi", "arith.fptoui", "arith.remf", "math.ceil",
-    "math.floor", "math.nextafter", "math.roundeven", "math.trunc",
-})  # fmt: skip
-"""Operations whose result can change by more than its operand's last bits."""
 INDEX_LIMIT = (1 << 31) - (1 << 20)
 """Below this, indices with the slack of a tile stay in 32 bits."""
 
@@ -110,7 +106,7 @@ class Plan:
     @property
     def steps(self) -> bool:
         """Whether a body has a function with steps, which could make much of the last bit."""
-        return any(op.name in STEPS for m in self.members for op in m.compute.block.ops)
+        return any(Jumps in op.traits for m in self.members for op in m.compute.block.ops)
 
     def origin(self, source: Value) -> Origin | None:
         """Where a local array comes from; None for an input."""
