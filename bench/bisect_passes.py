@@ -24,7 +24,7 @@ import torch
 
 import irc.frontend.backend as backend
 from irc import pipeline
-from irc.frontend.importer import Imported
+from irc.frontend.importing.importer import Imported
 from irc.interp import run
 from irc.ir.passes import PassContext, PassManager
 from irc.validation.bisection import guilty_rewrite

@@ -76,10 +76,10 @@ def irc_tasks(text: str, ops: int) -> dict[str, Callable[[], Any]]:
     """The tasks on irc; those that change the module work on a copy made outside the clock."""
     import irc
     from irc.dialects import arith, func
-    from irc.dialects.builtin import ModuleOp
     from irc.ir import types as T
+    from irc.ir.module import ModuleOp
     from irc.ir.passes import PassManager
-    from irc.ir.rewriting import pattern
+    from irc.ir.rewrite.driver import pattern
 
     @pattern(arith.SubIOp, name="bench.sub_to_add")
     def sub_to_add(op: Any, rw: Any) -> None:

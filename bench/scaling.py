@@ -200,16 +200,16 @@ def run(program: Program, measure: Measure) -> None:
 
 
 def _compile(traced: Any, dynamic: bool, measure: Measure) -> None:
-    from irc.codegen.llvm.host_lowering import emit_host
+    from irc.codegen.host.lowering import emit_host
     from irc.codegen.llvm.jit import compile_module
     from irc.codegen.llvm.kernel_emitter import emit_kernels
-    from irc.frontend.importer import import_graph
+    from irc.frontend.importing.importer import import_graph
     from irc.ir.passes import PassContext, PassManager
     from irc.ir.verifier import verify
     from irc.pipeline import pipeline_text
+    from irc.program.host_program import to_json
+    from irc.program.read_host import read_host_program
     from irc.runtime import build_program as build
-    from irc.runtime.host_program import to_json
-    from irc.runtime.read_host import read_host_program
     from irc.target.cpu import TargetFeatures
 
     with measure("importer"):

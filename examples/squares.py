@@ -2,7 +2,7 @@
 
 import irc
 from irc.dialects import graph
-from irc.dialects.graph_canonical import full_value
+from irc.dialects.graph.canonical import full_value
 
 
 # pow(x, 2) -> mul(x, x)

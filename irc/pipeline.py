@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from irc.frontend.options import DEFAULT, Options
 from irc.ir.diagnostics import IRCError, UserError
-from irc.ir.fuel import Fuel
 from irc.ir.passes import (
     PassContext,
     PassManager,
@@ -29,11 +27,13 @@ from irc.ir.passes import (
     option_text,
     register_pipeline,
 )
+from irc.ir.rewrite.fuel import Fuel
+from irc.options.options import DEFAULT, Options
 from irc.target import Target, as_target
 from irc.target.record import known
 
 if TYPE_CHECKING:
-    from irc.dialects.builtin import ModuleOp
+    from irc.ir.module import ModuleOp
     from irc.runtime.executable import Executable
 
 When = Callable[[Options, Target], bool]

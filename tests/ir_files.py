@@ -121,8 +121,8 @@ def update_checks(path: Path, output: str) -> None:
 
 def check_values(path: Path, pipeline: str) -> None:
     """Run the pipeline with each pass checked in the interpreter; no function may be left out."""
-    from irc.ir.parser import parse_file
     from irc.ir.passes import PassManager
+    from irc.ir.text.parser import parse_file
     from irc.validation.semantics import SemanticsCheck
 
     manager = PassManager.parse(pipeline, verify="each")

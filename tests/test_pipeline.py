@@ -15,9 +15,9 @@ torch = pytest.importorskip("torch")
 
 import irc  # noqa: E402
 from irc import pipeline  # noqa: E402
-from irc.frontend.options import DEFAULT, from_mapping  # noqa: E402
 from irc.ir.diagnostics import UserError  # noqa: E402
 from irc.ir.passes import PassManager, lookup_pass, pass_options, pass_text  # noqa: E402
+from irc.options.options import DEFAULT, from_mapping  # noqa: E402
 from irc.target import Target  # noqa: E402
 
 STEPS = [step for steps in pipeline.PIPELINE.values() for step in steps]

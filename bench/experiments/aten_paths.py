@@ -84,7 +84,7 @@ def record(limit: int | None) -> dict[str, tuple]:
 
 def to_program_arguments(op, args, kwargs):
     """(argument by name, tensors in order); a tensor becomes its position as a marker."""
-    from irc.runtime.aten_paths import Named
+    from irc.boundary.aten_paths import Named
 
     tensors: list[torch.Tensor] = []
 
@@ -113,9 +113,9 @@ def to_program_arguments(op, args, kwargs):
 
 def run_native(op, name, args, kwargs, path, count):
     """The results of one native call, and the tensors that it was given."""
-    from irc.codegen.llvm.host_aten import AtenCall, call_aten
-    from irc.codegen.llvm.host_emitter import Tensor, TensorSpec
-    from irc.runtime import torch_abi
+    from irc.boundary import torch_abi
+    from irc.codegen.host.aten import AtenCall, call_aten
+    from irc.codegen.host.emitter import Tensor, TensorSpec
     from tests.runtime.host_programs import build
 
     by_name, tensors = to_program_arguments(op, args, kwargs)
@@ -233,7 +233,7 @@ def run_children(limit: int | None) -> dict[tuple[str, str], str]:
 
 def census() -> None:
     """Every schema that torch has, by path."""
-    from irc.runtime import aten_paths
+    from irc.boundary import aten_paths
 
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     for full in torch._C._dispatch_get_all_op_names():

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from llvmlite import ir  # noqa: E402
 
-from irc.codegen.llvm.host_aten import AtenCall, call_aten  # noqa: E402
+from irc.codegen.host.aten import AtenCall, call_aten  # noqa: E402
 from irc.codegen.llvm.jit import compile_module, load_object  # noqa: E402
 from irc.target.cpu import TargetFeatures  # noqa: E402
 from tests.runtime.host_programs import (  # noqa: E402

@@ -56,22 +56,22 @@ class Room:
 
 
 ROOMS = (
-    Room("graph", ("irc/passes/graph/**/*.py",), 60, decides),
+    Room("graph", ("irc/passes/graph/**/*.py", "irc/passes/frozen/*.py"), 60, decides),
     Room("layout", ("irc/passes/layout/*.py",), 25, decides),
-    Room("loop", ("irc/passes/loop/*.py",), 55, decides),
-    Room("kernel", ("irc/passes/kernel/*.py",), 50, decides),
+    Room("loop", ("irc/passes/loop/**/*.py",), 55, decides),
+    Room("kernel", ("irc/passes/kernel/**/*.py",), 50, decides),
     Room("host", ("irc/passes/host/*.py",), 25, decides),
-    Room("verifiers", ("irc/dialects/*verify*.py", "irc/dialects/*/*verify*.py",
-                       "irc/ir/verifier.py", "irc/ir/dominance.py"), 60),
-    Room("folds", ("irc/dialects/arith_fold.py", "irc/dialects/graph_canonical*.py"), 40),
-    Room("common", ("irc/passes/common/*.py", "irc/ir/rewriting.py"), 25),
+    Room("verifiers", ("irc/dialects/*/*verify*.py", "irc/ir/verifier.py",
+                       "irc/ir/dominance.py"), 60),
+    Room("folds", ("irc/dialects/*/fold.py", "irc/dialects/*/canonical.py"), 40),
+    Room("common", ("irc/passes/common/*.py", "irc/ir/rewrite/driver.py"), 25),
     Room("cache", ("irc/cache/*.py", "irc/runtime/program_cache.py"), 25),
 )  # fmt: skip
 
 #: Tests that stand elsewhere than where the code's folder is mirrored.
 ELSEWHERE = {
     "irc/passes/common": ("tests/ir/test_passes.py", "tests/ir/test_rewriting.py"),
-    "irc/ir/rewriting.py": ("tests/passes/common",),
+    "irc/ir/rewrite/driver.py": ("tests/passes/common",),
     "irc/ir/verifier.py": ("tests/dialects/test_sym.py",),
     "irc/cache": ("tests/runtime/test_program_cache.py",),
 }

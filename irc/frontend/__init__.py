@@ -9,8 +9,8 @@ _EXPORTS = {
     "trace": "irc.frontend.tracing",
     "compile": "irc.frontend.tracing",
     "irc": "irc.frontend.backend",
-    "import_graph": "irc.frontend.importer",
-    "Options": "irc.frontend.options",
+    "import_graph": "irc.frontend.importing.importer",
+    "Options": "irc.options.options",
 }
 
 

@@ -17,22 +17,23 @@ import torch
 from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
-from irc.frontend import decompositions as D
-from irc.frontend import direct_calls, saved_functions, wide_statistics
-from irc.frontend.argument_views import show_arguments
-from irc.frontend.dropouts import skip_dropouts
+from irc.frontend import direct_calls, saved_functions
+from irc.frontend.decompositions import table as D
 from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
-from irc.frontend.higher_order import expand_higher_order
-from irc.frontend.importer import Given, Imported, Output, import_graph
-from irc.frontend.mutating_calls import unwrap_mutating_calls
-from irc.frontend.options import Options, parse_options
-from irc.frontend.random_states import eager_generators
-from irc.frontend.saved_activations import report_strides, saved_outputs, take_strides
-from irc.frontend.sparse_results import take_sparse, with_rest
-from irc.frontend.storage_places import take_storages
-from irc.frontend.synthetic_bases import cut_to_size
+from irc.frontend.fx import wide_statistics
+from irc.frontend.fx.argument_views import show_arguments
+from irc.frontend.fx.dropouts import skip_dropouts
+from irc.frontend.fx.higher_order import expand_higher_order
+from irc.frontend.fx.mutating_calls import unwrap_mutating_calls
+from irc.frontend.fx.random_states import eager_generators
+from irc.frontend.fx.saved_activations import report_strides, saved_outputs, take_strides
+from irc.frontend.fx.sparse_results import take_sparse, with_rest
+from irc.frontend.fx.storage_places import take_storages
+from irc.frontend.fx.synthetic_bases import cut_to_size
+from irc.frontend.importing.importer import Given, Imported, Output, import_graph
 from irc.ir.gc import gc_paused
 from irc.ir.passes import PassManager
+from irc.options.options import Options, parse_options
 from irc.target import Target
 
 Compiler = Callable[[Imported, Options, Target], Callable[..., Any]]

@@ -27,10 +27,10 @@ from torch._guards import TracingContext
 from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.dialects import func
-from irc.frontend.importer import Imported, tensor_type
+from irc.frontend.importing.importer import Imported, tensor_type
 from irc.ir import attributes as A
 from irc.ir.types import TensorType
-from irc.passes.graph.freeze import arguments_that_stay, freeze_arguments, known_values
+from irc.passes.frozen.freeze import arguments_that_stay, freeze_arguments, known_values
 from irc.runtime.constants import content_attribute
 
 #: How often a program is made again because of other parameters.

@@ -18,7 +18,7 @@ import torch
 from torch import fx
 from torch._dynamo.aot_compile_types import SerializableCallable
 
-from irc.frontend.options import Options
+from irc.options.options import Options
 
 Compile = Callable[[fx.GraphModule, Sequence[Any], Options], Callable[..., Any]]
 

@@ -17,14 +17,14 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from irc.dialects.builtin import ModuleOp
 from irc.frontend import backend
 from irc.frontend.freezing import freezer_of
-from irc.frontend.higher_order import expand_higher_order
-from irc.frontend.importer import import_graph
-from irc.frontend.locations import is_torchs
-from irc.frontend.options import Options, parse_options
+from irc.frontend.fx.higher_order import expand_higher_order
+from irc.frontend.importing.importer import import_graph
+from irc.frontend.importing.locations import is_torchs
 from irc.ir.diagnostics import UserError
+from irc.ir.module import ModuleOp
+from irc.options.options import Options, parse_options
 from irc.target import Target
 from irc.target.attribute import carry
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from irc.dialects import aten
-from irc.dialects.aten_trust import check_operator, is_trusted
+from irc.dialects.aten.trust import check_operator, is_trusted
 from irc.interp.core import Frame, carried
 from irc.ir import attributes as A
 from irc.ir.diagnostics import UserError

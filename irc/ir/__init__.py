@@ -8,18 +8,18 @@ from typing import Any
 from irc.ir import hooks
 
 _EXPORTS = {
-    "parse": "irc.ir.parser",
-    "parse_attribute": "irc.ir.parser",
-    "parse_file": "irc.ir.parser",
-    "parse_type": "irc.ir.parser",
-    "print_attribute": "irc.ir.printer",
-    "print_op": "irc.ir.printer",
+    "parse": "irc.ir.text.parser",
+    "parse_attribute": "irc.ir.text.parser",
+    "parse_file": "irc.ir.text.parser",
+    "parse_type": "irc.ir.text.parser",
+    "print_attribute": "irc.ir.text.printer",
+    "print_op": "irc.ir.text.printer",
     "structurally_equal": "irc.ir.equality",
     "verify": "irc.ir.verifier",
 }
 
 # Few programs that only fail or ask for help need any text.
-hooks.loaders["text"] = lambda: importlib.import_module("irc.ir.printer")
+hooks.loaders["text"] = lambda: importlib.import_module("irc.ir.text.printer")
 
 
 def __getattr__(name: str) -> Any:

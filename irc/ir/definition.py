@@ -28,7 +28,7 @@ from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.location import UNKNOWN, Location
 from irc.ir.registry import register_op
 from irc.ir.symbols import Dim, Expr
-from irc.ir.syntax import Syntax
+from irc.ir.text.syntax import Syntax
 from irc.ir.traits import SameOperandsAndResultType, Trait
 
 SEGMENTS = "operandSegmentSizes"

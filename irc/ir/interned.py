@@ -8,7 +8,7 @@ parameters by those names:
         mnemonic = "vector"
         fields = ("shape", "element")
 
-Their text (`str(attribute)`) comes from `irc.ir.attribute_text`.
+Their text (`str(attribute)`) comes from `irc.ir.text.attribute_text`.
 """
 
 from __future__ import annotations

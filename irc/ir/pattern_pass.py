@@ -25,10 +25,10 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from irc.ir.core import Operation
-from irc.ir.fuel import NO_FUEL
-from irc.ir.pass_context import PassContext
 from irc.ir.passes import Pass
-from irc.ir.rewriting import Driver, Pattern
+from irc.ir.passes.context import PassContext
+from irc.ir.rewrite.driver import Driver, Pattern
+from irc.ir.rewrite.fuel import NO_FUEL
 
 
 def apply_patterns(

@@ -20,7 +20,7 @@ from irc.ir.diagnostics import UserError
 from irc.ir.traits import Commutative, ConstantLike
 
 if TYPE_CHECKING:
-    from irc.ir.rewriting import Rewriter
+    from irc.ir.rewrite.driver import Rewriter
 
 Rewrite = Callable[[Any, "Rewriter"], Any]
 

@@ -12,7 +12,7 @@ from irc.ir.core import Operation
 
 # A dialect's operations and attributes register when its module is imported.
 DIALECT_MODULES: dict[str, str] = {
-    "builtin": "irc.dialects.builtin",
+    "builtin": "irc.ir.module",
     "sym": "irc.dialects.sym",
     "func": "irc.dialects.func",
     "arith": "irc.dialects.arith",

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import attrs
 import torch
 
+from irc.boundary import torch_abi
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import Dim, Symbol, SymbolError, evaluate, format_dim
-from irc.runtime import torch_abi
 
 
 class ArgumentError(UserError):

@@ -16,18 +16,19 @@ from typing import Any
 import attrs
 import torch
 
+from irc.boundary import torch_abi
+from irc.boundary.aten_paths import Dynamic, boxed_callable, find_operator
 from irc.dialects import kernel
-from irc.dialects.aten_trust import check_trust
+from irc.dialects.aten.trust import check_trust
 from irc.ir.diagnostics import InvalidIR, UserError
-from irc.runtime import host_program as P
-from irc.runtime import metrics, torch_abi
+from irc.program import host_program as P
+from irc.program.read_host import read_host_program
+from irc.runtime import metrics
 from irc.runtime.arguments import ArgumentSpec
-from irc.runtime.aten_paths import Dynamic, boxed_callable, find_operator
 from irc.runtime.constants import FoldedConstants, content_tensor, with_folded
 from irc.runtime.control import run_control
 from irc.runtime.executable import Executable, NativeCode, ProgramInfo, ResultSpec
 from irc.runtime.python_host import CpuKernels, KernelTable, PythonHost
-from irc.runtime.read_host import read_host_program
 from irc.target import Target
 from irc.target.attribute import settle
 from irc.target.cpu import TargetFeatures
@@ -113,7 +114,7 @@ def build(
     `target`: what for (None: for what the module carries, else for this machine); the module
     carries it afterwards. `counters` is what passes counted.
     Raises InvalidIR for a module on another level, UserError for what isn't supported, by name, for
-    an operator that a text may not run (`irc.dialects.aten_trust`), and for code that this machine
+    an operator that a text may not run (`irc.dialects.aten.trust`), and for code that this machine
     can't run.
     """
     chosen = BuildOptions.of(options)
@@ -195,7 +196,7 @@ def compile_parts(
         return CompiledParts(
             program, code, counters=dict(counters or {}), called=called, needs=features.needs()
         )
-    from irc.codegen.llvm.host_lowering import emit_host
+    from irc.codegen.host.lowering import emit_host
 
     host = emit_host(program)
     native = compile_module(host.text, features, opt_level=host_level(program))
@@ -232,7 +233,7 @@ def _load(
     kernels = load_kernels(program, parts.kernels)
     native = None
     if parts.host and options.native and torch_abi.available():
-        from irc.codegen.llvm.host_lowering import ENTRY, kernel_symbol
+        from irc.codegen.host.lowering import ENTRY, kernel_symbol
 
         symbols = {kernel_symbol(name): kernels.address(name) for name in program.kernels}
         native = NativeCode(parts.host, ENTRY, parts.slots, parts.externals, symbols)

@@ -124,7 +124,7 @@ class FoldedConstants:
 
         Raises InvalidIR (or UserError) when one of these is missing.
         """
-        from irc.ir.parser import parse
+        from irc.ir.text.parser import parse
 
         # Written by a pass, or in an entry of the user's own cache.
         module = parse(self.text, "<folded constants>", resources=resources, trusted=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from irc.runtime import host_program as P
+from irc.program import host_program as P
 
 Program = Callable[..., Sequence[Any]]
 

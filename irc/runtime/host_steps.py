@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from irc.analysis.calls import OUT_VARIANTS
-from irc.runtime import aten_paths
-from irc.runtime import host_program as P
+from irc.boundary import aten_paths
+from irc.program import host_program as P
 
 Ready = Callable[[Any], None]
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from irc.runtime import host_program as P
-from irc.runtime.host_liveness import registers_in
+from irc.program import host_program as P
+from irc.program.liveness import registers_in
 
 PLACES = 256
 """Checks of one GPU whose outcome is not known yet; one more waits for all of them."""

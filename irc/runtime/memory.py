@@ -8,7 +8,7 @@ import itertools
 import weakref
 from collections.abc import Callable
 
-from irc.codegen.llvm import host_support_arena as arena
+from irc.codegen.host import support_arena as arena
 
 _serials = itertools.count(1)
 _pool = (ctypes.c_uint64 * arena.POOL_WORDS)()

@@ -14,18 +14,19 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 import llvmlite
 import torch
 
+from irc.boundary import aten_paths, torch_abi
 from irc.cache.keys import key_of
 from irc.cache.store import shared_cache
-from irc.codegen.llvm import host_support
-from irc.codegen.llvm.host_base import (
+from irc.codegen.host import support as host_support
+from irc.codegen.host.base import (
     CONTEXT_ARENA,
     CONTEXT_FALLBACK,
     CONTEXT_OBJECTS,
     CONTEXT_RUNTIME,
 )
-from irc.codegen.llvm.host_dims import dim_callable
+from irc.codegen.host.dims import dim_callable
 from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
-from irc.runtime import aten_paths, clocks, python_host, torch_abi
+from irc.runtime import clocks, python_host
 from irc.runtime.memory import ArenaSlots
 from irc.target.cpu import TargetFeatures
 

@@ -22,16 +22,17 @@ from typing import Any
 
 import attrs
 
+from irc.boundary import torch_abi
 from irc.cache import torch_artifacts
 from irc.cache.keys import canonical_text, irc_key, key_of, versions_key
 from irc.cache.store import shared_cache
-from irc.dialects.aten_trust import check_trust
+from irc.dialects.aten.trust import check_trust
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InternalError
 from irc.ir.passes import Pass, PassContext, PassManager, loaded_passes, passes_of
-from irc.ir.rewriting import canonicalization_patterns
-from irc.runtime import host_program as P
-from irc.runtime import metrics, torch_abi
+from irc.ir.rewrite.driver import canonicalization_patterns
+from irc.program import host_program as P
+from irc.runtime import metrics
 from irc.runtime.build_program import (
     BuildOptions,
     CompiledParts,
@@ -120,7 +121,7 @@ def unpack(data: bytes) -> CompiledParts:
 
 def _slots_to_json(value: Any) -> Any:
     """Keys of objects: tuples of JSON's types, with an operator's arguments among them."""
-    from irc.runtime.aten_paths import Dynamic, Named
+    from irc.boundary.aten_paths import Dynamic, Named
 
     if isinstance(value, Dynamic):
         return {"dynamic": value.index}
@@ -132,7 +133,7 @@ def _slots_to_json(value: Any) -> Any:
 
 
 def _slots_from_json(value: Any) -> Any:
-    from irc.runtime.aten_paths import Dynamic, Named
+    from irc.boundary.aten_paths import Dynamic, Named
 
     if isinstance(value, list):
         return tuple(_slots_from_json(item) for item in value)

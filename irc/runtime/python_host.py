@@ -15,13 +15,14 @@ from typing import Any, Protocol
 
 import torch
 
+from irc.boundary import aten_paths
 from irc.ir.diagnostics import InternalError
 from irc.ir.symbols import HOLDS, Dim, evaluate, free_symbols
-from irc.runtime import aten_paths, clocks, host_steps, late_checks
-from irc.runtime import host_program as P
+from irc.program import host_program as P
+from irc.program.liveness import dying_after
+from irc.runtime import clocks, host_steps, late_checks
 from irc.runtime.arguments import ArgumentError
 from irc.runtime.control import Program, run_control
-from irc.runtime.host_liveness import dying_after
 from irc.runtime.host_steps import dtype_named
 
 ERRORS = {

@@ -14,13 +14,13 @@ from typing import Any
 import attrs
 
 from irc.ir import attributes as A
-from irc.ir.attribute_parser import AttributeParser
-from irc.ir.attribute_text import TextWriter, quote
 from irc.ir.attributes import Attribute
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR, UserError
-from irc.ir.pass_context import PassContext
+from irc.ir.passes.context import PassContext
 from irc.ir.registry import register_attribute
+from irc.ir.text.attribute_parser import AttributeParser
+from irc.ir.text.attribute_text import TextWriter, quote
 from irc.target.cpu import TargetFeatures
 from irc.target.gpu import GpuFeatures
 from irc.target.record import KNOWN, Target, as_target
@@ -148,7 +148,7 @@ def _plain(attr: Attribute, kind: str) -> Any:
 
 def parse_target(text: str) -> Target:
     """The target of a text `#irc.target<...>`. Raises UserError for another."""
-    from irc.ir.parser import parse_attribute
+    from irc.ir.text.parser import parse_attribute
 
     found = parse_attribute(text, filename="<target>")
     if not isinstance(found, TargetAttr):

@@ -7,7 +7,7 @@ import sys
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import all_passes
 from irc.ir.registry import DIALECT_MODULES, load_dialect
-from irc.ir.rules import all_rules
+from irc.ir.rewrite.rules import all_rules
 
 
 def check_rules(cases: int) -> int:

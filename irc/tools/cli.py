@@ -70,7 +70,7 @@ def run_file(arguments: argparse.Namespace) -> int:
 
 
 def _run_text(name: str, text: str, arguments: argparse.Namespace) -> int:
-    from irc.ir.parser import parse
+    from irc.ir.text.parser import parse
     from irc.ir.verifier import verify
     from irc.validation.inputs import random_arguments
 

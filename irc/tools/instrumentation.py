@@ -56,7 +56,7 @@ class PrintIR(Instrumentation):
         self._previous = ""
 
     def _text(self, op: Operation) -> str:
-        from irc.ir.printer import print_op
+        from irc.ir.text.printer import print_op
 
         if self.function is not None:
             lookup = getattr(op, "lookup", None)
@@ -149,7 +149,7 @@ class CrashReproducer(Instrumentation):
         self._module: Any = None
 
     def before_pass(self, pass_: Pass, op: Operation, context: PassContext) -> None:
-        from irc.ir.printer import print_op
+        from irc.ir.text.printer import print_op
 
         module = op
         while module.parent_op is not None:

@@ -129,7 +129,7 @@ def _name(file: str) -> str:
 
 def read_text(file: str) -> str:
     """The text of a file, or of standard input ("-"). Raises UserError where it is not UTF-8."""
-    from irc.ir.parser import decode_utf8
+    from irc.ir.text.parser import decode_utf8
 
     raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     return decode_utf8(raw, _name(file))
@@ -143,7 +143,7 @@ def resources_of(file: str, text: str, chosen: str | None) -> Mapping[str, bytes
     """
     if "#irc.resource" not in text:
         return None
-    from irc.tools.resources import ResourceFile, beside
+    from irc.ir.text.resources import ResourceFile, beside
 
     if chosen is not None:
         if not Path(chosen).is_file():
@@ -168,7 +168,7 @@ def _write(target: str, outputs: Sequence[tuple[str, Any]]) -> None:
     path.write_text(text, encoding="utf-8")
     resources = {key: data for _, module in outputs for key, data in module.resources.items()}
     if resources and path.is_file():
-        from irc.tools.resources import write_beside
+        from irc.ir.text.resources import write_beside
 
         write_beside(path, text, resources)
 
@@ -193,8 +193,8 @@ def _process(
     resources: Mapping[str, bytes] | None,
 ) -> tuple[str, Any]:
     """Parse, run the pipeline `text` and print one program; gives its text and the module."""
-    from irc.ir.parser import parse
-    from irc.ir.printer import print_op
+    from irc.ir.text.parser import parse
+    from irc.ir.text.printer import print_op
     from irc.ir.verifier import verify
 
     module = parse(
@@ -256,8 +256,8 @@ def _manager(text: str, pieces: Sequence[str] = ()) -> Any:
 
 
 def _run_passes(module: Any, text: str, arguments: argparse.Namespace) -> None:
-    from irc.ir.fuel import Fuel
     from irc.ir.passes import PassContext
+    from irc.ir.rewrite.fuel import Fuel
 
     manager = _manager(text)
     manager.verify = "each" if arguments.verify_each else "none"
@@ -346,8 +346,8 @@ def _report(arguments: argparse.Namespace, context: Any) -> None:
 
 
 def _check_roundtrip(module: Any) -> None:
-    from irc.ir.parser import parse
-    from irc.ir.printer import print_op
+    from irc.ir.text.parser import parse
+    from irc.ir.text.printer import print_op
 
     for generic in (False, True):
         text = print_op(module, generic=generic)

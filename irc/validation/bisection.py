@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from irc.ir.fuel import Fuel
 from irc.ir.passes import PassContext, PassManager
+from irc.ir.rewrite.fuel import Fuel
 
 
 def guilty_rewrite(

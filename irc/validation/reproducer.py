@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from irc.ir.diagnostics import IRCError
-from irc.ir.failures import is_ours
 from irc.ir.passes import Nested, Pass, PassContext, PassManager, pass_text, passes_of, step_text
-from irc.ir.printer import print_op
+from irc.ir.passes.failures import is_ours
+from irc.ir.text.printer import print_op
 
 REPRODUCER_MARK = "// irc-opt reproducer, pipeline: "
 
@@ -25,7 +25,7 @@ def write_reproducer(
     text: the module's text as it was, where the module has changed since. command: what replays
     it, where that needs more than the file.
     """
-    from irc.tools.resources import write_beside
+    from irc.ir.text.resources import write_beside
 
     text = text or print_op(module)
     first = message.partition("\n")[0]

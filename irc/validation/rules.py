@@ -21,16 +21,16 @@ from typing import Any
 import attrs
 import torch
 
-from irc.dialects.builtin import ModuleOp
 from irc.dialects.func import FuncOp, ReturnOp
 from irc.interp import run
 from irc.interp.core import torch_dtype
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.diagnostics import IRCError
-from irc.ir.printer import print_op
-from irc.ir.rewriting import apply_patterns_greedily
-from irc.ir.rules import Rule
+from irc.ir.module import ModuleOp
+from irc.ir.rewrite.driver import apply_patterns_greedily
+from irc.ir.rewrite.rules import Rule
+from irc.ir.text.printer import print_op
 from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
 from irc.ir.verifier import verify
 

@@ -26,7 +26,7 @@ from irc.ir.core import Operation
 from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.location import file_positions
 from irc.ir.passes import Instrumentation, Pass, PassContext
-from irc.ir.printer import print_op
+from irc.ir.text.printer import print_op
 from irc.ir.traits import FunctionLike
 from irc.validation.compare import REAL_TOLERANCE, Difference, compare, rounding_of
 from irc.validation.inputs import INTEGER_RANGES, Inputs, from_tensors, make_inputs

@@ -20,10 +20,10 @@ from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel, emit_module, safe_name
 from irc.dialects import kernel
 from irc.frontend import backend
-from irc.frontend.importer import import_graph
-from irc.frontend.options import Options
-from irc.frontend.saved_activations import report_strides, saved_outputs, take_strides
+from irc.frontend.fx.saved_activations import report_strides, saved_outputs, take_strides
+from irc.frontend.importing.importer import import_graph
 from irc.ir.passes import Instrumentation, PassContext, PassManager
+from irc.options.options import Options
 from irc.pipeline import pipeline_text
 from irc.runtime import triton_kernels
 

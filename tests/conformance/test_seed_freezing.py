@@ -361,8 +361,8 @@ def test_a_convolution_flattened() -> None:
 @pytest.mark.skipif(BACKEND != "irc", reason="looks into the program")
 def test_a_frozen_weight_is_channels_last() -> None:
     from irc.dialects import host
+    from irc.program.read_host import read_host_program
     from irc.runtime.build_program import constant_tensor
-    from irc.runtime.read_host import read_host_program
 
     model = nn.Conv2d(3, 128, kernel_size=3, padding=1, bias=False).eval()
     x = torch.rand(2, 3, 5, 5)

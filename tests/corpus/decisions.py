@@ -14,8 +14,8 @@ from pathlib import Path
 
 from irc.dialects import func, kernel, loop
 from irc.ir.core import Operation
-from irc.ir.parser import parse_file
 from irc.ir.passes import PassContext, PassManager
+from irc.ir.text.parser import parse_file
 from irc.pipeline import stages
 from irc.validation.semantics import SemanticsCheck
 

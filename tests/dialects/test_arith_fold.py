@@ -9,13 +9,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from irc.dialects import arith, arith_fold  # noqa: E402
-from irc.dialects.builtin import ModuleOp  # noqa: E402
+from irc.dialects import arith  # noqa: E402
+from irc.dialects.arith import fold as arith_fold  # noqa: E402
 from irc.dialects.func import FuncOp, ReturnOp  # noqa: E402
 from irc.interp import run  # noqa: E402
 from irc.ir import attributes as A  # noqa: E402
 from irc.ir import types as T  # noqa: E402
 from irc.ir.builder import Builder  # noqa: E402
+from irc.ir.module import ModuleOp  # noqa: E402
 from irc.ir.passes import PassManager  # noqa: E402
 from irc.ir.registry import lookup_op  # noqa: E402
 

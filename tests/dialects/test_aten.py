@@ -7,7 +7,7 @@ import torch
 
 import irc
 from irc.dialects import aten
-from irc.dialects.aten_schema import find_schema, parse_schema
+from irc.dialects.aten.schema import find_schema, parse_schema
 from irc.ir import attributes as A
 from irc.ir.core import Block, Value
 from irc.ir.diagnostics import InvalidIR, UserError

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import irc
-from irc.dialects.aten_schema import Schema, parse_schema
-from irc.dialects.aten_trust import reaches_outside
+from irc.dialects.aten.schema import Schema, parse_schema
+from irc.dialects.aten.trust import reaches_outside
 from irc.ir.diagnostics import UserError
 from irc.tools.cli import main
 from irc.tools.irc_opt import main as irc_opt

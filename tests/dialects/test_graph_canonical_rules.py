@@ -11,15 +11,15 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from irc.dialects import graph  # noqa: E402
-from irc.dialects.builtin import ModuleOp  # noqa: E402
 from irc.dialects.func import FuncOp, ReturnOp  # noqa: E402
-from irc.dialects.graph_canonical import full_value, widens  # noqa: E402
+from irc.dialects.graph.canonical import full_value, widens  # noqa: E402
 from irc.interp import run  # noqa: E402
 from irc.interp.core import torch_dtype  # noqa: E402
 from irc.ir import attributes as A  # noqa: E402
 from irc.ir import types as T  # noqa: E402
 from irc.ir import verify as irc_verify  # noqa: E402
 from irc.ir.builder import Builder  # noqa: E402
+from irc.ir.module import ModuleOp  # noqa: E402
 from irc.ir.passes import PassManager  # noqa: E402
 from irc.ir.symbols import symbol  # noqa: E402
 from irc.ir.types import TensorType  # noqa: E402

@@ -137,7 +137,7 @@ def test_means_the_same_in_every_form(text: str, activation: str | None) -> None
 
 
 def test_the_raw_weight_is_not_kept() -> None:
-    from irc.runtime.read_host import read_host_program
+    from irc.program.read_host import read_host_program
 
     module, *_ = module_of(convolution())
     PassManager.parse(LOWER).run(module, PassContext(target="llvm"))

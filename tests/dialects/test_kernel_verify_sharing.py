@@ -8,8 +8,8 @@ import random
 import pytest
 
 import irc
-from irc.dialects import kernel_verify_sharing as sharing
-from irc.dialects.kernel_verify_sharing import Linear, _comes_to, _meet
+from irc.dialects.kernel import verify_sharing as sharing
+from irc.dialects.kernel.verify_sharing import Linear, _comes_to, _meet
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.verifier import verify
 from tests.dialects.verifying import check

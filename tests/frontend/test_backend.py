@@ -8,9 +8,9 @@ import sys
 import pytest
 import torch
 
-from irc.frontend.importer import import_graph
-from irc.frontend.options import Options, parse_options
+from irc.frontend.importing.importer import import_graph
 from irc.ir.diagnostics import UserError
+from irc.options.options import Options, parse_options
 
 
 def compiled(fn, **options):

@@ -8,10 +8,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from irc.dialects.aten import qualified_name
-from irc.dialects.aten_schema import find_overload
-from irc.frontend import decomposition_names as names
-from irc.frontend.decompositions import converters as boundary
-from irc.frontend.decompositions import core_table, decompositions
+from irc.dialects.aten.schema import find_overload
+from irc.frontend.decompositions import names
+from irc.frontend.decompositions.table import converters as boundary
+from irc.frontend.decompositions.table import core_table, decompositions
 
 
 @pytest.mark.parametrize(("device", "whole"), [("cpu", False), ("cuda", True)])

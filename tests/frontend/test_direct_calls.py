@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from irc.boundary import torch_abi
 from irc.frontend import backend, direct_calls
-from irc.runtime import torch_abi
 
 pytestmark = pytest.mark.skipif(not torch_abi.available(), reason="no native host functions")
 

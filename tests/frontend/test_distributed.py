@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from irc.dialects.aten_schema import find_schema
+from irc.dialects.aten.schema import find_schema
 from tests.backends import needs_backend
 
 ROOT = Path(__file__).resolve().parents[2]

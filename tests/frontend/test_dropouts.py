@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from irc.frontend.dropouts import BATCHED, DROPOUTS
+from irc.frontend.fx.dropouts import BATCHED, DROPOUTS
 
 FUNCTIONS = sorted((d for d in DROPOUTS if d.__module__ == F.__name__), key=lambda d: d.__name__)
 CALLS = [

@@ -10,10 +10,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irc  # noqa: E402
-from irc.frontend import options  # noqa: E402
-from irc.frontend.option_table import OPTIONS  # noqa: E402
-from irc.frontend.options import from_mapping, parse_options  # noqa: E402
 from irc.ir.diagnostics import UserError  # noqa: E402
+from irc.options import options  # noqa: E402
+from irc.options.options import from_mapping, parse_options  # noqa: E402
+from irc.options.table import OPTIONS  # noqa: E402
 from irc.pipeline import pipeline_text  # noqa: E402
 from irc.tools import docs  # noqa: E402
 

@@ -11,7 +11,7 @@ from torch import fx
 
 import irc
 from irc.frontend.backend import Compiled, recording
-from irc.frontend.saved_activations import take_strides
+from irc.frontend.fx.saved_activations import take_strides
 
 PADDED = {"comprehensive_padding": True}
 ROW = 1056  # 1031 rounded up to 128 bytes of f32

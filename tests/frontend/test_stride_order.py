@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from irc.frontend.stride_order import by_steps
+from irc.frontend.fx.stride_order import by_steps
 
 #: Not for integers, or not for a zero of them.
 FLOATS = ("logaddexp", "logaddexp2", "floor_divide", "logit_backward")

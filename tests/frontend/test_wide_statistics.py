@@ -9,8 +9,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 
 import irc  # noqa: F401  (registers the backend)
-from irc.frontend.decompositions import in_f32
-from irc.frontend.wide_statistics import keep_statistics_wide
+from irc.frontend.decompositions.table import in_f32
+from irc.frontend.fx.wide_statistics import keep_statistics_wide
 
 
 def traced(function, *shapes):

@@ -14,10 +14,10 @@ import attrs
 import torch
 
 from irc.dialects import aten, func, graph
-from irc.dialects.builtin import ModuleOp
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Value
+from irc.ir.module import ModuleOp
 from irc.ir.registry import lookup_op
 from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
 

@@ -9,8 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irc  # noqa: E402
-from irc.frontend.options import from_mapping  # noqa: E402
 from irc.ir.passes import PassContext, PassManager  # noqa: E402
+from irc.options.options import from_mapping  # noqa: E402
 from irc.pipeline import pipeline_text  # noqa: E402
 from tests.fuzz.harness import Outcome, each_pass, fuzz, observe, same  # noqa: E402
 from tests.fuzz.layout_cases import cases  # noqa: E402

@@ -7,7 +7,6 @@ import threading
 
 import pytest
 
-from irc.dialects.builtin import ModuleOp
 from irc.dialects.func import FuncOp, ReturnOp
 from irc.ir import attributes as A
 from irc.ir import types as T
@@ -15,8 +14,9 @@ from irc.ir.builder import Builder
 from irc.ir.definition import Op, attribute, operand, result
 from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.gc import gc_paused
+from irc.ir.module import ModuleOp
 from irc.ir.passes import Pass, PassContext, PassManager, register_pass
-from irc.ir.rewriting import apply_patterns_greedily, pattern, register_materializer
+from irc.ir.rewrite.driver import apply_patterns_greedily, pattern, register_materializer
 from irc.ir.traits import Commutative, ConstantLike, Pure, SameOperandsAndResultType
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-from irc.dialects.builtin import ModuleOp
 from irc.dialects.func import FuncOp, ReturnOp
 from irc.ir import attributes as A
 from irc.ir import types as T
@@ -14,9 +13,10 @@ from irc.ir.builder import Builder
 from irc.ir.definition import Op, attribute, operand, result, variadic_operand, variadic_result
 from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.location import UNKNOWN, FileLocation, FusedLocation
+from irc.ir.module import ModuleOp
 from irc.ir.patterns import Plan
 from irc.ir.registry import unregistered_op
-from irc.ir.rewriting import (
+from irc.ir.rewrite.driver import (
     apply_patterns_greedily,
     constant_value,
     pattern,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 import irc
-from irc.ir import rules as R
 from irc.ir.diagnostics import UserError
-from irc.ir.rewriting import apply_patterns_greedily, canonicalization_patterns
+from irc.ir.rewrite import rules as R
+from irc.ir.rewrite.driver import apply_patterns_greedily, canonicalization_patterns
 from irc.rules import Rule, boolean, graph, rule
 
 
@@ -197,4 +197,4 @@ def test_a_rule_of_the_users_is_told_from_ours() -> None:
     """Programs are not kept in the cache with patterns whose text is in no key."""
     assert difference.function.__module__ == difference.module == __name__
     ours = R.all_rules()["graph.double_negation"]
-    assert ours.function.__module__ == ours.module == "irc.dialects.graph_rules"
+    assert ours.function.__module__ == ours.module == "irc.dialects.graph.rules"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from irc.dialects import arith, func
-from irc.dialects.builtin import ModuleOp
 from irc.ir import attributes as A
 from irc.ir import parse, verify
 from irc.ir import types as T
@@ -13,6 +12,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Block, Region
 from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
+from irc.ir.module import ModuleOp
 from irc.ir.registry import unregistered_op
 
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import irc
-from irc.ir.fuel import Fuel
-from irc.ir.parser import parse_file
 from irc.ir.passes import PassContext, PassManager
-from irc.ir.rewriting import apply_patterns_greedily, pattern
+from irc.ir.rewrite.driver import apply_patterns_greedily, pattern
+from irc.ir.rewrite.fuel import Fuel
+from irc.ir.text.parser import parse_file
 from irc.pipeline import stages
 from irc.validation.bisection import guilty_rewrite
 from irc.validation.compare import rounding_of

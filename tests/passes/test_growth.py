@@ -11,7 +11,7 @@ from llvmlite import ir
 import irc
 from bench.line_counts import counting
 from irc.analysis.loop import is_unit
-from irc.codegen.llvm.host_emitter import I64, PTR, VOID, HostEmitter
+from irc.codegen.host.emitter import I64, PTR, VOID, HostEmitter
 from irc.ir.passes import PassManager
 from irc.ir.verifier import verify
 

@@ -11,7 +11,7 @@ import pytest
 from irc.ir.passes import all_passes, lookup_pass
 
 FOLDER = Path(__file__).resolve().parent
-SHIPPED = [name for name, cls in all_passes().items() if cls.__module__.startswith("irc.passes.")]
+SHIPPED = [name for name, cls in all_passes().items() if cls.__module__.startswith("irc.")]
 # It takes arguments away, so that its values are compared in test_freeze.py.
 OTHER_ARGUMENTS = {"freeze"}
 CHANGING = [name for name in SHIPPED if not lookup_pass(name).analysis]
@@ -19,8 +19,9 @@ CHANGING = [name for name in SHIPPED if not lookup_pass(name).analysis]
 
 def file_of(name: str) -> Path:
     """Where the program of a pass is: named as the pass's own file."""
-    level, module = lookup_pass(name).__module__.split(".")[-2:]
-    return FOLDER / level / f"{module}.mlir"
+    module = lookup_pass(name).__module__.rpartition(".")[2]
+    (path,) = FOLDER.rglob(f"{module}.mlir")
+    return path
 
 
 @pytest.mark.parametrize("name", SHIPPED)

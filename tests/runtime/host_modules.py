@@ -9,8 +9,10 @@ import pytest
 import torch
 
 import irc
-from irc.dialects import aten, builtin, host, kernel, sym
+from irc.boundary import torch_abi
+from irc.dialects import aten, host, kernel, sym
 from irc.ir import attributes as A
+from irc.ir import module as builtin
 from irc.ir import types as T
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
@@ -18,9 +20,8 @@ from irc.ir.core import Block, Region, Value
 from irc.ir.registry import lookup_op
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType, contiguous_strides, f32, index
-from irc.runtime import torch_abi
+from irc.program.host_program import from_json, to_json
 from irc.runtime.build_program import BuildOptions, compile_parts
-from irc.runtime.host_program import from_json, to_json
 from irc.runtime.program_cache import pack, unpack
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from llvmlite import ir
 
-from irc.codegen.llvm.host_emitter import I32, I64, PTR, VOID, HostEmitter, TensorSpec
+from irc.boundary import torch_abi
+from irc.codegen.host.emitter import I32, I64, PTR, VOID, HostEmitter, TensorSpec
 from irc.codegen.llvm.jit import compile_module
-from irc.runtime import torch_abi
 from irc.runtime.native import NativeProgram
 from irc.target.cpu import TargetFeatures
 

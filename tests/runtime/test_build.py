@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import irc
+from irc.boundary import torch_abi
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.symbols import function, symbol
 from irc.ir.types import TensorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, index, ui8
-from irc.runtime import torch_abi
 from irc.runtime.arguments import ArgumentError
 from tests.runtime.host_modules import (
     HostModule,
@@ -481,8 +481,8 @@ def test_memory_is_freed_when_it_is_used_last():
 
 
 def test_another_target_brings_its_kernels():
+    from irc.program.read_host import read_host_program
     from irc.runtime.build_program import make_executable
-    from irc.runtime.read_host import read_host_program
 
     launches = []
 

@@ -9,7 +9,7 @@ import torch
 
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR, IRCError
-from irc.ir.parser import parse
+from irc.ir.text.parser import parse
 from irc.runtime.constants import (
     FoldedConstants,
     content_attribute,

@@ -5,8 +5,8 @@ import threading
 import pytest
 import torch
 
+from irc.boundary import torch_abi
 from irc.ir.symbols import symbol
-from irc.runtime import torch_abi
 from irc.runtime.arguments import ArgumentError, ArgumentSpec
 from irc.runtime.executable import Executable, NativeCode, ProgramInfo
 
@@ -25,7 +25,7 @@ def _run_python(symbols, arguments):
 def _native():
     from llvmlite import ir
 
-    from irc.codegen.llvm.host_emitter import HostEmitter
+    from irc.codegen.host.emitter import HostEmitter
     from irc.codegen.llvm.jit import compile_module
     from irc.target.cpu import TargetFeatures
     from tests.runtime.host_programs import chain

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from irc.codegen.llvm.host_support import HUGE_RESULT_THRESHOLD
+from irc.codegen.host.support import HUGE_RESULT_THRESHOLD
 
 SMAPS = Path("/proc/self/smaps")
 LARGE = HUGE_RESULT_THRESHOLD // 4 + 999

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from irc.runtime import host_program as P
+from irc.program import host_program as P
 from irc.runtime import late_checks, python_host
 
 

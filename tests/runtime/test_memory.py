@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import irc
-from irc.codegen.llvm.host_support_arena import POOL_LIMIT, POOL_PLACES
-from irc.runtime import torch_abi
+from irc.boundary import torch_abi
+from irc.codegen.host.support_arena import POOL_LIMIT, POOL_PLACES
 from irc.runtime.memory import kept_bytes
 
 pytestmark = [

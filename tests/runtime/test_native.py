@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from irc.codegen.llvm.host_aten import AtenCall, call_aten
-from irc.codegen.llvm.host_emitter import I64, TensorSpec
-from irc.runtime import torch_abi
-from irc.runtime.aten_paths import Named
+from irc.boundary import torch_abi
+from irc.boundary.aten_paths import Named
+from irc.codegen.host.aten import AtenCall, call_aten
+from irc.codegen.host.emitter import I64, TensorSpec
 
 pytestmark = pytest.mark.skipif(
     not torch_abi.available(), reason=f"native host: {torch_abi.unavailable_reason()}"

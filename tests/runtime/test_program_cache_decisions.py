@@ -10,16 +10,17 @@ import attrs
 import pytest
 
 import irc
+from irc.boundary.aten_paths import Dynamic, Named
 from irc.cache.keys import key_of
 from irc.cache.store import shared_cache
 from irc.dialects import graph
 from irc.ir import attributes as A
-from irc.ir import passes, patterns, rewriting
+from irc.ir import passes, patterns
 from irc.ir.diagnostics import InternalError, UserError
+from irc.ir.rewrite import driver as rewriting
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, f32
 from irc.runtime import metrics, program_cache
-from irc.runtime.aten_paths import Dynamic, Named
 from irc.runtime.build_program import BuildOptions, compile_parts
 from irc.target.attribute import settle
 from tests.runtime.host_modules import HostModule, tensor
@@ -206,7 +207,7 @@ def test_patterns_of_a_user_leave_no_key(monkeypatch):
     monkeypatch.setattr(patterns, "_canonical", {**patterns._canonical})
     assert rewriting.canonicalization_patterns() and program_cache.pipeline_key("cse") is not None
 
-    @irc.ir.rewriting.canonicalization(graph.Add, name="mine.add")
+    @irc.ir.rewrite.driver.canonicalization(graph.Add, name="mine.add")
     def mine(op, rw):
         return rw.no_match("never")
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from irc.codegen.llvm import host_blas
-from irc.runtime import host_program as P
-from irc.runtime import torch_abi
+from irc.boundary import torch_abi
+from irc.codegen.host import blas as host_blas
+from irc.program import host_program as P
 
 pytestmark = pytest.mark.skipif(
     not torch_abi.available() or torch_abi.symbol_address("sgemm_") is None,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from irc.boundary import aten_paths, torch_abi
 from irc.ir.diagnostics import UserError
-from irc.runtime import aten_paths, torch_abi
 
 
 def test_self_test_passes_on_the_supported_torch():

@@ -7,8 +7,8 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from irc.frontend.backend import target_of
-from irc.frontend.options import Options
-from irc.runtime import host_program as P
+from irc.options.options import Options
+from irc.program import host_program as P
 from irc.runtime.host_steps import gpu_of, surely_on_gpu
 from irc.runtime.python_host import PythonHost
 from irc.runtime.triton_kernels import Launcher, TritonKernels, _copy_to, key_of

@@ -198,7 +198,7 @@ def test_verifying_after_every_pass_names_the_pass(file):
 
 def test_round_trips_are_checked(file, monkeypatch):
     assert fine(file, "--verify-roundtrip", "--lower-to-cpu")
-    from irc.ir import printer
+    from irc.ir.text import printer
 
     whole = printer.print_op
     monkeypatch.setattr(printer, "print_op", lambda op, **o: whole(op, **o).replace("exp", "sin"))

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import irc  # noqa: E402
 from irc.ir import print_op  # noqa: E402
 from irc.ir.diagnostics import UserError  # noqa: E402
-from irc.tools.resources import (  # noqa: E402
+from irc.ir.text.resources import (  # noqa: E402
     LENGTH_BYTES,
     MAGIC,
     ResourceFile,

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import irc.dialects.graph  # noqa: E402, F401  # its rules register on import
-from irc.ir import rules as R  # noqa: E402
+from irc.ir.rewrite import rules as R  # noqa: E402
 from irc.rules import all_rules, floating, graph, integral, rule  # noqa: E402
 from irc.tools.irc_opt import main  # noqa: E402
 from irc.validation.rules import NotChecked, check_rule, element_types  # noqa: E402

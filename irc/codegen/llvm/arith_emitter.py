@@ -21,7 +21,8 @@ from irc.codegen.llvm.kernel_writer import (
     vector_text,
 )
 from irc.codegen.llvm.lanewise import apply, converted, divided
-from irc.dialects import arith, math
+from irc.dialects.arith import ops as arith
+from irc.dialects.math import ops as math
 from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.definition import Op

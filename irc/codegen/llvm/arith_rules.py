@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from irc.codegen.llvm.kernel_writer import NARROW_FLOATS, WIDTH
-from irc.codegen.llvm.math import conversions
-from irc.codegen.llvm.math.code import Code, Lane
 from irc.codegen.llvm.vector_math import DEFINITIONS, Template
+from irc.codegen.math import conversions
+from irc.codegen.math.code import Code, Lane
 from irc.target.cpu import TargetFeatures
 
 Rule = Callable[..., Lane]

@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 import attrs
 from llvmlite import ir
 
-from irc.codegen.llvm.math import basic, conversions, exponential, special, trigonometric
-from irc.codegen.llvm.math.code import BITS, Code, Lane
-from irc.codegen.llvm.math.registry import DEFINITIONS, Definition
+from irc.codegen.math import basic, conversions, exponential, special, trigonometric
+from irc.codegen.math.code import BITS, Code, Lane
+from irc.codegen.math.registry import DEFINITIONS, Definition
 from irc.target.cpu import TargetFeatures
 
 FAMILIES = (basic, exponential, trigonometric, special)

@@ -1,7 +1,7 @@
 """Helper functions of the emitted Triton sources: elementary functions, rounding, combiners.
 
 The elementary functions are recorded from the same definitions as the CPU's
-(`irc.codegen.llvm.math`), through a `Code` that writes Triton instead of LLVM IR, so both targets
+(`irc.codegen.math`), through a `Code` that writes Triton instead of LLVM IR, so both targets
 have the same accuracy. Everything works in Triton's CPU interpreter, but for the three functions of
 `LIBDEVICE`, which exist only in compiled code: pow, lgamma and erfinv of f64. The exp of f32 is
 libdevice's, too; there the interpreter has one of its own (`runtime.imported`).
@@ -19,9 +19,9 @@ from typing import Any
 
 import attrs
 
-from irc.codegen.llvm.math import basic, exponential, special, trigonometric
-from irc.codegen.llvm.math.code import BITS, FLOATS, Code, Lane, float_text
-from irc.codegen.llvm.math.registry import DEFINITIONS
+from irc.codegen.math import basic, exponential, special, trigonometric
+from irc.codegen.math.code import BITS, FLOATS, Code, Lane, float_text
+from irc.codegen.math.registry import DEFINITIONS
 from irc.ir.diagnostics import UserError
 
 FAMILIES = (basic, exponential, special, trigonometric)  # importing them fills DEFINITIONS

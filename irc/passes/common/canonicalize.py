@@ -6,7 +6,7 @@ from collections import Counter
 
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.rewriting import apply_patterns_greedily, canonicalization_patterns
+from irc.ir.rewrite.driver import apply_patterns_greedily, canonicalization_patterns
 
 
 @register_pass

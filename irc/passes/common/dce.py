@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.rewriting import is_trivially_dead
+from irc.ir.rewrite.driver import is_trivially_dead
 
 
 @register_pass

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from irc.dialects import graph
-from irc.dialects.graph_canonical import full_value
+from irc.dialects.graph.canonical import full_value
 from irc.ir.core import Value
 from irc.ir.passes import register_pass
 from irc.ir.pattern_pass import PatternPass
-from irc.ir.rewriting import pattern
+from irc.ir.rewrite.driver import pattern
 from irc.ir.types import i1
 
 

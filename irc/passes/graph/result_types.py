@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from irc.dialects import aten
-from irc.dialects.aten_schema import Schema, find_overload
+from irc.dialects.aten.schema import Schema, find_overload
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Value

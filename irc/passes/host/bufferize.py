@@ -16,7 +16,7 @@ from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
-from irc.passes.graph.argument_storages import alias_groups
+from irc.passes.graph.functionalize.argument_storages import alias_groups
 from irc.passes.host.memory_uses import LaunchReads, MemoryUses, place_of
 from irc.passes.host.results_apart import separate_results
 from irc.passes.host.to_host import TO_HOST

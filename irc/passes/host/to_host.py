@@ -13,8 +13,8 @@ from irc.analysis.host_memory import is_tensor
 from irc.dialects import aten, func, graph, host, layout
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
-from irc.ir.conversion import Conversion, ConversionTarget
 from irc.ir.core import Operation, Value
+from irc.ir.rewrite.conversion import Conversion, ConversionTarget
 from irc.ir.types import DTYPE_OF_ELEMENT
 from irc.passes.host.packed_calls import call_of, packing_of
 from irc.passes.host.written_operands import is_last_reader, result_of

@@ -12,8 +12,8 @@ from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Range
-from irc.passes.kernel.form_kernels_plan import Plan, make_plan
-from irc.passes.kernel.form_kernels_remarks import remarks_about
+from irc.passes.kernel.cpu.remarks import remarks_about
+from irc.passes.kernel.plan.plan import Plan, make_plan
 
 
 @register_pass
@@ -89,12 +89,12 @@ class _Former:
         self, plan: Plan, schedule: loop.ScheduleAttr, ranges: dict[str, Range]
     ) -> kernel.FuncOp:
         """The kernel of a plan, with its copying variant beside it where it scatters on a cpu."""
-        from irc.passes.kernel.form_kernels_cpu import form_copying_kernel, form_cpu_kernel
+        from irc.passes.kernel.cpu.form import form_copying_kernel, form_cpu_kernel
 
         block, name, op = self.module.regions[0].blocks[0], self.fresh_name(), plan.op
         self.made += 1
         if schedule.target != "cpu":
-            from irc.passes.kernel.form_kernels_gpu import form_gpu_kernel
+            from irc.passes.kernel.gpu.entry import form_gpu_kernel
 
             callee = form_gpu_kernel(plan, schedule, name, ranges)
             block.append(callee)

@@ -9,7 +9,7 @@ import attrs
 
 from irc.analysis.loop import Clusters, array_bytes, relies_on_checks
 from irc.dialects import arith, func, graph, host, kernel
-from irc.dialects.kernel_verify import SCRATCH_BYTES
+from irc.dialects.kernel.verify import SCRATCH_BYTES
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
@@ -18,7 +18,7 @@ from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, ceildiv, dim_sum, maximum
 from irc.ir.types import TensorType, element_bytes, index
-from irc.passes.kernel.form_kernels_emit import Emitter, Scalar, Scope
+from irc.passes.kernel.cpu.emit import Emitter, Scalar, Scope
 
 READS = kernel.LoadOp | kernel.GatherOp
 ACCESSES = READS | kernel.StoreOp | kernel.ScatterOp

@@ -10,7 +10,7 @@ from irc.analysis.levels import holds_loops
 from irc.analysis.strides import channels_last_strides, dense_like, keeps_apart
 from irc.analysis.views import view_strides
 from irc.dialects import flow, func, graph, sym
-from irc.dialects.flow_verify import is_called
+from irc.dialects.flow.verify import is_called
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass

@@ -11,7 +11,7 @@ import attrs
 from irc.analysis.loop import estimate
 from irc.analysis.strides import channels_last_strides, same_layout
 from irc.dialects import func, graph, layout, sym
-from irc.dialects.graph_inferred import tensor_type
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from irc.analysis.strides import same_layout
 from irc.dialects import aten, func, graph, layout
 from irc.dialects.aten_facts import Fact
-from irc.dialects.graph_inferred import tensor_type
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value

@@ -126,7 +126,7 @@ def _join(
 
 
 def _full(builder: Builder, kind: TensorType, value: Dim) -> Value:
-    from irc.dialects.graph_pointwise import scalar_attribute
+    from irc.dialects.graph.pointwise import scalar_attribute
 
     if not isinstance(value, int):
         held = builder.value(sym.ValueOp, dim=value)

@@ -10,7 +10,7 @@ from irc.analysis.loop import estimate
 from irc.analysis.strides import channels_last_strides
 from irc.analysis.views import view_strides
 from irc.dialects import func, graph, sym
-from irc.dialects.graph_inferred import tensor_type
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR

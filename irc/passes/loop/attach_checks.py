@@ -22,7 +22,7 @@ from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, Symbol, symbol
 from irc.ir.types import TensorType, contiguous_strides, i1, index
-from irc.passes.loop.bodies import (
+from irc.passes.common.bodies import (
     SEGMENTS,
     Body,
     Transplant,

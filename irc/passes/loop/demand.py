@@ -10,7 +10,7 @@ from irc.dialects import arith, loop
 from irc.ir.core import Block, Value
 from irc.ir.symbols import Dim, provable_le
 from irc.ir.traits import Traps
-from irc.passes.loop.bodies import Body
+from irc.passes.common.bodies import Body
 
 Conditions = frozenset[Value]
 _ALWAYS: Conditions = frozenset()

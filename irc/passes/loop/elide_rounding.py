@@ -10,7 +10,7 @@ from irc.ir.attributes import Attribute, StringAttr, Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import FloatType, TensorType
-from irc.passes.loop.bodies import clean_block
+from irc.passes.common.bodies import clean_block
 
 # How many choices deep a rounding is looked for.
 _MAX_DEPTH = 16

@@ -27,7 +27,7 @@ from irc.ir.symbols import (
 )
 from irc.ir.symbols.expr import postorder
 from irc.ir.types import TensorType
-from irc.passes.loop.bodies import axis, axis_name, make_compute, with_axes
+from irc.passes.common.bodies import axis, axis_name, make_compute, with_axes
 
 
 @register_pass

@@ -17,12 +17,12 @@ from irc.analysis.loop import (
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
-from irc.ir.fuel import NO_FUEL
 from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim, format_dim, free_symbols
 from irc.ir.types import TensorType, element_bytes
-from irc.passes.loop.bodies import axes_of, axis_name, make_axes
+from irc.passes.common.bodies import axes_of, axis_name, make_axes
 from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
 from irc.target import target_of
 

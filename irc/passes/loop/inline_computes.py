@@ -15,11 +15,11 @@ from irc.analysis.loop import (
 )
 from irc.dialects import graph, loop, sym
 from irc.ir.core import Block, Operation, Value
-from irc.ir.fuel import NO_FUEL
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.traits import Terminator
-from irc.passes.loop.bodies import Body, Transplant, clean_block, extents_of, ops_needed
+from irc.passes.common.bodies import Body, Transplant, clean_block, extents_of, ops_needed
 from irc.passes.loop.demand import drop_masks, drop_selects
 from irc.passes.loop.positions import fold_position, fold_scatters, is_true
 

@@ -8,7 +8,7 @@ from irc.dialects import func, loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.passes.loop.bodies import SEGMENTS, clean_block
+from irc.passes.common.bodies import SEGMENTS, clean_block
 
 
 @register_pass

@@ -18,11 +18,11 @@ from irc.analysis.loop import (
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
-from irc.ir.fuel import NO_FUEL
 from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim
-from irc.passes.loop.bodies import Body, axis_name, clean_block
+from irc.passes.common.bodies import Body, axis_name, clean_block
 
 # Spaces up to this many points are merged even if they share no array: a kernel costs more.
 TINY_POINTS = 4096

@@ -15,7 +15,7 @@ from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Value
 from irc.ir.symbols import Dim, provable_le, simplify, substitute
 from irc.ir.types import i1, i64, index
-from irc.passes.loop.bodies import (
+from irc.passes.common.bodies import (
     SEGMENTS,
     Body,
     clean_block,

@@ -11,7 +11,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
-from irc.passes.loop.bodies import axis, axis_name, make_compute, with_axes
+from irc.passes.common.bodies import axis, axis_name, make_compute, with_axes
 from irc.passes.loop.factor_axes import is_splittable, par_axes_first
 from irc.target import of_kind
 

@@ -21,7 +21,7 @@ from irc.ir.types import (
     contiguous_strides,
     i1,
 )
-from irc.passes.loop.bodies import (
+from irc.passes.common.bodies import (
     Body,
     Transplant,
     axis,

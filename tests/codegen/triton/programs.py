@@ -10,7 +10,6 @@ import torch
 from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel
 from irc.dialects import kernel, loop
-from irc.dialects.builtin import ModuleOp
 from irc.dialects.func import FuncOp, ReturnOp
 from irc.interp.core import Frame
 from irc.interp.core import run as interpret
@@ -20,10 +19,11 @@ from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Region, Value
+from irc.ir.module import ModuleOp
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType
+from irc.passes.common.bodies import Body, axes_of, make_axes, make_compute
 from irc.passes.kernel.gpu import form_gpu_kernel, kernel_inputs, kernel_outputs
-from irc.passes.loop.bodies import Body, axes_of, make_axes, make_compute
 
 Type = T.Type
 

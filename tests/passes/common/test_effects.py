@@ -8,7 +8,7 @@ from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.diagnostics import InternalError
 from irc.ir.passes import PassManager
-from irc.ir.rewriting import constant_value, is_trivially_dead, removable_when_unused
+from irc.ir.rewrite.driver import constant_value, is_trivially_dead, removable_when_unused
 from tests.passes.common import toy
 
 pytestmark = pytest.mark.fault("V19")

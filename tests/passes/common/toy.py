@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from irc.dialects.builtin import ModuleOp
 from irc.dialects.func import FuncOp
 from irc.ir import types as T
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Region
 from irc.ir.definition import Op, operand, region, result, variadic_operand
+from irc.ir.module import ModuleOp
 from irc.ir.traits import (
     AllocatesMemory,
     Commutative,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from irc.dialects import aten, graph
-from irc.dialects.builtin import ModuleOp
 from irc.dialects.func import FuncOp, ReturnOp
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
+from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext
 from irc.ir.pattern_pass import apply_patterns
 from irc.ir.types import TensorType, contiguous_strides, f32

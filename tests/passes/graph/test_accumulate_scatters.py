@@ -117,7 +117,7 @@ def test_rows_are_added_to_a_product_where_it_is():
 
 
 def test_rounding_as_eager_has_it_leaves_the_additions():
-    from irc.frontend.options import from_mapping
+    from irc.options.options import from_mapping
     from irc.pipeline import pipeline_text
 
     assert "accumulate-scatters" in pipeline_text()

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from irc.dialects import graph
-from irc.dialects.builtin import ModuleOp
 from irc.dialects.func import FuncOp
 from irc.ir.builder import Builder
 from irc.ir.core import Value
+from irc.ir.module import ModuleOp
 from irc.ir.symbols import Range, symbol
 from irc.ir.types import TensorType, f32
-from irc.passes.graph import changed_boxes as C
-from irc.passes.graph.changed_boxes import Box, Changes, boxes_apart, changed_boxes
+from irc.passes.graph.reinplace import changed_boxes as C
+from irc.passes.graph.reinplace.changed_boxes import Box, Changes, boxes_apart, changed_boxes
 
 S, T, U = symbol("s0"), symbol("s1"), symbol("u0")
 

@@ -29,16 +29,16 @@ from irc.ir.types import (
     index,
 )
 from irc.passes.graph.convert_aten import complex_pairs, pointwise
+from irc.passes.graph.convert_aten.convert_aten_to_graph import load_converters, stays_complex
 from irc.passes.graph.convert_aten.support import LARGEST, TO_GRAPH, _before, fits, is_float
-from irc.passes.graph.convert_aten_to_graph import load_converters, stays_complex
-from irc.passes.graph.functionalize import _Functionalizer
+from irc.passes.graph.functionalize.functionalize import _Functionalizer
+from irc.passes.graph.functionalize.storage_roots import Root, Tensor
 from irc.passes.graph.result_types import (
     _mentions_symbols,
     element_of_call,
     is_view_call,
     types_of_call,
 )
-from irc.passes.graph.storage_roots import Root, Tensor
 from tests.passes.graph.aten_programs import NONE, Program, tensor
 
 S, U8, U16 = symbol("s0"), IntegerType(8, True), IntegerType(16, True)

@@ -8,7 +8,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import irc  # noqa: E402
 from irc.dialects import aten, func  # noqa: E402
-from irc.frontend.importer import import_graph  # noqa: E402
+from irc.frontend.importing.importer import import_graph  # noqa: E402
 from irc.interp import run  # noqa: E402
 from irc.ir.diagnostics import UserError  # noqa: E402
 from irc.ir.passes import PassManager  # noqa: E402
@@ -224,7 +224,7 @@ def test_as_strided_in_place_counts_from_the_storage():
 
 
 def test_a_call_whose_result_torch_cannot_tell_writes_a_copy(monkeypatch):
-    from irc.passes.graph import functionalize
+    from irc.passes.graph.functionalize import functionalize
 
     monkeypatch.setattr(functionalize, "types_of_call", lambda *rest: None)
     monkeypatch.setattr(functionalize, "element_of_call", lambda *rest: None)

@@ -14,8 +14,8 @@ import torch
 import irc
 from irc.cache.store import DiskCache
 from irc.dialects import graph
-from irc.frontend.options import from_mapping
 from irc.ir.passes import PassContext, PassManager
+from irc.options.options import from_mapping
 from irc.passes.graph.pad_matmul import Product, intensity
 from irc.pipeline import pipeline_text
 from irc.runtime.padded_matmul import on_target

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from irc.dialects import aten, sym
-from irc.dialects.aten_schema import find_schema
+from irc.dialects.aten.schema import find_schema
 from irc.ir import attributes as A
 from irc.ir.symbols import symbol
 from irc.ir.types import (
@@ -22,8 +22,8 @@ from irc.ir.types import (
     i32,
 )
 from irc.passes.graph.convert_aten import views
-from irc.passes.graph.value_building import is_static, is_view_of, may_overlap
-from irc.passes.graph.view_chains import (
+from irc.passes.graph.functionalize.value_building import is_static, is_view_of, may_overlap
+from irc.passes.graph.functionalize.view_chains import (
     ElementStep,
     FlattenStep,
     StridedStep,
@@ -31,7 +31,7 @@ from irc.passes.graph.view_chains import (
     overlaps,
     shows_storage,
 )
-from irc.passes.graph.view_inverses import place_of
+from irc.passes.graph.functionalize.view_inverses import place_of
 from tests.passes.graph.aten_programs import NONE, Program, tensor
 
 S, T = symbol("s0"), symbol("s1")

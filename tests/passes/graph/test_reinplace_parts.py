@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from irc.passes.graph import reinplace  # noqa: E402
+from irc.passes.graph.reinplace import reinplace  # noqa: E402
 from tests.passes.graph.test_reinplace import copies, kernels, lowered  # noqa: E402
 
 CACHE = torch.arange(2.0 * 3 * 16 * 512).reshape(2, 3, 16, 512)

@@ -12,13 +12,13 @@ from typing import Any
 
 from irc.dialects import func, graph, host, layout, sym
 from irc.dialects.aten import DtypeAttr, OperandAttr
-from irc.dialects.builtin import ModuleOp
-from irc.dialects.graph_packed import PackedType
+from irc.dialects.graph.packed import PackedType
 from irc.ir import attributes as A
 from irc.ir import parse
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
+from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.types import f32, i1, i32, index
 from tests.passes.kernel.programs import tensor

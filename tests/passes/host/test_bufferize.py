@@ -13,7 +13,7 @@ from irc.ir import attributes as A
 from irc.ir.passes import PassManager
 from irc.ir.symbols import symbol
 from irc.ir.types import i64
-from irc.passes.loop.bodies import axis
+from irc.passes.common.bodies import axis
 from tests.passes.kernel.programs import Program, read, tensor
 
 LOWER = "schedule{vector_bits=512},form-kernels,bufferize,plan-memory"
@@ -218,7 +218,7 @@ def test_a_call_that_returns_a_view_keeps_its_operand_alive():
 
 
 def indices(rank):
-    from irc.passes.loop.bodies import axes_of
+    from irc.passes.common.bodies import axes_of
 
     return axes_of(rank)
 

@@ -8,16 +8,17 @@ from typing import Any
 import torch
 
 import irc
-from irc.dialects import builtin, func, loop, sym
+from irc.dialects import func, loop, sym
 from irc.interp.core import run, torch_dtype
 from irc.ir import attributes as A
+from irc.ir import module as builtin
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Region, Value
 from irc.ir.passes import PassManager
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.types import TensorType, contiguous_strides, f32
-from irc.passes.loop.bodies import Body, axis, make_axes, make_compute
+from irc.passes.common.bodies import Body, axis, make_axes, make_compute
 
 FORMING = "schedule{vector_bits=%d},form-kernels"
 

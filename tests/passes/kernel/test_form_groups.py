@@ -10,7 +10,7 @@ from irc.dialects import kernel
 from irc.ir.passes import PassManager
 from irc.ir.symbols import symbol
 from irc.ir.types import bf16, f32
-from irc.passes.loop.bodies import axis
+from irc.passes.common.bodies import axis
 from tests.passes.kernel.programs import Program, check, random_input, read, tensor
 
 I0, I1 = axis(0), axis(1)

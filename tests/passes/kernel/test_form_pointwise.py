@@ -7,7 +7,7 @@ import torch
 
 from irc.ir.symbols import floordiv, mod, symbol
 from irc.ir.types import bf16, f16, f32, f64, i1, i8, i32, i64, index, ui8
-from irc.passes.loop.bodies import axis
+from irc.passes.common.bodies import axis
 from tests.passes.kernel.programs import Program, check, random_input, read, tensor
 
 I0, I1, I2 = axis(0), axis(1), axis(2)

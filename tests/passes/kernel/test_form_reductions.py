@@ -11,7 +11,7 @@ from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.symbols import symbol
 from irc.ir.types import bf16, f32, f64, i1, i8, i32, i64, ui8
-from irc.passes.loop.bodies import axis
+from irc.passes.common.bodies import axis
 from tests.passes.kernel.programs import Program, check, random_input, read, tensor
 
 I0, I1, I2 = axis(0), axis(1), axis(2)

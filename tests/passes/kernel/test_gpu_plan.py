@@ -10,11 +10,11 @@ from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.symbols import Range, symbol
 from irc.ir.types import f16, f32, i8
+from irc.passes.common.bodies import axis
 from irc.passes.kernel.gpu import schedule
 from irc.passes.kernel.gpu.combine import Reduction
 from irc.passes.kernel.gpu.form import _Former
 from irc.passes.kernel.gpu.plan import INDEX_LIMIT, fits_32_bits, make_plan
-from irc.passes.loop.bodies import axis
 from tests.passes.kernel.programs import Program, read, tensor
 
 I0, I1, I2 = axis(0), axis(1), axis(2)

@@ -13,7 +13,7 @@ from irc.dialects import kernel
 from irc.interp.core import run
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.types import bf16, f32, f64
-from irc.passes.loop.bodies import axis
+from irc.passes.common.bodies import axis
 from tests.passes.kernel.programs import FORMING, Program, compare, random_input, read, tensor
 
 

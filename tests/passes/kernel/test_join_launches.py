@@ -52,7 +52,7 @@ def three(rows=9, columns=33):
     x, y, z = program.args
     a = program.compute([rows, columns], lambda b: b.op("math.exp", read(b, x)))
     s = program.compute([rows, columns], lambda b: read(b, y), ("sum", f32), red=[0])
-    from irc.passes.loop.bodies import axis
+    from irc.passes.common.bodies import axis
 
     t = program.compute([columns, rows], lambda b: read(b, z, axis(1), axis(0)))
     return program.finish(a, s, t)

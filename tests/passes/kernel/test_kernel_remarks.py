@@ -8,7 +8,7 @@ import pytest
 
 import irc
 from irc.dialects import loop
-from irc.passes.kernel.form_kernels_remarks import _apart, _read_stride, _write_strides
+from irc.passes.kernel.cpu.remarks import _apart, _read_stride, _write_strides
 
 SQUARE = "tensor<[8, 8] x f32, strides [8, 1]>"
 ROW = "tensor<[8] x f32, strides [1]>"

@@ -9,7 +9,8 @@ import pytest
 from irc.dialects import loop
 from irc.ir.symbols import Dim, ceildiv, evaluate, floordiv, maximum, minimum, symbol
 from irc.ir.types import i64
-from irc.passes.kernel.form_kernels_plan import (
+from irc.passes.common.bodies import axis
+from irc.passes.kernel.plan.plan import (
     Access,
     Axis,
     Storage,
@@ -19,7 +20,6 @@ from irc.passes.kernel.form_kernels_plan import (
     make_plan,
     strides_of,
 )
-from irc.passes.loop.bodies import axis
 from tests.passes.kernel.programs import Program, read, tensor
 
 I0, I1 = axis(0), axis(1)

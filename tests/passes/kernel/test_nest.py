@@ -11,14 +11,14 @@ from irc.dialects import loop
 from irc.ir.core import Block
 from irc.ir.symbols import symbol
 from irc.ir.types import f32, f64, i1, i64, index
-from irc.passes.kernel.convolution_kernel import ConvolutionKernel
-from irc.passes.kernel.form_kernels_emit import Emitter, Lanes, Scope
-from irc.passes.kernel.form_kernels_lanes import LaneExpressions
-from irc.passes.kernel.form_kernels_nest import UNROLLED_BODY, Nest, _State
-from irc.passes.kernel.form_kernels_place import KernelState
-from irc.passes.kernel.form_kernels_plan import Access, Axis
-from irc.passes.kernel.form_kernels_reduce import MomentsReducer, Reducer, Shape, Step, make_reducer
-from irc.passes.kernel.form_kernels_vectors import Phase, Vectors
+from irc.passes.kernel.convolutions.convolution_kernel import ConvolutionKernel
+from irc.passes.kernel.cpu.emit import Emitter, Lanes, Scope
+from irc.passes.kernel.cpu.lanes import LaneExpressions
+from irc.passes.kernel.cpu.nest import UNROLLED_BODY, Nest, _State
+from irc.passes.kernel.cpu.reduce import MomentsReducer, Reducer, Shape, Step, make_reducer
+from irc.passes.kernel.cpu.vectors import Phase, Vectors
+from irc.passes.kernel.plan.place import KernelState
+from irc.passes.kernel.plan.plan import Access, Axis
 
 X, N = symbol("x"), symbol("n")
 ROW = "tensor<[8] x f32, strides [1]>"

@@ -9,8 +9,8 @@ import pytest
 from irc.ir.core import Block
 from irc.ir.symbols import symbol
 from irc.ir.types import index
-from irc.passes.kernel.form_kernels_emit import Emitter
-from irc.passes.kernel.form_kernels_vectors import Phase, Vectors, phases, whole_blocks
+from irc.passes.kernel.cpu.emit import Emitter
+from irc.passes.kernel.cpu.vectors import Phase, Vectors, phases, whole_blocks
 
 N = symbol("n")
 

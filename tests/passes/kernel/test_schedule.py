@@ -10,8 +10,8 @@ from irc.dialects import loop
 from irc.interp.core import run
 from irc.ir.passes import PassManager
 from irc.ir.types import bf16, f32, f64
-from irc.passes.loop.bodies import axis
-from irc.passes.loop.schedule import CpuSchedule, read_schedule
+from irc.passes.common.bodies import axis
+from irc.passes.kernel.schedule import CpuSchedule, read_schedule
 from tests.passes.kernel.programs import Program, read, tensor
 
 I0, I1, I2 = axis(0), axis(1), axis(2)

@@ -9,9 +9,9 @@ import pytest
 import irc
 from irc.dialects import loop
 from irc.ir.core import Value
-from irc.passes.kernel.form_kernels_emit import Scope
-from irc.passes.kernel.form_kernels_spans import border, decide, spans
-from irc.passes.kernel.form_kernels_vectors import Vectors
+from irc.passes.kernel.cpu.emit import Scope
+from irc.passes.kernel.cpu.vectors import Vectors
+from irc.passes.kernel.plan.spans import border, decide, spans
 
 HOLDS = {
     "slt": int.__lt__, "sle": int.__le__, "sgt": int.__gt__, "sge": int.__ge__,

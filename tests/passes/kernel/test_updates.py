@@ -7,9 +7,9 @@ import pytest
 import irc
 from irc.dialects import host, loop
 from irc.ir.location import UNKNOWN, NameLocation
-from irc.passes.kernel.form_kernels_plan import make_plan
-from irc.passes.kernel.form_kernels_updates import may_be_one_memory, writes_apart
-from irc.passes.loop.schedule import CpuSchedule
+from irc.passes.kernel.cpu.updates import may_be_one_memory, writes_apart
+from irc.passes.kernel.plan.plan import make_plan
+from irc.passes.kernel.schedule import CpuSchedule
 
 ROW = "tensor<[8] x f32, strides [1]>"
 MATRIX = "tensor<[8, 8] x f32, strides [8, 1]>"

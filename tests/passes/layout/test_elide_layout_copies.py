@@ -113,7 +113,7 @@ def test_random_programs_keep_their_meaning_and_move_no_more(seed: int) -> None:
 
 
 def test_layout_optimization_can_be_switched_off() -> None:
-    from irc.frontend.options import from_mapping
+    from irc.options.options import from_mapping
     from irc.pipeline import pipeline_text
 
     text = pipeline_text(options=from_mapping({"layout_optimization": False, "freezing": True}))

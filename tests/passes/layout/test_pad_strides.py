@@ -10,10 +10,10 @@ import torch
 
 import irc
 from irc.dialects import graph, host
-from irc.frontend.options import from_mapping
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, bf16, contiguous_strides, f32, i1, i64
+from irc.options.options import from_mapping
 from irc.passes.layout.pad_strides import padded_strides
 from irc.pipeline import pipeline_text
 

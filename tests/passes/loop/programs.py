@@ -12,10 +12,10 @@ import torch
 
 import irc.interp
 from irc.dialects import func, graph
-from irc.dialects.builtin import ModuleOp
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Value
+from irc.ir.module import ModuleOp
 from irc.ir.passes import PassManager
 from irc.ir.types import TensorType, contiguous_strides, f32, i1, i64
 

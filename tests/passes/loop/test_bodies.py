@@ -9,9 +9,9 @@ from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.definition import Op
 from irc.ir.registry import lookup_op
-from irc.passes.loop.bodies import Body, _fold, clean_block, extents_of, placeholder_number
+from irc.passes.common.bodies import Body, _fold, clean_block, extents_of, placeholder_number
+from irc.passes.loop.convert_to_loop.scalar_semantics import is_unsigned
 from irc.passes.loop.demand import is_inside
-from irc.passes.loop.scalar_semantics import is_unsigned
 from tests.passes.loop.texts import computes, expanded, parsed
 
 ARGUMENTS = "%x: f32[8, 16], %b: i1, %c: i1, %f: f32, %k: i64[8]"

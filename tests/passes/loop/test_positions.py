@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from irc.ir.printer import print_op
+from irc.ir.text.printer import print_op
 from irc.ir.verifier import verify
+from irc.passes.common.bodies import clean_block, extents_of
 from irc.passes.loop import positions
-from irc.passes.loop.bodies import clean_block, extents_of
 from irc.passes.loop.positions import fold_position, fold_scatters, is_true, position
 from tests.passes.loop.texts import computes, parsed
 

@@ -9,11 +9,11 @@ import torch
 
 import irc.interp
 from irc.dialects import graph
-from irc.dialects.graph_pointwise import DOMAINS
+from irc.dialects.graph.pointwise import DOMAINS
 from irc.ir import types as T
 from irc.ir.diagnostics import IRCError
-from irc.ir.parser import parse
 from irc.ir.passes import PassManager
+from irc.ir.text.parser import parse
 from tests.passes.loop.programs import FUSION, LOWERING, clones, compare, program
 
 ELEMENTS = [T.f32, T.f64, T.i8, T.i16, T.i32, T.i64, T.ui8, T.i1]

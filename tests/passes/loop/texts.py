@@ -8,8 +8,8 @@ from typing import Any
 
 import irc
 from irc.dialects import loop
-from irc.ir.fuel import Fuel
 from irc.ir.passes import PassContext, PassManager
+from irc.ir.rewrite.fuel import Fuel
 
 ARRAY = re.compile(r"\b(i1|i8|ui8|i16|i32|i64|f8E4M3FN|f8E5M2|f16|bf16|f32|f64)\[([^\]]*)\]")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irc.dialects import graph
-from irc.dialects.graph_indexing import take_shape
+from irc.dialects.graph.indexing import take_shape
 from irc.ir.core import Value
 from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import ComplexType, IntegerType, TensorType, i1, i32, i64

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irc.dialects import graph
-from irc.dialects.graph_inferred import tensor_type
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir.core import Value
 from irc.ir.symbols import Dim, ceildiv, dim_product, maximum, minimum
 from irc.ir.types import ComplexType, i1

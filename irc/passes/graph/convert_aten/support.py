@@ -13,11 +13,11 @@ from typing import Any
 
 from irc.analysis.known import Known
 from irc.dialects import aten, func, graph, sym
-from irc.dialects.graph_inferred import tensor_type
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
-from irc.ir.conversion import Conversion, ConversionTarget, decline
 from irc.ir.core import BlockArgument, Value
+from irc.ir.rewrite.conversion import Conversion, ConversionTarget, decline
 from irc.ir.symbols import Dim, Expr, Range
 from irc.ir.types import (
     DTYPE_OF_ELEMENT,

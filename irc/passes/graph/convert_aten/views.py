@@ -7,12 +7,11 @@ from typing import Any
 
 from irc.dialects import aten, func, graph, sym
 from irc.dialects.aten_facts import Fact
-from irc.dialects.graph_inferred import tensor_type
+from irc.dialects.graph.inferred import tensor_type
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import Dim, dim_product, dim_sum, from_start, provable_le
 from irc.ir.types import ComplexType, contiguous_strides, element_bytes, i1, i64
-from irc.passes.graph.argument_storages import argument_begin
 from irc.passes.graph.convert_aten.positions import element_position, slice_start
 from irc.passes.graph.convert_aten.support import (
     Call,
@@ -24,6 +23,7 @@ from irc.passes.graph.convert_aten.support import (
     shape_of,
     wrapped,
 )
+from irc.passes.graph.functionalize.argument_storages import argument_begin
 
 
 def _source(c: Call) -> Value:

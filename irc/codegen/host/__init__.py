@@ -1,0 +1,1 @@
+"""Native host functions: a host program as machine code."""

@@ -1,0 +1,240 @@
+"""Tensors and scratch memory in a native host program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from irc.codegen.host import support
+from irc.codegen.host.base import (
+    CONTEXT_ARENA,
+    CONTEXT_LARGE_RESULTS,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Arena,
+    HostBase,
+    LateInt,
+    Size,
+    Tensor,
+    Value,
+    as_value,
+    constant,
+    opaque,
+)
+
+#: Where `irc_check_tensor` puts what it has read of an argument.
+_TABLE = {"data_ptr": 0, "sizes": 1, "strides": 2}
+
+
+class HostMemory(HostBase):
+    """What a tensor says, new tensors, views, and the arena."""
+
+    def _read(self, tensor: Tensor, what: str, kind: ir.Type) -> Value:
+        """A borrowed field through the C shim `what`; the shim can't fail on a live tensor."""
+        if tensor.table is not None and what in _TABLE:
+            return self.builder.load(self.word(tensor.table, _TABLE[what]), typ=kind)
+        out = self.alloca(kind)
+        function = self.declare(f"aoti_torch_get_{what}", I32, (PTR, PTR))
+        self.builder.call(function, [tensor.handle, out])
+        return self.builder.load(out, typ=kind)
+
+    def data(self, tensor: Tensor) -> Value:
+        """Address of the tensor's first element."""
+        if tensor.data is None:
+            tensor.data = self._read(tensor, "data_ptr", PTR)
+        return tensor.data
+
+    def size(self, tensor: Tensor, dimension: int) -> Value:
+        """Elements along `dimension`."""
+        if tensor.sizes is None:
+            tensor.sizes = self._read(tensor, "sizes", PTR)
+        return self.builder.load(self.word(tensor.sizes, dimension), typ=I64)
+
+    def stride(self, tensor: Tensor, dimension: int) -> Value:
+        """Elements between neighbours along `dimension`."""
+        if tensor.strides is None:
+            tensor.strides = self._read(tensor, "strides", PTR)
+        return self.builder.load(self.word(tensor.strides, dimension), typ=I64)
+
+    def storage_offset(self, tensor: Tensor) -> Value:
+        """Elements between the storage's begin and the tensor's first element."""
+        return self._read(tensor, "storage_offset", I64)
+
+    def own(self, rank: int, slot: int) -> Tensor:
+        """The tensor whose handle a call has just stored into the owned slot `slot`."""
+        return Tensor(self.builder.load(self.slot(slot), typ=PTR), rank, slot=slot)
+
+    def release(self, tensor: Tensor) -> None:
+        """Delete an owned tensor's handle now instead of at the exit."""
+        if tensor.slot is None:
+            return
+        one = [self.slot(tensor.slot), constant(1)]
+        self.builder.call(self._support("irc_release_handles"), one)
+
+    def empty(self, sizes: Sequence[Size], strides: Sequence[Size], dtype: int) -> Tensor:
+        """A new uninitialized CPU tensor with exactly these strides, owned."""
+        slot = self.new_slots(1)
+        function = self.declare(
+            "aoti_torch_empty_strided", I32, (I64, PTR, PTR, I32, I32, I32, PTR)
+        )
+        failed = self.builder.call(
+            function,
+            [
+                constant(len(sizes)),
+                self.array(sizes),
+                self.array(strides),
+                I32(dtype),
+                I32(0),
+                I32(-1),
+                self.slot(slot),
+            ],
+        )
+        self.fail_if_error(failed, ("shim-error", "empty_strided"), [])
+        tensor = self.own(len(sizes), slot)
+        return tensor
+
+    def ask_huge_pages(self, tensor: Tensor, size_bytes: Size) -> None:
+        """Have a new tensor of many bytes touched in huge pages, where the system allows it.
+
+        Not in the program's first call: in a virtual machine whose host has not lent it all of its
+        memory yet, a huge page that was never used takes milliseconds (4 ms for 2 MB in one with
+        an EPYC), small pages that others gave back take none of that. Who calls once should not
+        wait for what pays in many calls.
+        """
+        if isinstance(size_bytes, int) and size_bytes < support.HUGE_RESULT_THRESHOLD:
+            return
+        self._large_results += 1
+        word, b = self.word(self._context, CONTEXT_LARGE_RESULTS), self.builder
+        made = b.load(word, typ=I64)
+        # Threads may count at the same time: then a hint is missed, or given early.
+        b.store(b.add(made, constant(1)), word)
+        early = b.icmp_unsigned("<", made, self._large_results_count)
+        asked = b.select(early, constant(0), as_value(size_bytes))
+        b.call(self._support("irc_huge_pages"), [self.data(tensor), asked])
+
+    def view(
+        self, base: Tensor, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
+    ) -> Tensor:
+        """A handle that shares `base`'s storage, `offset` elements after its first element,
+        invisible to autograd.
+
+        For operands of calls inside the program; `result_view` makes what a caller sees.
+        """
+        slot = self.new_slots(1)
+        function = self.declare(
+            "aoti_torch__reinterpret_tensor", I32, (PTR, I64, PTR, PTR, I64, PTR)
+        )
+        failed = self.builder.call(
+            function,
+            [
+                base.handle,
+                constant(len(sizes)),
+                self.array(sizes),
+                self.array(strides),
+                as_value(offset),
+                self.slot(slot),
+            ],
+        )
+        self.fail_if_error(failed, ("shim-error", "as_strided"), [])
+        return self.own(len(sizes), slot)
+
+    def arena(self, size_bytes: Size) -> Arena:
+        """Scratch memory of at least `size_bytes` bytes, aligned to 64, for this call only."""
+        room = opaque(self._allocas.alloca(PTR, name="arena"))
+        self._allocas.store(PTR(None), room)
+        views = LateInt()
+        acquire = self._support("irc_arena_acquire")
+        block = self.builder.call(acquire, [self._arena_slots(), as_value(size_bytes), views])
+        self.builder.store(block, room)
+        empty = self.builder.icmp_unsigned("==", block, PTR(None))
+        self.fail_if(empty, ("no-memory",), [as_value(size_bytes)])
+        arena = Arena(block)
+        self._arenas.append((room, views, arena))
+        return arena
+
+    def _arena_slots(self) -> Value:
+        return self.builder.load(self.word(self._context, CONTEXT_ARENA), typ=PTR)
+
+    def arena_pointer(self, arena: Arena, offset_bytes: Size) -> Value:
+        """Address in the arena."""
+        return self.builder.gep(arena.block, [as_value(offset_bytes)], source_etype=I8)
+
+    def arena_tensor(
+        self,
+        arena: Arena,
+        offset_bytes: Size,
+        sizes: Sequence[Size],
+        strides: Sequence[Size],
+        dtype: int,
+    ) -> Tensor:
+        """A tensor handle over arena memory, for operands and results of ATen calls.
+
+        With constant offset, sizes and strides the handle is made once per block and kept with
+        it: only a graph's first call pays for it. It must not outlive the call in either case.
+        """
+        data = self.arena_pointer(arena, offset_bytes)
+        if not all(isinstance(v, int) for v in (offset_bytes, *sizes, *strides)):
+            slot = self.new_slots(1)
+            self._from_blob(data, sizes, strides, dtype, self.slot(slot))
+            tensor = self.own(len(sizes), slot)
+        else:
+            index = constant(arena.views)
+            arena.views += 1
+            spec = self.array([dtype, len(sizes), 1, *sizes, *strides])
+            view = self._support("irc_arena_view")
+            handle = self.builder.call(view, [arena.block, index, data, spec])
+            missing = self.builder.icmp_unsigned("==", handle, PTR(None))
+            self.fail_if(missing, ("shim-error", "from_blob"), [])
+            tensor = Tensor(handle, len(sizes))
+        tensor.data = data
+        return tensor
+
+    def _from_blob(
+        self, data: Value, sizes: Sequence[Size], strides: Sequence[Size], dtype: int, out: Value
+    ) -> None:
+        kinds = (PTR, I64, PTR, PTR, I64, I32, I32, I32, PTR, I32, PTR, I64)
+        function = self.declare("aoti_torch_create_tensor_from_blob_v2", I32, kinds)
+        failed = self.builder.call(
+            function,
+            [
+                data,
+                constant(len(sizes)),
+                self.array(sizes),
+                self.array(strides),
+                constant(0),
+                I32(dtype),
+                I32(0),
+                I32(-1),
+                out,
+                I32(0),
+                PTR(None),
+                constant(0),
+            ],
+        )
+        self.fail_if_error(failed, ("shim-error", "from_blob"), [])
+
+    def fit_result(
+        self,
+        callee: str,
+        tensor: Tensor,
+        sizes: Sequence[Size],
+        strides: Sequence[Size] | None,
+        dtype: int,
+    ) -> None:
+        """Check an operator's owned result: fail for other sizes, mend other strides by a copy."""
+        if tensor.slot is None:
+            raise AssertionError("only an owned tensor can be replaced")
+        rest = strides if strides is not None else ()
+        spec = self.array([dtype, len(sizes), int(strides is not None), *sizes, *rest])
+        fit = self._support("irc_fit_result")
+        code = self.builder.call(fit, [self.slot(tensor.slot), spec])
+        fixed = tuple(size if isinstance(size, int) else None for size in sizes)
+        others = [size for size in sizes if not isinstance(size, int)]
+        given = [self.builder.zext(code, I64), tensor.handle, *others]
+        self.fail_if_error(code, ("misfit", callee, fixed), given)
+        # What is in the slot now may be a copy: the handle that the call gave is gone then.
+        tensor.handle = self.builder.load(self.slot(tensor.slot), typ=PTR)
+        tensor.data = tensor.sizes = tensor.strides = None

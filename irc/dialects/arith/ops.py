@@ -1,0 +1,520 @@
+"""The arith dialect: arithmetic on scalars and vectors of signless integers, index and floats.
+
+Names and meaning are MLIR's. Integers wrap. Nothing here is undefined behaviour: a shift by the
+width or more gives 0 (or the sign), a division by zero and a cast out of range give some value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from irc.dialects.arith import fold as arith_fold
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.builder import Builder
+from irc.ir.core import Value
+from irc.ir.definition import Constraint, Op, attribute, operand, result
+from irc.ir.registry import register_attribute
+from irc.ir.rewrite.driver import canonicalization, register_materializer
+from irc.ir.text.syntax import Syntax
+from irc.ir.traits import (
+    Commutative,
+    ConstantLike,
+    Free,
+    Jumps,
+    Pure,
+    SameOperandsAndResultType,
+    Slow,
+    Trait,
+    Traps,
+)
+from irc.ir.types import FloatType, IndexType, IntegerType, VectorType, i1
+
+if TYPE_CHECKING:
+    from irc.ir.text.attribute_parser import AttributeParser
+    from irc.ir.text.attribute_text import TextWriter
+
+
+def element_type(type_: Type) -> Type:
+    """The element of a vector type; a scalar type itself."""
+    return type_.element if isinstance(type_, VectorType) else type_
+
+
+def with_element(type_: Type, element: Type) -> Type:
+    """`element`, in a vector of the same shape if `type_` is one."""
+    return VectorType(type_.shape, element) if isinstance(type_, VectorType) else element
+
+
+def _is_integer(type_: Type) -> bool:
+    element = element_type(type_)
+    return isinstance(element, IndexType) or (
+        isinstance(element, IntegerType) and not element.unsigned
+    )
+
+
+INTEGER = Constraint("a signless integer or index, or a vector of them", _is_integer)
+FLOAT = Constraint(
+    "a float or a vector of floats", lambda t: isinstance(element_type(t), FloatType)
+)
+BOOLEAN = Constraint("i1 or a vector of i1", lambda t: element_type(t) is i1)
+
+INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+FLOAT_PREDICATES = (
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord",
+    "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+)  # fmt: skip
+
+
+class ConstantOp(Op):
+    """A constant scalar, or a vector with this value in each lane (or DenseAttr lanes).
+
+    `%c = arith.constant 4 : i32`
+    """
+
+    name = "arith.constant"
+    syntax = Syntax("constant")
+    traits = frozenset({ConstantLike, Free, Pure})
+    value = attribute(Attribute)
+    constant = result()
+
+    @classmethod
+    def infer_types(
+        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Type]:
+        value = attributes["value"]
+        if isinstance(value, A.BoolAttr):
+            return (i1,)
+        return (value.type,)  # type: ignore[attr-defined]
+
+    def verify_op(self) -> None:
+        value = self.attributes["value"]
+        element = element_type(self.results[0].type)
+        if isinstance(value, A.BoolAttr):
+            fits = element is i1
+        elif isinstance(value, A.IntegerAttr):
+            fits = isinstance(element, IntegerType | IndexType) and element is not i1
+        elif isinstance(value, A.FloatAttr):
+            fits = isinstance(element, FloatType)
+        else:
+            fits = isinstance(value, A.DenseAttr)
+        if not fits:
+            self.fail(f"the value {value} does not fit the type {self.results[0].type}")
+
+
+class _FlagsAttr(A.Attribute):
+    """Some of the words in `known`, in their order; `every` stands for all of them."""
+
+    __slots__ = ()
+    dialect = "arith"
+    fields = ("words",)
+    words: tuple[str, ...]
+    known: ClassVar[tuple[str, ...]] = ()
+    every: ClassVar[str] = ""
+    separator: ClassVar[str] = ","
+
+    def __new__(cls, words: Iterable[str] = ()) -> Any:
+        given = set(words)
+        if cls.every and cls.every in given:
+            given = set(cls.known)
+        key = (tuple(word for word in cls.known if word in given),)
+        return cls._table.get(key) or cls._intern(key, key)
+
+    def print_parameters(self, writer: TextWriter) -> None:
+        words = self.words
+        if self.every and words == self.known:
+            words = (self.every,)
+        writer.text(self.separator.join(words) or "none")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
+        words = []
+        while True:
+            words.append(parser.word("a flag"))
+            if words[-1] not in (*cls.known, cls.every, "none"):
+                choices = ", ".join(filter(None, (*cls.known, cls.every, "none")))
+                raise ValueError(f"'{words[-1]}' is not one of {choices}")
+            if not parser.take(","):
+                return cls(words)
+
+
+@register_attribute
+class FastMathAttr(_FlagsAttr):
+    """What a float operation may be computed without regard to: `#arith.fastmath<nnan,nsz>`. irc
+    keeps it and computes exactly all the same."""
+
+    __slots__ = ()
+    mnemonic = "fastmath"
+    known = ("reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn")
+    every = "fast"
+
+
+@register_attribute
+class OverflowAttr(_FlagsAttr):
+    """How an integer operation is promised not to overflow: `#arith.overflow<nsw, nuw>`. irc keeps
+    it, and the operation wraps all the same."""
+
+    __slots__ = ()
+    mnemonic = "overflow"
+    known = ("nsw", "nuw")
+    separator = ", "
+
+
+_FAST = {"fastmath": "fastmath"}
+_OVERFLOW = {"overflow": "overflowFlags"}
+_EXACT = {"exact": "isExact"}
+_NOT_NEGATIVE = {"nneg": "nonNeg"}
+ROUNDING = ("to_nearest_even",)
+
+
+class _IntegerBinary(Op, abstract=True):
+    syntax = Syntax("operand")
+    traits = frozenset({Pure, SameOperandsAndResultType})
+    lhs = operand(INTEGER)
+    rhs = operand(INTEGER)
+    output = result(INTEGER)
+
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        return arith_fold.fold_binary(self, constants)
+
+
+class _Wrapping(_IntegerBinary, abstract=True):
+    syntax = Syntax("operand", flags=_OVERFLOW)
+    overflowFlags = attribute(OverflowAttr, optional=True)
+
+
+class _Exact(_IntegerBinary, abstract=True):
+    syntax = Syntax("operand", marks=_EXACT)
+    isExact = attribute(A.UnitAttr, "promises that nothing is cut off")
+
+
+class _FloatBinary(Op, abstract=True):
+    syntax = Syntax("operand", flags=_FAST)
+    traits = frozenset({Pure, SameOperandsAndResultType})
+    lhs = operand(FLOAT)
+    rhs = operand(FLOAT)
+    fastmath = attribute(FastMathAttr, optional=True)
+    output = result(FLOAT)
+
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        return arith_fold.fold_binary(self, constants)
+
+
+class _Rounded(_FloatBinary, abstract=True):
+    syntax = Syntax("operand", mode="roundingmode", flags=_FAST)
+    roundingmode = attribute(A.StringAttr, optional=True, words=ROUNDING)
+
+
+BinaryT = TypeVar("BinaryT", bound=Op)
+
+
+def _binary(
+    base: type[BinaryT], class_name: str, name: str, doc: str, *more: type[Trait]
+) -> type[BinaryT]:
+    """One two-operand operation with `more` traits; its documentation ends in an example."""
+    type_name = "i32" if issubclass(base, _IntegerBinary) else "f32"
+    members = {
+        "__doc__": f"{doc}\n\n    `%z = arith.{name} %x, %y : {type_name}`\n    ",
+        "__module__": __name__,
+        "__qualname__": class_name,
+        "__slots__": (),
+        "name": f"arith.{name}",
+        "traits": base.traits.union(more),
+    }
+    return type(class_name, (base,), members)
+
+
+AddIOp = _binary(_Wrapping, "AddIOp", "addi", "The wrapping sum.", Commutative)
+SubIOp = _binary(_Wrapping, "SubIOp", "subi", "The wrapping difference.")
+MulIOp = _binary(_Wrapping, "MulIOp", "muli", "The wrapping product.", Commutative)
+DivSIOp = _binary(_Exact, "DivSIOp", "divsi", "The signed quotient, rounded to zero.", Slow, Traps)
+DivUIOp = _binary(_Exact, "DivUIOp", "divui", "The unsigned quotient.", Slow, Traps)
+FloorDivSIOp = _binary(
+    _IntegerBinary, "FloorDivSIOp", "floordivsi", "The signed quotient, rounded down.", Slow, Traps
+)
+CeilDivSIOp = _binary(
+    _IntegerBinary, "CeilDivSIOp", "ceildivsi", "The signed quotient, rounded up.", Slow, Traps
+)
+RemSIOp = _binary(
+    _IntegerBinary, "RemSIOp", "remsi", "The signed remainder, with the sign of the dividend.",
+    Slow, Traps,
+)  # fmt: skip
+RemUIOp = _binary(_IntegerBinary, "RemUIOp", "remui", "The unsigned remainder.", Slow, Traps)
+AndIOp = _binary(_IntegerBinary, "AndIOp", "andi", "Bitwise and.", Commutative, Free)
+OrIOp = _binary(_IntegerBinary, "OrIOp", "ori", "Bitwise or.", Commutative, Free)
+XOrIOp = _binary(_IntegerBinary, "XOrIOp", "xori", "Bitwise exclusive or.", Commutative, Free)
+ShLIOp = _binary(
+    _Wrapping, "ShLIOp", "shli", "Shift left; 0 for a negative or too large distance."
+)
+ShRSIOp = _binary(
+    _Exact,
+    "ShRSIOp",
+    "shrsi",
+    "Arithmetic shift right; the sign for a negative or too large distance.",
+)
+ShRUIOp = _binary(
+    _Exact, "ShRUIOp", "shrui", "Logical shift right; 0 for a bad distance."
+)
+MinSIOp = _binary(_IntegerBinary, "MinSIOp", "minsi", "The signed minimum.", Commutative)
+MaxSIOp = _binary(_IntegerBinary, "MaxSIOp", "maxsi", "The signed maximum.", Commutative)
+MinUIOp = _binary(_IntegerBinary, "MinUIOp", "minui", "The unsigned minimum.", Commutative)
+MaxUIOp = _binary(_IntegerBinary, "MaxUIOp", "maxui", "The unsigned maximum.", Commutative)
+
+AddFOp = _binary(_Rounded, "AddFOp", "addf", "The sum.", Commutative)
+SubFOp = _binary(_Rounded, "SubFOp", "subf", "The difference.")
+MulFOp = _binary(_Rounded, "MulFOp", "mulf", "The product.", Commutative)
+DivFOp = _binary(_Rounded, "DivFOp", "divf", "The quotient.", Slow)
+RemFOp = _binary(
+    _FloatBinary, "RemFOp", "remf", "The remainder of C's fmod, with the dividend's sign.",
+    Slow, Jumps,
+)  # fmt: skip
+MinimumFOp = _binary(_FloatBinary, "MinimumFOp", "minimumf", "The minimum; NaN wins.", Commutative)
+MaximumFOp = _binary(_FloatBinary, "MaximumFOp", "maximumf", "The maximum; NaN wins.", Commutative)
+MinNumFOp = _binary(_FloatBinary, "MinNumFOp", "minnumf", "The minimum; NaN loses.", Commutative)
+MaxNumFOp = _binary(_FloatBinary, "MaxNumFOp", "maxnumf", "The maximum; NaN loses.", Commutative)
+
+
+class NegFOp(Op):
+    """The negation: flips the sign bit.
+
+    `%z = arith.negf %x : f32`
+    """
+
+    name = "arith.negf"
+    syntax = Syntax("operand", flags=_FAST)
+    traits = frozenset({Pure, SameOperandsAndResultType})
+    source = operand(FLOAT)
+    fastmath = attribute(FastMathAttr, optional=True)
+    output = result(FLOAT)
+
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        value = arith_fold.number_of(constants[0])
+        if value is not None:
+            return arith_fold.attribute_of(-value, self.results[0].type)
+        maker = self._operands[0].defining_op
+        return maker._operands[0] if isinstance(maker, NegFOp) else None
+
+
+class _Compare(Op, abstract=True):
+    predicate = attribute(A.StringAttr)
+    traits = frozenset({Pure})
+
+    @classmethod
+    def infer_types(
+        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Type]:
+        return (with_element(operands[0].type, i1),)
+
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        return arith_fold.fold_compare(self, constants)
+
+    def verify_op(self) -> None:
+        if self._operands[0].type is not self._operands[1].type:
+            self.fail(f"compares {self._operands[0].type} with {self._operands[1].type}")
+
+
+class CmpIOp(_Compare):
+    """Compares integers; `s` predicates as signed, `u` predicates as unsigned.
+
+    `%c = arith.cmpi slt, %x, %y : i32`
+    """
+
+    name = "arith.cmpi"
+    traits = frozenset({Free, Pure})
+    syntax = Syntax("operand", word="predicate")
+    lhs = operand(INTEGER)
+    rhs = operand(INTEGER)
+    predicate = attribute(A.StringAttr, words=INTEGER_PREDICATES)
+    outcome = result(BOOLEAN)
+
+
+class CmpFOp(_Compare):
+    """Compares floats; `o` predicates are false and `u` predicates true when one is NaN.
+
+    `%c = arith.cmpf olt, %x, %y : f32`
+    """
+
+    name = "arith.cmpf"
+    traits = frozenset({Jumps, Pure})
+    syntax = Syntax("operand", word="predicate", flags=_FAST)
+    lhs = operand(FLOAT)
+    rhs = operand(FLOAT)
+    predicate = attribute(A.StringAttr, words=FLOAT_PREDICATES)
+    fastmath = attribute(FastMathAttr, optional=True)
+    outcome = result(BOOLEAN)
+
+
+class SelectOp(Op):
+    """`if_true` where the condition holds, else `if_false`; lane by lane for vectors.
+
+    `%z = arith.select %c, %x, %y : f32`
+    """
+
+    name = "arith.select"
+    syntax = Syntax("choice")
+    traits = frozenset({Free, Pure})
+    condition = operand(BOOLEAN)
+    if_true = operand()
+    if_false = operand()
+    output = result()
+
+    @classmethod
+    def infer_types(
+        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Type]:
+        return (operands[1].type,)
+
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        return arith_fold.fold_select(self, constants)
+
+    def verify_op(self) -> None:
+        if len({self._operands[1].type, self._operands[2].type, self.results[0].type}) != 1:
+            self.fail("both choices and the result have one type")
+
+
+class _Cast(Op, abstract=True):
+    syntax = Syntax("cast")
+    traits = frozenset({Free, Pure})
+
+    def fold(self, constants: Sequence[Attribute | None]) -> Any:
+        return arith_fold.fold_cast(self, constants)
+
+    def verify_op(self) -> None:
+        source, target = self._operands[0].type, self.results[0].type
+        if with_element(source, i1) is not with_element(target, i1):
+            self.fail(f"the shapes of {source} and {target} differ")
+
+
+def _cast(
+    class_name: str,
+    name: str,
+    doc: str,
+    types: tuple[str, str],
+    ends: tuple[Constraint, Constraint],
+    **attributes: Any,
+) -> type[Op]:
+    """One conversion; its documentation ends in an example."""
+    example = f"`%z = arith.{name} %x : {types[0]} to {types[1]}`"
+    members = {
+        "__doc__": f"{doc}\n\n    {example}\n    ",
+        "__module__": __name__,
+        "__qualname__": class_name,
+        "__slots__": (),
+        "name": f"arith.{name}",
+        "source": operand(ends[0]),
+        "output": result(ends[1]),
+        **attributes,
+    }
+    return type(class_name, (_Cast,), members)
+
+
+_JUMPS = _Cast.traits | {Jumps}
+_FF, _II = (FLOAT, FLOAT), (INTEGER, INTEGER)
+_ANY = Constraint("a scalar or vector", lambda t: True)
+_UNSIGNED = {
+    "syntax": Syntax("cast", marks=_NOT_NEGATIVE),
+    "nonNeg": attribute(A.UnitAttr, "promises that the operand is not negative as a signed one"),
+}
+ExtFOp = _cast(
+    "ExtFOp", "extf", "Widens a float, exactly.", ("bf16", "f32"), _FF,
+    syntax=Syntax("cast", flags=_FAST), fastmath=attribute(FastMathAttr, optional=True),
+)  # fmt: skip
+TruncFOp = _cast(
+    "TruncFOp", "truncf",
+    "Narrows a float, to nearest even; NaN stays NaN. On the loop level `rounding` numbers the\n"
+    "    roundings of a function: copies of one, made by fusion, are dropped all or none.",
+    ("f32", "bf16"), _FF, rounding=attribute(A.IntegerAttr, optional=True),
+    syntax=Syntax("cast", mode="roundingmode", flags=_FAST),
+    roundingmode=attribute(A.StringAttr, optional=True, words=ROUNDING),
+    fastmath=attribute(FastMathAttr, optional=True),
+)  # fmt: skip
+ExtSIOp = _cast("ExtSIOp", "extsi", "Widens a signed integer.", ("i8", "i32"), _II)
+ExtUIOp = _cast(
+    "ExtUIOp", "extui", "Widens an unsigned integer.", ("i8", "i32"), _II, **_UNSIGNED
+)
+TruncIOp = _cast(
+    "TruncIOp", "trunci", "Keeps the low bits.", ("i32", "i8"), _II,
+    syntax=Syntax("cast", flags=_OVERFLOW), overflowFlags=attribute(OverflowAttr, optional=True),
+)  # fmt: skip
+SIToFPOp = _cast(
+    "SIToFPOp", "sitofp", "A signed integer as a float.", ("i32", "f32"), (INTEGER, FLOAT)
+)
+UIToFPOp = _cast(
+    "UIToFPOp", "uitofp", "An unsigned integer as a float.", ("i32", "f32"), (INTEGER, FLOAT),
+    **_UNSIGNED,
+)  # fmt: skip
+FPToSIOp = _cast(
+    "FPToSIOp",
+    "fptosi",
+    "A float as a signed integer, rounded to zero; some value out of range.",
+    ("f32", "i32"),
+    (FLOAT, INTEGER),
+    traits=_JUMPS,
+)
+FPToUIOp = _cast(
+    "FPToUIOp",
+    "fptoui",
+    "A float as an unsigned integer, rounded to zero; some value out of range.",
+    ("f32", "i32"),
+    (FLOAT, INTEGER),
+    traits=_JUMPS,
+)
+IndexCastOp = _cast(
+    "IndexCastOp", "index_cast", "Between index and a signed integer.", ("i32", "index"), _II
+)
+IndexCastUIOp = _cast(
+    "IndexCastUIOp", "index_castui", "Between index and an unsigned integer.", ("i32", "index"),
+    _II, **_UNSIGNED,
+)  # fmt: skip
+BitcastOp = _cast(
+    "BitcastOp", "bitcast", "The same bits as another type.", ("f32", "i32"), (_ANY, _ANY),
+    traits=_JUMPS,
+)
+
+
+# -- canonicalization
+
+
+def _materialize(builder: Builder, attr: Attribute, type_: Type) -> Value:
+    return builder.value(ConstantOp, value=attr, result_types=type_)
+
+
+register_materializer("arith", _materialize)
+register_materializer("math", _materialize)
+
+
+# divf(x, c) -> mulf(x, 1/c) where 1/c is exact (c a power of two, both normal)
+@canonicalization(DivFOp, name="arith.divide_by_power_of_two")
+def divide_by_power_of_two(op: Any, rw: Any) -> Any:
+    maker = op.rhs.defining_op
+    value = maker.attributes.get("value") if isinstance(maker, ConstantOp) else None
+    if not isinstance(value, A.FloatAttr):
+        return rw.no_match("the divisor is not a constant")
+    mantissa, exponent = math.frexp(value.value)
+    if abs(mantissa) != 0.5 or not -13 < exponent < 15:
+        return rw.no_match("the divisor is not a power of two near one")
+    inverse = A.FloatAttr(1.0 / value.value, value.type)
+    factor = rw.builder.value(ConstantOp, value=inverse, result_types=op.rhs.type)
+    rw.replace(op, rw.builder.value(MulFOp, op.lhs, factor))
+
+
+# xori(xori(x, true), true) -> x
+@canonicalization(XOrIOp, name="arith.double_not")
+def double_not(op: Any, rw: Any) -> Any:
+    inner = op.lhs.defining_op
+    if not isinstance(inner, XOrIOp):
+        return rw.no_match("the left operand is no xori")
+    if inner.rhs is not op.rhs and not _equal_constants(inner.rhs, op.rhs):
+        return rw.no_match("the two right operands differ")
+    rw.replace(op, [inner.lhs])
+
+
+def _equal_constants(a: Value, b: Value) -> bool:
+    first, second = a.defining_op, b.defining_op
+    return (
+        isinstance(first, ConstantOp)
+        and isinstance(second, ConstantOp)
+        and first.attributes["value"] is second.attributes["value"]
+        and a.type is b.type
+    )

@@ -1,0 +1,15 @@
+"""The func dialect: functions, calls and returns, on every level above the host program."""
+
+from irc.dialects.func.ops import (
+    LEVELS,
+    CallOp,
+    FuncOp,
+    ReturnOp,
+)
+
+__all__ = [
+    "CallOp",
+    "FuncOp",
+    "LEVELS",
+    "ReturnOp",
+]

@@ -1,0 +1,270 @@
+"""Canonicalization of the graph dialect: views, constants and casts. Algebra: graph_rules.py."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from irc.dialects.graph import ops as graph
+from irc.dialects.graph.inferred import tensor_type
+from irc.ir import attributes as A
+from irc.ir.core import Value
+from irc.ir.rewrite.driver import canonicalization
+from irc.ir.types import FloatType, IntegerType, Type, bf16, f16, f32, f64, i1
+
+#: The views through which the number of a `graph.full` is seen.
+SEEN_THROUGH = (graph.Broadcast, graph.Reshape, graph.Permute, graph.Slice)
+
+
+def full_value(value: Value) -> Any:
+    """The number that every element of a `graph.full` (also seen through casts-free views) is."""
+    maker = value.defining_op
+    while isinstance(maker, SEEN_THROUGH):
+        maker = maker.source.defining_op
+    if isinstance(maker, graph.Full):
+        attr = maker.attributes.get("value")
+        if isinstance(attr, graph.SCALAR_ATTRIBUTES):
+            return attr.value
+    return None
+
+
+# reshape(reshape(x)) -> reshape(x); a reshape to the same sizes -> x
+@canonicalization(graph.Reshape, name="graph.reshape")
+def reshape(op: graph.Reshape, rw: Any) -> Any:
+    if op.source.type is op.view.type:
+        rw.replace(op, [op.source])
+        return True
+    inner = op.source.defining_op
+    if not isinstance(inner, graph.Reshape):
+        return rw.no_match("the source is no reshape")
+    return _merge(op, inner, rw)
+
+
+# permute(permute(x, p), q) -> permute(x, p[q]); the identity -> x
+@canonicalization(graph.Permute, name="graph.permute")
+def permute(op: graph.Permute, rw: Any) -> Any:
+    order = op.permutation
+    if list(order) == list(range(len(order))):
+        rw.replace(op, [op.source])
+        return True
+    inner = op.source.defining_op
+    if not isinstance(inner, graph.Permute):
+        return rw.no_match("the source is no permute")
+    return _merge(op, inner, rw, permutation=[inner.permutation[d] for d in order])
+
+
+def _merge(op: Any, inner: Any, rw: Any, **attributes: Any) -> Any:
+    """Replace a view op of a view op by one with these attributes. What shares its operand's
+    memory (the flag `view`) goes on to do so, or stays as it is."""
+    made = type(op).make(inner.source, result_types=op.view.type, **attributes)
+    if "view" in op.attributes:
+        from irc.analysis.views import view_strides
+        from irc.dialects.layout.verify import same_places
+
+        found = view_strides(made) if "view" in inner.attributes else None
+        if found is None or not same_places(op.view.type, found[0]):
+            made.erase()
+            return rw.no_match("the two are no view together")
+        made.attributes["view"] = A.UNIT
+    rw.replace(op, made)
+    return True
+
+
+# full(item(x)) -> broadcast(cast(x)): the number stays where it is
+@canonicalization(graph.Full, name="graph.full_of_item")
+def full_of_item(op: graph.Full, rw: Any) -> Any:
+    item = op._operands[0].defining_op if op._operands else None
+    if not isinstance(item, graph.Item) or item.every:
+        return rw.no_match("the value is no item of a tensor")
+    source, made = item.source, tensor_type(op.results[0])
+    kind = tensor_type(source)
+    if kind.device != made.device:
+        return rw.no_match("the item is on another device")
+    if isinstance(kind.element, FloatType) and not isinstance(made.element, FloatType):
+        return rw.no_match("a float becomes an integer")
+    if kind.rank:
+        source = rw.builder.value(graph.Reshape, source, result_types=kind.with_shape(()))
+    if kind.element is not made.element:
+        source = rw.insert(graph.Cast.to(source, made.element)).results[0]
+    rw.replace(op, rw.builder.value(graph.Broadcast, source, dims=(), result_types=made))
+    return True
+
+
+# broadcast(broadcast(x, a), b) -> broadcast(x, b[a]); to the same sizes -> x
+@canonicalization(graph.Broadcast, name="graph.broadcast")
+def broadcast(op: graph.Broadcast, rw: Any) -> Any:
+    if op.source.type is op.view.type:
+        rw.replace(op, [op.source])
+        return True
+    inner = op.source.defining_op
+    if isinstance(inner, graph.Full):
+        if "view" in op.attributes:
+            return rw.no_match("it shares the memory of its source")
+        rw.replace(op, _full_like(rw, inner, op.view.type))
+        return True
+    if not isinstance(inner, graph.Broadcast):
+        return rw.no_match("the source is no broadcast and no full")
+    return _merge(op, inner, rw, dims=[op.dims[d] for d in inner.dims])
+
+
+def _full_like(rw: Any, full: graph.Full, type_: Type) -> Value:
+    return rw.builder.value(
+        graph.Full, full.scalar, value=full.attributes.get("value"), result_types=type_
+    )
+
+
+# reshape(full), permute(full), slice(full), reverse(full) -> full
+@canonicalization(
+    graph.Reshape, graph.Permute, graph.Slice, graph.Reverse, graph.Window, graph.StridedWindow,
+    name="graph.view_of_full",
+)  # fmt: skip
+def view_of_full(op: Any, rw: Any) -> Any:
+    inner = op.source.defining_op
+    if not isinstance(inner, graph.Full):
+        return rw.no_match("the source is no full")
+    if "view" in op.attributes:
+        return rw.no_match("it shares the memory of its source")
+    rw.replace(op, _full_like(rw, inner, op.results[0].type))
+    return True
+
+
+# slice(x, 0, step 1) of the whole dimension -> x
+@canonicalization(graph.Slice, name="graph.whole_slice")
+def whole_slice(op: graph.Slice, rw: Any) -> Any:
+    if op.source.type is not op.view.type or op.step != 1 or op.start != 0:
+        return rw.no_match("it is not the whole dimension")
+    rw.replace(op, [op.source])
+    return True
+
+
+# slice(concat(a, b, c)) -> b, or a slice of b, where it lies within b
+@canonicalization(graph.Slice, name="graph.slice_of_concat")
+def slice_of_concat(op: graph.Slice, rw: Any) -> Any:
+    maker = op.source.defining_op
+    if not isinstance(maker, graph.Concat) or maker.dim != op.dim:
+        return rw.no_match("the source is no concatenation along the same dimension")
+    if "view" in op.attributes:
+        return rw.no_match("it shares the memory of its source")
+    place: Any = 0
+    last = op.start + (op.view.type.shape[op.dim] - 1) * op.step
+    for piece in maker.sources:
+        size = piece.type.shape[op.dim]
+        if op.start == place and piece.type is op.view.type and op.step == 1:
+            rw.replace(op, [piece])
+            return True
+        known = all(isinstance(d, int) for d in (place, size, op.start, last))
+        if known and place <= op.start <= last < place + size:
+            part = rw.builder.value(
+                graph.Slice, piece, dim=op.dim, start=op.start - place, step=op.step,
+                result_types=op.view.type,
+            )  # fmt: skip
+            rw.replace(op, [part])
+            return True
+        place = place + size
+    return rw.no_match("it lies in more than one piece")
+
+
+# concat(x) -> x
+@canonicalization(graph.Concat, name="graph.concat_of_one")
+def concat_of_one(op: graph.Concat, rw: Any) -> Any:
+    if len(op.sources) != 1 or op.sources[0].type is not op.joined.type:
+        return rw.no_match("several sources")
+    rw.replace(op, [op.sources[0]])
+    return True
+
+
+# pad(x, 0, 0) -> x
+@canonicalization(graph.Pad, name="graph.pad_by_nothing")
+def pad_by_nothing(op: graph.Pad, rw: Any) -> Any:
+    if any(d != 0 for d in (*op.low, *op.high)) or op.source.type is not op.padded.type:
+        return rw.no_match("something is added")
+    rw.replace(op, [op.source])
+    return True
+
+
+EXACT_BITS: dict[Type, int] = {f16: 11, bf16: 8, f32: 24, f64: 53}
+
+
+def widens(source: Type, target: Type) -> bool:
+    """Whether every value of `source` is a value of `target`."""
+    if source is target:
+        return True
+    if isinstance(source, IntegerType) and isinstance(target, IntegerType):
+        if source is i1:
+            return True
+        if source.unsigned:
+            return target.width > source.width
+        return not target.unsigned and target.width >= source.width
+    if isinstance(source, IntegerType) and target in EXACT_BITS:
+        bits = 1 if source is i1 else source.width
+        return bits <= EXACT_BITS[target]
+    exact = {(f16, f32), (f16, f64), (bf16, f32), (bf16, f64), (f32, f64)}
+    return (source, target) in exact
+
+
+# cast(x) to its own type -> x; cast(cast(x)) -> cast(x) where the first cast loses nothing
+@canonicalization(graph.Cast, name="graph.cast")
+def cast(op: graph.Cast, rw: Any) -> Any:
+    if op.x.type is op.value.type:
+        rw.replace(op, [op.x])
+        return True
+    inner = op.x.defining_op
+    if isinstance(inner, graph.Full) and inner.attributes.get("value") is not None:
+        return _cast_full(op, inner, rw)
+    if not isinstance(inner, graph.Cast):
+        return rw.no_match("the source is no cast")
+    first, middle = inner.x.type.element, op.x.type.element
+    target = op.value.type.element
+    if not widens(first, middle):
+        return rw.no_match("the first cast may lose bits")
+    if isinstance(middle, FloatType) and isinstance(target, IntegerType) and target is not i1:
+        return rw.no_match("a float to an integer out of range is unspecified")
+    if isinstance(first, IntegerType) and isinstance(target, FloatType):
+        # Integer to 16-bit float: through f32 or f64 it could round differently.
+        if middle is not target and not widens(first, target):
+            return rw.no_match("would round in another place")
+    rw.replace(op, graph.Cast.to(inner.x, target))
+    return True
+
+
+def _cast_full(op: graph.Cast, full: graph.Full, rw: Any) -> Any:
+    from irc.dialects.arith.fold import round_float
+
+    value = full.attributes["value"].value  # type: ignore[attr-defined]
+    target = op.value.type.element
+    source = op.x.type.element
+    if isinstance(target, FloatType):
+        try:
+            exact = float(value)
+            if abs(value) > 1 << 53 and not isinstance(source, FloatType):
+                return rw.no_match("the integer rounds twice")
+            number: Any = round_float(exact, target)
+        except ValueError:
+            return rw.no_match("no rounding to this type here")
+    elif target is i1:
+        number = value != 0
+    elif isinstance(source, IntegerType) and isinstance(target, IntegerType):
+        number = int(value) & ((1 << target.width) - 1)
+        if not target.unsigned and number >> (target.width - 1):
+            number -= 1 << target.width
+    elif isinstance(target, IntegerType) and math.isfinite(value) and abs(value) < 2**31:
+        number = int(value)
+        low = 0 if target.unsigned else -(1 << (target.width - 1))
+        if not low <= number < 1 << (target.width - (not target.unsigned)):
+            return rw.no_match("out of range")
+    else:
+        return rw.no_match("out of range")
+    attr = graph.scalar_attribute(number, target)
+    rw.replace(op, rw.builder.value(graph.Full, None, value=attr, result_types=op.value.type))
+    return True
+
+
+# a reduction of no dimensions -> x (reshaped where sizes of 1 were to stay)
+@canonicalization(graph.Reduce, name="graph.empty_reduce")
+def empty_reduce(op: graph.Reduce, rw: Any) -> Any:
+    if op.dims or op.source.type is not op.value.type:
+        return rw.no_match("it reduces something")
+    rw.replace(op, [op.source])
+    return True
+
+

@@ -1,0 +1,218 @@
+"""What well-formed host programs are: launches against their kernels, memory against time.
+
+Operations are checked one by one here; what depends on their order (what is written before it is
+read, what lies where in the arena) is in `irc.dialects.host.verify_memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from irc.dialects.func.info import verify_info
+from irc.dialects.layout.verify import (
+    begin_of,
+    verify_inside,
+    verify_places,
+    verify_result_strides,
+    verify_same_memory,
+)
+from irc.dialects.layout.verify_bounds import verify_launch_bounds
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import known_divisor
+from irc.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from irc.dialects import kernel
+    from irc.dialects.host import ops as host
+
+PATHS = ("shim", "dispatcher", "boxed")
+
+
+# -- the function
+
+
+def verify_function(op: host.FuncOp) -> None:
+    """Type, infos, and the order of the operations of a host program. Raises InvalidIR."""
+    type_ = op.function_type
+    if len(op.regions[0].blocks) != 1:
+        op.fail(f"a host program's body is one block, not {len(op.regions[0].blocks)}")
+    verify_info(op)
+    if type_.inputs != tuple(a.type for a in op.block.arguments):
+        op.fail("the entry block's arguments differ from the function's type")
+
+
+def verify_return(op: host.ReturnOp) -> None:
+    """What is returned against the function's type and `result_info`. Raises InvalidIR."""
+    function: Any = op.parent_op
+    if function is None or function.name != "host.func":
+        return
+    declared = getattr(function.function_type, "results", ())
+    given = tuple(v.type for v in op._operands)
+    if given != declared:
+        op.fail("operand types differ from the function's results",
+                f"returned: ({', '.join(map(str, given))})",
+                f"declared: ({', '.join(map(str, declared))})")  # fmt: skip
+    verify_result_strides(op, function.result_info)
+
+
+# -- launches
+
+
+def verify_launch(op: host.LaunchOp) -> None:
+    """The arrays of a launch against the kernel's pointers. Raises InvalidIR."""
+    if op.outs and op.results:
+        op.fail("has outs and results: a launch writes memory, or gives arrays")
+    callee = kernel_of(op)
+    if callee is None:
+        return
+    from irc.dialects.kernel import PointerType
+
+    written: Sequence[Value] = op.outs or op.results
+    arrays = [*op.inputs, *written]
+    pointers = [a.type for a in callee.block.arguments if isinstance(a.type, PointerType)]
+    if len(arrays) != len(pointers):
+        op.fail(f"{len(op.inputs)} inputs and {len(written)} outputs, but @{op.callee} takes "
+                f"{len(pointers)} arrays")  # fmt: skip
+    outputs = callee.outputs
+    if outputs is not None and len(outputs) != len(written):
+        op.fail(f"gives {len(written)} outputs, @{op.callee} writes {len(outputs)}")
+    _verify_elements(op, arrays, pointers)
+    for pairs in (callee.inplace, callee.initialized):
+        for source, target in zip((pairs or ())[::2], (pairs or ())[1::2], strict=False):
+            one, other = arrays[source].type, arrays[target].type
+            if _sizes_differ(one, other):
+                op.fail(f"input {source} and output {target - len(op.inputs)} are one array to "
+                        f"@{op.callee}, here {one} and {other}")  # fmt: skip
+    verify_launch_bounds(op, callee, arrays)
+
+
+def _verify_elements(op: host.LaunchOp, arrays: Sequence[Value], pointers: Sequence[Any]) -> None:
+    from irc.dialects.loop import signless
+
+    for position, (value, pointer) in enumerate(zip(arrays, pointers, strict=True)):
+        kind: Any = value.type
+        if signless(kind.element) is not signless(pointer.element):
+            count = len(op.inputs)
+            number, what = (position, "input") if position < count else (position - count, "output")
+            op.fail(f"{what} {number} is {kind}, but @{op.callee} takes a {pointer}")
+
+
+def kernel_of(op: host.LaunchOp) -> kernel.FuncOp | None:
+    """The kernel that a launch in a module names; None outside one. Raises InvalidIR."""
+    from irc.dialects.kernel import FuncOp
+    from irc.ir.module import ModuleOp
+
+    module = next((a for a in op.ancestors() if isinstance(a, ModuleOp)), None)
+    if module is None:
+        return None
+    found = module.lookup(op.callee)
+    if not isinstance(found, FuncOp):
+        what = "nothing" if found is None else f"a {found.name}"
+        op.fail(f"there is no kernel @{op.callee} in the module, but {what}")
+    return found
+
+
+def _sizes_differ(one: TensorType, other: TensorType) -> bool:
+    """Whether two shapes are known to differ."""
+    return one.rank != other.rank or any(
+        isinstance(a, int) and isinstance(b, int) and a != b
+        for a, b in zip(one.shape, other.shape, strict=True)
+    )
+
+
+# -- memory
+
+
+def verify_alloc(op: host.AllocOp) -> None:
+    """Strides, and the place in the arena. Raises InvalidIR."""
+    from irc.analysis.host_memory import ALIGNMENT
+
+    verify_places(op, op.memory.type)
+    offset = op.offset
+    if offset is None:
+        return
+    if op.escapes:
+        op.fail("has a place in the arena and escapes: the caller gets a tensor of its own")
+    if known_divisor(offset) % ALIGNMENT or (isinstance(offset, int) and offset < 0):
+        op.fail(f"offset {offset} is no multiple of {ALIGNMENT} bytes")
+
+
+def verify_view(op: host.ViewOp) -> None:
+    """Another handle on the same elements, inside the memory they are in. Raises InvalidIR."""
+    verify_same_memory(op, op.source.type, op.view.type)
+    begin, root = begin_of(op.view)
+    maker = root.defining_op
+    if maker is not None and maker.name == "host.alloc":
+        verify_inside(op, op.view.type, begin, root.type)  # type: ignore[arg-type]
+
+
+def verify_copy(op: host.CopyOp) -> None:
+    """Source and target of one size and element. Raises InvalidIR."""
+    source, target = op.source.type, op.target.type
+    if source.element is not target.element:
+        op.fail(f"copies {source} into {target}: another element")
+    if _sizes_differ(source, target):
+        op.fail(f"copies {source} into {target}: another size")
+
+
+def verify_item(op: host.ItemOp) -> None:
+    """One element, as the scalar that stands for it. Raises InvalidIR."""
+    from irc.dialects.graph import scalar_type
+    from irc.ir.types import i1
+
+    kind = op.source.type
+    if op.attributes.get("every") is not None:
+        if kind.element is not i1:
+            op.fail(f"'every' wants elements of i1, not {kind.element}")
+    elif any(size != 1 for size in kind.shape if isinstance(size, int)):
+        op.fail(f"{kind} has not exactly one element")
+    if op.scalar.type is not scalar_type(kind.element):
+        op.fail(f"gives {op.scalar.type}, not {scalar_type(kind.element)}")
+
+
+def verify_constant(op: host.ConstantOp) -> None:
+    """Elements of the tensor's size and type. Raises InvalidIR."""
+    kind, value = op.tensor.type, op.attributes["value"]
+    if isinstance(value, A.DenseAttr | A.ResourceAttr):
+        held: Any = value.type
+        if getattr(held, "element", None) is not kind.element or held.shape != kind.shape:
+            op.fail(f"its elements are {held}, not those of {kind}")
+    elif not isinstance(value, A.IntegerAttr | A.FloatAttr | A.BoolAttr):
+        op.fail(f"{value} is no constant: dense elements, a resource or a number")
+
+
+def verify_call(op: host.CallAtenOp) -> None:
+    """The operands named by the arguments, and the path. Raises InvalidIR."""
+    from irc.dialects.aten import verify_called
+
+    named = list(operand_numbers(op.arguments))
+    count = len(op._operands)
+    wrong = [k for k in named if not 0 <= k < count]
+    if wrong:
+        op.fail(f"its arguments name operand {wrong[0]} of {count}")
+    unused = sorted(set(range(count)) - set(named))
+    if unused:
+        op.fail(f"operand {unused[0]} stands for no argument of {op.callee}")
+    verify_called(op)
+    if op.path is not None and op.path not in PATHS:
+        op.fail(f"the path is '{op.path}', not {', '.join(PATHS)}")
+
+
+def operand_numbers(attr: A.Attribute) -> Iterator[int]:
+    """The numbers k of each `#aten.operand<k>` in an attribute."""
+    if isinstance(attr, A.DictAttr):
+        for _, inner in attr.items:
+            yield from operand_numbers(inner)
+    elif isinstance(attr, A.ArrayAttr):
+        for inner in attr:
+            yield from operand_numbers(inner)
+    elif attr.mnemonic == "operand":
+        yield attr.parameters[0]
+
+
+def fail(op: Operation, message: str, *notes: str) -> NoReturn:
+    """Raise InvalidIR about an operation of any dialect."""
+    raise InvalidIR(message, op=op, notes=notes)

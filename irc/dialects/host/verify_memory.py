@@ -1,0 +1,308 @@
+"""The memory of a host program over time: written before read, not overwritten while in use.
+
+One walk over the program. What can't be told (which memory an operator without a schema writes)
+is taken to be right; what is known to be wrong, or in the arena not known to be apart, is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from irc.analysis.host_memory import Aliases, Keepers, Life, is_tensor, lifetimes
+from irc.dialects import flow, sym
+from irc.dialects.host import ops as host
+from irc.dialects.host.verify import fail, kernel_of, operand_numbers
+from irc.dialects.layout.verify import begin_of, last_element
+from irc.ir.core import Operation, Value
+from irc.ir.symbols import Dim, Range, provable_le
+
+if TYPE_CHECKING:
+    from irc.dialects import kernel
+
+
+
+def verify_memory(function: host.FuncOp) -> None:
+    """Check the uses of memory, and of symbols in launches. Raises InvalidIR."""
+    walk = _Walk(function)
+    for op in function.block.ops:
+        walk.step(op)
+    _verify_arena(function)
+
+
+class _Walk:
+    """What is known where the walk stands."""
+
+    def __init__(self, function: host.FuncOp) -> None:
+        self.aliases, self.keepers = Aliases(), Keepers()
+        # Memory, but for the arguments', that a call may have kept.
+        self.kept: dict[Value, Operation] = {}
+        # Allocations that nothing has written.
+        self.empty: set[Value] = set()
+        # Memory that holds a copy of a value, as long as neither is written again.
+        self.copied: dict[Value, Value] = {}
+        # By memory: the targets of copies to or from it.
+        self.targets: dict[Value, list[Value]] = {}
+        self.kernels: dict[str, kernel.FuncOp | None] = {}
+        # What arguments bind is known before any step, wherever the binder stands.
+        self.symbols = {
+            op.symbol for argument in function.block.arguments for op in argument.users
+            if isinstance(op, sym.Binder) and op.parent is function.block
+        }  # fmt: skip
+
+    def step(self, op: Operation) -> None:
+        """Check one operation and take note of what it does."""
+        self.aliases.add(op)
+        if isinstance(op, host.AllocOp):
+            kind: Any = op.memory.type
+            if 0 not in kind.shape:
+                self.empty.add(op.memory)
+        elif isinstance(op, host.LaunchOp):
+            self.launch(op)
+        elif isinstance(op, host.CopyOp):
+            self.read(op, op.source)
+            self.write(op, op.target)
+            self.copy(op)
+        elif isinstance(op, host.CallAtenOp):
+            self.call(op)
+        elif isinstance(op, host.ItemOp):
+            self.read(op, op.source)
+        elif isinstance(op, flow.FlowOp):
+            for number in flow.tensors_of(op._operands):
+                self.read(op, op._operands[number])
+        elif isinstance(op, host.ReturnOp):
+            self.give_back(op)
+        elif isinstance(op, sym.Binder):
+            self.symbols.add(op.symbol)
+        self.keep(op)
+
+    def keep(self, op: Operation) -> None:
+        """Check that what a call may keep is a tensor of its own, and note it."""
+        for number in self.keepers.operands(op):
+            value = op._operands[number]
+            for root in self.aliases.of(value):
+                maker = root.defining_op
+                if isinstance(maker, host.AllocOp) and not maker.escapes:
+                    fail(op, f"may keep {value.described}, whose memory does not escape: its "
+                         "host.alloc lacks the flag 'escapes'")
+                if maker is not None:
+                    self.kept[root] = op
+
+    def read(self, op: Operation, value: Value) -> None:
+        """Check that something has written what is read."""
+        if self.empty and not self.empty.isdisjoint(self.aliases.of(value)):
+            fail(op, f"reads {value.described}, which nothing has written before")
+
+    def write(self, op: Operation, value: Value) -> None:
+        """Check that memory may be written, and note that it was."""
+        roots = self.aliases.of(value)
+        for root in roots:
+            if isinstance(root.defining_op, host.ConstantOp):
+                fail(op, f"writes {value.described}, which is a constant")
+            if root in self.kept:
+                fail(op, f"writes {value.described}, which {self.kept[root].name} may have kept")
+        self.empty -= roots
+        for root in roots:
+            for target in self.targets.pop(root, ()):
+                source = self.copied.get(target)
+                if source is not None and root in self._memory_of(target, source):
+                    del self.copied[target]
+
+    def copy(self, op: host.CopyOp) -> None:
+        """Note that one array has another's elements."""
+        self.copied[op.target] = op.source
+        for root in self._memory_of(op.target, op.source):
+            self.targets.setdefault(root, []).append(op.target)
+
+    def _memory_of(self, target: Value, source: Value) -> frozenset[Value]:
+        return self.aliases.of(target) | self.aliases.of(source)
+
+    def launch(self, op: host.LaunchOp) -> None:
+        """A launch: symbols, what is read, what is written, what is shared."""
+        if op.results:
+            fail(op, "gives arrays: in a host program a launch writes the memory of its outs")
+        if op.callee not in self.kernels:
+            self.kernels[op.callee] = kernel_of(op)
+        callee = self.kernels[op.callee]
+        for name in () if callee is None else callee.local_symbols():
+            if name not in self.symbols:
+                fail(op, f"@{op.callee} needs the symbol '{name}', which is not bound here")
+        inputs, outs = op.inputs, op.outs
+        for value in inputs:
+            self.read(op, value)
+        self._shared_outs(op, outs)
+        if callee is not None:
+            self._shared_inputs(op, callee, inputs, outs)
+        for value in outs:
+            self.write(op, value)
+
+    def _shared_outs(self, op: host.LaunchOp, outs: Sequence[Value]) -> None:
+        before: dict[Value, list[Value]] = {}
+        for value in outs:
+            for root in self.aliases.of(value):
+                beside = before.setdefault(root, [])
+                for other in beside:
+                    if not are_apart(value, other):
+                        fail(op, f"writes {value.described} and {other.described}, "
+                             "which share memory")
+                beside.append(value)
+
+    def _shared_inputs(
+        self, op: host.LaunchOp, callee: kernel.FuncOp, inputs: Sequence[Value],
+        outs: Sequence[Value],
+    ) -> None:  # fmt: skip
+        """An input in the memory of an output: the same array, of a pair that the kernel allows;
+        and the arrays that the kernel wants there are there."""
+        allowed = _pairs(callee.inplace)
+        readers: dict[Value, list[int]] = {}
+        for position, source in enumerate(inputs):
+            for root in self.aliases.of(source):
+                readers.setdefault(root, []).append(position)
+        for number, target in enumerate(outs, len(inputs)):
+            shared = {p for root in self.aliases.of(target) for p in readers.get(root, ())}
+            for position in sorted(shared):
+                source = inputs[position]
+                if are_apart(source, target):
+                    continue
+                if source is not target or (position, number) not in allowed:
+                    fail(op, f"reads {source.described} in memory that it writes, which "
+                         f"@{op.callee} does not allow",
+                         f"its pairs in place: {sorted(allowed)}, here ({position}, {number})")
+        for position, number in sorted(_pairs(callee.initialized)):
+            source, target = inputs[position], outs[number - len(inputs)]
+            if source is not target and self.copied.get(target) is not source:
+                fail(op, f"@{op.callee} combines into output {number - len(inputs)}, which holds "
+                     f"no copy of {source.described} here: a host.copy comes first")
+
+    def call(self, op: host.CallAtenOp) -> None:
+        """A call: what its operator says that it writes is written, the rest is read."""
+        numbers = _written_operands(op)
+        for number, value in enumerate(op._operands):
+            if not is_tensor(value):
+                continue
+            if numbers is not None and number not in numbers:
+                self.read(op, value)
+        for number, value in enumerate(op._operands):
+            if is_tensor(value) and (numbers is None or number in numbers):
+                self.write(op, value)
+
+    def give_back(self, op: host.ReturnOp) -> None:
+        """The results: written, and not in the arena."""
+        for value in op._operands:
+            if not is_tensor(value):
+                continue
+            self.read(op, value)
+            for root in self.aliases.of(value):
+                maker = root.defining_op
+                if isinstance(maker, host.AllocOp) and not maker.escapes:
+                    fail(op, f"returns {value.described}, whose memory does not escape: its "
+                         "host.alloc lacks the flag 'escapes'")
+
+
+def _pairs(flat: Sequence[int] | None) -> set[tuple[int, int]]:
+    return set(zip((flat or ())[::2], (flat or ())[1::2], strict=True))
+
+
+def are_apart(one: Value, other: Value) -> bool:
+    """Whether two views of one value are known to have no element in common: the elements of one
+    end before those of the other begin."""
+    (first, root), (second, other_root) = begin_of(one), begin_of(other)
+    if root is not other_root or not isinstance(first, int) or not isinstance(second, int):
+        return False
+    reach, other_reach = (last_element(v.type) for v in (one, other))  # type: ignore[arg-type]
+    if reach is None or other_reach is None:
+        return False
+    return first + reach < second or second + other_reach < first
+
+
+def _written_operands(op: host.CallAtenOp) -> set[int] | None:
+    """The numbers of the operands that a call writes; None where its schema isn't known."""
+    from irc.dialects import aten
+
+    schema = aten.callee_schema(op)
+    if schema is None:
+        return None
+    written: set[int] = set()
+    for name, attr in op.arguments.items:
+        argument = schema.argument(name)
+        if argument is not None and argument.is_write:
+            written.update(operand_numbers(attr))
+    return written
+
+
+# -- the arena
+
+
+def _verify_arena(function: host.FuncOp) -> None:
+    """Check that allocations in use at one time are known to lie apart."""
+    placed = [life for life in lifetimes(function) if life.op.offset is not None]
+    if not placed:
+        return
+    ranges = _ranges(function)
+    rows: dict[Dim, list[Life]] = {}
+    for life in placed:
+        if life.op.offset is not None:
+            rows.setdefault(life.op.offset, []).append(life)
+    # What is in use, in the order of its places: what comes before one comes before all behind.
+    alive: list[Life] = []
+    ends: list[tuple[int, int]] = []
+    for number, life in enumerate(placed):
+        while ends and ends[0][0] < life.start:
+            alive.remove(placed[heappop(ends)[1]])
+        low, high = 0, len(alive)
+        while low < high:
+            middle = (low + high) // 2
+            other = alive[middle]
+            if _lies_before(other, life, rows, ranges):
+                low = middle + 1
+            elif _lies_before(life, other, rows, ranges):
+                high = middle
+            else:
+                fail(life.op, f"{_place(life)} is not known to be apart from {_place(other)}, "
+                     f"which {other.op.memory.described} takes up at the same time")
+        alive.insert(low, life)
+        heappush(ends, (life.end, number))
+
+
+def _place(life: Life) -> str:
+    return f"[{life.op.offset}, +{life.size}) of the arena"
+
+
+def _lies_before(
+    one: Life, other: Life, rows: Mapping[Dim, Sequence[Life]], ranges: Mapping[str, Range]
+) -> bool:
+    end, begin = one.op.offset + one.size, other.op.offset
+    if isinstance(end, int) and isinstance(begin, int):
+        return end <= begin
+    return provable_le(end, begin, ranges) or _follows(one, begin, rows, ranges)
+
+
+def _follows(
+    life: Life, offset: Dim, rows: Mapping[Dim, Sequence[Life]], ranges: Mapping[str, Range]
+) -> bool:
+    """Whether `offset` is where a row of allocations ends that begins with (one at least as large
+    as) `life`: no allocation has a negative size, even where that can't be proven. `rows`: the
+    allocations by their offset."""
+    assert life.op.offset is not None
+    same = rows[life.op.offset]
+    ends = {a.op.offset + a.size for a in same if provable_le(life.size, a.size, ranges)}
+    seen: set[Dim] = set()
+    while ends:
+        end = ends.pop()
+        if end == offset:
+            return True
+        if end not in seen:
+            seen.add(end)
+            ends.update(end + a.size for a in rows.get(end, ()))
+    return False
+
+
+def _ranges(function: host.FuncOp) -> dict[str, Range]:
+    """What the binders say of the symbols."""
+    ranges = {}
+    for op in function.block.ops:
+        if isinstance(op, sym.Binder):
+            least = 0 if isinstance(op, sym.BindSizeOp) else None
+            ranges[op.symbol] = Range(least if op.minimum is None else op.minimum, op.maximum)
+    return ranges

@@ -1,0 +1,61 @@
+"""The kernel dialect: what one program instance does, on vectors (tiles) and pointers.
+
+`arith` and `math` compute on scalars and `vector<...>` values here. One dialect serves both
+targets: `target = "cpu"` kernels use rank-1 vectors of a few registers and get a range of the
+outermost iteration space as their last two arguments; `target = "gpu"` kernels use tiles with
+power-of-two sizes and read `kernel.program_id`.
+"""
+
+from irc.dialects.kernel.ops import (
+    INDEX,
+    POINTER,
+    VECTOR,
+    ExpandOp,
+    ExtractOp,
+    ForOp,
+    FuncOp,
+    GatherOp,
+    IfOp,
+    InsertOp,
+    IotaOp,
+    LoadOp,
+    PointerType,
+    PrefetchOp,
+    ProgramIdOp,
+    ReduceOp,
+    ReturnOp,
+    ScanOp,
+    ScatterOp,
+    ScratchOp,
+    SplatOp,
+    StoreOp,
+    TransposeOp,
+    YieldOp,
+)
+
+__all__ = [
+    "ExpandOp",
+    "ExtractOp",
+    "ForOp",
+    "FuncOp",
+    "GatherOp",
+    "INDEX",
+    "IfOp",
+    "InsertOp",
+    "IotaOp",
+    "LoadOp",
+    "POINTER",
+    "PointerType",
+    "PrefetchOp",
+    "ProgramIdOp",
+    "ReduceOp",
+    "ReturnOp",
+    "ScanOp",
+    "ScatterOp",
+    "ScratchOp",
+    "SplatOp",
+    "StoreOp",
+    "TransposeOp",
+    "VECTOR",
+    "YieldOp",
+]

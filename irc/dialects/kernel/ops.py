@@ -1,0 +1,503 @@
+"""The operations of the kernel dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from irc.dialects.func import text as function_text
+from irc.dialects.kernel import text as kernel_text
+from irc.dialects.kernel import verify as kernel_verify
+from irc.dialects.loop import SCATTER_COMBINERS
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Block, Operation, Region, Value
+from irc.ir.definition import (
+    Op,
+    attribute,
+    of,
+    operand,
+    optional_operand,
+    region,
+    result,
+    variadic_operand,
+    variadic_result,
+)
+from irc.ir.registry import register_attribute
+from irc.ir.traits import (
+    AllocatesMemory,
+    IsolatedFromAbove,
+    Pure,
+    ReadsMemory,
+    SymbolOp,
+    Terminator,
+    WritesMemory,
+)
+from irc.ir.types import FunctionType, IndexType, IntegerType, VectorType, index
+
+if TYPE_CHECKING:
+    from irc.ir.text.parser import Parser
+    from irc.ir.text.printer import Printer
+
+
+@register_attribute
+class PointerType(Type):
+    """`!kernel.ptr<f32>`: the address of elements in memory (bool: one byte each)."""
+
+    __slots__ = ()
+    dialect = "kernel"
+    mnemonic = "ptr"
+    fields = ("element",)
+    element: Type
+
+
+POINTER = of(PointerType)
+INDEX = of(IndexType)
+VECTOR = of(VectorType)
+
+
+class FuncOp(Op):
+    """A kernel. Arguments: pointers, then `index` scalars (sizes); a cpu kernel's last two are
+    `begin` and `end`, the part of its outermost iteration space that this call computes.
+
+    `symbols` names the symbol that each `index` argument binds. `grid` (gpu): the number of
+    program instances, an expression over these symbols; on a cpu: the size of the outermost
+    space (0 <= begin <= end <= grid). `work`: estimated scalar operations per outermost point
+    (for the decision to run serially). `outputs`: positions of the pointer arguments written.
+    `inplace`: flat list of pairs (input position, output position) that may share memory: the
+    input is then never read where the output was stored before (`kernel_verify_sharing`).
+    `initialized`: such pairs whose output must hold a copy of the input before the launch, or (of
+    pairs in `inplace`, too) be the same memory: what a scatter combines into. `copying` (cpu, until
+    `bufferize`): the variant of such a kernel that makes the copies itself, for launches whose
+    outputs have other memory.
+
+    `kernel.func @k(%x: !kernel.ptr<f32>, %begin: index, %end: index)
+    attributes {target = "cpu"} { kernel.return }`
+    """
+
+    name = "kernel.func"
+    traits = frozenset({IsolatedFromAbove, SymbolOp})
+    parents = ("builtin.module",)
+    sym_name = attribute(A.StringAttr)
+    function_type = attribute(A.TypeAttr)
+    target = attribute(A.StringAttr, words=kernel_verify.TARGETS)
+    symbols = attribute(A.ArrayAttr, "of StringAttr", optional=True)
+    grid = attribute(A.DimAttr, optional=True)
+    work = attribute(A.DimAttr, optional=True)
+    outputs = attribute(A.DenseIntsAttr, optional=True)
+    inplace = attribute(A.DenseIntsAttr, optional=True)
+    initialized = attribute(A.DenseIntsAttr, optional=True)
+    copying = attribute(A.SymbolRefAttr, optional=True)
+    num_warps = attribute(A.IntegerAttr, "gpu", optional=True)
+    num_stages = attribute(A.IntegerAttr, "gpu", optional=True)
+    index_bits = attribute(A.IntegerAttr, "gpu: 32 where no index leaves 32 bits", optional=True)
+    body = region()
+
+    @classmethod
+    def create(
+        cls, name: str, inputs: Sequence[Type], target: str, **attrs: Attribute
+    ) -> FuncOp:
+        """A kernel with an empty entry block."""
+        entries = {
+            "sym_name": A.StringAttr(name),
+            "function_type": A.TypeAttr(FunctionType(inputs, ())),
+            "target": A.StringAttr(target),
+            **attrs,
+        }
+        return cls((), (), entries, (Region([Block(inputs)]),))
+
+    @property
+    def block(self) -> Block:
+        """The entry block."""
+        return self.regions[0].blocks[0]
+
+    def local_symbols(self) -> tuple[str, ...]:
+        """The symbols that the `index` arguments bind."""
+        names = self.attributes.get("symbols")
+        if not isinstance(names, A.ArrayAttr):
+            return ()
+        return tuple(n.value for n in names if isinstance(n, A.StringAttr))
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_function(self)
+
+    def verify_references(self) -> None:
+        kernel_verify.verify_variant(self)
+
+    def print_custom(self, printer: Printer) -> None:
+        function_text.print_function(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return function_text.parse_function(cls, parser)
+
+
+class ReturnOp(Op):
+    """Ends a kernel.
+
+    `kernel.return`
+    """
+
+    name = "kernel.return"
+    traits = frozenset({Terminator})
+    parents = ("kernel.func",)
+
+
+class ForOp(Op):
+    """Runs the body for `iv` in lower, lower + step, ... below upper, carrying values.
+
+    The body's block has `iv` (index) and one argument per carried value, and ends in
+    `kernel.yield` of the next ones; the results are the last. `step` is a positive constant in
+    all generated code. `unroll` asks the code generator for that factor.
+
+    `%s = kernel.for %j = %lo to %hi step %c16 iter_args(%a = %zero) -> (vector<16xf32>) {
+    kernel.yield %a : vector<16xf32> }`
+    """
+
+    name = "kernel.for"
+    lower = operand(INDEX)
+    upper = operand(INDEX)
+    step = operand(INDEX)
+    initial = variadic_operand()
+    unroll = attribute(A.IntegerAttr, optional=True)
+    final = variadic_result()
+    body = region()
+
+    @property
+    def block(self) -> Block:
+        """The body's block."""
+        return self.regions[0].blocks[0]
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_for(self)
+
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_for(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_for(cls, parser)
+
+
+class IfOp(Op):
+    """Runs the first region if the (scalar) condition holds, else the second; both yield the
+    results.
+
+    `%r = kernel.if %c -> (f32) { kernel.yield %a : f32 } else { kernel.yield %b : f32 }`
+    """
+
+    name = "kernel.if"
+    condition = operand(of(IntegerType))
+    outcome = variadic_result()
+    then_body = region()
+    else_body = region()
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_if(self)
+
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_if(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_if(cls, parser)
+
+
+class YieldOp(Op):
+    """Ends the body of kernel.for and kernel.if.
+
+    `kernel.yield %a : f32`
+    """
+
+    name = "kernel.yield"
+    traits = frozenset({Terminator})
+    parents = ("kernel.for", "kernel.if")
+    values = variadic_operand()
+
+    def print_custom(self, printer: Printer) -> None:
+        function_text.print_typed_values(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return function_text.parse_typed_values(cls, parser)
+
+
+class ProgramIdOp(Op):
+    """The number of this program instance (gpu).
+
+    `%p = kernel.program_id : index`
+    """
+
+    name = "kernel.program_id"
+    traits = frozenset({Pure})
+    value = result(INDEX)
+
+    @classmethod
+    def infer_types(
+        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Type]:
+        return (index,)
+
+
+class LoadOp(Op):
+    """Loads a scalar, or a vector of consecutive elements, from `pointer + offset`.
+
+    `offset` counts elements. With a mask (vector of i1, or scalar i1), a false lane reads nothing
+    and gives `other`'s lane (zero without it). bool memory (one byte) loads as i1.
+
+    `%v = kernel.load %p[%i] : vector<16xf32>`
+    """
+
+    name = "kernel.load"
+    traits = frozenset({ReadsMemory})
+    pointer = operand(POINTER)
+    offset = operand(INDEX)
+    mask = optional_operand()
+    other = optional_operand()
+    value = result()
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_access(self)
+
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_load(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_load(cls, parser)
+
+
+class StoreOp(Op):
+    """Stores a scalar or a vector of consecutive elements at `pointer + offset`; a false lane of
+    the mask writes nothing.
+
+    `kernel.store %v, %p[%i] : vector<16xf32>`
+    """
+
+    name = "kernel.store"
+    traits = frozenset({WritesMemory})
+    stored = operand()
+    pointer = operand(POINTER)
+    offset = operand(INDEX)
+    mask = optional_operand()
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_access(self)
+
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_store(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_store(cls, parser)
+
+
+class PrefetchOp(Op):
+    """Asks for the memory at `pointer + offset` to be brought into the second-level cache (cpu).
+
+    It may lie outside of the array; nothing is read or written, and no value changes.
+
+    `kernel.prefetch %p, %i : (!kernel.ptr<f32>, index)`
+    """
+
+    name = "kernel.prefetch"
+    pointer = operand(POINTER)
+    offset = operand(INDEX)
+
+
+class GatherOp(Op):
+    """Loads lane by lane from `pointer + offsets[lane]`; `offsets` is a vector of index (of any
+    rank on a gpu). Masked lanes as for kernel.load.
+
+    `%v = kernel.gather %p[%offs] : vector<16xf32>`
+    """
+
+    name = "kernel.gather"
+    traits = frozenset({ReadsMemory})
+    pointer = operand(POINTER)
+    offsets = operand(VECTOR)
+    mask = optional_operand()
+    other = optional_operand()
+    value = result(VECTOR)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_gather(self)
+
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_load(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_load(cls, parser)
+
+
+class ScatterOp(Op):
+    """Stores lane by lane, in lane order, at `pointer + offsets[lane]`.
+
+    `combiner`: set, sum, prod, min, max. On a gpu any but `set` is atomic (`relaxed`).
+
+    `kernel.scatter %v, %p[%offs] {combiner = "sum"} : vector<16xf32>`
+    """
+
+    name = "kernel.scatter"
+    traits = frozenset({ReadsMemory, WritesMemory})
+    stored = operand()
+    pointer = operand(POINTER)
+    offsets = operand(doc="vector of index, or a scalar index")
+    mask = optional_operand()
+    combiner = attribute(A.StringAttr, default="set", words=SCATTER_COMBINERS)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_scatter(self)
+
+    def print_custom(self, printer: Printer) -> None:
+        kernel_text.print_store(self, printer)
+
+    @classmethod
+    def parse_custom(cls, parser: Parser) -> Operation:
+        return kernel_text.parse_store(cls, parser)
+
+
+class SplatOp(Op):
+    """A vector with every lane equal to a scalar.
+
+    `%v = kernel.splat %x : (f32) -> vector<16xf32>`
+    """
+
+    name = "kernel.splat"
+    traits = frozenset({Pure})
+    scalar = operand()
+    vector = result(VECTOR)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_splat(self)
+
+
+class IotaOp(Op):
+    """0, 1, 2, ... along dimension `dim` of the vector type.
+
+    `%v = kernel.iota : vector<16xindex>`
+    """
+
+    name = "kernel.iota"
+    traits = frozenset({Pure})
+    dim = attribute(A.IntegerAttr, default=0)
+    vector = result(VECTOR)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_iota(self)
+
+
+class ExpandOp(Op):
+    """Inserts size-1 dimensions and broadcasts to the result's shape (gpu): dimension
+    `dims[k]` of the result is dimension k of the operand.
+
+    `%w = kernel.expand %v {dims = array<i64: 0>} : (vector<16xf32>) -> vector<16x32xf32>`
+    """
+
+    name = "kernel.expand"
+    traits = frozenset({Pure})
+    source = operand(VECTOR)
+    dims = attribute(A.DenseIntsAttr)
+    expanded = result(VECTOR)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_expand(self)
+
+
+class TransposeOp(Op):
+    """Exchanges the two dimensions of a tile (cpu: 16x16 and 8x8 in registers).
+
+    `%w = kernel.transpose %v : (vector<16x16xf32>) -> vector<16x16xf32>`
+    """
+
+    name = "kernel.transpose"
+    traits = frozenset({Pure})
+    source = operand(VECTOR)
+    transposed = result(VECTOR)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_transpose(self)
+
+
+class ReduceOp(Op):
+    """Combines the lanes along `dim` with `combiner` (sum prod min max any all xor; or, with
+    two operands and results, argmin and argmax of (value, position)). All lanes of a rank-1
+    vector give a scalar.
+
+    `%s = kernel.reduce %v {combiner = "sum", dim = 0 : i64} : (vector<16xf32>) -> f32`
+    """
+
+    name = "kernel.reduce"
+    traits = frozenset({Pure})
+    sources = variadic_operand()
+    combiner = attribute(A.StringAttr, words=kernel_verify.REDUCE_COMBINERS)
+    dim = attribute(A.IntegerAttr, default=0)
+    reduced = variadic_result()
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_reduce(self)
+
+
+class ScanOp(Op):
+    """Inclusive scan along `dim` with `combiner` (sum prod min max any all xor; logsumexp on a gpu;
+    or pairs as kernel.reduce).
+
+    `%s = kernel.scan %v {combiner = "sum", dim = 0 : i64} : (vector<16xf32>) -> vector<16xf32>`
+    """
+
+    name = "kernel.scan"
+    traits = frozenset({Pure})
+    sources = variadic_operand()
+    combiner = attribute(A.StringAttr, words=kernel_verify.SCAN_COMBINERS)
+    dim = attribute(A.IntegerAttr, default=0)
+    scanned = variadic_result()
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_scan(self)
+
+
+class ExtractOp(Op):
+    """One lane of a rank-1 vector; `lane` is an index value.
+
+    `%x = kernel.extract %v, %i : (vector<16xf32>, index) -> f32`
+    """
+
+    name = "kernel.extract"
+    traits = frozenset({Pure})
+    vector = operand(VECTOR)
+    lane = operand(INDEX)
+    scalar = result()
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_extract(self)
+
+
+class InsertOp(Op):
+    """A vector with one lane replaced.
+
+    `%w = kernel.insert %x, %v, %i : (f32, vector<16xf32>, index) -> vector<16xf32>`
+    """
+
+    name = "kernel.insert"
+    traits = frozenset({Pure})
+    scalar = operand()
+    vector = operand(VECTOR)
+    lane = operand(INDEX)
+    inserted = result(VECTOR)
+
+    def verify_op(self) -> None:
+        kernel_verify.verify_insert(self)
+
+
+class ScratchOp(Op):
+    """Private memory of this program instance: `count` elements, uninitialized, freed when the
+    kernel ends (cpu: on the stack, at most 256 KiB in all, placed in the entry block).
+
+    `%p = kernel.scratch {count = 1024 : i64} : !kernel.ptr<f32>`
+    """
+
+    name = "kernel.scratch"
+    traits = frozenset({AllocatesMemory})
+    count = attribute(A.IntegerAttr)
+    pointer = result(POINTER)

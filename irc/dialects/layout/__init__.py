@@ -1,0 +1,17 @@
+"""The layout dialect: what only exists once strides are decided.
+
+On the layout level every tensor type carries strides; the operations of the graph level go on
+being used on such types. A view shares its operand's memory; everything else makes a fresh array.
+"""
+
+from irc.dialects.layout.ops import (
+    TENSOR,
+    CopyOp,
+    ViewOp,
+)
+
+__all__ = [
+    "CopyOp",
+    "TENSOR",
+    "ViewOp",
+]

@@ -1,0 +1,160 @@
+"""What well-formed `loop.compute`, `loop.group`, `loop.read` are, beyond operand types.
+
+Sizes are compared by identity: what isn't the same expression isn't known to be equal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from irc.dialects.layout.verify_bounds import verify_read_bounds, verify_scatter_bounds
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import Dim, symbol
+from irc.ir.types import FloatType, IndexType, IntegerType, TensorType
+
+if TYPE_CHECKING:
+    from irc.dialects.loop.ops import ComputeOp, GroupOp, ReadOp, ResultAttr, YieldOp
+
+
+def verify_compute(op: ComputeOp) -> None:
+    """Axes, outputs and results of a compute. Raises InvalidIR."""
+    axes, outputs = op.axis_list, op.output_list
+    names = [axis.name for axis in axes]
+    if len(set(names)) != len(names):
+        raise InvalidIR(f"two axes have one name: {', '.join(names)}", op=op)
+    if sum(axis.kind == "scan" for axis in axes) > 1:
+        raise InvalidIR("has more than one scan axis", op=op)
+    terminator = op.yield_op
+    values = terminator.values
+    if len(values) != len(outputs):
+        raise InvalidIR(f"yields {len(values)} values for {len(outputs)} outputs", op=op)
+    if len(op.results) != sum(output.result_count for output in outputs):
+        raise InvalidIR(f"has {len(op.results)} results, which its outputs don't give", op=op)
+    scatters = [output for output in outputs if output.kind == "scatter"]
+    if len(op.inits) != len(scatters):
+        raise InvalidIR(f"has {len(op.inits)} inits for {len(scatters)} scatters", op=op)
+    if len(terminator.masks) not in (0, len(scatters)):
+        raise InvalidIR(f"{len(terminator.masks)} masks for {len(scatters)} scatters", op=op)
+    for number, (output, value) in enumerate(zip(outputs, values, strict=True)):
+        _verify_yielded(op, output, value)
+        shape = _shape(op, output)
+        for result in op.results_of(number):
+            if shape is not None and result.type.shape != shape:  # type: ignore[attr-defined]
+                want = ", ".join(map(str, shape))
+                text = f"output {number} is {result.type}, but its axes give [{want}]"
+                raise InvalidIR(text, op=op)
+    for init, result in zip(op.inits, _scattered(op), strict=True):
+        if init.type.shape != result.type.shape:  # type: ignore[attr-defined]
+            raise InvalidIR(f"scatters {init.type} into {result.type}", op=op)
+    for output, init in zip(scatters, op.inits, strict=True):
+        array: Any = init.type
+        if output.indices is not None and len(output.index_dims) == array.rank:
+            verify_scatter_bounds(op, output.index_dims, array)
+
+
+def _verify_accumulator(op: ComputeOp, output: ResultAttr) -> None:
+    """The type in which values are combined has what the combiner does."""
+    kinds: tuple[type, ...] = FloatType, IntegerType
+    if output.combiner in ("any", "all", "xor"):
+        kinds = (IntegerType,)
+    elif output.combiner in ("moments", "logsumexp"):
+        kinds = (FloatType,)
+    if not isinstance(output.accumulator, kinds):
+        raise InvalidIR(f"'{output.combiner}' of {output.accumulator}: there is none", op=op)
+
+
+def _shape(op: ComputeOp, output: ResultAttr) -> tuple[Dim, ...] | None:
+    """The sizes of an output's results; None for a scatter, whose init says them."""
+    if output.kind == "scatter":
+        return None
+    reduced = output.kind == "reduce"
+    return tuple(a.extent for a in op.axis_list if not (reduced and a.kind == "red"))
+
+
+def _scattered(op: ComputeOp) -> list[Value]:
+    outputs = enumerate(op.output_list)
+    return [op.results_of(k)[0] for k, output in outputs if output.kind == "scatter"]
+
+
+def _verify_yielded(op: ComputeOp, output: ResultAttr, value: Value) -> None:
+    if isinstance(value.type, TensorType):
+        raise InvalidIR("yields an array where a scalar belongs", op=op)
+    if output.kind == "map":
+        return
+    if output.kind == "scatter":
+        if output.indices is None:
+            raise InvalidIR("a scatter without indices", op=op)
+        return
+    if output.accumulator is None:
+        raise InvalidIR(f"a {output.kind} without the type it accumulates in", op=op)
+    _verify_accumulator(op, output)
+    if output.kind == "scan" and not any(axis.kind == "scan" for axis in op.axis_list):
+        raise InvalidIR("a scan without a scan axis", op=op)
+
+
+def verify_group(op: GroupOp) -> None:
+    """Members, shared axes and what is stored of a group. Raises InvalidIR."""
+    from irc.dialects.loop.ops import ComputeOp, GroupOp
+
+    shared = op.axis_list
+    if any(axis.kind != "par" for axis in shared):
+        raise InvalidIR("shares an axis that is not par", op=op)
+    leading = tuple(symbol(axis.name) for axis in shared)
+    terminator = op.yield_op
+    for member in op.block.ops:
+        if member is terminator:
+            continue
+        if not isinstance(member, ComputeOp | GroupOp):
+            raise InvalidIR(f"holds '{member.name}', which is neither compute nor group", op=op)
+        if isinstance(member, ComputeOp):
+            if member.axis_list[: len(shared)] != shared:
+                raise InvalidIR("a member's axes do not start with the shared ones", op=member)
+            if member.inits:
+                raise InvalidIR("a scatter can't be a member of a group", op=member)
+            _verify_inner_reads(op, member, leading)
+    if len(terminator.values) != len(op.results):
+        text = f"stores {len(terminator.values)} arrays for {len(op.results)} results"
+        raise InvalidIR(text, op=op)
+    for value, result in zip(terminator.values, op.results, strict=True):
+        maker = value.defining_op
+        if maker is None or maker.parent_op is not op:
+            raise InvalidIR("stores an array that was not made in it", op=op)
+        if value.type is not result.type:
+            raise InvalidIR(f"stores {value.type} as {result.type}", op=op)
+
+
+def _verify_inner_reads(group: GroupOp, member: ComputeOp, leading: tuple[Dim, ...]) -> None:
+    for read in member.reads:
+        maker: Operation | None = read.source.defining_op
+        if maker is not None and maker.parent_op is group:
+            indices = tuple(read.indices)
+            if indices[: len(leading)] != leading:
+                text = "reads another member's result at another point of the shared axes"
+                raise InvalidIR(text, op=read)
+
+
+def verify_read(op: ReadOp) -> None:
+    """The indices and the mask of a read. Raises InvalidIR."""
+    source = op._operands[0].type
+    assert isinstance(source, TensorType)
+    indices, mask = tuple(op.indices), op.mask
+    if len(indices) != source.rank:
+        text = f"has {len(indices)} indices for an array of rank {source.rank}"
+        raise InvalidIR(text, op=op)
+    if mask is None:
+        if op.other is not None:
+            raise InvalidIR("has an 'other' and no mask", op=op)
+        verify_read_bounds(op, indices, source)
+        return
+    if mask.type.width != 1:  # type: ignore[attr-defined]
+        raise InvalidIR(f"its mask is {mask.type}, not i1", op=op)
+    if op.other is not None and op.other.type is not op.value.type:
+        raise InvalidIR(f"'other' is {op.other.type}, the element {op.value.type}", op=op)
+
+
+def verify_yield(op: YieldOp) -> None:
+    """The index operands of a yield. Raises InvalidIR."""
+    for extra in op.extra:
+        if not isinstance(extra.type, IndexType | IntegerType):
+            raise InvalidIR(f"scatters at an index of type {extra.type}", op=op)

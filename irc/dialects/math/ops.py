@@ -1,0 +1,153 @@
+"""The math dialect: elementary functions on scalars and vectors.
+
+Accuracy: within a few units in the last place of float64's value (see the tests of
+`irc/codegen/llvm`); NaN propagates, infinities and signed zeros follow C's math library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from irc.dialects.arith import BOOLEAN, FLOAT, INTEGER, ROUNDING, FastMathAttr, with_element
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Value
+from irc.ir.definition import Op, attribute, operand, result
+from irc.ir.text.syntax import Syntax
+from irc.ir.traits import Elementary, Jumps, Pure, SameOperandsAndResultType, Slow
+from irc.ir.types import i1
+
+_FAST = {"fastmath": "fastmath"}
+_FLOATS = Syntax("operand", flags=_FAST)
+
+
+class _Unary(Op, abstract=True):
+    syntax = _FLOATS
+    traits = frozenset({Elementary, Pure, SameOperandsAndResultType})
+    source = operand(FLOAT)
+    fastmath = attribute(FastMathAttr, optional=True)
+    output = result(FLOAT)
+
+
+class _Binary(Op, abstract=True):
+    syntax = _FLOATS
+    traits = frozenset({Elementary, Pure, SameOperandsAndResultType})
+    lhs = operand(FLOAT)
+    rhs = operand(FLOAT)
+    fastmath = attribute(FastMathAttr, optional=True)
+    output = result(FLOAT)
+
+
+class _Test(Op, abstract=True):
+    syntax = _FLOATS
+    traits = frozenset({Pure})
+    source = operand(FLOAT)
+    fastmath = attribute(FastMathAttr, optional=True)
+    outcome = result(BOOLEAN)
+
+    @classmethod
+    def infer_types(
+        cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
+    ) -> Sequence[Type]:
+        return (with_element(operands[0].type, i1),)
+
+
+def _define(base: type[Op], class_name: str, name: str, doc: str, **attributes: Any) -> type[Op]:
+    """One function; its documentation ends in an example."""
+    example = {
+        _Unary: f"`%z = math.{name} %x : f32`",
+        _Binary: f"`%z = math.{name} %x, %y : f32`",
+        _Test: f"`%z = math.{name} %x : f32`",
+    }[base]
+    members = {
+        "__doc__": f"{doc}\n\n    {example}\n    ",
+        "__module__": __name__,
+        "__qualname__": class_name,
+        "__slots__": (),
+        "name": f"math.{name}",
+        **attributes,
+    }
+    return type(class_name, (base,), members)
+
+
+# What costs as much as an addition.
+_PLAIN = frozenset({Pure, SameOperandsAndResultType})
+_STEP, _ROOT = _PLAIN | {Jumps}, _PLAIN | {Slow}
+
+ExpOp = _define(
+    _Unary, "ExpOp", "exp",
+    "e to the power of x. `nonpositive` promises that x is at most 0, but for rounding, or NaN;\n"
+    "    the result is right up to 64 then, and any number above.",
+    nonpositive=attribute(A.UnitAttr),
+)  # fmt: skip
+Exp2Op = _define(_Unary, "Exp2Op", "exp2", "2 to the power of x.")
+ExpM1Op = _define(_Unary, "ExpM1Op", "expm1", "exp(x) - 1 without cancellation.")
+LogOp = _define(_Unary, "LogOp", "log", "The natural logarithm.")
+Log2Op = _define(_Unary, "Log2Op", "log2", "The logarithm to base 2.")
+Log10Op = _define(_Unary, "Log10Op", "log10", "The logarithm to base 10.")
+Log1pOp = _define(_Unary, "Log1pOp", "log1p", "log(1 + x) without cancellation.")
+SqrtOp = _define(_Unary, "SqrtOp", "sqrt", "The square root, correctly rounded.", traits=_ROOT)
+RsqrtOp = _define(_Unary, "RsqrtOp", "rsqrt", "1 / sqrt(x).", traits=_ROOT)
+SinOp = _define(_Unary, "SinOp", "sin", "The sine of radians.")
+CosOp = _define(_Unary, "CosOp", "cos", "The cosine of radians.")
+TanOp = _define(_Unary, "TanOp", "tan", "The tangent of radians.")
+AsinOp = _define(_Unary, "AsinOp", "asin", "The inverse sine.")
+AcosOp = _define(_Unary, "AcosOp", "acos", "The inverse cosine.")
+AtanOp = _define(_Unary, "AtanOp", "atan", "The inverse tangent.")
+SinhOp = _define(_Unary, "SinhOp", "sinh", "The hyperbolic sine.")
+CoshOp = _define(_Unary, "CoshOp", "cosh", "The hyperbolic cosine.")
+TanhOp = _define(_Unary, "TanhOp", "tanh", "The hyperbolic tangent.")
+AsinhOp = _define(_Unary, "AsinhOp", "asinh", "The inverse hyperbolic sine.")
+AcoshOp = _define(_Unary, "AcoshOp", "acosh", "The inverse hyperbolic cosine.")
+AtanhOp = _define(_Unary, "AtanhOp", "atanh", "The inverse hyperbolic tangent.")
+ErfOp = _define(_Unary, "ErfOp", "erf", "The error function.")
+ErfcOp = _define(_Unary, "ErfcOp", "erfc", "1 - erf(x) without cancellation.")
+ErfInvOp = _define(_Unary, "ErfInvOp", "erfinv", "The inverse of erf.")
+SigmoidOp = _define(_Unary, "SigmoidOp", "sigmoid", "1 / (1 + exp(-x)).")
+FloorOp = _define(_Unary, "FloorOp", "floor", "Rounds down.", traits=_STEP)
+CeilOp = _define(_Unary, "CeilOp", "ceil", "Rounds up.", traits=_STEP)
+TruncOp = _define(_Unary, "TruncOp", "trunc", "Rounds to zero.", traits=_STEP)
+RoundEvenOp = _define(_Unary, "RoundEvenOp", "roundeven", "Rounds to nearest, ties to even.",
+                       traits=_STEP)  # fmt: skip
+AbsFOp = _define(_Unary, "AbsFOp", "absf", "Clears the sign bit.", traits=_PLAIN)
+LGammaOp = _define(_Unary, "LGammaOp", "lgamma", "The logarithm of |gamma(x)|.")
+DigammaOp = _define(_Unary, "DigammaOp", "digamma", "The derivative of lgamma.")
+Atan2Op = _define(_Binary, "Atan2Op", "atan2", "The angle of the point (y, x), C's atan2.")
+PowFOp = _define(_Binary, "PowFOp", "powf", "x to the power of y, C's pow.")
+CopySignOp = _define(_Binary, "CopySignOp", "copysign", "x with the sign of y.", traits=_PLAIN)
+NextAfterOp = _define(
+    _Binary, "NextAfterOp", "nextafter", "The float after x towards y.",
+    traits=_Binary.traits | {Jumps},
+)  # fmt: skip
+IsNaNOp = _define(_Test, "IsNaNOp", "isnan", "Whether x is NaN.")
+IsInfOp = _define(_Test, "IsInfOp", "isinf", "Whether x is an infinity.")
+
+
+class AbsIOp(Op):
+    """The absolute value of a signed integer; the smallest one stays as it is.
+
+    `%z = math.absi %x : i32`
+    """
+
+    name = "math.absi"
+    traits = frozenset({Pure, SameOperandsAndResultType})
+    source = operand(INTEGER)
+    output = result(INTEGER)
+
+
+class FmaOp(Op):
+    """a * b + c, rounded once.
+
+    `%z = math.fma %a, %b, %c : f32`
+    """
+
+    name = "math.fma"
+    syntax = Syntax("operand", mode="roundingmode", flags=_FAST)
+    traits = frozenset({Pure, SameOperandsAndResultType})
+    a = operand(FLOAT)
+    b = operand(FLOAT)
+    c = operand(FLOAT)
+    roundingmode = attribute(A.StringAttr, optional=True, words=ROUNDING)
+    fastmath = attribute(FastMathAttr, optional=True)
+    output = result(FLOAT)

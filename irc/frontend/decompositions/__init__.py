@@ -1,0 +1,1 @@
+"""Which ATen operators are taken apart while torch traces, and into what."""

@@ -1,0 +1,1 @@
+"""Rewrites of FX graphs before they are imported."""

@@ -1,0 +1,69 @@
+"""Dropouts that drop nothing: eager mode returns the tensor itself, a traced graph a copy."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, fx
+from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+from irc.frontend.fx.storage_places import copied
+
+#: What Dynamo's graphs call, each with its input, p and whether it is training in front.
+DROPOUTS = frozenset(
+    {
+        F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout,
+        torch.dropout, torch.alpha_dropout, torch.feature_dropout, torch.feature_alpha_dropout,
+        torch.dropout_, torch.alpha_dropout_, torch.feature_dropout_,
+        torch.feature_alpha_dropout_,
+    }
+)  # fmt: skip
+#: Those that give a view of an operand without a batch: of how many dimensions one with it is.
+BATCHED = {F.dropout1d: 3, F.dropout3d: 5}
+
+
+def skip_dropouts(module: fx.GraphModule) -> fx.GraphModule:
+    """A graph with the operands of the dropouts that return them in their places."""
+    whole = isinstance(module, fx.GraphModule)
+    if not whole or not any(_kept_operand(node) for node in module.graph.nodes):
+        return module
+    module = copied(module)
+    for node in module.graph.nodes:
+        operand = _kept_operand(node)
+        if operand is not None:
+            node.replace_all_uses_with(operand)
+            module.graph.erase_node(node)
+    module.recompile()
+    return module
+
+
+def _kept_operand(node: fx.Node) -> fx.Node | None:
+    """The operand that a call of a dropout returns in eager mode."""
+    if node.op != "call_function" or node.target not in DROPOUTS:
+        return None
+    source, p, training = _arguments(node)
+    if not isinstance(source, fx.Node) or not isinstance(p, int | float) or not 0 <= p <= 1:
+        return None
+    value = source.meta.get("example_value")
+    if node.target in BATCHED and (value is None or value.dim() != BATCHED[node.target]):
+        return None
+    empty = isinstance(value, Tensor) and guard_or_false(value.numel() == 0)
+    return source if p == 0 or training is False or empty else None
+
+
+def _arguments(node: fx.Node) -> list[Any]:
+    bound = _signature(node.target).bind(*node.args, **node.kwargs)
+    bound.apply_defaults()
+    return list(bound.arguments.values())[:3]
+
+
+@functools.cache
+def _signature(target: Any) -> inspect.Signature:
+    try:
+        return inspect.signature(target)
+    except ValueError:  # a function in C++
+        return inspect.signature(lambda input, p, train: None)

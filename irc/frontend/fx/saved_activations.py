@@ -1,0 +1,66 @@
+"""Tensors that a forward program saves for its backward, and for nobody else.
+
+The caller never sees them (`saved` in `result_info`), so `pad-strides` may move their rows apart.
+The backward program must then be compiled for the strides that they have: AOTAutograd asks the
+compiler of the forward graph for them and gives the backward's arguments those strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from irc.frontend.fx.placeholders import replace_placeholder_values
+
+
+def saved_outputs(module: fx.GraphModule) -> frozenset[int]:
+    """The outputs of a forward graph that are tensors saved for the backward: none if
+    AOTAutograd does not say which, or does not ask for their strides."""
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    if metadata is None or context.output_strides is None:  # type: ignore[union-attr]
+        return frozenset()
+    if metadata.num_symints_saved_for_bw is None:
+        return frozenset()
+    (output,) = [node for node in module.graph.nodes if node.op == "output"]
+    returned: Any = output.args[0]
+    if not isinstance(returned, list | tuple):
+        return frozenset()
+    return frozenset(range(len(returned))[metadata.tensors_saved_for_backwards_slice])
+
+
+def report_strides(module: fx.GraphModule, strides: Sequence[Any], saved: frozenset[int]) -> None:
+    """Tell AOTAutograd the strides of the saved outputs that differ from eager's. `strides`:
+    those of the program's results by output of the graph, None for what is no tensor."""
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    (output,) = [node for node in module.graph.nodes if node.op == "output"]
+    told: list[tuple[int, ...] | None] = []
+    for number, entry in enumerate(output.args[0]):
+        value = entry.meta.get("val") if isinstance(entry, fx.Node) else None
+        found = strides[number] if number in saved else None
+        static = found is not None and all(isinstance(d, int) for d in found)
+        other = static and isinstance(value, torch.Tensor) and tuple(value.stride()) != found
+        told.append(found if other else None)
+    if context is not None and context.output_strides == [] and any(told):
+        context.output_strides.extend(told)
+
+
+def take_strides(module: fx.GraphModule, inputs: Sequence[Any]) -> None:
+    """Give the placeholders of a backward graph the strides of `inputs`, where these have others
+    than the graph was traced with. In place."""
+    changed: dict[fx.Node, torch.Tensor] = {}
+    for node, given in zip(module.graph.find_nodes(op="placeholder"), inputs, strict=False):
+        traced = node.meta.get("val")
+        if not isinstance(given, torch.Tensor) or not isinstance(traced, torch.Tensor):
+            continue
+        static = all(isinstance(d, int) for d in (*given.stride(), *traced.stride()))
+        if static and given.stride() != traced.stride():
+            changed[node] = given
+    replace_placeholder_values(module, changed)

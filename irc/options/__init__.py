@@ -1,0 +1,1 @@
+"""What a compile may be told."""

@@ -1,0 +1,172 @@
+"""The pass `fold-constants`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irc.analysis.constant_values import ConstantValues, byte_size, cone, is_free
+from irc.dialects import func, graph
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.module import ModuleOp
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.text.printer import print_op
+from irc.ir.traits import Pure
+from irc.ir.types import TensorType
+
+
+@register_pass
+class FoldConstants(Pass):
+    """Computes once what only constants make, and keeps the result as a constant.
+
+    Never what is random, undefined, or has a symbolic size; never what costs nothing at run time
+    (views of a constant, one number everywhere) or is made without any `graph.constant` (masks of
+    positions, which kernels compute faster than they read). A constant that would have more bytes
+    than those that it is made of, and more than `limit`, is not made: its operands are looked at
+    instead, so that a weight's cast is folded and its broadcast or transposition is not. The
+    weight of a `graph.winograd_conv` or a `graph.panel_conv` is made whatever its size.
+
+    The context's `folded` says how the large ones were computed
+    (`irc.runtime.constants.FoldedConstants`), for a cache that doesn't keep them.
+
+    Before:
+        %w = graph.constant {value = dense<[0.5, 1.5]> : tensor<2xf32>} : tensor<2xf32>
+        %h = graph.cast %w : (tensor<2xf32>) -> tensor<2xbf16>
+    After:
+        %h = graph.constant {value = dense<[0.5, 1.5]> : tensor<2xbf16>} : tensor<2xbf16>
+    """
+
+    name = "fold-constants"
+    summary = "compute once what only constants make"
+    anchor = "func.func"
+    rounds_constants = True
+    limit: int = 1 << 20
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        module = op.parent_op
+        wanted = self.chosen(op, context)
+        missing = [v for v in wanted if not _at_hand(v, module)]
+        for value in missing:
+            context.remark("not folded: a constant it needs is not beside the program", _op(value))
+        wanted = [v for v in wanted if v not in missing]
+        if not wanted:
+            return
+        assert isinstance(module, ModuleOp)
+        fold(wanted, module, context)
+        context.count("folded", len(wanted))
+        erase_unused(op)
+
+    def chosen(self, function: func.FuncOp, context: PassContext) -> list[Value]:
+        """The values to fold: each is used by something that is not."""
+        constants = ConstantValues()
+        found: dict[Value, None] = {}
+        for op in function.block.ops:
+            if not constants.is_constant(op):
+                for operand in op.operands:
+                    if operand in constants:
+                        self.choose(operand, found, context)
+        return list(found)
+
+    def choose(self, root: Value, found: dict[Value, None], context: PassContext) -> None:
+        """Add `root` to `found`, or as much of what it is made of as is worth it."""
+        stack, seen = [root], {root}
+        while stack:
+            value = stack.pop()
+            laid_out = _is_laid_out(value)
+            if value in found or (is_free(value) and not laid_out):
+                continue
+            kind = value.type
+            assert isinstance(kind, TensorType)
+            leaves = [op for op in cone([value]) if isinstance(op, graph.Constant)]
+            known = sum(byte_size(op.tensor.type) for op in leaves)
+            size = byte_size(kind)
+            is_view = isinstance(value.defining_op, graph.Permute | graph.Broadcast)
+            fits = size <= max(known, self.limit)
+            if leaves and (laid_out or (fits and not is_view)):
+                found[value] = None
+                continue
+            if leaves and not is_view:
+                context.remark(
+                    f"not folded: {size} bytes, made of {known} bytes of constants", _op(value)
+                )
+            fresh = [o for o in _op(value).operands if o not in seen]
+            seen.update(fresh)
+            stack.extend(fresh)
+
+
+def fold(wanted: list[Value], module: ModuleOp, context: PassContext) -> None:
+    """Replace constant values by `graph.constant`s of their contents."""
+    from irc.runtime.constants import FoldedConstants, content_attribute, evaluate
+
+    ops = cone(wanted)
+    contents = evaluate(ops, wanted, module)
+    recipe = _recipe(ops, wanted)
+    before = set(module.resources)
+    large: dict[str, int] = {}
+    for number, (value, content) in enumerate(zip(wanted, contents, strict=True)):
+        op = _op(value)
+        content = content.contiguous()
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        attribute = content_attribute(content, module.resources, kind)
+        made = Builder.before(op).create(graph.Constant, value=attribute)
+        made.location, made.tensor.name_hint = op.location, value.name_hint
+        value.replace_all_uses_with(made.tensor)
+        if isinstance(attribute, A.ResourceAttr) and attribute.key not in before:
+            large.setdefault(attribute.key, number)
+    if large:
+        function: Any = recipe.lookup("main")
+        last = function.return_op
+        last.operands = [last.operands[number] for number in large.values()]
+        function.refresh_type()
+        erase_unused(function)
+        text = print_op(recipe)
+        context.folded.append(FoldedConstants(text, tuple(large)))
+
+
+def _recipe(ops: list[Operation], wanted: list[Value]) -> ModuleOp:
+    """A module whose function without arguments computes `wanted`."""
+    module = ModuleOp.empty()
+    function = func.FuncOp.create("main", (), [v.type for v in wanted])
+    module.block.append(function)
+    builder = Builder.at_end(function.block)
+    mapping: dict[Value, Value] = {}
+    for op in ops:
+        builder.insert(op.clone(mapping))
+    builder.create(func.ReturnOp, [mapping[v] for v in wanted])
+    return module
+
+
+def _is_laid_out(value: Value) -> bool:
+    """Whether a value is the weight of a convolution that reads it in an order of its own."""
+    kinds = graph.WinogradConv | graph.PanelConv
+    made = not isinstance(value.defining_op, graph.Constant)
+    return made and any(isinstance(u, kinds) and u.weight is value for u in value.users)
+
+
+def _at_hand(value: Value, module: Operation | None) -> bool:
+    """Whether the contents of all constants that `value` is made of are beside the module."""
+    resources = getattr(module, "resources", None)
+    if resources is None:
+        return False
+    leaves = (op.attributes["value"] for op in cone([value]) if isinstance(op, graph.Constant))
+    return all(a.key in resources for a in leaves if isinstance(a, A.ResourceAttr))
+
+
+def _op(value: Value) -> Operation:
+    op = value.defining_op
+    assert op is not None
+    return op
+
+
+def erase_unused(function: Any) -> None:
+    """Erase operations without effects whose results nobody uses."""
+    for op in list(function.block.reversed_ops):
+        removable = Pure in op.traits or isinstance(op, graph.CallAten) and op.is_removable()
+        if removable and not any(r.has_uses for r in op.results):
+            op.erase()
+
+
+__all__ = ["FoldConstants", "erase_unused", "fold"]

@@ -1,0 +1,274 @@
+"""The pass `fuse-epilogues`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from irc.dialects import graph
+from irc.dialects.func import FuncOp
+from irc.dialects.graph.canonical import full_value
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.definition import SEGMENTS
+from irc.ir.passes import Pass, PassContext, register_pass
+
+PANELS = (graph.WinogradConv, graph.PanelConv)
+PACKED = (graph.PackedConv, graph.PackedLinear, *PANELS)
+
+
+@register_pass
+class FuseEpilogues(Pass):
+    """Moves pointwise functions of a packed operation's result into it, so that the library
+    applies them while the elements are in registers.
+
+    It takes the place of the last function that it computes. An addition of another tensor of
+    the same sizes comes first, then an activation; after an addition only relu can follow, and
+    only in a convolution. The values between must have no other readers. A reshape or a
+    permutation between a linear and its function moves behind it.
+    oneDNN's relu and hardtanh give 0 or a bound where torch gives NaN for NaN. Kernels of our
+    own (`graph.winograd_conv`, `graph.panel_conv`) keep it, and know relu, leaky_relu, hardtanh and
+    hardswish only.
+
+    Before:
+        %y = graph.packed_conv %x, %p {...} : (...) -> tensor<1x2x6x6xf32>
+        %s = graph.add %y, %r : (tensor<1x2x6x6xf32>, tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
+        %z = graph.maximum %s, %zero : (...) -> tensor<1x2x6x6xf32>
+    After:
+        %z = graph.packed_conv %x, %p, %r {activation = "relu", ...} : (...) -> tensor<1x2x6x6xf32>
+    """
+
+    name = "fuse-epilogues"
+    summary = "apply activations and additions inside packed operations"
+    anchor = "func.func"
+    preserves = "real"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, FuncOp)
+        if not any(isinstance(inner, PACKED) for inner in op.block.ops):
+            return
+        changed = True
+        while changed:
+            changed = False
+            # The outermost function first: a hardtanh holds what looks like a relu.
+            for inner in list(op.block.reversed_ops):
+                if inner.parent is None:
+                    continue
+                found = match_activation(inner) or match_addition(inner)
+                if found is not None:
+                    fuse(inner, found)
+                    kind = found.activation or "add"
+                    context.count("activations" if found.activation else "additions")
+                    context.remark(f"{kind} is computed in {found.packed.name}", inner)
+                    drop(inner)
+                    changed = True
+
+
+# -- what a function looks like: a number, "x", or a function's name and its arguments
+
+SQRT_HALF, SQRT_TWO_OVER_PI = math.sqrt(0.5), math.sqrt(2.0 / math.pi)
+_CUBE = ("mul", ("mul", "x", "x"), "x")
+_INNER = ("mul", SQRT_TWO_OVER_PI, ("add", "x", ("mul", 0.044715, _CUBE)))
+_CLIPPED = ("minimum", ("maximum", ("add", "x", 3.0), 0.0), 6.0)
+#: For each activation what it may look like, as `convert-aten-to-graph` writes it. "low", "high"
+#: and "slope" are numbers that it has as scalars, in the order of `SCALARS`.
+SHAPES: tuple[tuple[str, Any], ...] = (
+    ("gelu_tanh", ("mul", ("mul", 0.5, "x"), ("add", ("tanh", _INNER), 1.0))),
+    ("gelu", ("mul", ("mul", 0.5, "x"), ("add", ("erf", ("mul", "x", SQRT_HALF)), 1.0))),
+    ("hardswish", ("div", ("mul", "x", _CLIPPED), 6.0)),
+    ("hardtanh", ("minimum", ("maximum", "x", "low"), "high")),
+    ("leaky_relu", ("select", ("gt", "x", 0.0), "x", ("mul", "x", "slope"))),
+    ("silu", ("mul", "x", ("sigmoid", "x"))),
+    ("relu", ("maximum", "x", 0.0)),
+    ("sigmoid", ("sigmoid", "x")),
+    ("tanh", ("tanh", "x")),
+)
+SCALARS = {"hardtanh": ("low", "high"), "leaky_relu": ("slope",)}
+COMMUTES = ("mul", "add", "minimum", "maximum")
+
+
+@attrs.define
+class Found:
+    """A function of a packed operation's result that can be fused into it.
+
+    `views`: the reshapes and permutations between the two, from the packed operation on.
+    """
+
+    packed: Any
+    views: list[Any]
+    activation: str = ""
+    scalars: tuple[float, ...] = ()
+    other: Value | None = None
+
+
+@attrs.define
+class _Match:
+    """One attempt: what "x" and the scalars stand for, and the operations that take part."""
+
+    bound: dict[str, Any] = attrs.field(factory=dict)
+    inside: set[Operation] = attrs.field(factory=set)
+
+    def value(self, shape: Any, value: Value) -> bool:
+        """Whether `value` looks like `shape`."""
+        if isinstance(shape, str):
+            found = value if shape == "x" else full_value(value)
+            return found is not None and self.bound.setdefault(shape, found) is found
+        if isinstance(shape, float):
+            return _close(full_value(value), shape)
+        op = value.defining_op
+        return op is not None and self.op(shape, op)
+
+    def op(self, shape: tuple[Any, ...], op: Operation) -> bool:
+        """Whether an operation computes what `shape` says."""
+        function = "select" if isinstance(op, graph.Select) else getattr(op, "function", None)
+        if function != shape[0]:
+            return False
+        operands = op._operands
+        orders = [operands, operands[::-1]] if function in COMMUTES else [operands]
+        for order in orders:
+            kept = dict(self.bound), set(self.inside)
+            if all(self.value(s, v) for s, v in zip(shape[1:], order, strict=True)):
+                self.inside.add(op)
+                return True
+            self.bound, self.inside = kept
+        return False
+
+
+def _close(found: Any, wanted: float) -> bool:
+    """Whether a number is `wanted`, or that rounded to f32."""
+    return isinstance(found, int | float) and math.isclose(found, wanted, rel_tol=1e-7)
+
+
+def match_activation(op: Operation) -> Found | None:
+    """The activation that `op` ends, of a packed operation whose result nothing else reads."""
+    if not isinstance(op, graph.PointwiseOp | graph.Select):
+        return None
+    for name, shape in SHAPES:
+        match = _Match()
+        if not match.op(shape, op):
+            continue
+        source = match.bound["x"]
+        # All that is inside is read inside, but for the end.
+        if any(
+            user not in match.inside
+            for value in (source, *(o.results[0] for o in match.inside if o is not op))
+            for user in value.users
+        ):
+            continue
+        found = packed_behind(source)
+        if found is None or found.packed.activation is not None:
+            continue
+        if isinstance(found.packed, PANELS) and name not in graph.PANEL_ACTIVATIONS:
+            continue
+        adds = found.packed.other is not None
+        if adds and (name != "relu" or isinstance(found.packed, graph.PackedLinear)):
+            continue
+        found.activation = name
+        found.scalars = tuple(float(match.bound[s]) for s in SCALARS.get(name, ()))
+        return found
+    return None
+
+
+def packed_behind(value: Value) -> Found | None:
+    """The packed operation that `value` is the result of, through reshapes and permutations that
+    nothing else reads."""
+    views: list[Any] = []
+    maker = value.defining_op
+    while isinstance(maker, graph.Reshape | graph.Permute):
+        views.append(maker)
+        value = maker.source
+        if len(list(value.users)) != 1:
+            return None
+        maker = value.defining_op
+    return Found(maker, views[::-1]) if isinstance(maker, PACKED) else None
+
+
+def match_addition(op: Operation) -> Found | None:
+    """An addition of something else to a packed operation's result that nothing else reads.
+
+    Where both sides are such results, the one whose memory then dies is what is added.
+    """
+    if not isinstance(op, graph.Add):
+        return None
+    lhs, rhs = op._operands
+    for mine, other in ((lhs, rhs), (rhs, lhs)):
+        if mine is other or len(list(mine.users)) != 1:
+            continue
+        found = packed_behind(mine)
+        if found is None or found.packed.activation is not None or found.packed.other is not None:
+            continue
+        if can_add(other, found):
+            found.other = other
+            return found
+    return None
+
+
+def can_add(other: Value, found: Found) -> bool:
+    """Whether the packed operation can read `other`: something with memory, in its own order."""
+    if isinstance(other.defining_op, graph.Broadcast | graph.Full):
+        return False
+    return isinstance(found.packed, graph.PackedLinear) or not found.views
+
+
+def fuse(op: Operation, found: Found) -> None:
+    """Replace `op` by the packed operation that computes it, too."""
+    packed = found.packed
+    builder = Builder.before(op)
+    other = packed.other if found.other is None else _undo(builder, found.views, found.other)
+    operands = [v for v in (packed.source, packed.weight, packed.bias, other) if v is not None]
+    attributes = dict(packed.attributes)
+    flags = (1, 1, int(packed.bias is not None), int(other is not None))
+    attributes[SEGMENTS] = A.DenseIntsAttr(flags)
+    if found.activation:
+        attributes["activation"] = A.StringAttr(found.activation)
+    if found.scalars:
+        attributes["scalars"] = A.ArrayAttr([A.FloatAttr(s) for s in found.scalars])
+    made = type(packed)(operands, packed.result_types, attributes, (), op.location)
+    builder.insert(made)
+    value = made.results[0]
+    for view in found.views:
+        value = _again(builder, view, value)
+    value.name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(value)
+
+
+def _again(builder: Builder, view: Any, value: Value) -> Value:
+    """The same view of another value."""
+    attributes = dict(view.attributes)
+    made = type(view)([value], view.result_types, attributes, (), view.location)
+    return builder.insert(made).results[0]
+
+
+def _undo(builder: Builder, views: list[Any], other: Value) -> Value:
+    """`other` seen through the inverses of the views, last one first."""
+    for view in reversed(views):
+        if isinstance(view, graph.Permute):
+            order = list(view.permutation)
+            inverse = [order.index(d) for d in range(len(order))]
+            other = builder.value(graph.Permute, other, permutation=inverse)
+        else:
+            kind = view.source.type
+            other = builder.value(graph.Reshape, other, result_types=kind)
+    return other
+
+
+def drop(op: Operation) -> None:
+    """Erase an operation without users, and what then has none."""
+    pending = [op]
+    while pending:
+        dead = pending.pop()
+        if dead.parent is None or any(True for r in dead.results for _ in r.users):
+            continue
+        pending += list(_makers(dead))
+        dead.erase()
+
+
+def _makers(op: Operation) -> Iterator[Operation]:
+    for value in op.operands:
+        maker = value.defining_op
+        if maker is not None and maker.name.startswith("graph."):
+            yield maker

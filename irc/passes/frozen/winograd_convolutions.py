@@ -1,0 +1,201 @@
+"""The pass `winograd-convolutions`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from irc.analysis.constant_values import ConstantValues
+from irc.analysis.loop import estimate
+from irc.analysis.winograd import (
+    PRODUCTS,
+    READS,
+    TAPS,
+    TILE,
+    WinogradShape,
+    weight_matrix,
+)
+from irc.dialects import aten, func, graph
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import Dim
+from irc.ir.types import TensorType, contiguous_strides, f32, f64
+from irc.passes.frozen.fold_batch_norms import converted
+from irc.passes.frozen.own_convolutions import common_sizes, convolutions, replace
+from irc.passes.frozen.pack_weights import integers, operands_of, without_zeros
+from irc.passes.frozen.weighted_products import reshaped, tensor_type
+from irc.passes.graph.pad_matmul import padded
+from irc.target import target_of
+
+#: Multiplications of a core that take as long as one byte of weights from memory, and as the
+#: transforms of one channel of a tile: measured on Zen 4, 55e9 multiplications and 15e9 bytes a
+#: second, transforms of 0.34 to 0.62 ms for the layers of `python -m bench.convolutions`.
+PER_BYTE, PER_TRANSFORM = 3.7, 350
+
+
+@register_pass
+class WinogradConvolutions(Pass):
+    """Rewrites 3x3 convolutions with constant f32 weights so that they take a quarter of the
+    multiplications, where it is estimated to pay.
+
+    Winograd's F(4x4, 3x3) (`irc.analysis.winograd`): stride 1, dilation 1, one group, any padding,
+    any sizes. The weights are transformed by operations on the constant, in f64, which
+    `fold-constants` computes once; they take four times the memory. Remarks say of each
+    convolution why it was rewritten or not, with what the estimate is made of.
+
+    gain: how many times less work the estimate must find. vector_bits: the width of the vector
+    registers (0: the target's), by which the weights are laid out.
+
+    Before:
+        %w = graph.constant {value = #irc.resource<"w"> : tensor<64x64x3x3xf32>} : tensor<64x64x3x3xf32>
+        %y = graph.call_aten %x, %w {callee = "aten.convolution.default", ...} : (...) -> ...
+    After:
+        %w = graph.constant {value = #irc.resource<"w"> : tensor<64x64x3x3xf32>} : tensor<64x64x3x3xf32>
+        ...
+        %u = graph.cast %t : (tensor<2x36x64x32xf64>) -> tensor<2x36x64x32xf32>
+        %y = graph.winograd_conv %x, %u {padding = array<i64: 1, 1>, ...} : (...) -> ...
+    """  # noqa: E501
+
+    name = "winograd-convolutions"
+    summary = "rewrite 3x3 convolutions with constant weights into Winograd's form"
+    anchor = "func.func"
+    preserves = "real"
+    asks_target = True
+    gain: float = 1.25
+    vector_bits: int = 0
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        target = target_of(context)
+        calls = convolutions(op, target)
+        if not calls:
+            return
+        constants = ConstantValues()
+        bits = self.vector_bits or target.vector_bits
+        for call in calls:
+            found = shape_of(call, constants, bits)
+            reason = found if isinstance(found, str) else self.refusal(found, target.threads)
+            if reason is not None:
+                context.remark(f"is not computed as Winograd does: {reason}", call)
+                continue
+            assert isinstance(found, WinogradShape)
+            context.count("rewritten")
+            figures = estimated(found, target.threads)
+            context.remark(f"is computed as Winograd does: {figures}", call)
+            rewrite(call, found)
+
+    def refusal(self, shape: WinogradShape, threads: int) -> str | None:
+        """Why a convolution is left as it is; None where it pays."""
+        direct, ours = work(shape, threads)
+        return None if direct >= self.gain * ours else estimated(shape, threads)
+
+
+def shape_of(
+    call: graph.CallAten, constants: ConstantValues, bits: int
+) -> WinogradShape | str:
+    """What the kernel of a convolution would be like, or why there is none."""
+    common = common_sizes(call, constants, TAPS, bits)
+    if isinstance(common, str):
+        return common
+    _, given = operands_of(call)
+    lists = [integers(given[name]) for name in ("stride", "dilation", "padding")]
+    if any(numbers is None for numbers in lists):
+        return "its stride, dilation or padding is symbolic"
+    stride, dilation, padding = ((n * 2)[:2] for n in lists if n is not None)
+    if stride != [1, 1] or dilation != [1, 1]:
+        return f"its stride is {stride}, its dilation {dilation}"
+    groups = given["groups"].value
+    if groups != 1:
+        return f"it has {groups} groups"
+    if min(padding) < 0:
+        return f"its padding is {padding}"
+    return WinogradShape(padding=(padding[0], padding[1]), **common)
+
+
+def work(shape: WinogradShape, threads: int) -> tuple[float, float]:
+    """The direct convolution's work and ours, in multiplications of a core. Sizes that are not
+    known count as estimated; all threads share the one's, as many as there are blocks ours."""
+    pairs = shape.channels * shape.channels_out
+    ours_pairs = shape.channels * shape.panels * shape.panel
+    pixels = estimate(shape.batch) * estimate(shape.out_sizes[0]) * estimate(shape.out_sizes[1])
+    tiles = estimate(shape.tile_count)
+    direct = TAPS * TAPS * pairs * (pixels / threads + 4 * PER_BYTE)
+    ours: float = PRODUCTS * ours_pairs * tiles
+    ours += PER_TRANSFORM * (shape.channels + shape.channels_out) * tiles
+    blocks = max(estimate(shape.blocks), 1)
+    ours = ours / min(threads, blocks) + PRODUCTS * ours_pairs * 4 * PER_BYTE
+    return direct, ours
+
+
+def estimated(shape: WinogradShape, threads: int) -> str:
+    """The estimate for people."""
+    direct, ours = work(shape, threads)
+    return (
+        f"about {direct / ours:.2f} times less work ({shape.channels} channels to "
+        f"{shape.channels_out}, {estimate(shape.tile_count)} tiles of {TILE}x{TILE})"
+    )
+
+
+def rewrite(call: graph.CallAten, shape: WinogradShape) -> None:
+    """Put a Winograd convolution in the place of a call."""
+    values, _ = operands_of(call)
+    image, weight = values["input"], values["weight"]
+    assert image is not None and weight is not None
+    attributes: dict[str, A.Attribute] = {"padding": A.DenseIntsAttr(shape.padding)}
+    around, image = image, without_zeros(image, attributes)
+    factors = transformed(Builder.before(call), weight, shape.panel)
+    replace(call, graph.WinogradConv, image, factors, attributes)
+    if isinstance(around.defining_op, graph.Pad) and not around.has_uses:
+        around.defining_op.erase()
+
+
+def transformed(builder: Builder, weight: Value, panel: int) -> Value:
+    """G w G' of a weight [out, in, 3, 3] in f64, as [panels, products, in, panel] of f32."""
+    out, inner = (size for size in tensor_type(weight).shape[:2] if isinstance(size, int))
+    wide = padded(builder, converted(builder, weight, f64), (-out % panel, 0, 0, 0))
+    panels = -(-out // panel)
+    rows = panels * panel * inner
+    factor = _weight_matrix(builder)
+    lines = _times(builder, reshaped(builder, wide, (rows * TAPS, TAPS)), factor)
+    turned = _permuted(builder, reshaped(builder, lines, (rows, TAPS, READS)), (0, 2, 1))
+    parts = _times(builder, reshaped(builder, turned, (rows * READS, TAPS)), factor)
+    # A column of the tile's products, then its row.
+    parts = reshaped(builder, parts, (panels, panel, inner, READS, READS))
+    parts = _permuted(builder, parts, (0, 4, 3, 2, 1))
+    parts = reshaped(builder, parts, (panels, PRODUCTS, inner, panel))
+    return converted(builder, parts, f32)
+
+
+def _weight_matrix(builder: Builder) -> Value:
+    """G', of TAPS by READS."""
+    rows = zip(*weight_matrix(), strict=True)
+    numbers = [float(v) for row in rows for v in row]
+    kind = TensorType((TAPS, READS), f64)
+    data = struct.pack(f"<{len(numbers)}d", *numbers)
+    return builder.value(graph.Constant, value=A.DenseAttr(kind, data), result_types=kind)
+
+
+def _times(builder: Builder, left: Value, right: Value) -> Value:
+    """A matrix product."""
+    kind = tensor_type(left)
+    shape: tuple[Dim, ...] = (kind.shape[0], tensor_type(right).shape[1])
+    arguments: dict[str, Any] = {"self": aten.OperandAttr(0), "mat2": aten.OperandAttr(1)}
+    entries: dict[str, A.Attribute] = {
+        "callee": A.StringAttr("aten.mm.default"),
+        "arguments": A.DictAttr(arguments),
+        "eager_strides": A.ArrayAttr([A.DimsAttr(contiguous_strides(shape))]),
+    }
+    call = graph.CallAten([left, right], [kind.with_shape(shape)], entries, (), builder.location)
+    return builder.insert(call).results[0]
+
+
+def _permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
+    kind = tensor_type(value)
+    made = kind.with_shape([kind.shape[d] for d in order])
+    return builder.value(graph.Permute, value, permutation=list(order), result_types=made)
+
+
+__all__ = ["WinogradConvolutions", "shape_of", "transformed", "work"]

@@ -1,0 +1,1 @@
+"""The pass `functionalize`: storages, views of them, and how views are undone."""

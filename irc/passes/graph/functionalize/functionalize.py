@@ -1,0 +1,581 @@
+"""The pass `functionalize`: programs that mutate tensors as programs that make new ones.
+
+A storage that may be written is a root with a current value and a version. A tensor is a root
+seen through a chain of views. A write makes a new value of the tensor, carries it back through
+the chain into the root, and so makes the next version; a view made before that is derived again
+from the current root where it is read. Each argument is a root of its own, unless the function
+says in `aliases` that some share a storage: then their common storage is one. At the end,
+`aten.copy_.default` writes the changed ones to the arguments.
+
+Every value has the strides that its type says, and what is new has them in eager's order, so
+that each view that eager could take can be taken again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from irc.analysis.strides import same_layout
+from irc.dialects import aten, func, sym
+from irc.dialects.aten.schema import Schema
+from irc.dialects.aten_facts import Fact
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import BlockArgument, Operation, Value
+from irc.ir.diagnostics import UserError
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
+from irc.passes.graph.functionalize.argument_storages import (
+    argument_begin,
+    bases,
+    written_arguments,
+)
+from irc.passes.graph.functionalize.functional_forms import functional_schema, merged, renumber
+from irc.passes.graph.functionalize.storage_roots import Root, Tensor, conform, place_key
+from irc.passes.graph.functionalize.value_building import (
+    call,
+    cast,
+    in_order,
+    is_view_of,
+    numbers,
+    positions,
+    retype,
+    storage,
+    strides_of,
+    type_of,
+)
+from irc.passes.graph.functionalize.view_chains import (
+    ElementStep,
+    FlattenStep,
+    RefineStep,
+    Step,
+    StridedStep,
+    ViewStep,
+    invertible,
+    overlaps,
+    shows_storage,
+)
+from irc.passes.graph.result_types import element_of_call, is_view_call, types_of_call
+
+
+@register_pass
+class Functionalize(Pass):
+    """Removes mutation: every operation after it makes new tensors.
+
+    Before:
+        %v = aten.slice.Tensor %x {...}
+        %w = aten.add_.Tensor %v, %y {...}
+        return %x
+    After:
+        %v = aten.slice.Tensor %x {...}
+        %w = aten.add.Tensor %v, %y {...}
+        %z = aten.slice_scatter.default %x, %w {...}
+        %c = aten.copy_.default %x, %z {...}
+        return %c
+
+    What is returned shares storage as in eager mode. An operator that has no form without
+    mutation (a custom one, say) writes fresh copies. set_ and resize_ are refused, and so are
+    writes of more than one value to a place through a view that overlaps itself, and as_strided
+    of an argument beyond its elements.
+    """
+
+    name = "functionalize"
+    summary = "turn in-place operations, out= and writes through views into new tensors"
+    anchor = "func.func"
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        assert isinstance(op, func.FuncOp)
+        _Functionalizer(op, context).run()
+
+
+class _Functionalizer:
+    def __init__(self, function: func.FuncOp, context: PassContext) -> None:
+        self.function = function
+        self.context = context
+        self.tensors: dict[Value, Tensor] = {}
+        # The arguments that tensors are, not only views of.
+        self.arguments: dict[Tensor, BlockArgument] = {}
+        self.dead: list[Operation] = []
+
+    def run(self) -> None:
+        ops = list(self.function.block.ops)
+        self.start(ops)
+        for op in ops:
+            if isinstance(op, func.ReturnOp):
+                self.finish(op)
+            elif isinstance(op, aten.AtenOp):
+                self.visit(op)
+            elif isinstance(op, sym.RefineOp):
+                self.refine(op)
+            else:
+                self.refresh_operands(op)
+                self.add_roots(op)
+        for op in reversed(self.dead):
+            op.erase()
+        self.function.refresh_type()
+
+    def start(self, ops: Sequence[Operation]) -> None:
+        """A root for each argument, or for those together that share a storage and are written."""
+        arguments = self.function.block.arguments
+        for number, argument in enumerate(arguments):
+            if isinstance(argument.type, TensorType):
+                root = Root(argument, number, functools.partial(self.begin, number))
+                self.tensors[argument] = Tensor(root, (), argument, 0, argument.type)
+        if "aliases" in self.function.attributes:
+            self.start_shared(ops)
+        self.arguments = {self.tensors[a]: a for a in arguments if a in self.tensors}
+
+    def start_shared(self, ops: Sequence[Operation]) -> None:
+        """The roots of arguments that share storages."""
+        arguments = self.function.block.arguments
+        written = written_arguments(self.function)
+        builder = Builder.before(ops[0])
+        for base in bases(self.function, written, builder):
+            root = Root(base.value, base.members[0], base.offset, base.members, base.allowed)
+            for number in base.members:
+                kind = type_of(arguments[number])
+                place = self.begin(number) - base.offset
+                step = StridedStep(root.type, kind, place, base.allowed, builder.location)
+                tensor = Tensor(root, (step,), arguments[number], 0, kind)
+                self.tensors[arguments[number]] = tensor
+            self.context.count("arguments with a common storage", len(base.members))
+
+    def begin(self, number: int) -> Any:
+        """Where an argument begins in its storage: the program depends on it from here on."""
+        return argument_begin(self.function, number, Builder.at_start(self.function.block))
+
+    # -- reading
+
+    def current(self, value: Value, builder: Builder) -> Value:
+        """The value that shows the tensor's elements now; stale views are derived again."""
+        tensor = self.tensors.get(value)
+        return value if tensor is None else self.shown(tensor, builder)
+
+    def shown(self, tensor: Tensor, builder: Builder) -> Value:
+        """The value that shows a tensor's elements now."""
+        root = tensor.root
+        if tensor.version != root.version:
+            tensor.value, tensor.version = self.derive(tensor, builder), root.version
+            self.context.count("views derived again", len(tensor.chain))
+        return tensor.value
+
+    def derive(self, tensor: Tensor, builder: Builder) -> Value:
+        """The tensor's views taken once more of the root."""
+        shown = tensor.root.value
+        for step in tensor.chain:
+            shown = step.replay(builder, shown)
+        return shown
+
+    def refresh_operands(self, op: Operation) -> bool:
+        """Make an operation read what its operands show now; whether a type changed."""
+        builder = Builder.before(op)
+        changed = False
+        for number, operand in enumerate(op.operands):
+            shown = self.current(operand, builder)
+            changed = changed or shown.type is not operand.type
+            op.set_operand(number, shown)
+        return changed
+
+    # -- operations
+
+    def visit(self, op: aten.AtenOp) -> None:
+        schema = op.schema
+        reason = schema.storage_change
+        if reason is not None:
+            raise UserError(f"'{op.name}' can't be functionalized: {reason}", op=op)
+        view = schema.in_place_view
+        if view is not None:
+            self.change_metadata(op, view)
+        elif schema.is_mutable:
+            self.mutate(op, schema)
+        else:
+            self.pure(op, schema)
+
+    def pure(self, op: aten.AtenOp, schema: Schema) -> None:
+        """An operator that writes nothing: its results are views, or new storages."""
+        source = self.tensors.get(op.operands[0]) if op.operands else None
+        changed = self.refresh_operands(op)
+        wanted = [r.type for r in op.results]
+        if schema.returns_alias and source is not None and self.is_view(op, schema, source):
+            if changed:
+                retype(op, types_of_call(schema, op.operands, op.arguments))
+            for number, made in enumerate(op.results):
+                kind = wanted[number]
+                assert isinstance(kind, TensorType)
+                chain = self.chain_of(source, op, number, kind)
+                self.tensors[made] = Tensor(source.root, chain, made, source.root.version, kind)
+            if schema.counts_from_storage and source.root.version:
+                self.take_again(op)
+            return
+        if changed:
+            retype(op, types_of_call(schema, op.operands, op.arguments))
+        self.add_roots(op, wanted)
+
+    def add_roots(self, op: Operation, wanted: Sequence[Any] = ()) -> None:
+        """Each result is a storage of its own, with eager's strides (those of `wanted`)."""
+        builder = Builder.after(op)
+        for made, kind in zip(op.results, wanted or [r.type for r in op.results], strict=True):
+            if isinstance(made.type, TensorType):
+                value = conform(builder, made, kind)
+                self.tensors[made] = Tensor(Root(value), (), value, 0, kind)
+                self.tensors[value] = self.tensors[made]
+
+    def refine(self, op: sym.RefineOp) -> None:
+        """Sizes known better: the same tensor, seen with another type."""
+        source = self.tensors[op.operands[0]]
+        self.refresh_operands(op)
+        made = op.results[0]
+        kind = type_of(made)
+        chain = (*source.chain, RefineStep(op, source.type, kind))
+        self.tensors[made] = Tensor(source.root, chain, made, source.root.version, kind)
+
+    def chain_of(
+        self, source: Tensor, op: aten.AtenOp, number: int, kind: TensorType
+    ) -> tuple[Step, ...]:
+        """The chain of a view of `source`; as_strided counts from the storage, not from it."""
+        if not op.schema.counts_from_storage:
+            return (*source.chain, ViewStep(op, number, source.type, kind))
+        root = source.root
+        given = aten.arguments_of(op)["storage_offset"]
+        offset, begin = (self.place_of(source, op), 0) if given is None else (given, root.offset)
+        if not root.members and kind is root.type and offset == begin:
+            return ()
+        steps: list[Step] = []
+        vector, allowed = root.type, root.allowed
+        if not root.members:
+            flat = FlattenStep.of(root.type, op.location)
+            steps, vector = [flat], flat.type
+            if root.argument is not None and flat.order() is None:
+                allowed = frozenset(positions(numbers(root.type.shape), strides_of(root.type)))
+        if kind.element is not vector.element:
+            view = ElementStep.of(vector, kind.element, op.location)
+            begin, allowed = view.place(begin, op.location), view.allowed(allowed)
+            steps, vector = [*steps, view], view.type
+        return (*steps, StridedStep(vector, kind, offset - begin, allowed, op.location))
+
+    def place_of(self, source: Tensor, op: aten.AtenOp) -> Any:
+        """Where a tensor begins behind its root's begin, for an as_strided without an offset."""
+        last = source.chain[-1] if source.chain else None
+        if last is None or isinstance(last, StridedStep):
+            return 0 if last is None else last.offset
+        raise UserError("as_strided of a view needs its storage_offset", op=op)
+
+    def take_again(self, op: aten.AtenOp) -> None:
+        """as_strided of a storage that was written: through its chain instead."""
+        tensor = self.tensors[op.results[0]]
+        tensor.version = -1
+        self.dead.append(op)
+
+    def is_view(self, op: aten.AtenOp, schema: Schema, source: Tensor) -> bool:
+        """Whether an operator that may return a view does so here, in eager mode."""
+        if schema.namespace == "aten" and Fact.MAYBE_VIEW not in schema.facts:
+            return True
+        made = op.results[0].type
+        assert isinstance(made, TensorType)
+        if source.type.strides is None or made.strides is None:
+            raise UserError(
+                f"whether '{op.name}' gives a view can't be told without strides", op=op
+            )
+        if Fact.SELF_IF_ALIKE in schema.facts:
+            return source.type is made
+        return is_view_call(schema, source.type, op)
+
+    def change_metadata(self, op: aten.AtenOp, view: str) -> None:
+        """transpose_ and the like: the tensor is from here on the view."""
+        tensor = self.tensors[op.operands[0]]
+        kind = type_of(op.results[0])
+        if tensor.value is self.arguments.get(tensor) and kind is not tensor.type:
+            raise UserError(
+                f"'{op.name}' changes the sizes or strides of an argument for its caller", op=op
+            )
+        cls = aten.op_class(f"aten.{view}")
+        assert cls is not None
+        builder = Builder.before(op)
+        source = self.shown(tensor, builder)
+        made = cls([source], [kind], op.attributes, (), op.location)
+        builder.insert(made)
+        if source.type is not tensor.type:
+            retype(made, types_of_call(cls.schema, made.operands, made.arguments))
+        tensor.chain = self.chain_of(tensor, made, 0, kind)
+        tensor.value, tensor.type = made.results[0], kind
+        if cls.schema.counts_from_storage and tensor.root.version:
+            tensor.version = -1
+            self.dead.append(made)
+        self.replace_results(op, [tensor])
+
+    # -- writing
+
+    def mutate(self, op: aten.AtenOp, schema: Schema) -> None:
+        written = self.written_tensors(op, op.operands)
+        builder = Builder.before(op)
+        for tensor in written:
+            if Fact.UNIFORM not in schema.facts and overlaps(tensor.type, tensor.chain):
+                raise UserError(
+                    f"'{op.name}' writes a tensor whose elements overlap in memory",
+                    op=op,
+                    notes=(f"its type is {tensor.type}",),
+                )
+            self.shown(tensor, builder)
+        operands = list(op.operands)
+        self.refresh_operands(op)
+        unique = self.unite_places(op, operands, written)
+        if unique is None:
+            self.call_on_storages(op, schema, operands, builder)
+        else:
+            if len(unique) == len(written):
+                contents = self.functional_call(op, schema, unique, builder)
+            else:
+                contents = self.call_on_copies(op, schema, unique, builder)
+            for tensor, content in zip(unique, contents, strict=True):
+                self.write(tensor, content, builder)
+        self.context.count("writes")
+        self.replace_results(op, written)
+
+    def unite_places(
+        self, op: aten.AtenOp, operands: Sequence[Value], written: Sequence[Tensor]
+    ) -> list[Tensor] | None:
+        """The tensors written, each once, where no other operand shows a part of their storages;
+        else None. Operands that are the same places become one value."""
+        first: dict[Root, Tensor] = {}
+        for tensor in written:
+            first.setdefault(tensor.root, tensor)
+        tensors = [self.tensors.get(v) for v in operands]
+        if op.schema.namespace == "aten":  # eager mode refuses to read other parts of them
+            tensors = [t if t in written else None for t in tensors]
+        for number, shown in enumerate(tensors):
+            if shown is None or shown.root not in first:
+                continue
+            chosen = first[shown.root]
+            if place_key(shown) != place_key(chosen):
+                return None
+            op.set_operand(number, chosen.value)
+        return list(first.values())
+
+    def written_tensors(self, op: aten.AtenOp, operands: Sequence[Value]) -> list[Tensor]:
+        """The tensors that the operator writes, in schema order, of operands as they were."""
+        given = op.arguments.as_dict()
+        return [
+            self.tensors[operands[number]]
+            for argument in op.schema.arguments
+            if argument.is_write and argument.name in given
+            for number in aten.operand_indices(given[argument.name])
+        ]
+
+    def functional_call(
+        self, op: aten.AtenOp, schema: Schema, written: list[Tensor], builder: Builder
+    ) -> list[Value]:
+        """Insert the call that gives the new contents of what `op` writes."""
+        functional = functional_schema(schema, op)
+        if functional is None:
+            return self.call_on_copies(op, schema, written, builder)
+        known = {a.name for a in functional.arguments}
+        entries = {n: a for n, a in op.arguments.as_dict().items() if n in known}
+        if "dtype" in known and "dtype" not in entries and schema.arguments[-1].kwarg_only:
+            # out= decides in which type is computed
+            name = DTYPE_OF_ELEMENT[written[0].type.element]
+            if any(a.name == "dtype" and a.type.startswith("ScalarType")
+                   for a in functional.arguments):  # fmt: skip
+                entries["dtype"] = aten.DtypeAttr(name)
+        operands, attribute = renumber(op, A.DictAttr(entries))
+        cls = aten.class_of(functional)
+        types = types_of_call(functional, operands, attribute)
+        if types is None:
+            types = []
+            for number, tensor in enumerate(written):
+                element = element_of_call(functional, operands, attribute, number)
+                if element is None:  # torch can't say what the call gives: don't guess
+                    return self.call_on_copies(op, schema, written, builder)
+                types.append(tensor.type.with_element(element))
+        made = cls(operands, [t.type for t in written], {"arguments": attribute}, (), op.location)
+        retype(made, types)
+        builder.insert(made)
+        return [
+            cast(builder, content, tensor.type.element)
+            for tensor, content in zip(written, made.results, strict=True)
+        ]
+
+    def call_on_copies(
+        self, op: aten.AtenOp, schema: Schema, written: list[Tensor], builder: Builder
+    ) -> list[Value]:
+        """An operator without a functional form writes fresh copies instead."""
+        copies = {t.value: call(builder, "clone.default", t.type, t.value) for t in written}
+        operands = [copies.get(o, o) for o in op.operands]
+        self.insert_writer(op, schema, operands, builder)
+        self.context.count("writes on copies")
+        return [copies[t.value] for t in written]
+
+    def call_on_storages(
+        self, op: aten.AtenOp, schema: Schema, operands: Sequence[Value], builder: Builder
+    ) -> None:
+        """An operator that sees a storage through several operands writes views of a copy of it."""
+        tensors = [self.tensors.get(v) for v in operands]
+        writes = {t.root: None for t in self.written_tensors(op, operands)}
+        for root in writes:
+            root.value = call(builder, "clone.default", root.type, root.value)
+            root.version += 1
+        passed = [
+            v if t is None else self.shown(t, builder)
+            for v, t in zip(operands, tensors, strict=True)
+        ]
+        for number, tensor in enumerate(tensors):
+            if tensor is None or tensor.root not in writes:
+                continue
+            if 0 in tensor.type.shape:  # nothing is written
+                passed[number] = call(builder, "clone.default", tensor.type, passed[number])
+            elif not is_view_of(passed[number], tensor.root.value):
+                raise UserError(
+                    f"'{op.name}' sees a storage through several operands, and no value holds all "
+                    f"of it: operand {number} is an as_strided of a tensor with gaps",
+                    op=op,
+                )
+        self.insert_writer(op, schema, passed, builder)
+        for root in writes:
+            root.version += 1
+        self.context.count("writes on copies")
+
+    def insert_writer(
+        self, op: aten.AtenOp, schema: Schema, operands: Sequence[Value], builder: Builder
+    ) -> None:
+        """The operator on other operands; results that are new tensors are those of the copy."""
+        unique, arguments = merged(operands, op.arguments)
+        made = type(op)(unique, op.result_types, {"arguments": arguments}, (), op.location)
+        builder.insert(made)
+        if schema.returns_alias:
+            return
+        for old, new in zip(op.results, made.results, strict=True):
+            old.replace_all_uses_with(new)
+            if isinstance(new.type, TensorType):
+                self.tensors[new] = Tensor(Root(new), (), new, 0, new.type)
+
+    def write(self, tensor: Tensor, content: Value, builder: Builder) -> None:
+        """Make `content` what the tensor shows: the next version of its root."""
+        root = tensor.root
+        if type_of(content).shape != tensor.type.shape:
+            self.resize(tensor, content, builder)
+            return
+        if 0 in tensor.type.shape:
+            return  # nothing is written
+        content = conform(builder, content, in_order(tensor.type))
+        chain = invertible(root.type, tensor.chain, builder.location)
+        sources = [root.value]
+        for step in chain[:-1]:
+            sources.append(step.replay(builder, sources[-1]))
+        whole = content
+        for step, source in zip(reversed(chain), reversed(sources), strict=False):
+            whole = step.undo(builder, source, whole)
+        root.value = conform(builder, whole, in_order(root.type))
+        root.version += 1
+        if not tensor.chain:
+            content = root.value
+        tensor.value, tensor.version = content, root.version
+
+    def resize(self, tensor: Tensor, content: Value, builder: Builder) -> None:
+        """out= gave an empty tensor its size: a storage of its own from here on."""
+        if tensor.chain or tensor.root.argument is not None or 0 not in tensor.type.shape:
+            raise UserError(
+                f"an out= tensor of sizes {list(tensor.type.shape)} is resized to "
+                f"{list(type_of(content).shape)}; only an empty one made here can be",
+                builder.location,
+            )
+        tensor.root = Root(content)
+        tensor.value, tensor.version, tensor.type = content, 0, type_of(content)
+
+    def replace_results(self, op: aten.AtenOp, targets: list[Tensor]) -> None:
+        """The results of an in-place operator are the tensors that it wrote."""
+        if op.schema.returns_alias:
+            for made, tensor in zip(op.results, targets, strict=False):
+                self.tensors[made] = tensor
+        self.dead.append(op)
+
+    # -- the end
+
+    def finish(self, op: func.ReturnOp) -> None:
+        """Write what changed to the arguments, and return tensors as eager mode shares them."""
+        builder = Builder.before(op)
+        returned = [self.tensors.get(o) for o in op.operands]
+        written = self.write_arguments(builder)
+        for root in {t.root: None for t in returned if t is not None and t.chain}:
+            if root.version and root.argument is None:
+                self.own_storage(root, builder)
+        for number, tensor in enumerate(returned):
+            if tensor is not None:
+                op.set_operand(number, self.returned(tensor, written, builder))
+        self.note_results(op, returned)
+
+    def own_storage(self, root: Root, builder: Builder) -> None:
+        """Let a root's value be first in its storage, from where as_strided counts."""
+        value = storage(builder, root.value)
+        if value is not root.value:
+            root.value = value
+            root.version += 1
+
+    def write_arguments(self, builder: Builder) -> dict[int, Value]:
+        """`copy_` onto the changed arguments; gives what each is afterwards."""
+        arguments = self.function.block.arguments
+        written: dict[int, Value] = {}
+        for number, argument in enumerate(arguments):
+            tensor = self.tensors.get(argument)
+            if tensor is None or not tensor.root.version:
+                continue
+            value = self.shown(tensor, builder)
+            written[number] = call(builder, "copy_.default", tensor.type, argument, value)
+            written[number].type = argument.type
+            self.context.count("arguments written")
+        return written
+
+    def returned(self, tensor: Tensor, written: dict[int, Value], builder: Builder) -> Value:
+        """The value to return for a tensor: a view of the argument's or of the root's value."""
+        root = tensor.root
+        argument = self.arguments.get(tensor)
+        if argument is not None:
+            return written.get(argument.index, argument)
+        if root.version and root.argument is not None:
+            return self.view_of_storage(tensor, written[root.argument], builder)
+        if root.version and tensor.chain:
+            have, kind = type_of(root.value), root.type
+            if have.strides is None or not same_layout(kind.shape, have.strides, strides_of(kind)):
+                return self.derive(tensor, builder)
+            return self.view_of_storage(tensor, root.value, builder)
+        return conform(builder, self.shown(tensor, builder), tensor.type)
+
+    def view_of_storage(self, tensor: Tensor, written: Value, builder: Builder) -> Value:
+        """The tensor's views of an argument that was written, or of another root: they share its
+        storage."""
+        chain = list(tensor.chain)
+        if chain and isinstance(chain[0], FlattenStep):
+            del chain[0]
+        if not chain or not isinstance(chain[0], StridedStep | ElementStep):
+            tensor.root.value = written
+            return self.derive(tensor, builder)
+        begin = tensor.root.offset
+        if isinstance(view := chain[0], ElementStep):
+            (length,) = view.source_type.shape
+            kind = view.source_type
+            vector = call(builder, "as_strided.default", kind, written, [length], [1], begin)
+            written, begin = view.replay(builder, vector), view.place(begin, builder.location)
+            del chain[0]
+        first = chain[0]
+        assert isinstance(first, StridedStep)
+        sizes, strides = list(first.type.shape), list(strides_of(first.type))
+        place = first.offset + begin
+        shown = call(builder, "as_strided.default", first.type, written, sizes, strides, place)
+        for step in chain[1:]:
+            shown = step.replay(builder, shown)
+        return shown
+
+    def note_results(self, op: func.ReturnOp, returned: list[Tensor | None]) -> None:
+        """Say in `result_info` what the caller must see: strides, and whose storage it is."""
+        old = self.function.attributes.get("result_info")
+        infos = []
+        for number, tensor in enumerate(returned):
+            known = old.elements[number].as_dict() if old is not None else {}  # type: ignore[attr-defined]
+            if tensor is not None:
+                if tensor.root.argument is not None and shows_storage(tensor.chain):
+                    known["alias_of"] = A.IntegerAttr(tensor.root.argument)
+                if tensor.type.strides is not None:
+                    known.setdefault("strides", A.DimsAttr(tensor.type.strides))
+            infos.append(A.DictAttr(known))
+        if any(i.items for i in infos):
+            self.function.attributes["result_info"] = A.ArrayAttr(infos)

@@ -1,0 +1,78 @@
+"""What `functionalize` knows of storages and of the tensors that are views of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from irc.analysis.strides import same_layout
+from irc.ir.builder import Builder
+from irc.ir.core import Value
+from irc.ir.types import TensorType
+from irc.passes.graph.functionalize.value_building import is_static, type_of
+from irc.passes.graph.functionalize.view_chains import FlattenStep, Step
+
+
+class Root:
+    """A storage: its current value, how often it was written, and its argument's number.
+
+    type: that of the tensor that `value` holds, in eager mode; offset: of its first element.
+    members: the arguments that share it, where it is the storage of several; allowed: the places
+    at which one of them has an element (None where all have).
+    """
+
+    __slots__ = ("value", "version", "type", "argument", "_offset", "members", "allowed")
+
+    def __init__(
+        self,
+        value: Value,
+        argument: int | None = None,
+        offset: Any = 0,  # or a function that gives it, where asking for it is a fact
+        members: tuple[int, ...] = (),
+        allowed: frozenset[int] | None = None,
+    ) -> None:
+        self.value = value
+        self.version = 0
+        self.type = type_of(value)
+        self.argument = argument
+        self._offset = offset
+        self.members = members
+        self.allowed = allowed
+
+    @property
+    def offset(self) -> Any:
+        """Where it begins: asked only where the program's results depend on it."""
+        if callable(self._offset):
+            self._offset = self._offset()
+        return self._offset
+
+
+@attrs.define(eq=False)
+class Tensor:
+    """A root seen through a chain of views, with the value that showed it at `version`.
+
+    type: in eager mode (`value` may lack gaps between elements that eager has).
+    """
+
+    root: Root
+    chain: tuple[Step, ...]
+    value: Value
+    version: int
+    type: TensorType
+
+
+def place_key(tensor: Tensor) -> tuple[object, ...]:
+    """Equal for tensors that show the same places of a root."""
+    return (tensor.type, *(step.key() for step in tensor.chain))
+
+
+def conform(builder: Builder, value: Value, kind: TensorType) -> Value:
+    """The value with the strides of `kind` where they differ and are known."""
+    have = type_of(value)
+    if have.strides is None or kind.strides is None or not (is_static(have) and is_static(kind)):
+        return value
+    if same_layout(kind.shape, have.strides, kind.strides):
+        return value
+    flat = FlattenStep.of(kind, builder.location)
+    return flat.undo(builder, value, flat.replay(builder, value))

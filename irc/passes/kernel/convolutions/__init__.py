@@ -1,0 +1,1 @@
+"""Kernels of convolutions that irc computes itself."""

@@ -1,0 +1,1 @@
+"""Kernels for CPUs: loop nests, vectors, reductions."""

@@ -1,0 +1,393 @@
+"""Kernels for a cpu: the loop over the outer space around the members' nests.
+
+The outer space is the product of the axes `outer` of the schedule, of which the last may be the
+shared vector axis in blocks. A call computes the points [begin, end) of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irc.dialects import arith, kernel, loop
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import (
+    Dim,
+    Range,
+    ceildiv,
+    dim_product,
+    free_symbols,
+    known_divisible,
+    known_positive,
+)
+from irc.ir.types import index
+from irc.passes.kernel.cpu.emit import Emitter, Scalar, Scope
+from irc.passes.kernel.cpu.nest import Nest
+from irc.passes.kernel.cpu.vectors import Phase, Vectors, phases
+from irc.passes.kernel.plan.place import ENTRY, OUTER, SHARED, KernelState, Tile
+from irc.passes.kernel.plan.plan import (
+    Axis,
+    Member,
+    Plan,
+    apply_collapses,
+    make_plan,
+)
+from irc.passes.kernel.plan.sharing import inplace_pairs
+from irc.passes.kernel.plan.spans import spans
+from irc.passes.kernel.schedule import CpuSchedule, cost_of, read_schedule
+
+
+def form_cpu_kernel(
+    plan: Plan, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
+) -> kernel.FuncOp:
+    """The kernel of a plan. Raises InvalidIR for a schedule that does not fit it."""
+    inplace = inplace_pairs(plan)
+    return _CpuKernel(plan, read_schedule(schedule), name, ranges).form(inplace)
+
+
+def form_copying_kernel(
+    op: Operation, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
+) -> kernel.FuncOp:
+    """The kernel of a compute that scatters which first copies what it starts from."""
+    plan, copying = make_plan(op, copying=True), read_schedule(schedule).copying
+    if copying is None:
+        raise InvalidIR(
+            "the schedule of a compute that scatters has no entry 'copying'; the pass "
+            "'schedule' writes it", op=op
+        )  # fmt: skip
+    return _CpuKernel(plan, copying, name, ranges).form(inplace_pairs(plan))
+
+
+def kernel_symbols(plan: Plan) -> list[str]:
+    """The function's symbols that the kernel of a plan needs, sorted."""
+    names: set[str] = set()
+    bound: set[str] = set()
+    for axis in plan.axes():
+        bound.add(axis.name)
+        names |= free_symbols(axis.extent)
+    for member in plan.members:
+        for access in member.accesses():
+            names |= free_symbols(access.expression)
+            bound.update(access.positions)
+    return sorted(names - bound)
+
+
+class _CpuKernel:
+    def __init__(
+        self, plan: Plan, schedule: CpuSchedule, name: str, ranges: dict[str, Range]
+    ) -> None:
+        self.plan, self.schedule, self.ranges = plan, schedule, ranges
+        self.lone = isinstance(plan.op, loop.ComputeOp)
+        self._collapse()
+        self.symbols = kernel_symbols(plan)
+        inputs: list[Type] = [
+            kernel.PointerType(plan.storage[v].element) for v in plan.inputs
+        ]
+        for value in plan.outputs:
+            inputs.append(kernel.PointerType(loop.signless(value.type.element)))  # type: ignore[attr-defined]
+        scalars = [index] * (len(self.symbols) + 2)
+        self.func = kernel.FuncOp.create(name, [*inputs, *scalars], "cpu")
+        self.func.location = plan.op.location
+        self.emitter = Emitter(self.func.block)
+        self.emitter.location = plan.op.location
+        self.state = KernelState(self.emitter)
+        self.state.positive = lambda d: known_positive(d, ranges)
+        self.scope = Scope()
+        self._bind_arguments()
+
+    def _collapse(self) -> None:
+        plan, pairs = self.plan, self.schedule.collapse
+        everything = [a for m in plan.members for a in m.accesses()]
+        shared = {a.name for a in plan.shared}
+        apply_collapses(plan.op, plan.shared, everything, [p for p in pairs if p[0] in shared])
+        self.member_schedules = []
+        for member in plan.members:
+            if self.lone:
+                mine = self.schedule
+                names = {a.name for a in member.own}
+                own = [p for p in pairs if p[0] not in shared and p[0] in names]
+            else:
+                attr = member.compute.schedule
+                mine = read_schedule(attr) if attr is not None else CpuSchedule()
+                own = mine.collapse
+            apply_collapses(member.compute, member.own, list(member.accesses()), own)
+            self.member_schedules.append(mine)
+
+    def _bind_arguments(self) -> None:
+        plan, arguments = self.plan, self.func.block.arguments
+        arrays = [*plan.inputs, *plan.outputs]
+        for value, argument in zip(arrays, arguments, strict=False):
+            self.state.pointers[value] = argument
+        for value in arrays[: len(plan.inputs)]:
+            self.state.pointers[value].name_hint = value.name_hint
+        scalars = arguments[len(arrays) :]
+        for name, argument in zip(self.symbols, scalars, strict=False):
+            argument.name_hint = name
+            self.scope.names[name] = argument
+            self.state.level_of[name] = ENTRY
+        self.begin, self.end = scalars[-2], scalars[-1]
+        self.begin.name_hint, self.end.name_hint = "begin", "end"
+        self.state.written = set(plan.outputs)
+
+    # -- the outer space
+
+    def form(self, inplace: Sequence[int]) -> kernel.FuncOp:
+        """Emit everything."""
+        self._outer_axes()
+        self._nests()
+        emitter, scope = self.emitter, self.scope
+        for axis in self.plan.axes():
+            emitter.scalar(axis.extent, scope)
+        self._scratch()
+        for nest in self.nests:
+            nest.enter(ENTRY, scope)
+        if self.shared_axis is not None and not self.outer:
+            self._chunk()
+        else:
+            self._points()
+        emitter.location = self.plan.op.location
+        emitter.effect(kernel.ReturnOp, ())
+        emitter.finish()
+        self._attributes(inplace)
+        return self.func
+
+    def _outer_axes(self) -> None:
+        schedule, plan = self.schedule, self.plan
+        named = {a.name: a for a in plan.shared}
+        self.shared_axis: Axis | None = named.get(schedule.vector_axis)
+        self.block = schedule.block if self.shared_axis is not None else 0
+        if schedule.tile_axis and (self.shared_axis is None or schedule.tile_axis not in named):
+            raise InvalidIR("a tile needs a shared vector axis and another shared axis", op=plan.op)
+        order = [n for n in schedule.outer if n != schedule.vector_axis]
+        wanted = set(named) - ({schedule.vector_axis} if self.shared_axis else set())
+        if set(order) != wanted:
+            raise InvalidIR(
+                f"the schedule's outer axes ({', '.join(order)}) are not the shared axes "
+                f"({', '.join(sorted(wanted))})",
+                op=plan.op,
+            )
+        self.outer = [named[n] for n in order]
+        state = self.state
+        if schedule.tile_axis:
+            self._tile_rows(named[schedule.tile_axis])
+        for axis in self.outer:
+            state.level_of[axis.name] = OUTER
+            state.extents[axis.name] = axis.extent
+        if self.shared_axis is not None:
+            state.level_of[self.shared_axis.name] = SHARED
+            state.extents[self.shared_axis.name] = self.shared_axis.extent
+            state.shared = Vectors(
+                self.shared_axis.name, schedule.lanes, schedule.copies, schedule.tail
+            )
+            if not self.block:
+                state.shared_axis = self.shared_axis
+        extents: list[Dim] = [a.extent for a in self.outer]
+        if self.block:
+            assert self.shared_axis is not None
+            extents.append(ceildiv(self.shared_axis.extent, self.block))
+        self.grid = dim_product(extents)
+
+    def _tile_rows(self, axis: Axis) -> None:
+        """The outer space has blocks of a tile's rows; the rows are a loop inside the vectors."""
+        if any(member.own for member in self.plan.members) or self.schedule.copies > 1:
+            raise InvalidIR("only pointwise members are tiled", op=self.plan.op)
+        self.state.tile = Tile(axis, f"{axis.name}_start")
+        rows = self.tile_block
+        blocks = Axis(f"{axis.name}_block", "par", ceildiv(axis.extent, rows))
+        self.outer = [blocks if a is axis else a for a in self.outer]
+
+    @property
+    def tile_block(self) -> int:
+        """Points of the tile axis in one point of the parallel space."""
+        return self.schedule.tile_block or self.schedule.lanes
+
+    def _enter_tile(self, scope: Scope) -> None:
+        """Find the rows of the tiles at a point of the outer space."""
+        tile, emitter, rows = self.state.tile, self.emitter, self.tile_block
+        assert tile is not None
+        extent = emitter.scalar(tile.axis.extent, scope)
+        tile.first = emitter.times(scope.names[f"{tile.axis.name}_block"], rows)
+        tile.last = emitter.plus(tile.first, rows)
+        if not known_divisible(tile.axis.extent, rows):
+            tile.last = emitter.least(tile.last, extent)
+
+    def _nests(self) -> None:
+        self.nests: list[Nest] = []
+        for member, schedule in zip(self.plan.members, self.member_schedules, strict=True):
+            loops = ordered_loops(member, schedule)
+            if self.state.tile is not None:
+                loops.insert(0, self.state.tile.axis)
+            vectors = None
+            if self.state.shared is None and schedule.vector_axis in {a.name for a in loops}:
+                vectors = Vectors(
+                    schedule.vector_axis, schedule.lanes, schedule.copies, schedule.tail
+                )
+            self.nests.append(Nest(self.state, member, loops, vectors))
+
+    def _scratch(self) -> None:
+        shared = self.state.shared
+        lanes = 1 if shared is None else shared.width * shared.copies
+        for place in self.plan.storage.values():
+            if place.kind == "scratch":
+                count = max(place.count, 1) * lanes  # of no elements, too: nothing is written there
+                attributes: dict[str, Attribute] = {"count": A.IntegerAttr(count)}
+                pointer = kernel.PointerType(place.element)
+                value = self.emitter.add(kernel.ScratchOp, (), pointer, attributes)
+                self.state.pointers[place.value] = value
+
+    def _chunk(self) -> None:
+        """One contiguous range of the shared vector axis."""
+        axis, emitter = self.shared_axis, self.emitter
+        assert axis is not None
+
+        def body() -> list[Value]:
+            scope = self.scope.child(OUTER)
+            for nest in self.nests:
+                nest.enter(OUTER, scope)
+            extent = emitter.scalar(axis.extent, scope)
+            if self.block:
+                lower: Scalar = emitter.times(self.begin, self.block)
+                upper = emitter.least(emitter.times(self.end, self.block), extent)
+            else:
+                lower, upper = 0, extent
+            self._shared_loop(lower, upper, scope)
+            return []
+
+        if self.grid == 1:
+            # The one point is computed by whoever is given it.
+            emitter.for_loop(self.begin, self.end, 1, (), lambda i, c: body())
+        else:
+            emitter.when(emitter.compare("slt", self.begin, self.end), body)
+
+    def _shared_loop(self, lower: Scalar, upper: Scalar, scope: Scope) -> None:
+        axis, vectors = self.shared_axis, self.state.shared
+        assert axis is not None and vectors is not None
+        ops = [op for nest in self.nests for op in nest.member.compute.block.ops]
+        for low, high in spans(ops, vectors, lower, upper):
+            self._shared_span(low, high, scope)
+
+    def _shared_span(self, lower: Scalar, upper: Scalar, scope: Scope) -> None:
+        axis, vectors, emitter = self.shared_axis, self.state.shared, self.emitter
+        assert axis is not None and vectors is not None
+        for phase in phases(emitter, vectors, lower, upper, axis.extent):
+
+            def body(position: Scalar, carried: list[Value], phase: Phase = phase) -> list[Value]:
+                inner = scope.child(SHARED)
+                inner.span = phase.span
+                inner.names[axis.name] = position
+                inner.lanes = phase.lanes(emitter, axis.name, position)
+                for nest in self.nests:
+                    nest.enter(SHARED, inner)
+                    nest.run(inner)
+                return []
+
+            emitter.for_loop(phase.lower, phase.upper, phase.step, (), body)
+
+    def _points(self) -> None:
+        """A loop over the points of the outer space."""
+        sizes = [self.emitter.scalar(a.extent, self.scope) for a in self.outer]
+        if self.block:
+            assert self.shared_axis is not None
+            blocks = ceildiv(self.shared_axis.extent, self.block)
+            sizes.append(self.emitter.scalar(blocks, self.scope))
+        if len(sizes) <= 1:
+            self.emitter.for_loop(
+                self.begin, self.end, 1, (), lambda i, c: self._point([i][: len(sizes)])
+            )
+            return
+        start: list[Value] = []
+        rest: Scalar = self.begin
+        for size in reversed(sizes[1:]):
+            start.insert(0, self.emitter.value(self.emitter.remainder(rest, size, True)))
+            rest = self.emitter.quotient(rest, size, True)
+        start.insert(0, self.emitter.value(rest))
+
+        def body(position: Scalar, coordinates: list[Value]) -> list[Value]:
+            self._point(coordinates)
+            return self._advance(coordinates, sizes)
+
+        self.emitter.for_loop(self.begin, self.end, 1, start, body)
+
+    def _advance(self, coordinates: list[Value], sizes: list[Scalar]) -> list[Value]:
+        """The coordinates of the next point: the last one counts, a full one carries over."""
+        emitter = self.emitter
+        after: list[Value] = []
+        carry: Value | None = None
+        for position in reversed(range(len(sizes))):
+            one = 1 if carry is None else emitter.add(arith.IndexCastUIOp, (carry,), index)
+            moved = emitter.value(emitter.plus(coordinates[position], one))
+            if position:
+                carry = emitter.compare("eq", moved, sizes[position])
+                zero = emitter.number(0, index)
+                moved = emitter.add(arith.SelectOp, (carry, zero, moved), index)
+            after.insert(0, moved)
+        return after
+
+    def _point(self, coordinates: Sequence[Scalar]) -> list[Value]:
+        emitter, scope = self.emitter, self.scope.child(OUTER)
+        for axis, coordinate in zip(self.outer, coordinates, strict=False):
+            scope.names[axis.name] = coordinate
+        if self.state.tile is not None:
+            self._enter_tile(scope)
+        if self.shared_axis is None:
+            for nest in self.nests:
+                nest.enter(OUTER, scope)
+                nest.run(scope)
+            return []
+        for nest in self.nests:
+            nest.enter(OUTER, scope)
+        extent = emitter.scalar(self.shared_axis.extent, scope)
+        if not self.block:
+            self._shared_loop(0, extent, scope)
+            return []
+        lower = emitter.times(coordinates[-1], self.block)
+        upper = emitter.least(emitter.plus(lower, self.block), extent)
+        self._shared_loop(lower, upper, scope)
+        return []
+
+    # -- facts about the kernel
+
+    def _attributes(self, inplace: Sequence[int]) -> None:
+        plan = self.plan
+        entries = self.func.attributes
+        entries["symbols"] = A.ArrayAttr([A.StringAttr(n) for n in self.symbols])
+        entries["grid"] = A.DimAttr(self.grid)
+        entries["work"] = A.DimAttr(self._work())
+        first = len(plan.inputs)
+        entries["outputs"] = A.DenseIntsAttr(range(first, first + len(plan.outputs)))
+        if inplace:
+            entries["inplace"] = A.DenseIntsAttr(inplace)
+        if plan.initialized:
+            arrays = [*plan.inputs, *plan.outputs]
+            flat = [arrays.index(value) for pair in plan.initialized for value in pair]
+            entries["initialized"] = A.DenseIntsAttr(flat)
+
+    def _work(self) -> Dim:
+        total: Dim = 0
+        for member in self.plan.members:
+            total = total + dim_product([a.extent for a in member.own]) * cost_of(member)
+        if self.shared_axis is not None:
+            total = total * (self.block or self.shared_axis.extent)
+        if self.state.tile is not None:
+            total = total * self.tile_block
+        return total
+
+
+def ordered_loops(member: Member, schedule: CpuSchedule) -> list[Axis]:
+    """A member's own axes in the order of its loops. Raises InvalidIR for a wrong order."""
+    named = {a.name: a for a in member.own}
+    order = [n for n in schedule.order if n in named] or list(named)
+    if set(order) != set(named):
+        raise InvalidIR(
+            f"the schedule's order ({', '.join(order)}) is not of the axes ({', '.join(named)})",
+            op=member.compute,
+        )
+    loops = [named[n] for n in order]
+    kinds = [a.kind == "par" for a in loops]
+    if kinds != sorted(kinds, reverse=True):
+        raise InvalidIR("combined axes come inside par axes in a schedule", op=member.compute)
+    return loops
+
+

@@ -1,0 +1,433 @@
+"""One member of a plan as a loop nest on a cpu: its loops, and what they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+
+import attrs
+
+from irc.analysis.loop import estimate
+from irc.dialects import arith, loop
+from irc.dialects.graph.inferred import tensor_type
+from irc.ir.attributes import Type
+from irc.ir.core import Value
+from irc.ir.symbols import Dim, known_divisible
+from irc.passes.kernel.cpu.emit import Scalar, Scope
+from irc.passes.kernel.cpu.reduce import Reducer, Shape, Step, make_reducer
+from irc.passes.kernel.cpu.tiles import TiledBody
+from irc.passes.kernel.cpu.vectors import (
+    Phase,
+    Vectors,
+    phases,
+    whole_blocks,
+)
+from irc.passes.kernel.plan.spans import spans
+
+LONG_SUM = 512
+"""A reduction of more steps than this is taken in chunks of `SUM_CHUNK` steps, so that a float sum
+is one of partial sums. Along the vectors each accumulator reads a part of its own: a core reads
+several places at once faster than one (`python -m bench.kernels --filter sum_all/1.6e7/1000/f32` on
+a Zen 4: 0.88 of Inductor's speed from one place, 0.96 to 1.48 from eight)."""
+SUM_CHUNK = 128
+COLUMN_CHUNK = 32
+"""The same where each lane is a result of its own: its values are added one after the other, where
+along the vectors there are as many partial sums as lanes."""
+UNROLLED_BODY = 16
+"""Operations of a body that is written once for each row of a tile: rows that went through the
+stack made x.t() + y twice as slow (690 against 284 us at 1008 x 1008 f32 on a Zen 4)."""
+SHORT_SUM = 8
+"""An inner loop of so many steps or more makes a partial sum of its own."""
+
+
+@attrs.define(eq=False)
+class _State:
+    """The reducers of a member's outputs and the values that their loops carry."""
+
+    reducers: list[Reducer | None]
+    counts: list[int]
+    values: list[Value]
+
+    @property
+    def restarts(self) -> bool:
+        """Whether any reducer gains by summing partial sums."""
+        return any(r is not None and r.restarts for r in self.reducers)
+
+    @property
+    def scans(self) -> bool:
+        """Whether any reducer needs its values in order."""
+        return any(r is not None and r.scans for r in self.reducers)
+
+    def restarted(self) -> _State:
+        """The state with fresh sums."""
+        values: list[Value] = []
+        for number, reducer in enumerate(self.reducers):
+            if reducer is not None:
+                values += reducer.initial() if reducer.restarts else self.part(number)
+        return self.carrying(values)
+
+    def joined(self, values: list[Value]) -> list[Value]:
+        """These sums added to `values`, what came of a restarted state."""
+        found: list[Value] = []
+        ended = self.carrying(values)
+        for number, reducer in enumerate(self.reducers):
+            if reducer is None:
+                continue
+            new = ended.part(number)
+            found += reducer.join(self.part(number), new) if reducer.restarts else new
+        return found
+
+    def nothing_lost(self) -> list[Value]:
+        """What `joined_exactly` lost before the first time."""
+        return [
+            value
+            for number, reducer in enumerate(self.reducers)
+            if reducer is not None and reducer.restarts
+            for value in reducer.nothing_lost(self.part(number))
+        ]
+
+    def joined_exactly(self, values: list[Value], lost: list[Value]) -> list[Value]:
+        """What `joined` gives with what rounding `lost` before made good, and what it loses now."""
+        found: list[Value] = []
+        losses: list[Value] = []
+        ended, before = self.carrying(values), iter(lost)
+        for number, reducer in enumerate(self.reducers):
+            if reducer is None:
+                continue
+            new = ended.part(number)
+            if reducer.restarts:
+                new, left = reducer.join_exactly(self.part(number), new, before)
+                losses += left
+            found += new
+        return [*found, *losses]
+
+    def carrying(self, values: list[Value]) -> _State:
+        """The same with other values."""
+        return _State(self.reducers, self.counts, values)
+
+    def part(self, number: int) -> list[Value]:
+        """The values of one output."""
+        start = sum(self.counts[:number])
+        return self.values[start : start + self.counts[number]]
+
+
+class Nest(TiledBody):
+    """Emits one member."""
+
+    def run(self, scope: Scope) -> None:
+        """Emit the loops of the member, below its base level."""
+        tile = self.state.tile
+        if tile is None:
+            self._loop(0, scope, None)
+            return
+        assert self.vectors is not None
+        emitter, rows = self.emitter, self.vectors.width
+
+        def body(position: Scalar, carried: list[Value]) -> list[Value]:
+            inner = scope.child(scope.level)
+            end = emitter.plus(position, rows)
+            tile.lower, tile.upper, tile.full = position, end, None
+            if not known_divisible(tile.axis.extent, rows):
+                tile.upper = emitter.least(end, tile.last)
+                tile.full = emitter.compare("sle", end, tile.last)
+            inner.names[tile.start] = position
+            if not self._unrolls_tiles(inner):
+                for access in self.transposed:
+                    self._fill(access, inner)
+                return self._loop(0, inner, None)
+            if tile.full is None:
+                return self._unrolled_tile(inner)
+            emitter.when(
+                tile.full,
+                lambda: self._unrolled_tile(inner.child(inner.level)),
+                lambda: self._partial_tile(inner.child(inner.level)),
+            )
+            return []
+
+        emitter.for_loop(tile.first, tile.last, rows, (), body)
+
+    def _unrolls_tiles(self, scope: Scope) -> bool:
+        """Whether the rows of whole tiles stay in registers, with a copy of the body for each."""
+        lanes, body = scope.lanes, self.member.compute.block
+        whole = lanes is not None and lanes.mask is None and lanes.width > 1
+        return whole and sum(1 for _ in body.ops) <= UNROLLED_BODY
+
+    def _unrolled_tile(self, scope: Scope) -> list[Value]:
+        tile = self.state.tile
+        assert tile is not None and self.vectors is not None
+        self._hold_rows(scope)
+        for tile.number in range(self.vectors.width):
+            inner = scope.child(self.base + 1)
+            inner.names[tile.axis.name] = self.emitter.plus(tile.lower, tile.number)
+            self.enter(inner.level, inner)
+            self._below(0, inner, None)
+        tile.rows = {}
+        return []
+
+    def _partial_tile(self, scope: Scope) -> list[Value]:
+        for access in self.transposed:
+            self._fill_tile(access, scope, False)
+        return self._loop(0, scope, None)
+
+    def _loop(self, depth: int, scope: Scope, state: _State | None) -> list[Value]:
+        """Emit loop number `depth` and what is inside; gives the values carried on."""
+        starts = depth == len(self.loops) or self.loops[depth].kind != "par"
+        if state is None and starts and self.has_combiners:
+            state = self._combiners(scope)
+            carried = self._loop(depth, scope, state)
+            state.values = carried
+            self._finish(scope, state)
+            return []
+        if depth == len(self.loops):
+            return self._innermost(scope, state)
+        axis, tile = self.loops[depth], self.state.tile
+        if tile is not None and axis is tile.axis:
+            return self._cover(depth, scope, state, tile.lower, tile.upper)
+        upper = self.emitter.scalar(axis.extent, scope)
+        vectors = self._vectors_of(depth)
+        is_long = self._steps(depth) > (2 * COLUMN_CHUNK if vectors is None else LONG_SUM)
+        if state is None or (isinstance(axis.extent, int) and not is_long):
+            return self._cover(depth, scope, state, 0, upper)
+        if vectors is not None and vectors.copies > 1 and not state.scans:
+            return self._in_streams(depth, scope, state, vectors, upper)
+        if not state.restarts or not is_long:
+            return self._cover(depth, scope, state, 0, upper)
+        return self._in_chunks(depth, scope, state, upper)
+
+    def _vectors_of(self, depth: int) -> Vectors | None:
+        own = self.own_vectors
+        return own if own is not None and own.axis == self.loops[depth].name else None
+
+    def _steps(self, depth: int) -> int:
+        """The estimated number of steps of one loop."""
+        vectors = self._vectors_of(depth)
+        block = 1 if vectors is None else vectors.width * vectors.copies
+        return -(-estimate(self.loops[depth].extent) // block)
+
+    def _in_chunks(self, depth: int, scope: Scope, state: _State, upper: Scalar) -> list[Value]:
+        """A long reduction by chunks, so that sums are of partial sums."""
+        vectors = self._vectors_of(depth)
+        chunk = COLUMN_CHUNK if vectors is None else SUM_CHUNK * vectors.width * vectors.copies
+
+        def body(start: Scalar, part: _State) -> list[Value]:
+            end = self.emitter.least(self.emitter.plus(start, chunk), upper)
+            return self._cover(depth, scope.child(scope.level), part, start, end)
+
+        return self._sum_chunks(state, upper, chunk, body)
+
+    def _sum_chunks(
+        self, state: _State, upper: Scalar, step: int, run: Callable[[Scalar, _State], list[Value]]
+    ) -> list[Value]:
+        """A loop over [0, upper) whose steps run on fresh float sums, which are added to those
+        carried with the error of each sum carried along (Kahan 1965)."""
+        count = len(state.values)
+
+        def body(start: Scalar, values: list[Value]) -> list[Value]:
+            carried = state.carrying(values[:count])
+            return carried.joined_exactly(run(start, carried.restarted()), values[count:])
+
+        start = [*state.values, *state.nothing_lost()]
+        return self.emitter.for_loop(0, upper, step, start, body)[:count]
+
+    def _in_streams(
+        self, depth: int, scope: Scope, state: _State, vectors: Vectors, upper: Scalar
+    ) -> list[Value]:
+        """A long reduction along the vectors in which each accumulator reads a part of its own:
+        of the whole axis, or of one chunk after the other where the axis has no known extent."""
+        emitter, copies = self.emitter, vectors.copies
+        steps, block = SUM_CHUNK * vectors.width, vectors.width * copies
+        stop: Scalar
+        done: Scalar
+        if isinstance(upper, int):
+            stop = apart = upper // block * vectors.width
+            stride, done = steps, stop * copies
+        else:
+            stop = done = whole_blocks(emitter, upper, self.loops[depth].extent, steps * copies)
+            apart, stride = steps, steps * copies
+
+        def body(start: Scalar, part: _State) -> list[Value]:
+            end = emitter.plus(start, steps)
+            if isinstance(upper, int):
+                end = emitter.least(end, stop)
+            stream = Phase(start, end, vectors.width, vectors.width, copies, apart=apart)
+            return self._cover_phases(depth, scope.child(scope.level), part, [stream])
+
+        carried = self._sum_chunks(state, stop, stride, body)
+        if done is upper or done == upper:
+            return carried
+        return self._cover(depth, scope, state.carrying(carried), done, upper)
+
+    def _partially(
+        self, state: _State, run: Callable[[_State], list[Value]]
+    ) -> list[Value]:
+        """Run loops on fresh sums and add those to the ones carried; other reducers go on."""
+        started = state.restarted()
+        return state.joined(run(started))
+
+    def _cover(
+        self, depth: int, scope: Scope, state: _State | None, lower: Scalar, upper: Scalar
+    ) -> list[Value]:
+        """The loop number `depth` over [lower, upper)."""
+        vectors = self._vectors_of(depth)
+        if vectors is None:
+            return self._cover_phases(depth, scope, state, [Phase(lower, upper, 1, 0, 0)])
+        extent = self.loops[depth].extent
+        cut = spans(self.member.compute.block.ops, vectors, lower, upper)
+        covering = [phases(self.emitter, vectors, low, high, extent) for low, high in cut]
+        return self._cover_phases(depth, scope, state, chain.from_iterable(covering))
+
+    def _cover_phases(
+        self, depth: int, scope: Scope, state: _State | None, covering: Iterable[Phase]
+    ) -> list[Value]:
+        """The loops of some phases of loop number `depth`, one after the other."""
+        axis = self.loops[depth]
+        carried = state.values if state is not None else []
+        for phase in covering:
+
+            def body(position: Scalar, values: list[Value], phase: Phase = phase) -> list[Value]:
+                inner = scope.child(self.base + 1 + depth)
+                inner.names[axis.name] = position
+                if phase.width:
+                    inner.lanes = phase.lanes(self.emitter, axis.name, position)
+                    inner.span = phase.span
+                self.enter(inner.level, inner)
+                return self._below(depth, inner, state and state.carrying(values))
+
+            carried = self.emitter.for_loop(phase.lower, phase.upper, phase.step, carried, body)
+        return carried
+
+    def _below(self, depth: int, scope: Scope, state: _State | None) -> list[Value]:
+        following = depth + 1
+        if state is not None and state.restarts and following < len(self.loops):
+            if self._steps(following) >= SHORT_SUM:
+                return self._partially(
+                    state, lambda part: self._loop(following, scope, part)
+                )
+        return self._loop(following, scope, state)
+
+    # -- combiners
+
+    @property
+    def has_combiners(self) -> bool:
+        """Whether any output is a reduction or a scan."""
+        return any(o.kind in ("reduce", "scan") for o in self.member.compute.output_list)
+
+    def _combiners(self, scope: Scope) -> _State:
+        own, lanes = self.own_vectors, scope.lanes
+        horizontal = own is not None and lanes is None
+        if horizontal:
+            assert own is not None
+            extent = next(a.extent for a in self.loops if a.name == own.axis)
+            even = known_divisible(extent, own.width)
+            shape = Shape(
+                own.width,
+                own.copies,
+                True,
+                peeled=own.tail == "peel" and not even,
+                uneven=own.tail == "mask" and not even,
+            )
+        elif lanes is not None:
+            shape = Shape(lanes.width, lanes.copies, False)
+        else:
+            shape = Shape(1, 1, True)
+        reducers: list[Reducer | None] = []
+        values: list[Value] = []
+        counts: list[int] = []
+        extent = self._red_points()
+        for output in self.member.compute.output_list:
+            if output.kind not in ("reduce", "scan"):
+                reducers.append(None)
+                counts.append(0)
+                continue
+            assert output.accumulator is not None
+            if output.kind == "scan":
+                shape.horizontal = False
+            reducer = make_reducer(
+                self.emitter, output.combiner, output.accumulator, shape, extent
+            )
+            reducer.scans = output.kind == "scan"
+            initial = reducer.initial()
+            reducers.append(reducer)
+            counts.append(len(initial))
+            values += initial
+        return _State(reducers, counts, values)
+
+    def _red_points(self) -> Dim:
+        total: Dim = 1
+        for axis in self.member.compute.axis_list:
+            if axis.kind != "par":
+                total = total * axis.extent
+        return total
+
+    def _innermost(self, scope: Scope, state: _State | None) -> list[Value]:
+        op = self.member.compute
+        lanes = scope.lanes
+        copies, width = (lanes.copies, lanes.width) if lanes is not None else (1, 1)
+        carried: list[Value] = []
+        position_at = scatters = 0
+        for number, output in enumerate(op.output_list):
+            yielded = op.yield_op._operands[number]
+            content = scope.values[yielded]
+            if output.kind == "map":
+                self._store(op.results_of(number)[0], content, scope)
+            elif output.kind == "scatter":
+                mask = op.yield_op.masks[scatters] if op.yield_op.masks else None
+                scatters += 1
+                self._scatter(op.results_of(number)[0], output.combiner, content, mask, scope)
+            else:
+                assert state is not None
+                reducer = state.reducers[number]
+                assert reducer is not None
+                values = [self._lane_value(content, k, width, scope) for k in range(copies)]
+                values = [self.emitter.convert(v, reducer.type) for v in values]
+                mask = lanes.mask if lanes is not None and reducer.shape.horizontal else None
+                step = Step(values, width, mask)
+                if output.combiner in ("argmin", "argmax"):
+                    step.positions = self._positions(reducer, position_at, scope)
+                    position_at += 1
+                after = reducer.step(state.part(number), step)
+                carried += after
+                if output.kind == "scan":
+                    (result,), (final,) = op.results_of(number), reducer.finish(after)
+                    element = loop.signless(tensor_type(result).element)
+                    final = [self.emitter.convert(v, element) for v in final]
+                    self._store(result, final if width > 1 else final[0], scope)
+        return carried
+
+    def _positions(self, reducer: Reducer, number: int, scope: Scope) -> list[Value]:
+        """The row-major position over the combined axes, per copy."""
+        element: Type = reducer.position_type  # type: ignore[attr-defined]
+        access = self.member.positions[number]
+        lanes = scope.lanes
+        copies, width = (lanes.copies, lanes.width) if lanes is not None else (1, 1)
+        prepared = self.indices[access]
+        if width == 1 or not prepared.varying:
+            place = self.emitter.value(self.offset(access, 0, scope))
+            scalar = self.emitter.convert(place, element)
+            return [self.emitter.splat(scalar, width, scope)] * copies
+        found = []
+        for copy in range(copies):
+            if prepared.stride is None:
+                wide = self.offsets(access, copy, scope)
+                found.append(self.emitter.convert(wide, element))
+                continue
+            base = self.emitter.value(self.offset(access, copy, scope))
+            start = self.emitter.splat(self.emitter.convert(base, element), width, scope)
+            steps = self.emitter.iota(element, width)
+            if prepared.stride != 1:
+                by = self.emitter.value(self.emitter.scalar(prepared.stride, scope))
+                wide = self.emitter.splat(self.emitter.convert(by, element), width, scope)
+                steps = self.emitter.add(arith.MulIOp, (steps, wide), steps.type)
+            found.append(self.emitter.add(arith.AddIOp, (start, steps), start.type))
+        return found
+
+    def _finish(self, scope: Scope, state: _State) -> None:
+        op = self.member.compute
+        for number, output in enumerate(op.output_list):
+            reducer = state.reducers[number]
+            if reducer is None or output.kind == "scan":
+                continue
+            finals = reducer.finish(state.part(number))
+            for result, final in zip(op.results_of(number), finals, strict=True):
+                single = scope.lanes is None or scope.lanes.width == 1
+                self._store(result, final[0] if single else final, scope)

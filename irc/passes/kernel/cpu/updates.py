@@ -1,0 +1,83 @@
+"""Scatters: what they start from, and which points may be computed in any order.
+
+A kernel that scatters combines into memory that holds what it starts from (`initialized`). Its
+copying variant (`copying` of `kernel.func`) fills that memory itself, for launches whose result
+gets memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.core import Region, Value
+from irc.ir.symbols import Dim, Symbol, coefficient, free_symbols, substitute, symbol
+from irc.ir.types import TensorType
+from irc.passes.common.bodies import placeholders_of
+
+
+def scatters_of(op: loop.ComputeOp) -> list[tuple[int, Value]]:
+    """The number of each scatter output of a compute, and the array that it starts from."""
+    numbers = [k for k, output in enumerate(op.output_list) if output.kind == "scatter"]
+    return list(zip(numbers, op.inits, strict=True))
+
+
+def may_be_one_memory(op: loop.ComputeOp, number: int, init: Value) -> bool:
+    """Whether scatter output `number` may be computed in the memory of `init` itself: each point
+    reads of it at most what it alone writes. Whether it is, `bufferize` decides."""
+    (result,) = op.results_of(number)
+    if init.type is not result.type or sum(v is init for v in op.inits) > 1:
+        return False
+    return _reads_only_what_it_writes(op, number, init)
+
+
+def _reads_only_what_it_writes(op: loop.ComputeOp, number: int, init: Value) -> bool:
+    """Whether each point reads of `init` at most the element that it alone writes."""
+    mine = [read for read in op.reads if read.source is init]
+    if not mine:
+        return True
+    if not writes_apart(op, number):
+        return False
+    written = _points(op, op.output_list[number].index_dims)
+    return all(_points(op, read.indices) == written for read in mine)
+
+
+def writes_apart(op: loop.ComputeOp, number: int) -> bool:
+    """Whether every point of a compute scatters to an element of its own: for each axis some index
+    steps along it and along no other, and none is read from memory."""
+    indices = op.output_list[number].index_dims
+    if placeholders_of(*indices):
+        return False
+    axes = {a.name for a in op.axis_list if a.extent != 1}
+    return all(any(_steps_along(d, name, axes) for d in indices) for name in axes)
+
+
+def _points(op: loop.ComputeOp, indices: Iterable[Dim]) -> tuple[Dim, ...]:
+    """Index expressions with 0 for the axes of one point."""
+    units: dict[str, Dim] = {a.name: 0 for a in op.axis_list if a.extent == 1}
+    return tuple(substitute(d, units) for d in indices)
+
+
+def _steps_along(dim: Dim, name: str, axes: set[str]) -> bool:
+    """Whether an index differs at every two points of one of the axes, whatever the others."""
+    return free_symbols(dim) & axes == {name} and isinstance(coefficient(dim, name), int)
+
+
+def copy_of(op: loop.ComputeOp, number: int, init: Value, free: set[str]) -> loop.ComputeOp:
+    """A compute that gives the array a scatter starts from, over the scatter's free axes where
+    those index it."""
+    from irc.passes.common.bodies import Body
+
+    indices = op.output_list[number].indices
+    type_ = op.results_of(number)[0].type
+    assert indices is not None and isinstance(type_, TensorType)
+    names = [
+        d.name if isinstance(d, Symbol) and d.name in free else f"copied{k}"
+        for k, d in enumerate(indices)
+    ]
+    axes = [loop.AxisAttr(n, "par", e) for n, e in zip(names, type_.shape, strict=True)]
+    body = Body()
+    body.finish([body.read(init, [symbol(n) for n in names])])
+    attributes = {"axes": A.ArrayAttr(axes), "outputs": A.ArrayAttr([loop.MAP])}
+    return loop.ComputeOp((), (type_,), attributes, (Region([body.block]),), op.location)

@@ -1,0 +1,1 @@
+"""What a kernel computes, before a target decides how: axes, members, accesses, places."""

@@ -1,0 +1,533 @@
+"""What `schedule` and `form-kernels` know of a compute or group: axes, members, memory accesses.
+
+A plan is flat: shared axes (a group's, or all par axes of a lone compute), and members in order,
+each with axes of its own. Every read, store and index value is one linear expression over axes
+and symbols, so strides, collapsible axes and contiguity are questions about expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from irc.dialects import loop
+from irc.ir.attributes import Type
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import (
+    Dim,
+    Expr,
+    FloorDiv,
+    Mod,
+    Product,
+    Sum,
+    Symbol,
+    coefficient,
+    dim_product,
+    dim_sum,
+    free_symbols,
+    known_divisor,
+    substitute,
+    symbol,
+    terms_of,
+)
+from irc.ir.types import TensorType, contiguous_strides, element_bytes
+from irc.passes.kernel.cpu.updates import (
+    copy_of,
+    may_be_one_memory,
+    scatters_of,
+    writes_apart,
+)
+
+SCRATCH_BYTES = 128 * 1024
+"""Most bytes of scratch that the locals of a kernel take; others become temporaries."""
+
+
+@attrs.define(eq=False)
+class Axis:
+    """An axis of a plan; collapsing lets one stand for several of the compute's."""
+
+    name: str
+    kind: str
+    extent: Dim
+
+
+@attrs.define(eq=False)
+class Storage:
+    """Where an array lives: `argument` (memory of the kernel's caller), `scratch` (one point's
+    part of a local, on the stack) or `register` (a scalar per point).
+
+    `strides`: of the dimensions from `skip` on, in elements.
+    """
+
+    kind: str
+    value: Value
+    strides: tuple[Dim, ...]
+    skip: int = 0
+    count: int = 0
+
+    @property
+    def element(self) -> Type:
+        """The element type in memory, signless."""
+        return loop.signless(self.value.type.element)  # type: ignore[attr-defined]
+
+
+@attrs.define(eq=False)
+class Access:
+    """One linear expression: the element offset of a read or store, or an index value.
+
+    `positions`: the operands that renamed placeholders stand for.
+    """
+
+    expression: Dim
+    storage: Storage | None
+    positions: dict[str, Value]
+    is_store: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the element accessed; 0 for an index value."""
+        if self.storage is None or self.storage.kind == "register":
+            return 0
+        return element_bytes(self.storage.element)
+
+
+@attrs.define(eq=False)
+class Member:
+    """A compute inside a plan: its own axes, and an access for each read, index and result."""
+
+    compute: loop.ComputeOp
+    own: list[Axis]
+    reads: dict[Operation, Access]
+    stores: dict[Value, list[Access]]
+    positions: list[Access]
+
+    def accesses(self) -> Iterable[Access]:
+        """Every access of the member."""
+        yield from self.reads.values()
+        for group in self.stores.values():
+            yield from group
+        yield from self.positions
+
+    @property
+    def red_axes(self) -> list[Axis]:
+        """The axes that are combined over, in order."""
+        return [a for a in self.own if a.kind == "red"]
+
+
+@attrs.define(eq=False)
+class Plan:
+    """A kernel to be: `inputs` are read, `outputs` (results of `op`, then temporaries) written.
+
+    initialized: pairs (input, output) of which the output holds the input's elements already;
+    updates: those of them that may be one memory.
+    """
+
+    op: Operation
+    shared: list[Axis]
+    members: list[Member]
+    inputs: list[Value]
+    outputs: list[Value]
+    storage: dict[Value, Storage]
+    results: dict[Value, list[Value]]
+    initialized: list[tuple[Value, Value]] = attrs.field(factory=list)
+    updates: list[tuple[Value, Value]] = attrs.field(factory=list)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch for one point of the shared axes."""
+        places = [p for p in self.storage.values() if p.kind == "scratch"]
+        return sum(p.count * element_bytes(p.element) for p in places)
+
+    def axes(self) -> Iterable[Axis]:
+        """Every axis, shared ones first."""
+        yield from self.shared
+        for member in self.members:
+            yield from member.own
+
+
+# -- building
+
+
+def make_plan(op: Operation, copying: bool = False) -> Plan:
+    """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR.
+
+    copying: arrays that a scatter starts from are copied first; else the outputs hold them already.
+    """
+    builder = _PlanBuilder(op)
+    if isinstance(op, loop.GroupOp):
+        builder.add_group(op)
+    else:
+        assert isinstance(op, loop.ComputeOp)
+        builder.add_lone(op, copying)
+    return builder.finish()
+
+
+class _PlanBuilder:
+    def __init__(self, op: Operation) -> None:
+        self.plan = Plan(op, [], [], [], [], {}, {})
+        self.renamed = 0
+        self.computes: list[loop.ComputeOp] = []
+
+    def add_lone(self, op: loop.ComputeOp, copying: bool) -> None:
+        free = independent_axes(op, not copying)
+        self.plan.shared = [_axis(a) for a in op.axis_list if a.name in free]
+        for made in op.results:
+            self._output(made, made)
+        for number, init in scatters_of(op):
+            (result,) = op.results_of(number)
+            if copying:
+                copy = copy_of(op, number, init, free)
+                self.plan.storage[copy.results[0]] = self.plan.storage[result]
+                self.computes.append(copy)
+            else:
+                self._initialize(op, number, init, result)
+        self.computes.append(op)
+
+    def _initialize(self, op: loop.ComputeOp, number: int, init: Value, result: Value) -> None:
+        """`result` holds the elements of `init` when the kernel begins."""
+        plan = self.plan
+        if init not in plan.storage:
+            plan.inputs.append(init)
+            plan.storage[init] = Storage("argument", init, strides_of(init.type))
+        plan.initialized.append((init, result))
+        if may_be_one_memory(op, number, init):
+            plan.updates.append((init, result))
+
+    def add_group(self, op: loop.GroupOp) -> None:
+        self.plan.shared = [_axis(a) for a in op.axis_list]
+        self._collect(op)
+        alias = self._aliases(op)
+        for position, value in enumerate(op.yield_op.values):
+            self._output(alias.get(value, value), op.results[position])
+        self._place_locals(alias)
+        self.alias = alias
+
+    def _collect(self, op: loop.GroupOp) -> None:
+        for inner in op.block.ops:
+            if isinstance(inner, loop.ComputeOp):
+                self.computes.append(inner)
+            elif isinstance(inner, loop.GroupOp):
+                self._collect(inner)
+            elif not isinstance(inner, loop.YieldOp):
+                raise InvalidIR(f"'{inner.name}' can't be inside a loop.group", op=inner)
+
+    def _aliases(self, op: loop.GroupOp) -> dict[Value, Value]:
+        """The result of the compute that each result of a nested group is."""
+        found: dict[Value, Value] = {}
+        for inner in op.block.ops:
+            if isinstance(inner, loop.GroupOp):
+                nested = self._aliases(inner)
+                for result, value in zip(inner.results, inner.yield_op.values, strict=True):
+                    found[result] = nested.get(value, value)
+                found.update(nested)
+        return found
+
+    def _output(self, value: Value, result: Value) -> None:
+        """`value` (of a member) is what the top-level `result` holds."""
+        plan = self.plan
+        plan.results.setdefault(value, []).append(result)
+        plan.outputs.append(result)
+        if value not in plan.storage:
+            type_ = result.type
+            plan.storage[value] = Storage("argument", result, strides_of(type_))
+
+    def _place_locals(self, alias: dict[Value, Value]) -> None:
+        shared, room = len(self.plan.shared), SCRATCH_BYTES - self.plan.scratch_bytes
+        for compute in self.computes:
+            for result in compute.results:
+                if result in self.plan.storage:
+                    continue
+                self.plan.storage[result] = place = local_storage(result, shared, room)
+                if place.kind == "scratch":
+                    room -= place.count * element_bytes(place.element)
+                elif place.kind == "argument":
+                    self.plan.outputs.append(result)
+
+    def finish(self) -> Plan:
+        plan = self.plan
+        alias = getattr(self, "alias", {})
+        for compute in self.computes:
+            plan.members.append(self._member(compute, alias))
+        return plan
+
+    def _member(self, op: loop.ComputeOp, alias: dict[Value, Value]) -> Member:
+        taken = {a.name for a in self.plan.shared}
+        own = [_axis(a) for a in op.axis_list if a.name not in taken]
+        reads: dict[Operation, Access] = {}
+        for inner in op.block.ops:
+            if isinstance(inner, loop.ReadOp):
+                reads[inner] = self._read(inner, alias)
+            elif isinstance(inner, loop.IndexOp):
+                (dim,), positions = self._rename((inner.expression,), inner.positions)
+                reads[inner] = Access(dim, None, positions)
+        member = Member(op, own, reads, {}, [])
+        self._stores(member)
+        return member
+
+    def _rename(
+        self, dims: Sequence[Dim], operands: Sequence[Value]
+    ) -> tuple[list[Dim], dict[str, Value]]:
+        """Index expressions with placeholders made unique, and what those stand for."""
+        if not operands:
+            return list(dims), {}
+        mapping: dict[str, Dim] = {}
+        positions: dict[str, Value] = {}
+        for number, operand in enumerate(operands):
+            name = f"_v{self.renamed}"
+            self.renamed += 1
+            mapping[loop.placeholder(number)] = symbol(name)
+            positions[name] = operand
+        return [substitute(d, mapping) for d in dims], positions
+
+    def _read(self, op: loop.ReadOp, alias: dict[Value, Value]) -> Access:
+        plan = self.plan
+        source = alias.get(op.source, op.source)
+        place = plan.storage.get(source)
+        if place is None:
+            place = plan.storage[source] = Storage("argument", source, strides_of(source.type))
+            plan.inputs.append(source)
+        dims, positions = self._rename(op.indices, op.positions)
+        return Access(linear(dims[place.skip :], place.strides), place, positions)
+
+    def _stores(self, member: Member) -> None:
+        op, plan = member.compute, self.plan
+        axes = [symbol(a.name) for a in op.axis_list]
+        kept = [symbol(a.name) for a in op.axis_list if a.kind != "red"]
+        extra = list(op.yield_op.extra)
+        red = [a for a in op.axis_list if a.kind != "par"]
+        for number, output in enumerate(op.output_list):
+            if output.kind == "scatter":
+                dims, positions = self._scatter_dims(op, output, extra)
+            else:
+                dims, positions = list(kept if output.kind == "reduce" else axes), {}
+            for result in op.results_of(number):
+                place = plan.storage[result]
+                targets = [place]
+                for other in plan.results.get(result, ())[1:]:
+                    targets.append(Storage("argument", other, strides_of(other.type)))
+                member.stores[result] = [
+                    Access(linear(dims[t.skip :], t.strides), t, positions, True) for t in targets
+                ]
+            if output.combiner in ("argmin", "argmax"):
+                extents = [a.extent for a in red]
+                names = [symbol(a.name) for a in red]
+                member.positions.append(
+                    Access(linear(names, contiguous_strides(extents)), None, {})
+                )
+
+    def _scatter_dims(
+        self, op: loop.ComputeOp, output: loop.ResultAttr, extra: list[Value]
+    ) -> tuple[list[Dim], dict[str, Value]]:
+        names = {n for d in output.index_dims for n in getattr(d, "symbols", ())}
+        numbers = [int(n[1:]) for n in names if n[0] == "_" and n[1:].isdigit()]
+        count = max(numbers, default=-1) + 1
+        used, extra[:] = extra[:count], extra[count:]
+        return self._rename(output.index_dims, used)
+
+
+def independent_axes(op: loop.ComputeOp, in_place: bool = False) -> set[str]:
+    """The par axes whose points may be computed in any order: with scatters, those that are
+    themselves an index of each scattered array, over its whole size; all of them where all
+    scatters are `in_place` and no two points write one element."""
+    numbers = [number for number, _ in scatters_of(op)]
+    free = {a.name: a.extent for a in op.axis_list if a.kind == "par"}
+    if in_place and all(writes_apart(op, number) for number in numbers):
+        return set(free)
+    for number in numbers:
+        output = op.output_list[number]
+        assert output.indices is not None
+        shape = op.results_of(number)[0].type.shape  # type: ignore[attr-defined]
+        whole = {
+            d.name
+            for d, size in zip(output.indices, shape, strict=True)
+            if isinstance(d, Symbol) and free.get(d.name) == size
+        }
+        free = {name: extent for name, extent in free.items() if name in whole}
+    return set(free)
+
+
+def _axis(attr: loop.AxisAttr) -> Axis:
+    return Axis(attr.name, attr.kind, attr.extent)
+
+
+def strides_of(type_: Type) -> tuple[Dim, ...]:
+    """The strides of a tensor type; row-major where it has none."""
+    assert isinstance(type_, TensorType)
+    return contiguous_strides(type_.shape) if type_.strides is None else type_.strides
+
+
+def linear(dims: Sequence[Dim], strides: Sequence[Dim]) -> Dim:
+    """The element offset of an index."""
+    return dim_sum([d * s for d, s in zip(dims, strides, strict=True)])
+
+
+def local_storage(value: Value, shared: int, room: int) -> Storage:
+    """Where a value local to one point of `shared` axes lives: a register where it is a scalar
+    there, scratch where it is static and fits into `room` bytes, else a temporary array of the
+    caller's."""
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    sizes = type_.shape[shared:]
+    if not sizes:
+        return Storage("register", value, (), shared)
+    count = dim_product(sizes)
+    if isinstance(count, int) and count * element_bytes(type_.element) <= room:
+        return Storage("scratch", value, contiguous_strides(sizes), shared, count)
+    return Storage("argument", value, strides_of(type_))
+
+
+# -- collapsing axes
+
+
+Pairs = list[tuple[str, str]]
+
+
+def find_collapses(plan: Plan) -> tuple[Pairs, list[Pairs]]:
+    """Pairs (outer, inner) of axes that may become one, in the order in which to apply them: of
+    the shared axes, and of each member's own.
+
+    Two axes collapse when every expression steps along the outer one by as much as along the
+    whole of the inner one. The plan is changed as `apply_collapses` does.
+    """
+    everything = [a for m in plan.members for a in m.accesses()]
+    shared = _collapse_list(plan.shared, everything, True)
+    own = []
+    for member in plan.members:
+        ordered = any(o.kind == "scatter" for o in member.compute.output_list)
+        own.append(_collapse_list(member.own, list(member.accesses()), not ordered))
+    return shared, own
+
+
+def _collapse_list(
+    axes: list[Axis], accesses: list[Access], any_order: bool
+) -> Pairs:
+    found: Pairs = []
+    drop_units(axes, accesses)
+    changed = True
+    while changed:
+        changed = False
+        for outer in axes:
+            for inner in axes:
+                if outer is inner or (not any_order and axes.index(outer) + 1 != axes.index(inner)):
+                    continue
+                if can_collapse(outer, inner, accesses):
+                    collapse(axes, accesses, outer, inner)
+                    found.append((outer.name, inner.name))
+                    changed = True
+                    break
+            if changed:
+                break
+    return found
+
+
+def drop_units(axes: list[Axis], accesses: Iterable[Access]) -> None:
+    """Remove the axes of one point."""
+    units = {a.name: 0 for a in axes if a.extent == 1 and a.kind != "scan"}
+    if units:
+        axes[:] = [a for a in axes if a.name not in units]
+        for access in accesses:
+            access.expression = substitute(access.expression, units)
+
+
+def can_collapse(outer: Axis, inner: Axis, accesses: Iterable[Access]) -> bool:
+    """Whether every access steps along `outer` by as much as along all of `inner`."""
+    if outer.kind != inner.kind or outer.kind == "scan":
+        return False
+    for access in accesses:
+        # Equal steps hold neither axis: the one along `outer` has no `outer`, an extent no axis.
+        inside = coefficient(access.expression, inner.name)
+        if inside is None or coefficient(access.expression, outer.name) != inside * inner.extent:
+            return False
+    return True
+
+
+def collapse(axes: list[Axis], accesses: Iterable[Access], outer: Axis, inner: Axis) -> None:
+    """Make `inner` stand for both axes."""
+    inner.extent = inner.extent * outer.extent
+    axes.remove(outer)
+    for access in accesses:
+        access.expression = substitute(access.expression, {outer.name: 0})
+
+
+def apply_collapses(
+    op: Operation, axes: list[Axis], accesses: list[Access], pairs: Iterable[tuple[str, str]]
+) -> None:
+    """Drop the axes of one point and collapse those that a schedule names. Raises InvalidIR
+    where that is not legal."""
+    drop_units(axes, accesses)
+    for outer_name, inner_name in pairs:
+        named = {a.name: a for a in axes}
+        outer, inner = named.get(outer_name), named.get(inner_name)
+        if outer is None or inner is None or not can_collapse(outer, inner, accesses):
+            raise InvalidIR(
+                f"the schedule collapses the axes {outer_name} and {inner_name}, which don't", op=op
+            )
+        collapse(axes, accesses, outer, inner)
+
+
+# -- how an expression changes from lane to lane
+
+
+def lane_stride(d: Dim, name: str, lanes: int) -> Dim | None:
+    """The step of `d` from one value of axis `name` to the next, constant over `lanes` values
+    that start at a multiple of `lanes`; None when there is no such step.
+
+    `x // 64` has step 0 and `x % 64` step 1 over 16 aligned lanes.
+    """
+    if not isinstance(d, Expr) or name not in d.symbols:
+        return 0
+    if isinstance(d, Symbol):
+        return 1
+    if isinstance(d, Sum):
+        total: list[Dim] = []
+        for monomial, scale in terms_of(d)[0]:
+            step = lane_stride(monomial, name, lanes)
+            if step is None:
+                return None
+            total.append(step * scale)
+        return dim_sum(total)
+    if isinstance(d, Product):
+        return _product_stride(d, name, lanes)
+    if isinstance(d, FloorDiv | Mod):
+        return _division_stride(d, name, lanes)
+    return None
+
+
+def _product_stride(d: Product, name: str, lanes: int) -> Dim | None:
+    varying = [f for f in d.factors if lane_stride(f, name, lanes) != 0]
+    if not varying:
+        return 0
+    if len(varying) > 1:
+        return None
+    step = lane_stride(varying[0], name, lanes)
+    if step is None:
+        return None
+    rest = list(d.factors)
+    rest.remove(varying[0])
+    return dim_product(rest) * step
+
+
+def _division_stride(d: FloorDiv | Mod, name: str, lanes: int) -> Dim | None:
+    above, below = d.arguments
+    step = lane_stride(above, name, lanes)
+    if isinstance(step, int) and step > 0 and isinstance(below, int):
+        # Without `name`, the rest starts at a multiple of the span of all lanes.
+        span = step * lanes
+        rest = substitute(above, {name: 0})
+        affine = coefficient(above, name)
+        if affine != step or below % span or known_divisor(rest) % span:
+            return None
+        return step if isinstance(d, Mod) else 0
+    return 0 if step == 0 and name not in free_symbols(below) else None
+
+
+def is_transposed(op: loop.ReadOp, access: Access, rows: str, lanes: str) -> bool:
+    """Whether a read is contiguous along axis `rows` and strided along the axis of the vectors."""
+    assert access.storage is not None
+    if access.positions or op.mask is not None or access.storage.kind != "argument":
+        return False
+    if coefficient(access.expression, rows) != 1:
+        return False
+    return coefficient(access.expression, lanes) not in (None, 0, 1)

@@ -1,0 +1,94 @@
+"""Spans of a vector axis in which conditions on it are known: `i < 32` splits it at 32.
+
+Concatenation, padding and rotary embeddings come as reads under such conditions; in each span the
+choice is made when the kernel is formed, and only vectors across a border are masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from irc.dialects import arith, loop
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
+from irc.ir.symbols import symbol
+from irc.passes.kernel.cpu.emit import Scope
+from irc.passes.kernel.cpu.vectors import Vectors
+
+MOST_SPANS = 5
+"""An axis with more borders than make so many spans stays whole: each span is code of its own."""
+
+# The condition `predicate(v, bound)` as (v < bound + shift) == outcome.
+_BELOW = {"slt": (0, True), "sle": (1, True), "sge": (0, False), "sgt": (1, False)}
+
+
+def border(op: Operation, axis: str) -> tuple[int, bool] | None:
+    """The bound b and the outcome below it, if `op` compares axis `axis` with a constant."""
+    if not isinstance(op, arith.CmpIOp):
+        return None
+    place, bound = op.lhs.defining_op, op.rhs.defining_op
+    if not isinstance(place, loop.IndexOp) or not isinstance(bound, arith.ConstantOp):
+        return None
+    rule, value = _BELOW.get(op.predicate), bound.attributes["value"]
+    rest = place.expression - symbol(axis)
+    if rule is None or not isinstance(rest, int):
+        return None
+    assert isinstance(value, A.IntegerAttr)
+    return value.value + rule[0] - rest, rule[1]
+
+
+def spans(
+    ops: Iterable[Operation], vectors: Vectors, lower: Any, upper: Any
+) -> list[tuple[Any, Any]]:
+    """[lower, upper) cut where conditions change, at multiples of the vectors; whole if its ends
+    are not known."""
+    if not (isinstance(lower, int) and isinstance(upper, int)):
+        return [(lower, upper)]
+    width = vectors.width
+    cuts = {lower, upper}
+    for op in ops:
+        found = border(op, vectors.axis)
+        if found is not None:
+            at = found[0]
+            cuts.update(c for c in (at // width * width, -(-at // width) * width)
+                        if lower < c < upper)  # fmt: skip
+    points = sorted(cuts)
+    if len(points) > MOST_SPANS + 1 or len(points) < 2:
+        return [(lower, upper)]
+    return list(zip(points, points[1:], strict=False))
+
+
+def decide(op: Operation, axis: str, scope: Scope) -> bool | Value | None:
+    """What an operation on conditions is known to give in the scope's span: a bool, or the
+    operand that it equals; None if nothing is known."""
+    if isinstance(op, arith.CmpIOp):
+        return _compared(border(op, axis), scope.span)
+    known = scope.known
+    if isinstance(op, arith.SelectOp):
+        chosen = known.get(op.condition)
+        if chosen is None:
+            return None
+        return op.if_true if chosen else op.if_false
+    if isinstance(op, arith.AndIOp | arith.OrIOp):
+        a, b = op._operands
+        absorbing = isinstance(op, arith.OrIOp)
+        for one, other in ((a, b), (b, a)):
+            if one in known:
+                return absorbing if known[one] is absorbing else other
+    if isinstance(op, arith.XOrIOp):
+        a, b = op._operands
+        if a in known and b in known:
+            return known[a] is not known[b]
+    return None
+
+
+def _compared(found: tuple[int, bool] | None, span: tuple[int, int] | None) -> bool | None:
+    """What a comparison with such a border gives in all of a span."""
+    if found is None or span is None:
+        return None
+    bound, outcome = found
+    low, high = span
+    if high <= bound:
+        return outcome
+    return not outcome if low >= bound else None

@@ -1,0 +1,548 @@
+"""The pass `schedule`: how each compute and group runs on the target.
+
+Keys of `#loop.schedule<cpu, {...}>` on a top-level compute or group:
+
+* `collapse`: "a b" for each pair of axes of which b then stands for both, in order.
+* `outer`: the shared axes (a group's, or the par axes of a compute) that form the parallel space,
+  outermost first; with the vector axis last where it is cut into blocks.
+* `vector_axis`, `lanes`: the axis that vectors run along, and their lanes; absent: scalars.
+* `block`: elements of a shared vector axis in one point of the parallel space.
+* `copies`: vectors handled together: accumulators of a reduction along the vector axis, or a
+  block of vectors carried through a reduction along another one.
+* `tile_axis`: a shared axis along which some reads are contiguous that are strided along the
+  vectors; squares of vectors along the two axes are transposed in registers.
+* `tile_block`: elements of the tile axis in one point of the parallel space (absent: a square's).
+* `tail`: "mask" or "peel" (scalars) for what whole vectors don't cover.
+* `order`: the loops over the other axes, outermost first; par axes come before the others.
+* `copying`: of a compute that scatters, such entries of the kernel's variant that first copies what
+  it starts from: `bufferize` takes that where the result gets memory of its own.
+
+A compute in a group has `collapse`, `vector_axis`, `lanes`, `copies`, `tail` and `order` of its
+own, unless the group has a shared vector axis.
+
+The keys of a gpu schedule are listed at `irc.passes.kernel.gpu.schedule.default_schedule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from irc.analysis.loop import estimate, op_cost
+from irc.dialects import func, loop
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute, Type
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import UserError
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.symbols import coefficient, free_symbols
+from irc.ir.types import FloatType, IntegerType, i1
+from irc.passes.kernel.plan.plan import (
+    SCRATCH_BYTES,
+    Access,
+    Axis,
+    Member,
+    Pairs,
+    Plan,
+    find_collapses,
+    is_transposed,
+    lane_stride,
+    make_plan,
+)
+from irc.target import Target, of_kind
+
+MAP_BLOCK = 1024
+"""Elements of a vector axis in one point of the parallel space of a pointwise kernel."""
+TILES_IN_BLOCK = 16
+"""Transposed tiles in one point of the parallel space, along the vectors."""
+TILE_ROW = 32
+"""Bytes of a tile's row: of rows that begin anywhere, half cross a line of the cache, where all
+vectors of 64 bytes do (x.t() + y of a million f32 in rows of 1023 on a Xeon with AVX-512: 0.75 ms
+with 32 bytes, 1.39 with 64)."""
+TILE_BLOCK = {1: 512, 2: 256, 4: 64, 8: 32, 16: 16}
+"""Points of the axis that transposed tiles read contiguously in one point of the parallel space, by
+the bytes of an element: the lines that are read or written in part stay in the first cache, and
+memory is read a few lines at a time (16 million bf16 on a Zen 4: 26 ms with 64 points, 14 with 256;
+f32 on the Xeon: 25 ms with 64, 36 with 128)."""
+PAIRED_BITS = 256
+"""Registers up to this size are taken two at a time where each point is on its own: there are 16,
+so that most constants of a body are loaded at each use, then once for both (gelu of a million bf16
+with AVX2 on a Zen 4: 0.80 ms against 1.05)."""
+HEAVY_BODY = 160
+"""A body of such a cost has instructions enough in flight with few copies."""
+LIGHT_BODY, LONG_ROW = 16, 65_536
+"""A body of such a cost waits for memory in rows of so many elements: more places are read. One of
+a higher cost fills 16 registers with two vectors in flight (log softmax of a million bf16 with AVX2
+has 1.61 of Inductor's speed with two, 1.45 with four)."""
+GATHER_COST, SCATTER_COST, SCALAR_COST = 1.5, 2.5, 1.0
+HORIZONTAL_COST = 12.0
+
+
+@attrs.define(eq=False)
+class CpuSchedule:
+    """The entries of a cpu schedule as Python values."""
+
+    collapse: Pairs = attrs.field(factory=list)
+    outer: list[str] = attrs.field(factory=list)
+    vector_axis: str = ""
+    lanes: int = 1
+    block: int = 0
+    copies: int = 1
+    tail: str = "mask"
+    tile_axis: str = ""
+    tile_block: int = 0
+    order: list[str] = attrs.field(factory=list)
+    copying: CpuSchedule | None = None
+
+    def to_attribute(self) -> loop.ScheduleAttr:
+        """The attribute with the entries that are not the default."""
+        return loop.ScheduleAttr("cpu", self.entries())
+
+    def entries(self) -> A.DictAttr:
+        """The entries that are not the default."""
+        entries: dict[str, Attribute] = {}
+        if self.collapse:
+            entries["collapse"] = _strings(f"{a} {b}" for a, b in self.collapse)
+        if self.outer:
+            entries["outer"] = _strings(self.outer)
+        if self.order:
+            entries["order"] = _strings(self.order)
+        if self.vector_axis:
+            entries["vector_axis"] = A.StringAttr(self.vector_axis)
+            entries["lanes"] = A.IntegerAttr(self.lanes)
+            entries["tail"] = A.StringAttr(self.tail)
+            if self.copies > 1:
+                entries["copies"] = A.IntegerAttr(self.copies)
+            if self.tile_axis:
+                entries["tile_axis"] = A.StringAttr(self.tile_axis)
+            if self.tile_block:
+                entries["tile_block"] = A.IntegerAttr(self.tile_block)
+            if self.block:
+                entries["block"] = A.IntegerAttr(self.block)
+        if self.copying is not None:
+            entries["copying"] = self.copying.entries()
+        return A.DictAttr(entries)
+
+
+def _strings(texts: Iterable[str]) -> A.ArrayAttr:
+    return A.ArrayAttr([A.StringAttr(t) for t in texts])
+
+
+_SINGLE = ("vector_axis", "tail", "lanes", "copies", "block", "tile_axis", "tile_block")
+
+
+def read_schedule(attr: loop.ScheduleAttr) -> CpuSchedule:
+    """The Python form of a schedule attribute. Raises UserError for what makes no sense."""
+    return _read_entries(attr.entries)
+
+
+def _read_entries(entries: A.DictAttr) -> CpuSchedule:
+    schedule = CpuSchedule()
+    value: Any
+    for name, value in entries.items:
+        if name == "collapse":
+            for entry in value:
+                outer, _, inner = entry.value.partition(" ")
+                schedule.collapse.append((outer, inner))
+        elif name in ("outer", "order"):
+            setattr(schedule, name, [entry.value for entry in value])
+        elif name in _SINGLE:
+            setattr(schedule, name, value.value)
+        elif name == "copying":
+            schedule.copying = _read_entries(value)
+        else:
+            raise UserError(f"a cpu schedule has no entry '{name}'")
+    for name, number in (("lanes", schedule.lanes), ("copies", schedule.copies)):
+        if number < 1 or number & (number - 1):
+            raise UserError(f"the schedule's {name} is {number}, not a power of two")
+    if schedule.block % (schedule.lanes * schedule.copies):
+        raise UserError("the schedule's block is not a multiple of its vectors")
+    if schedule.tile_block % schedule.lanes:
+        raise UserError("the schedule's tile_block is not a multiple of its lanes")
+    if schedule.tail not in ("mask", "peel"):
+        raise UserError(f"the schedule's tail is '{schedule.tail}', not mask or peel")
+    return schedule
+
+
+@register_pass
+class Schedule(Pass):
+    """Decides how each compute and group runs, and writes it as its `schedule`.
+
+    `target`: "cpu" or "gpu"; by default the program's. `vector_bits`: the width of the vector
+    registers of a cpu (0: the target's). What has a schedule keeps it.
+
+    Before:
+        %y = loop.compute par(i0: 64) -> map { ... }
+    After:
+        %y = loop.compute par(i0: 64) -> map schedule #loop.schedule<cpu, ...> { ... }
+    """
+
+    name = "schedule"
+    summary = "decide how computes and groups run on the target"
+    asks_target = True
+    target: str = ""
+    vector_bits: int = 0
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        target = self.made_for(context)
+        for function in op.regions[0].blocks[0].ops:
+            if not isinstance(function, func.FuncOp):
+                continue
+            for inner in function.block.ops:
+                if not isinstance(inner, loop.ComputeOp | loop.GroupOp):
+                    continue
+                if "schedule" in inner.attributes:
+                    continue
+                if target.is_gpu:
+                    from irc.passes.kernel.gpu.schedule_entry import schedule_for_gpu
+
+                    schedule_for_gpu(inner, target)
+                else:
+                    for compute, reason in schedule_for_cpu(inner, target):
+                        context.remark(f"is not vectorized: {reason}", compute)
+                context.count("scheduled")
+
+    def made_for(self, context: PassContext) -> Target:
+        """The program's target, with the option's vectors."""
+        target = of_kind(self.target, context)
+        if not self.vector_bits or target.is_gpu:
+            return target
+        try:
+            wide = attrs.evolve(target.features, vector_bits=self.vector_bits)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        return attrs.evolve(target, processor=wide)
+
+
+def schedule_for_cpu(op: Operation, target: Target) -> list[tuple[Operation, str]]:
+    """Write the schedule of a top-level compute or group and of the members inside.
+
+    Gives the computes that stay scalar, with the reason.
+    """
+    top, scalar = _scheduled(op, make_plan(op), target)
+    if isinstance(op, loop.ComputeOp) and op.inits:
+        top.copying, _ = _scheduled(op, make_plan(op, copying=True), target)
+    op.attributes["schedule"] = top.to_attribute()
+    return scalar
+
+
+def _scheduled(
+    op: Operation, plan: Plan, target: Target
+) -> tuple[CpuSchedule, list[tuple[Operation, str]]]:
+    """The schedule of a plan's operation, and the computes that stay scalar. Members get theirs."""
+    scalar: list[tuple[Operation, str]] = []
+    bits = target.vector_bits
+    shared_pairs, own_pairs = find_collapses(plan)
+    lone = isinstance(op, loop.ComputeOp)
+    best, choices = _choose_axes(plan, bits)
+    top = CpuSchedule(collapse=shared_pairs)
+    if best is not None:
+        _shared_vectors(plan, best, target, top)
+    top.outer = _outer_order(plan, best, top.block)
+    for member, pairs, choice in zip(plan.members, own_pairs, choices, strict=True):
+        own = top if lone else CpuSchedule()
+        own.collapse = own.collapse + pairs
+        if best is None and choice is not None:
+            _own_vectors(member, choice, bits, own)
+        elif best is None:
+            scalar.append((member.compute, _why_scalar(plan, member, bits)))
+        own.order = _loop_order(member, own.vector_axis if best is None else "")
+        if not lone:
+            member.compute.attributes["schedule"] = own.to_attribute()
+    return top, scalar
+
+
+def _why_scalar(plan: Plan, member: Member, bits: int) -> str:
+    """Why no axis of a member, nor one that its group shares, has vectors."""
+    if _needs_order(member):
+        return "its scatter combines points in order"
+    parts = []
+    for axis in [*plan.shared, *member.own]:
+        if axis.kind == "scan":
+            parts.append(f"{axis.name} is scanned in order")
+        elif lanes_for(member, axis, bits) == 1:
+            parts.append(f"{axis.name} has too few points or too wide elements")
+        else:
+            vector, plain = axis_cost(member, axis, bits), scalar_cost(member)
+            parts.append(f"along {axis.name} a point costs {vector:.1f}, without {plain:.1f}")
+    return "; ".join(parts) or "it has one point"
+
+
+# -- costs
+
+
+def cost_of(member: Member) -> int:
+    """The cost of one point: its operations, and one for each access."""
+    body = sum(op_cost(op) for op in member.compute.block.ops)
+    return 1 + int(body) + sum(1 for a in member.accesses() if a.bytes)
+
+
+def varying_values(member: Member, axis: str) -> set[Value]:
+    """The body's values that differ along an axis."""
+    found: set[Value] = set()
+    for op in member.compute.block.ops:
+        if not op.results:
+            continue
+        access = member.reads.get(op)
+        if access is not None and axis in free_symbols(access.expression):
+            found.add(op.results[0])
+        elif any(o in found for o in op._operands):
+            found.add(op.results[0])
+    return found
+
+
+def widest_bits(member: Member, varying: Iterable[Value]) -> int:
+    """The widest type computed in along the vectors; positions and masks don't count."""
+    widest = 0
+    narrow = 64
+    for value in varying:
+        bits = _bits(value.type)
+        if bits:
+            widest = max(widest, bits)
+    for output in member.compute.output_list:
+        if output.accumulator is not None:
+            widest = max(widest, _bits(output.accumulator))
+    for group in member.stores.values():
+        for access in group:
+            if access.storage is not None and access.storage.kind != "register":
+                narrow = min(narrow, 8 * access.bytes)
+    return widest or narrow
+
+
+def _bits(type_: Type) -> int:
+    if isinstance(type_, FloatType | IntegerType) and type_ is not i1:
+        return type_.width
+    return 0
+
+
+def lanes_for(member: Member, axis: Axis, bits: int) -> int:
+    """The lanes of the vectors along an axis: a register of the widest type, fewer for a short
+    axis."""
+    lanes = max(1, bits // widest_bits(member, varying_values(member, axis.name)))
+    if isinstance(axis.extent, int):
+        while lanes > 1 and lanes // 2 >= axis.extent:
+            lanes //= 2
+    return min(lanes, 64)
+
+
+def axis_cost(member: Member, axis: Axis, bits: int) -> float:
+    """The estimated cost of one point of a member with vectors along `axis`."""
+    lanes = lanes_for(member, axis, bits)
+    if lanes == 1:
+        return scalar_cost(member)
+    extent = estimate(axis.extent)
+    full = max(extent, 1) / (-(-max(extent, 1) // lanes) * lanes)
+    each = 1 / (lanes * full)
+    total = sum(op_cost(op) for op in member.compute.block.ops) * each
+    for access in member.accesses():
+        if not access.bytes:
+            continue
+        step = _step(member, access, axis.name, lanes)
+        if step == 1:
+            total += each * (2 if access.is_store else 1)
+        elif step != 0:
+            total += SCATTER_COST if access.is_store else GATHER_COST
+        elif not access.is_store:
+            total += each / 2
+    if axis.kind == "red":
+        total += HORIZONTAL_COST * len(member.compute.output_list) / max(extent, 1)
+    return total
+
+
+def _step(member: Member, access: Access, axis: str, lanes: int) -> object:
+    """The step of an access along an axis; None where it has no constant one."""
+    if access.positions:
+        varying = varying_values(member, axis)
+        if any(v in varying for v in access.positions.values()):
+            return None
+    return lane_stride(access.expression, axis, lanes)
+
+
+def scalar_cost(member: Member) -> float:
+    """The estimated cost of one point without vectors."""
+    body = sum(op_cost(op) for op in member.compute.block.ops)
+    return body + SCALAR_COST * sum(1 for a in member.accesses() if a.bytes)
+
+
+def _points(member: Member) -> int:
+    total = 1
+    for axis in member.own:
+        total *= max(1, estimate(axis.extent))
+    return total
+
+
+def _choose_axes(plan: Plan, bits: int) -> tuple[Axis | None, list[Axis | None]]:
+    """A shared vector axis if that is cheapest, else the own vector axis of each member."""
+    choices: list[Axis | None] = []
+    own_total = 0.0
+    for member in plan.members:
+        cost, choice = scalar_cost(member), None
+        for axis in reversed(member.own):
+            if axis.kind == "scan" or _needs_order(member):
+                continue
+            here = axis_cost(member, axis, bits)
+            if here < cost:
+                cost, choice = here, axis
+        choices.append(choice)
+        own_total += cost * _points(member)
+    best = None
+    for axis in reversed(plan.shared):
+        # Under a shared vector axis scratch has a vector for each of its elements.
+        lanes = min(lanes_for(m, axis, bits) for m in plan.members)
+        if plan.scratch_bytes * lanes > SCRATCH_BYTES:
+            continue
+        total = sum(axis_cost(m, axis, bits) * _points(m) for m in plan.members)
+        if total < own_total:
+            own_total, best = total, axis
+    return best, choices
+
+
+def _needs_order(member: Member) -> bool:
+    """Whether points must come one after the other along the member's own axes."""
+    return any(o.kind == "scatter" for o in member.compute.output_list)
+
+
+# -- decisions
+
+
+def _shared_vectors(plan: Plan, axis: Axis, target: Target, schedule: CpuSchedule) -> None:
+    bits = target.vector_bits
+    lanes = min(lanes_for(m, axis, bits) for m in plan.members)
+    schedule.vector_axis, schedule.lanes = axis.name, lanes
+    schedule.tail = _tail(plan.members, bits)
+    # Rows are combined one after the other: take many bytes of each at once.
+    reduces = any(m.red_axes or _needs_order(m) for m in plan.members)
+    if reduces:
+        schedule.copies = _block_copies(plan.members, axis, lanes, bits)
+        while schedule.copies > 1 and (
+            plan.scratch_bytes * lanes * schedule.copies > SCRATCH_BYTES
+        ):
+            schedule.copies //= 2
+    tile = None if reduces else _tile_axis(plan, axis, lanes)
+    if tile is not None:
+        schedule.tile_axis = tile.name
+        each = _transposed_bytes(plan, tile, axis)
+        if max(cost_of(m) for m in plan.members) <= LIGHT_BODY:
+            schedule.lanes = lanes = min(lanes, max(4, TILE_ROW // each))
+        schedule.tile_block = max(lanes, TILE_BLOCK[each])
+    elif not reduces:
+        schedule.lanes = lanes = _paired(plan.members, axis, lanes, bits)
+    others = 1
+    for other in plan.shared:
+        if other is not axis:
+            others *= -(-estimate(other.extent) // (schedule.tile_block if other is tile else 1))
+    if not target.fills(others):
+        block = lanes * schedule.copies
+        most = TILES_IN_BLOCK * lanes if tile is not None else MAP_BLOCK
+        schedule.block = block if reduces else max(block, most)
+        if isinstance(axis.extent, int) and axis.extent <= schedule.block:
+            schedule.block = 0
+
+
+def _tile_axis(plan: Plan, vector: Axis, lanes: int) -> Axis | None:
+    """An axis along which strided reads are contiguous, so that squares can be transposed."""
+    if any(m.own for m in plan.members) or lanes < 4 or estimate(vector.extent) < lanes:
+        return None
+    for axis in plan.shared:
+        if estimate(axis.extent) < lanes:
+            continue
+        if _transposed_bytes(plan, axis, vector):
+            return axis
+    return None
+
+
+def _transposed_bytes(plan: Plan, rows: Axis, vector: Axis) -> int:
+    """The bytes of the widest element that is read transposed; 0: none is."""
+    return max(
+        (
+            access.bytes
+            for member in plan.members
+            for op, access in member.reads.items()
+            if isinstance(op, loop.ReadOp)
+            and is_transposed(op, access, rows.name, vector.name)
+        ),
+        default=0,
+    )
+
+
+def _paired(members: Sequence[Member], axis: Axis, lanes: int, bits: int) -> int:
+    """The lanes of two registers where members profit from them, else those of one."""
+    cost = max(cost_of(m) for m in members)
+    short = isinstance(axis.extent, int) and axis.extent < 2 * lanes
+    if bits > PAIRED_BITS or lanes == 1 or short or cost > HEAVY_BODY:
+        return lanes
+    return 2 * lanes
+
+
+def _block_copies(members: Sequence[Member], axis: Axis, lanes: int, bits: int) -> int:
+    """Vectors carried through a reduction along another axis: many bytes of each row at once."""
+    ordered = [m for m in members if m.red_axes or _needs_order(m)]
+    heavy = any(cost_of(m) > HEAVY_BODY // 4 for m in members)
+    state = sum(o.result_count for m in ordered for o in m.compute.output_list)
+    most = 8 if bits >= 512 else 4
+    copies = 2 if heavy or len(ordered) > 1 else max(1, most // max(state, 1))
+    return _fitting(copies, axis, lanes)
+
+
+def _fitting(copies: int, axis: Axis, lanes: int) -> int:
+    """Fewer copies where the axis has fewer vectors; a power of two."""
+    while copies & (copies - 1):
+        copies &= copies - 1
+    if isinstance(axis.extent, int):
+        while copies > 1 and copies * lanes > axis.extent:
+            copies //= 2
+    return copies
+
+
+def _own_vectors(member: Member, axis: Axis, bits: int, schedule: CpuSchedule) -> None:
+    lanes = lanes_for(member, axis, bits)
+    schedule.vector_axis, schedule.lanes = axis.name, lanes
+    schedule.tail = _tail([member], bits)
+    if axis.kind == "red":
+        cost = cost_of(member)
+        most = HEAVY_BODY if bits > PAIRED_BITS else LIGHT_BODY
+        copies = 2 if cost > most else 4
+        if cost <= LIGHT_BODY and estimate(axis.extent) >= LONG_ROW:
+            copies = 8
+        schedule.copies = _fitting(copies, axis, lanes)
+    elif member.red_axes:
+        schedule.copies = _block_copies([member], axis, lanes, bits)
+    elif all(a.kind == "par" for a in member.own):
+        schedule.lanes = _paired([member], axis, lanes, bits)
+
+
+def _tail(members: Iterable[Member], bits: int) -> str:
+    """Masks, but scalars for 8- and 16-bit elements where masked accesses of them are slow."""
+    if bits >= 512:
+        return "mask"
+    narrow = any(0 < a.bytes < 4 for m in members for a in m.accesses())
+    return "peel" if narrow else "mask"
+
+
+def _outer_order(plan: Plan, vector: Axis | None, block: int) -> list[str]:
+    """The shared axes by falling stride of the first array stored, the vector axis last."""
+    others = [a for a in plan.shared if a is not vector]
+    store = next((a for m in plan.members for g in m.stores.values() for a in g if a.bytes), None)
+    if store is not None and len(others) > 1:
+        strides = {a.name: coefficient(store.expression, a.name) for a in others}
+        if all(s is not None for s in strides.values()):
+            others.sort(key=lambda a: -estimate(strides[a.name] or 0))
+    names = [a.name for a in others]
+    return [*names, vector.name] if vector is not None and block else names
+
+
+def _loop_order(member: Member, vector_axis: str) -> list[str]:
+    """Par axes, then combined ones, in order; the vector axis is last of its kind."""
+
+    def place(axis: Axis) -> tuple[bool, bool]:
+        return axis.kind != "par", axis.name == vector_axis
+
+    if _needs_order(member):
+        return []
+    names = [a.name for a in sorted(member.own, key=place)]
+    return names if len(names) > 1 else []
+
+
+__all__ = ["CpuSchedule", "Schedule", "cost_of", "read_schedule", "schedule_for_cpu"]

@@ -1,0 +1,1 @@
+"""The host program as plain data: its steps, when its memory is used last, its reading from IR."""

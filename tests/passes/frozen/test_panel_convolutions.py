@@ -1,0 +1,162 @@
+"""Frozen 1x1 convolutions in kernels of our own: values on odd sizes, and why others are not."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from irc.analysis.panels import PanelShape
+from irc.frontend.backend import recording
+from irc.ir.module import ModuleOp
+from irc.ir.passes import PassContext, PassManager
+from irc.ir.verifier import verify
+from irc.options.options import from_mapping
+from irc.passes.frozen.panel_convolutions import PanelConvolutions
+from irc.passes.kernel.convolutions.panel_kernel import form_panel_kernel
+from irc.pipeline import pipeline_text
+from tests.passes.frozen.frozen_convolutions import (
+    OPTIONS,
+    check,
+    compiled,
+    relative_error,
+    threads,
+)
+
+
+@pytest.fixture(autouse=True)
+def forget_programs() -> None:
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every convolution that can be is rewritten."""
+    monkeypatch.setattr(PanelConvolutions, "refusal", lambda self, *_: None)
+
+
+# batch, channels, channels out, height, width, stride
+SHAPES = [
+    (2, 64, 96, 30, 21, 1),  # several blocks, and rows left
+    (1, 7, 70, 13, 11, (2, 3)),  # every second row, every third column
+    (3, 1024, 33, 5, 3, 1),  # rows that would share sets of the cache
+    (1, 3, 5, 1, 1, 1),  # one pixel
+    (4, 160, 64, 8, 8, 1),  # all panels for a few rows first
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_values(shape: Any, always: None) -> None:
+    torch.manual_seed(0)
+    batch, channels, out, high, wide, stride = shape
+    model = nn.Sequential(nn.Conv2d(channels, out, 1, stride=stride, bias=batch != 2)).eval()
+    x = torch.randn(batch, channels, high, wide)
+    if batch == 3:
+        x = x.contiguous(memory_format=torch.channels_last)
+    result = check(model, x, "panels", 1, 1e-6)
+    assert result.stride() == model(x).stride()
+
+
+class Residual(nn.Module):
+    """Two convolutions around a batch norm, what is added, and an activation after each."""
+
+    def __init__(self, last: nn.Module) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(24, 40, 1, bias=False)
+        self.norm = nn.BatchNorm2d(40)
+        self.second = nn.Conv2d(40, 24, 1)
+        self.last = last
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.second(torch.relu(self.norm(self.first(x))))) + x
+
+
+@pytest.mark.parametrize("last", [
+    nn.ReLU(), nn.LeakyReLU(0.2), nn.Hardtanh(-0.25, 0.5), nn.Hardswish(), nn.SiLU(),
+    nn.Identity(),
+])  # fmt: skip
+def test_what_follows_a_convolution(last: nn.Module, always: None) -> None:
+    torch.manual_seed(1)
+    model = Residual(last).eval()
+    model.norm.running_mean.normal_()
+    x = torch.randn(2, 24, 9, 11)  # 198 pixels: the last rows are computed twice
+    check(model, x, "panels", 2, 1e-6)
+
+
+def test_threads_have_workspaces_of_their_own(always: None) -> None:
+    model = nn.Sequential(nn.Conv2d(32, 1024, 1, stride=2)).eval()
+    x = torch.randn(5, 32, 60, 61)
+    with threads(4):
+        check(model, x, "panels", 1, 4e-6, calls=5)
+
+
+def test_all_sizes_through_one_program(always: None) -> None:
+    torch.manual_seed(2)
+    model = nn.Sequential(nn.Conv2d(8, 24, 1), nn.ReLU(), nn.Conv2d(24, 5, 1, stride=2)).eval()
+    exact = copy.deepcopy(model).double()
+    with torch.no_grad(), recording() as made:
+        run = compiled(model, dynamic=True)
+        for sizes in ((2, 8, 9, 14), (5, 8, 4, 5), (3, 8, 31, 7)):
+            x = torch.randn(sizes)
+            assert relative_error(run(x), exact(x.double())) < 1e-6
+    assert len(made) == 1
+
+
+def test_nan_stays_where_it_is(always: None) -> None:
+    model = nn.Sequential(nn.Conv2d(4, 6, 1), nn.ReLU()).eval()
+    x = torch.randn(1, 4, 5, 7)
+    x[0, 2, 3, 4] = float("nan")
+    with torch.no_grad():
+        result, expected = compiled(model)(x), model(x)
+    torch.testing.assert_close(result, expected, equal_nan=True)
+    assert result[0, :, 3, 4].isnan().all() and result.isnan().sum() == 6
+
+
+def test_the_option_turns_it_off() -> None:
+    frozen = from_mapping({"freezing": True})
+    assert "panel-convolutions" in pipeline_text("llvm", frozen)
+    assert "panel-convolutions" not in pipeline_text("triton", frozen)
+    for name in ("panel_convolutions", "layout_optimization", "freezing"):
+        assert "panel-convolutions" not in pipeline_text("llvm", frozen.replace(**{name: False}))
+
+
+REFUSED = [
+    (nn.Conv2d(64, 64, 3), "its weights are 3x3, not 1x1"),
+    (nn.Conv2d(64, 64, 1, groups=2), "its padding is [0, 0], and it has 2 groups"),
+    (nn.Conv2d(64, 64, 1, padding=1), "its padding is [1, 1], and it has 1 groups"),
+    (nn.ConvTranspose2d(64, 64, 1), "it is transposed"),
+    (nn.Conv2d(64, 64, 1).bfloat16(), "it is of bf16 on cpu, not of f32 on cpu"),
+    (nn.Conv2d(64, 16, 1), "64 channels to 16 for 264 pixels are few"),
+    (nn.Sequential(nn.Conv2d(64, 64, 1), nn.SiLU()),
+     "a function of its result is left to the library"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "why"), REFUSED, ids=[why for _, why in REFUSED])
+def test_why_not(model: nn.Module, why: str) -> None:
+    dtype = next(model.parameters()).dtype
+    x = torch.randn(2, 64, 12, 11, dtype=dtype)
+    with torch.no_grad(), recording() as made:
+        compiled(nn.Sequential(model).eval())(x)
+    module = made[0].imported.module
+    text = pipeline_text("llvm", from_mapping({**OPTIONS, "winograd": False}))
+    context = PassContext(target="llvm", explains=True)
+    PassManager.parse(text[: text.index(",fold-constants")]).run(module, context)
+    told = "\n".join(str(r) for r in context.remarks)
+    assert f"is not computed by a kernel of ours: {why}" in told
+    assert not any(op.name == "graph.panel_conv" for op in module.walk())
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("panel", [8, 16, 32])
+def test_kernels_for_other_registers_are_valid(bits: int, panel: int) -> None:
+    shape = PanelShape(
+        batch=2, height=9, width=9, channels=12, channels_out=20, stride=(1, 2), bits=bits,
+        panel=panel, bias=True, other=True, activation="relu",
+    )  # fmt: skip
+    module = ModuleOp.empty()
+    module.block.append(form_panel_kernel(shape, "k"))
+    verify(module)

@@ -1,0 +1,229 @@
+"""Frozen 3x3 convolutions in Winograd's form: values on odd sizes, and why others are not."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from irc.analysis import winograd
+from irc.dialects import kernel
+from irc.frontend.backend import recording
+from irc.ir.module import ModuleOp
+from irc.ir.passes import PassContext, PassManager
+from irc.ir.verifier import verify
+from irc.options.options import from_mapping
+from irc.passes.frozen import winograd_convolutions
+from irc.passes.frozen.winograd_convolutions import WinogradConvolutions
+from irc.passes.kernel.convolutions.winograd_kernel import form_winograd_kernel
+from irc.pipeline import pipeline_text
+from tests.passes.frozen.frozen_convolutions import (
+    OPTIONS,
+    check,
+    compiled,
+    launched,
+    relative_error,
+    threads,
+)
+
+
+@pytest.fixture(autouse=True)
+def forget_programs() -> None:
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every convolution that can be is rewritten, whatever it gains."""
+    monkeypatch.setattr(WinogradConvolutions, "refusal", lambda self, *_: None)
+
+
+# batch, channels, channels out, height, width, padding
+SHAPES = [
+    (3, 20, 40, 7, 9, (1, 1)),
+    (1, 5, 3, 3, 3, (0, 0)),  # one result
+    (2, 33, 65, 1, 1, (1, 1)),  # a pixel
+    (1, 3, 17, 1, 6, (1, 0)),
+    (2, 64, 64, 30, 15, (2, 0)),  # several blocks of tiles
+    (3, 7, 40, 5, 13, (0, 2)),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_values(shape: Any, always: None) -> None:
+    torch.manual_seed(0)
+    batch, channels, out, high, wide, padding = shape
+    channels_last = batch == 3
+    convolution = nn.Conv2d(channels, out, 3, padding=padding, bias=batch != 2)
+    model = nn.Sequential(convolution).eval()
+    x = torch.randn(batch, channels, high, wide)
+    if channels_last:
+        x = x.contiguous(memory_format=torch.channels_last)
+    result = check(model, x, "winograd", 1, 4e-6)
+    assert result.stride() == model(x).stride()
+
+
+class Residual(nn.Module):
+    """Two convolutions, a batch norm, what is added, and an activation after each."""
+
+    def __init__(self, last: nn.Module) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(24, 24, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(24)
+        self.second = nn.Conv2d(24, 24, 3, padding=1)
+        self.last = last
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.second(torch.relu(self.norm(self.first(x)))) + x)
+
+
+@pytest.mark.parametrize("last", [
+    nn.ReLU(), nn.LeakyReLU(0.2), nn.Hardtanh(-0.25, 0.5), nn.GELU(),
+])  # fmt: skip
+def test_what_follows_a_convolution(last: nn.Module, always: None) -> None:
+    torch.manual_seed(1)
+    model = Residual(last).eval()
+    model.norm.running_mean.normal_()
+    x = torch.randn(2, 24, 9, 10)
+    check(model, x, "winograd", 2, 4e-6)
+
+
+def test_threads_have_workspaces_of_their_own(always: None) -> None:
+    model = nn.Sequential(nn.Conv2d(32, 40, 3, padding=1)).eval()
+    x = torch.randn(5, 32, 60, 61)
+    with threads(4):
+        check(model, x, "winograd", 1, 4e-6, calls=5)
+
+
+def test_all_sizes_through_one_program(always: None) -> None:
+    torch.manual_seed(2)
+    model = nn.Sequential(nn.Conv2d(8, 24, 3, padding=1), nn.ReLU(), nn.Conv2d(24, 5, 3)).eval()
+    exact = copy.deepcopy(model).double()
+    with torch.no_grad(), recording() as made:
+        run = compiled(model, dynamic=True)
+        for sizes in ((2, 8, 9, 14), (5, 8, 4, 4), (3, 8, 31, 7)):
+            x = torch.randn(sizes)
+            assert relative_error(run(x), exact(x.double())) < 4e-6
+    assert len(made) == 1
+
+
+def test_nan_and_infinity_stay_in_the_tiles_that_read_them(always: None) -> None:
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Conv2d(4, 6, 3, padding=1), nn.ReLU()).eval()
+    for value in (float("nan"), float("inf")):
+        x = torch.randn(1, 4, 12, 12)
+        x[0, 2, 5, 6] = value
+        with torch.no_grad():
+            result, expected = compiled(model)(x), model(x)
+        assert not result[:, :, 4:7, 5:8].isfinite().any()
+        reached = ~result.isfinite()
+        # The tile of 4x4 with the element, whose 6x6 elements reach into no other tile's middle.
+        reached[:, :, 4:8, 4:8] = False
+        assert not reached.any()
+        outside = torch.ones_like(reached)
+        outside[:, :, 4:8, 4:8] = False
+        torch.testing.assert_close(result[outside], expected[outside], rtol=1e-4, atol=1e-5)
+
+
+def test_the_option_turns_it_off() -> None:
+    frozen = from_mapping({"freezing": True})
+    assert "winograd-convolutions" in pipeline_text("llvm", frozen)
+    assert "winograd-convolutions" not in pipeline_text("triton", frozen)
+    without = pipeline_text("llvm", frozen.replace(winograd=False))
+    assert "panel-convolutions" in without
+    for name in ("winograd", "layout_optimization", "freezing"):
+        assert "winograd-convolutions" not in pipeline_text("llvm", frozen.replace(**{name: False}))
+
+
+# -- why not
+
+REFUSED = [
+    (nn.Conv2d(8, 8, 3, stride=2), "its stride is [2, 2], its dilation [1, 1]"),
+    (nn.Conv2d(8, 8, 3, dilation=2), "its stride is [1, 1], its dilation [2, 2]"),
+    (nn.Conv2d(8, 8, 3, groups=2), "it has 2 groups"),
+    (nn.Conv2d(8, 8, (3, 1)), "its weights are 3x1, not 3x3"),
+    (nn.Conv2d(8, 8, 5), "its weights are 5x5, not 3x3"),
+    (nn.ConvTranspose2d(8, 8, 3), "it is transposed"),
+    (nn.Conv2d(8, 8, 3).bfloat16(), "it is of bf16 on cpu, not of f32 on cpu"),
+    (nn.Conv2d(8, 8, 3), "times less work (8 channels to 8, 9 tiles of 4x4)"),
+]  # fmt: skip
+
+
+def remarks_on(model: nn.Module, x: torch.Tensor) -> tuple[str, Any]:
+    """What the pass tells of a frozen model's convolution, and the module behind it."""
+    with torch.no_grad(), recording() as made:
+        compiled(model.eval())(x)
+    module = made[0].imported.module
+    text = pipeline_text("llvm", from_mapping(OPTIONS))
+    before = text[: text.index(",panel-convolutions")]
+    context = PassContext(target="llvm", explains=True)
+    PassManager.parse(before).run(module, context)
+    return "\n".join(str(r) for r in context.remarks if "winograd" in str(r)), module
+
+
+@pytest.mark.parametrize(("model", "why"), REFUSED, ids=[why for _, why in REFUSED])
+def test_why_not(model: nn.Module, why: str) -> None:
+    dtype = next(model.parameters()).dtype
+    told, module = remarks_on(model, torch.randn(1, 8, 12, 11, dtype=dtype))
+    assert why in told and "is not computed as Winograd does: " in told
+    assert not any(op.name == "graph.winograd_conv" for op in module.walk())
+
+
+def test_why() -> None:
+    told, module = remarks_on(nn.Conv2d(64, 64, 3, padding=1), torch.randn(4, 64, 28, 28))
+    assert "is computed as Winograd does: about " in told
+    assert "times less work (64 channels to 64, 196 tiles of 4x4)" in told
+    assert any(op.name == "graph.winograd_conv" for op in module.walk())
+
+
+def test_weights_that_are_arguments_stay() -> None:
+    class Given(nn.Module):
+        def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            return torch.conv2d(x, w)
+
+    with torch.no_grad(), recording() as made:
+        compiled(Given())(torch.randn(4, 64, 28, 28), torch.randn(64, 64, 3, 3))
+    assert launched(made, "winograd") == 0
+
+
+def test_threads_without_blocks_of_their_own_count() -> None:
+    """One block of tiles keeps one thread busy: with many threads the direct way is better."""
+    shape = winograd.WinogradShape(
+        batch=1, height=28, width=28, channels=128, channels_out=128, padding=(1, 1), bits=512,
+        panel=32,
+    )  # fmt: skip
+    direct, ours = winograd_convolutions.work(shape, threads=1)
+    assert direct > 2 * ours
+    direct, ours = winograd_convolutions.work(shape, threads=64)
+    assert direct < ours
+
+
+# -- the algorithm and its kernel
+
+
+def test_the_matrices_compute_a_convolution() -> None:
+    torch.manual_seed(4)
+    signal, taps = torch.randn(6, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
+    b, g, a = (
+        torch.tensor([[float(v) for v in row] for row in rows()], dtype=torch.float64)
+        for rows in (winograd.image_matrix, winograd.weight_matrix, winograd.result_matrix)
+    )
+    expected = (signal.unfold(0, 3, 1) * taps).sum(1)
+    torch.testing.assert_close(a @ ((g @ taps) * (b @ signal)), expected)
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("panel", [8, 16, 32])
+def test_kernels_for_other_registers_are_valid(bits: int, panel: int) -> None:
+    shape = winograd.WinogradShape(
+        batch=2, height=9, width=9, channels=12, channels_out=20, padding=(1, 1), bits=bits,
+        panel=panel, bias=True, other=True, activation="relu",
+    )  # fmt: skip
+    made = form_winograd_kernel(shape, "k")
+    assert isinstance(made, kernel.FuncOp)
+    module = ModuleOp.empty()
+    module.block.append(made)
+    verify(module)
