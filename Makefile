@@ -1,4 +1,4 @@
-# make demo | test | test-all | conformance | fuzz | lint | typecheck | bench
+# make demo | test | test-all | docs | conformance | fuzz | lint | typecheck | bench
 # Each target sets up its environment in .venv first. Choose another wheel of torch with
 #   make TORCH=torch==2.12.0 PIP_FLAGS="--index-url ..." test
 
@@ -19,7 +19,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: env demo test test-all conformance fuzz lint typecheck bench versions docs-conformance
+.PHONY: env demo test test-all conformance fuzz lint typecheck bench versions docs docs-conformance
 
 env: $(READY)
 
@@ -48,6 +48,15 @@ test: lint typecheck
 test-all: lint typecheck
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal
 	$(PY) -m tests.conformance.report
+
+# The site, into out/site; a link that leads nowhere fails.
+$(VENV)/.docs: $(READY)
+	$(PY) -m pip install --quiet $(PIP_FLAGS) -e ".[docs]"
+	touch $(VENV)/.docs
+
+docs: $(VENV)/.docs
+	$(PY) -m irc.tools.docs --check
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 conformance: $(READY)
 	mkdir -p out

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("docs/promises.md", "SECURITY.md")
+PAGES = ("docs/promises.md", "docs/security.md", "SECURITY.md")
+LINK = re.compile(r"\]\(([^)#]+)")
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 HEADINGS = ("Threads", "Forks", "Interrupts", "Errors half way in a call", "The cache on disk",
             "Texts", "Constants and packages", "Custom operators")  # fmt: skip
@@ -45,6 +46,7 @@ def test_each_topic_says_what_is_not_promised() -> None:
 
 
 def test_the_pages_lead_to_each_other_and_from_the_readme() -> None:
-    assert "SECURITY.md" in text_of("docs/promises.md")
-    assert "docs/promises.md" in text_of("SECURITY.md")
-    assert "docs/promises.md" in text_of("README.md") and "SECURITY.md" in text_of("README.md")
+    assert "](security.md)" in text_of("docs/promises.md")
+    assert {"promises.md", "../SECURITY.md"} <= set(LINK.findall(text_of("docs/security.md")))
+    assert {"docs/promises.md", "docs/security.md"} <= set(LINK.findall(text_of("SECURITY.md")))
+    assert {"docs/promises.md", "docs/security.md"} <= set(LINK.findall(text_of("README.md")))
