@@ -18,7 +18,8 @@ one function too, which names the boundary by its pass:
     def scale(c):
         return c.pointwise("mul", c.source, c.full(c.by, c.result))
 
-A conversion spends no fuel (`irc.ir.rewrite.fuel`): what a level has no place for can't be left as it is.
+A conversion spends no fuel (`irc.ir.rewrite.fuel`): what a level has no place for can't be left
+as it is.
 """
 
 from __future__ import annotations
