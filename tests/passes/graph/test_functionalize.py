@@ -44,7 +44,17 @@ def check(function, *args, expect_writes=True):
         torch.testing.assert_close(b, a, rtol=0, atol=0)
         torch.testing.assert_close(c, a, rtol=0, atol=0)
     assert_functional(module)
+    assert_done(module)
     return module
+
+
+def assert_done(module):
+    """Running the pass again changes nothing, where only copies onto arguments write."""
+    again = irc.parse(str(module))
+    PassManager.parse("functionalize", verify="each").run(again)
+    ops = [op for op in module.lookup("main").block.ops if isinstance(op, aten.AtenOp)]
+    if not any(op.schema.is_mutable and op.qualified != "aten.copy_.default" for op in ops):
+        assert str(again) == str(module), "functionalized again"
 
 
 def assert_functional(module):
@@ -319,6 +329,44 @@ def other_views(x):
 
 def test_views_without_a_rule_of_their_own():
     outcome_is_kept(other_views, X)
+
+
+def places_between_elements(x):
+    bits = x.view(torch.int32)
+    x.sub_(-2)
+    return bits.as_strided((2,), (2,), 0)
+
+
+def rotated(x, y):
+    kept = x.clone()
+    x.copy_(y)
+    y.copy_(kept)
+    return x[1:], y * 2
+
+
+def copied_twice(x, y):
+    x.copy_(y)
+    before = x[:1]
+    x.copy_(y + 1)
+    return before, x
+
+
+def copied_and_read(x, y):
+    view = x[2:]
+    x.copy_(y)
+    return view, x, view * y[2:]
+
+
+@pytest.mark.parametrize(
+    "function", [places_between_elements, rotated, copied_twice, copied_and_read]
+)
+def test_what_is_functional_stays_as_it_is(function):
+    count = function.__code__.co_argcount
+    made = [torch.arange(k, k + 9.0)[::2] for k in range(count)]
+    module = irc.trace(function, clones_of(made))
+    PassManager.parse("functionalize", verify="each").run(module)
+    assert_done(module)
+    same(observe(function, made), built(module, made), what="built")
 
 
 def test_custom_operators_write_tensors_and_lists():

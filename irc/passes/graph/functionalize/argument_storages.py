@@ -6,14 +6,14 @@ in the storage is its `offset` in `arg_info` and its strides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
 from irc.dialects import aten, func, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
-from irc.ir.core import Value
+from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import Dim, symbol
 from irc.ir.types import TensorType
@@ -87,27 +87,88 @@ def alias_groups(function: func.FuncOp) -> list[tuple[int, ...]]:
     return groups
 
 
+def _is_alias(op: Operation) -> bool:
+    return isinstance(op, aten.AtenOp) and op.schema.returns_alias
+
+
+class _Origins:
+    """In the storages of which arguments a value may lie, as far as operations were followed."""
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self.known: dict[Value, frozenset[int]] = {
+            argument: frozenset((number,))
+            for number, argument in enumerate(function.block.arguments)
+        }
+
+    def of(self, values: Iterable[Value]) -> frozenset[int]:
+        """Of one of these values."""
+        return frozenset().union(*(self.known.get(v, frozenset()) for v in values))
+
+    def written(self, op: Operation) -> frozenset[int]:
+        """Those that an operation may write."""
+        if not isinstance(op, aten.AtenOp):
+            return frozenset()
+        given = op.arguments.as_dict()
+        return self.of(
+            op.operands[number]
+            for argument in op.schema.arguments
+            if argument.is_write and argument.name in given
+            for number in aten.operand_indices(given[argument.name])
+        )
+
+    def follow(self, op: Operation) -> None:
+        """Take note of the views that an operation makes."""
+        if isinstance(op, sym.RefineOp):
+            self.known[op.results[0]] = self.of(op.operands[:1])
+        elif _is_alias(op):
+            self.known.update(dict.fromkeys(op.results, self.of(op.operands)))
+
+
 def written_arguments(function: func.FuncOp) -> set[int]:
     """The arguments that operations of the function may write, themselves or through views."""
-    origin: dict[Value, frozenset[int]] = {
-        argument: frozenset((number,))
-        for number, argument in enumerate(function.block.arguments)
-    }
+    origins = _Origins(function)
     written: set[int] = set()
     for op in function.block.ops:
-        if isinstance(op, sym.RefineOp):
-            origin[op.results[0]] = origin.get(op.operands[0], frozenset())
-        if not isinstance(op, aten.AtenOp):
-            continue
-        roots = frozenset().union(*(origin.get(v, frozenset()) for v in op.operands))
-        if op.schema.returns_alias:
-            origin.update(dict.fromkeys(op.results, roots))
-        given = op.arguments.as_dict()
-        for argument in op.schema.arguments:
-            if argument.is_write and argument.name in given:
-                for number in aten.operand_indices(given[argument.name]):
-                    written |= origin.get(op.operands[number], frozenset())
+        origins.follow(op)
+        written |= origins.written(op)
     return written
+
+
+def _copies_whole(op: Operation) -> bool:
+    """Whether all elements of an argument become those of a tensor of its sizes and dtype."""
+    if not isinstance(op, aten.AtenOp) or op.qualified != "aten.copy_.default":
+        return False
+    if len(op.operands) == 1:  # to itself
+        return False
+    target, source = op.operands
+    old, new = type_of(target), type_of(source)
+    return (
+        isinstance(target, BlockArgument)
+        and new.shape == old.shape
+        and new.element is old.element
+    )
+
+
+def settled_copies(function: func.FuncOp) -> dict[Operation, int]:
+    """The copies onto arguments at the end that are the only write of theirs, and behind which
+    nothing reads what it held before, and nothing is computed: such writes are functional."""
+    origins = _Origins(function)
+    copies: dict[int, Operation] = {}
+    stale: set[Value] = set()
+    lost = {number for group in alias_groups(function) if len(group) > 1 for number in group}
+    for op in function.block.ops:
+        lost |= origins.of(v for v in op.operands if v in stale)
+        if not isinstance(op, func.ReturnOp | sym.RefineOp) and not _is_alias(op):
+            lost |= copies.keys()
+        written = origins.written(op)
+        if written:
+            lost |= written & copies.keys()
+            if not _copies_whole(op) or written & origins.of(op.operands[1:]):
+                lost |= written
+            copies.update(dict.fromkeys(written, op))
+            stale |= {v for v, roots in origins.known.items() if roots & written}
+        origins.follow(op)
+    return {op: number for number, op in copies.items() if number not in lost}
 
 
 def bases(function: func.FuncOp, written: set[int], builder: Builder) -> Iterator[Base]:

@@ -30,6 +30,7 @@ from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
 from irc.passes.graph.functionalize.argument_storages import (
     argument_begin,
     bases,
+    settled_copies,
     written_arguments,
 )
 from irc.passes.graph.functionalize.functional_forms import functional_schema, merged, renumber
@@ -98,6 +99,9 @@ class _Functionalizer:
         # The arguments that tensors are, not only views of.
         self.arguments: dict[Tensor, BlockArgument] = {}
         self.dead: list[Operation] = []
+        # The copies onto arguments that stay, and what each argument is behind its own.
+        self.settled = settled_copies(function)
+        self.copied: dict[int, Value] = {n: op.results[0] for op, n in self.settled.items()}
 
     def run(self) -> None:
         ops = list(self.function.block.ops)
@@ -309,6 +313,11 @@ class _Functionalizer:
 
     def mutate(self, op: aten.AtenOp, schema: Schema) -> None:
         written = self.written_tensors(op, op.operands)
+        if op in self.settled:
+            self.refresh_operands(op)
+            (tensor,) = written
+            self.tensors[op.results[0]], tensor.value = tensor, op.results[0]
+            return
         builder = Builder.before(op)
         for tensor in written:
             if Fact.UNIFORM not in schema.facts and overlaps(tensor.type, tensor.chain):
@@ -514,7 +523,7 @@ class _Functionalizer:
     def write_arguments(self, builder: Builder) -> dict[int, Value]:
         """`copy_` onto the changed arguments; gives what each is afterwards."""
         arguments = self.function.block.arguments
-        written: dict[int, Value] = {}
+        written = dict(self.copied)
         for number, argument in enumerate(arguments):
             tensor = self.tensors.get(argument)
             if tensor is None or not tensor.root.version:
