@@ -150,6 +150,35 @@ def test_the_type_of_a_function_is_one(head: str) -> None:
         irc.verify(module)
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("arith.extf %x : f32 to f32", "'arith.extf': f32 is not wider than f32"),
+        ("arith.extf %x : f32 to bf16", "bf16 is not wider than f32"),
+        ("arith.truncf %h : f16 to bf16", "bf16 is not narrower than f16"),
+        ("arith.extsi %a : i32 to i32", "i32 is not wider than i32"),
+        ("arith.extui %a : i32 to i8", "i8 is not wider than i32"),
+        ("arith.trunci %a : i32 to i64", "i64 is not narrower than i32"),
+        ("arith.extsi %n : index to i128", "operand 'source' is index, not a signless integer"),
+        ("arith.sitofp %n : index to f32", "operand 'source' is index, not a signless integer"),
+        ("arith.fptosi %x : f32 to index", "result 'output' is index, not a signless integer"),
+        ("arith.index_cast %a : i32 to i64", "one of i32 and i64 is index, and the other an"),
+        ("arith.index_castui %n : index to index", "one of index and index is index"),
+        ("arith.bitcast %x : f32 to i64", "i64 is not as wide as f32"),
+        ("arith.bitcast %n : index to i64", "operand 'source' is index, not a signless"),
+        ("arith.bitcast %v : vector<2xf32> to vector<2xf16>", "is not as wide as"),
+        ("arith.constant 4 : ui8", "result 'constant' is ui8, not a signless integer"),
+        ("arith.constant dense<4> : vector<2xui8>", "result 'constant' is vector<2xui8>, not"),
+        ("arith.constant dense<(1.0, 2.0)> : vector<2xcomplex<f32>>", "result 'constant' is"),
+    ],
+)
+def test_what_mlir_refuses_of_types_is_refused(line: str, message: str) -> None:
+    head = "func.func @f(%a: i32, %x: f32, %h: f16, %n: index, %v: vector<2xf32>) {"
+    with pytest.raises(irc.InvalidIR) as caught:
+        irc.verify(parse(f"{head}\n%y = {line}\nreturn\n}}"))
+    assert message in str(caught.value)
+
+
 def test_a_declared_function_has_no_body() -> None:
     module = parse("func.func private @f(f32 {mine.flag}) -> i32")
     irc.verify(module)

@@ -7,7 +7,7 @@ width or more gives 0 (or the sign), a division by zero and a cast out of range 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from irc.dialects.arith import fold as arith_fold
@@ -30,7 +30,7 @@ from irc.ir.traits import (
     Trait,
     Traps,
 )
-from irc.ir.types import FloatType, IndexType, IntegerType, VectorType, i1
+from irc.ir.types import FloatType, IndexType, IntegerType, TensorType, VectorType, i1
 
 if TYPE_CHECKING:
     from irc.ir.text.attribute_parser import AttributeParser
@@ -55,8 +55,15 @@ def _is_integer(type_: Type) -> bool:
 
 
 INTEGER = Constraint("a signless integer or index, or a vector of them", _is_integer)
+FIXED = Constraint(
+    "a signless integer, or a vector of them",
+    lambda t: _is_integer(t) and not isinstance(element_type(t), IndexType),
+)
 FLOAT = Constraint(
     "a float or a vector of floats", lambda t: isinstance(element_type(t), FloatType)
+)
+BITS = Constraint(
+    "a signless integer or float, or a vector of them", lambda t: FIXED.test(t) or FLOAT.test(t)
 )
 BOOLEAN = Constraint("i1 or a vector of i1", lambda t: element_type(t) is i1)
 
@@ -77,7 +84,12 @@ class ConstantOp(Op):
     syntax = Syntax("constant")
     traits = frozenset({ConstantLike, Free, Pure})
     value = attribute(Attribute)
-    constant = result()
+    constant = result(
+        Constraint(
+            "a signless integer, index or float, or a vector of them, or a tensor",
+            lambda t: isinstance(t, TensorType) or INTEGER.test(t) or FLOAT.test(t),
+        )
+    )
 
     @classmethod
     def infer_types(
@@ -373,9 +385,18 @@ class SelectOp(Op):
             self.fail("both choices and the result have one type")
 
 
+# How the target's element may be to the source's, by the widths of both.
+_RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
+    "wider than": lambda source, target: source.width < target.width,
+    "narrower than": lambda source, target: source.width > target.width,
+    "as wide as": lambda source, target: source.width == target.width,
+}
+
+
 class _Cast(Op, abstract=True):
     syntax = Syntax("cast")
     traits = frozenset({Free, Pure})
+    relation: ClassVar[str] = ""
 
     def fold(self, constants: Sequence[Attribute | None]) -> Any:
         return arith_fold.fold_cast(self, constants)
@@ -384,6 +405,17 @@ class _Cast(Op, abstract=True):
         source, target = self._operands[0].type, self.results[0].type
         if with_element(source, i1) is not with_element(target, i1):
             self.fail(f"the shapes of {source} and {target} differ")
+        asked = _RELATIONS.get(self.relation)
+        if asked is not None and not asked(element_type(source), element_type(target)):
+            self.fail(f"{target} is not {self.relation} {source}")
+
+
+class _IndexCast(_Cast, abstract=True):
+    def verify_op(self) -> None:
+        super().verify_op()
+        types = self._operands[0].type, self.results[0].type
+        if sum(isinstance(element_type(t), IndexType) for t in types) != 1:
+            self.fail(f"one of {types[0]} and {types[1]} is index, and the other an integer")
 
 
 def _cast(
@@ -392,6 +424,8 @@ def _cast(
     doc: str,
     types: tuple[str, str],
     ends: tuple[Constraint, Constraint],
+    relation: str = "",
+    base: type[_Cast] = _Cast,
     **attributes: Any,
 ) -> type[Op]:
     """One conversion; its documentation ends in an example."""
@@ -402,46 +436,47 @@ def _cast(
         "__qualname__": class_name,
         "__slots__": (),
         "name": f"arith.{name}",
+        "relation": relation,
         "source": operand(ends[0]),
         "output": result(ends[1]),
         **attributes,
     }
-    return type(class_name, (_Cast,), members)
+    return type(class_name, (base,), members)
 
 
 _JUMPS = _Cast.traits | {Jumps}
-_FF, _II = (FLOAT, FLOAT), (INTEGER, INTEGER)
-_ANY = Constraint("a scalar or vector", lambda t: True)
+_FF, _II = (FLOAT, FLOAT), (FIXED, FIXED)
 _UNSIGNED = {
     "syntax": Syntax("cast", marks=_NOT_NEGATIVE),
     "nonNeg": attribute(A.UnitAttr, "promises that the operand is not negative as a signed one"),
 }
 ExtFOp = _cast(
-    "ExtFOp", "extf", "Widens a float, exactly.", ("bf16", "f32"), _FF,
+    "ExtFOp", "extf", "Widens a float, exactly.", ("bf16", "f32"), _FF, "wider than",
     syntax=Syntax("cast", flags=_FAST), fastmath=attribute(FastMathAttr, optional=True),
 )  # fmt: skip
 TruncFOp = _cast(
     "TruncFOp", "truncf",
     "Narrows a float, to nearest even; NaN stays NaN. On the loop level `rounding` numbers the\n"
     "    roundings of a function: copies of one, made by fusion, are dropped all or none.",
-    ("f32", "bf16"), _FF, rounding=attribute(A.IntegerAttr, optional=True),
+    ("f32", "bf16"), _FF, "narrower than", rounding=attribute(A.IntegerAttr, optional=True),
     syntax=Syntax("cast", mode="roundingmode", flags=_FAST),
     roundingmode=attribute(A.StringAttr, optional=True, words=ROUNDING),
     fastmath=attribute(FastMathAttr, optional=True),
 )  # fmt: skip
-ExtSIOp = _cast("ExtSIOp", "extsi", "Widens a signed integer.", ("i8", "i32"), _II)
+ExtSIOp = _cast("ExtSIOp", "extsi", "Widens a signed integer.", ("i8", "i32"), _II, "wider than")
 ExtUIOp = _cast(
-    "ExtUIOp", "extui", "Widens an unsigned integer.", ("i8", "i32"), _II, **_UNSIGNED
-)
+    "ExtUIOp", "extui", "Widens an unsigned integer.", ("i8", "i32"), _II, "wider than",
+    **_UNSIGNED,
+)  # fmt: skip
 TruncIOp = _cast(
-    "TruncIOp", "trunci", "Keeps the low bits.", ("i32", "i8"), _II,
+    "TruncIOp", "trunci", "Keeps the low bits.", ("i32", "i8"), _II, "narrower than",
     syntax=Syntax("cast", flags=_OVERFLOW), overflowFlags=attribute(OverflowAttr, optional=True),
 )  # fmt: skip
 SIToFPOp = _cast(
-    "SIToFPOp", "sitofp", "A signed integer as a float.", ("i32", "f32"), (INTEGER, FLOAT)
+    "SIToFPOp", "sitofp", "A signed integer as a float.", ("i32", "f32"), (FIXED, FLOAT)
 )
 UIToFPOp = _cast(
-    "UIToFPOp", "uitofp", "An unsigned integer as a float.", ("i32", "f32"), (INTEGER, FLOAT),
+    "UIToFPOp", "uitofp", "An unsigned integer as a float.", ("i32", "f32"), (FIXED, FLOAT),
     **_UNSIGNED,
 )  # fmt: skip
 FPToSIOp = _cast(
@@ -449,7 +484,7 @@ FPToSIOp = _cast(
     "fptosi",
     "A float as a signed integer, rounded to zero; some value out of range.",
     ("f32", "i32"),
-    (FLOAT, INTEGER),
+    (FLOAT, FIXED),
     traits=_JUMPS,
 )
 FPToUIOp = _cast(
@@ -457,20 +492,21 @@ FPToUIOp = _cast(
     "fptoui",
     "A float as an unsigned integer, rounded to zero; some value out of range.",
     ("f32", "i32"),
-    (FLOAT, INTEGER),
+    (FLOAT, FIXED),
     traits=_JUMPS,
 )
 IndexCastOp = _cast(
-    "IndexCastOp", "index_cast", "Between index and a signed integer.", ("i32", "index"), _II
-)
+    "IndexCastOp", "index_cast", "Between index and a signed integer.", ("i32", "index"),
+    (INTEGER, INTEGER), base=_IndexCast,
+)  # fmt: skip
 IndexCastUIOp = _cast(
     "IndexCastUIOp", "index_castui", "Between index and an unsigned integer.", ("i32", "index"),
-    _II, **_UNSIGNED,
+    (INTEGER, INTEGER), base=_IndexCast, **_UNSIGNED,
 )  # fmt: skip
 BitcastOp = _cast(
-    "BitcastOp", "bitcast", "The same bits as another type.", ("f32", "i32"), (_ANY, _ANY),
-    traits=_JUMPS,
-)
+    "BitcastOp", "bitcast", "The same bits as another type.", ("f32", "i32"), (BITS, BITS),
+    "as wide as", traits=_JUMPS,
+)  # fmt: skip
 
 
 # -- canonicalization

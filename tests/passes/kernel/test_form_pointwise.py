@@ -66,8 +66,8 @@ def test_reads_across_the_rows_of_every_width(element, bits):
         def body(c):
             a, b = (read(c, v, I1, I0) for v in p.args)
             if element is bf16:
-                wide = [c.op("arith.extf", v, to=f32) for v in (a, b)]
-                return c.op("arith.truncf", c.op("arith.mulf", *wide), to=bf16)
+                wide = [c.op("arith.extf", v, type=f32) for v in (a, b)]
+                return c.op("arith.truncf", c.op("arith.mulf", *wide), type=bf16)
             return c.op(add, c.op(add, a, b), read(c, p.args[0], I1, I0))
 
         return p.finish(p.compute((rows, columns), body))

@@ -33,7 +33,7 @@ from irc.ir.symbols import (
     provable_le,
     terms_of,
 )
-from irc.ir.types import IndexType, VectorType, i1, i32, index
+from irc.ir.types import IndexType, VectorType, f32, i1, i32, index
 
 Content = Any  # a Value (uniform), or a list of Values, one per copy
 Scalar = int | Value
@@ -451,6 +451,8 @@ class Emitter:
             return self.add(arith.IndexCastOp, (value,), type_)
         if isinstance(source, FloatType):
             if isinstance(target, FloatType):
+                if target.width == source.width:
+                    value = self.add(arith.ExtFOp, (value,), arith.with_element(value.type, f32))
                 wider = target.width > source.width
                 return self.add(arith.ExtFOp if wider else arith.TruncFOp, (value,), type_)
             return self.add(arith.FPToUIOp if unsigned else arith.FPToSIOp, (value,), type_)

@@ -15,7 +15,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim
-from irc.ir.types import FloatType, IndexType, IntegerType, i1, index
+from irc.ir.types import FloatType, IndexType, IntegerType, f32, i1, i64, index
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim
 
 FLOAT_OPS = {
@@ -79,7 +79,11 @@ def convert(b: TileBuilder, tile: Tile, element: Type) -> Tile:
     source = tile.element
     if source is element:
         return tile
+    if isinstance(source, IndexType) and isinstance(element, FloatType):
+        return convert(b, convert(b, tile, i64), element)
     if isinstance(source, FloatType) and isinstance(element, FloatType):
+        if element.width == source.width:
+            return convert(b, convert(b, tile, f32), element)
         name = "extf" if element.width > source.width else "truncf"
     elif isinstance(source, FloatType):
         if element is i1:
