@@ -72,7 +72,7 @@ def additions(length: int) -> Program:
 
 def slices(length: int) -> Program:
     """Slices that are written one after another, each with what was summed up so far. All lengths
-    are of one regime: above `analysis.loop.SMALL_BYTES`, where arrays are worth sharing."""
+    are of one regime: above a target's `near_bytes`, where arrays are worth sharing."""
 
     def f(x: torch.Tensor) -> torch.Tensor:
         out, total = torch.zeros_like(x), torch.zeros_like(x[:, 0])

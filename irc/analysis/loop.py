@@ -1,8 +1,7 @@
-"""What the loop passes ask about computes: costs, readers, index maps and dependence.
+"""What the loop passes ask about computes: sizes, readers, index maps and dependence.
 
-Costs are in units of about one vectorized floating-point addition per element. Sizes that are
-symbolic count as `SYMBOLIC_SIZE`, whatever their hints, so that a program compiles to the same
-text for every hint.
+Sizes that are symbolic count as `SYMBOLIC_SIZE`, whatever their hints, so that a program compiles
+to the same text for every hint. What computes cost is in `irc.analysis.cost`.
 """
 
 from __future__ import annotations
@@ -13,26 +12,10 @@ from irc.dialects import graph, host, loop, sym
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.symbols import Dim, Expr, Symbol, evaluate, free_symbols
-from irc.ir.traits import Barrier, Elementary, Free, Pure, Slow, Terminator, WritesMemory
+from irc.ir.traits import Barrier, Pure, Terminator, WritesMemory
 from irc.ir.types import TensorType, element_bytes
 
 SYMBOLIC_SIZE = 61
-# Arrays smaller than this are read from cache: reading them again costs next to nothing.
-SMALL_BYTES = 16_384
-
-# Relative costs of scalar operations; anything else counts 1. Measured on vectors of f32.
-DIVISION_COST = 4
-FUNCTION_COST = 16
-
-
-def op_cost(op: Operation) -> int:
-    """The cost of one evaluation of a scalar operation."""
-    traits = op.traits
-    if Free in traits:
-        return 0
-    if Slow in traits:
-        return DIVISION_COST
-    return FUNCTION_COST if Elementary in traits else 1
 
 
 def estimate(dim: Dim) -> int:

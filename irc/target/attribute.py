@@ -95,8 +95,9 @@ class TargetAttr(Attribute):
 
 
 def _fields(cls: type) -> list[Any]:
-    """The fields that a text names."""
-    return [f for f in attrs.fields(cls) if f.init and f.name != "processor"]
+    """The fields that a text names, speeds last."""
+    named = [f for f in attrs.fields(cls) if f.init and f.name != "processor"]
+    return sorted(named, key=lambda field: field.inherited)
 
 
 def _write(writer: TextWriter, record: Any) -> None:

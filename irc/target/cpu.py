@@ -14,6 +14,8 @@ from typing import Any
 
 import attrs
 
+from irc.target.speeds import Speeds
+
 _initialize_lock = threading.Lock()
 _initialized = False
 
@@ -61,8 +63,8 @@ def initialize_llvm() -> Any:
 
 
 @attrs.frozen(cache_hash=True)
-class TargetFeatures:
-    """One CPU.
+class TargetFeatures(Speeds):
+    """One CPU; its speeds are those of a core.
 
     triple: LLVM's, of its architecture and operating system. chip: LLVM's name of it. sets: its
     instruction sets, of `INSTRUCTION_SETS`; that one is there does not say that it is fast.
@@ -102,6 +104,7 @@ class TargetFeatures:
         if self.vector_bits not in WIDTHS:
             raise ValueError(f"vector_bits is {self.vector_bits}, not one of {WIDTHS}")
         check_speeds(self.parallel, self.operations_per_byte)
+        self.check()
         sets = frozenset(self.sets)
         arm = self.architecture == "aarch64"
         avx512 = sets >= _AVX512

@@ -7,13 +7,14 @@ import re
 import attrs
 
 from irc.target.cpu import check_speeds
+from irc.target.speeds import Speeds
 
 _CHIP = re.compile(r"sm_([0-9]{2,3})a?")
 
 
 @attrs.frozen(cache_hash=True)
-class GpuFeatures:
-    """One GPU.
+class GpuFeatures(Speeds):
+    """One GPU; its speeds are those of a processor of it.
 
     chip: NVIDIA's name of its instructions. warp: threads that run together. parallel: fewer
     program instances leave processors idle. operations_per_byte: floating-point operations in the
@@ -31,6 +32,7 @@ class GpuFeatures:
         if self.warp not in (32, 64):
             raise ValueError(f"warp is {self.warp}, not 32 or 64")
         check_speeds(self.parallel, self.operations_per_byte)
+        self.check()
 
     @staticmethod
     def sm_80() -> GpuFeatures:

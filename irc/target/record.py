@@ -18,6 +18,7 @@ import attrs
 from irc.ir.diagnostics import InternalError, UserError
 from irc.target.cpu import TargetFeatures
 from irc.target.gpu import GpuFeatures
+from irc.target.speeds import Cost
 
 LIBRARY_ELEMENTS = ("bf16", "f16", "f32")
 FLOATS = ("bfloat16", "float16", "float32", "float64")
@@ -95,6 +96,19 @@ class Target:
     def operations_per_byte(self, bits: int) -> int:
         """Floating-point operations on elements of so many bits in the time of a byte of memory."""
         return self.processor.operations_per_byte[0 if bits <= 16 else 1]
+
+    def operations(self, cost: Cost) -> int:
+        """What a cost comes to, in operations of a point."""
+        return self.processor.operations(cost, self.processor.parallel)
+
+    def time(self, cost: Cost) -> int:
+        """What a cost comes to, in femtoseconds: more of anything, or fewer parallel points, never
+        takes less."""
+        return self.operations(cost) * self.processor.femtoseconds
+
+    def seconds(self, cost: Cost) -> float:
+        """As `time`, for people."""
+        return self.time(cost) * 1e-15
 
     # -- where targets come from
 

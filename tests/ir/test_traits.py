@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irc.analysis.loop import op_cost
+from irc.analysis.cost import op_cost
 from irc.ir import attributes as A
 from irc.ir.core import Block, Region
 from irc.ir.definition import Op, attribute, region, variadic_result

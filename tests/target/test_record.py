@@ -20,6 +20,7 @@ from irc.target import Target
 from irc.target.attribute import carry
 from irc.target.cpu import TargetFeatures
 from irc.target.gpu import GpuFeatures
+from irc.target.speeds import Speeds
 
 ROOT = Path(irc.__file__).parent
 
@@ -66,6 +67,7 @@ def changed_fields(base: Target) -> dict[str, Target]:
     processor: dict[str, Any] = {
         "triple": "x86_64-unknown-freebsd", "chip": "znver4", "sets": ("avx",), "vector_bits": 128,
         "fast_division": True, "parallel": 33, "operations_per_byte": (9, 8), "warp": 64,
+        **{field.name: 3 for field in attrs.fields(Speeds)},
     }  # fmt: skip
     common: dict[str, Any] = {
         "threads": 5, "library": ("bf16", "f32"), "default_float": "float64",

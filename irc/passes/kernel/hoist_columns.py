@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from irc.analysis.loop import DIVISION_COST, op_cost
+from irc.analysis.cost import USUAL, op_cost
 from irc.dialects import arith, kernel
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
@@ -46,7 +46,7 @@ class HoistColumns(Pass):
     name = "hoist-columns"
     summary = "compute what differs by column only once for all rows of a kernel"
     anchor = "kernel.func"
-    min_cost: int = DIVISION_COST
+    min_cost: int = USUAL.division
     max_bytes: int = 32_768
     min_rows: int = 4
 

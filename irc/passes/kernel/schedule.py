@@ -30,7 +30,8 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.loop import estimate, op_cost
+from irc.analysis.cost import op_cost
+from irc.analysis.loop import estimate
 from irc.dialects import func, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type

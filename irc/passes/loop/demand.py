@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from irc.analysis.loop import SMALL_BYTES, array_bytes
+from irc.analysis.cost import USUAL
+from irc.analysis.loop import array_bytes
 from irc.dialects import arith, loop
 from irc.ir.core import Block, Value
 from irc.ir.symbols import Dim, provable_le
@@ -71,7 +72,7 @@ def drop_masks(block: Block, extents: Mapping[str, Dim]) -> int:
     masked = [
         op for op in block.ops
         if isinstance(op, loop.ReadOp) and op.mask is not None
-        and array_bytes(op.source.type) <= SMALL_BYTES and is_inside(op, extents)
+        and array_bytes(op.source.type) <= USUAL.near_bytes and is_inside(op, extents)
     ]  # fmt: skip
     if not masked:
         return 0

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 import attrs
 
+from irc.analysis.cost import USUAL
 from irc.analysis.loop import (
-    SMALL_BYTES,
     Clusters,
     array_bytes,
     leading_axes,
@@ -155,7 +155,7 @@ class _Planner:
         for maker in sorted(makers, key=lambda m: -number[m]):
             found[self.clusters.find(number[maker])] = None
         for source in self.reads[op]:
-            if array_bytes(source.type) > SMALL_BYTES:
+            if array_bytes(source.type) > USUAL.near_bytes:
                 for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
                     found[self.clusters.find(reader)] = None
         return list(found)
@@ -215,7 +215,7 @@ class _Planner:
                 common[source] = min(count, common.get(source, count))
         for number in clusters.members[b]:
             for source, reads in self.reads[clusters.ops[number]].items():
-                if source in common and array_bytes(source.type) > SMALL_BYTES:
+                if source in common and array_bytes(source.type) > USUAL.near_bytes:
                     count = min(leading_axes(read, names, extents) for read in reads)
                     siblings = max(siblings, min(count, common[source]))
         return siblings
@@ -255,7 +255,7 @@ class _Planner:
         shared axis, as a channels-last image has when planes are shared: each point would then
         gather its elements from as many cache lines."""
         clusters = self.clusters
-        largest, across = SMALL_BYTES, False
+        largest, across = USUAL.near_bytes, False
         for number in (*clusters.members[a], *clusters.members[b]):
             for source, reads in self.reads[clusters.ops[number]].items():
                 maker, size = source.defining_op, array_bytes(source.type)

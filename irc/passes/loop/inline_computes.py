@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
 
-from irc.analysis.loop import (
-    FUNCTION_COST,
-    SMALL_BYTES,
-    array_bytes,
-    is_map,
-    is_unit,
-    op_cost,
-    points,
-)
+from irc.analysis.cost import class_of, moved, told, work
+from irc.analysis.loop import array_bytes, is_map, is_unit, points
 from irc.dialects import graph, loop, sym
+from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.traits import Terminator
+from irc.ir.types import TensorType, element_bytes
 from irc.passes.common.bodies import Body, Transplant, clean_block, extents_of, ops_needed
 from irc.passes.loop.demand import drop_masks, drop_selects
 from irc.passes.loop.positions import fold_position, fold_scatters, is_true
+from irc.target import Target, target_of
+from irc.target.speeds import Cost
+
+NEEDED = "its array is needed anyway, by a result or by something else than a compute"
 
 
 @attrs.define
 class Summary:
-    """What one evaluation of a map costs, with everything that is inlined into it.
+    """What one evaluation of a map does, with everything that is inlined into it.
 
-    cost: scalar work; ops: operations; sources: arrays read, with their bytes; indirect: whether
-    an index comes from a read; masked: whether one of its own reads has a mask; reads: number of
-    `loop.read`.
+    work: the sum of its operations' classes (`irc.analysis.cost`); ops: operations; sources: arrays
+    read, with their bytes; indirect: whether an index comes from a read; masked: whether one of its
+    own reads has a mask; reads: number of `loop.read`.
     """
 
-    cost: int = 0
+    work: int = 0
     ops: int = 0
     reads: int = 0
     indirect: bool = False
@@ -41,18 +42,20 @@ class Summary:
     sources: dict[Value, int] = attrs.field(factory=dict)
 
     @property
-    def large_sources(self) -> int:
-        """How many of the arrays read are too large to stay in cache."""
-        return sum(1 for size in self.sources.values() if size > SMALL_BYTES)
+    def is_view(self) -> bool:
+        """Whether it only reads, at one place that is known."""
+        if self.work or self.reads > 1:
+            return False
+        return not self.indirect and not self.masked
 
 
 @register_pass
 class InlineComputes(Pass):
     """Substitutes maps into the computes that read them.
 
-    A map is inlined when it is little more than reads, when one read uses it without evaluating
-    it more often, or when evaluating it again is cheaper than storing and loading it. All its
-    readers inline it or none does, unless it is a plain view.
+    A map is inlined when it is a plain view, or when that takes less time (`irc.analysis.cost`):
+    its readers evaluate it again, and read what it reads, but nothing stores its array or loads it.
+    All its readers inline it or none does, unless it is a plain view.
 
     Before:
         %a = loop.compute par(i: 4) -> map { %x = loop.read %s[i] ... %e = math.exp %x ... }
@@ -65,14 +68,14 @@ class InlineComputes(Pass):
     name = "inline-computes"
     summary = "substitute cheap and singly read maps into their readers"
     anchor = "func.func"
+    asks_target = True
     max_ops: int = 256
     max_reads: int = 48
-    max_duplicated_cost: int = 8
-    max_duplicated_sources: int = 2
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        chosen = _Chooser(self, block).choose(context)
+        chooser = _Chooser(self, block, target_of(context), context.explains)
+        chosen = chooser.choose(context)
         inlined = 0
         for outer in block.reversed_ops:
             if not isinstance(outer, loop.ComputeOp):
@@ -89,11 +92,16 @@ class InlineComputes(Pass):
 class _Chooser:
     """Decides which maps are inlined, producers first."""
 
-    def __init__(self, options: InlineComputes, block: Block) -> None:
-        self.options = options
+    def __init__(
+        self, options: InlineComputes, block: Block, target: Target, explains: bool
+    ) -> None:
+        self.options, self.explains = options, explains
         self.block = block
+        self.target, self.near_bytes = target, target.processor.near_bytes
         self.chosen: dict[Operation, None] = {}
         self.summaries: dict[Operation, Summary] = {}
+        # The costs before and after that the last decision compared, if any.
+        self.weighed: tuple[Cost, Cost] | None = None
 
     def choose(self, context: PassContext) -> dict[Operation, None]:
         """The maps to inline; a remark says of each other map that computes read why it stays."""
@@ -107,9 +115,17 @@ class _Chooser:
                     reason = NO_FUEL
                 if reason is None:
                     self.chosen[op] = None
-                else:
-                    context.remark(f"is not inlined into its readers: {reason}", op)
+                if context.explains:
+                    self.remark(op, reason, context)
         return self.chosen
+
+    def remark(self, op: loop.ComputeOp, reason: str | None, context: PassContext) -> None:
+        """Tell a decision, with the times before and after where it was made by them."""
+        times = f": {told(self.target, *self.weighed)}" if self.weighed is not None else ""
+        if reason is not None:
+            context.remark(f"is not inlined into its readers: {reason}{times}", op)
+        elif times:
+            context.remark(f"is inlined{times}", op)
 
     def summarize(self, op: loop.ComputeOp) -> Summary:
         total = Summary()
@@ -120,7 +136,7 @@ class _Chooser:
                 total.masked |= inner.mask is not None
                 if maker is not None and maker in self.chosen:
                     part = self.summaries[maker]
-                    total.cost += part.cost
+                    total.work += part.work
                     total.ops += part.ops
                     total.reads += part.reads
                     total.indirect |= part.indirect
@@ -130,12 +146,13 @@ class _Chooser:
                 total.sources[source] = array_bytes(source.type)
                 total.indirect |= bool(inner.positions)
             elif Terminator not in inner.traits:
-                total.cost += op_cost(inner)
+                total.work += class_of(inner)
             total.ops += 1
         return total
 
     def refusal(self, op: loop.ComputeOp) -> str | None:
         """Why a map that computes read is not inlined; None when it is."""
+        self.weighed = None
         readers = compute_readers(op)
         uses = sum(r.use_count for r in op.results)
         external = uses > len(readers)
@@ -144,48 +161,80 @@ class _Chooser:
             return f"{summary.ops} operations, over max_ops ({self.options.max_ops})"
         if summary.reads > self.options.max_reads:
             return f"{summary.reads} reads, over max_reads ({self.options.max_reads})"
-        plain = summary.cost == 0 and summary.reads <= 1
-        if plain and not summary.indirect and not summary.masked:
+        if summary.is_view:
             return None
-        if summary.reads == 0 and summary.cost < FUNCTION_COST:
-            return None
-        if external:
-            return "its array is needed anyway, by a result or by something else than a compute"
         own = points(a.extent for a in op.axis_list)
         evaluations = sum(evaluated_points(read) for read in readers)
-        if len(readers) == 1:
-            # A pad or a concat evaluates a few points more, masked.
-            pays = 4 * evaluations <= 5 * own or self.repeats_cheaply(
-                op, readers[0], summary, evaluations // max(own, 1)
-            )
-        else:
-            pays = self.duplicates_cheaply(summary, evaluations, own, len(readers))
-        if pays:
-            return None
-        return (
-            f"{len(readers)} reads would evaluate it about {evaluations // max(own, 1)} times at "
-            f"each point (cost {summary.cost}, {summary.large_sources} large arrays)"
-        )
+        if external and summary.reads:
+            return NEEDED
+        if summary.indirect and len(readers) > 1:
+            return "each of its readers would look its positions up"
+        if evaluations <= own and not external and not self.explains:
+            return None  # whatever anything costs
+        for before, after in self.choices(op, readers, summary, own, evaluations, external):
+            self.weighed = before, after
+            if self.target.operations(after) > self.target.operations(before):
+                if external:
+                    return NEEDED
+                return (f"{len(readers)} reads would evaluate it {evaluations / own:.3g} times at "
+                        "each point")  # fmt: skip
+        return None
 
-    def repeats_cheaply(
-        self, op: loop.ComputeOp, read: loop.ReadOp, summary: Summary, times: int
-    ) -> bool:
-        """Whether one read that evaluates the map `times` as often should still inline it."""
-        if summary.cost == 0 and not summary.indirect:
-            return summary.large_sources <= 1
-        small = array_bytes(op.results[0].type) <= SMALL_BYTES
-        if small and not self.reads_reductions(summary):
-            # A kernel of its own for a few values (a scale per channel) costs more than the work.
-            return summary.cost <= 2 * FUNCTION_COST
-        if times > 4:
-            return False
-        limit = self.options.max_duplicated_cost
-        return summary.cost <= limit or self.cost_along(op, repeated_axes(read, op)) <= limit
+    def choices(
+        self, op: loop.ComputeOp, readers: list[loop.ReadOp], summary: Summary, own: int,
+        evaluations: int, external: bool,
+    ) -> Iterator[tuple[Cost, Cost]]:  # fmt: skip
+        """What a map costs by itself, and what in its readers: first where these stay kernels of
+        their own, then where they share one with it, and its elements pass in cache.
 
-    def cost_along(self, op: loop.ComputeOp, names: set[str]) -> int:
-        """The cost of what differs along the axes `names` in one evaluation of a map, with
-        everything that is inlined into it: the rest is done once for all their points."""
-        cost = 0
+        Which of them it will be is not known yet; inlining has to pay either way.
+        """
+        speeds, more = self.target.processor, max(0, evaluations - own)
+        array = op.results[0].type
+        size, each = array_bytes(array), _element_bytes(array)
+        finishes = any(isinstance(s.defining_op, loop.ComputeOp) for s in summary.sources)
+        again = summary.work
+        if more and len(readers) == 1:
+            small = size <= self.near_bytes
+            # What differs by column only is computed once for each launch: `hoist-columns`.
+            again = 0 if small and not finishes else self.work_along(
+                op, repeated_axes(readers[0], op)
+            )  # fmt: skip
+        # What is read from behind the cache each time that all points are evaluated.
+        far = 0
+        for source, bytes_ in summary.sources.items():
+            if bytes_ > self.near_bytes:
+                far += min(bytes_, own * _element_bytes(source.type))
+        alone = Cost(alone=self.across(op) * more if more else 0)
+        after = work(summary.work, min(own, evaluations)) + work(again, more) + alone
+        before = Cost() if external else work(summary.work, own)
+        stored, launches = (0, 0) if external else (2 * own, 1)
+        yield (
+            before + moved(stored + evaluations, each, size, speeds)
+            + Cost(far=far, launches=launches),
+            after + Cost(far=far * evaluations // max(own, 1)),
+        )  # fmt: skip
+        if summary.reads and more and (finishes or len(readers) > 1):
+            yield before + Cost(near=stored + evaluations), after
+
+    def across(self, op: loop.ComputeOp) -> int:
+        """How many reads, with everything that is inlined, step over memory along the innermost
+        axis of their map, in arrays that no cache keeps."""
+        found = 0
+        for inner in op.block.ops:
+            if isinstance(inner, loop.ReadOp):
+                maker = inner.source.defining_op
+                if maker in self.chosen:
+                    assert isinstance(maker, loop.ComputeOp)
+                    found += self.across(maker)
+                elif array_bytes(inner.source.type) > self.near_bytes:
+                    found += reads_across(inner, op)
+        return found
+
+    def work_along(self, op: loop.ComputeOp, names: set[str]) -> int:
+        """The operations of what differs along the axes `names` in one evaluation of a
+        map, with everything that is inlined into it: the rest is done once for all their points."""
+        found = 0
         differs: set[Value] = set()
         for inner in op.block.ops:
             if Terminator in inner.traits:
@@ -203,28 +252,18 @@ class _Chooser:
             if maker in self.chosen:
                 assert isinstance(maker, loop.ComputeOp)
                 pairs = zip(maker.axis_list, dims, strict=True)
-                moved = not differs.isdisjoint(inner.positions)  # type: ignore[attr-defined]
-                cost += self.cost_along(
-                    maker, {a.name for a, d in pairs if moved or names & free_symbols(d)}
+                shifts = not differs.isdisjoint(inner.positions)  # type: ignore[attr-defined]
+                found += self.work_along(
+                    maker, {a.name for a, d in pairs if shifts or names & free_symbols(d)}
                 )
             elif not dims:
-                cost += op_cost(inner)
-        return cost
+                found += class_of(inner)
+        return found
 
-    def reads_reductions(self, summary: Summary) -> bool:
-        """Whether the map can share a kernel with what it reads instead."""
-        return any(isinstance(s.defining_op, loop.ComputeOp) for s in summary.sources)
 
-    def duplicates_cheaply(
-        self, summary: Summary, evaluations: int, own: int, readers: int
-    ) -> bool:
-        """Whether several reads should each evaluate the map."""
-        options = self.options
-        if summary.indirect:
-            return False
-        if summary.cost > options.max_duplicated_cost or evaluations > own * 2 * readers:
-            return summary.cost == 0 and summary.large_sources <= 1
-        return summary.large_sources <= options.max_duplicated_sources and summary.reads <= 6
+def _element_bytes(type_: Type) -> int:
+    assert isinstance(type_, TensorType)
+    return element_bytes(type_.element)
 
 
 def drop_proven_checks(block: Block) -> int:
@@ -257,6 +296,22 @@ def compute_readers(op: Operation) -> list[loop.ReadOp]:
         for user in result.users
         if isinstance(user, loop.ReadOp) and user.source is result
     ]
+
+
+def reads_across(read: loop.ReadOp, op: loop.ComputeOp) -> bool:
+    """Whether the elements of an array that the points along the innermost axis read lie apart."""
+    type_ = read.source.type
+    assert isinstance(type_, TensorType)
+    if not op.axis_list or type_.strides is None:
+        return False
+    name = op.axis_list[-1].name
+    apart = False
+    for index, stride, size in zip(read.indices, type_.strides, type_.shape, strict=True):
+        if name in free_symbols(index):
+            if stride == 1 and size != 1:
+                return False
+            apart = True
+    return apart
 
 
 def repeated_axes(read: loop.ReadOp, producer: loop.ComputeOp) -> set[str]:

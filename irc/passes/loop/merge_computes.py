@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
+from irc.analysis.cost import USUAL
 from irc.analysis.loop import (
-    SMALL_BYTES,
     Clusters,
     array_bytes,
     is_axis,
@@ -164,7 +164,7 @@ class _Planner:
             if maker is not None and maker in self.reads:
                 found[find(self.clusters.number[maker])] = None
         for source in self.reads[op]:
-            if array_bytes(source.type) > SMALL_BYTES:
+            if array_bytes(source.type) > USUAL.near_bytes:
                 for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
                     found[find(reader)] = None
         if not self.reads_computes(op):

@@ -1,5 +1,5 @@
 // The pass inline-computes: the exponential is read once, by the sum, and moves into it.
-// RUN: --inline-computes
+// RUN: --inline-computes --target=avx512
 // VALUES: inline-computes
 
 func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4] x f32, strides [1]> attributes {level = "loop"} {
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4] x f32, s
   return %s : tensor<[4] x f32, strides [1]>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4] x f32, strides [1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %s = loop.compute par(i0: 4) red(i1: 6) -> reduce(sum, f32) {
 // CHECK-NEXT:       %0 = loop.read %x[i0, i1] : f32

@@ -1,0 +1,81 @@
+"""The cost model: what computes do, as a `Cost`, and what that takes on a `Target`.
+
+    before, after = kept, inlined            # each a `Cost`
+    if pays(target, before, after): ...
+    context.remark(f"is inlined: {told(target, before, after)}", op)
+
+Passes that decide ask one question: the time before, less the time after. The figures are the
+target's (`irc.target.speeds.Speeds`); docs/cost-model.md says what is counted.
+"""
+
+from __future__ import annotations
+
+from irc.ir.core import Operation
+from irc.ir.traits import Elementary, Free, Slow
+from irc.target import Target
+from irc.target.speeds import Cost, Speeds
+
+_BITS = 21
+#: Scalar operations by class, as one number that adds up: how many are cheap, divisions, functions.
+NOTHING, CHEAP, DIVISION, FUNCTION = 0, 1, 1 << _BITS, 1 << 2 * _BITS
+#: The figures where no target is at hand: what a schedule compares by.
+USUAL = Speeds()
+_CLASSES: dict[type[Operation], int] = {}
+
+
+def class_of(op: Operation) -> int:
+    """The class of a scalar operation: NOTHING, CHEAP, DIVISION or FUNCTION, by its traits."""
+    found = _CLASSES.get(op.__class__)
+    return _class_of(op.__class__) if found is None else found
+
+
+def _class_of(kind: type[Operation]) -> int:
+    traits = kind.traits
+    found = _CLASSES[kind] = (
+        NOTHING if Free in traits
+        else DIVISION if Slow in traits
+        else FUNCTION if Elementary in traits
+        else CHEAP
+    )  # fmt: skip
+    return found
+
+
+def op_cost(op: Operation, speeds: Speeds = USUAL) -> int:
+    """What one evaluation of a scalar operation takes, in operations."""
+    kind = class_of(op)
+    if kind <= CHEAP:
+        return kind
+    return speeds.division if kind == DIVISION else speeds.function
+
+
+def work(classes: int, points: int) -> Cost:
+    """Scalar operations, a sum of classes, at so many points."""
+    one = DIVISION - 1
+    return Cost(
+        (classes & one) * points, (classes >> _BITS & one) * points,
+        (classes >> 2 * _BITS) * points,
+    )  # fmt: skip
+
+
+def moved(elements: int, bytes_: int, size: int, speeds: Speeds) -> Cost:
+    """Elements of `bytes_` bytes each, read from an array of `size` bytes or written to it: from
+    the first-level cache where that holds it."""
+    if size <= speeds.near_bytes:
+        return Cost(near=elements)
+    return Cost(far=elements * bytes_)
+
+
+def told(target: Target, before: Cost, after: Cost) -> str:
+    """Both times, for people: 12.1 us -> 8.4 us."""
+    return f"{_time(target.time(before))} -> {_time(target.time(after))}"
+
+
+def _time(femtoseconds: int) -> str:
+    for name, size in (("s", 10**15), ("ms", 10**12), ("us", 10**9)):
+        if femtoseconds >= size:
+            return f"{femtoseconds / size:.3g} {name}"
+    return f"{femtoseconds / 10**6:.3g} ns"
+
+
+__all__ = ["CHEAP", "DIVISION", "FUNCTION", "NOTHING", "USUAL", "Cost", "class_of", "moved",
+           "op_cost", "told", "work"]  # fmt: skip
