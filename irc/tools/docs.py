@@ -9,6 +9,7 @@ page is missing or differs from its definitions.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import inspect
 import re
@@ -32,6 +33,7 @@ def pages() -> dict[str, str]:
     """Every page's text by file name."""
     found = {f"{name}.md": dialect_page(name) for name in registry.DIALECT_MODULES}
     found["passes.md"] = passes_page()
+    found["rules.md"] = rules_page()
     found["../options.md"] = options_page()
     return {"README.md": index_page(), **found}
 
@@ -42,7 +44,43 @@ def index_page() -> str:
     for name in registry.DIALECT_MODULES:
         lines.append(f"* [{name}]({name}.md): {_headline(_module_text(name)).split(': ', 1)[-1]}")
     lines.append("* [passes](passes.md): every pass, its options, a program before and after it")
+    lines.append("* [rules](rules.md): every rewrite that is a rule, a program before and after it")
     return "\n".join(lines) + "\n"
+
+
+# -- rules
+
+
+@functools.cache
+def rules_page() -> str:
+    """The page of all rules that irc brings."""
+    from irc.ir.passes import all_passes
+
+    for name in registry.DIALECT_MODULES:
+        registry.load_dialect(name)
+    all_passes()
+    rules = [rule for rule in all_rules().values() if is_own(rule)]
+    lines = ["# Rules", "", NOTE, ""]
+    lines += ["A rule replaces what it shows first by what it shows then. `irc-opt --check-rules`"]
+    lines += ["runs each on random values, and CI does: [your first rule](../first-rule.md). It"]
+    lines += ["keeps every bit, or the value as a real number (`real`). `canonicalize` applies all"]
+    lines += ["that don't name another pass.", "", "| rule | |", "|---|---|"]
+    for rule in rules:
+        lines.append(f"| [`{rule.name}`](#{_anchor(rule.name)}) | `{_cell(rule.equation)}` |")
+    for rule in rules:
+        lines += ["", *_rule(rule)]
+    return "\n".join(lines) + "\n"
+
+
+def _rule(rule: Rule) -> Iterator[str]:
+    from irc.validation.rules import example
+
+    before, after = example(rule)
+    where = f", where {_where(rule)}" if rule.where is not None else ""
+    yield f"## `{rule.name}`"
+    yield ""
+    yield f"`{rule.equation}`{where}. Keeps: {rule.preserves}."
+    yield from ("", "```mlir", before, "```", "becomes", "```mlir", after, "```")
 
 
 # -- dialects
@@ -63,12 +101,12 @@ def dialect_page(name: str) -> str:
         lines += [*_operation(op), ""]
     rules = [rule for rule in all_rules().values() if rule.dialect == name and is_own(rule)]
     if rules:
-        said = "What `canonicalize` rewrites; `irc-opt --check-rules` runs each."
-        lines += ["## Rules", "", said]
+        lines += ["## Rules", "", "With a program before and after each: [rules](rules.md)."]
         lines += ["", "| rule | | where | keeps |", "|---|---|---|---|"]
         for rule in rules:
-            equation = str(rule.equation).replace("|", "\\|")
-            lines.append(f"| `{rule.name}` | `{equation}` | {_where(rule)} | {rule.preserves} |")
+            link = f"[`{rule.name}`](rules.md#{_anchor(rule.name)})"
+            equation = _cell(rule.equation)
+            lines.append(f"| {link} | `{equation}` | {_where(rule)} | {rule.preserves} |")
         lines.append("")
     attributes = _attributes(name)
     if attributes:

@@ -92,9 +92,9 @@ def check_rule(rule: Rule, cases: int = 200, seed: int = 0) -> Failure | None:
     return None
 
 
-def element_types(rule: Rule) -> Iterator[tuple[Type, ...]]:
+def element_types(rule: Rule, dtypes: Sequence[str] = DTYPES) -> Iterator[tuple[Type, ...]]:
     """The element types of a rule's variables with which its left side is a valid program."""
-    kinds = [ELEMENT_OF_DTYPE[name] for name in DTYPES]
+    kinds = [ELEMENT_OF_DTYPE[name] for name in dtypes]
     for elements in itertools.product(kinds, repeat=len(rule.variables)):
         made = _program(rule, [TensorType((2,), e) for e in elements])
         if made is None:
@@ -103,6 +103,27 @@ def element_types(rule: Rule) -> Iterator[tuple[Type, ...]]:
         bindings = dict(zip(rule.variables, function.block.arguments))  # type: ignore[union-attr]
         if rule.holds(bindings):
             yield elements
+
+
+def example(rule: Rule) -> tuple[str, str]:
+    """The bodies of a small program with a rule's left side, and of what becomes of it.
+
+    Raises NotChecked where no element types fit."""
+    for elements in element_types(rule, ("float32", "int32", "bool")):
+        module = _program(rule, [TensorType((4,), e) for e in elements])
+        assert module is not None
+        for name, argument in zip(rule.variables, module.lookup("main").block.arguments):  # type: ignore[union-attr]
+            argument.name_hint = name
+        changed: Any = module.clone()
+        if _apply(rule, changed):
+            return _body(module), _body(changed)
+    raise NotChecked(f"rule '{rule.name}': its left side fits no element types")
+
+
+def _body(module: ModuleOp) -> str:
+    """The lines of the only function, without what surrounds them."""
+    lines = print_op(module.lookup("main")).splitlines()  # type: ignore[arg-type]
+    return "\n".join(line.strip() for line in lines[1:-1])
 
 
 def run_case(

@@ -38,6 +38,18 @@ def test_every_operation_has_a_sentence_and_an_example():
             assert "```mlir" in body, f"{name} has no example"
 
 
+def test_every_rule_shows_a_program_before_and_after():
+    from irc.ir.rules import all_rules
+
+    page = (ROOT / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## `", page, flags=re.MULTILINE)[1:]
+    named = [section.partition("`")[0] for section in sections]
+    assert named == [name for name, rule in all_rules().items() if docs.is_own(rule)]
+    for section in sections:
+        before, after = re.findall(r"```mlir\n(.*?)\n```", section, re.DOTALL)
+        assert before != after and before.count("return") == after.count("return") == 1, section
+
+
 def test_every_pass_shows_a_program_before_and_after():
     page = (ROOT / "docs" / "reference" / "passes.md").read_text(encoding="utf-8")
     sections = re.split(r"^## `", page, flags=re.MULTILINE)[1:]
