@@ -7,9 +7,9 @@ from typing import Any
 import irc
 from irc.dialects import arith
 from irc.ir.passes import PassContext
-from irc.ir.pattern_pass import PatternPass, apply_patterns
 from irc.ir.rewrite.driver import pattern
 from irc.ir.rewrite.fuel import NO_FUEL, Fuel
+from irc.ir.rewrite.passes import PatternPass, apply_patterns
 
 TEXT = """
 func.func @main(%x: i32, %y: i32) -> i32 {

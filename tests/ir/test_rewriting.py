@@ -14,7 +14,6 @@ from irc.ir.definition import Op, attribute, operand, result, variadic_operand, 
 from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.location import UNKNOWN, FileLocation, FusedLocation
 from irc.ir.module import ModuleOp
-from irc.ir.patterns import Plan
 from irc.ir.registry import unregistered_op
 from irc.ir.rewrite.driver import (
     apply_patterns_greedily,
@@ -22,6 +21,7 @@ from irc.ir.rewrite.driver import (
     pattern,
     register_materializer,
 )
+from irc.ir.rewrite.patterns import Plan
 from irc.ir.traits import Commutative, ConstantLike, Pure
 
 

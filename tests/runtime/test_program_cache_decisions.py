@@ -15,9 +15,10 @@ from irc.cache.keys import key_of
 from irc.cache.store import shared_cache
 from irc.dialects import graph
 from irc.ir import attributes as A
-from irc.ir import passes, patterns
+from irc.ir import passes
 from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.rewrite import driver as rewriting
+from irc.ir.rewrite import patterns
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, f32
 from irc.runtime import metrics, program_cache

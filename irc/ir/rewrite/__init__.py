@@ -6,14 +6,15 @@ import importlib
 from typing import Any
 
 _EXPORTS = {
+    "Conversion": "irc.ir.rewrite.conversion",
     "ConversionTarget": "irc.ir.rewrite.conversion",
     "Fuel": "irc.ir.rewrite.fuel",
-    "Pattern": "irc.ir.rewrite.driver",
+    "Pattern": "irc.ir.rewrite.patterns",
+    "PatternPass": "irc.ir.rewrite.passes",
     "Rewriter": "irc.ir.rewrite.driver",
-    "apply_conversion": "irc.ir.rewrite.conversion",
     "apply_patterns_greedily": "irc.ir.rewrite.driver",
-    "canonicalization": "irc.ir.rewrite.driver",
-    "pattern": "irc.ir.rewrite.driver",
+    "canonicalization": "irc.ir.rewrite.patterns",
+    "pattern": "irc.ir.rewrite.patterns",
     "rule": "irc.ir.rewrite.rules",
 }
 

@@ -23,7 +23,9 @@ from irc.ir.core import Operation, OpResult, Value
 from irc.ir.diagnostics import InternalError, IRCError
 from irc.ir.location import UNKNOWN, fuse
 from irc.ir.passes.failures import unexpected
-from irc.ir.patterns import (
+from irc.ir.registry import lookup_op
+from irc.ir.rewrite.fuel import Fuel
+from irc.ir.rewrite.patterns import (
     Pattern,
     canonicalization,
     canonicalization_patterns,
@@ -31,8 +33,6 @@ from irc.ir.patterns import (
     pattern_set,
     register_canonicalization,
 )
-from irc.ir.registry import lookup_op
-from irc.ir.rewrite.fuel import Fuel
 from irc.ir.traits import (
     AllocatesMemory,
     ConstantLike,

@@ -14,8 +14,8 @@ from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
-from irc.ir.pattern_pass import PatternPass
 from irc.ir.rewrite.driver import Rewriter, pattern
+from irc.ir.rewrite.passes import PatternPass
 from irc.ir.types import FloatType
 from irc.passes.frozen.weighted_products import (
     WeightedProduct,

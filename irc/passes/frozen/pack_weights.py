@@ -14,8 +14,8 @@ from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.passes import PassContext, register_pass
-from irc.ir.pattern_pass import PatternPass
 from irc.ir.rewrite.driver import pattern
+from irc.ir.rewrite.passes import PatternPass
 from irc.ir.types import TensorType
 from irc.target import target_of
 

@@ -8,8 +8,8 @@ from irc.dialects import graph
 from irc.dialects.graph.canonical import full_value
 from irc.ir.core import Value
 from irc.ir.passes import register_pass
-from irc.ir.pattern_pass import PatternPass
 from irc.ir.rewrite.driver import pattern
+from irc.ir.rewrite.passes import PatternPass
 from irc.ir.types import i1
 
 

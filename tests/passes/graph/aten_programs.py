@@ -8,7 +8,7 @@ from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext
-from irc.ir.pattern_pass import apply_patterns
+from irc.ir.rewrite.passes import apply_patterns
 from irc.ir.types import TensorType, contiguous_strides, f32
 from irc.passes.graph.convert_aten.support import Call
 
