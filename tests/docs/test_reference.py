@@ -39,7 +39,7 @@ def test_every_operation_has_a_sentence_and_an_example():
 
 
 def test_every_rule_shows_a_program_before_and_after():
-    from irc.ir.rules import all_rules
+    from irc.ir.rewrite.rules import all_rules
 
     page = (ROOT / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
     sections = re.split(r"^## `", page, flags=re.MULTILINE)[1:]
