@@ -18,6 +18,8 @@ pytestmark = pytest.mark.fault("U12")
 
 TEXT = (ROOT / "docs/design/contracts.md").read_text(encoding="utf-8")
 DIALECTS = "|".join(DIALECT_MODULES)
+# Files of a reader, or in several folders.
+ELSEWHERE = {"model.py", "test_decisions.py"}
 
 
 def part(begin: str, end: str) -> str:
@@ -70,17 +72,33 @@ def test_passes_are_there():
     assert len(named) > 20 and named <= known
 
 
-def test_modules_and_files_are_there():
-    for path in re.findall(r"`(irc/[\w/]+(?:\.py)?)`", TEXT):
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", ["README.md", *PAGES])
+def test_modules_and_files_are_there(page):
+    """A file by its path from the root; in the part on `irc/ir`, from there."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:irc|tests|bench|examples)/[\w/]+(?:\.\w+)?)`", text):
         assert (ROOT / path).exists(), path
-    for path in re.findall(r"`(irc(?:\.\w+)+)`", TEXT):
-        if not _is_module(path):
-            holder, _, name = path.rpartition(".")
-            assert hasattr(importlib.import_module(holder), name), path
+    core = text.partition("## IR core (`irc/ir`)")[2].partition("## ")[0]
+    for path in re.findall(r"`([\w/]+\.py)`", text):
+        folder = ROOT / "irc" / "ir" if f"`{path}`" in core else ROOT
+        assert (folder / path).exists() or path in ELSEWHERE, path
+    for path in re.findall(r"`(irc(?:\.\w+)+)`", text):
+        assert _is_there(path), path
 
 
-def _is_module(path: str) -> bool:
-    try:
-        return importlib.util.find_spec(path) is not None
-    except ModuleNotFoundError:
-        return False
+def _is_there(path: str) -> bool:
+    """Whether a dotted name is a module, or what one holds."""
+    names = path.split(".")
+    found = importlib.import_module(names[0])
+    for number, name in enumerate(names[1:], start=2):
+        module = ".".join(names[:number])
+        if hasattr(found, name):
+            found = getattr(found, name)
+        elif not hasattr(found, "__path__") or importlib.util.find_spec(module) is None:
+            return False
+        else:
+            found = importlib.import_module(module)
+    return True

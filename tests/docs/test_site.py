@@ -50,6 +50,11 @@ def test_each_page_is_in_the_navigation_once():
     assert set(paths) == own
 
 
+def test_the_readme_leads_to_each_page_of_the_first_row():
+    first = {page for page in PAGES if re.fullmatch(r"docs/[^/]+\.md", page)}
+    assert first - {link for link, _ in hooks.links(PAGES["README.md"])} == set()
+
+
 @pytest.mark.parametrize("page", sorted(page for page in PAGES if page.endswith(".md")))
 def test_no_link_is_broken(page):
     assert broken(page, PAGES[page]) == []

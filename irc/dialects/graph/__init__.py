@@ -5,9 +5,9 @@ Values of SSA scalar type (`index`, `i64`, `f64`, `i1`) are Python numbers that 
 time or given as arguments. Nothing here aliases: `update_input` says what is written to an
 argument at the end, and `result_info` of the function which result shares an argument's storage.
 
-`irc/dialects/graph/pointwise.py` has the table of scalar functions, `graph_shapes.py` what gives
-elements another shape, `graph_indexing.py` what moves by index, reduces and scans, and
-`graph_packed.py` what computes with weights packed for a library.
+In `irc/dialects/graph`, `pointwise` has the table of scalar functions, `shapes` what gives
+elements another shape, `indexing` what moves by index, reduces and scans, `packed` what computes
+with weights packed for a library, and `panels` convolutions on weights in panels.
 """
 
 from irc.dialects.graph.ops import (
