@@ -7,6 +7,12 @@ from typing import Any
 from tests.fuzz.harness import LONG, OUT, SEED, rates
 
 
+def pytest_sessionstart(session: Any) -> None:
+    """Load what tests/conftest.py changes, before the first batch and not behind it."""
+    if LONG:
+        import torch._dynamo.guards  # noqa: F401
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """A line per property test, from the journals of this seed."""
     if not LONG:
