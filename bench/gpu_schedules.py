@@ -30,7 +30,8 @@ from irc.codegen.triton.emitter import emit_kernel
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir import types as T
-from irc.passes.kernel.gpu import form_gpu_kernel
+from irc.ir.core import Operation
+from irc.passes.kernel.gpu import changed, default_schedule, form_gpu_kernel
 
 CALLS_PER_GRAPH = 10
 ROUNDS = 5
@@ -156,10 +157,10 @@ def families() -> list[Family]:
     return made
 
 
-def schedule_of(setting: Setting) -> loop.ScheduleAttr:
-    """The attribute of a setting."""
-    entries = {k: A.UNIT if v is True else A.IntegerAttr(v) for k, v in setting.items()}
-    return loop.ScheduleAttr("gpu", A.DictAttr(entries))
+def schedule_of(op: Operation, setting: Setting) -> loop.ScheduleAttr:
+    """The schedule of a setting: the default one where it says nothing."""
+    entries = {k: A.TRUE if v is True else A.IntegerAttr(v) for k, v in setting.items()}
+    return changed(default_schedule(op), **entries)
 
 
 def label_of(setting: Setting) -> str:
@@ -186,7 +187,7 @@ def compile_all(chosen: Sequence[Family], processes: int) -> int:
     jobs = {}
     for family in chosen:
         for setting in (None, *family.settings):
-            schedule = None if setting is None else schedule_of(setting)
+            schedule = None if setting is None else schedule_of(family.program.op, setting)
             func = form_gpu_kernel(family.program.op, schedule, "k")
             options = runtime.supported_options(runtime.launch_options(func))
             key = emit_kernel(func), tuple(runtime.signature_of(func).items()), str(options)
@@ -226,7 +227,7 @@ def measure(family: Family) -> dict[str, Any]:
     found: dict[str, float | None] = {}
     for setting in family.settings:
         try:
-            call, outputs, _ = irc_call(case, schedule_of(setting))
+            call, outputs, _ = irc_call(case, schedule_of(family.program.op, setting))
             call()
             for ours, theirs in zip(outputs, expected, strict=True):
                 torch.testing.assert_close(ours.double(), theirs.double(), rtol=1e-2, atol=1e-2)

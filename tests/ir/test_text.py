@@ -133,7 +133,7 @@ ATTRIBUTES = [
     'loc("model.py":12:4)', 'loc("layer"("model.py":12:4))',
     'loc(fused<"pass">["a.py":1:2, unknown])', "loc(unknown)",
     "#loop.axis<par i: s0*2>", "#loop.result<map>", "#loop.result<reduce(sum, f32)>",
-    "#loop.result<scatter(set, [i, _0])>", '#loop.schedule<cpu, axis = "j", peel>',
+    "#loop.result<scatter(set, [i, _0])>", '#loop.schedule<cpu, lanes = 8 : i64, tail = "peel">',
     "#aten.operand<3>", '#aten.dtype<"float32">', "#aten.none",
 ]  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from irc.dialects.loop import text as loop_text
 from irc.dialects.loop import verify as loop_verify
+from irc.dialects.loop.schedule import complaints
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Value
@@ -140,7 +141,7 @@ MAP = ResultAttr("map", "", None, None)
 class ScheduleAttr(A.Attribute):
     """How a compute or group runs on a target; the only home of such facts.
 
-    target: "cpu" or "gpu". entries: sorted (key, attribute) pairs; `irc/passes/kernel/schedule.py`
+    target: "cpu" or "gpu". entries: sorted (key, attribute) pairs; `irc/dialects/loop/schedule.py`
     lists the keys with their meaning. Printed `#loop.schedule<cpu, vector_axis = "j", ...>`.
     """
 
@@ -154,6 +155,8 @@ class ScheduleAttr(A.Attribute):
     def validate(self) -> None:
         if self.target not in SCHEDULE_TARGETS:
             raise ValueError(f"target {self.target!r} is not one of {', '.join(SCHEDULE_TARGETS)}")
+        for complaint in complaints(self.target, self.entries):
+            raise ValueError(f"the schedule's {complaint}")
 
     def print_parameters(self, writer: TextWriter) -> None:
         loop_text.print_schedule(self, writer)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from irc.analysis.loop import relies_on_checks
-from irc.dialects import func, host, kernel, loop, sym
+from irc.dialects import func, host, kernel, loop
+from irc.dialects.loop.schedule import SCRATCH_BYTES
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
@@ -13,7 +14,9 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Range
 from irc.passes.kernel.cpu.remarks import remarks_about
+from irc.passes.kernel.cpu.schedule import read_schedule
 from irc.passes.kernel.plan.plan import Plan, make_plan
+from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
 
 
 @register_pass
@@ -72,7 +75,9 @@ class _Former:
         schedule = op.attributes.get("schedule")
         if not isinstance(schedule, loop.ScheduleAttr):
             raise InvalidIR("there is no schedule here; run the pass 'schedule' first", op=op)
-        plan = make_plan(op)
+        cpu_group = schedule.target == "cpu" and isinstance(op, loop.GroupOp)
+        scratch = read_schedule(schedule, op).scratch if cpu_group else SCRATCH_BYTES
+        plan = make_plan(op, scratch=scratch)
         if schedule.target == "gpu":
             # Locals stay in registers or are computed anew: there are no temporaries.
             del plan.outputs[len(op.results) :]
@@ -131,17 +136,6 @@ class _Former:
         op.parent.insert_before(launch, op)
         op.replace_with(launch.results[: len(op.results)])
         self.launches += 1
-
-
-def symbol_ranges(function: func.FuncOp) -> dict[str, Range]:
-    """What the binders of a function say of its symbols."""
-    ranges: dict[str, Range] = {}
-    for op in function.block.ops:
-        if isinstance(op, sym.Binder):
-            size = isinstance(op, sym.BindSizeOp)
-            least = op.minimum if op.minimum is not None else (0 if size else None)
-            ranges[op.symbol] = Range(least, op.maximum)
-    return ranges
 
 
 def structural_key(op: Operation, inputs: list[Value]) -> Any:

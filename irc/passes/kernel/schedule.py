@@ -1,57 +1,39 @@
 """The pass `schedule`: how each compute and group runs on the target.
 
-Keys of `#loop.schedule<cpu, {...}>` on a top-level compute or group:
-
-* `collapse`: "a b" for each pair of axes of which b then stands for both, in order.
-* `outer`: the shared axes (a group's, or the par axes of a compute) that form the parallel space,
-  outermost first; with the vector axis last where it is cut into blocks.
-* `vector_axis`, `lanes`: the axis that vectors run along, and their lanes; absent: scalars.
-* `block`: elements of a shared vector axis in one point of the parallel space.
-* `copies`: vectors handled together: accumulators of a reduction along the vector axis, or a
-  block of vectors carried through a reduction along another one.
-* `tile_axis`: a shared axis along which some reads are contiguous that are strided along the
-  vectors; squares of vectors along the two axes are transposed in registers.
-* `tile_block`: elements of the tile axis in one point of the parallel space (absent: a square's).
-* `tail`: "mask" or "peel" (scalars) for what whole vectors don't cover.
-* `order`: the loops over the other axes, outermost first; par axes come before the others.
-* `copying`: of a compute that scatters, such entries of the kernel's variant that first copies what
-  it starts from: `bufferize` takes that where the result gets memory of its own.
-
-A compute in a group has `collapse`, `vector_axis`, `lanes`, `copies`, `tail` and `order` of its
-own, unless the group has a shared vector axis.
-
-The keys of a gpu schedule are listed at `irc.passes.kernel.gpu.schedule.default_schedule`.
+`irc.dialects.loop.schedule` lists the keys. A lone compute has those of a group and those of its
+own in one schedule; a compute in a group has a schedule with its own keys, among them those of
+vectors unless the group has a shared vector axis.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import attrs
 
 from irc.analysis.cost import op_cost
 from irc.analysis.loop import estimate
 from irc.dialects import func, loop
-from irc.ir import attributes as A
-from irc.ir.attributes import Attribute, Type
+from irc.dialects.loop.schedule import SCRATCH_BYTES
+from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import coefficient, free_symbols
 from irc.ir.types import FloatType, IntegerType, i1
+from irc.passes.kernel.cpu.partial_sums import cut_sums
+from irc.passes.kernel.cpu.schedule import CpuSchedule
 from irc.passes.kernel.plan.plan import (
-    SCRATCH_BYTES,
     Access,
     Axis,
     Member,
-    Pairs,
     Plan,
     find_collapses,
     is_transposed,
     lane_stride,
     make_plan,
 )
+from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
 from irc.target import Target, of_kind
 
 MAP_BLOCK = 1024
@@ -77,94 +59,13 @@ LIGHT_BODY, LONG_ROW = 16, 65_536
 """A body of such a cost waits for memory in rows of so many elements: more places are read. One of
 a higher cost fills 16 registers with two vectors in flight (log softmax of a million bf16 with AVX2
 has 1.61 of Inductor's speed with two, 1.45 with four)."""
+UNROLLED_BODY = 16
+"""Operations of a body that is written once for each row of a tile: rows that went through the
+stack made x.t() + y twice as slow (690 against 284 us at 1008 x 1008 f32 on a Zen 4)."""
+MOST_SPANS = 5
+"""An axis with more borders than make so many spans stays whole: each span is code of its own."""
 GATHER_COST, SCATTER_COST, SCALAR_COST = 1.5, 2.5, 1.0
 HORIZONTAL_COST = 12.0
-
-
-@attrs.define(eq=False)
-class CpuSchedule:
-    """The entries of a cpu schedule as Python values."""
-
-    collapse: Pairs = attrs.field(factory=list)
-    outer: list[str] = attrs.field(factory=list)
-    vector_axis: str = ""
-    lanes: int = 1
-    block: int = 0
-    copies: int = 1
-    tail: str = "mask"
-    tile_axis: str = ""
-    tile_block: int = 0
-    order: list[str] = attrs.field(factory=list)
-    copying: CpuSchedule | None = None
-
-    def to_attribute(self) -> loop.ScheduleAttr:
-        """The attribute with the entries that are not the default."""
-        return loop.ScheduleAttr("cpu", self.entries())
-
-    def entries(self) -> A.DictAttr:
-        """The entries that are not the default."""
-        entries: dict[str, Attribute] = {}
-        if self.collapse:
-            entries["collapse"] = _strings(f"{a} {b}" for a, b in self.collapse)
-        if self.outer:
-            entries["outer"] = _strings(self.outer)
-        if self.order:
-            entries["order"] = _strings(self.order)
-        if self.vector_axis:
-            entries["vector_axis"] = A.StringAttr(self.vector_axis)
-            entries["lanes"] = A.IntegerAttr(self.lanes)
-            entries["tail"] = A.StringAttr(self.tail)
-            if self.copies > 1:
-                entries["copies"] = A.IntegerAttr(self.copies)
-            if self.tile_axis:
-                entries["tile_axis"] = A.StringAttr(self.tile_axis)
-            if self.tile_block:
-                entries["tile_block"] = A.IntegerAttr(self.tile_block)
-            if self.block:
-                entries["block"] = A.IntegerAttr(self.block)
-        if self.copying is not None:
-            entries["copying"] = self.copying.entries()
-        return A.DictAttr(entries)
-
-
-def _strings(texts: Iterable[str]) -> A.ArrayAttr:
-    return A.ArrayAttr([A.StringAttr(t) for t in texts])
-
-
-_SINGLE = ("vector_axis", "tail", "lanes", "copies", "block", "tile_axis", "tile_block")
-
-
-def read_schedule(attr: loop.ScheduleAttr) -> CpuSchedule:
-    """The Python form of a schedule attribute. Raises UserError for what makes no sense."""
-    return _read_entries(attr.entries)
-
-
-def _read_entries(entries: A.DictAttr) -> CpuSchedule:
-    schedule = CpuSchedule()
-    value: Any
-    for name, value in entries.items:
-        if name == "collapse":
-            for entry in value:
-                outer, _, inner = entry.value.partition(" ")
-                schedule.collapse.append((outer, inner))
-        elif name in ("outer", "order"):
-            setattr(schedule, name, [entry.value for entry in value])
-        elif name in _SINGLE:
-            setattr(schedule, name, value.value)
-        elif name == "copying":
-            schedule.copying = _read_entries(value)
-        else:
-            raise UserError(f"a cpu schedule has no entry '{name}'")
-    for name, number in (("lanes", schedule.lanes), ("copies", schedule.copies)):
-        if number < 1 or number & (number - 1):
-            raise UserError(f"the schedule's {name} is {number}, not a power of two")
-    if schedule.block % (schedule.lanes * schedule.copies):
-        raise UserError("the schedule's block is not a multiple of its vectors")
-    if schedule.tile_block % schedule.lanes:
-        raise UserError("the schedule's tile_block is not a multiple of its lanes")
-    if schedule.tail not in ("mask", "peel"):
-        raise UserError(f"the schedule's tail is '{schedule.tail}', not mask or peel")
-    return schedule
 
 
 @register_pass
@@ -191,6 +92,7 @@ class Schedule(Pass):
         for function in op.regions[0].blocks[0].ops:
             if not isinstance(function, func.FuncOp):
                 continue
+            ranges = symbol_ranges(function) if target.is_gpu else {}
             for inner in function.block.ops:
                 if not isinstance(inner, loop.ComputeOp | loop.GroupOp):
                     continue
@@ -199,7 +101,7 @@ class Schedule(Pass):
                 if target.is_gpu:
                     from irc.passes.kernel.gpu.schedule_entry import schedule_for_gpu
 
-                    schedule_for_gpu(inner, target)
+                    schedule_for_gpu(inner, target, ranges)
                 else:
                     for compute, reason in schedule_for_cpu(inner, target):
                         context.remark(f"is not vectorized: {reason}", compute)
@@ -238,18 +140,26 @@ def _scheduled(
     shared_pairs, own_pairs = find_collapses(plan)
     lone = isinstance(op, loop.ComputeOp)
     best, choices = _choose_axes(plan, bits)
-    top = CpuSchedule(collapse=shared_pairs)
+    top = CpuSchedule(collapse=shared_pairs, vector_axis="")
     if best is not None:
         _shared_vectors(plan, best, target, top)
-    top.outer = _outer_order(plan, best, top.block)
+    top.outer = _outer_order(plan, best, bool(best and top.block))
+    if lone:
+        top.order = []
+    else:
+        top.scratch = SCRATCH_BYTES
     for member, pairs, choice in zip(plan.members, own_pairs, choices, strict=True):
-        own = top if lone else CpuSchedule()
+        own = top if lone else CpuSchedule(collapse=[], order=[])
         own.collapse = own.collapse + pairs
         if best is None and choice is not None:
             _own_vectors(member, choice, bits, own)
         elif best is None:
+            own.vector_axis = own.vector_axis if own.has("vector_axis") else ""
             scalar.append((member.compute, _why_scalar(plan, member, bits)))
-        own.order = _loop_order(member, own.vector_axis if best is None else "")
+        elif top.tile_axis:
+            own.unroll = sum(1 for _ in member.compute.block.ops) <= UNROLLED_BODY
+        own.order = own.order + _loop_order(member, own.vector_axis if best is None else "")
+        cut_sums(member, own, best is not None)
         if not lone:
             member.compute.attributes["schedule"] = own.to_attribute()
     return top, scalar
@@ -411,8 +321,9 @@ def _needs_order(member: Member) -> bool:
 def _shared_vectors(plan: Plan, axis: Axis, target: Target, schedule: CpuSchedule) -> None:
     bits = target.vector_bits
     lanes = min(lanes_for(m, axis, bits) for m in plan.members)
-    schedule.vector_axis, schedule.lanes = axis.name, lanes
-    schedule.tail = _tail(plan.members, bits)
+    schedule.vector_axis, schedule.lanes, schedule.copies = axis.name, lanes, 1
+    schedule.tail, schedule.spans = _tail(plan.members, bits), MOST_SPANS
+    schedule.tile_axis, schedule.block = "", 0
     # Rows are combined one after the other: take many bytes of each at once.
     reduces = any(m.red_axes or _needs_order(m) for m in plan.members)
     if reduces:
@@ -499,8 +410,8 @@ def _fitting(copies: int, axis: Axis, lanes: int) -> int:
 
 def _own_vectors(member: Member, axis: Axis, bits: int, schedule: CpuSchedule) -> None:
     lanes = lanes_for(member, axis, bits)
-    schedule.vector_axis, schedule.lanes = axis.name, lanes
-    schedule.tail = _tail([member], bits)
+    schedule.vector_axis, schedule.lanes, schedule.copies = axis.name, lanes, 1
+    schedule.tail, schedule.spans = _tail([member], bits), MOST_SPANS
     if axis.kind == "red":
         cost = cost_of(member)
         most = HEAVY_BODY if bits > PAIRED_BITS else LIGHT_BODY
@@ -522,7 +433,7 @@ def _tail(members: Iterable[Member], bits: int) -> str:
     return "peel" if narrow else "mask"
 
 
-def _outer_order(plan: Plan, vector: Axis | None, block: int) -> list[str]:
+def _outer_order(plan: Plan, vector: Axis | None, block: bool) -> list[str]:
     """The shared axes by falling stride of the first array stored, the vector axis last."""
     others = [a for a in plan.shared if a is not vector]
     store = next((a for m in plan.members for g in m.stores.values() for a in g if a.bytes), None)
@@ -541,9 +452,8 @@ def _loop_order(member: Member, vector_axis: str) -> list[str]:
         return axis.kind != "par", axis.name == vector_axis
 
     if _needs_order(member):
-        return []
-    names = [a.name for a in sorted(member.own, key=place)]
-    return names if len(names) > 1 else []
+        return [a.name for a in member.own]
+    return [a.name for a in sorted(member.own, key=place)]
 
 
-__all__ = ["CpuSchedule", "Schedule", "cost_of", "read_schedule", "schedule_for_cpu"]
+__all__ = ["Schedule", "cost_of", "schedule_for_cpu"]

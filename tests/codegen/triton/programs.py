@@ -23,7 +23,13 @@ from irc.ir.module import ModuleOp
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType
 from irc.passes.common.bodies import Body, axes_of, make_axes, make_compute
-from irc.passes.kernel.gpu import form_gpu_kernel, kernel_inputs, kernel_outputs
+from irc.passes.kernel.gpu import (
+    changed,
+    default_schedule,
+    form_gpu_kernel,
+    kernel_inputs,
+    kernel_outputs,
+)
 
 Type = T.Type
 
@@ -124,7 +130,7 @@ class Case:
     ) -> None:
         self.program = program
         self.args = list(args)
-        given = loop.ScheduleAttr("gpu", A.DictAttr(schedule)) if schedule else None
+        given = changed(default_schedule(program.op), **schedule)
         self.kernel: kernel.FuncOp = form_gpu_kernel(program.op, given, "k")
         self.source = emit_kernel(self.kernel)
         self.expected = interpret(program.module, *args)

@@ -2,7 +2,7 @@
 builtin.module {
   func.func @ln(%x: tensor<[s0, 768] x bf16, strides [768, 1]>) -> tensor<[s0, 768] x bf16, strides [768, 1]> {
     %s0 = sym.bind_size %x {dim = 0 : i64, symbol = "s0"} : (tensor<[s0, 768] x bf16, strides [768, 1]>) -> index
-    %y = loop.group (i: s0) schedule #loop.schedule<cpu, tail = "peel", vector = 16 : i64> {
+    %y = loop.group (i: s0) schedule #loop.schedule<cpu, lanes = 16 : i64, tail = "peel"> {
       %mu, %m2 = loop.compute par(i: s0) red(j: 768) -> reduce(moments, f32) {
         %a = loop.read %x[i, j] : bf16
         %f = arith.extf %a : bf16 to f32

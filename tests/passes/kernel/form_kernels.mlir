@@ -3,7 +3,7 @@
 // VALUES: form-kernels
 
 func.func @main(%x: tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]> attributes {level = "loop"} {
-  %y = loop.compute par(i0: 64) -> map schedule #loop.schedule<cpu, lanes = 8 : i64, tail = "mask", vector_axis = "i0"> {
+  %y = loop.compute par(i0: 64) -> map schedule #loop.schedule<cpu, block = 0 : i64, collapse = [], copies = 1 : i64, lanes = 8 : i64, order = [], outer = [], spans = 5 : i64, tail = "mask", tile_axis = "", vector_axis = "i0"> {
     %a = loop.read %x[i0] : f32
     %b = arith.mulf %a, %a : f32
     loop.yield %b

@@ -13,8 +13,8 @@ from irc.interp.core import run
 from irc.ir.passes import PassManager
 from irc.ir.types import bf16, f16, f32, f64, i32
 from irc.passes.common.bodies import axis
+from irc.passes.kernel.cpu.sharing import inplace_pairs, memory_of
 from irc.passes.kernel.plan.plan import make_plan
-from irc.passes.kernel.plan.sharing import inplace_pairs, memory_of
 from tests.passes.kernel.programs import Program, compare, read, tensor
 
 BODIES = {

@@ -14,10 +14,11 @@ from irc.ir.types import f32, f64, i1, i64, index
 from irc.passes.kernel.convolutions.convolution_kernel import ConvolutionKernel
 from irc.passes.kernel.cpu.emit import Emitter, Lanes, Scope
 from irc.passes.kernel.cpu.lanes import LaneExpressions
-from irc.passes.kernel.cpu.nest import UNROLLED_BODY, Nest, _State
+from irc.passes.kernel.cpu.nest import Nest, _State
+from irc.passes.kernel.cpu.place import KernelState
 from irc.passes.kernel.cpu.reduce import MomentsReducer, Reducer, Shape, Step, make_reducer
+from irc.passes.kernel.cpu.schedule import CpuSchedule
 from irc.passes.kernel.cpu.vectors import Phase, Vectors
-from irc.passes.kernel.plan.place import KernelState
 from irc.passes.kernel.plan.plan import Access, Axis
 
 X, N = symbol("x"), symbol("n")
@@ -78,7 +79,7 @@ def test_a_scalar_is_no_vector_of_places():
 
 
 def reducer(combiner, type_=f32, scans=False, shape=None):
-    made = make_reducer(emitter()[0], combiner, type_, shape or Shape(8, 1, True), 64)
+    made = make_reducer(emitter()[0], combiner, type_, shape or Shape(8, 1, True), 64, False)
     made.scans = scans
     return made
 
@@ -126,7 +127,7 @@ def test_scalars_beside_vectors_are_the_peel(peeled, width):
 @pytest.mark.parametrize("copies", [1, 2, 3, 4])
 def test_the_moments_of_a_block(copies):
     made, values = emitter(*[f32] * copies)
-    moments = MomentsReducer(made, "moments", f32, Shape(1, copies, True), None)
+    moments = MomentsReducer(made, "moments", f32, Shape(1, copies, True), False)
     center, squares = moments.block(Step(values, 1))
     names = [op.name.partition(".")[2] for op in made.block.ops]
     if copies == 1:
@@ -153,28 +154,26 @@ def test_the_points_of_a_phase_are_known(lower, upper, apart, expected):
 
 
 @pytest.mark.parametrize(
-    "lanes, operations, expected",
+    "lanes, unroll, expected",
     [
-        (Lanes("i", 8, 1), UNROLLED_BODY, True),
-        (Lanes("i", 8, 1), UNROLLED_BODY + 1, False),
-        (Lanes("i", 2, 1), 4, True),
-        (Lanes("i", 1, 1), 4, False),
-        (Lanes("i", 8, 1, mask=Block((i1,)).arguments[0]), 4, False),
-        (None, 4, False),
+        (Lanes("i", 8, 1), True, True),
+        (Lanes("i", 8, 1), False, False),
+        (Lanes("i", 2, 1), True, True),
+        (Lanes("i", 1, 1), True, False),
+        (Lanes("i", 8, 1, mask=Block((i1,)).arguments[0]), True, False),
+        (None, True, False),
     ],
     ids=str,
 )
-def test_rows_of_whole_tiles_stay_in_registers(lanes, operations, expected):
-    lines = [f"%v{k} = math.exp %v : f32" for k in range(operations - 2)]
-    op, module = compute("\n".join(lines))
+def test_rows_of_whole_tiles_stay_in_registers(lanes, unroll, expected):
     scope = Scope()
     scope.lanes = lanes
-    made = nest(member=SimpleNamespace(compute=op))
+    made = nest(schedule=CpuSchedule(unroll=unroll))
     assert made._unrolls_tiles(scope) is expected
 
 
 def test_the_vectors_of_a_loop():
-    vectors = Vectors("j", 8, 1, "mask")
+    vectors = Vectors("j", 8, 1, "mask", 5)
     loops = [Axis("i", "par", 8), Axis("j", "red", 8)]
     made = nest(own_vectors=vectors, loops=loops)
     assert [made._vectors_of(depth) for depth in range(2)] == [None, vectors]

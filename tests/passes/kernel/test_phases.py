@@ -28,7 +28,7 @@ def visited(phase):
 def test_every_point_is_visited_once_in_order(width, copies, tail):
     block = width * copies
     for lower, size in itertools.product((0, block, 3 * block), range(3 * block + 2)):
-        made = list(phases(Emitter(Block()), Vectors("i", width, copies, tail), lower,
+        made = list(phases(Emitter(Block()), Vectors("i", width, copies, tail, 5), lower,
                            lower + size, lower + size))  # fmt: skip
         assert [p for phase in made for p in visited(phase)] == [*range(lower, lower + size)]
         assert made[0].width == width and made[0].copies == copies and made[0].limit is None
@@ -61,7 +61,7 @@ def test_loops_to_an_end_that_is_known_when_the_kernel_runs(
     block = Block((index, index))
     start, end = block.arguments
     lower = start if lower is None else lower
-    made = list(phases(Emitter(block), Vectors("i", 8, copies, tail), lower, end, extent))
+    made = list(phases(Emitter(block), Vectors("i", 8, copies, tail, 5), lower, end, extent))
     assert [(p.width, p.copies, p.limit is end) for p in made] == expected
     assert [op.name for op in block.ops] == ["arith.andi"] * emitted
     ends = [lower, *(p.upper for p in made)]
@@ -71,13 +71,13 @@ def test_loops_to_an_end_that_is_known_when_the_kernel_runs(
 def test_a_known_end_behind_a_start_that_is_not():
     block = Block((index,))
     (start,) = block.arguments
-    made = list(phases(Emitter(block), Vectors("i", 8, 2, "mask"), start, 40, 40))
+    made = list(phases(Emitter(block), Vectors("i", 8, 2, "mask", 5), start, 40, 40))
     assert [(p.lower, p.upper, p.limit) for p in made] == [(start, 32, None), (32, 40, None)]
-    made = list(phases(Emitter(block), Vectors("i", 8, 2, "mask"), start, 44, 44))
+    made = list(phases(Emitter(block), Vectors("i", 8, 2, "mask", 5), start, 44, 44))
     assert [(p.lower, p.upper, p.limit) for p in made] == [(start, 32, None), (32, 44, 44)]
-    made = list(phases(Emitter(block), Vectors("i", 8, 2, "peel"), start, 44, 44))
+    made = list(phases(Emitter(block), Vectors("i", 8, 2, "peel", 5), start, 44, 44))
     assert [(p.lower, p.upper, p.width) for p in made] == [(start, 32, 8), (32, 40, 8), (40, 44, 1)]
-    made = list(phases(Emitter(block), Vectors("i", 8, 2, "mask"), start, 48, 48))
+    made = list(phases(Emitter(block), Vectors("i", 8, 2, "mask", 5), start, 48, 48))
     assert [(p.lower, p.upper) for p in made] == [(start, 48)]
     assert not list(block.ops)
 

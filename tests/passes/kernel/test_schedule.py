@@ -11,7 +11,7 @@ from irc.interp.core import run
 from irc.ir.passes import PassManager
 from irc.ir.types import bf16, f32, f64
 from irc.passes.common.bodies import axis
-from irc.passes.kernel.schedule import CpuSchedule, read_schedule
+from irc.passes.kernel.cpu.schedule import read_schedule
 from tests.passes.kernel.programs import Program, read, tensor
 
 I0, I1, I2 = axis(0), axis(1), axis(2)
@@ -125,15 +125,3 @@ def test_schedules_that_do_not_fit_are_refused(changes, message):
     op.attributes["schedule"] = schedule.to_attribute()
     with pytest.raises(irc.InvalidIR, match=message):
         PassManager.parse("form-kernels").run(module)
-
-
-def test_numbers_that_make_no_sense_are_refused():
-    cases = [
-        (dict(lanes=3), "power of two"),
-        (dict(tail="no"), "mask or peel"),
-        (dict(lanes=8, tile_axis="i1", tile_block=12), "multiple of its lanes"),
-    ]
-    for entry, message in cases:
-        attr = CpuSchedule(vector_axis="i0", **entry).to_attribute()
-        with pytest.raises(irc.UserError, match=message):
-            read_schedule(attr)

@@ -10,8 +10,8 @@ import irc
 from irc.dialects import loop
 from irc.ir.core import Value
 from irc.passes.kernel.cpu.emit import Scope
+from irc.passes.kernel.cpu.spans import border, decide, spans
 from irc.passes.kernel.cpu.vectors import Vectors
-from irc.passes.kernel.plan.spans import border, decide, spans
 
 HOLDS = {
     "slt": int.__lt__, "sle": int.__le__, "sgt": int.__gt__, "sge": int.__ge__,
@@ -130,7 +130,7 @@ def cuts(bounds, lower=0, upper=64, width=8):
         f"%c{k} = arith.cmpi slt, %a{k}, %b{k} : index",
     )]  # fmt: skip
     ops, _ = body(*lines)
-    return spans(ops.values(), Vectors("i", width, 1, "mask"), lower, upper)
+    return spans(ops.values(), Vectors("i", width, 1, "mask", 5), lower, upper)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import pytest
 import irc
 from irc.dialects import host, loop
 from irc.ir.location import UNKNOWN, NameLocation
-from irc.passes.kernel.cpu.updates import may_be_one_memory, writes_apart
 from irc.passes.kernel.plan.plan import make_plan
-from irc.passes.kernel.schedule import CpuSchedule
+from irc.passes.kernel.plan.updates import may_be_one_memory, writes_apart
 
 ROW = "tensor<[8] x f32, strides [1]>"
 MATRIX = "tensor<[8, 8] x f32, strides [8, 1]>"
@@ -212,13 +211,6 @@ def test_what_is_copied_beside_an_update_in_place_is_copied_by_the_host():
     assert in_place(op, module, 0)
     copies = [o for o in module.walk() if isinstance(o, host.CopyOp)]
     assert len(copies) == 1 and copies[0].source.name_hint == "b"
-
-
-def test_a_schedule_without_an_entry_for_the_variant_is_refused():
-    op, module = function(MAKE + SCATTER, "%y")
-    op.attributes["schedule"] = CpuSchedule(outer=["i"]).to_attribute()
-    with pytest.raises(irc.InvalidIR, match="no entry 'copying'; the pass 'schedule' writes it"):
-        irc.PassManager.parse("schedule{target=cpu},form-kernels").run(module)
 
 
 AXES = "par(i: 8, j: 8, u: 1)"

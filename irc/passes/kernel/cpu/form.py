@@ -25,8 +25,11 @@ from irc.ir.symbols import (
 from irc.ir.types import index
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, Scope
 from irc.passes.kernel.cpu.nest import Nest
-from irc.passes.kernel.cpu.vectors import Phase, Vectors, phases
-from irc.passes.kernel.plan.place import ENTRY, OUTER, SHARED, KernelState, Tile
+from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState, Tile
+from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
+from irc.passes.kernel.cpu.sharing import inplace_pairs
+from irc.passes.kernel.cpu.spans import spans
+from irc.passes.kernel.cpu.vectors import Phase, phases, vectors_of
 from irc.passes.kernel.plan.plan import (
     Axis,
     Member,
@@ -34,9 +37,7 @@ from irc.passes.kernel.plan.plan import (
     apply_collapses,
     make_plan,
 )
-from irc.passes.kernel.plan.sharing import inplace_pairs
-from irc.passes.kernel.plan.spans import spans
-from irc.passes.kernel.schedule import CpuSchedule, cost_of, read_schedule
+from irc.passes.kernel.schedule import cost_of
 
 
 def form_cpu_kernel(
@@ -44,19 +45,14 @@ def form_cpu_kernel(
 ) -> kernel.FuncOp:
     """The kernel of a plan. Raises InvalidIR for a schedule that does not fit it."""
     inplace = inplace_pairs(plan)
-    return _CpuKernel(plan, read_schedule(schedule), name, ranges).form(inplace)
+    return _CpuKernel(plan, read_schedule(schedule, plan.op), name, ranges).form(inplace)
 
 
 def form_copying_kernel(
     op: Operation, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
 ) -> kernel.FuncOp:
     """The kernel of a compute that scatters which first copies what it starts from."""
-    plan, copying = make_plan(op, copying=True), read_schedule(schedule).copying
-    if copying is None:
-        raise InvalidIR(
-            "the schedule of a compute that scatters has no entry 'copying'; the pass "
-            "'schedule' writes it", op=op
-        )  # fmt: skip
+    plan, copying = make_plan(op, copying=True), read_schedule(schedule, op).copying
     return _CpuKernel(plan, copying, name, ranges).form(inplace_pairs(plan))
 
 
@@ -109,8 +105,7 @@ class _CpuKernel:
                 names = {a.name for a in member.own}
                 own = [p for p in pairs if p[0] not in shared and p[0] in names]
             else:
-                attr = member.compute.schedule
-                mine = read_schedule(attr) if attr is not None else CpuSchedule()
+                mine = read_schedule(member.compute.schedule, member.compute)
                 own = mine.collapse
             apply_collapses(member.compute, member.own, list(member.accesses()), own)
             self.member_schedules.append(mine)
@@ -158,7 +153,8 @@ class _CpuKernel:
         named = {a.name: a for a in plan.shared}
         self.shared_axis: Axis | None = named.get(schedule.vector_axis)
         self.block = schedule.block if self.shared_axis is not None else 0
-        if schedule.tile_axis and (self.shared_axis is None or schedule.tile_axis not in named):
+        tile_axis = schedule.tile_axis if self.shared_axis or schedule.has("tile_axis") else ""
+        if tile_axis and (self.shared_axis is None or tile_axis not in named):
             raise InvalidIR("a tile needs a shared vector axis and another shared axis", op=plan.op)
         order = [n for n in schedule.outer if n != schedule.vector_axis]
         wanted = set(named) - ({schedule.vector_axis} if self.shared_axis else set())
@@ -170,17 +166,15 @@ class _CpuKernel:
             )
         self.outer = [named[n] for n in order]
         state = self.state
-        if schedule.tile_axis:
-            self._tile_rows(named[schedule.tile_axis])
+        if tile_axis:
+            self._tile_rows(named[tile_axis])
         for axis in self.outer:
             state.level_of[axis.name] = OUTER
             state.extents[axis.name] = axis.extent
         if self.shared_axis is not None:
             state.level_of[self.shared_axis.name] = SHARED
             state.extents[self.shared_axis.name] = self.shared_axis.extent
-            state.shared = Vectors(
-                self.shared_axis.name, schedule.lanes, schedule.copies, schedule.tail
-            )
+            state.shared = vectors_of(schedule)
             if not self.block:
                 state.shared_axis = self.shared_axis
         extents: list[Dim] = [a.extent for a in self.outer]
@@ -201,7 +195,7 @@ class _CpuKernel:
     @property
     def tile_block(self) -> int:
         """Points of the tile axis in one point of the parallel space."""
-        return self.schedule.tile_block or self.schedule.lanes
+        return self.schedule.tile_block
 
     def _enter_tile(self, scope: Scope) -> None:
         """Find the rows of the tiles at a point of the outer space."""
@@ -221,10 +215,8 @@ class _CpuKernel:
                 loops.insert(0, self.state.tile.axis)
             vectors = None
             if self.state.shared is None and schedule.vector_axis in {a.name for a in loops}:
-                vectors = Vectors(
-                    schedule.vector_axis, schedule.lanes, schedule.copies, schedule.tail
-                )
-            self.nests.append(Nest(self.state, member, loops, vectors))
+                vectors = vectors_of(schedule)
+            self.nests.append(Nest(self.state, member, loops, vectors, schedule))
 
     def _scratch(self) -> None:
         shared = self.state.shared
@@ -378,7 +370,7 @@ class _CpuKernel:
 def ordered_loops(member: Member, schedule: CpuSchedule) -> list[Axis]:
     """A member's own axes in the order of its loops. Raises InvalidIR for a wrong order."""
     named = {a.name: a for a in member.own}
-    order = [n for n in schedule.order if n in named] or list(named)
+    order = [n for n in schedule.order if n in named]
     if set(order) != set(named):
         raise InvalidIR(
             f"the schedule's order ({', '.join(order)}) is not of the axes ({', '.join(named)})",

@@ -7,14 +7,15 @@ from itertools import chain
 
 import attrs
 
-from irc.analysis.loop import estimate
 from irc.dialects import arith, loop
 from irc.dialects.graph.inferred import tensor_type
 from irc.ir.attributes import Type
 from irc.ir.core import Value
-from irc.ir.symbols import Dim, known_divisible
+from irc.ir.symbols import known_divisible
 from irc.passes.kernel.cpu.emit import Scalar, Scope
+from irc.passes.kernel.cpu.partial_sums import combined_points
 from irc.passes.kernel.cpu.reduce import Reducer, Shape, Step, make_reducer
+from irc.passes.kernel.cpu.spans import spans
 from irc.passes.kernel.cpu.tiles import TiledBody
 from irc.passes.kernel.cpu.vectors import (
     Phase,
@@ -22,22 +23,6 @@ from irc.passes.kernel.cpu.vectors import (
     phases,
     whole_blocks,
 )
-from irc.passes.kernel.plan.spans import spans
-
-LONG_SUM = 512
-"""A reduction of more steps than this is taken in chunks of `SUM_CHUNK` steps, so that a float sum
-is one of partial sums. Along the vectors each accumulator reads a part of its own: a core reads
-several places at once faster than one (`python -m bench.kernels --filter sum_all/1.6e7/1000/f32` on
-a Zen 4: 0.88 of Inductor's speed from one place, 0.96 to 1.48 from eight)."""
-SUM_CHUNK = 128
-COLUMN_CHUNK = 32
-"""The same where each lane is a result of its own: its values are added one after the other, where
-along the vectors there are as many partial sums as lanes."""
-UNROLLED_BODY = 16
-"""Operations of a body that is written once for each row of a tile: rows that went through the
-stack made x.t() + y twice as slow (690 against 284 us at 1008 x 1008 f32 on a Zen 4)."""
-SHORT_SUM = 8
-"""An inner loop of so many steps or more makes a partial sum of its own."""
 
 
 @attrs.define(eq=False)
@@ -148,9 +133,9 @@ class Nest(TiledBody):
 
     def _unrolls_tiles(self, scope: Scope) -> bool:
         """Whether the rows of whole tiles stay in registers, with a copy of the body for each."""
-        lanes, body = scope.lanes, self.member.compute.block
+        lanes = scope.lanes
         whole = lanes is not None and lanes.mask is None and lanes.width > 1
-        return whole and sum(1 for _ in body.ops) <= UNROLLED_BODY
+        return whole and self.schedule.unroll
 
     def _unrolled_tile(self, scope: Scope) -> list[Value]:
         tile = self.state.tile
@@ -184,30 +169,22 @@ class Nest(TiledBody):
         if tile is not None and axis is tile.axis:
             return self._cover(depth, scope, state, tile.lower, tile.upper)
         upper = self.emitter.scalar(axis.extent, scope)
+        chunk = 0 if state is None else self.schedule.chunks.get(axis.name, 0)
+        if state is None or not chunk:
+            return self._cover(depth, scope, state, 0, upper)
         vectors = self._vectors_of(depth)
-        is_long = self._steps(depth) > (2 * COLUMN_CHUNK if vectors is None else LONG_SUM)
-        if state is None or (isinstance(axis.extent, int) and not is_long):
-            return self._cover(depth, scope, state, 0, upper)
-        if vectors is not None and vectors.copies > 1 and not state.scans:
-            return self._in_streams(depth, scope, state, vectors, upper)
-        if not state.restarts or not is_long:
-            return self._cover(depth, scope, state, 0, upper)
-        return self._in_chunks(depth, scope, state, upper)
+        if vectors is not None and self.schedule.streams:
+            return self._in_streams(depth, scope, state, vectors, upper, chunk)
+        return self._in_chunks(depth, scope, state, upper, chunk)
 
     def _vectors_of(self, depth: int) -> Vectors | None:
         own = self.own_vectors
         return own if own is not None and own.axis == self.loops[depth].name else None
 
-    def _steps(self, depth: int) -> int:
-        """The estimated number of steps of one loop."""
-        vectors = self._vectors_of(depth)
-        block = 1 if vectors is None else vectors.width * vectors.copies
-        return -(-estimate(self.loops[depth].extent) // block)
-
-    def _in_chunks(self, depth: int, scope: Scope, state: _State, upper: Scalar) -> list[Value]:
+    def _in_chunks(
+        self, depth: int, scope: Scope, state: _State, upper: Scalar, chunk: int
+    ) -> list[Value]:
         """A long reduction by chunks, so that sums are of partial sums."""
-        vectors = self._vectors_of(depth)
-        chunk = COLUMN_CHUNK if vectors is None else SUM_CHUNK * vectors.width * vectors.copies
 
         def body(start: Scalar, part: _State) -> list[Value]:
             end = self.emitter.least(self.emitter.plus(start, chunk), upper)
@@ -230,12 +207,12 @@ class Nest(TiledBody):
         return self.emitter.for_loop(0, upper, step, start, body)[:count]
 
     def _in_streams(
-        self, depth: int, scope: Scope, state: _State, vectors: Vectors, upper: Scalar
+        self, depth: int, scope: Scope, state: _State, vectors: Vectors, upper: Scalar, chunk: int
     ) -> list[Value]:
         """A long reduction along the vectors in which each accumulator reads a part of its own:
         of the whole axis, or of one chunk after the other where the axis has no known extent."""
         emitter, copies = self.emitter, vectors.copies
-        steps, block = SUM_CHUNK * vectors.width, vectors.width * copies
+        steps, block = chunk // copies, vectors.width * copies
         stop: Scalar
         done: Scalar
         if isinstance(upper, int):
@@ -299,7 +276,7 @@ class Nest(TiledBody):
     def _below(self, depth: int, scope: Scope, state: _State | None) -> list[Value]:
         following = depth + 1
         if state is not None and state.restarts and following < len(self.loops):
-            if self._steps(following) >= SHORT_SUM:
+            if self.loops[following].name in self.schedule.partial:
                 return self._partially(
                     state, lambda part: self._loop(following, scope, part)
                 )
@@ -333,7 +310,7 @@ class Nest(TiledBody):
         reducers: list[Reducer | None] = []
         values: list[Value] = []
         counts: list[int] = []
-        extent = self._red_points()
+        points = combined_points(self.member.compute)
         for output in self.member.compute.output_list:
             if output.kind not in ("reduce", "scan"):
                 reducers.append(None)
@@ -342,8 +319,10 @@ class Nest(TiledBody):
             assert output.accumulator is not None
             if output.kind == "scan":
                 shape.horizontal = False
+            exact = (output.combiner == "moments" and shape.horizontal
+                     and self.schedule.compensated)  # fmt: skip
             reducer = make_reducer(
-                self.emitter, output.combiner, output.accumulator, shape, extent
+                self.emitter, output.combiner, output.accumulator, shape, points, exact
             )
             reducer.scans = output.kind == "scan"
             initial = reducer.initial()
@@ -351,13 +330,6 @@ class Nest(TiledBody):
             counts.append(len(initial))
             values += initial
         return _State(reducers, counts, values)
-
-    def _red_points(self) -> Dim:
-        total: Dim = 1
-        for axis in self.member.compute.axis_list:
-            if axis.kind != "par":
-                total = total * axis.extent
-        return total
 
     def _innermost(self, scope: Scope, state: _State | None) -> list[Value]:
         op = self.member.compute

@@ -22,8 +22,6 @@ from irc.ir.types import FloatType, IntegerType, i1, i8, i32, i64, index
 from irc.passes.kernel.cpu.emit import Emitter
 
 MAX_I32 = 2**31 - 1
-FEW_BLOCKS = 16
-"""A running mean over so many blocks of values rounds little."""
 
 
 @attrs.define(eq=False)
@@ -278,18 +276,17 @@ class ArgReducer(Reducer):
 class MomentsReducer(Reducer):
     """Mean and sum of squared deviations. Values are taken in by blocks (all copies of one
     evaluation), each block's moments merged into the running ones after Chan, Golub and LeVeque
-    (1979). State: mean, m2, count; and those of the peeled remainder. Of many blocks mean and m2
-    have what rounding loses beside them (Kahan 1965), between m2 and count; where each lane is a
+    (1979). State: mean, m2, count; and those of the peeled remainder. If `exact`, mean and m2 have
+    what rounding loses beside them (Kahan 1965), between m2 and count; where each lane is a
     result of its own, chunks of steps have moments of their own, which are joined so."""
 
     parts = 2
 
     def __init__(
-        self, emitter: Emitter, combiner: str, accumulator: Type, shape: Shape, extent: object
+        self, emitter: Emitter, combiner: str, accumulator: Type, shape: Shape, exact: bool
     ) -> None:
         super().__init__(emitter, combiner, accumulator, shape)
-        few = isinstance(extent, int) and extent <= FEW_BLOCKS * shape.width * shape.copies
-        self.exact = shape.horizontal and not few
+        self.exact = exact
 
     def initial(self) -> list[Value]:
         shape = self.shape
@@ -530,13 +527,14 @@ class LogSumExpReducer(Reducer):
 
 
 def make_reducer(
-    emitter: Emitter, combiner: str, accumulator: Type, shape: Shape, extent: object
+    emitter: Emitter, combiner: str, accumulator: Type, shape: Shape, extent: object, exact: bool
 ) -> Reducer:
-    """The reducer of a combiner; `extent` is the number of points combined, if known."""
+    """The reducer of a combiner; `extent` is the number of points combined, if known; `exact`: of
+    moments."""
     if combiner in ("argmin", "argmax"):
         return ArgReducer(emitter, combiner, accumulator, shape, extent)
     if combiner == "moments":
-        return MomentsReducer(emitter, combiner, accumulator, shape, extent)
+        return MomentsReducer(emitter, combiner, accumulator, shape, exact)
     if combiner == "logsumexp":
         return LogSumExpReducer(emitter, combiner, accumulator, shape)
     return Reducer(emitter, combiner, accumulator, shape)

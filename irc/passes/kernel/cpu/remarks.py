@@ -10,9 +10,9 @@ from irc.analysis.loop import computes_in
 from irc.dialects import kernel, loop
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, symbol
+from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
+from irc.passes.kernel.cpu.sharing import memory_of
 from irc.passes.kernel.plan.plan import lane_stride, linear, strides_of
-from irc.passes.kernel.plan.sharing import memory_of
-from irc.passes.kernel.schedule import CpuSchedule, read_schedule
 
 Remark = tuple[Operation, str]
 
@@ -26,7 +26,7 @@ def remarks_about(
         gathered, given = _gathered(inputs, callee), set(inputs)
         for compute in computes_in(op):
             schedule = _schedule_of(compute, op)
-            if schedule.vector_axis and schedule.lanes > 1:
+            if schedule.has("lanes") and schedule.vector_axis and schedule.lanes > 1:
                 yield compute, _vectors(compute, schedule, given)
                 yield from _gathers(compute, schedule, gathered)
     yield from _apart(op, inputs, callee)
@@ -34,12 +34,8 @@ def remarks_about(
 
 def _schedule_of(compute: loop.ComputeOp, op: Operation) -> CpuSchedule:
     """The schedule that says which vectors a compute runs along: its own, or its group's."""
-    own = compute.schedule
-    shared = op.attributes.get("schedule")
-    found = read_schedule(own) if own is not None else CpuSchedule()
-    if not found.vector_axis and isinstance(shared, loop.ScheduleAttr):
-        found = read_schedule(shared)
-    return found
+    shared = read_schedule(op.attributes.get("schedule"), op)
+    return read_schedule(compute.schedule, compute) if not shared.vector_axis else shared
 
 
 # -- vectors

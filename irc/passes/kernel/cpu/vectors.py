@@ -10,17 +10,26 @@ from irc.dialects import arith
 from irc.ir.symbols import Dim, known_divisible
 from irc.ir.types import index
 from irc.passes.kernel.cpu.emit import Emitter, Lanes, Scalar
+from irc.passes.kernel.cpu.schedule import CpuSchedule
 
 
 @attrs.define(eq=False)
 class Vectors:
-    """How an axis is vectorized: lanes, vectors handled together, and how the rest is done:
-    "mask" (one masked vector at a time) or "peel" (scalars)."""
+    """How an axis is vectorized: lanes, vectors handled together, how the rest is done: "mask" (one
+    masked vector at a time) or "peel" (scalars), and into how many spans conditions may cut it."""
 
     axis: str
     width: int
     copies: int
     tail: str
+    spans: int
+
+
+def vectors_of(schedule: CpuSchedule) -> Vectors:
+    """The vectors that a schedule asks for."""
+    return Vectors(
+        schedule.vector_axis, schedule.lanes, schedule.copies, schedule.tail, schedule.spans
+    )
 
 
 @attrs.define(eq=False)

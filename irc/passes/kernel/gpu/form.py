@@ -44,7 +44,6 @@ from irc.passes.kernel.gpu.plan import (
     Member,
     Origin,
     Plan,
-    fits_32_bits,
     make_plan,
     offset_of,
     stored_axes,
@@ -72,7 +71,7 @@ def form_gpu_kernel(
     inputs: Sequence[Value] | None = None,
     ranges: Mapping[str, Range] | None = None,
 ) -> kernel.FuncOp:
-    """The kernel of a compute or group; `schedule` is completed by the default one.
+    """The kernel of a compute or group by a schedule, by default the default one.
 
     Arguments: `inputs` (default `kernel_inputs(op)`, in any order), `kernel_outputs(op)`, then
     the symbols by name. `ranges` bounds symbols. Raises InvalidIR for what has no gpu code.
@@ -82,16 +81,11 @@ def form_gpu_kernel(
         if set(inputs) != set(plan.inputs):
             raise InvalidIR("the inputs given are not the arrays that the kernel reads", op=op)
         plan.inputs = list(inputs)
-    settings = default_schedule(op, plan).entries.as_dict()
-    if schedule is not None:
-        if schedule.target != "gpu":
-            raise InvalidIR(f"the schedule is for a {schedule.target}, not a gpu", op=op)
-        settings.update(schedule.entries.as_dict())
-        if "persistent" in settings and "persistent" not in schedule.entries.as_dict():
-            if "r_block" in schedule.entries.as_dict():
-                del settings["persistent"]
-    if "index_bits" not in settings:
-        settings["index_bits"] = A.IntegerAttr(32 if fits_32_bits(plan, ranges or {}) else 64)
+    if schedule is None:
+        schedule = default_schedule(op, plan, ranges=ranges)
+    if schedule.target != "gpu":
+        raise InvalidIR(f"the schedule is for a {schedule.target}, not a gpu", op=op)
+    settings = schedule.entries.as_dict()
     return _Former(plan, settings, name).form()
 
 
@@ -143,8 +137,15 @@ class _Former:
         self.loops = 0
         self.backwards = False
 
+    def _entry(self, key: str) -> Any:
+        """An entry of the schedule. Raises InvalidIR where it has none."""
+        if key not in self.settings:
+            raise InvalidIR(f"its schedule has no entry '{key}'; the pass 'schedule' writes it",
+                            op=self.plan.op)  # fmt: skip
+        return self.settings[key]
+
     def _setting(self, key: str) -> int:
-        return int(self.settings[key].value)  # type: ignore[attr-defined]
+        return int(self._entry(key).value)
 
     # -- the frame of the kernel
 
@@ -152,8 +153,8 @@ class _Former:
         """The kernel, complete."""
         if self._setting("index_bits") == 64:
             self.b.largest_index = (1 << 62) - 1
-        axes: Any = self.settings.get("tile_axes")
-        grid = self._tile_two_axes(*axes.values) if axes is not None else self._tile_rows()
+        axes = self._entry("tile_axes").values
+        grid = self._tile_two_axes(*axes) if axes else self._tile_rows()
         last = max(m.phase for m in self.plan.members)
         for phase in range(last + 1):
             self._phase([m for m in self.plan.members if m.phase == phase])
@@ -164,7 +165,7 @@ class _Former:
         first = len(self.plan.inputs)
         func.attributes["outputs"] = A.DenseIntsAttr(range(first, first + len(self.outputs)))
         for key in ("num_warps", "num_stages", "index_bits"):
-            func.attributes[key] = self.settings[key]
+            func.attributes[key] = self._entry(key)
         self._sharing()
         return func
 
@@ -241,8 +242,10 @@ class _Former:
             start = b.op("arith.muli", self._program(), b.index(block))
             dim, linear = self._tile("x", start, total, 0, block)
             self.row_dims = (dim,)
-        order: Any = self.settings.get("order")
-        positions = range(len(extents)) if order is None else order.values
+        positions = self._entry("order").values
+        if sorted(positions) != list(range(len(extents))):
+            raise InvalidIR(f"the schedule's order {positions} is not of the {len(extents)} row "
+                            "axes", op=self.plan.op)  # fmt: skip
         places = self._decompose(linear, [extents[k] for k in positions])
         self.row_point = [places[list(positions).index(k)] for k in range(len(extents))]
         return ceildiv(total, block)
@@ -284,7 +287,7 @@ class _Former:
                 spaces.setdefault(member.points, []).append(member)
         for points, inside in spaces.items():
             # A tile has at least one lane: a loop is right where there is no point at all.
-            if "persistent" in self.settings and points != 0:
+            if self._entry("persistent").value and points != 0:
                 self._whole(points, inside)
             else:
                 self._looped(points, inside)

@@ -7,14 +7,21 @@ sum wants its warps where there are few program instances.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from irc.analysis.loop import estimate
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation
-from irc.ir.symbols import Dim, coefficient, dim_product, free_symbols
-from irc.passes.kernel.gpu.plan import Member, Plan, accesses, make_plan, offset_of
+from irc.ir.symbols import Dim, Range, coefficient, dim_product, free_symbols
+from irc.passes.kernel.gpu.plan import (
+    Member,
+    Plan,
+    accesses,
+    fits_32_bits,
+    make_plan,
+    offset_of,
+)
 from irc.target.gpu import GpuFeatures
 
 POINTWISE_BLOCK = 1024
@@ -61,19 +68,13 @@ def power_of_two(count: int) -> int:
 
 
 def default_schedule(
-    op: Operation, plan: Plan | None = None, gpu: GpuFeatures = USUAL_GPU
+    op: Operation,
+    plan: Plan | None = None,
+    gpu: GpuFeatures = USUAL_GPU,
+    ranges: Mapping[str, Range] | None = None,
 ) -> loop.ScheduleAttr:
-    """The schedule for a gpu, that `form_gpu_kernel` takes where none is given. Its keys:
-
-    x_block     rows in a tile (a power of two; 1: a row is a scalar of the program)
-    r_block     points of the own axes in a tile; 0 in a pointwise kernel
-    persistent  one tile holds all own points (else a loop over tiles)
-    order       the row axes from the outermost to the innermost, where that isn't their own order
-    tile_axes   pointwise only: two row axes that a square tile spans, the second one contiguous
-                where it is written, the first where it is read
-    num_warps, num_stages   as Triton's
-    index_bits  32 or 64; absent: 32 where every index is known to fit
-    """
+    """The schedule for a gpu, with every key that `form_gpu_kernel` asks for
+    (`irc.dialects.loop.schedule.GPU`). `ranges` bounds symbols."""
     plan = make_plan(op) if plan is None else plan
     entries: dict[str, A.Attribute] = {}
     if not any(m.own for m in plan.members):
@@ -84,23 +85,34 @@ def default_schedule(
         warps = _columns(plan, gpu, entries)
     else:
         warps = _rows(plan, gpu, entries)
-    order = _order(plan) if "tile_axes" not in entries else None
-    if order is not None:
-        entries["order"] = A.DenseIntsAttr(order)
-    looped = entries["r_block"] != A.IntegerAttr(0) and "persistent" not in entries
+    if entries["r_block"] != A.IntegerAttr(0):
+        entries.setdefault("persistent", A.FALSE)
+        entries["tile_axes"] = A.DenseIntsAttr(())
+    if entries["tile_axes"] == A.DenseIntsAttr(()):
+        entries["order"] = A.DenseIntsAttr(_order(plan) or range(len(plan.rows)))
     entries["num_warps"] = A.IntegerAttr(max(1, min(32, warps)))
-    entries["num_stages"] = A.IntegerAttr(3 if looped else 1)
+    entries["num_stages"] = A.IntegerAttr(3 if entries.get("persistent") is A.FALSE else 1)
+    entries["index_bits"] = A.IntegerAttr(32 if fits_32_bits(plan, ranges or {}) else 64)
     return loop.ScheduleAttr("gpu", A.DictAttr(entries))
+
+
+def changed(schedule: loop.ScheduleAttr, **entries: A.Attribute) -> loop.ScheduleAttr:
+    """A schedule with other entries; with `r_block` a loop goes over tiles, unless they say."""
+    if "r_block" in entries:
+        entries.setdefault("persistent", A.FALSE)
+    return loop.ScheduleAttr(
+        schedule.target, A.DictAttr({**schedule.entries.as_dict(), **entries})
+    )
 
 
 def _pointwise(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles without own axes; gives the number of warps."""
     axes = None if plan.members[0].folded else _transposed_axes(plan)
     entries["r_block"] = A.IntegerAttr(0)
+    entries["tile_axes"] = A.DenseIntsAttr(axes or ())
     if axes is not None:
         shorter = min(estimate(plan.rows[axis]) for axis in axes)
         edge = next((e for e in TRANSPOSE_BLOCKS if e <= shorter), TRANSPOSE_BLOCKS[-1])
-        entries["tile_axes"] = A.DenseIntsAttr(axes)
         entries["x_block"] = A.IntegerAttr(edge)
         return edge * edge // 512
     total = dim_product(plan.rows)
@@ -174,7 +186,7 @@ def _columns(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     r = COLUMN_TILE // x
     if 0 < longest <= r:
         r = longest
-        entries["persistent"] = A.UNIT
+        entries["persistent"] = A.TRUE
     entries["x_block"] = A.IntegerAttr(x)
     entries["r_block"] = A.IntegerAttr(r)
     programs = max(1, estimate(rows) // x) if isinstance(rows, int) else gpu.parallel
@@ -191,7 +203,7 @@ def _kept_columns(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute])
     x = COLUMN_BLOCK
     if longest and least * longest <= PERSISTENT_POINTS:
         x = min(COLUMN_BLOCK, max(least, KEPT_TILE // longest))
-        entries["persistent"] = A.UNIT
+        entries["persistent"] = A.TRUE
     if isinstance(rows, int):
         x = min(x, power_of_two(rows))
     r = longest if "persistent" in entries else LOOPED_KEPT_TILE // x
@@ -224,7 +236,7 @@ def _rows(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
         entries["x_block"] = A.IntegerAttr(1)
         entries["r_block"] = A.IntegerAttr(tile)
         return min(32, tile // 128)
-    entries["persistent"] = A.UNIT
+    entries["persistent"] = A.TRUE
     entries["r_block"] = A.IntegerAttr(longest)
     along = [(size, stored) for m, o, size, stored in accesses(plan) if _moves_along(m, o)]
     short = SHORT_ROWS if any(stored for _, stored in along) else 2 * SHORT_ROWS

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from irc.dialects import loop
+from irc.dialects.loop.schedule import SCRATCH_BYTES
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
@@ -33,15 +34,13 @@ from irc.ir.symbols import (
     terms_of,
 )
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
-from irc.passes.kernel.cpu.updates import (
+from irc.passes.kernel.cpu.schedule import Pairs
+from irc.passes.kernel.plan.updates import (
     copy_of,
     may_be_one_memory,
     scatters_of,
     writes_apart,
 )
-
-SCRATCH_BYTES = 128 * 1024
-"""Most bytes of scratch that the locals of a kernel take; others become temporaries."""
 
 
 @attrs.define(eq=False)
@@ -150,12 +149,13 @@ class Plan:
 # -- building
 
 
-def make_plan(op: Operation, copying: bool = False) -> Plan:
+def make_plan(op: Operation, copying: bool = False, scratch: int = SCRATCH_BYTES) -> Plan:
     """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR.
 
     copying: arrays that a scatter starts from are copied first; else the outputs hold them already.
+    scratch: bytes that what members hand on takes on the stack.
     """
-    builder = _PlanBuilder(op)
+    builder = _PlanBuilder(op, scratch)
     if isinstance(op, loop.GroupOp):
         builder.add_group(op)
     else:
@@ -165,8 +165,9 @@ def make_plan(op: Operation, copying: bool = False) -> Plan:
 
 
 class _PlanBuilder:
-    def __init__(self, op: Operation) -> None:
+    def __init__(self, op: Operation, scratch: int) -> None:
         self.plan = Plan(op, [], [], [], [], {}, {})
+        self.scratch = scratch
         self.renamed = 0
         self.computes: list[loop.ComputeOp] = []
 
@@ -234,7 +235,7 @@ class _PlanBuilder:
             plan.storage[value] = Storage("argument", result, strides_of(type_))
 
     def _place_locals(self, alias: dict[Value, Value]) -> None:
-        shared, room = len(self.plan.shared), SCRATCH_BYTES - self.plan.scratch_bytes
+        shared, room = len(self.plan.shared), self.scratch - self.plan.scratch_bytes
         for compute in self.computes:
             for result in compute.results:
                 if result in self.plan.storage:
@@ -379,9 +380,6 @@ def local_storage(value: Value, shared: int, room: int) -> Storage:
 
 
 # -- collapsing axes
-
-
-Pairs = list[tuple[str, str]]
 
 
 def find_collapses(plan: Plan) -> tuple[Pairs, list[Pairs]]:

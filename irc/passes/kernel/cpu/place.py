@@ -19,6 +19,7 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, Expr, coefficient, dim_sum, substitute, symbol, terms_of
 from irc.ir.types import TensorType
 from irc.passes.kernel.cpu.emit import Emitter, Scalar
+from irc.passes.kernel.cpu.schedule import CpuSchedule
 from irc.passes.kernel.cpu.vectors import Vectors
 from irc.passes.kernel.plan.plan import Access, Axis, Member, is_transposed, lane_stride
 
@@ -88,7 +89,9 @@ class Placement:
         member: Member,
         loops: Sequence[Axis],
         vectors: Vectors | None,
+        schedule: CpuSchedule,
     ) -> None:
+        self.schedule = schedule
         self.state = state
         self.emitter = state.emitter
         self.member = member

@@ -16,9 +16,6 @@ from irc.ir.symbols import symbol
 from irc.passes.kernel.cpu.emit import Scope
 from irc.passes.kernel.cpu.vectors import Vectors
 
-MOST_SPANS = 5
-"""An axis with more borders than make so many spans stays whole: each span is code of its own."""
-
 # The condition `predicate(v, bound)` as (v < bound + shift) == outcome.
 _BELOW = {"slt": (0, True), "sle": (1, True), "sge": (0, False), "sgt": (1, False)}
 
@@ -54,7 +51,7 @@ def spans(
             cuts.update(c for c in (at // width * width, -(-at // width) * width)
                         if lower < c < upper)  # fmt: skip
     points = sorted(cuts)
-    if len(points) > MOST_SPANS + 1 or len(points) < 2:
+    if len(points) > vectors.spans + 1 or len(points) < 2:
         return [(lower, upper)]
     return list(zip(points, points[1:], strict=False))
 

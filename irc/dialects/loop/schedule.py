@@ -1,0 +1,201 @@
+"""The keys of a `#loop.schedule`: what each says, and which values it may have.
+
+A schedule holds every choice of how a compute or group runs. The pass `schedule` writes those that
+a program needs, and `form-kernels` has no defaults: it refuses one that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from irc.ir import attributes as A
+from irc.ir.attributes import Attribute
+
+SCRATCH_BYTES = 128 * 1024
+"""Most bytes of scratch that the locals of a kernel take; others become temporaries."""
+
+Check = Callable[[Any], str]
+"""What is wrong with a value of a key; "" for nothing."""
+
+
+@attrs.frozen
+class Key:
+    """A key: what it says, and what its values may be."""
+
+    meaning: str
+    check: Check
+
+
+def _number(value: Attribute, fits: Callable[[int], bool], wanted: str) -> str:
+    given = value.value if isinstance(value, A.IntegerAttr) else None
+    return "" if isinstance(given, int) and fits(given) else f"{_shown(value)}, not {wanted}"
+
+
+def _shown(value: Attribute) -> str:
+    inner = getattr(value, "value", value)
+    return repr(inner) if isinstance(inner, str) else str(inner)
+
+
+def _is_power(number: int) -> bool:
+    return number >= 1 and not number & (number - 1)
+
+
+def powers(least: int = 1, most: int = 1 << 30) -> Check:
+    """Powers of two; with `least` of 0, that too."""
+    wanted = f"a power of two up to {most}" if most < 1 << 30 else "a power of two"
+    return lambda v: _number(
+        v, lambda n: (n == 0 and least == 0) or (_is_power(n) and n <= most), wanted
+    )
+
+
+def numbers(least: int, most: int | None = None) -> Check:
+    """Integers."""
+    wanted = f"at least {least}" if most is None else f"from {least} to {most}"
+    return lambda v: _number(v, lambda n: n >= least and (most is None or n <= most), wanted)
+
+
+def words(*known: str) -> Check:
+    """One of some words."""
+    return lambda v: (
+        "" if isinstance(v, A.StringAttr) and v.value in known
+        else f"{_shown(v)}, not {' or '.join(known)}"
+    )  # fmt: skip
+
+
+def name(value: Attribute) -> str:
+    """The name of an axis, or none."""
+    return "" if isinstance(value, A.StringAttr) else f"{_shown(value)}, not the name of an axis"
+
+
+def flag(value: Attribute) -> str:
+    """Whether."""
+    return "" if isinstance(value, A.BoolAttr) else f"{_shown(value)}, not true or false"
+
+
+def names(value: Attribute) -> str:
+    """The names of axes, each once."""
+    found = _strings(value, 1)
+    return "" if found is not None and len(set(found)) == len(found) else (
+        f"{_shown(value)}, not the names of axes, each once"
+    )
+
+
+def pairs(value: Attribute) -> str:
+    """Pairs of names."""
+    return "" if _strings(value, 2) is not None else f"{_shown(value)}, not pairs of axes"
+
+
+def counts(value: Attribute) -> str:
+    """Names with a number of points."""
+    found = _strings(value, 2)
+    ok = found is not None and all(text.split()[1].isdigit() for text in found)
+    return "" if ok else f"{_shown(value)}, not axes with their points, as in \"i0 4096\""
+
+
+def places(value: Attribute) -> str:
+    """Different numbers from 0 on."""
+    given = value.values if isinstance(value, A.DenseIntsAttr) else (-1,)
+    fits = len(set(given)) == len(given) and all(n >= 0 for n in given)
+    return "" if fits else f"{_shown(value)}, not numbers of row axes, each once"
+
+
+def _strings(value: Attribute, parts: int) -> list[str] | None:
+    if not isinstance(value, A.ArrayAttr):
+        return None
+    texts = [v.value if isinstance(v, A.StringAttr) else "" for v in value]
+    return texts if all(len(t.split()) == parts for t in texts) else None
+
+
+def variant(value: Attribute) -> str:
+    """The entries of a variant's schedule."""
+    if not isinstance(value, A.DictAttr):
+        return f"{_shown(value)}, not the entries of a schedule"
+    return next((f"entry {text}" for text in complaints("cpu", value)), "")
+
+
+CPU: Mapping[str, Key] = {
+    "collapse": Key("\"a b\" for each pair of axes of which b then stands for both, in order",
+                    pairs),
+    "outer": Key(
+        "of a group or a lone compute: the shared axes that form the parallel space, outermost "
+        "first; with the vector axis last where it is cut into blocks", names),
+    "scratch": Key(
+        "of a group: bytes for what its members hand on, on the stack; what has no room there is "
+        "memory of the program's", numbers(0, SCRATCH_BYTES)),
+    "vector_axis": Key("the axis that vectors run along; \"\": none, all is scalars", name),
+    "lanes": Key("with a vector axis: elements of a vector", powers(1, 256)),
+    "copies": Key(
+        "with a vector axis: vectors handled together: accumulators of a reduction along it, or a "
+        "block of vectors carried through a reduction along another one", powers(1, 64)),
+    "tail": Key(
+        "with a vector axis: how what whole vectors don't cover is done: masked, or as scalars",
+        words("mask", "peel")),
+    "spans": Key(
+        "with a vector axis: into how many spans conditions on it may cut it, each with code of "
+        "its own; with more it stays whole", numbers(1)),
+    "block": Key(
+        "with a shared vector axis: its elements in one point of the parallel space; 0: all",
+        numbers(0)),
+    "tile_axis": Key(
+        "with a shared vector axis: another one along which some reads are contiguous that are "
+        "strided along the vectors; squares of both are transposed in registers; \"\": none", name),
+    "tile_block": Key("elements of the tile axis in one point of the parallel space", numbers(1)),
+    "unroll": Key(
+        "with a tile axis: the rows of whole tiles stay in registers, with a copy of the body for "
+        "each", flag),
+    "order": Key("a compute's loops over its other axes, outermost first, par axes before the rest",
+                 names),
+    "chunks": Key(
+        "of a reduction: \"axis points\" for each loop that is taken in chunks of so many points, "
+        "each with float sums of its own, which are added with their rounding errors", counts),
+    "streams": Key(
+        "with a chunked vector axis: each accumulator reads a part of its own, so that a core "
+        "reads several places at once", flag),
+    "partial": Key("of a reduction: the inner loops that make a float sum of their own each time",
+                   names),
+    "compensated": Key("of moments along the vectors: rounding errors are carried along", flag),
+    "copying": Key(
+        "of a compute that scatters: such entries of the kernel's variant that first copies what "
+        "it starts from, which bufferize takes where the result gets memory of its own", variant),
+}  # fmt: skip
+
+GPU: Mapping[str, Key] = {
+    "x_block": Key("rows in a tile; 1: a row is a scalar of the program", powers()),
+    "r_block": Key("points of the own axes in a tile; 0 in a pointwise kernel", powers(0)),
+    "persistent": Key("one tile holds all own points, else a loop goes over tiles", flag),
+    "order": Key("the numbers of the row axes, from the outermost to the innermost", places),
+    "tile_axes": Key(
+        "of a pointwise kernel: two row axes that a square tile spans, the second one contiguous "
+        "where it is written, the first where it is read; none: rows are one line", places),
+    "num_warps": Key("as Triton's", powers(1, 32)),
+    "num_stages": Key("as Triton's", numbers(1, 16)),
+    "index_bits": Key("the width of indices", lambda v: _number(
+        v, lambda n: n in (32, 64), "32 or 64")),
+}  # fmt: skip
+
+KEYS: Mapping[str, Mapping[str, Key]] = {"cpu": CPU, "gpu": GPU}
+
+
+def complaints(target: str, entries: A.DictAttr) -> list[str]:
+    """What is wrong with the entries of a schedule for a target, a text "key is ..." each."""
+    known, found = KEYS[target], []
+    for key, value in entries.items:
+        if key not in known:
+            found.append(f"'{key}' is none of {', '.join(known)}")
+        elif text := known[key].check(value):
+            found.append(f"{key} is {text}")
+    return found or (_cpu_sizes(entries.as_dict()) if target == "cpu" else [])
+
+
+def _cpu_sizes(entries: Mapping[str, Any]) -> list[str]:
+    """Numbers that must be multiples of others."""
+    given = {k: v.value for k, v in entries.items() if isinstance(v, A.IntegerAttr)}
+    lanes, found = given.get("lanes", 1), []
+    if given.get("block", 0) % (lanes * given.get("copies", 1)):
+        found.append(f"block is {given['block']}, not a multiple of its vectors")
+    if given.get("tile_block", 0) % lanes:
+        found.append(f"tile_block is {given['tile_block']}, not a multiple of its lanes")
+    return found

@@ -1,0 +1,218 @@
+"""Each key of a schedule: a text without it is refused, another value gives another kernel with the
+same values, and a value that makes no sense is refused where it is read."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import irc
+from irc.dialects import kernel, loop
+from irc.dialects.loop.schedule import CPU, GPU
+from irc.interp.core import run
+from irc.ir import attributes as A
+from irc.ir.passes import PassManager
+from irc.ir.text.printer import print_attribute
+from tests.passes.kernel.test_updates import MAKE, SCATTER, function
+
+
+def program(*lines, arguments="%x: tensor<[8, 9216] x f32, strides [9216, 1]>", result="f32"):
+    """A function that returns %r, whose type is the last line's."""
+    type_ = lines[-1].rpartition(" : ")[2]
+    body = "\n".join(lines)
+    return (f'func.func @main({arguments}) -> {type_} attributes {{level = "loop"}} {{\n{body}\n'
+            f"func.return %r : {type_} }}")  # fmt: skip
+
+
+READ = "%v = loop.read %x[i, j] : f32"
+SUM = program(f"%r = loop.compute par(i: 2) red(j: 9216) -> reduce(sum, f32) {{ {READ}",
+              "loop.yield %v } : tensor<[2] x f32, strides [1]>")  # fmt: skip
+MOMENTS = SUM.replace("%r =", "%r, %q =").replace("sum", "moments").replace(
+    "%v } : tensor<[2] x f32, strides [1]>", "%v } : " + ", ".join(
+        ["tensor<[2] x f32, strides [1]>"] * 2))  # fmt: skip
+ROWS = SUM.replace("j: 9216", "j: 200")
+LOOPED = SUM.replace("j: 9216", "j: 40000").replace("%x[i, j]", "%x[i, mod(j, 9216)]")
+SHORT_ROWS = program(
+    "%r = loop.compute par(i: 2) red(k: 9, j: 200) -> reduce(sum, f32) {",
+    "%v = loop.read %x[i, 1000*k + j] : f32",
+    "loop.yield %v } : tensor<[2] x f32, strides [1]>",
+)
+MAP = program(f"%r = loop.compute par(i: 8, j: 801) -> map {{ {READ}",
+              "loop.yield %v } : tensor<[8, 801] x f32, strides [801, 1]>")  # fmt: skip
+HALVES = program(
+    "%r = loop.compute par(i: 8, j: 801) -> map {",
+    "%c = loop.index {expression = #sym<j>} : index",
+    "%b = arith.constant 400 : index",
+    "%t = arith.cmpi slt, %c, %b : index",
+    READ,
+    "%w = arith.negf %v : f32",
+    "%y = arith.select %t, %v, %w : f32",
+    "loop.yield %y } : tensor<[8, 801] x f32, strides [801, 1]>",
+)
+ACROSS = program(
+    "%r = loop.compute par(i: 40, j: 8) -> map {",
+    "%v = loop.read %x[j, i] : f32",
+    "loop.yield %v } : tensor<[40, 8] x f32, strides [8, 1]>",
+)
+GROUP = program(
+    f"%r = loop.group (i: 2) {{ %m = loop.compute par(i: 2, j: 100) -> map {{ {READ}",
+    "%w = math.exp %v : f32",
+    "loop.yield %w } : tensor<[2, 100] x f32, strides [100, 1]>",
+    "%s = loop.compute par(i: 2) red(j: 100) -> reduce(sum, f32) {",
+    "%v = loop.read %m[i, 99 - j] : f32",
+    "loop.yield %v } : tensor<[2] x f32, strides [1]>",
+    "loop.yield %s } : tensor<[2] x f32, strides [1]>",
+)
+PLANES = program(
+    "%r = loop.compute par(i: 4, j: 6, k: 40) -> map {",
+    "%v = loop.read %x[i, 100*j + k] : f32",
+    "loop.yield %v } : tensor<[4, 6, 40] x f32, strides [240, 40, 1]>",
+)
+FLAT = PLANES.replace("100*j", "40*j")
+SCATTERING = str(function(MAKE + SCATTER, "%r")[1])
+# A program that has the key, another value, one that makes no sense, and what else must change.
+PLACES = A.DenseIntsAttr(())
+CASES = {
+    "collapse": (FLAT, [], ["i"], {"outer": ["i", "j"]}),
+    "outer": (PLANES, ["j", "i"], ["i", "i"]),
+    "scratch": (GROUP, 0, 1 << 20),
+    "vector_axis": (ROWS, "i", 3, {"outer": [], "block": 0, "tile_axis": ""}),
+    "lanes": (ROWS, 8, 3),
+    "copies": (ROWS, 2, 0),
+    "tail": (MAP, "peel", "no"),
+    "spans": (HALVES, 1, 0),
+    "block": (MAP, 1024, -1),
+    "tile_axis": (ACROSS, "", 7),
+    "tile_block": (ACROSS, 32, 7),
+    "unroll": (ACROSS, False, 1),
+    "order": (SHORT_ROWS, ["j", "k"], ["k", "k"]),
+    "chunks": (SUM, ["j 512"], ["j"]),
+    "streams": (SUM, False, "yes"),
+    "partial": (SHORT_ROWS, [], "j"),
+    "compensated": (MOMENTS, False, 2),
+    "copying": (SCATTERING, None, {"lanes": 3}),
+}  # fmt: skip
+GPU_CASES = {
+    "x_block": (MAP, 64, 3),
+    "r_block": (LOOPED, 1024, 24),
+    "persistent": (LOOPED, True, 1, {"r_block": 65536}),
+    "order": (PLANES, [1, 0, 2], [0, 0, 1]),
+    "tile_axes": (ACROSS, PLACES, [-1, 0], {"order": [0, 1]}),
+    "num_warps": (MAP, 8, 3),
+    "num_stages": (MAP, 2, 0),
+    "index_bits": (MAP, 64, 16),
+}
+
+
+def attribute(value):
+    """The attribute of a Python value."""
+    if isinstance(value, A.Attribute):
+        return value
+    if isinstance(value, bool):
+        return A.BoolAttr(value)
+    if isinstance(value, int):
+        return A.IntegerAttr(value)
+    if isinstance(value, dict):
+        return A.DictAttr({k: attribute(v) for k, v in value.items()})
+    if isinstance(value, list):
+        numbers = value and isinstance(value[0], int)
+        return A.DenseIntsAttr(value) if numbers else A.ArrayAttr([attribute(v) for v in value])
+    return A.StringAttr(value)
+
+
+def scheduled(text, target):
+    """The module, with schedules; and the operations that have one."""
+    module = irc.parse(text)
+    bits = " vector_bits=128" if target == "cpu" else ""
+    PassManager.parse(f"schedule{{target={target}{bits}}}").run(module)
+    return module, [op for op in module.walk() if "schedule" in op.attributes]
+
+
+def edited(text, target, key, value, **others):
+    """The module with another value of a key (None: without it) wherever there is one."""
+    module, ops = scheduled(text, target)
+    given = [op for op in ops if key in op.attributes["schedule"].entries.as_dict()]
+    assert given, f"no schedule has {key}"
+    for op in given:
+        entries = op.attributes["schedule"].entries.as_dict()
+        if value is None:
+            del entries[key]
+        else:
+            assert type(entries[key]) is type(value) and entries[key] is not value
+            entries.update({key: value}, **{k: attribute(v) for k, v in others.items()})
+        op.attributes["schedule"] = loop.ScheduleAttr(target, A.DictAttr(entries))
+    return module
+
+
+def kernels(module):
+    return [irc.print_op(op) for op in module.walk() if isinstance(op, kernel.FuncOp)]
+
+
+def values(module):
+    torch.manual_seed(0)
+    args = [torch.randn(a.type.shape) for a in module.lookup("main").block.arguments]
+    return run(module, *args)
+
+
+def variant(text):
+    """Another schedule for the copying variant."""
+    _, ops = scheduled(text, "cpu")
+    entries = next(e for e in (op.attributes["schedule"].entries.as_dict() for op in ops)
+                   if "copying" in e)["copying"].as_dict()  # fmt: skip
+    assert entries["vector_axis"].value
+    return A.DictAttr({**entries, "lanes": A.IntegerAttr(entries["lanes"].value // 2)})
+
+
+EACH = pytest.mark.parametrize(
+    "target, key", [*(("cpu", k) for k in CASES), *(("gpu", k) for k in GPU_CASES)]
+)
+
+
+def test_every_key_is_tried():
+    assert set(CASES) == set(CPU) and set(GPU_CASES) == set(GPU)
+
+
+@EACH
+def test_a_key_is_wanted_and_obeyed(target, key):
+    text, other, _, *more = (CASES if target == "cpu" else GPU_CASES)[key]
+    module = edited(text, target, key, None)
+    with pytest.raises(irc.InvalidIR, match=f"no entry '{key}'; the pass 'schedule' writes it"):
+        PassManager.parse("form-kernels").run(module)
+    before = scheduled(text, target)[0]
+    other = variant(text) if key == "copying" else attribute(other)
+    changed = edited(text, target, key, other, **(more[0] if more else {}))
+    expected = values(before)
+    for each in (before, changed):
+        PassManager.parse("form-kernels", verify="each").run(each)
+        for found, right in zip(values(each), expected, strict=True):
+            torch.testing.assert_close(found, right, rtol=1e-4, atol=1e-4)
+    assert kernels(changed) != kernels(before)
+
+
+@EACH
+def test_a_key_is_checked_where_it_is_read(target, key):
+    text, _, wrong, *_ = (CASES if target == "cpu" else GPU_CASES)[key]
+    module, ops = scheduled(text, target)
+    printed = irc.print_op(module)
+    assert irc.print_op(irc.parse(printed)) == printed
+    entries = [op.attributes["schedule"].entries.as_dict() for op in ops]
+    held = print_attribute(next(e[key] for e in entries if key in e))
+    bad = print_attribute(attribute(wrong))
+    with pytest.raises(irc.UserError, match=f"the schedule's {key} is "):
+        irc.parse(printed.replace(f"{key} = {held}", f"{key} = {bad}"))
+
+
+def test_a_key_that_no_schedule_has():
+    with pytest.raises(irc.UserError, match="the schedule's 'vector' is none of collapse, outer"):
+        irc.parse(MAP.replace("-> map", "-> map schedule #loop.schedule<cpu, vector = 8 : i64>"))
+
+
+@pytest.mark.parametrize(
+    "entries, message",
+    [("lanes = 8 : i64, block = 12 : i64", "block is 12, not a multiple of its vectors"),
+     ("lanes = 8 : i64, copies = 2 : i64, block = 8 : i64", "block is 8, not a multiple of its"),
+     ("lanes = 8 : i64, tile_block = 12 : i64", "tile_block is 12, not a multiple of its lanes")],
+)  # fmt: skip
+def test_sizes_that_are_no_multiples(entries, message):
+    with pytest.raises(irc.UserError, match=f"the schedule's {message}"):
+        irc.parse(MAP.replace("-> map", f"-> map schedule #loop.schedule<cpu, {entries}>"))
