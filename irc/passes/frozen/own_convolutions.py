@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.analysis.channels_last import CONVOLUTION
+import attrs
+
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.panels import panel_size
-from irc.dialects import func, graph
+from irc.dialects import graph
 from irc.ir import attributes as A
-from irc.ir.builder import Builder
-from irc.ir.core import Value
+from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.types import f32
 from irc.passes.frozen.pack_weights import operands_of
@@ -18,12 +18,22 @@ from irc.passes.frozen.weighted_products import tensor_type
 from irc.target import Target
 
 
-def convolutions(function: func.FuncOp, target: Target) -> list[graph.CallAten]:
-    """The convolutions of a function; none where the library isn't there that computes those
-    which are left."""
-    calls = [o for o in function.block.ops
-             if isinstance(o, graph.CallAten) and o.callee == CONVOLUTION]  # fmt: skip
-    return calls if target.library and not target.is_gpu else []
+@attrs.frozen
+class Convolutions:
+    """What the patterns have to know: the pass's options, the width of vectors, the target, and
+    which values are constants."""
+
+    options: Any
+    bits: int
+    target: Target
+    constants: ConstantValues
+
+    @classmethod
+    def of(cls, options: Any, bits: int, target: Target) -> Convolutions | None:
+        """None where the library isn't there that computes those which are left."""
+        if not target.library or target.is_gpu:
+            return None
+        return cls(options, bits or target.vector_bits, target, ConstantValues())
 
 
 def common_sizes(
@@ -54,19 +64,16 @@ def common_sizes(
     }  # fmt: skip
 
 
-def replace(
+def convolution(
     call: graph.CallAten,
     cls: type[graph.WinogradConv] | type[graph.PanelConv],
     image: Value,
     weight: Value,
     attributes: dict[str, A.Attribute],
-) -> None:
-    """Put a convolution of ours on `image` and the laid out `weight` in the place of a call."""
+) -> Operation:
+    """The convolution of ours on `image` and the laid out `weight` that computes what a call
+    does."""
     bias = operands_of(call)[0].get("bias")
     operands = [image, weight] if bias is None else [image, weight, bias]
     attributes[SEGMENTS] = A.DenseIntsAttr((1, 1, int(bias is not None), 0))
-    made = cls(operands, call.result_types, attributes, (), call.location)
-    Builder.before(call).insert(made)
-    made.value.name_hint = call.results[0].name_hint
-    call.results[0].replace_all_uses_with(made.value)
-    call.erase()
+    return cls(operands, call.result_types, attributes, (), call.location)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
 from irc.analysis.panels import PanelShape
-from irc.dialects import func, graph
+from irc.dialects import graph
 from irc.ir import attributes as A
-from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
-from irc.ir.passes import Pass, PassContext, register_pass
-from irc.passes.frozen.own_convolutions import common_sizes, convolutions, replace
+from irc.ir.passes import PassContext, register_pass
+from irc.ir.rewrite.driver import Rewriter
+from irc.ir.rewrite.passes import PatternPass
+from irc.ir.rewrite.patterns import pattern
+from irc.passes.frozen.own_convolutions import Convolutions, common_sizes, convolution
 from irc.passes.frozen.pack_weights import integers, operands_of
 from irc.passes.frozen.weighted_products import reshaped, tensor_type
 from irc.passes.graph.pad_matmul import padded
@@ -25,8 +30,63 @@ MOST_EMPTY = 0.2
 FUNCTIONS = (graph.Sigmoid, graph.Tanh, graph.Erf)
 
 
+def shape_of(call: graph.CallAten, constants: ConstantValues, bits: int) -> PanelShape | str:
+    """What the kernel of a convolution would be like, or why there is none."""
+    common = common_sizes(call, constants, 1, bits)
+    if isinstance(common, str):
+        return common
+    _, given = operands_of(call)
+    lists = [integers(given[name]) for name in ("stride", "padding")]
+    if any(numbers is None for numbers in lists):
+        return "its stride or padding is symbolic"
+    stride, padding = ((n * 2)[:2] for n in lists if n is not None)
+    groups = given["groups"].value
+    if padding != [0, 0] or groups != 1:
+        return f"its padding is {padding}, and it has {groups} groups"
+    return PanelShape(stride=(stride[0], stride[1]), **common)
+
+
+def is_followed_by_function(value: Value) -> bool:
+    """Whether a reader of a value, or a reader of that, is a function such as a sigmoid."""
+    readers = list(value.users)
+    readers += [further for op in readers for made in op.results for further in made.users]
+    return any(isinstance(op, FUNCTIONS) for op in readers)
+
+
+# convolution(x, w) -> panel_conv(x, permute(reshape(w)))
+@pattern(graph.CallAten, name="graph.panel_convolution", counted="rewritten")
+def rewrite(call: Any, rw: Any) -> Any:
+    if call.callee != CONVOLUTION:
+        return rw.no_match("it is no convolution")
+    shape = shape_of(call, rw.state.constants, rw.state.bits)
+    reason: str | None = shape if isinstance(shape, str) else None
+    if isinstance(shape, PanelShape):
+        reason = rw.state.options.refusal(call, shape, rw.state.target)
+    if reason is not None:
+        return rw.decline(f"is not computed by a kernel of ours: {reason}")
+    assert isinstance(shape, PanelShape)
+    values, _ = operands_of(call)
+    image, weight = values["input"], values["weight"]
+    assert image is not None and weight is not None
+    panels = in_panels(rw, weight, shape.panel)
+    attributes: dict[str, A.Attribute] = {"stride": A.DenseIntsAttr(shape.stride)}
+    rw.replace(call, convolution(call, graph.PanelConv, image, panels, attributes))
+    return True
+
+
+def in_panels(rw: Rewriter, weight: Value, panel: int) -> Value:
+    """A weight [out, in, 1, 1] as [panels, in, panel]."""
+    out, inner = (size for size in tensor_type(weight).shape[:2] if isinstance(size, int))
+    panels, builder = -(-out // panel), rw.builder
+    wide = padded(rw, weight, (-out % panel, 0, 0, 0))
+    rows = reshaped(builder, wide, (panels, panel, inner))
+    kind = tensor_type(rows).with_shape((panels, inner, panel))
+    made: Value = builder.value(graph.Permute, rows, permutation=[0, 2, 1], result_types=kind)
+    return made
+
+
 @register_pass
-class PanelConvolutions(Pass):
+class PanelConvolutions(PatternPass):
     """Computes 1x1 convolutions with constant f32 weights in kernels of our own.
 
     One group, no padding, any stride, any sizes. The weights are laid out in panels of channels,
@@ -55,23 +115,10 @@ class PanelConvolutions(Pass):
     vector_bits: int = 0
     choosy: bool = True
 
-    def run(self, op: Operation, context: PassContext) -> None:
-        assert isinstance(op, func.FuncOp)
-        target = target_of(context)
-        calls = convolutions(op, target)
-        if not calls:
-            return
-        constants = ConstantValues()
-        bits = self.vector_bits or target.vector_bits
-        for call in calls:
-            found = shape_of(call, constants, bits)
-            reason = found if isinstance(found, str) else self.refusal(call, found, target)
-            if reason is not None:
-                context.remark(f"is not computed by a kernel of ours: {reason}", call)
-                continue
-            assert isinstance(found, PanelShape)
-            context.count("rewritten")
-            rewrite(call, found)
+    patterns = (rewrite,)
+
+    def prepare(self, op: Operation, context: PassContext) -> Convolutions | None:
+        return Convolutions.of(self, self.vector_bits, target_of(context))
 
     def refusal(self, call: graph.CallAten, shape: PanelShape, target: Target) -> str | None:
         """Why a convolution that could be rewritten is left to the library; None where it isn't."""
@@ -92,48 +139,6 @@ class PanelConvolutions(Pass):
         if is_followed_by_function(call.results[0]):
             return "a function of its result is left to the library"
         return None
-
-
-def shape_of(call: graph.CallAten, constants: ConstantValues, bits: int) -> PanelShape | str:
-    """What the kernel of a convolution would be like, or why there is none."""
-    common = common_sizes(call, constants, 1, bits)
-    if isinstance(common, str):
-        return common
-    _, given = operands_of(call)
-    lists = [integers(given[name]) for name in ("stride", "padding")]
-    if any(numbers is None for numbers in lists):
-        return "its stride or padding is symbolic"
-    stride, padding = ((n * 2)[:2] for n in lists if n is not None)
-    groups = given["groups"].value
-    if padding != [0, 0] or groups != 1:
-        return f"its padding is {padding}, and it has {groups} groups"
-    return PanelShape(stride=(stride[0], stride[1]), **common)
-
-
-def is_followed_by_function(value: Value) -> bool:
-    """Whether a reader of a value, or a reader of that, is a function such as a sigmoid."""
-    readers = list(value.users)
-    readers += [further for op in readers for made in op.results for further in made.users]
-    return any(isinstance(op, FUNCTIONS) for op in readers)
-
-
-def rewrite(call: graph.CallAten, shape: PanelShape) -> None:
-    """Put a convolution of ours in the place of a call."""
-    values, _ = operands_of(call)
-    image, weight = values["input"], values["weight"]
-    assert image is not None and weight is not None
-    panels = in_panels(Builder.before(call), weight, shape.panel)
-    replace(call, graph.PanelConv, image, panels, {"stride": A.DenseIntsAttr(shape.stride)})
-
-
-def in_panels(builder: Builder, weight: Value, panel: int) -> Value:
-    """A weight [out, in, 1, 1] as [panels, in, panel]."""
-    out, inner = (size for size in tensor_type(weight).shape[:2] if isinstance(size, int))
-    panels = -(-out // panel)
-    wide = padded(builder, weight, (-out % panel, 0, 0, 0))
-    rows = reshaped(builder, wide, (panels, panel, inner))
-    kind = tensor_type(rows).with_shape((panels, inner, panel))
-    return builder.value(graph.Permute, rows, permutation=[0, 2, 1], result_types=kind)
 
 
 __all__ = ["PanelConvolutions", "in_panels", "shape_of"]

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
 from irc.analysis.winograd import (
@@ -16,15 +17,18 @@ from irc.analysis.winograd import (
     WinogradShape,
     weight_matrix,
 )
-from irc.dialects import aten, func, graph
+from irc.dialects import aten, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
-from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.passes import PassContext, register_pass
+from irc.ir.rewrite.driver import Rewriter
+from irc.ir.rewrite.passes import PatternPass
+from irc.ir.rewrite.patterns import pattern
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType, contiguous_strides, f32, f64
 from irc.passes.frozen.fold_batch_norms import converted
-from irc.passes.frozen.own_convolutions import common_sizes, convolutions, replace
+from irc.passes.frozen.own_convolutions import Convolutions, common_sizes, convolution
 from irc.passes.frozen.pack_weights import integers, operands_of, without_zeros
 from irc.passes.frozen.weighted_products import reshaped, tensor_type
 from irc.passes.graph.pad_matmul import padded
@@ -34,63 +38,6 @@ from irc.target import target_of
 #: transforms of one channel of a tile: measured on Zen 4, 55e9 multiplications and 15e9 bytes a
 #: second, transforms of 0.34 to 0.62 ms for the layers of `python -m bench.convolutions`.
 PER_BYTE, PER_TRANSFORM = 3.7, 350
-
-
-@register_pass
-class WinogradConvolutions(Pass):
-    """Rewrites 3x3 convolutions with constant f32 weights so that they take a quarter of the
-    multiplications, where it is estimated to pay.
-
-    Winograd's F(4x4, 3x3) (`irc.analysis.winograd`): stride 1, dilation 1, one group, any padding,
-    any sizes. The weights are transformed by operations on the constant, in f64, which
-    `fold-constants` computes once; they take four times the memory. Remarks say of each
-    convolution why it was rewritten or not, with what the estimate is made of.
-
-    gain: how many times less work the estimate must find. vector_bits: the width of the vector
-    registers (0: the target's), by which the weights are laid out.
-
-    Before:
-        %w = graph.constant {value = #irc.resource<"w"> : tensor<64x64x3x3xf32>} : tensor<64x64x3x3xf32>
-        %y = graph.call_aten %x, %w {callee = "aten.convolution.default", ...} : (...) -> ...
-    After:
-        %w = graph.constant {value = #irc.resource<"w"> : tensor<64x64x3x3xf32>} : tensor<64x64x3x3xf32>
-        ...
-        %u = graph.cast %t : (tensor<2x36x64x32xf64>) -> tensor<2x36x64x32xf32>
-        %y = graph.winograd_conv %x, %u {padding = array<i64: 1, 1>, ...} : (...) -> ...
-    """  # noqa: E501
-
-    name = "winograd-convolutions"
-    summary = "rewrite 3x3 convolutions with constant weights into Winograd's form"
-    anchor = "func.func"
-    preserves = "real"
-    asks_target = True
-    gain: float = 1.25
-    vector_bits: int = 0
-
-    def run(self, op: Operation, context: PassContext) -> None:
-        assert isinstance(op, func.FuncOp)
-        target = target_of(context)
-        calls = convolutions(op, target)
-        if not calls:
-            return
-        constants = ConstantValues()
-        bits = self.vector_bits or target.vector_bits
-        for call in calls:
-            found = shape_of(call, constants, bits)
-            reason = found if isinstance(found, str) else self.refusal(found, target.threads)
-            if reason is not None:
-                context.remark(f"is not computed as Winograd does: {reason}", call)
-                continue
-            assert isinstance(found, WinogradShape)
-            context.count("rewritten")
-            figures = estimated(found, target.threads)
-            context.remark(f"is computed as Winograd does: {figures}", call)
-            rewrite(call, found)
-
-    def refusal(self, shape: WinogradShape, threads: int) -> str | None:
-        """Why a convolution is left as it is; None where it pays."""
-        direct, ours = work(shape, threads)
-        return None if direct >= self.gain * ours else estimated(shape, threads)
 
 
 def shape_of(
@@ -139,23 +86,33 @@ def estimated(shape: WinogradShape, threads: int) -> str:
     )
 
 
-def rewrite(call: graph.CallAten, shape: WinogradShape) -> None:
-    """Put a Winograd convolution in the place of a call."""
+# convolution(x, w) -> winograd_conv(x, G w G')
+@pattern(graph.CallAten, name="graph.winograd_convolution", counted="rewritten")
+def rewrite(call: Any, rw: Any) -> Any:
+    if call.callee != CONVOLUTION:
+        return rw.no_match("it is no convolution")
+    shape = shape_of(call, rw.state.constants, rw.state.bits)
+    threads = rw.state.target.threads
+    reason = shape if isinstance(shape, str) else rw.state.options.refusal(shape, threads)
+    if reason is not None:
+        return rw.decline(f"is not computed as Winograd does: {reason}")
+    assert isinstance(shape, WinogradShape)
+    rw.remark(f"is computed as Winograd does: {estimated(shape, threads)}")
     values, _ = operands_of(call)
     image, weight = values["input"], values["weight"]
     assert image is not None and weight is not None
     attributes: dict[str, A.Attribute] = {"padding": A.DenseIntsAttr(shape.padding)}
-    around, image = image, without_zeros(image, attributes)
-    factors = transformed(Builder.before(call), weight, shape.panel)
-    replace(call, graph.WinogradConv, image, factors, attributes)
-    if isinstance(around.defining_op, graph.Pad) and not around.has_uses:
-        around.defining_op.erase()
+    image = without_zeros(image, attributes)
+    factors = transformed(rw, weight, shape.panel)
+    rw.replace(call, convolution(call, graph.WinogradConv, image, factors, attributes))
+    return True
 
 
-def transformed(builder: Builder, weight: Value, panel: int) -> Value:
+def transformed(rw: Rewriter, weight: Value, panel: int) -> Value:
     """G w G' of a weight [out, in, 3, 3] in f64, as [panels, products, in, panel] of f32."""
+    builder = rw.builder
     out, inner = (size for size in tensor_type(weight).shape[:2] if isinstance(size, int))
-    wide = padded(builder, converted(builder, weight, f64), (-out % panel, 0, 0, 0))
+    wide = padded(rw, converted(builder, weight, f64), (-out % panel, 0, 0, 0))
     panels = -(-out // panel)
     rows = panels * panel * inner
     factor = _weight_matrix(builder)
@@ -196,6 +153,48 @@ def _permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
     kind = tensor_type(value)
     made = kind.with_shape([kind.shape[d] for d in order])
     return builder.value(graph.Permute, value, permutation=list(order), result_types=made)
+
+
+@register_pass
+class WinogradConvolutions(PatternPass):
+    """Rewrites 3x3 convolutions with constant f32 weights so that they take a quarter of the
+    multiplications, where it is estimated to pay.
+
+    Winograd's F(4x4, 3x3) (`irc.analysis.winograd`): stride 1, dilation 1, one group, any padding,
+    any sizes. The weights are transformed by operations on the constant, in f64, which
+    `fold-constants` computes once; they take four times the memory. Remarks say of each
+    convolution why it was rewritten or not, with what the estimate is made of.
+
+    gain: how many times less work the estimate must find. vector_bits: the width of the vector
+    registers (0: the target's), by which the weights are laid out.
+
+    Before:
+        %w = graph.constant {value = #irc.resource<"w"> : tensor<64x64x3x3xf32>} : tensor<64x64x3x3xf32>
+        %y = graph.call_aten %x, %w {callee = "aten.convolution.default", ...} : (...) -> ...
+    After:
+        %w = graph.constant {value = #irc.resource<"w"> : tensor<64x64x3x3xf32>} : tensor<64x64x3x3xf32>
+        ...
+        %u = graph.cast %t : (tensor<2x36x64x32xf64>) -> tensor<2x36x64x32xf32>
+        %y = graph.winograd_conv %x, %u {padding = array<i64: 1, 1>, ...} : (...) -> ...
+    """  # noqa: E501
+
+    name = "winograd-convolutions"
+    summary = "rewrite 3x3 convolutions with constant weights into Winograd's form"
+    anchor = "func.func"
+    preserves = "real"
+    asks_target = True
+    gain: float = 1.25
+    vector_bits: int = 0
+
+    patterns = (rewrite,)
+
+    def prepare(self, op: Operation, context: PassContext) -> Convolutions | None:
+        return Convolutions.of(self, self.vector_bits, target_of(context))
+
+    def refusal(self, shape: WinogradShape, threads: int) -> str | None:
+        """Why a convolution is left as it is; None where it pays."""
+        direct, ours = work(shape, threads)
+        return None if direct >= self.gain * ours else estimated(shape, threads)
 
 
 __all__ = ["WinogradConvolutions", "shape_of", "transformed", "work"]

@@ -13,7 +13,10 @@ from irc.dialects import aten, func, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
-from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.passes import PassContext, register_pass
+from irc.ir.rewrite.driver import Rewriter
+from irc.ir.rewrite.passes import PatternPass
+from irc.ir.rewrite.patterns import pattern
 from irc.ir.symbols import Dim, Expr
 from irc.ir.traits import ViewLike
 from irc.ir.types import DTYPE_OF_ELEMENT, FloatType, TensorType, Type, contiguous_strides
@@ -47,70 +50,6 @@ class Product:
     transposed: tuple[bool, bool]
     padding: tuple[int, int, int]
     computed: tuple[bool, bool] = (False, False)
-
-
-@register_pass
-class PadMatmul(Pass):
-    """Pads the factors of matrix products with zeros so that their sizes are aligned.
-
-    Sizes m, k and n of `mm`, `bmm` and `addmm` are raised to the next multiple of 8 (16-bit
-    floats) or 4 (f32); symbolic sizes and sizes of 1 stay. Only where the product is
-    compute-bound (mnk / (mk + kn + mn) over half of the target's operations per byte), and only if
-    a measurement says that it pays: over 1.1 times faster, paddings and all. The context's
-    `measure` measures (a function of a `Product`), which torch.compile gives; without one, or where
-    it can't tell, the rule alone decides. What computes a factor by elements writes the zeros, too;
-    where others read that array, they read a part of the padded one.
-
-    force: pad whatever the rule and the measurement say. balance: operations per byte (0: the
-    target's).
-
-    Before:
-        %y = graph.call_aten %a, %b {callee = "aten.mm.default", ...} :
-          (tensor<512x510xf32>, tensor<510x512xf32>) -> tensor<512x512xf32>
-    After:
-        %p = graph.pad %a {low = #sym.dims<[0, 0]>, high = #sym.dims<[0, 2]>, value = 0.0 : f32}
-        %q = graph.pad %b {low = #sym.dims<[0, 0]>, high = #sym.dims<[2, 0]>, value = 0.0 : f32}
-        %y = graph.call_aten %p, %q {callee = "aten.mm.default", ...} :
-          (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
-    """
-
-    name = "pad-matmul"
-    summary = "align the sizes of matrix products that then run faster"
-    anchor = "func.func"
-    preserves = "real"
-    asks_target = True
-    force: bool = False
-    balance: float = 0.0
-
-    def run(self, op: Operation, context: PassContext) -> None:
-        assert isinstance(op, func.FuncOp)
-        for inner in op.block.ops:
-            if not isinstance(inner, graph.CallAten) or inner.callee not in FACTORS:
-                continue
-            product = product_of(inner)
-            if product is None:
-                continue
-            why = self.objection(product, context)
-            if why is None:
-                pad_product(inner, product)
-                context.count("padded")
-            else:
-                sizes = f"{product.m}x{product.k} by {product.k}x{product.n}"
-                context.remark(f"the product {sizes} was not padded: {why}", inner)
-
-    def objection(self, product: Product, context: PassContext) -> str | None:
-        """Why a product is better not padded; None when it is."""
-        if self.force:
-            return None
-        bits = 16 if product.dtype in ("float16", "bfloat16") else 32
-        half = (self.balance or target_of(context).operations_per_byte(bits)) / 2
-        found = intensity(product)
-        if found <= half:
-            return f"it is not compute-bound ({found:.0f} operations a byte, {half:.0f} needed)"
-        speedup = context.measure(product) if context.measure else None
-        if speedup is not None and speedup <= LEAST_SPEEDUP:
-            return f"padded, it is {speedup:.2f} times as fast"
-        return None
 
 
 def alignment(element: Type) -> int:
@@ -181,14 +120,30 @@ def intensity(product: Product) -> float:
     return m * k * n / (m * k + k * n + m * n)
 
 
-def pad_product(call: graph.CallAten, product: Product) -> None:
+# mm(a, b) -> slice(mm(pad(a), pad(b)))
+@pattern(graph.CallAten, name="graph.pad_factors", counted="padded")
+def pad_factors(call: Any, rw: Any) -> Any:
+    if call.callee not in FACTORS:
+        return rw.no_match("it is no matrix product")
+    product = product_of(call)
+    if product is None:
+        return rw.no_match("its sizes are aligned")
+    why = rw.state.options.objection(product, rw.state.context)
+    if why is not None:
+        sizes = f"{product.m}x{product.k} by {product.k}x{product.n}"
+        return rw.decline(f"the product {sizes} was not padded: {why}")
+    pad_product(call, product, rw)
+    return True
+
+
+def pad_product(call: graph.CallAten, product: Product, rw: Rewriter) -> None:
     """Replace a call by one on padded operands, cut to the size that it had."""
     m, k, n = product.padding
     left, right = factors(call)
-    builder = Builder.before(call)
+    builder = rw.builder
     operands = list(call._operands)
-    operands[left] = padded(builder, operands[left], (m, k))
-    operands[right] = padded(builder, operands[right], (k, n))
+    operands[left] = padded(rw, operands[left], (m, k))
+    operands[right] = padded(rw, operands[right], (k, n))
     if product.callee == "aten.addmm.default":
         bias = call.arguments.as_dict()["self"]
         assert isinstance(bias, aten.OperandAttr)
@@ -197,7 +152,7 @@ def pad_product(call: graph.CallAten, product: Product) -> None:
         # Dimensions of size 1 are broadcast.
         wanted = [0 if size == 1 else p for size, p in
                   zip(value.type.shape, (m, n)[2 - value.type.rank :], strict=True)]  # fmt: skip
-        operands[bias.index] = padded(builder, value, wanted)
+        operands[bias.index] = padded(rw, value, wanted)
     made = call.results[0].type
     assert isinstance(made, TensorType)
     shape = (*made.shape[:-2], product.m + m, product.n + n)
@@ -208,10 +163,10 @@ def pad_product(call: graph.CallAten, product: Product) -> None:
     }
     larger = graph.CallAten(operands, [made.with_shape(shape)], attributes, (), call.location)
     builder.insert(larger)
-    call.replace_with([cut(builder, larger.results[0], made)])
+    rw.replace(call, [cut(builder, larger.results[0], made)])
 
 
-def padded(builder: Builder, value: Value, amounts: Any) -> Value:
+def padded(rw: Rewriter, value: Value, amounts: Any) -> Value:
     """`value` with zeros after the end of its last dimensions.
 
     Where it is computed by elements, its other users read a part of the padded array: then there
@@ -227,21 +182,22 @@ def padded(builder: Builder, value: Value, amounts: Any) -> Value:
     whole = _padded_before(source, back)
     if whole is None:
         if not is_computed(source) or len(list(source.users)) == 1 or is_seen(source):
-            return _pad(builder, value, high)
-        whole = _padded_for_all(source, back)
+            return _pad(rw.builder, value, high)
+        whole = _padded_for_all(rw, source, back)
     if order == list(range(kind.rank)):
         return whole
-    return builder.value(graph.Permute, whole, permutation=order)
+    made: Value = rw.builder.value(graph.Permute, whole, permutation=order)
+    return made
 
 
-def _padded_for_all(source: Value, high: Sequence[int]) -> Value:
+def _padded_for_all(rw: Rewriter, source: Value, high: Sequence[int]) -> Value:
     """The padded array of `source`, of which all its users read a part from now on."""
     assert source.defining_op is not None and isinstance(source.type, TensorType)
-    builder = Builder.after(source.defining_op)
+    builder = rw.after(source.defining_op)
     whole = _pad(builder, source, high)
     pad = whole.defining_op
     part = cut(builder, whole, source.type)
-    source.replace_uses_if(part, lambda user: user is not pad)
+    rw.replace_uses(source, part, lambda user: user is not pad)
     return whole
 
 
@@ -311,6 +267,67 @@ def cut(builder: Builder, value: Value, kind: TensorType) -> Value:
                 graph.Slice, value, dim=dim, start=0, step=1, result_types=smaller
             )
     return value
+
+
+@attrs.frozen
+class Padding:
+    """What the pattern has to know: the pass's options, and the context that measures."""
+
+    options: PadMatmul
+    context: PassContext
+
+
+@register_pass
+class PadMatmul(PatternPass):
+    """Pads the factors of matrix products with zeros so that their sizes are aligned.
+
+    Sizes m, k and n of `mm`, `bmm` and `addmm` are raised to the next multiple of 8 (16-bit
+    floats) or 4 (f32); symbolic sizes and sizes of 1 stay. Only where the product is
+    compute-bound (mnk / (mk + kn + mn) over half of the target's operations per byte), and only if
+    a measurement says that it pays: over 1.1 times faster, paddings and all. The context's
+    `measure` measures (a function of a `Product`), which torch.compile gives; without one, or where
+    it can't tell, the rule alone decides. What computes a factor by elements writes the zeros, too;
+    where others read that array, they read a part of the padded one.
+
+    force: pad whatever the rule and the measurement say. balance: operations per byte (0: the
+    target's).
+
+    Before:
+        %y = graph.call_aten %a, %b {callee = "aten.mm.default", ...} :
+          (tensor<512x510xf32>, tensor<510x512xf32>) -> tensor<512x512xf32>
+    After:
+        %p = graph.pad %a {low = #sym.dims<[0, 0]>, high = #sym.dims<[0, 2]>, value = 0.0 : f32}
+        %q = graph.pad %b {low = #sym.dims<[0, 0]>, high = #sym.dims<[2, 0]>, value = 0.0 : f32}
+        %y = graph.call_aten %p, %q {callee = "aten.mm.default", ...} :
+          (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+    """
+
+    name = "pad-matmul"
+    summary = "align the sizes of matrix products that then run faster"
+    anchor = "func.func"
+    preserves = "real"
+    asks_target = True
+    force: bool = False
+    balance: float = 0.0
+
+    patterns = (pad_factors,)
+
+    def prepare(self, op: Operation, context: PassContext) -> Padding:
+        return Padding(self, context)
+
+    def objection(self, product: Product, context: PassContext) -> str | None:
+        """Why a product is better not padded; None when it is."""
+        if self.force:
+            return None
+        bits = 16 if product.dtype in ("float16", "bfloat16") else 32
+        half = (self.balance or target_of(context).operations_per_byte(bits)) / 2
+        found = intensity(product)
+        if found <= half:
+            return f"it is not compute-bound ({found:.0f} operations a byte, {half:.0f} needed)"
+        speedup = context.measure(product) if context.measure else None
+        if speedup is not None and speedup <= LEAST_SPEEDUP:
+            return f"padded, it is {speedup:.2f} times as fast"
+        return None
 
 
 __all__ = ["PadMatmul", "Product", "intensity", "product_of"]
