@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -15,57 +14,13 @@ from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
-from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.passes import PassContext, register_pass
+from irc.ir.rewrite.driver import Rewriter
+from irc.ir.rewrite.passes import PatternPass
+from irc.ir.rewrite.patterns import pattern
 
 PANELS = (graph.WinogradConv, graph.PanelConv)
 PACKED = (graph.PackedConv, graph.PackedLinear, *PANELS)
-
-
-@register_pass
-class FuseEpilogues(Pass):
-    """Moves pointwise functions of a packed operation's result into it, so that the library
-    applies them while the elements are in registers.
-
-    It takes the place of the last function that it computes. An addition of another tensor of
-    the same sizes comes first, then an activation; after an addition only relu can follow, and
-    only in a convolution. The values between must have no other readers. A reshape or a
-    permutation between a linear and its function moves behind it.
-    oneDNN's relu and hardtanh give 0 or a bound where torch gives NaN for NaN. Kernels of our
-    own (`graph.winograd_conv`, `graph.panel_conv`) keep it, and know relu, leaky_relu, hardtanh and
-    hardswish only.
-
-    Before:
-        %y = graph.packed_conv %x, %p {...} : (...) -> tensor<1x2x6x6xf32>
-        %s = graph.add %y, %r : (tensor<1x2x6x6xf32>, tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
-        %z = graph.maximum %s, %zero : (...) -> tensor<1x2x6x6xf32>
-    After:
-        %z = graph.packed_conv %x, %p, %r {activation = "relu", ...} : (...) -> tensor<1x2x6x6xf32>
-    """
-
-    name = "fuse-epilogues"
-    summary = "apply activations and additions inside packed operations"
-    anchor = "func.func"
-    preserves = "real"
-
-    def run(self, op: Operation, context: PassContext) -> None:
-        assert isinstance(op, FuncOp)
-        if not any(isinstance(inner, PACKED) for inner in op.block.ops):
-            return
-        changed = True
-        while changed:
-            changed = False
-            # The outermost function first: a hardtanh holds what looks like a relu.
-            for inner in list(op.block.reversed_ops):
-                if inner.parent is None:
-                    continue
-                found = match_activation(inner) or match_addition(inner)
-                if found is not None:
-                    fuse(inner, found)
-                    kind = found.activation or "add"
-                    context.count("activations" if found.activation else "additions")
-                    context.remark(f"{kind} is computed in {found.packed.name}", inner)
-                    drop(inner)
-                    changed = True
 
 
 # -- what a function looks like: a number, "x", or a function's name and its arguments
@@ -214,10 +169,30 @@ def can_add(other: Value, found: Found) -> bool:
     return isinstance(found.packed, graph.PackedLinear) or not found.views
 
 
-def fuse(op: Operation, found: Found) -> None:
+# relu(packed_linear(x, w)) -> packed_linear(x, w, activation="relu"), and the others of `SHAPES`
+@pattern(graph.PointwiseOp, graph.Select, name="graph.fuse_activation", counted="activations")
+def fuse_activation(op: Any, rw: Any) -> Any:
+    found = match_activation(op)
+    if found is None:
+        return rw.no_match("it ends no activation of a packed operation")
+    fuse(op, found, rw)
+    return True
+
+
+# add(packed_linear(x, w), y) -> packed_linear(x, w, y)
+@pattern(graph.Add, name="graph.fuse_addition", counted="additions")
+def fuse_addition(op: Any, rw: Any) -> Any:
+    found = match_addition(op)
+    if found is None:
+        return rw.no_match("nothing is added to a packed operation's result")
+    fuse(op, found, rw)
+    return True
+
+
+def fuse(op: Operation, found: Found, rw: Rewriter) -> None:
     """Replace `op` by the packed operation that computes it, too."""
-    packed = found.packed
-    builder = Builder.before(op)
+    packed, builder = found.packed, rw.builder
+    rw.remark(f"{found.activation or 'add'} is computed in {packed.name}")
     other = packed.other if found.other is None else _undo(builder, found.views, found.other)
     operands = [v for v in (packed.source, packed.weight, packed.bias, other) if v is not None]
     attributes = dict(packed.attributes)
@@ -232,8 +207,7 @@ def fuse(op: Operation, found: Found) -> None:
     value = made.results[0]
     for view in found.views:
         value = _again(builder, view, value)
-    value.name_hint = op.results[0].name_hint
-    op.results[0].replace_all_uses_with(value)
+    rw.replace(op, [value])
 
 
 def _again(builder: Builder, view: Any, value: Value) -> Value:
@@ -256,19 +230,36 @@ def _undo(builder: Builder, views: list[Any], other: Value) -> Value:
     return other
 
 
-def drop(op: Operation) -> None:
-    """Erase an operation without users, and what then has none."""
-    pending = [op]
-    while pending:
-        dead = pending.pop()
-        if dead.parent is None or any(True for r in dead.results for _ in r.users):
-            continue
-        pending += list(_makers(dead))
-        dead.erase()
+@register_pass
+class FuseEpilogues(PatternPass):
+    """Moves pointwise functions of a packed operation's result into it, so that the library
+    applies them while the elements are in registers.
 
+    It takes the place of the last function that it computes. An addition of another tensor of
+    the same sizes comes first, then an activation; after an addition only relu can follow, and
+    only in a convolution. The values between must have no other readers. A reshape or a
+    permutation between a linear and its function moves behind it.
+    oneDNN's relu and hardtanh give 0 or a bound where torch gives NaN for NaN. Kernels of our
+    own (`graph.winograd_conv`, `graph.panel_conv`) keep it, and know relu, leaky_relu, hardtanh and
+    hardswish only.
 
-def _makers(op: Operation) -> Iterator[Operation]:
-    for value in op.operands:
-        maker = value.defining_op
-        if maker is not None and maker.name.startswith("graph."):
-            yield maker
+    Before:
+        %y = graph.packed_conv %x, %p {...} : (...) -> tensor<1x2x6x6xf32>
+        %s = graph.add %y, %r : (tensor<1x2x6x6xf32>, tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
+        %z = graph.maximum %s, %zero : (...) -> tensor<1x2x6x6xf32>
+    After:
+        %z = graph.packed_conv %x, %p, %r {activation = "relu", ...} : (...) -> tensor<1x2x6x6xf32>
+    """
+
+    name = "fuse-epilogues"
+    summary = "apply activations and additions inside packed operations"
+    anchor = "func.func"
+    preserves = "real"
+
+    patterns = (fuse_activation, fuse_addition)
+    #: The outermost function first: a hardtanh holds what looks like a relu.
+    backward = True
+
+    def prepare(self, op: Operation, context: PassContext) -> FuseEpilogues | None:
+        assert isinstance(op, FuncOp)
+        return self if any(isinstance(inner, PACKED) for inner in op.block.ops) else None
