@@ -26,6 +26,8 @@ _EXPORTS: dict[str, str] = {
     "pattern": "irc.ir.rewrite.driver",
     "rule": "irc.ir.rewrite.rules",
     "canonicalization": "irc.ir.rewrite.driver",
+    "converts": "irc.ir.rewrite.conversion",
+    "decline": "irc.ir.rewrite.conversion",
     "apply_patterns_greedily": "irc.ir.rewrite.driver",
     "Builder": "irc.ir.builder",
     "IRCError": "irc.ir.diagnostics",

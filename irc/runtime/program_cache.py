@@ -238,12 +238,15 @@ def _watches_passes(options: Any) -> bool:
 def pipeline_key(pipeline: str) -> str | None:
     """What decides the effect of a pipeline: its passes' keys.
 
-    None when a pattern that is not irc's own takes part, or such a pass that doesn't define
-    `cache_key`: nothing would tell two of them apart.
+    None when a pattern or a converter that is not irc's own takes part, or such a pass that doesn't
+    define `cache_key`: nothing would tell two of them apart.
     """
     if any(not _is_ours(p.function) for p in canonicalization_patterns()):
         return None
-    if all(_is_ours(cls) for cls in loaded_passes().values()):
+    loaded = loaded_passes().values()
+    if any(cls.conversion is not None and cls.conversion.has_foreign for cls in loaded):
+        return None
+    if all(_is_ours(cls) for cls in loaded):
         return key_of(pipeline)  # the sources of irc's passes are in every key
     passes = list(passes_of(PassManager.parse(pipeline).steps))
     if any(not _is_ours(type(p)) and not _has_own_key(p) for p in passes):

@@ -24,13 +24,14 @@ as it is.
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import attrs
 
-from irc.ir.core import Operation, Value
+from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR, IRCError, UserError
 from irc.ir.location import file_positions
 from irc.ir.passes.failures import is_ours, unexpected
@@ -117,6 +118,9 @@ class ConversionState(Protocol):
         """Convert `op` by a converter, or raise Declined where it doesn't cover this one. What was
         put before `op` by then is erased."""
 
+    def failed(self, op: Any) -> None:
+        """See an operation that no converter takes; others that use its results follow."""
+
 
 @attrs.frozen
 class _Plan:
@@ -130,19 +134,28 @@ class Conversion:
     """A boundary between two levels: what may remain, and the converters of the rest.
 
     pass_name: the pass that applies it. level: the functions in whose bodies `target` holds
-    afterwards. absent: what is told of an operation without a converter.
+    afterwards. absent: what is told of an operation without a converter. later: the pass that is
+    the next boundary; what it has converters for may remain until then.
     """
 
     def __init__(
-        self, pass_name: str, level: type[Operation], target: ConversionTarget, absent: str
+        self,
+        pass_name: str,
+        level: type[Operation],
+        target: ConversionTarget,
+        absent: str,
+        later: str = "",
     ) -> None:
         self.pass_name = pass_name
         self.level = level
         self.target = target
         self.absent = absent
+        self.later = later
         self.table: dict[Key, list[Converter]] = {}
         self.version = 0  # of the table
+        self.has_foreign = False  # whether converters in it don't come with irc
         self._plans: dict[type[Operation], _Plan] = {}
+        _boundaries.add(self)
 
     # -- its converters
 
@@ -172,8 +185,6 @@ class Conversion:
                     notes=("one with a higher `benefit` is asked first",),
                 )
             self.table[key] = sorted([*others, converter], key=lambda c: -c.benefit)
-        if not is_ours(converter.function.__module__):
-            _foreign.append(converter.function)
         self._changed()
 
     def withdraw(self, function: Callable[..., Any]) -> None:
@@ -182,12 +193,14 @@ class Conversion:
             left = self.table[key] = [c for c in converters if c.function is not function]
             if not left:
                 del self.table[key]
-        _foreign[:] = [f for f in _foreign if f is not function]
         self._changed()
 
     def _changed(self) -> None:
         self.version += 1
-        self._plans.clear()
+        every = (c for converters in self.table.values() for c in converters)
+        self.has_foreign = any(not is_ours(c.function.__module__) for c in every)
+        for boundary in _boundaries:
+            boundary._plans.clear()
 
     def converters_of(self, cls: type[Operation]) -> Sequence[Converter]:
         """The converters of a class of operations, in the order in which they are asked."""
@@ -205,21 +218,27 @@ class Conversion:
             every = [c for key in keys for c in self.table.get(key, ())]
             legal = self.target.rule_of(cls)
             if legal is None:
-                legal = False if every else self.target.others
+                legal = False if every else self._may_wait(cls) or self.target.others
             plan = _Plan(legal, sorted(every, key=lambda c: -c.benefit))
             self._plans[cls] = plan
         return plan
+
+    def _may_wait(self, cls: type[Operation]) -> bool:
+        """Whether the next boundary, or one behind it, has a converter for a class."""
+        if not self.later:
+            return False
+        following = conversion(self.later)
+        return bool(following.converters_of(cls)) or following._may_wait(cls)
 
     # -- applying it
 
     def apply(self, ops: Iterable[Operation], state: ConversionState) -> int:
         """Convert the illegal ones of `ops`, in order, and say how many these were.
 
-        Raises InvalidIR that lists every one that no converter takes. What depends on such a one
-        is not tried.
+        Raises InvalidIR that lists every one that no converter takes. The others are tried though
+        one has failed; what they raise then is listed with it.
         """
         failures: dict[Operation, Sequence[str]] = {}
-        lost: set[Value] = set()
         plans, convert, keep = self._plans, state.convert, state.keep
         converted = 0
         for op in ops:
@@ -229,15 +248,18 @@ class Conversion:
             legal = plan.legal
             if legal.__class__ is not bool:
                 legal = legal(op)  # type: ignore[operator]
-            if lost and not lost.isdisjoint(op._operands):
-                lost.update(op.results)
-                if not legal and not plan.converters:
-                    failures[op] = [self.absent]
-            elif legal:
+            if legal:
                 keep(op)
-            elif why := self._refused(op, plan, convert):
+                continue
+            try:
+                why = self._refused(op, plan, convert)
+            except IRCError as error:
+                if not failures:
+                    raise
+                why = [error.message]
+            if why:
                 failures[op] = why
-                lost.update(op.results)
+                state.failed(op)
             else:
                 converted += 1
         if failures:
@@ -288,7 +310,7 @@ class Conversion:
             for (name, why), ops in [*kinds.items()][:MAX_KINDS]
         ]
         if len(kinds) > MAX_KINDS:
-            rest = Counter({k[0]: len(ops) for k, ops in [*kinds.items()][MAX_KINDS:]})
+            rest = Counter(op.name for ops in [*kinds.values()][MAX_KINDS:] for op in ops)
             notes.append("and " + ", ".join(f"{n} '{name}'" for name, n in rest.items()))
         if any(self.absent in why for why in reasons.values()):
             notes.append(
@@ -325,7 +347,7 @@ def _places(ops: Sequence[Operation]) -> str:
 
 # -- boundaries by name
 
-_foreign: list[Callable[..., Any]] = []
+_boundaries: weakref.WeakSet[Conversion] = weakref.WeakSet()
 
 
 def conversion(pass_name: str) -> Conversion:
@@ -347,8 +369,3 @@ def converts(*keys: Key, to: str, benefit: int = 2) -> Callable[[FunctionT], Fun
     is ("convert-to-loop"). It is asked before irc's own, and may `decline("why")`.
     """
     return conversion(to).converts(*keys, benefit=benefit)
-
-
-def has_foreign_converters() -> bool:
-    """Whether converters are registered that don't come with irc."""
-    return bool(_foreign)

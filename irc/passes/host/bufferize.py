@@ -122,6 +122,9 @@ class Bufferizer:
         """What the converter makes of an operation takes its place."""
         converter(self, op)
 
+    def failed(self, op: Operation) -> None:
+        """What uses the results finds them where they were."""
+
     # -- launches
 
     def launch(self, op: host.LaunchOp) -> None:

@@ -189,11 +189,18 @@ class _FunctionConversion:
             kind = without_strides(first if isinstance(value, A.DenseAttr) else second)
             parts = (kind, second) if isinstance(value, A.DenseAttr) else (first, kind)
             attributes["value"] = type(value)(*parts)
-        copy = type(op)(
-            operands, [without_strides(r.type) for r in op.results], attributes, (), op.location
-        )
+        regions = [region.clone(dict(self.values)) for region in op.regions]
+        types = [without_strides(r.type) for r in op.results]
+        copy = type(op)(operands, types, attributes, regions, op.location)
+        for inner in copy.walk() if regions else ():
+            for made in inner.results:
+                made.type = without_strides(made.type)
         self.builder.insert(copy)
         self.define(op, copy.results)
+
+    def failed(self, op: Operation) -> None:
+        """Let what uses the results be tried."""
+        self.values.update((r, _StandIn(without_strides(r.type))) for r in op.results)
 
     def define(self, op: Operation, values: Sequence[Value | None]) -> None:
         for old, new in zip(op.results, values, strict=True):
@@ -262,7 +269,8 @@ def stays_complex(op: Any) -> bool:
 
 
 class _StandIn(Value):
-    """Stands for a function argument, with its old type, while the body is converted."""
+    """Stands for a function argument, with its old type, while the body is converted; and for the
+    result of an operation that could not be."""
 
     __slots__ = ()
 

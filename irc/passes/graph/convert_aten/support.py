@@ -41,17 +41,18 @@ LARGEST: Mapping[Type, float] = {
     f32: (2 - 2.0**-23) * 2.0**127,
 }
 
-#: What may remain on the graph level: its own operations, those of the levels below (a pipeline may
-#: begin anywhere), and a user's, which another pass or boundary takes.
+#: On the graph level anything may remain but ATen's operators: a user's operations are for another
+#: pass or boundary, and a pipeline may begin with a program of any level.
 TO_GRAPH = Conversion(
     "convert-aten-to-graph",
     func.FuncOp,
     ConversionTarget(
         legal=("graph", "sym", "flow", "func", "layout", "loop", "kernel", "host"),
         illegal=("aten",),
-        others=lambda op: not op.regions,
+        others=True,
     ),
-    absent="an operation with regions has no form on the graph level",
+    absent="it has no form on the graph level",
+    later="convert-to-loop",
 )
 converts = TO_GRAPH.converts
 

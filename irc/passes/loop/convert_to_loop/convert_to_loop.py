@@ -82,6 +82,9 @@ class _FunctionConversion:
             narrowing.attributes["rounding"] = A.IntegerAttr(self.roundings)
             self.roundings += 1
 
+    def failed(self, op: Operation) -> None:
+        """What uses the results finds them where they were."""
+
     def keep(self, op: Operation) -> None:
         """What stays reads memory: through handles."""
         source = op._operands[0] if isinstance(op, sym.RefineOp) else None

@@ -75,6 +75,7 @@ TO_LOOP = Conversion(
         },
     ),
     absent="it has no form on the loop level",
+    later="bufferize",
 )  # fmt: skip
 converts = TO_LOOP.converts
 
