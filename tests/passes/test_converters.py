@@ -9,22 +9,22 @@ torch = pytest.importorskip("torch")
 
 import irc  # noqa: E402
 from irc.dialects import aten, graph, host  # noqa: E402
-from irc.frontend import decomposition_names as names  # noqa: E402
-from irc.frontend.decompositions import converters, decompositions  # noqa: E402
+from irc.frontend.decompositions import names  # noqa: E402
+from irc.frontend.decompositions.table import converters, decompositions  # noqa: E402
 from irc.interp.core import interprets  # noqa: E402
 from irc.ir import attributes as A  # noqa: E402
-from irc.ir.conversion import (  # noqa: E402
+from irc.ir.definition import Op, attribute, operand, region, result  # noqa: E402
+from irc.ir.diagnostics import InvalidIR, UserError  # noqa: E402
+from irc.ir.passes import PassContext, PassManager  # noqa: E402
+from irc.ir.rewrite.conversion import (  # noqa: E402
     MAX_KINDS,
     Conversion,
     ConversionTarget,
     conversion,
     decline,
 )
-from irc.ir.definition import Op, attribute, operand, region, result  # noqa: E402
-from irc.ir.diagnostics import InvalidIR, UserError  # noqa: E402
-from irc.ir.passes import PassContext, PassManager  # noqa: E402
 from irc.ir.traits import Pure, SameOperandsAndResultType  # noqa: E402
-from irc.passes.loop import scalar_semantics  # noqa: E402
+from irc.passes.loop.convert_to_loop import scalar_semantics  # noqa: E402
 from irc.runtime.program_cache import pipeline_key  # noqa: E402
 from tests.ir_files import run_opt  # noqa: E402
 from tests.passes.converters import converting  # noqa: E402
@@ -393,7 +393,7 @@ func.func @main(%x: tensor<[4] x f32, strides [1]>) -> {T} {{
 
 
 def test_conversions_spend_no_fuel_and_tell_what_declined():
-    from irc.ir.fuel import Fuel
+    from irc.ir.rewrite.fuel import Fuel
 
     module = irc.trace(lambda x: torch.sin(x) @ x, (torch.randn(3, 3),))
     context = PassContext(fuel=Fuel(0))
@@ -411,7 +411,7 @@ LISTED = {**names.names_of(names.APART), **names.names_of(names.PARTLY)}
 
 def test_every_converter_is_an_operator_of_torch_that_reaches_it_or_has_its_reason():
     from irc.dialects.aten import qualified_name
-    from irc.dialects.aten_schema import find_overload
+    from irc.dialects.aten.schema import find_overload
 
     table = decompositions()
     found = [key for key in converters().table if isinstance(key, str)]
