@@ -7,7 +7,7 @@
 The driver of patterns and the planners (inline, merge, group, join) spend one unit for each
 rewrite, in the order in which they make them, and leave the rest of the program as it is when all
 is spent.
-What a program needs to be lowered at all spends nothing.
+What a program needs to be lowered at all spends nothing: conversions (`irc.ir.rewrite.conversion`).
 """
 
 from __future__ import annotations
