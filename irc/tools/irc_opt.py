@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,11 @@ def _parts(text: str, split: bool) -> list[tuple[int, str]]:
     return [(lines, part) for lines, part in parts if part.strip()]
 
 
+def _show_warning(message: Warning | str, *place: Any, **more: Any) -> None:
+    """A warning of the text, which names its own place, as errors do."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
 def _process(
     name: str,
     source: str,
@@ -197,13 +203,15 @@ def _process(
     from irc.ir.text.printer import print_op
     from irc.ir.verifier import verify
 
-    module = parse(
-        source,
-        filename=name,
-        allow_unregistered=arguments.allow_unregistered_dialect,
-        resources=resources,
-        trusted=arguments.trust,
-    )
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        module = parse(
+            source,
+            filename=name,
+            allow_unregistered=arguments.allow_unregistered_dialect,
+            resources=resources,
+            trusted=arguments.trust,
+        )
     if not arguments.no_verify:
         verify(module)
     if arguments.target:

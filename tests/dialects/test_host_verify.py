@@ -256,7 +256,7 @@ def test_what_a_called_function_may_keep_escapes():
     )
     body = (
         alloc("%a") + launch("copy", "%x", "%a")
-        + "%c = arith.constant {value = true} : i1\n"
+        + "%c = arith.constant true\n"
         + f"%y = flow.cond %c, %a {{then = @inner, otherwise = @inner}} : (i1, {T}) -> {T}\n"
     )  # fmt: skip
     text = KEEPER + inner + program(body)

@@ -20,7 +20,7 @@ PTR = "!kernel.ptr<f32>"
 def cpu(body: str, grid: str = "64", inplace: str = "inplace = array<i64: 0, 1>, ") -> str:
     """A cpu kernel whose body runs for each %i; %x may be the memory of %y."""
     numbers = "".join(
-        f"%c{n} = arith.constant {{value = {n} : index}} : index\n" for n in (0, 1, 8, 16, 32, 64)
+        f"%c{n} = arith.constant {n} : index\n" for n in (0, 1, 8, 16, 32, 64)
     )
     return f"""kernel.func @k(%x: {PTR}, %y: {PTR}, %n: index, %begin: index, %end: index)
       attributes {{grid = #sym<{grid}>, {inplace}outputs = array<i64: 1>, symbols = ["n"],
@@ -202,9 +202,9 @@ def text_of(parts: list[tuple], grid: int) -> str:
         inner = []
         for kind, outer, along, number, lanes in accesses:
             k = next(numbers)
-            inner.append(f"%a{k} = arith.constant {{value = {outer} : index}} : index\n"
-                         f"%b{k} = arith.constant {{value = {along} : index}} : index\n"
-                         f"%d{k} = arith.constant {{value = {number} : index}} : index\n"
+            inner.append(f"%a{k} = arith.constant {outer} : index\n"
+                         f"%b{k} = arith.constant {along} : index\n"
+                         f"%d{k} = arith.constant {number} : index\n"
                          f"%e{k} = arith.muli %i, %a{k} : index\n"
                          f"%g{k} = arith.addi %e{k}, %d{k} : index\n")  # fmt: skip
             place = f"%g{k}"
@@ -218,8 +218,8 @@ def text_of(parts: list[tuple], grid: int) -> str:
         body = "".join(inner)
         if bounds is not None:
             low, high, step = bounds
-            lines.append(f"%low{len(lines)} = arith.constant {{value = {low} : index}} : index\n"
-                         f"%high{len(lines)} = arith.constant {{value = {high} : index}} : index\n"
+            lines.append(f"%low{len(lines)} = arith.constant {low} : index\n"
+                         f"%high{len(lines)} = arith.constant {high} : index\n"
                          + loop("j", f"%low{len(lines)} to %high{len(lines)} step {STEPS[step]}",
                                 body))  # fmt: skip
         else:
@@ -294,8 +294,8 @@ def test_two_loads_of_one_place_may_differ():
     """What is read as a place is not known to be what was read there before."""
     places = """%j = kernel.load %z[%i] : i64
       %k = kernel.load %z[%i] : i64
-      %p = arith.index_cast %j : (i64) -> index
-      %q = arith.index_cast KIND : (i64) -> index
+      %p = arith.index_cast %j : i64 to index
+      %q = arith.index_cast KIND : i64 to index
     """
     for other, error in (("%j", AFTER), ("%k", None)):
         text = cpu(places.replace("KIND", other) + store("%p") + load("%q"))
@@ -375,7 +375,7 @@ def test_sums_are_followed_to_a_depth(length, error):
     chain = "".join(
         f"%s{k + 1} = arith.addi {f'%s{k}' if k else '%i'}, %c1 : index\n" for k in range(length)
     )
-    far = f"%far = arith.constant {{value = {length} : index}} : index\n"
+    far = f"%far = arith.constant {length} : index\n"
     far += "%there = arith.addi %i, %far : index\n"
     check(cpu(chain + far + store(f"%s{length}") + load("%there"), "1"), error)
 
@@ -398,11 +398,11 @@ def test_what_another_pass_stores_under_a_condition(body, error):
 
 @pytest.mark.parametrize(
     ("made", "number"),
-    [("%q = arith.index_cast %w : (i64) -> index", None), ("%q = arith.addi %n, %c0 : index", "n")],
+    [("%q = arith.index_cast %w : i64 to index", None), ("%q = arith.addi %n, %c0 : index", "n")],
 )
 def test_other_numbers_are_themselves(made, number):
     """What is no constant, no sum and no known value is a place of its own."""
-    body = "%w = arith.index_cast %n : (index) -> i64\n" + made + "\n"
+    body = "%w = arith.index_cast %n : index to i64\n" + made + "\n"
     error = AFTER if number else None
     check(cpu(body + store("%q") + load("%n"), "1"), error)
     check(cpu(body + store("%q") + load("%q"), "1"), AFTER)

@@ -43,8 +43,8 @@ AT = "tensor<4xi64>"
         "tensor<i64>",
         f'%y = graph.scatter %x, %i, %x {{combiner = "any", dim = 0 : i64}} : ({X}, {AT}, {X}) -> '
         f"{X}",
-        '%y = arith.cmpi %n, %n {predicate = "lt"} : (index, index) -> i1',
-        '%y = arith.cmpf %f, %f {predicate = "slt"} : (f32, f32) -> i1',
+        "%y = arith.cmpi lt, %n, %n : index",
+        "%y = arith.cmpf slt, %f, %f : f32",
     ],
 )
 def test_unknown_words_are_refused(line: str) -> None:

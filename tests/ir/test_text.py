@@ -265,10 +265,10 @@ def test_the_order_in_which_attributes_were_given_does_not_show():
 
 def test_an_operation_may_go_on_after_a_line_that_was_complete_before():
     text = """func.func @f(%x: f32) {
-      %a = arith.constant {value = 1.0 : f32} : f32
-      %b = arith.constant {value = 1.0 : f32} : f32
+      %a = arith.constant 1.0 : f32
+      %b = arith.constant 1.0 : f32
         loc("m.py":1:1)
-      %c = arith.constant {value = 1.0 : f32} : f32 %d = arith.addf %c, %x : f32 func.return
+      %c = arith.constant 1.0 : f32 %d = arith.addf %c, %x : f32 func.return
     }"""
     module = parse(text)
     ops = list(module.lookup("f").block.ops)

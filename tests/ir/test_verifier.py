@@ -50,15 +50,15 @@ def test_valid_program_passes_with_its_use_lists():
 
 
 def test_missing_attribute():
-    text = function("%c = arith.cmpf %x, %x : (f32, f32) -> i1\nreturn %x : f32")
+    text = function('%c = "arith.cmpf"(%x, %x) : (f32, f32) -> i1\nreturn %x : f32')
     assert "'predicate' is missing" in refused(text)
 
 
 def test_attribute_of_the_wrong_class():
     text = function(
-        "%c = arith.cmpf %x, %x {predicate = 1 : i64} : (f32, f32) -> i1\nreturn %x : f32"
+        '%c = "arith.cmpf"(%x, %x) {predicate = 1.5 : f32} : (f32, f32) -> i1\nreturn %x : f32'
     )
-    assert "the attribute 'predicate' is 1 : i64, not a StringAttr" in refused(text)
+    assert "the attribute 'predicate' is 1.5 : f32, not a StringAttr" in refused(text)
 
 
 def test_operand_of_the_wrong_type_names_the_operand():
@@ -73,7 +73,7 @@ def test_result_of_the_wrong_type():
 
 
 def test_same_operands_and_result_type():
-    text = function("%y = arith.addf %x, %d : (f32, f64) -> f32\nreturn %y : f32",
+    text = function('%y = "arith.addf"(%x, %d) : (f32, f64) -> f32\nreturn %y : f32',
                     "%x: f32, %d: f64")  # fmt: skip
     assert "one type, not f32 and f64" in refused(text)
 

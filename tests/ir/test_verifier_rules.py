@@ -114,8 +114,8 @@ def test_what_passed_says_nothing_of_other_types():
     head = "func.func @f(%x: f32, %d: f64) {\n%a = arith.addf %x, %x : f32\n"
     for line, error in (
         ("%b = arith.addf %d, %d : f64", None),
-        ("%b = arith.addf %x, %d : (f32, f64) -> f32", "one type, not f32 and f64"),
-        ("%b = arith.addf %d, %d : (f64, f64) -> f32", "one type, not f64 and f32"),
+        ('%b = "arith.addf"(%x, %d) : (f32, f64) -> f32', "one type, not f32 and f64"),
+        ('%b = "arith.addf"(%d, %d) : (f64, f64) -> f32', "one type, not f64 and f32"),
     ):
         for _ in range(2):
             check(text(f"{head}{line}\nreturn\n}}"), error)

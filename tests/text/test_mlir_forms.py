@@ -13,6 +13,7 @@ import pytest
 import irc
 from irc.ir import parse, print_op
 from irc.ir.equality import first_difference
+from tests.ir_files import run_opt
 
 FOLDER = Path(__file__).resolve().parent
 FILES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.mlir"))}
@@ -95,7 +96,8 @@ func.func @main(%a: i32, %b: i32, %x: bf16, %c: i1) -> i1 {
 
 
 def test_the_old_form_is_read_with_a_note() -> None:
-    with pytest.warns(FutureWarning, match="old.mlir:3:8: 5 operations .* in irc's old form"):
+    told = "old.mlir:3:8: irc's old form of 5 operations .* `%0 = arith.cmpi slt, %a, %b : i32`"
+    with pytest.warns(FutureWarning, match=told):
         module = parse(OLD, "old.mlir")
     assert first_difference(module, parse(NEW)) is None
 
@@ -190,3 +192,20 @@ def test_a_declared_function_has_no_body() -> None:
             irc.verify(parse(text))
     with pytest.raises(irc.InvalidIR, match="visibility 'secret'"):
         irc.verify(parse('func.func @f() attributes {sym_visibility = "secret"} {\nreturn\n}'))
+
+
+def test_what_mlirs_form_can_not_say_is_printed_in_the_generic_one() -> None:
+    line = '%z = "arith.addf"(%x, %y) : (f32, f64) -> f32'
+    printed = print_op(parse(f"func.func @f(%x: f32, %y: f64) {{\n{line}\nreturn\n}}"))
+    assert f"    {line}\n" in printed
+    assert print_op(parse(printed)) == printed
+
+
+def test_irc_opt_shows_the_note(tmp_path) -> None:
+    path = tmp_path / "old.mlir"
+    path.write_text(OLD)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, output, errors = run_opt([str(path)])
+    assert code == 0 and "arith.cmpi slt, %a, %b : i32" in output
+    assert errors.startswith(f"warning: {path}:3:8: irc's old form of 5 operations")

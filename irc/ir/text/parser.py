@@ -96,10 +96,15 @@ def parse(
 
 def note_old_forms(parser: Parser) -> None:
     """Warn that a text has forms that irc wrote before 0.2 and will not read for ever."""
-    place, count = parser.location_at(parser.old_forms[0]), len(parser.old_forms)
+    from irc.ir.text.printer import print_op
+
+    (start, first), count = parser.old_forms[0], len(parser.old_forms)
+    place = parser.location_at(start)
+    new = print_op(first).strip()
     warnings.warn(
-        f"{place.filename}:{place.line}:{place.column}: {count} operations of arith or math are in "
-        "irc's old form, which will not be read in the next release; irc-opt prints MLIR's",
+        f"{place.filename}:{place.line}:{place.column}: irc's old form of {count} operations of "
+        f"arith or math, which will not be read in the next release; write `{new}`, as irc-opt "
+        "prints it",
         FutureWarning,
         stacklevel=3,
     )
@@ -167,7 +172,7 @@ class Parser(ScopeParser):
         self.line = 1
         self.line_start = 0
         self.line_known = 0
-        self.old_forms: list[int] = []
+        self.old_forms: list[tuple[int, Operation]] = []
         super().__init__(text, filename, **options)
 
     # -- the file
@@ -415,8 +420,15 @@ class Parser(ScopeParser):
             if not syntax.word:
                 self.line_form = (cls, tuple([v.type for v in values]), (*outputs,), attributes)
             return op
+        op = self._own_form(cls, start, results)
         if syntax is not None:
-            self.old_forms.append(start)
+            self.old_forms.append((start, op))
+        return op
+
+    def _own_form(
+        self, cls: type[Operation], start: int, results: list[tuple[str, int, int]]
+    ) -> Operation:
+        """What follows the name of an operation in irc's default form."""
         operands = self.operand_names()
         successors = self.successors()
         if ConstantLike in cls.traits and not operands and not self._at_rest():

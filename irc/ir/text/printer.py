@@ -262,16 +262,16 @@ class Printer(TextWriter):
         """What stands before and after the names of the operands."""
         out, self.out = self.out, []
         try:
-            if self.generic:
+            syntax = None if self.generic else op.syntax  # type: ignore[attr-defined]  # is registered
+            written = None if syntax is None else syntax.write(self, op)
+            if written is not None:
+                return written  # type: ignore[no-any-return]
+            if self.generic or syntax is not None:  # what MLIR's own form can't say is invalid
                 name, attributes = mlir_form(op)
                 head = f'"{name}"('
                 self.out.append(")")
                 print_generic_rest(self, op, attributes)
             else:
-                syntax = op.syntax  # type: ignore[attr-defined]  # of registered operations
-                written = None if syntax is None else syntax.write(self, op)
-                if written is not None:
-                    return written  # type: ignore[no-any-return]
                 head = f"{op.name} " if op._operands else op.name
                 self._default_rest(op)
             return head, "".join(self.out)

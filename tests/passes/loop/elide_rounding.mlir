@@ -40,17 +40,17 @@ func.func @stored(%x: tensor<[4] x f32, strides [1]>) -> (tensor<[4] x bf16, str
     %y_0, %u_0 = loop.compute par(i0: 4) -> map, map {
       %a = loop.read %x[i0] : f32
       %e = math.exp %a : f32
-      %n = arith.truncf %e {rounding = 0 : i64} : (f32) -> bf16
+      %n = arith.truncf %e {rounding = 0 : i64} : f32 to bf16
       %w = arith.extf %n : bf16 to f32
       loop.yield %n, %w
     } : tensor<[4] x bf16, strides [1]>, tensor<[4] x f32, strides [1]>
     %v_0 = loop.compute par(i0: 4) -> map {
       %a = loop.read %x[i0] : f32
       %e = math.exp %a : f32
-      %n = arith.truncf %e {rounding = 0 : i64} : (f32) -> bf16
+      %n = arith.truncf %e {rounding = 0 : i64} : f32 to bf16
       %w = arith.extf %n : bf16 to f32
       %s = math.sqrt %a : f32
-      %m = arith.truncf %s {rounding = 1 : i64} : (f32) -> bf16
+      %m = arith.truncf %s {rounding = 1 : i64} : f32 to bf16
       %t = arith.extf %m : bf16 to f32
       %z = arith.addf %w, %t : f32
       loop.yield %z
@@ -66,7 +66,7 @@ func.func @local(%x: tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, stride
     %y_0 = loop.compute par(i0: 4) -> map {
       %a = loop.read %x[i0] : f32
       %e = math.exp %a : f32
-      %n = arith.truncf %e {rounding = 0 : i64} : (f32) -> bf16
+      %n = arith.truncf %e {rounding = 0 : i64} : f32 to bf16
       loop.yield %n
     } : tensor<[4] x bf16, strides [1]>
     %v_0 = loop.compute par(i0: 4) -> map {
