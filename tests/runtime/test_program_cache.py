@@ -132,7 +132,7 @@ def test_another_process_loads_the_program():
 
 
 def test_passes_of_a_user_need_a_key_of_their_own(monkeypatch):
-    from irc.ir import passes
+    from irc.ir.passes import manager as passes
 
     monkeypatch.setattr(passes, "_passes", passes.all_passes())
     assert program_cache.pipeline_key("cse") is not None

@@ -155,15 +155,15 @@ QUESTIONS = frozenset("""
 EDGES = {
     "frontend/backend.py": "Target.host",  # torch.compile: what a graph is made for
     "frontend/tracing.py": "Target.host get_default_dtype",  # irc.trace, in the program's text
-    "frontend/decompositions.py": "get_default_dtype",  # while torch traces
-    "frontend/stride_order.py": "get_default_dtype",  # while torch traces
+    "frontend/decompositions/table.py": "get_default_dtype",  # while torch traces
+    "frontend/fx/stride_order.py": "get_default_dtype",  # while torch traces
     "interp/core.py": "get_default_dtype",  # sets it for its own computing, and back
     "runtime/build_program.py": "TargetFeatures.host",  # whether code may run here
     "runtime/native.py": "TargetFeatures.host",  # support functions of this process
     "codegen/llvm/jit.py": "TargetFeatures.host",  # the linker of this process
     "codegen/llvm/target.py": "get_process_triple",  # which of LLVM's targets to load
     "runtime/padded_matmul.py": "Target.host get_device_name get_float32_matmul_precision",
-    "runtime/torch_abi.py": "environ",  # IRC_FORCE_SLOW_HOST: how this process calls
+    "boundary/torch_abi.py": "environ",  # IRC_FORCE_SLOW_HOST: how this process calls
     "tools/cache_command.py": "Target.host",  # prints it
     "cache/store.py": "environ",  # where the cache lies
     "cache/limits.py": "environ",  # how large it may become
