@@ -15,8 +15,8 @@ from irc.cache.keys import key_of
 from irc.cache.store import shared_cache
 from irc.dialects import graph
 from irc.ir import attributes as A
-from irc.ir.passes import manager as passes
 from irc.ir.diagnostics import InternalError, UserError
+from irc.ir.passes import manager as passes
 from irc.ir.rewrite import driver as rewriting
 from irc.ir.rewrite import patterns
 from irc.ir.symbols import symbol
