@@ -163,3 +163,40 @@ def test_fuel_is_of_all_passes_together() -> None:
     for _ in range(2):
         apply_patterns_greedily(irc.parse(SUMS), fuel=fuel)
     assert fuel.spent == 3 and fuel.is_empty
+
+
+FROZEN = """
+func.func @main(%x: tensor<3x2xf32>, %r: tensor<3x2xf32>) -> (tensor<3x2xf32>, tensor<3x2xf32>) {
+  %a = graph.constant {value = dense<[[0.5, 1.5], [-1.0, 2.0]]> : tensor<2x2xf32>} : tensor<2x2xf32>
+  %b = graph.constant {value = dense<[[3.0, 0.5], [2.0, -0.5]]> : tensor<2x2xf32>} : tensor<2x2xf32>
+  %c = graph.constant {value = dense<[2.0, 0.25]> : tensor<2xf32>} : tensor<2xf32>
+  %zero = graph.full {value = 0.0 : f32} : tensor<3x2xf32>
+  %s = graph.broadcast %c {dims = array<i64: 1>} : (tensor<2xf32>) -> tensor<3x2xf32>
+  %p = graph.call_aten %x, %a {callee = "aten.mm.default", arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[2, 1]>]} : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %q = graph.call_aten %x, %b {callee = "aten.mm.default", arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[2, 1]>]} : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %m = graph.mul %p, %s : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  %n = graph.maximum %m, %zero : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  %o = graph.add %q, %r : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  return %n, %o : tensor<3x2xf32>, tensor<3x2xf32>
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    "merging, expected",
+    [("", {"graph.fold_scales", "fold-constants", "graph.pack_product", "graph.fuse_activation",
+           "graph.fuse_addition"}),
+     ("merge-linears,", {"merge-linears", "graph.pack_product", "fold-constants"})],
+)  # fmt: skip
+def test_passes_on_frozen_weights_stop_anywhere(merging: str, expected: set[str]) -> None:
+    passes = f"fold-batch-norms,{merging}fold-constants,pack-weights,fuse-epilogues,cse,dce"
+    x, r = torch.randn(3, 2), torch.randn(3, 2)
+    everything, before = Fuel(None), irc.run(irc.parse(FROZEN), x, r)
+    PassManager.parse(passes).run(irc.parse(FROZEN), PassContext("avx2", fuel=everything))
+    seen = set()
+    for limit in range(everything.spent + 1):
+        module, fuel = irc.parse(FROZEN), Fuel(limit)
+        PassManager.parse(passes, verify="each").run(module, PassContext("avx2", fuel=fuel))
+        torch.testing.assert_close(irc.run(module, x, r), before)
+        seen.add(fuel.last.partition(" of ")[0].rpartition(": ")[2])
+    assert expected <= seen

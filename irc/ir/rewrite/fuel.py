@@ -4,7 +4,7 @@
     PassManager.parse(text).run(module, context)
     context.fuel.last            # "rewrite 12: canonicalize: arith.add_zero of 'arith.addi' at ..."
 
-The driver of patterns and the planners (inline, merge, group, join) spend one unit for each
+The driver of patterns, the planners and `cse` and `dce` spend one unit for each
 rewrite, in the order in which they make them, and leave the rest of the program as it is when all
 is spent.
 What a program needs to be lowered at all spends nothing: conversions (`irc.ir.rewrite.conversion`).

@@ -6,6 +6,7 @@ from typing import Any
 
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.rewrite.fuel import Fuel
 from irc.ir.traits import Commutative, IsolatedFromAbove, Pure, Terminator
 
 
@@ -26,16 +27,16 @@ class CommonSubexpressionElimination(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         merged = 0
         for region in op.regions:
-            merged += _visit_region(region, [])
+            merged += _visit_region(region, [], context.fuel)
         context.count("merged", merged)
 
 
-def _visit_region(region: Region, scopes: list[dict[Any, Operation]]) -> int:
+def _visit_region(region: Region, scopes: list[dict[Any, Operation]], fuel: Fuel | None) -> int:
     """Merge in each block by itself: it sees what dominates the whole region."""
-    return sum(_visit_block(block, [*scopes, {}]) for block in region.blocks)
+    return sum(_visit_block(block, [*scopes, {}], fuel) for block in region.blocks)
 
 
-def _visit_block(block: Block, scopes: list[dict[Any, Operation]]) -> int:
+def _visit_block(block: Block, scopes: list[dict[Any, Operation]], fuel: Fuel | None) -> int:
     merged = 0
     known = scopes[-1]
     outer = scopes[-2::-1]
@@ -44,7 +45,8 @@ def _visit_block(block: Block, scopes: list[dict[Any, Operation]]) -> int:
     while op is not None:
         following = op.next
         for region in op.regions:
-            merged += _visit_region(region, [] if IsolatedFromAbove in op.traits else scopes)
+            seen = [] if IsolatedFromAbove in op.traits else scopes
+            merged += _visit_region(region, seen, fuel)
         commutes = kinds.get(op.__class__)
         if commutes is None:
             commutes = kinds[op.__class__] = _kind(op.__class__)
@@ -57,7 +59,7 @@ def _visit_block(block: Block, scopes: list[dict[Any, Operation]]) -> int:
                     break
             if found is None:
                 known[key] = op
-            else:
+            elif fuel is None or fuel.spend("cse", op):
                 for old, new in zip(op.results, found.results, strict=True):
                     old.replace_all_uses_with(new)
                 op.erase()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.rewrite.driver import is_trivially_dead
+from irc.ir.rewrite.fuel import Fuel
 
 
 @register_pass
@@ -23,10 +24,10 @@ class DeadCodeElimination(Pass):
     anchor = "any"
 
     def run(self, op: Operation, context: PassContext) -> None:
-        context.count("removed", _sweep(op))
+        context.count("removed", _sweep(op, context.fuel))
 
 
-def _sweep(op: Operation) -> int:
+def _sweep(op: Operation, fuel: Fuel | None) -> int:
     """Remove what is dead inside `op`, last first, so that one pass over it is enough."""
     removed = 0
     for region in reversed(op.regions):
@@ -35,10 +36,11 @@ def _sweep(op: Operation) -> int:
             while inner is not None:
                 before = inner.prev
                 if inner.regions:
-                    removed += _sweep(inner)
+                    removed += _sweep(inner, fuel)
                 results = inner.results
                 if results and results[0]._users is None and is_trivially_dead(inner):
-                    inner.erase()
-                    removed += 1
+                    if fuel is None or fuel.spend("dce", inner):
+                        inner.erase()
+                        removed += 1
                 inner = before
     return removed

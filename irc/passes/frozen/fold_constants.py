@@ -50,7 +50,9 @@ class FoldConstants(Pass):
         missing = [v for v in wanted if not _at_hand(v, module)]
         for value in missing:
             context.remark("not folded: a constant it needs is not beside the program", _op(value))
-        wanted = [v for v in wanted if v not in missing]
+        wanted = [
+            v for v in wanted if v not in missing and context.spend("fold-constants", _op(v))
+        ]
         if not wanted:
             return
         assert isinstance(module, ModuleOp)

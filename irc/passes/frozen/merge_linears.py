@@ -55,7 +55,7 @@ class MergeLinears(Pass):
         for found in groups.values():
             for start in range(0, len(found), max(self.limit, 2)):
                 group = found[start : start + max(self.limit, 2)]
-                if len(group) > 1:
+                if len(group) > 1 and context.spend("merge-linears", group[0].call):
                     merge(group)
                     context.count("merged", len(group))
 

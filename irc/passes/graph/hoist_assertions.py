@@ -33,10 +33,10 @@ class HoistAssertions(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         for region in op.regions:
             for block in region.blocks:
-                context.count("moved", hoist(block))
+                context.count("moved", hoist(block, context))
 
 
-def hoist(block: Block) -> int:
+def hoist(block: Block, context: PassContext) -> int:
     """Move the assertions of one block; how many moved."""
     numbers = {op: number for number, op in enumerate(block.ops)}
     binders: dict[str, Operation] = {}
@@ -51,20 +51,29 @@ def hoist(block: Block) -> int:
             ahead = [binders[name] for name in names if name in binders]
             if ahead:
                 place = max(ahead, key=numbers.__getitem__)
-                moved += _move(op, ends.get(place, place))
+                if _moves(op, ends.get(place, place)):
+                    if not context.spend("hoist-assertions", op):
+                        continue
+                    _move(op, ends.get(place, place))
+                    moved += 1
                 ends[place] = op
     return moved
 
 
-def _move(op: Operation, place: Operation) -> bool:
-    """Put `op` behind `place`, unless only statements about symbols stand between them."""
-    between, block = op.prev, op.parent
-    assert block is not None
+def _moves(op: Operation, place: Operation) -> bool:
+    """Whether more than statements about symbols stand between `op` and a place before it."""
+    between = op.prev
     while between is not place:
         assert between is not None, "the place is before the assertion"
         if not between.name.startswith("sym."):
-            op.detach()
-            block.insert_after(op, place)
             return True
         between = between.prev
     return False
+
+
+def _move(op: Operation, place: Operation) -> None:
+    """Put `op` behind `place`."""
+    block = op.parent
+    assert block is not None
+    op.detach()
+    block.insert_after(op, place)

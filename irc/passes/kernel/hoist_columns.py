@@ -65,6 +65,8 @@ class HoistColumns(Pass):
                 if needed > room:
                     context.remark(f"values of a column take {needed} bytes, over max_bytes", rows)
                     continue
+                if not context.spend("hoist-columns", rows):
+                    continue
                 room -= needed
                 context.count("hoisted", len(found.chosen))
                 hoist(op, rows, found)

@@ -56,7 +56,7 @@ class ElideLayoutCopies(Pass):
         if not any(isinstance(inner, layout.CopyOp) for inner in op.block.ops):
             return
         wants = withdraw_copies(op)
-        changed = choose(op, wants)
+        changed = choose(op, wants, context)
         context.count("layouts changed", len(changed))
         place_copies(wants)
         for copy in op.block.ops:
@@ -174,7 +174,7 @@ def size_in_bytes(type_: Any) -> int:
 # -- the cut
 
 
-def choose(function: func.FuncOp, wants: list[Want]) -> list[Value]:
+def choose(function: func.FuncOp, wants: list[Want], context: PassContext) -> list[Value]:
     """Give flexible values the layouts that move the fewest bytes; gives those that changed."""
     import networkx
 
@@ -201,7 +201,10 @@ def choose(function: func.FuncOp, wants: list[Want]) -> list[Value]:
         both = layouts_of(value.type)
         assert both is not None
         strides = both[0] if value in last else both[1]
-        if not same_layout(value.type.shape, strides, value.type.strides or ()):
+        if same_layout(value.type.shape, strides, value.type.strides or ()):
+            continue
+        assert value.defining_op is not None
+        if context.spend("elide-layout-copies", value.defining_op):
             value.type = value.type.with_strides(strides)
             changed.append(value)
     return changed

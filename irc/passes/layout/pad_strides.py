@@ -15,6 +15,7 @@ from irc.ir import attributes as A
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim, Expr, floordiv, free_symbols, mod
 from irc.ir.traits import ViewLike
 from irc.ir.types import FunctionType, TensorType, Type, element_bytes
@@ -193,6 +194,8 @@ class _Padding:
         extra = bytes_added(type_, padded)
         if self.added + extra > self.options.max_bytes:
             return f"its {extra} bytes more are over the limit ({self.options.max_bytes} in all)"
+        if not self.context.spend("pad-strides", op):
+            return NO_FUEL
         reader = retype(value, padded)
         if reader is not None:
             return f"{reader.name} of it would become a copy"

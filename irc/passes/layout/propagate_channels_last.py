@@ -68,7 +68,7 @@ class PropagateChannelsLast(Pass):
                 continue
             if not self.any_precision and may_lose_precision(call, target):
                 context.remark("keeps its layout: TF32 could take the place of f32", call)
-            else:
+            elif context.spend("propagate-channels-last", call):
                 context.count("channels last", ask(call))
 
 

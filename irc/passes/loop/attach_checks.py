@@ -20,6 +20,7 @@ from irc.dialects import arith, graph, loop, sym
 from irc.ir import attributes as A
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim, Symbol, symbol
 from irc.ir.types import TensorType, contiguous_strides, i1, index
 from irc.passes.common.bodies import (
@@ -94,7 +95,7 @@ class AttachChecks(Pass):
         for check in list(block.reversed_ops):
             if not isinstance(check, loop.ComputeOp) or not is_check(check):
                 continue
-            reason = self._attach(check, moved, number)
+            reason = self._attach(check, moved, number, context)
             if reason is None:
                 context.count("checks in kernels")
             else:
@@ -111,6 +112,7 @@ class AttachChecks(Pass):
         check: loop.ComputeOp,
         moved: dict[Operation, list[tuple[int, Operation, Operation]]],
         number: dict[Operation, int],
+        context: PassContext,
     ) -> str | None:
         """Move one check; why not, if it stays."""
         assertions = {a: item for item, a in assertions_of(check)}
@@ -120,6 +122,8 @@ class AttachChecks(Pass):
         place = place_in(check, kernel)
         if isinstance(place, str):
             return place
+        if not context.spend("attach-checks", check):
+            return NO_FUEL
         pending = moved.pop(kernel, [])
         for assertion, item in assertions.items():
             pending.append((number[assertion], item, assertion))

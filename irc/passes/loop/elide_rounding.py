@@ -59,8 +59,8 @@ class ElideRounding(Pass):
             for n in numbered
             if _stays(n.results[0], n._operands[0].type)
         )
-        elided = sum(_widen_locals(group.block, stay) for group in groups)
-        elided += sum(_elide(compute.block, stay) for compute in computes)
+        elided = sum(_widen_locals(group.block, stay, context) for group in groups)
+        elided += sum(_elide(compute.block, stay, context) for compute in computes)
         for narrowing in numbered:
             del narrowing.attributes["rounding"]
         context.count("elided", elided)
@@ -115,14 +115,14 @@ def _asks_whether_equal(op: Operation) -> bool:
 # -- in one body
 
 
-def _elide(block: Block, stay: Set[Attribute]) -> int:
+def _elide(block: Block, stay: Set[Attribute], context: PassContext) -> int:
     """Drop the round trips in one scalar body; how many went."""
     elided = 0
     for op in block.ops:
         if isinstance(op, arith.ExtFOp) and _is_rounded(op._operands[0], op.results[0].type, stay):
             widened = op.results[0]
             exact = [_asks_whether_equal(user) for user in widened.users]
-            if exact and all(exact):
+            if exact and all(exact) or not context.spend("elide-rounding", op):
                 continue
             wide = _unrounded(op._operands[0], op, stay)
             if any(exact):
@@ -167,13 +167,13 @@ def _unrounded(
 # -- between the members of a group
 
 
-def _widen_locals(block: Block, stay: Set[Attribute]) -> int:
+def _widen_locals(block: Block, stay: Set[Attribute], context: PassContext) -> int:
     widened = 0
     for op in block.ops:
         if isinstance(op, loop.ComputeOp):
             for number, output in enumerate(op.output_list):
                 if output is loop.MAP:
-                    widened += _widen(op, number, stay)
+                    widened += _widen(op, number, stay, context)
     return widened
 
 
@@ -193,13 +193,15 @@ def _widenings(op: loop.ComputeOp, number: int, wide: Type) -> list[Operation] |
     return found
 
 
-def _widen(op: loop.ComputeOp, number: int, stay: Set[Attribute]) -> int:
+def _widen(
+    op: loop.ComputeOp, number: int, stay: Set[Attribute], context: PassContext
+) -> int:
     narrowing = op.yield_op.values[number].defining_op
     if narrowing is None or not _drops_digits(narrowing, stay):
         return 0
     source: Value = narrowing._operands[0]
     widenings = _widenings(op, number, source.type)
-    if widenings is None:
+    if widenings is None or not context.spend("elide-rounding", op):
         return 0
     (array,) = op.results_of(number)
     assert isinstance(array.type, TensorType)

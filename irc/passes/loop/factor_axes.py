@@ -55,7 +55,7 @@ class FactorAxes(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        context.count("split", self._sweep(block, forward=True) + self._sweep(block, False))
+        context.count("split", self._sweep(block, context) + self._sweep(block, context, False))
         for inner in block.ops:
             if isinstance(inner, loop.ComputeOp) and reduces_rows(inner):
                 par_axes_first(inner)
@@ -66,14 +66,14 @@ class FactorAxes(Pass):
                 if reason is not None:
                     context.remark(f"keeps an axis whole: {reason}", inner)
 
-    def _sweep(self, block: Block, forward: bool) -> int:
+    def _sweep(self, block: Block, context: PassContext, forward: bool = True) -> int:
         split = 0
         for op in block.ops if forward else block.reversed_ops:
             for _ in range(self.max_splits):
                 if not isinstance(op, loop.ComputeOp) or not is_splittable(op):
                     break
                 found = own_factor(op) if forward else readers_factor(op)
-                if found is None:
+                if found is None or not context.spend("factor-axes", op):
                     break
                 op = split_axis(op, *found)
                 split += 1

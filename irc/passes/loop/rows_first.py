@@ -51,7 +51,7 @@ class RowsFirst(Pass):
             if not isinstance(inner, loop.ComputeOp) or not self.is_worth_it(inner):
                 continue
             readers = list(readers_to_turn(inner))
-            if not readers:
+            if not readers or not context.spend("rows-first", inner):
                 continue
             kinds = [a.kind for a in inner.axis_list]
             if kinds != sorted(kinds):  # "par" before "red"

@@ -124,7 +124,7 @@ class SplitReductions(Pass):
         split = self._choose(op, parts) if parts else None
         if context.explains and any(o.kind == "reduce" for o in op.output_list):
             context.remark(self._told(op, whole, parts, split, wanted is gpu_parts), op)
-        if split is None:
+        if split is None or not context.spend("split-reductions", op):
             return None
         builder = Builder.before(outer)
         if split.whole:

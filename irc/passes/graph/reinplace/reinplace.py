@@ -10,6 +10,7 @@ from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim, Range
 from irc.ir.types import TensorType, element_bytes, i64
 from irc.passes.graph.functionalize.argument_storages import alias_groups
@@ -65,6 +66,9 @@ class Reinplace(Pass):
                 found = parts_written(update.value, argument, ranges)
             if isinstance(found, str):
                 context.remark(f"argument {update.argument} is written whole: {found}", update)
+                continue
+            if not context.spend("reinplace", update):
+                context.remark(f"argument {update.argument} is written whole: {NO_FUEL}", update)
                 continue
             put_parts(update.value, argument, found.boxes, ranges)
             context.count("parts written in place", len(found.boxes))
