@@ -105,6 +105,16 @@ def test_levels_are_what_the_example_prints():
     assert 40 < len(shown) < 60
 
 
+@pytest.mark.parametrize("page, example", [
+    ("docs/first-rule.md", "own_rules.py"),
+    ("docs/tutorial.md", "squares.py"),
+    ("docs/first-dialect.md", "own_dialect.py"),
+])  # fmt: skip
+def test_the_first_program_of_a_page_is_its_example(page, example):
+    text = (ROOT / "examples" / example).read_text(encoding="utf-8")
+    assert blocks(page, "python")[0].rstrip() in text
+
+
 def test_remarks_are_what_is_told(tmp_path, capsys):
     """All but the width of vectors, which is the machine's."""
     (shown,) = [b for b in blocks("docs/remarks.md", "") if b.startswith("model.py")]

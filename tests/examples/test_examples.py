@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 SAYS = {
     "pipeline.py": "equal to eager: True",
+    "own_dialect.py": "",
     "own_rules.py": "",
     "squares.py": "",
 }
