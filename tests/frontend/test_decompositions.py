@@ -10,8 +10,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from irc.dialects.aten import qualified_name
 from irc.dialects.aten.schema import find_overload
 from irc.frontend.decompositions import names
-from irc.frontend.decompositions.table import converters as boundary
 from irc.frontend.decompositions.table import core_table, decompositions
+from irc.passes.graph.convert_aten.support import TO_GRAPH
 
 
 @pytest.mark.parametrize(("device", "whole"), [("cpu", False), ("cuda", True)])
@@ -110,7 +110,7 @@ TABLES = {"WHOLE": names.WHOLE, "APART": names.APART, "PARTLY": names.PARTLY}
 
 def converters():
     """The overload of each converter's operator, by the converter's name."""
-    names = [name for name in boundary().table if isinstance(name, str)]
+    names = [name for name in TO_GRAPH.table if isinstance(name, str)]
     return {name: find_overload(qualified_name(name)) for name in names}
 
 

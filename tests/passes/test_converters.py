@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 import irc  # noqa: E402
 from irc.dialects import aten, graph, host  # noqa: E402
 from irc.frontend.decompositions import names  # noqa: E402
-from irc.frontend.decompositions.table import converters, decompositions  # noqa: E402
+from irc.frontend.decompositions.table import decompositions  # noqa: E402
 from irc.interp.core import interprets  # noqa: E402
 from irc.ir import attributes as A  # noqa: E402
 from irc.ir.definition import Op, attribute, operand, region, result  # noqa: E402
@@ -24,6 +24,7 @@ from irc.ir.rewrite.conversion import (  # noqa: E402
     decline,
 )
 from irc.ir.traits import Pure, SameOperandsAndResultType  # noqa: E402
+from irc.passes.graph.convert_aten.support import TO_GRAPH  # noqa: E402
 from irc.passes.loop.convert_to_loop import scalar_semantics  # noqa: E402
 from irc.runtime.program_cache import pipeline_key  # noqa: E402
 from tests.ir_files import run_opt  # noqa: E402
@@ -354,7 +355,7 @@ def test_an_operator_with_a_users_converter_stays_whole():
     """torch would take it apart: the table of decompositions is made of the converters."""
     kept = torch.ops.aten.hardswish_backward.default
     assert kept in decompositions()
-    with converting(converters(), scale_to_graph, "aten.hardswish_backward.default"):
+    with converting(TO_GRAPH, scale_to_graph, "aten.hardswish_backward.default"):
         assert kept not in decompositions()
     assert kept in decompositions()
 
@@ -414,7 +415,7 @@ def test_every_converter_is_an_operator_of_torch_that_reaches_it_or_has_its_reas
     from irc.dialects.aten.schema import find_overload
 
     table = decompositions()
-    found = [key for key in converters().table if isinstance(key, str)]
+    found = [key for key in TO_GRAPH.table if isinstance(key, str)]
     assert len(found) > 350
     for name in found:
         overload = find_overload(qualified_name(name))

@@ -14,7 +14,7 @@ from irc.dialects import graph  # noqa: E402
 from irc.ir.diagnostics import InternalError, InvalidIR, UserError  # noqa: E402
 from irc.passes.loop import localize  # noqa: E402
 from irc.passes.loop.convert_to_loop import scalar_semantics  # noqa: E402
-from irc.passes.loop.convert_to_loop.rules import TO_LOOP  # noqa: E402
+from irc.passes.loop.convert_to_loop.support import TO_LOOP  # noqa: E402
 from tests.ir_files import run_opt  # noqa: E402
 from tests.passes.converters import without  # noqa: E402
 

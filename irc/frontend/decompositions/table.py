@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._decomp import get_decompositions
@@ -32,24 +32,22 @@ from irc.frontend.decompositions.transformer_layers import (
 from irc.frontend.eager_dtypes import ldexp, of_floats, of_one_dtype, power_of_truth
 from irc.frontend.fx.stride_order import by_steps, ordered
 from irc.frontend.fx.wide_statistics import NARROW, rounding_statistics
-
-if TYPE_CHECKING:
-    from irc.ir.rewrite.conversion import Conversion
+from irc.passes.graph.convert_aten.support import TO_GRAPH
 
 aten = torch.ops.aten
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table for AOTAutograd: operator overload -> Python function."""
-    return _table(converters().version)
+    return _table(frozenset(name for name in TO_GRAPH.table if isinstance(name, str)))
 
 
 @functools.lru_cache(maxsize=1)
-def _table(version: int) -> dict[Any, Callable[..., Any]]:
-    """The table with the converters as they are registered now."""
+def _table(converted: frozenset[str]) -> dict[Any, Callable[..., Any]]:
+    """The table where these operations have converters."""
     table = core_table()
     table.update(get_decompositions(packets(MORE)))
-    for packet in whole_packets():
+    for packet in whole_packets(converted):
         for overload in packet.overloads():
             table.pop(getattr(packet, overload), None)
     table[aten.native_dropout.default] = native_dropout
@@ -103,17 +101,8 @@ def _table(version: int) -> dict[Any, Callable[..., Any]]:
     return table
 
 
-def converters() -> Conversion:
-    """The boundary to the graph level, with all its converters."""
-    from irc.passes.graph.convert_aten.convert_aten_to_graph import TO_GRAPH, load_converters
-
-    load_converters()
-    return TO_GRAPH
-
-
-def whole_packets() -> set[Any]:
+def whole_packets(names: Iterable[str]) -> set[Any]:
     """The operators that stay whole: those with a converter, and those that ATen computes best."""
-    names = [name for name in converters().table if isinstance(name, str)]
     found = (find_overload(qualified_name(name)) for name in names)
     converted = {overload.overloadpacket for overload in found if overload is not None}
     return converted.difference(packets(names_of(APART))).union(packets(names_of(WHOLE)))

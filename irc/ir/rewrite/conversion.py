@@ -24,9 +24,11 @@ as it is.
 
 from __future__ import annotations
 
+import pkgutil
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import attrs
@@ -135,7 +137,8 @@ class Conversion:
 
     pass_name: the pass that applies it. level: the functions in whose bodies `target` holds
     afterwards. absent: what is told of an operation without a converter. later: the pass that is
-    the next boundary; what it has converters for may remain until then.
+    the next boundary; what it has converters for may remain until then. package: the package whose
+    files have the converters, imported when they are first asked for.
     """
 
     def __init__(
@@ -145,19 +148,29 @@ class Conversion:
         target: ConversionTarget,
         absent: str,
         later: str = "",
+        package: str = "",
     ) -> None:
         self.pass_name = pass_name
         self.level = level
         self.target = target
         self.absent = absent
         self.later = later
-        self.table: dict[Key, list[Converter]] = {}
-        self.version = 0  # of the table
         self.has_foreign = False  # whether converters in it don't come with irc
+        self._package = package
+        self._table: dict[Key, list[Converter]] = {}
         self._plans: dict[type[Operation], _Plan] = {}
         _boundaries.add(self)
 
     # -- its converters
+
+    @property
+    def table(self) -> Mapping[Key, Sequence[Converter]]:
+        """The converters by the names and classes that they are registered for."""
+        if self._package:
+            package, self._package = self._package, ""
+            for module in pkgutil.iter_modules(import_module(package).__path__, package + "."):
+                import_module(module.name)
+        return self._table
 
     def converts(self, *keys: Key, benefit: int = 1) -> Callable[[FunctionT], FunctionT]:
         """Register a converter of operations: by name ("aten.add.Tensor"), or by class.
@@ -178,29 +191,25 @@ class Conversion:
             shown = key if isinstance(key, str) else key.name or key.__name__
             if not isinstance(key, str) and self.target.rule_of(key) is True:
                 raise UserError(f"'{shown}' remains as it is behind {self.pass_name}")
-            others = [c for c in self.table.get(key, ()) if not c.replaces(converter)]
+            others = [c for c in self._table.get(key, ()) if not c.replaces(converter)]
             if any(c.benefit == converter.benefit for c in others):
                 raise UserError(
                     f"two converters of '{shown}' for {self.pass_name}",
                     notes=("one with a higher `benefit` is asked first",),
                 )
-            self.table[key] = sorted([*others, converter], key=lambda c: -c.benefit)
-        self._changed()
+            self._table[key] = sorted([*others, converter], key=lambda c: -c.benefit)
+        self.has_foreign = self.has_foreign or not is_ours(converter.function.__module__)
+        _forget_plans()
 
     def withdraw(self, function: Callable[..., Any]) -> None:
         """Take back what `converts` registered; nothing happens if it is gone."""
-        for key, converters in list(self.table.items()):
-            left = self.table[key] = [c for c in converters if c.function is not function]
+        for key, converters in list(self._table.items()):
+            left = self._table[key] = [c for c in converters if c.function is not function]
             if not left:
-                del self.table[key]
-        self._changed()
-
-    def _changed(self) -> None:
-        self.version += 1
-        every = (c for converters in self.table.values() for c in converters)
+                del self._table[key]
+        every = (c for converters in self._table.values() for c in converters)
         self.has_foreign = any(not is_ours(c.function.__module__) for c in every)
-        for boundary in _boundaries:
-            boundary._plans.clear()
+        _forget_plans()
 
     def converters_of(self, cls: type[Operation]) -> Sequence[Converter]:
         """The converters of a class of operations, in the order in which they are asked."""
@@ -215,7 +224,8 @@ class Conversion:
         plan = self._plans.get(cls)
         if plan is None:
             keys: tuple[Any, ...] = (cls.name, *cls.__mro__)
-            every = [c for key in keys for c in self.table.get(key, ())]
+            table = self.table
+            every = [c for key in keys for c in table.get(key, ())]
             legal = self.target.rule_of(cls)
             if legal is None:
                 legal = False if every else self._may_wait(cls) or self.target.others
@@ -348,6 +358,12 @@ def _places(ops: Sequence[Operation]) -> str:
 # -- boundaries by name
 
 _boundaries: weakref.WeakSet[Conversion] = weakref.WeakSet()
+
+
+def _forget_plans() -> None:
+    """What a boundary does with a class may change with the converters of any later one."""
+    for boundary in _boundaries:
+        boundary._plans.clear()
 
 
 def conversion(pass_name: str) -> Conversion:

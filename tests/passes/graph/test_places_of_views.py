@@ -21,7 +21,8 @@ from irc.ir.types import (
     i8,
     i32,
 )
-from irc.passes.graph.convert_aten import views
+from irc.passes.graph.convert_aten import storages
+from irc.passes.graph.convert_aten.part_writes import diagonal_size
 from irc.passes.graph.functionalize.value_building import is_static, is_view_of, may_overlap
 from irc.passes.graph.functionalize.view_chains import (
     ElementStep,
@@ -89,7 +90,7 @@ def test_views_of_a_value():
 def test_the_order_of_dense_elements(shape, strides, order, dense):
     kind = tensor(shape, strides)
     flat = FlattenStep(kind, tensor((64,)))
-    assert views.dense_order(shape, strides) == dense
+    assert storages.dense_order(shape, strides) == dense
     if shape != (1, 3) and 1 in shape:  # dimensions of size 1 lie anywhere
         assert sorted(flat.order()) == sorted(order)
         big = [d for d in flat.order() if shape[d] != 1]
@@ -99,9 +100,9 @@ def test_the_order_of_dense_elements(shape, strides, order, dense):
 
 
 def test_the_order_of_symbolic_sizes():
-    assert views.dense_order((S, 3), (3, 1)) == [0, 1]
-    assert views.dense_order((3, S), (1, 3)) == [1, 0]
-    assert views.dense_order((S, 3), (S, 1)) is None
+    assert storages.dense_order((S, 3), (3, 1)) == [0, 1]
+    assert storages.dense_order((3, S), (1, 3)) == [1, 0]
+    assert storages.dense_order((S, 3), (S, 1)) is None
     assert FlattenStep(tensor((2, S)), tensor((64,))).order() == [0, 1]
 
 
@@ -254,7 +255,7 @@ def test_the_storage_of_a_tensor_made_here(chain):
     make, place = CHAINS[chain]
     p = Program(tensor((4, 6)))
     made = p.call("clone.default", tensor((4, 6)), p.arguments[0])
-    assert views.storage_owner(p.converting(), make(p, made)) == (made, place)
+    assert storages.storage_owner(p.converting(), make(p, made)) == (made, place)
 
 
 def test_a_write_or_another_size_of_elements_ends_the_chain():
@@ -264,11 +265,11 @@ def test_a_write_or_another_size_of_elements_ends_the_chain():
     halves = bits(p, made, tensor((4, 12), None, f16))
     bools = bits(p, bits(p, halves, tensor((4, 24), None, i8)), tensor((4, 24), None, i1))
     c = p.converting()
-    assert views.storage_owner(c, rows(p, written)) == (written, 6)
-    assert views.storage_owner(c, rows(p, halves)) == (halves, 12)
-    assert views.storage_owner(c, bools) == (bools, 0)
-    assert views.is_callers(c, p.arguments[0]) and views.is_callers(c, halves)
-    assert not views.is_callers(c, made)
+    assert storages.storage_owner(c, rows(p, written)) == (written, 6)
+    assert storages.storage_owner(c, rows(p, halves)) == (halves, 12)
+    assert storages.storage_owner(c, bools) == (bools, 0)
+    assert storages.is_callers(c, p.arguments[0]) and storages.is_callers(c, halves)
+    assert not storages.is_callers(c, made)
 
 
 def test_where_an_argument_begins_is_asked_when_a_place_counts_from_its_storage():
@@ -279,10 +280,10 @@ def test_where_an_argument_begins_is_asked_when_a_place_counts_from_its_storage(
     def asked():
         return sum(isinstance(op, sym.BindOffsetOp) for op in p.function.block.ops)
 
-    assert views.storage_owner(p.converting(), rows(p, x)) == (x, 6) and not asked()
+    assert storages.storage_owner(p.converting(), rows(p, x)) == (x, 6) and not asked()
     place = strided_view(p, x, 5)
-    assert views.storage_owner(p.converting(), diagonal(p, place)) == (x, None) and not asked()
-    assert views.storage_owner(p.converting(), place) == (x, 2) and asked()
+    assert storages.storage_owner(p.converting(), diagonal(p, place)) == (x, None) and not asked()
+    assert storages.storage_owner(p.converting(), place) == (x, 2) and asked()
 
 
 @pytest.mark.parametrize(
@@ -300,7 +301,7 @@ def test_which_results_begin_where_their_operand_does(name, strides, outcome):
     more = {"select": (part, 0, 1), "slice": (x,), "copy": (x,)}
     name_of = name.removesuffix(".default").removesuffix("_scatter")
     made = p.call(name, kind, x, *more.get(name_of, ()))
-    assert views.keeps_place(made.defining_op) is outcome
+    assert storages.keeps_place(made.defining_op) is outcome
 
 
 @pytest.mark.parametrize(
@@ -309,4 +310,4 @@ def test_which_results_begin_where_their_operand_does(name, strides, outcome):
      (3, 4, 5, 0), (3, 4, -3, 0), (3, 4, -4, 0), (S, 4, 0, None), (3, S, 0, None)],
 )  # fmt: skip
 def test_the_length_of_a_diagonal(rows_, columns, offset, outcome):
-    assert views.diagonal_size(rows_, columns, offset) == outcome
+    assert diagonal_size(rows_, columns, offset) == outcome

@@ -9,8 +9,9 @@ from irc.ir import attributes as A
 from irc.ir.diagnostics import IRCError
 from irc.passes.common.bodies import Body, axis
 from irc.passes.loop.convert_to_loop.convert_to_loop import _is_rounding
-from irc.passes.loop.convert_to_loop.rules import TO_LOOP, in_range, is_complex, is_splat
+from irc.passes.loop.convert_to_loop.moves import in_range
 from irc.passes.loop.convert_to_loop.scalar_semantics import POINTWISE
+from irc.passes.loop.convert_to_loop.support import TO_LOOP, is_complex, is_splat
 from tests.passes.converters import without
 from tests.passes.loop.texts import body_of, computes, expanded, parsed, ran
 

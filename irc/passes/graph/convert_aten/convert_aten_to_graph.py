@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,15 +25,6 @@ from irc.passes.graph.convert_aten.complex_pairs import (
 )
 from irc.passes.graph.convert_aten.support import TO_GRAPH, Call
 from irc.target.record import default_float
-
-
-@functools.cache
-def load_converters() -> None:
-    """Import every file of converters."""
-    import irc.passes.graph.convert_aten as package
-
-    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-        importlib.import_module(module.name)
 
 
 @register_pass
@@ -67,7 +55,6 @@ class ConvertAtenToGraph(Pass):
         assert isinstance(op, func.FuncOp)
         if holds_loops(op):
             return
-        load_converters()
         _FunctionConversion(op, context).run()
 
 
@@ -280,4 +267,4 @@ class _StandIn(Value):
         self.name_hint = None
 
 
-__all__ = ["ConvertAtenToGraph", "load_converters", "without_strides"]
+__all__ = ["ConvertAtenToGraph", "without_strides"]

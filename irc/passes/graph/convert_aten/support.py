@@ -53,6 +53,7 @@ TO_GRAPH = Conversion(
     ),
     absent="it has no form on the graph level",
     later="convert-to-loop",
+    package="irc.passes.graph.convert_aten",
 )
 converts = TO_GRAPH.converts
 
@@ -333,6 +334,14 @@ def shape_of(value: Value) -> tuple[Dim, ...]:
     if not isinstance(value, Value):
         decline("a number stands for a tensor")
     return value.type.shape  # type: ignore[attr-defined]
+
+
+def moved_source(c: Call) -> Value:
+    """The tensor whose elements an operator moves; complex ones are moved by ATen."""
+    value: Value = c.one_of("self", "a", "input")
+    if isinstance(element_of(value), ComplexType):
+        decline("complex elements are moved by ATen")
+    return value
 
 
 def rank_of(value: Value) -> int:

@@ -11,7 +11,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import FloatType
-from irc.passes.loop.convert_to_loop.rules import TO_LOOP, ComputeBuilder, element_of
+from irc.passes.loop.convert_to_loop.support import TO_LOOP, ComputeBuilder, element_of
 
 # What has no reason to stay without users.
 REMOVABLE = (loop.ComputeOp, layout.ViewOp, graph.Constant, graph.Pack)

@@ -1,0 +1,145 @@
+"""Constants, and what is computed of each element."""
+
+from __future__ import annotations
+
+from irc.dialects import arith, graph, loop
+from irc.ir.attributes import Type
+from irc.ir.core import Value
+from irc.ir.rewrite.conversion import decline
+from irc.ir.symbols import Dim
+from irc.ir.types import (
+    IndexType,
+    IntegerType,
+    TensorType,
+    i64,
+)
+from irc.passes.common.bodies import Body
+from irc.passes.loop.convert_to_loop.scalar_semantics import POINTWISE, RAISES_ON_ZERO, cast
+from irc.passes.loop.convert_to_loop.support import (
+    ComputeBuilder,
+    constant_scalar,
+    converts,
+    element_of,
+    symbolic_value,
+)
+
+
+@converts(graph.Constant)
+def _constant(c: ComputeBuilder, op: graph.Constant) -> None:
+    element = c.type.element
+    number = constant_scalar(op.attributes["value"], element)
+    c.emit_map(lambda body, at: body.constant(number, loop.signless(element)))
+
+
+@converts(graph.Full)
+def _full(c: ComputeBuilder, op: graph.Full) -> None:
+    element = c.type.element
+    if not op._operands:
+        number = op.attributes["value"].value  # type: ignore[attr-defined]
+        c.emit_map(lambda body, at: body.constant(number, loop.signless(element)))
+        return
+    scalar = op._operands[0]
+    if _from_symbols(c, scalar):
+        return
+    held = c.builder.value(
+        graph.FromScalar, scalar, result_types=scalar_tensor(scalar.type, c.type.device)
+    )
+    c.emit_map(lambda body, at: cast(body, body.read(held, ()), element_of(held), element))
+
+
+@converts(graph.FromScalar)
+def _from_scalar(c: ComputeBuilder, op: graph.FromScalar) -> None:
+    made = _from_symbols(c, op._operands[0])
+    assert made, "convert-to-loop keeps any other"
+
+
+def _from_symbols(c: ComputeBuilder, scalar: Value) -> bool:
+    known, element = symbolic_value(scalar), c.type.element
+    if known is None:
+        return False
+
+    def from_symbol(body: Body, at: tuple[Dim, ...]) -> Value:
+        value = body.op("arith.index_cast", body.index(known), type=i64)
+        return cast(body, value, i64, element)
+
+    c.emit_map(from_symbol)
+    return True
+
+
+def scalar_tensor(type_: Type, device: str) -> TensorType:
+    """The type of `graph.from_scalar`'s result, with (no) strides."""
+    return TensorType((), i64 if isinstance(type_, IndexType) else type_, (), device)
+
+
+@converts(graph.Undefined)
+def _undefined(c: ComputeBuilder, op: graph.Undefined) -> None:
+    element = loop.signless(c.type.element)
+    c.emit_map(lambda body, at: body.zero(element))
+
+
+@converts(graph.Iota)
+def _iota(c: ComputeBuilder, op: graph.Iota) -> None:
+    element = loop.signless(c.type.element)
+    c.emit_map(lambda body, at: body.op("arith.index_cast", body.index(at[op.dim]), type=element))
+
+
+@converts(graph.PointwiseOp)
+def _pointwise(c: ComputeBuilder, op: graph.PointwiseOp) -> None:
+    element = element_of(op._operands[0])
+    function = POINTWISE.get(op.function)
+    if function is None:
+        decline(f"there is no scalar code for '{op.function}'")
+    if op.function in RAISES_ON_ZERO and isinstance(element, IntegerType):
+        _check_divisor(c, op._operands[1])
+    declared = {k: v for k, v in op.attributes.items() if k in op.attribute_fields}
+
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        return function(body, element, *[body.read(v, at) for v in op._operands], **declared)
+
+    c.emit_map(value_of)
+
+
+def _check_divisor(c: ComputeBuilder, divisor: Value) -> None:
+    """An assertion that no element of an integer divisor is 0, unless it is a constant."""
+    maker = divisor.defining_op
+    if isinstance(maker, loop.ComputeOp):
+        yielded = maker.yield_op._operands[0].defining_op
+        while isinstance(yielded, loop.ReadOp) and isinstance(
+            yielded.source.defining_op, loop.ComputeOp
+        ):
+            yielded = yielded.source.defining_op.yield_op._operands[0].defining_op
+        if isinstance(yielded, arith.ConstantOp):
+            if yielded.attributes["value"].value != 0:  # type: ignore[attr-defined]
+                return
+
+    def holds(body: Body, at: tuple[Dim, ...]) -> Value:
+        value = body.read(divisor, at)
+        return body.compare("ne", value, body.zero(value.type))
+
+    c.check(holds, divisor, "ZeroDivisionError")
+
+
+@converts(graph.Select)
+def _select(c: ComputeBuilder, op: graph.Select) -> None:
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        condition, yes, no = (body.read(v, at) for v in op._operands)
+        return body.select(condition, yes, no)
+
+    c.emit_map(value_of)
+
+
+@converts(graph.Cast)
+def _cast(c: ComputeBuilder, op: graph.Cast) -> None:
+    source, target = element_of(op._operands[0]), c.type.element
+    c.emit_map(lambda body, at: cast(body, body.read(op._operands[0], at), source, target))
+
+
+@converts(graph.Bitcast)
+def _bitcast(c: ComputeBuilder, op: graph.Bitcast) -> None:
+    target = loop.signless(c.type.element)
+
+    def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
+        value = body.read(op._operands[0], at)
+        return value if value.type is target else body.op("arith.bitcast", value, type=target)
+
+    c.emit_map(value_of)
