@@ -73,7 +73,7 @@ class HoistColumns(Pass):
 
 
 @attrs.define
-class Found:
+class HoistedValues:
     """What one block of a loop over rows computes anew for each row.
 
     columns: the loop over columns that the block belongs to; None where it is the rows' own.
@@ -150,7 +150,7 @@ class _Columns:
         self.constant = read_only(func)
         self.known: dict[Value, bool] = {}
 
-    def find(self) -> Found | None:
+    def find(self) -> HoistedValues | None:
         """What to keep; None where there is nothing, or the columns are not counted."""
         count = self.column_count()
         if count is None:
@@ -163,7 +163,8 @@ class _Columns:
         for value in chosen:
             needed |= self.makers(value, same)
         arrays = self.arrays(chosen)
-        return Found(self.columns, chosen, [op for op in same if op in needed], count, arrays)
+        makers = [op for op in same if op in needed]
+        return HoistedValues(self.columns, chosen, makers, count, arrays)
 
     def column_count(self) -> int | None:
         """The columns, in whole steps, that a row has; 0 for the rows' own block."""
@@ -268,7 +269,7 @@ def read_only(func: kernel.FuncOp) -> set[Value]:
     }  # fmt: skip
 
 
-def hoist(func: kernel.FuncOp, rows: kernel.ForOp, found: Found) -> None:
+def hoist(func: kernel.FuncOp, rows: kernel.ForOp, found: HoistedValues) -> None:
     """Fill scratch memory before the loop over rows, and load from there in it."""
     top = Builder.at_start(func.block, rows.location)
     pointers = []
@@ -296,7 +297,12 @@ def hoist(func: kernel.FuncOp, rows: kernel.ForOp, found: Found) -> None:
 
 
 def _place(
-    builder: Builder, top: Builder, found: Found, column: Value | None, position: int, lanes: int
+    builder: Builder,
+    top: Builder,
+    found: HoistedValues,
+    column: Value | None,
+    position: int,
+    lanes: int,
 ) -> Value:
     """Where in its array of scratch memory the value number `position` of a column is."""
     if found.columns is None or column is None:
@@ -317,7 +323,7 @@ def _number(top: Builder, number: int) -> Value:
 
 
 def _fill(
-    top: Builder, rows: kernel.ForOp, found: Found, pointers: Sequence[Value]
+    top: Builder, rows: kernel.ForOp, found: HoistedValues, pointers: Sequence[Value]
 ) -> None:
     """Compute what is kept, if there is any row."""
     before = Builder.before(rows)

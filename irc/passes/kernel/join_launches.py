@@ -55,7 +55,7 @@ class JoinLaunches(Pass):
             return
         joiner = _Joiner(op, kernels)
         for function in [f for f in ops if isinstance(f, func.FuncOp)]:
-            planner = _Planner(self, function, kernels, context)
+            planner = _JoinPlanner(self, function, kernels, context)
             if planner.plan():
                 for members in planner.clusters.order(late=True):
                     joiner.place(function, members)
@@ -63,7 +63,7 @@ class JoinLaunches(Pass):
         joiner.drop_unused()
 
 
-class _Planner:
+class _JoinPlanner:
     """Decides which launches of a function are joined."""
 
     def __init__(
@@ -186,7 +186,7 @@ def place_of(op: Operation) -> Value:
 
 
 @attrs.frozen
-class Part:
+class JoinedPart:
     """One of the kernels of a joined one. inputs: which of the joined kernel's inputs are its."""
 
     callee: kernel.FuncOp
@@ -198,7 +198,7 @@ class _Joiner:
 
     def __init__(self, module: Operation, kernels: dict[str, kernel.FuncOp]) -> None:
         self.module, self.kernels = module, kernels
-        self.made: dict[tuple[Part, ...], kernel.FuncOp] = {}
+        self.made: dict[tuple[JoinedPart, ...], kernel.FuncOp] = {}
         self.joined = 0
 
     def place(self, function: func.FuncOp, members: Sequence[Operation]) -> None:
@@ -222,7 +222,7 @@ class _Joiner:
                     inputs[key] = len(values)
                     values.append(value)
                 places.append(inputs[key])
-            parts.append(Part(callee, tuple(places)))
+            parts.append(JoinedPart(callee, tuple(places)))
         joined = self.kernel_of(tuple(parts), len(values))
         types = [result.type for op in members for result in op.results]
         attributes = {
@@ -239,7 +239,7 @@ class _Joiner:
         for op in members:
             op.erase()
 
-    def kernel_of(self, parts: tuple[Part, ...], inputs: int) -> kernel.FuncOp:
+    def kernel_of(self, parts: tuple[JoinedPart, ...], inputs: int) -> kernel.FuncOp:
         """The kernel of some parts, made once."""
         found = self.made.get(parts)
         if found is None:
@@ -284,7 +284,7 @@ def pointers_of(part: kernel.FuncOp) -> int:
     return sum(isinstance(a.type, kernel.PointerType) for a in part.block.arguments)
 
 
-def join(parts: Sequence[Part], inputs: int, name: str) -> kernel.FuncOp:
+def join(parts: Sequence[JoinedPart], inputs: int, name: str) -> kernel.FuncOp:
     """The kernel whose points are those of the parts, one after the other."""
     symbols = sorted({s for p in parts for s in p.callee.local_symbols()})
     types: list[Type] = [index] * inputs
@@ -316,7 +316,7 @@ def join(parts: Sequence[Part], inputs: int, name: str) -> kernel.FuncOp:
     return made
 
 
-def _output_starts(parts: Sequence[Part], inputs: int) -> Iterator[int]:
+def _output_starts(parts: Sequence[JoinedPart], inputs: int) -> Iterator[int]:
     """Where among the joined kernel's arguments the outputs of each part begin."""
     at = inputs
     for part in parts:
@@ -324,14 +324,14 @@ def _output_starts(parts: Sequence[Part], inputs: int) -> Iterator[int]:
         at += pointers_of(part.callee) - len(part.inputs)
 
 
-def _pairs(part: Part, output: int, shared: str) -> Iterator[int]:
+def _pairs(part: JoinedPart, output: int, shared: str) -> Iterator[int]:
     flat = part.callee.attr(shared) or ()
     for source, target in zip(flat[::2], flat[1::2], strict=True):
         yield part.inputs[source]
         yield output + target - len(part.inputs)
 
 
-def _work(parts: Sequence[Part], grids: Sequence[Dim]) -> Dim:
+def _work(parts: Sequence[JoinedPart], grids: Sequence[Dim]) -> Dim:
     """The work of a point: the mean where all sizes are known, else the largest."""
     work: list[Dim] = [1 if p.callee.work is None else p.callee.work for p in parts]
     points = dim_sum(grids)
@@ -342,7 +342,7 @@ def _work(parts: Sequence[Part], grids: Sequence[Dim]) -> Dim:
 
 
 def _fill(
-    made: kernel.FuncOp, parts: Sequence[Part], inputs: int, symbols: Sequence[str]
+    made: kernel.FuncOp, parts: Sequence[JoinedPart], inputs: int, symbols: Sequence[str]
 ) -> None:
     """Emit the parts, each over what a call's points have of its own."""
     emitter, scope = Emitter(made.block), Scope()

@@ -48,7 +48,7 @@ Kernel = loop.ComputeOp | loop.GroupOp
 
 
 @attrs.frozen
-class Place:
+class CheckPlace:
     """Where in a kernel a check may be evaluated.
 
     shared: the kernel's leading axes to evaluate it over; mapping: those that the check's axes
@@ -205,7 +205,7 @@ def first_user(check: loop.ComputeOp, assertions: dict[Operation, Operation]) ->
     return "no kernel reads what it checks"
 
 
-def place_in(check: loop.ComputeOp, kernel: Kernel) -> Place | str:
+def place_in(check: loop.ComputeOp, kernel: Kernel) -> CheckPlace | str:
     """Where in `kernel` a check may be evaluated; why nowhere."""
     if kernel.schedule is not None:
         return "the kernel is scheduled already"
@@ -277,7 +277,7 @@ def _unify(check: loop.ComputeOp, kernel: Kernel) -> dict[str, Dim] | None:
     return best
 
 
-def _chosen(check: loop.ComputeOp, kernel: Kernel, mapping: dict[str, Dim]) -> Place | str:
+def _chosen(check: loop.ComputeOp, kernel: Kernel, mapping: dict[str, Dim]) -> CheckPlace | str:
     own, axes = check.axis_list, kernel.axis_list
     same = len(own) <= len(axes) and all(
         a.extent == b.extent and mapping.get(a.name, 0 if is_unit(a.extent) else None)
@@ -287,7 +287,7 @@ def _chosen(check: loop.ComputeOp, kernel: Kernel, mapping: dict[str, Dim]) -> P
     if same:
         mapping = {a.name: symbol(a.name) for a in own}
     if same and len(own) == len(axes) and isinstance(kernel, loop.ComputeOp):
-        return Place(axes, mapping, (), True)
+        return CheckPlace(axes, mapping, (), True)
     rest = tuple(a for a in own if a.name not in mapping)
     if not same and any(o is loop.MAP for o in check.output_list):
         return "an array that it gives has other axes than the kernel"
@@ -301,10 +301,10 @@ def _chosen(check: loop.ComputeOp, kernel: Kernel, mapping: dict[str, Dim]) -> P
     if isinstance(kernel, loop.ComputeOp):
         if inner < MIN_ROW or (count < MIN_PARALLEL and count * inner > SERIAL_POINTS):
             return "the kernel has no rows that are long enough and as many as threads want"
-    return Place(shared, mapping, rest, False)
+    return CheckPlace(shared, mapping, rest, False)
 
 
-def _reads_at_point(check: loop.ComputeOp, kernel: Kernel, place: Place) -> str | None:
+def _reads_at_point(check: loop.ComputeOp, kernel: Kernel, place: CheckPlace) -> str | None:
     """Why the arrays that a check gives can't be read from within the kernel, if so."""
     names = [a.name for a in place.shared]
     extents = [a.extent for a in place.shared]
@@ -321,7 +321,7 @@ def _reads_at_point(check: loop.ComputeOp, kernel: Kernel, place: Place) -> str 
 # -- rewriting
 
 
-def attach(check: loop.ComputeOp, kernel: Kernel, place: Place) -> Kernel:
+def attach(check: loop.ComputeOp, kernel: Kernel, place: CheckPlace) -> Kernel:
     """Evaluate a check in `kernel`, which a new operation takes the place of."""
     for compute in computes_in(kernel):
         clamp_positions(compute)
@@ -405,7 +405,7 @@ def _constant(value: Value) -> int | None:
     return int(maker.attributes["value"].value)  # type: ignore[attr-defined]
 
 
-def evaluated_there(check: loop.ComputeOp, kernel: Kernel, place: Place) -> loop.ComputeOp:
+def evaluated_there(check: loop.ComputeOp, kernel: Kernel, place: CheckPlace) -> loop.ComputeOp:
     """A check over the axes of `place`, before `kernel`: one truth value for each of their points,
     all of which stand for the one of before."""
     first = len(place.shared)
@@ -479,4 +479,4 @@ def _prepend(block: Block, op: Operation) -> None:
     block.insert_before(op, first)
 
 
-__all__ = ["AttachChecks", "Place", "assertions_of", "is_check"]
+__all__ = ["AttachChecks", "CheckPlace", "assertions_of", "is_check"]

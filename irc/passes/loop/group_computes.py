@@ -70,7 +70,7 @@ class GroupComputes(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        planner = _Planner(self, block, context, gpu=target_of(context).is_gpu)
+        planner = _GroupPlanner(self, block, context, gpu=target_of(context).is_gpu)
         merges = planner.plan()
         for reader, reason in planner.kept_apart():
             context.remark(f"is not grouped with a compute that it reads: {reason}", reader)
@@ -87,14 +87,14 @@ def group_with_readers(
 ) -> int:
     """Group computes that were made after `group-computes`, for a GPU, with their readers as it
     would have; gives how many groups there are."""
-    planner = _Planner(options, block, context, gpu=True)
+    planner = _GroupPlanner(options, block, context, gpu=True)
     if not planner.plan(computes):
         return 0
     prefixes = planner.prefix_of_first_member()
     return emit(planner.clusters, block, lambda members: group_members(members, prefixes))
 
 
-class _Planner:
+class _GroupPlanner:
     def __init__(
         self, options: GroupComputes, block: Block, context: PassContext, gpu: bool = False
     ) -> None:

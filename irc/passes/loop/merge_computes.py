@@ -112,7 +112,7 @@ class MergeComputes(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        planner = _Planner(self, block, context)
+        planner = _MergePlanner(self, block, context)
         merges = planner.plan()
         if context.explains:
             for apart, why in planner.kept_apart():
@@ -122,7 +122,7 @@ class MergeComputes(Pass):
             context.count("merged", merged)
 
 
-class _Planner:
+class _MergePlanner:
     def __init__(self, options: MergeComputes, block: Block, context: PassContext) -> None:
         self.options, self.context = options, context
         self.clusters = Clusters(block)

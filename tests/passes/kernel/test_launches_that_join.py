@@ -7,7 +7,7 @@ import pytest
 import irc
 from irc.dialects import func, kernel
 from irc.ir.passes import PassContext, PassManager
-from irc.passes.kernel.join_launches import JoinLaunches, _Planner, follows_data
+from irc.passes.kernel.join_launches import JoinLaunches, _JoinPlanner, follows_data
 
 ROW = "tensor<[32] x f32, strides [1]>"
 
@@ -57,7 +57,7 @@ def planner(module, **options):
     kernels = {k.sym_name: k for k in ops if isinstance(k, kernel.FuncOp)}
     function = next(op for op in ops if isinstance(op, func.FuncOp))
     found = {op.results[0].name_hint: op for op in function.block.ops if op.results}
-    return _Planner(JoinLaunches(**options), function, kernels, PassContext()), found
+    return _JoinPlanner(JoinLaunches(**options), function, kernels, PassContext()), found
 
 
 def joined(module, **options):

@@ -7,7 +7,7 @@ import pytest
 
 from irc.ir.symbols import symbol
 from irc.passes.loop.attach_checks import (
-    Place,
+    CheckPlace,
     _chosen,
     _has_elements,
     _is_clamped,
@@ -166,7 +166,7 @@ def test_what_a_check_gives_must_be_at_hand(reads, merged, shared, fits):
     text = check("red(i0: 8, i1: 8)", "%l[i0, i1]", MAPS, "i64[8, 8], i1[]", "%m, %ok", "%a, %c")
     text += f"{names} = loop.compute par(i0: 8, i1: 8) -> {maps} {{ {body} loop.yield {values} }} "
     one, other = computes(parsed(ARGUMENTS, text + f": {types}\n"))
-    found = _reads_at_point(one, other, Place(other.axis_list[:shared], {}, (), merged))
+    found = _reads_at_point(one, other, CheckPlace(other.axis_list[:shared], {}, (), merged))
     assert found == (None if fits else "the kernel reads what it gives at other points")
 
 

@@ -42,7 +42,7 @@ class ConvertToLoop(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
-        converted = TO_LOOP.apply(op.block.ops, _FunctionConversion())
+        converted = TO_LOOP.apply(op.block.ops, _LoopConversion())
         for inner in op.block.reversed_ops:
             if isinstance(inner, REMOVABLE) and all(r._users is None for r in inner.results):
                 inner.erase()
@@ -50,7 +50,7 @@ class ConvertToLoop(Pass):
         context.count("converted", converted)
 
 
-class _FunctionConversion:
+class _LoopConversion:
     """One function under conversion.
 
     `handles` has, for a value that computes read, the value that shares the memory of the view
