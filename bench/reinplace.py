@@ -27,7 +27,7 @@ from irc.ir.passes import PassContext, PassManager
 from irc.pipeline import pipeline_text
 
 ROUNDS = 30
-UPDATES = "irc.passes.kernel.plan.plan.may_be_one_memory"
+UPDATES = "irc.passes.kernel.cpu.plan.may_be_one_memory"
 CACHE = torch.zeros(4, 16, 1024, 64)
 NEW = torch.ones(4, 16, 1, 64)
 

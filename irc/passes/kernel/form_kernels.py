@@ -6,17 +6,21 @@ from typing import Any
 
 from irc.analysis.loop import relies_on_checks
 from irc.dialects import func, host, kernel, loop
-from irc.dialects.loop.schedule import SCRATCH_BYTES
 from irc.ir import attributes as A
+from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Range
+from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.cpu.remarks import remarks_about
 from irc.passes.kernel.cpu.schedule import read_schedule
-from irc.passes.kernel.plan.plan import Plan, make_plan
+from irc.passes.kernel.plan.plan import Plan, flatten
 from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
+
+Formed = tuple[kernel.FuncOp, list[Type]]
+"""A kernel and the types of its memory."""
 
 
 @register_pass
@@ -39,20 +43,20 @@ class FormKernels(Pass):
     preserves = "real"
 
     def run(self, op: Operation, context: PassContext) -> None:
-        former = _Former(op, context)
+        former = _ModuleFormer(op, context)
         for function in [f for f in op.regions[0].blocks[0].ops if isinstance(f, func.FuncOp)]:
             former.run(function)
         context.count("kernels", former.made)
         context.count("launches", former.launches)
 
 
-class _Former:
+class _ModuleFormer:
     """Forms the kernels of one module."""
 
     def __init__(self, module: Operation, context: PassContext) -> None:
         self.module, self.context = module, context
         # The kernels formed, by what they were formed of; apart by what is known of the symbols.
-        self.known: dict[Any, dict[Any, kernel.FuncOp]] = {}
+        self.known: dict[Any, dict[Any, Formed]] = {}
         block = module.regions[0].blocks[0]
         self.names = {
             o.attributes["sym_name"].parameters[0] for o in block.ops if "sym_name" in o.attributes
@@ -69,48 +73,48 @@ class _Former:
                 self.form(op, ranges, known)
 
     def form(
-        self, op: Operation, ranges: dict[str, Range], known: dict[Any, kernel.FuncOp]
+        self, op: Operation, ranges: dict[str, Range], known: dict[Any, Formed]
     ) -> None:
         """Replace one compute or group by a launch."""
         schedule = op.attributes.get("schedule")
         if not isinstance(schedule, loop.ScheduleAttr):
             raise InvalidIR("there is no schedule here; run the pass 'schedule' first", op=op)
-        cpu_group = schedule.target == "cpu" and isinstance(op, loop.GroupOp)
-        scratch = read_schedule(schedule, op).scratch if cpu_group else SCRATCH_BYTES
-        plan = make_plan(op, scratch=scratch)
-        if schedule.target == "gpu":
-            # Locals stay in registers or are computed anew: there are no temporaries.
-            del plan.outputs[len(op.results) :]
-        key = structural_key(op, plan.inputs)
-        callee = known.get(key)
-        if callee is None:
-            callee = known[key] = self.formed(plan, schedule, ranges)
+        flat = flatten(op)
+        key = structural_key(op, flat.inputs)
+        formed = known.get(key)
+        if formed is None:
+            formed = known[key] = self.formed(flat, schedule, ranges)
+            self.made += 1
+        callee, _ = formed
         if self.context.explains:
-            for compute, message in remarks_about(op, plan.inputs, callee, schedule.target):
+            for compute, message in remarks_about(op, flat.inputs, callee, schedule.target):
                 self.context.remark(message, compute)
-        self.launch(op, plan, callee)
+        self.launch(op, flat.inputs, *formed)
 
     def formed(
-        self, plan: Plan, schedule: loop.ScheduleAttr, ranges: dict[str, Range]
-    ) -> kernel.FuncOp:
-        """The kernel of a plan, with its copying variant beside it where it scatters on a cpu."""
+        self, flat: Plan, schedule: loop.ScheduleAttr, ranges: dict[str, Range]
+    ) -> tuple[kernel.FuncOp, list[Type]]:
+        """The kernel of a plan, and the types of the arrays that it gives behind the results: its
+        memory. Where it scatters on a cpu, its copying variant stands beside it."""
+        block, name, op = self.module.regions[0].blocks[0], self.fresh_name(), flat.op
+        if schedule.target == "gpu":
+            from irc.passes.kernel.gpu import form_gpu_kernel
+
+            callee = form_gpu_kernel(op, schedule, name, flat=flat, ranges=ranges)
+            block.append(callee)
+            return callee, []
         from irc.passes.kernel.cpu.form import form_copying_kernel, form_cpu_kernel
 
-        block, name, op = self.module.regions[0].blocks[0], self.fresh_name(), plan.op
-        self.made += 1
-        if schedule.target != "cpu":
-            from irc.passes.kernel.gpu.entry import form_gpu_kernel
-
-            callee = form_gpu_kernel(plan, schedule, name, ranges)
-            block.append(callee)
-            return callee
+        room = 0 if flat.is_lone else read_schedule(schedule, op).scratch
+        plan = plan_for_cpu(flat, scratch=room)
         callee = form_cpu_kernel(plan, schedule, name, ranges)
         block.append(callee)
         if plan.initialized:
-            copying = form_copying_kernel(op, schedule, self.fresh_name(f"{name}_copying"), ranges)
+            wanted = self.fresh_name(f"{name}_copying")
+            copying = form_copying_kernel(flat, schedule, wanted, ranges)
             block.append(copying)
             callee.attributes["copying"] = A.SymbolRefAttr(copying.sym_name)
-        return callee
+        return callee, [v.type for v in plan.outputs[len(op.results) :]]
 
     def fresh_name(self, wanted: str = "k") -> str:
         """A name for a kernel that nothing in the module has."""
@@ -122,16 +126,18 @@ class _Former:
         self.names.add(name)
         return name
 
-    def launch(self, op: Operation, plan: Plan, callee: kernel.FuncOp) -> None:
+    def launch(
+        self, op: Operation, inputs: list[Value], callee: kernel.FuncOp, memory: list[Type]
+    ) -> None:
         """Put the launch in the place of `op`."""
         attributes: dict[str, A.Attribute] = {
             "callee": A.SymbolRefAttr(callee.attributes["sym_name"].parameters[0]),
-            SEGMENTS: A.DenseIntsAttr((len(plan.inputs), 0)),
+            SEGMENTS: A.DenseIntsAttr((len(inputs), 0)),
         }
         if relies_on_checks(op):
             attributes["checked"] = A.UNIT
-        types = [v.type for v in plan.outputs]
-        launch = host.LaunchOp(plan.inputs, types, attributes, (), op.location)
+        types = [*op.result_types, *memory]
+        launch = host.LaunchOp(inputs, types, attributes, (), op.location)
         assert op.parent is not None
         op.parent.insert_before(launch, op)
         op.replace_with(launch.results[: len(op.results)])

@@ -22,17 +22,18 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import coefficient, free_symbols
 from irc.ir.types import FloatType, IntegerType, i1
 from irc.passes.kernel.cpu.partial_sums import cut_sums
-from irc.passes.kernel.cpu.schedule import CpuSchedule
-from irc.passes.kernel.plan.plan import (
+from irc.passes.kernel.cpu.plan import (
     Access,
     Axis,
-    Member,
-    Plan,
+    CpuMember,
+    CpuPlan,
     find_collapses,
     is_transposed,
     lane_stride,
-    make_plan,
+    plan_for_cpu,
 )
+from irc.passes.kernel.cpu.schedule import CpuSchedule
+from irc.passes.kernel.plan.plan import flatten
 from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
 from irc.target import Target, of_kind
 
@@ -124,15 +125,16 @@ def schedule_for_cpu(op: Operation, target: Target) -> list[tuple[Operation, str
 
     Gives the computes that stay scalar, with the reason.
     """
-    top, scalar = _scheduled(op, make_plan(op), target)
+    flat = flatten(op)
+    top, scalar = _scheduled(op, plan_for_cpu(flat), target)
     if isinstance(op, loop.ComputeOp) and op.inits:
-        top.copying, _ = _scheduled(op, make_plan(op, copying=True), target)
+        top.copying, _ = _scheduled(op, plan_for_cpu(flat, copying=True), target)
     op.attributes["schedule"] = top.to_attribute()
     return scalar
 
 
 def _scheduled(
-    op: Operation, plan: Plan, target: Target
+    op: Operation, plan: CpuPlan, target: Target
 ) -> tuple[CpuSchedule, list[tuple[Operation, str]]]:
     """The schedule of a plan's operation, and the computes that stay scalar. Members get theirs."""
     scalar: list[tuple[Operation, str]] = []
@@ -165,7 +167,7 @@ def _scheduled(
     return top, scalar
 
 
-def _why_scalar(plan: Plan, member: Member, bits: int) -> str:
+def _why_scalar(plan: CpuPlan, member: CpuMember, bits: int) -> str:
     """Why no axis of a member, nor one that its group shares, has vectors."""
     if _needs_order(member):
         return "its scatter combines points in order"
@@ -184,13 +186,13 @@ def _why_scalar(plan: Plan, member: Member, bits: int) -> str:
 # -- costs
 
 
-def cost_of(member: Member) -> int:
+def cost_of(member: CpuMember) -> int:
     """The cost of one point: its operations, and one for each access."""
     body = sum(op_cost(op) for op in member.compute.block.ops)
     return 1 + int(body) + sum(1 for a in member.accesses() if a.bytes)
 
 
-def varying_values(member: Member, axis: str) -> set[Value]:
+def varying_values(member: CpuMember, axis: str) -> set[Value]:
     """The body's values that differ along an axis."""
     found: set[Value] = set()
     for op in member.compute.block.ops:
@@ -204,7 +206,7 @@ def varying_values(member: Member, axis: str) -> set[Value]:
     return found
 
 
-def widest_bits(member: Member, varying: Iterable[Value]) -> int:
+def widest_bits(member: CpuMember, varying: Iterable[Value]) -> int:
     """The widest type computed in along the vectors; positions and masks don't count."""
     widest = 0
     narrow = 64
@@ -228,7 +230,7 @@ def _bits(type_: Type) -> int:
     return 0
 
 
-def lanes_for(member: Member, axis: Axis, bits: int) -> int:
+def lanes_for(member: CpuMember, axis: Axis, bits: int) -> int:
     """The lanes of the vectors along an axis: a register of the widest type, fewer for a short
     axis."""
     lanes = max(1, bits // widest_bits(member, varying_values(member, axis.name)))
@@ -238,7 +240,7 @@ def lanes_for(member: Member, axis: Axis, bits: int) -> int:
     return min(lanes, 64)
 
 
-def axis_cost(member: Member, axis: Axis, bits: int) -> float:
+def axis_cost(member: CpuMember, axis: Axis, bits: int) -> float:
     """The estimated cost of one point of a member with vectors along `axis`."""
     lanes = lanes_for(member, axis, bits)
     if lanes == 1:
@@ -262,7 +264,7 @@ def axis_cost(member: Member, axis: Axis, bits: int) -> float:
     return total
 
 
-def _step(member: Member, access: Access, axis: str, lanes: int) -> object:
+def _step(member: CpuMember, access: Access, axis: str, lanes: int) -> object:
     """The step of an access along an axis; None where it has no constant one."""
     if access.positions:
         varying = varying_values(member, axis)
@@ -271,20 +273,20 @@ def _step(member: Member, access: Access, axis: str, lanes: int) -> object:
     return lane_stride(access.expression, axis, lanes)
 
 
-def scalar_cost(member: Member) -> float:
+def scalar_cost(member: CpuMember) -> float:
     """The estimated cost of one point without vectors."""
     body = sum(op_cost(op) for op in member.compute.block.ops)
     return body + SCALAR_COST * sum(1 for a in member.accesses() if a.bytes)
 
 
-def _points(member: Member) -> int:
+def _points(member: CpuMember) -> int:
     total = 1
     for axis in member.own:
         total *= max(1, estimate(axis.extent))
     return total
 
 
-def _choose_axes(plan: Plan, bits: int) -> tuple[Axis | None, list[Axis | None]]:
+def _choose_axes(plan: CpuPlan, bits: int) -> tuple[Axis | None, list[Axis | None]]:
     """A shared vector axis if that is cheapest, else the own vector axis of each member."""
     choices: list[Axis | None] = []
     own_total = 0.0
@@ -310,7 +312,7 @@ def _choose_axes(plan: Plan, bits: int) -> tuple[Axis | None, list[Axis | None]]
     return best, choices
 
 
-def _needs_order(member: Member) -> bool:
+def _needs_order(member: CpuMember) -> bool:
     """Whether points must come one after the other along the member's own axes."""
     return any(o.kind == "scatter" for o in member.compute.output_list)
 
@@ -318,7 +320,7 @@ def _needs_order(member: Member) -> bool:
 # -- decisions
 
 
-def _shared_vectors(plan: Plan, axis: Axis, target: Target, schedule: CpuSchedule) -> None:
+def _shared_vectors(plan: CpuPlan, axis: Axis, target: Target, schedule: CpuSchedule) -> None:
     bits = target.vector_bits
     lanes = min(lanes_for(m, axis, bits) for m in plan.members)
     schedule.vector_axis, schedule.lanes, schedule.copies = axis.name, lanes, 1
@@ -353,7 +355,7 @@ def _shared_vectors(plan: Plan, axis: Axis, target: Target, schedule: CpuSchedul
             schedule.block = 0
 
 
-def _tile_axis(plan: Plan, vector: Axis, lanes: int) -> Axis | None:
+def _tile_axis(plan: CpuPlan, vector: Axis, lanes: int) -> Axis | None:
     """An axis along which strided reads are contiguous, so that squares can be transposed."""
     if any(m.own for m in plan.members) or lanes < 4 or estimate(vector.extent) < lanes:
         return None
@@ -365,7 +367,7 @@ def _tile_axis(plan: Plan, vector: Axis, lanes: int) -> Axis | None:
     return None
 
 
-def _transposed_bytes(plan: Plan, rows: Axis, vector: Axis) -> int:
+def _transposed_bytes(plan: CpuPlan, rows: Axis, vector: Axis) -> int:
     """The bytes of the widest element that is read transposed; 0: none is."""
     return max(
         (
@@ -379,7 +381,7 @@ def _transposed_bytes(plan: Plan, rows: Axis, vector: Axis) -> int:
     )
 
 
-def _paired(members: Sequence[Member], axis: Axis, lanes: int, bits: int) -> int:
+def _paired(members: Sequence[CpuMember], axis: Axis, lanes: int, bits: int) -> int:
     """The lanes of two registers where members profit from them, else those of one."""
     cost = max(cost_of(m) for m in members)
     short = isinstance(axis.extent, int) and axis.extent < 2 * lanes
@@ -388,7 +390,7 @@ def _paired(members: Sequence[Member], axis: Axis, lanes: int, bits: int) -> int
     return 2 * lanes
 
 
-def _block_copies(members: Sequence[Member], axis: Axis, lanes: int, bits: int) -> int:
+def _block_copies(members: Sequence[CpuMember], axis: Axis, lanes: int, bits: int) -> int:
     """Vectors carried through a reduction along another axis: many bytes of each row at once."""
     ordered = [m for m in members if m.red_axes or _needs_order(m)]
     heavy = any(cost_of(m) > HEAVY_BODY // 4 for m in members)
@@ -408,7 +410,7 @@ def _fitting(copies: int, axis: Axis, lanes: int) -> int:
     return copies
 
 
-def _own_vectors(member: Member, axis: Axis, bits: int, schedule: CpuSchedule) -> None:
+def _own_vectors(member: CpuMember, axis: Axis, bits: int, schedule: CpuSchedule) -> None:
     lanes = lanes_for(member, axis, bits)
     schedule.vector_axis, schedule.lanes, schedule.copies = axis.name, lanes, 1
     schedule.tail, schedule.spans = _tail([member], bits), MOST_SPANS
@@ -425,7 +427,7 @@ def _own_vectors(member: Member, axis: Axis, bits: int, schedule: CpuSchedule) -
         schedule.lanes = _paired([member], axis, lanes, bits)
 
 
-def _tail(members: Iterable[Member], bits: int) -> str:
+def _tail(members: Iterable[CpuMember], bits: int) -> str:
     """Masks, but scalars for 8- and 16-bit elements where masked accesses of them are slow."""
     if bits >= 512:
         return "mask"
@@ -433,7 +435,7 @@ def _tail(members: Iterable[Member], bits: int) -> str:
     return "peel" if narrow else "mask"
 
 
-def _outer_order(plan: Plan, vector: Axis | None, block: bool) -> list[str]:
+def _outer_order(plan: CpuPlan, vector: Axis | None, block: bool) -> list[str]:
     """The shared axes by falling stride of the first array stored, the vector axis last."""
     others = [a for a in plan.shared if a is not vector]
     store = next((a for m in plan.members for g in m.stores.values() for a in g if a.bytes), None)
@@ -445,7 +447,7 @@ def _outer_order(plan: Plan, vector: Axis | None, block: bool) -> list[str]:
     return [*names, vector.name] if vector is not None and block else names
 
 
-def _loop_order(member: Member, vector_axis: str) -> list[str]:
+def _loop_order(member: CpuMember, vector_axis: str) -> list[str]:
     """Par axes, then combined ones, in order; the vector axis is last of its kind."""
 
     def place(axis: Axis) -> tuple[bool, bool]:

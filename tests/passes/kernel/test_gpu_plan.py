@@ -13,8 +13,9 @@ from irc.ir.types import f16, f32, i8
 from irc.passes.common.bodies import axis
 from irc.passes.kernel.gpu import schedule
 from irc.passes.kernel.gpu.combine import Reduction
-from irc.passes.kernel.gpu.form import _Former
-from irc.passes.kernel.gpu.plan import INDEX_LIMIT, fits_32_bits, make_plan
+from irc.passes.kernel.gpu.form import _GpuKernel
+from irc.passes.kernel.gpu.plan import INDEX_LIMIT, fits_32_bits, plan_for_gpu
+from irc.passes.kernel.plan.plan import flatten
 from tests.passes.kernel.programs import Program, read, tensor
 
 I0, I1, I2 = axis(0), axis(1), axis(2)
@@ -23,7 +24,7 @@ N = symbol("n")
 
 def planned(p):
     """The plan of the last compute or group of a program, which lives as long as the plan."""
-    plan = make_plan(p.func.block.last)
+    plan = plan_for_gpu(flatten(p.func.block.last))
     ALIVE.append(p)
     return plan
 
@@ -228,7 +229,7 @@ def two_maps(p, args, made):
     ids=lambda v: v[0].__name__ if callable(v[0]) else str(v),
 )
 def test_members_that_must_be_run(members, roots):
-    former = _Former.__new__(_Former)
+    former = _GpuKernel.__new__(_GpuKernel)
     former.plan = plan = grouped(*members)
     assert [former._has_roots(member) for member in plan.members] == roots
 

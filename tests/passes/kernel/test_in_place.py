@@ -13,8 +13,9 @@ from irc.interp.core import run
 from irc.ir.passes import PassManager
 from irc.ir.types import bf16, f16, f32, f64, i32
 from irc.passes.common.bodies import axis
+from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.cpu.sharing import inplace_pairs, memory_of
-from irc.passes.kernel.plan.plan import make_plan
+from irc.passes.kernel.plan.plan import flatten
 from tests.passes.kernel.programs import Program, compare, read, tensor
 
 BODIES = {
@@ -138,4 +139,4 @@ def test_an_input_that_is_read_elsewhere_too_keeps_its_memory(reads, expected):
         return total
 
     p.compute((8, 8), body)
-    assert inplace_pairs(make_plan(p.func.block.last)) == expected
+    assert inplace_pairs(plan_for_cpu(flatten(p.func.block.last))) == expected

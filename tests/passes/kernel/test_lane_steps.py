@@ -10,16 +10,17 @@ from irc.dialects import loop
 from irc.ir.symbols import Dim, ceildiv, evaluate, floordiv, maximum, minimum, symbol
 from irc.ir.types import i64
 from irc.passes.common.bodies import axis
-from irc.passes.kernel.plan.plan import (
+from irc.passes.kernel.cpu.plan import (
     Access,
     Axis,
     Storage,
     can_collapse,
     is_transposed,
     lane_stride,
-    make_plan,
+    plan_for_cpu,
     strides_of,
 )
+from irc.passes.kernel.plan.plan import flatten
 from tests.passes.kernel.programs import Program, read, tensor
 
 I0, I1 = axis(0), axis(1)
@@ -105,7 +106,7 @@ def read_of_a_matrix(body, strides=None, kind="argument"):
     """The read that `body` makes of a matrix, and where that is."""
     p = Program(tensor(64, 64, strides=strides), tensor(64, e=i64))
     p.compute((64, 64), lambda c: body(c, *p.args))
-    (member,) = make_plan(p.func.block.last).members
+    (member,) = plan_for_cpu(flatten(p.func.block.last)).members
     ((op, access),) = [
         entry for entry in member.reads.items()
         if isinstance(entry[0], loop.ReadOp) and entry[0].source is p.args[0]

@@ -14,12 +14,18 @@ from irc.ir.types import f32, f64, i1, i64, index
 from irc.passes.kernel.convolutions.convolution_kernel import ConvolutionKernel
 from irc.passes.kernel.cpu.emit import Emitter, Lanes, Scope
 from irc.passes.kernel.cpu.lanes import LaneExpressions
-from irc.passes.kernel.cpu.nest import Nest, _State
+from irc.passes.kernel.cpu.nest import Nest, _Carried
 from irc.passes.kernel.cpu.place import KernelState
-from irc.passes.kernel.cpu.reduce import MomentsReducer, Reducer, Shape, Step, make_reducer
+from irc.passes.kernel.cpu.plan import Access, Axis
+from irc.passes.kernel.cpu.reduce import (
+    Evaluation,
+    MomentsReducer,
+    Reducer,
+    ReducerShape,
+    make_reducer,
+)
 from irc.passes.kernel.cpu.schedule import CpuSchedule
 from irc.passes.kernel.cpu.vectors import Phase, Vectors
-from irc.passes.kernel.plan.plan import Access, Axis
 
 X, N = symbol("x"), symbol("n")
 ROW = "tensor<[8] x f32, strides [1]>"
@@ -79,7 +85,7 @@ def test_a_scalar_is_no_vector_of_places():
 
 
 def reducer(combiner, type_=f32, scans=False, shape=None):
-    made = make_reducer(emitter()[0], combiner, type_, shape or Shape(8, 1, True), 64, False)
+    made = make_reducer(emitter()[0], combiner, type_, shape or ReducerShape(8, 1, True), 64, False)
     made.scans = scans
     return made
 
@@ -94,7 +100,7 @@ def reducer(combiner, type_=f32, scans=False, shape=None):
         (reducer("prod"), False),
         (reducer("sum", scans=True), False),
         (reducer("moments"), False),
-        (reducer("moments", shape=Shape(8, 1, False)), True),
+        (reducer("moments", shape=ReducerShape(8, 1, False)), True),
         (reducer("argmax"), False),
         (reducer("logsumexp"), False),
     ],
@@ -103,9 +109,9 @@ def reducer(combiner, type_=f32, scans=False, shape=None):
 def test_sums_gain_from_partial_sums(made, expected):
     assert made.restarts is expected
     others = [None, reducer("max"), made, reducer("max", scans=True), None]
-    state = _State(others, [0, 1, 1, 1, 0], [])
+    state = _Carried(others, [0, 1, 1, 1, 0], [])
     assert state.restarts is expected and state.scans
-    assert not _State([None, reducer("max"), None], [0, 1, 0], []).restarts
+    assert not _Carried([None, reducer("max"), None], [0, 1, 0], []).restarts
 
 
 def test_a_state_scans_if_any_reducer_does():
@@ -114,21 +120,21 @@ def test_a_state_scans_if_any_reducer_does():
         ([], False), ([None], False), ([plain], False), ([scans], True), ([None, scans], True),
         ([scans, None], True), ([plain, scans], True), ([scans, plain], True),
     ):  # fmt: skip
-        assert _State(reducers, [1] * len(reducers), []).scans is expected
+        assert _Carried(reducers, [1] * len(reducers), []).scans is expected
 
 
 @pytest.mark.parametrize("peeled", [True, False])
 @pytest.mark.parametrize("width", [1, 2, 8])
 def test_scalars_beside_vectors_are_the_peel(peeled, width):
-    made = reducer("sum", shape=Shape(8, 2, True, peeled=peeled))
-    assert made.in_peel(Step([], width)) is (peeled and width == 1)
+    made = reducer("sum", shape=ReducerShape(8, 2, True, peeled=peeled))
+    assert made.in_peel(Evaluation([], width)) is (peeled and width == 1)
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3, 4])
 def test_the_moments_of_a_block(copies):
     made, values = emitter(*[f32] * copies)
-    moments = MomentsReducer(made, "moments", f32, Shape(1, copies, True), False)
-    center, squares = moments.block(Step(values, 1))
+    moments = MomentsReducer(made, "moments", f32, ReducerShape(1, copies, True), False)
+    center, squares = moments.block(Evaluation(values, 1))
     names = [op.name.partition(".")[2] for op in made.block.ops]
     if copies == 1:
         assert (center, squares, names) == (values[0], None, [])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from irc.dialects.loop.schedule import SCRATCH_BYTES
+from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.cpu.schedule import read_schedule
-from irc.passes.kernel.plan.plan import make_plan
+from irc.passes.kernel.plan.plan import flatten
 from irc.passes.kernel.schedule import _choose_axes, _tile_axis, _why_scalar
 from tests.passes.loop.texts import computes, expanded, parsed, ran, remarks
 
@@ -90,7 +91,7 @@ def test_elements_as_wide_as_a_register():
     why = "i0 has too few points or too wide elements"
     sums = compute("red(i0: 64)", ["%d[i0, 0]"], "reduce(sum, f64)", "f64[]", element="f64")
     for made in (text, sums):
-        plan = make_plan(computes(parsed(ARGUMENTS, made))[0])
+        plan = plan_for_cpu(flatten(computes(parsed(ARGUMENTS, made))[0]))
         assert _choose_axes(plan, 64) == (None, [None])
         assert _why_scalar(plan, plan.members[0], 64) == why
         assert _why_scalar(plan, plan.members[0], 128).startswith("along i0 a point costs")
@@ -116,7 +117,7 @@ def test_vectors_of_scratch_fit():
 def tiled(text: str, vector: str, lanes: int, arguments: str = ARGUMENTS) -> str | None:
     module = parsed(arguments, text)
     op = next(op for op in module.walk() if op.name in ("loop.group", "loop.compute"))
-    plan = make_plan(op)
+    plan = plan_for_cpu(flatten(op))
     (axis,) = [a for a in plan.shared if a.name == vector]
     found = _tile_axis(plan, axis, lanes)
     return None if found is None else found.name

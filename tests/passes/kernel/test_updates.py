@@ -7,7 +7,8 @@ import pytest
 import irc
 from irc.dialects import host, loop
 from irc.ir.location import UNKNOWN, NameLocation
-from irc.passes.kernel.plan.plan import make_plan
+from irc.passes.kernel.cpu.plan import plan_for_cpu
+from irc.passes.kernel.plan.plan import flatten
 from irc.passes.kernel.plan.updates import may_be_one_memory, writes_apart
 
 ROW = "tensor<[8] x f32, strides [1]>"
@@ -191,16 +192,16 @@ def test_what_an_earlier_scatter_must_copy_is_the_memory_of_a_later_one():
 
 def test_a_kernel_that_scatters_has_a_plan_that_combines_and_one_that_copies_first():
     op, _ = function(MAKE + scatter("%b", "%m") + SCATTER, "%y")
-    plan = make_plan(op)
+    plan = plan_for_cpu(flatten(op))
     assert plan.initialized == plan.updates == [(op.inits[0], op.results[0])]
-    copying = make_plan(op, copying=True)
+    copying = plan_for_cpu(flatten(op), copying=True)
     assert not copying.initialized and len(copying.members) == 2
     assert copying.inputs == plan.inputs
 
 
 def test_one_array_that_two_scatters_start_from_is_copied_for_both():
     op, module = function(MAKE + scatter("%r", "%m", "%m"), "%y")
-    plan = make_plan(op)
+    plan = plan_for_cpu(flatten(op))
     assert len(plan.inputs) == 1 and len(plan.initialized) == 2 and not plan.updates
     assert not in_place(op, module) and not in_place_launches(module)
 

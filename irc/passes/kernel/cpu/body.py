@@ -11,9 +11,9 @@ from irc.ir.types import FloatType, i1, index
 from irc.passes.kernel.cpu.emit import Content, Scalar, Scope
 from irc.passes.kernel.cpu.lanes import LaneExpressions, lane_sum
 from irc.passes.kernel.cpu.place import Placement
+from irc.passes.kernel.cpu.plan import Access
 from irc.passes.kernel.cpu.reduce import arith_width, combining_op
 from irc.passes.kernel.cpu.spans import decide
-from irc.passes.kernel.plan.plan import Access
 
 
 class Body(Placement):

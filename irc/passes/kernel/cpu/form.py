@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from irc.dialects import arith, kernel, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Operation, Value
+from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
@@ -25,23 +25,24 @@ from irc.ir.symbols import (
 from irc.ir.types import index
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, Scope
 from irc.passes.kernel.cpu.nest import Nest
-from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState, Tile
+from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState, TransposedTile
+from irc.passes.kernel.cpu.plan import (
+    Axis,
+    CpuMember,
+    CpuPlan,
+    apply_collapses,
+    plan_for_cpu,
+)
 from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
 from irc.passes.kernel.cpu.sharing import inplace_pairs
 from irc.passes.kernel.cpu.spans import spans
 from irc.passes.kernel.cpu.vectors import Phase, phases, vectors_of
-from irc.passes.kernel.plan.plan import (
-    Axis,
-    Member,
-    Plan,
-    apply_collapses,
-    make_plan,
-)
+from irc.passes.kernel.plan.plan import Plan
 from irc.passes.kernel.schedule import cost_of
 
 
 def form_cpu_kernel(
-    plan: Plan, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
+    plan: CpuPlan, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
 ) -> kernel.FuncOp:
     """The kernel of a plan. Raises InvalidIR for a schedule that does not fit it."""
     inplace = inplace_pairs(plan)
@@ -49,14 +50,14 @@ def form_cpu_kernel(
 
 
 def form_copying_kernel(
-    op: Operation, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
+    flat: Plan, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
 ) -> kernel.FuncOp:
     """The kernel of a compute that scatters which first copies what it starts from."""
-    plan, copying = make_plan(op, copying=True), read_schedule(schedule, op).copying
+    plan, copying = plan_for_cpu(flat, copying=True), read_schedule(schedule, flat.op).copying
     return _CpuKernel(plan, copying, name, ranges).form(inplace_pairs(plan))
 
 
-def kernel_symbols(plan: Plan) -> list[str]:
+def kernel_symbols(plan: CpuPlan) -> list[str]:
     """The function's symbols that the kernel of a plan needs, sorted."""
     names: set[str] = set()
     bound: set[str] = set()
@@ -72,7 +73,7 @@ def kernel_symbols(plan: Plan) -> list[str]:
 
 class _CpuKernel:
     def __init__(
-        self, plan: Plan, schedule: CpuSchedule, name: str, ranges: dict[str, Range]
+        self, plan: CpuPlan, schedule: CpuSchedule, name: str, ranges: dict[str, Range]
     ) -> None:
         self.plan, self.schedule, self.ranges = plan, schedule, ranges
         self.lone = isinstance(plan.op, loop.ComputeOp)
@@ -187,7 +188,7 @@ class _CpuKernel:
         """The outer space has blocks of a tile's rows; the rows are a loop inside the vectors."""
         if any(member.own for member in self.plan.members) or self.schedule.copies > 1:
             raise InvalidIR("only pointwise members are tiled", op=self.plan.op)
-        self.state.tile = Tile(axis, f"{axis.name}_start")
+        self.state.tile = TransposedTile(axis, f"{axis.name}_start")
         rows = self.tile_block
         blocks = Axis(f"{axis.name}_block", "par", ceildiv(axis.extent, rows))
         self.outer = [blocks if a is axis else a for a in self.outer]
@@ -367,7 +368,7 @@ class _CpuKernel:
         return total
 
 
-def ordered_loops(member: Member, schedule: CpuSchedule) -> list[Axis]:
+def ordered_loops(member: CpuMember, schedule: CpuSchedule) -> list[Axis]:
     """A member's own axes in the order of its loops. Raises InvalidIR for a wrong order."""
     named = {a.name: a for a in member.own}
     order = [n for n in schedule.order if n in named]

@@ -22,7 +22,7 @@ from irc.ir.symbols import (
 )
 from irc.ir.types import index
 from irc.passes.kernel.cpu.emit import Emitter, Lanes, Scalar, Scope
-from irc.passes.kernel.plan.plan import Access
+from irc.passes.kernel.cpu.plan import Access
 
 
 class LaneExpressions:

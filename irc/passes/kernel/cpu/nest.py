@@ -14,7 +14,7 @@ from irc.ir.core import Value
 from irc.ir.symbols import known_divisible
 from irc.passes.kernel.cpu.emit import Scalar, Scope
 from irc.passes.kernel.cpu.partial_sums import combined_points
-from irc.passes.kernel.cpu.reduce import Reducer, Shape, Step, make_reducer
+from irc.passes.kernel.cpu.reduce import Evaluation, Reducer, ReducerShape, make_reducer
 from irc.passes.kernel.cpu.spans import spans
 from irc.passes.kernel.cpu.tiles import TiledBody
 from irc.passes.kernel.cpu.vectors import (
@@ -26,7 +26,7 @@ from irc.passes.kernel.cpu.vectors import (
 
 
 @attrs.define(eq=False)
-class _State:
+class _Carried:
     """The reducers of a member's outputs and the values that their loops carry."""
 
     reducers: list[Reducer | None]
@@ -43,7 +43,7 @@ class _State:
         """Whether any reducer needs its values in order."""
         return any(r is not None and r.scans for r in self.reducers)
 
-    def restarted(self) -> _State:
+    def restarted(self) -> _Carried:
         """The state with fresh sums."""
         values: list[Value] = []
         for number, reducer in enumerate(self.reducers):
@@ -86,9 +86,9 @@ class _State:
             found += new
         return [*found, *losses]
 
-    def carrying(self, values: list[Value]) -> _State:
+    def carrying(self, values: list[Value]) -> _Carried:
         """The same with other values."""
-        return _State(self.reducers, self.counts, values)
+        return _Carried(self.reducers, self.counts, values)
 
     def part(self, number: int) -> list[Value]:
         """The values of one output."""
@@ -154,7 +154,7 @@ class Nest(TiledBody):
             self._fill_tile(access, scope, False)
         return self._loop(0, scope, None)
 
-    def _loop(self, depth: int, scope: Scope, state: _State | None) -> list[Value]:
+    def _loop(self, depth: int, scope: Scope, state: _Carried | None) -> list[Value]:
         """Emit loop number `depth` and what is inside; gives the values carried on."""
         starts = depth == len(self.loops) or self.loops[depth].kind != "par"
         if state is None and starts and self.has_combiners:
@@ -182,18 +182,22 @@ class Nest(TiledBody):
         return own if own is not None and own.axis == self.loops[depth].name else None
 
     def _in_chunks(
-        self, depth: int, scope: Scope, state: _State, upper: Scalar, chunk: int
+        self, depth: int, scope: Scope, state: _Carried, upper: Scalar, chunk: int
     ) -> list[Value]:
         """A long reduction by chunks, so that sums are of partial sums."""
 
-        def body(start: Scalar, part: _State) -> list[Value]:
+        def body(start: Scalar, part: _Carried) -> list[Value]:
             end = self.emitter.least(self.emitter.plus(start, chunk), upper)
             return self._cover(depth, scope.child(scope.level), part, start, end)
 
         return self._sum_chunks(state, upper, chunk, body)
 
     def _sum_chunks(
-        self, state: _State, upper: Scalar, step: int, run: Callable[[Scalar, _State], list[Value]]
+        self,
+        state: _Carried,
+        upper: Scalar,
+        step: int,
+        run: Callable[[Scalar, _Carried], list[Value]],
     ) -> list[Value]:
         """A loop over [0, upper) whose steps run on fresh float sums, which are added to those
         carried with the error of each sum carried along (Kahan 1965)."""
@@ -207,7 +211,7 @@ class Nest(TiledBody):
         return self.emitter.for_loop(0, upper, step, start, body)[:count]
 
     def _in_streams(
-        self, depth: int, scope: Scope, state: _State, vectors: Vectors, upper: Scalar, chunk: int
+        self, depth: int, scope: Scope, state: _Carried, vectors: Vectors, upper: Scalar, chunk: int
     ) -> list[Value]:
         """A long reduction along the vectors in which each accumulator reads a part of its own:
         of the whole axis, or of one chunk after the other where the axis has no known extent."""
@@ -222,7 +226,7 @@ class Nest(TiledBody):
             stop = done = whole_blocks(emitter, upper, self.loops[depth].extent, steps * copies)
             apart, stride = steps, steps * copies
 
-        def body(start: Scalar, part: _State) -> list[Value]:
+        def body(start: Scalar, part: _Carried) -> list[Value]:
             end = emitter.plus(start, steps)
             if isinstance(upper, int):
                 end = emitter.least(end, stop)
@@ -235,14 +239,14 @@ class Nest(TiledBody):
         return self._cover(depth, scope, state.carrying(carried), done, upper)
 
     def _partially(
-        self, state: _State, run: Callable[[_State], list[Value]]
+        self, state: _Carried, run: Callable[[_Carried], list[Value]]
     ) -> list[Value]:
         """Run loops on fresh sums and add those to the ones carried; other reducers go on."""
         started = state.restarted()
         return state.joined(run(started))
 
     def _cover(
-        self, depth: int, scope: Scope, state: _State | None, lower: Scalar, upper: Scalar
+        self, depth: int, scope: Scope, state: _Carried | None, lower: Scalar, upper: Scalar
     ) -> list[Value]:
         """The loop number `depth` over [lower, upper)."""
         vectors = self._vectors_of(depth)
@@ -254,7 +258,7 @@ class Nest(TiledBody):
         return self._cover_phases(depth, scope, state, chain.from_iterable(covering))
 
     def _cover_phases(
-        self, depth: int, scope: Scope, state: _State | None, covering: Iterable[Phase]
+        self, depth: int, scope: Scope, state: _Carried | None, covering: Iterable[Phase]
     ) -> list[Value]:
         """The loops of some phases of loop number `depth`, one after the other."""
         axis = self.loops[depth]
@@ -273,7 +277,7 @@ class Nest(TiledBody):
             carried = self.emitter.for_loop(phase.lower, phase.upper, phase.step, carried, body)
         return carried
 
-    def _below(self, depth: int, scope: Scope, state: _State | None) -> list[Value]:
+    def _below(self, depth: int, scope: Scope, state: _Carried | None) -> list[Value]:
         following = depth + 1
         if state is not None and state.restarts and following < len(self.loops):
             if self.loops[following].name in self.schedule.partial:
@@ -289,14 +293,14 @@ class Nest(TiledBody):
         """Whether any output is a reduction or a scan."""
         return any(o.kind in ("reduce", "scan") for o in self.member.compute.output_list)
 
-    def _combiners(self, scope: Scope) -> _State:
+    def _combiners(self, scope: Scope) -> _Carried:
         own, lanes = self.own_vectors, scope.lanes
         horizontal = own is not None and lanes is None
         if horizontal:
             assert own is not None
             extent = next(a.extent for a in self.loops if a.name == own.axis)
             even = known_divisible(extent, own.width)
-            shape = Shape(
+            shape = ReducerShape(
                 own.width,
                 own.copies,
                 True,
@@ -304,9 +308,9 @@ class Nest(TiledBody):
                 uneven=own.tail == "mask" and not even,
             )
         elif lanes is not None:
-            shape = Shape(lanes.width, lanes.copies, False)
+            shape = ReducerShape(lanes.width, lanes.copies, False)
         else:
-            shape = Shape(1, 1, True)
+            shape = ReducerShape(1, 1, True)
         reducers: list[Reducer | None] = []
         values: list[Value] = []
         counts: list[int] = []
@@ -329,9 +333,9 @@ class Nest(TiledBody):
             reducers.append(reducer)
             counts.append(len(initial))
             values += initial
-        return _State(reducers, counts, values)
+        return _Carried(reducers, counts, values)
 
-    def _innermost(self, scope: Scope, state: _State | None) -> list[Value]:
+    def _innermost(self, scope: Scope, state: _Carried | None) -> list[Value]:
         op = self.member.compute
         lanes = scope.lanes
         copies, width = (lanes.copies, lanes.width) if lanes is not None else (1, 1)
@@ -353,7 +357,7 @@ class Nest(TiledBody):
                 values = [self._lane_value(content, k, width, scope) for k in range(copies)]
                 values = [self.emitter.convert(v, reducer.type) for v in values]
                 mask = lanes.mask if lanes is not None and reducer.shape.horizontal else None
-                step = Step(values, width, mask)
+                step = Evaluation(values, width, mask)
                 if output.combiner in ("argmin", "argmax"):
                     step.positions = self._positions(reducer, position_at, scope)
                     position_at += 1
@@ -393,7 +397,7 @@ class Nest(TiledBody):
             found.append(self.emitter.add(arith.AddIOp, (start, steps), start.type))
         return found
 
-    def _finish(self, scope: Scope, state: _State) -> None:
+    def _finish(self, scope: Scope, state: _Carried) -> None:
         op = self.member.compute
         for number, output in enumerate(op.output_list):
             reducer = state.reducers[number]

@@ -13,8 +13,8 @@ from irc.analysis.loop import estimate
 from irc.dialects import loop
 from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import FloatType
+from irc.passes.kernel.cpu.plan import Axis, CpuMember
 from irc.passes.kernel.cpu.schedule import CpuSchedule
-from irc.passes.kernel.plan.plan import Axis, Member
 
 LONG_SUM = 512
 """A reduction of more steps than this is taken in chunks of `SUM_CHUNK` steps, so that a float sum
@@ -31,7 +31,7 @@ FEW_BLOCKS = 16
 """A running mean over so many blocks of values rounds little."""
 
 
-def cut_sums(member: Member, schedule: CpuSchedule, shared: bool) -> None:
+def cut_sums(member: CpuMember, schedule: CpuSchedule, shared: bool) -> None:
     """Write how the loops that a member combines over are cut. `shared`: vectors run along an axis
     that its group shares; else its own schedule says what they run along."""
     outputs = [o for o in member.compute.output_list if o.kind in ("reduce", "scan")]
@@ -80,7 +80,7 @@ def combined_points(op: loop.ComputeOp) -> Dim:
     return dim_product([a.extent for a in op.axis_list if a.kind != "par"])
 
 
-def loop_axes(member: Member, order: Sequence[str]) -> list[Axis]:
+def loop_axes(member: CpuMember, order: Sequence[str]) -> list[Axis]:
     """The axes of a member's loops in an order of names."""
     named = {a.name: a for a in member.own}
     return [named[n] for n in order if n in named]

@@ -19,9 +19,9 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, Expr, coefficient, dim_sum, substitute, symbol, terms_of
 from irc.ir.types import TensorType
 from irc.passes.kernel.cpu.emit import Emitter, Scalar
+from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, is_transposed, lane_stride
 from irc.passes.kernel.cpu.schedule import CpuSchedule
 from irc.passes.kernel.cpu.vectors import Vectors
-from irc.passes.kernel.plan.plan import Access, Axis, Member, is_transposed, lane_stride
 
 ENTRY, OUTER, SHARED = 0, 1, 2
 
@@ -56,11 +56,11 @@ class KernelState:
         self.extents: dict[str, Dim] = {}
         self.guards: dict[Dim, Value] = {}
         self.written: set[Value] = set()
-        self.tile: Tile | None = None
+        self.tile: TransposedTile | None = None
 
 
 @attrs.define(eq=False)
-class Tile:
+class TransposedTile:
     """Tiles in which reads across the rows are transposed: squares of as many points of `axis` as
     a vector has lanes, one after the other over [first, last).
 
@@ -86,7 +86,7 @@ class Placement:
     def __init__(
         self,
         state: KernelState,
-        member: Member,
+        member: CpuMember,
         loops: Sequence[Axis],
         vectors: Vectors | None,
         schedule: CpuSchedule,
@@ -212,7 +212,7 @@ class Placement:
                 if level < prepared.level and level < len(self.prefixes):
                     self.prefixes[level].append(prepared.groups[: position + 1])
 
-    def _find_transposed(self, tile: Tile) -> None:
+    def _find_transposed(self, tile: TransposedTile) -> None:
         """The reads that go through a transposed tile: each gets one on the stack."""
         vectors, emitter = self.vectors, self.emitter
         assert vectors is not None

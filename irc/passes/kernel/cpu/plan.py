@@ -1,8 +1,9 @@
-"""What `schedule` and `form-kernels` know of a compute or group: axes, members, memory accesses.
+"""Where the arrays of a kernel for a cpu live, and how its accesses move along the axes.
 
-A plan is flat: shared axes (a group's, or all par axes of a lone compute), and members in order,
-each with axes of its own. Every read, store and index value is one linear expression over axes
-and symbols, so strides, collapsible axes and contiguity are questions about expressions.
+The second step of a plan: shared axes whose points may be computed in any order, members each with
+axes of its own, and storage for every array. Every read, store and index value is one linear
+expression over axes and symbols, so strides, collapsible axes and contiguity are questions about
+expressions.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from irc.ir.symbols import (
 )
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 from irc.passes.kernel.cpu.schedule import Pairs
+from irc.passes.kernel.plan.plan import Plan
 from irc.passes.kernel.plan.updates import (
     copy_of,
     may_be_one_memory,
@@ -93,7 +95,7 @@ class Access:
 
 
 @attrs.define(eq=False)
-class Member:
+class CpuMember:
     """A compute inside a plan: its own axes, and an access for each read, index and result."""
 
     compute: loop.ComputeOp
@@ -116,7 +118,7 @@ class Member:
 
 
 @attrs.define(eq=False)
-class Plan:
+class CpuPlan:
     """A kernel to be: `inputs` are read, `outputs` (results of `op`, then temporaries) written.
 
     initialized: pairs (input, output) of which the output holds the input's elements already;
@@ -125,7 +127,7 @@ class Plan:
 
     op: Operation
     shared: list[Axis]
-    members: list[Member]
+    members: list[CpuMember]
     inputs: list[Value]
     outputs: list[Value]
     storage: dict[Value, Storage]
@@ -149,81 +151,59 @@ class Plan:
 # -- building
 
 
-def make_plan(op: Operation, copying: bool = False, scratch: int = SCRATCH_BYTES) -> Plan:
-    """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR.
+def plan_for_cpu(
+    flat: Plan, copying: bool = False, scratch: int = SCRATCH_BYTES
+) -> CpuPlan:
+    """The plan of a kernel for a cpu. Raises InvalidIR.
 
     copying: arrays that a scatter starts from are copied first; else the outputs hold them already.
     scratch: bytes that what members hand on takes on the stack.
     """
-    builder = _PlanBuilder(op, scratch)
-    if isinstance(op, loop.GroupOp):
-        builder.add_group(op)
-    else:
-        assert isinstance(op, loop.ComputeOp)
-        builder.add_lone(op, copying)
-    return builder.finish()
+    return _Placer(flat, copying, scratch).run()
 
 
-class _PlanBuilder:
-    def __init__(self, op: Operation, scratch: int) -> None:
-        self.plan = Plan(op, [], [], [], [], {}, {})
-        self.scratch = scratch
+class _Placer:
+    """Gives the arrays of a plan storage and its accesses expressions."""
+
+    def __init__(self, flat: Plan, copying: bool, scratch: int) -> None:
+        self.flat, self.scratch = flat, scratch
+        op, axes = flat.op, flat.axes
+        self.computes = [member.compute for member in flat.members]
+        self.plan = CpuPlan(op, [], [], list(flat.inputs), [], {}, {})
+        for result, value in flat.outputs:
+            self._output(value, result)
+        for value in flat.inputs:
+            self.plan.storage[value] = Storage("argument", value, strides_of(value.type))
+        if isinstance(op, loop.ComputeOp):
+            free = independent_axes(op, not copying)
+            axes = [a for a in op.axis_list if a.name in free]
+            self._start_scatters(op, copying, free)
+        elif flat.initialized:
+            raise InvalidIR("a kernel for a cpu has no scatter in a group", op=op)
+        self.plan.shared = [_axis(a) for a in axes]
         self.renamed = 0
-        self.computes: list[loop.ComputeOp] = []
 
-    def add_lone(self, op: loop.ComputeOp, copying: bool) -> None:
-        free = independent_axes(op, not copying)
-        self.plan.shared = [_axis(a) for a in op.axis_list if a.name in free]
-        for made in op.results:
-            self._output(made, made)
+    def run(self) -> CpuPlan:
+        """The plan."""
+        self._place_locals()
+        for compute in self.computes:
+            self.plan.members.append(self._member(compute))
+        return self.plan
+
+    def _start_scatters(self, op: loop.ComputeOp, copying: bool, free: set[str]) -> None:
+        """Copies of what a lone compute's scatters start from, or that their results hold it."""
+        copies = []
         for number, init in scatters_of(op):
             (result,) = op.results_of(number)
             if copying:
                 copy = copy_of(op, number, init, free)
                 self.plan.storage[copy.results[0]] = self.plan.storage[result]
-                self.computes.append(copy)
-            else:
-                self._initialize(op, number, init, result)
-        self.computes.append(op)
-
-    def _initialize(self, op: loop.ComputeOp, number: int, init: Value, result: Value) -> None:
-        """`result` holds the elements of `init` when the kernel begins."""
-        plan = self.plan
-        if init not in plan.storage:
-            plan.inputs.append(init)
-            plan.storage[init] = Storage("argument", init, strides_of(init.type))
-        plan.initialized.append((init, result))
-        if may_be_one_memory(op, number, init):
-            plan.updates.append((init, result))
-
-    def add_group(self, op: loop.GroupOp) -> None:
-        self.plan.shared = [_axis(a) for a in op.axis_list]
-        self._collect(op)
-        alias = self._aliases(op)
-        for position, value in enumerate(op.yield_op.values):
-            self._output(alias.get(value, value), op.results[position])
-        self._place_locals(alias)
-        self.alias = alias
-
-    def _collect(self, op: loop.GroupOp) -> None:
-        for inner in op.block.ops:
-            if isinstance(inner, loop.ComputeOp):
-                self.computes.append(inner)
-            elif isinstance(inner, loop.GroupOp):
-                self._collect(inner)
-            elif not isinstance(inner, loop.YieldOp):
-                raise InvalidIR(f"'{inner.name}' can't be inside a loop.group", op=inner)
-
-    def _aliases(self, op: loop.GroupOp) -> dict[Value, Value]:
-        """The result of the compute that each result of a nested group is."""
-        found: dict[Value, Value] = {}
-        for inner in op.block.ops:
-            if isinstance(inner, loop.GroupOp):
-                nested = self._aliases(inner)
-                for result, value in zip(inner.results, inner.yield_op.values, strict=True):
-                    found[result] = nested.get(value, value)
-                found.update(nested)
-        return found
+                copies.append(copy)
+                continue
+            self.plan.initialized.append((init, result))
+            if may_be_one_memory(op, number, init):
+                self.plan.updates.append((init, result))
+        self.computes = [*copies, op]
 
     def _output(self, value: Value, result: Value) -> None:
         """`value` (of a member) is what the top-level `result` holds."""
@@ -234,7 +214,7 @@ class _PlanBuilder:
             type_ = result.type
             plan.storage[value] = Storage("argument", result, strides_of(type_))
 
-    def _place_locals(self, alias: dict[Value, Value]) -> None:
+    def _place_locals(self) -> None:
         shared, room = len(self.plan.shared), self.scratch - self.plan.scratch_bytes
         for compute in self.computes:
             for result in compute.results:
@@ -246,24 +226,17 @@ class _PlanBuilder:
                 elif place.kind == "argument":
                     self.plan.outputs.append(result)
 
-    def finish(self) -> Plan:
-        plan = self.plan
-        alias = getattr(self, "alias", {})
-        for compute in self.computes:
-            plan.members.append(self._member(compute, alias))
-        return plan
-
-    def _member(self, op: loop.ComputeOp, alias: dict[Value, Value]) -> Member:
+    def _member(self, op: loop.ComputeOp) -> CpuMember:
         taken = {a.name for a in self.plan.shared}
         own = [_axis(a) for a in op.axis_list if a.name not in taken]
         reads: dict[Operation, Access] = {}
         for inner in op.block.ops:
             if isinstance(inner, loop.ReadOp):
-                reads[inner] = self._read(inner, alias)
+                reads[inner] = self._read(inner)
             elif isinstance(inner, loop.IndexOp):
                 (dim,), positions = self._rename((inner.expression,), inner.positions)
                 reads[inner] = Access(dim, None, positions)
-        member = Member(op, own, reads, {}, [])
+        member = CpuMember(op, own, reads, {}, [])
         self._stores(member)
         return member
 
@@ -282,17 +255,12 @@ class _PlanBuilder:
             positions[name] = operand
         return [substitute(d, mapping) for d in dims], positions
 
-    def _read(self, op: loop.ReadOp, alias: dict[Value, Value]) -> Access:
-        plan = self.plan
-        source = alias.get(op.source, op.source)
-        place = plan.storage.get(source)
-        if place is None:
-            place = plan.storage[source] = Storage("argument", source, strides_of(source.type))
-            plan.inputs.append(source)
+    def _read(self, op: loop.ReadOp) -> Access:
+        place = self.plan.storage[self.flat.alias.get(op.source, op.source)]
         dims, positions = self._rename(op.indices, op.positions)
         return Access(linear(dims[place.skip :], place.strides), place, positions)
 
-    def _stores(self, member: Member) -> None:
+    def _stores(self, member: CpuMember) -> None:
         op, plan = member.compute, self.plan
         axes = [symbol(a.name) for a in op.axis_list]
         kept = [symbol(a.name) for a in op.axis_list if a.kind != "red"]
@@ -382,7 +350,7 @@ def local_storage(value: Value, shared: int, room: int) -> Storage:
 # -- collapsing axes
 
 
-def find_collapses(plan: Plan) -> tuple[Pairs, list[Pairs]]:
+def find_collapses(plan: CpuPlan) -> tuple[Pairs, list[Pairs]]:
     """Pairs (outer, inner) of axes that may become one, in the order in which to apply them: of
     the shared axes, and of each member's own.
 

@@ -25,7 +25,7 @@ MAX_I32 = 2**31 - 1
 
 
 @attrs.define(eq=False)
-class Shape:
+class ReducerShape:
     """The vectors that a reducer works on: `copies` of `width` lanes, combined at the end if
     `horizontal`. `peeled`: a scalar remainder comes beside the vectors."""
 
@@ -37,7 +37,7 @@ class Shape:
 
 
 @attrs.define(eq=False)
-class Step:
+class Evaluation:
     """One evaluation of the body: a value per copy; `width` 1 in a peeled remainder.
 
     `mask`: lanes that count. `positions`: of argmin and argmax, per copy, in the position type.
@@ -55,7 +55,7 @@ class Reducer:
     parts = 1
 
     def __init__(
-        self, emitter: Emitter, combiner: str, accumulator: Type, shape: Shape
+        self, emitter: Emitter, combiner: str, accumulator: Type, shape: ReducerShape
     ) -> None:
         self.emitter = emitter
         self.combiner = combiner
@@ -159,7 +159,7 @@ class Reducer:
         last ones are then."""
         return other, []
 
-    def step(self, state: list[Value], step: Step) -> list[Value]:
+    def step(self, state: list[Value], step: Evaluation) -> list[Value]:
         """The state after one evaluation of the body."""
         state = list(state)
         if self.in_peel(step):
@@ -170,7 +170,7 @@ class Reducer:
             state[copy] = self.select(step.mask, combined, state[copy])
         return state
 
-    def in_peel(self, step: Step) -> bool:
+    def in_peel(self, step: Evaluation) -> bool:
         """Whether a step belongs to the scalar remainder beside the vectors."""
         return self.shape.peeled and step.width == 1
 
@@ -197,7 +197,7 @@ class ArgReducer(Reducer):
         emitter: Emitter,
         combiner: str,
         accumulator: Type,
-        shape: Shape,
+        shape: ReducerShape,
         extent: object,
     ) -> None:
         super().__init__(emitter, combiner, i8 if accumulator is i1 else accumulator, shape)
@@ -235,7 +235,7 @@ class ArgReducer(Reducer):
         second = self.test(arith.CmpFOp, "uno", b, b)
         return self.op(arith.OrIOp, same, self.op(arith.AndIOp, first, second))
 
-    def step(self, state: list[Value], step: Step) -> list[Value]:
+    def step(self, state: list[Value], step: Evaluation) -> list[Value]:
         state, slots = list(state), len(state) // 2
         for copy, value in enumerate(step.values):
             slot = slots - 1 if self.in_peel(step) else copy
@@ -283,7 +283,7 @@ class MomentsReducer(Reducer):
     parts = 2
 
     def __init__(
-        self, emitter: Emitter, combiner: str, accumulator: Type, shape: Shape, exact: bool
+        self, emitter: Emitter, combiner: str, accumulator: Type, shape: ReducerShape, exact: bool
     ) -> None:
         super().__init__(emitter, combiner, accumulator, shape)
         self.exact = exact
@@ -324,7 +324,7 @@ class MomentsReducer(Reducer):
             squares.append(self.op(math_ops.FmaOp, scaled, delta, other[runs + run]))
         return [*means, *squares], [total]
 
-    def step(self, state: list[Value], step: Step) -> list[Value]:
+    def step(self, state: list[Value], step: Evaluation) -> list[Value]:
         if self.in_peel(step):
             return [*state[:-3], *self.take(state[-3:], step)]
         peel = state[-3:] if self.shape.peeled else []
@@ -344,7 +344,7 @@ class MomentsReducer(Reducer):
             squares.append(self.op(math_ops.FmaOp, delta, rest, state[runs + run]))
         return [*means, *squares, count]
 
-    def take(self, state: list[Value], step: Step) -> list[Value]:
+    def take(self, state: list[Value], step: Evaluation) -> list[Value]:
         """The running (mean, m2, count) after the block of one evaluation; what mean and m2 miss
         comes before the count, where it is kept."""
         mean, squares, *missing, count = state
@@ -376,7 +376,7 @@ class MomentsReducer(Reducer):
         moved = self.op(arith.AddFOp, total, change)
         return moved, self.op(arith.SubFOp, change, self.op(arith.SubFOp, moved, total))
 
-    def block(self, step: Step) -> tuple[Value, Value | None]:
+    def block(self, step: Evaluation) -> tuple[Value, Value | None]:
         """The mean and the sum of squared deviations over the copies, lane by lane."""
         values = list(step.values)
         if len(values) == 1:
@@ -489,7 +489,7 @@ class LogSumExpReducer(Reducer):
         grown = pairwise(lambda a, b: self.op(arith.AddFOp, a, b), [*terms, grown])
         return self.select(mask, top, maximum), self.select(mask, grown, total)
 
-    def step(self, state: list[Value], step: Step) -> list[Value]:
+    def step(self, state: list[Value], step: Evaluation) -> list[Value]:
         if self.in_peel(step):
             return [*state[:-2], *self.take(state[-2], state[-1], step.values, None)]
         peel = state[-2:] if self.shape.peeled else []
@@ -527,7 +527,12 @@ class LogSumExpReducer(Reducer):
 
 
 def make_reducer(
-    emitter: Emitter, combiner: str, accumulator: Type, shape: Shape, extent: object, exact: bool
+    emitter: Emitter,
+    combiner: str,
+    accumulator: Type,
+    shape: ReducerShape,
+    extent: object,
+    exact: bool,
 ) -> Reducer:
     """The reducer of a combiner; `extent` is the number of points combined, if known; `exact`: of
     moments."""

@@ -10,9 +10,9 @@ from irc.analysis.loop import computes_in
 from irc.dialects import kernel, loop
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, symbol
+from irc.passes.kernel.cpu.plan import lane_stride, linear, strides_of
 from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
 from irc.passes.kernel.cpu.sharing import memory_of
-from irc.passes.kernel.plan.plan import lane_stride, linear, strides_of
 
 Remark = tuple[Operation, str]
 

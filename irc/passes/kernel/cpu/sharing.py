@@ -10,10 +10,10 @@ from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, element_bytes
-from irc.passes.kernel.plan.plan import Member, Plan, strides_of
+from irc.passes.kernel.cpu.plan import CpuMember, CpuPlan, strides_of
 
 
-def inplace_pairs(plan: Plan) -> list[int]:
+def inplace_pairs(plan: CpuPlan) -> list[int]:
     """Flat (input position, output position) pairs of arrays that may be one: each read of the
     input is at the very point that the output's element belongs to, and none comes after the
     member that writes it. Call it before axes collapse."""
@@ -39,7 +39,7 @@ def inplace_pairs(plan: Plan) -> list[int]:
     return pairs
 
 
-def _written(plan: Plan, member: Member) -> Iterable[Value]:
+def _written(plan: CpuPlan, member: CpuMember) -> Iterable[Value]:
     """The arrays that a member writes element by element at its own points."""
     op = member.compute
     for number, output in enumerate(op.output_list):
@@ -50,7 +50,7 @@ def _written(plan: Plan, member: Member) -> Iterable[Value]:
                         yield access.storage.value
 
 
-def _pointwise_reads(plan: Plan) -> dict[Value, int]:
+def _pointwise_reads(plan: CpuPlan) -> dict[Value, int]:
     """The arrays that all members read at their own points only, each with its last reader."""
     last: dict[Value, int] = {}
     elsewhere: set[Value] = set()

@@ -7,7 +7,7 @@ from irc.ir.core import Value
 from irc.ir.types import FloatType, VectorType, index
 from irc.passes.kernel.cpu.body import Body
 from irc.passes.kernel.cpu.emit import Scalar, Scope
-from irc.passes.kernel.plan.plan import Access
+from irc.passes.kernel.cpu.plan import Access
 
 
 class TiledBody(Body):

@@ -18,7 +18,7 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, dim_product, provable_le, substitute
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.combine import Reduction, convert
-from irc.passes.kernel.gpu.plan import Member, Origin, Plan, offset_of
+from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, Origin, offset_of
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, union
 
 
@@ -38,7 +38,7 @@ class Point:
 class Evaluator:
     """Computes values of members' bodies, each once per point."""
 
-    def __init__(self, b: TileBuilder, plan: Plan, pointers: Mapping[Value, Value]) -> None:
+    def __init__(self, b: TileBuilder, plan: GpuPlan, pointers: Mapping[Value, Value]) -> None:
         self.b = b
         self.plan = plan
         self.pointers = pointers
@@ -46,7 +46,7 @@ class Evaluator:
 
     # -- values inside a body
 
-    def value(self, member: Member, wanted: Value, point: Point) -> Tile:
+    def value(self, member: GpuMember, wanted: Value, point: Point) -> Tile:
         """The tile of a value of the member's body at a point."""
         found = self.b.find((wanted, point.key))
         if found is not None:
@@ -70,11 +70,11 @@ class Evaluator:
             self.b.remember((value, point.key), tile, tile.level)
         return self.b.find((wanted, point.key))
 
-    def yielded(self, member: Member, output: int, point: Point) -> Tile:
+    def yielded(self, member: GpuMember, output: int, point: Point) -> Tile:
         """The value that a member yields for an output."""
         return self.value(member, member.compute.yield_op.values[output], point)
 
-    def _operation(self, member: Member, op: Any, point: Point) -> Tile:
+    def _operation(self, member: GpuMember, op: Any, point: Point) -> Tile:
         self.b.location = op.location
         if isinstance(op, loop.ReadOp):
             return self._read(op, point)
@@ -166,7 +166,7 @@ class Evaluator:
         )
 
     def keep(
-        self, member: Member, output: int, indices: Sequence[Dim], results: list[Tile]
+        self, member: GpuMember, output: int, indices: Sequence[Dim], results: list[Tile]
     ) -> None:
         """Let later reads at these indices find the results of a reduce or scan."""
         level = max(t.level for t in results)

@@ -41,26 +41,27 @@ from irc.passes.kernel.gpu.combine import (
 )
 from irc.passes.kernel.gpu.evaluate import Evaluator, Point, decomposed
 from irc.passes.kernel.gpu.plan import (
-    Member,
+    GpuMember,
+    GpuPlan,
     Origin,
-    Plan,
-    make_plan,
     offset_of,
+    plan_for_gpu,
     stored_axes,
     strides_of,
 )
 from irc.passes.kernel.gpu.schedule import default_schedule, power_of_two
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim, union
+from irc.passes.kernel.plan.plan import Plan, flatten
 
 
 def kernel_inputs(op: Operation) -> list[Value]:
     """The arrays that the kernel of `op` takes as inputs, in the order of its arguments."""
-    return make_plan(op).inputs
+    return flatten(op).inputs
 
 
 def kernel_outputs(op: Operation) -> list[Value]:
     """The results of `op` that the kernel writes, in the order of its arguments."""
-    return [result for result, _ in make_plan(op).outputs]
+    return [result for result, _ in flatten(op).outputs]
 
 
 def form_gpu_kernel(
@@ -68,28 +69,24 @@ def form_gpu_kernel(
     schedule: loop.ScheduleAttr | None = None,
     name: str = "kernel",
     *,
-    inputs: Sequence[Value] | None = None,
+    flat: Plan | None = None,
     ranges: Mapping[str, Range] | None = None,
 ) -> kernel.FuncOp:
     """The kernel of a compute or group by a schedule, by default the default one.
 
-    Arguments: `inputs` (default `kernel_inputs(op)`, in any order), `kernel_outputs(op)`, then
-    the symbols by name. `ranges` bounds symbols. Raises InvalidIR for what has no gpu code.
+    Arguments: `kernel_inputs(op)`, `kernel_outputs(op)`, then the symbols by name. `flat`: the
+    plan, where it is known. `ranges` bounds symbols. Raises InvalidIR for what has no gpu code.
     """
-    plan = make_plan(op)
-    if inputs is not None:
-        if set(inputs) != set(plan.inputs):
-            raise InvalidIR("the inputs given are not the arrays that the kernel reads", op=op)
-        plan.inputs = list(inputs)
+    plan = plan_for_gpu(flatten(op) if flat is None else flat)
     if schedule is None:
         schedule = default_schedule(op, plan, ranges=ranges)
     if schedule.target != "gpu":
         raise InvalidIR(f"the schedule is for a {schedule.target}, not a gpu", op=op)
     settings = schedule.entries.as_dict()
-    return _Former(plan, settings, name).form()
+    return _GpuKernel(plan, settings, name).form()
 
 
-def _symbols_of(plan: Plan) -> list[str]:
+def _symbols_of(plan: GpuPlan) -> list[str]:
     dims: list[Any] = list(plan.rows)
     local: set[str] = set()
     for member in plan.members:
@@ -110,10 +107,10 @@ def _symbols_of(plan: Plan) -> list[str]:
     return sorted(n for n in names if not (n[0] == "_" and n[1:].isdigit()))
 
 
-class _Former:
+class _GpuKernel:
     """Builds one kernel."""
 
-    def __init__(self, plan: Plan, settings: dict[str, A.Attribute], name: str) -> None:
+    def __init__(self, plan: GpuPlan, settings: dict[str, A.Attribute], name: str) -> None:
         self.plan = plan
         self.settings = settings
         self.symbols = _symbols_of(plan)
@@ -280,8 +277,8 @@ class _Former:
 
     # -- phases
 
-    def _phase(self, members: list[Member]) -> None:
-        spaces: dict[Dim, list[Member]] = {}
+    def _phase(self, members: list[GpuMember]) -> None:
+        spaces: dict[Dim, list[GpuMember]] = {}
         for member in members:
             if member.own and self._has_roots(member):
                 spaces.setdefault(member.points, []).append(member)
@@ -295,7 +292,7 @@ class _Former:
             if not member.own:
                 self._finish_rows(member)
 
-    def _has_roots(self, member: Member) -> bool:
+    def _has_roots(self, member: GpuMember) -> bool:
         """Whether the member must be run: it stores, or combines for others."""
         stored = {value for _, value in self.plan.outputs}
         if any(r in stored for r in member.compute.results):
@@ -304,7 +301,7 @@ class _Former:
             o.kind == "reduce" for o in member.compute.output_list
         )
 
-    def _point(self, member: Member, linear: Dim | None) -> Point:
+    def _point(self, member: GpuMember, linear: Dim | None) -> Point:
         axes = dict(zip(member.rows, self.row_point, strict=False))
         if member.folded:
             axes.update(decomposed(self.b, self.row_point[-1], member.folded))
@@ -312,7 +309,7 @@ class _Former:
             axes.update(decomposed(self.b, linear, member.tiled))
         return Point(axes)
 
-    def _finish_rows(self, member: Member) -> None:
+    def _finish_rows(self, member: GpuMember) -> None:
         """Stores of a member without own axes."""
         point = self._point(member, None)
         for number, output in enumerate(member.compute.output_list):
@@ -334,7 +331,7 @@ class _Former:
             return [b.constant(0, index)]
         return [content]
 
-    def _whole(self, points: Dim, members: list[Member]) -> None:
+    def _whole(self, points: Dim, members: list[GpuMember]) -> None:
         """Members whose own points one tile holds."""
         found = self.whole_tiles.get(points)
         if found is None:
@@ -358,13 +355,13 @@ class _Former:
                     self._record(member, number, point, reduction.whole(content, position))
                 self._store(member, number, point)
 
-    def _reduction(self, member: Member, number: int, dim: TileDim) -> Reduction:
+    def _reduction(self, member: GpuMember, number: int, dim: TileDim) -> Reduction:
         output = member.compute.output_list[number]
         element = member.compute.yield_op.values[number].type
         dims = tuple(sorted([*self.row_dims, dim], key=lambda d: d.order))
         return Reduction(self.b, output, element, dims, dim, member.points)
 
-    def _combined_position(self, member: Member, point: Point) -> Dim:
+    def _combined_position(self, member: GpuMember, point: Point) -> Dim:
         """The row-major position over the red axes."""
         position: Dim = 0
         for axis in member.compute.axis_list:
@@ -373,7 +370,7 @@ class _Former:
         return self.b.simplified(position)
 
     def _record(
-        self, member: Member, number: int, point: Point, results: list[Tile]
+        self, member: GpuMember, number: int, point: Point, results: list[Tile]
     ) -> None:
         """Let readers (and the store) find a reduce or scan result."""
         output = member.compute.output_list[number]
@@ -383,7 +380,7 @@ class _Former:
 
     # -- loops over tiles
 
-    def _looped(self, points: Dim, members: list[Member]) -> None:
+    def _looped(self, points: Dim, members: list[GpuMember]) -> None:
         b, block = self.b, self._setting("r_block")
         dim = self.loop_dims.setdefault(points, TileDim(2, block))
         reductions = [
@@ -429,17 +426,17 @@ class _Former:
             self._record(member, number, point, reduction.finish(own))
             self._store(member, number, point)
 
-    def _store_tiles(self, member: Member, point: Point) -> None:
+    def _store_tiles(self, member: GpuMember, point: Point) -> None:
         """The stores of a member inside its loop: all but the results of its reductions."""
         for number, output in enumerate(member.compute.output_list):
             if output.kind != "reduce" or member.tiled is not member.own:
                 self._store(member, number, point)
 
-    def _scans_needed(self, members: list[Member]) -> list[tuple[Member, int]]:
+    def _scans_needed(self, members: list[GpuMember]) -> list[tuple[GpuMember, int]]:
         """The scans of `members` and those that they read through maps, in order."""
-        needed: dict[tuple[Member, int], None] = {}
+        needed: dict[tuple[GpuMember, int], None] = {}
 
-        def visit(member: Member) -> None:
+        def visit(member: GpuMember) -> None:
             for read in member.compute.reads:
                 origin = self.plan.origin(read.source)
                 if origin is None or origin.attr.kind == "reduce":
@@ -455,7 +452,7 @@ class _Former:
                     needed.setdefault((member, number))
         return list(needed)
 
-    def _scan_kind(self, member: Member, number: int) -> Any:
+    def _scan_kind(self, member: GpuMember, number: int) -> Any:
         output = member.compute.output_list[number]
         kind = output.accumulator or member.compute.yield_op.values[number].type
         if output.combiner in ("min", "max") and getattr(kind, "unsigned", False):
@@ -463,13 +460,13 @@ class _Former:
                             op=self.plan.op)  # fmt: skip
         return loop.signless(kind)
 
-    def _scan_start(self, member: Member, number: int) -> Tile:
+    def _scan_start(self, member: GpuMember, number: int) -> Tile:
         combiner = member.compute.output_list[number].combiner
         kind = self._scan_kind(member, number)
         return self.b.expand(self.b.constant(identity(combiner, kind), kind), self.row_dims)
 
     def _scan(
-        self, member: Member, number: int, point: Point, dim: TileDim, total: Tile | None
+        self, member: GpuMember, number: int, point: Point, dim: TileDim, total: Tile | None
     ) -> Tile:
         """Scan a tile after `total` (of the tiles before); gives the total after it."""
         b = self.b
@@ -515,7 +512,7 @@ class _Former:
 
     # -- stores
 
-    def _store(self, member: Member, number: int, point: Point) -> None:
+    def _store(self, member: GpuMember, number: int, point: Point) -> None:
         """Write an output of a member at a point, for each result of the kernel that it is."""
         output = member.compute.output_list[number]
         results = member.compute.results_of(number)
@@ -536,7 +533,7 @@ class _Former:
             self.b.store(pointer, offset, tile, mask)
 
     def _scatter(
-        self, member: Member, number: int, point: Point, result: Value, pointer: Value
+        self, member: GpuMember, number: int, point: Point, result: Value, pointer: Value
     ) -> None:
         compute, b, evaluator = member.compute, self.b, self.evaluator
         output = compute.output_list[number]

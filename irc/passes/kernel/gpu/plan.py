@@ -1,4 +1,4 @@
-"""What a gpu kernel computes: its members, their spaces, and the arrays that they read and write.
+"""How a gpu kernel's members are rows: the second step of a plan.
 
 The rows of a kernel are the axes that all members share (of a lone compute: its par axes); rows
 are spread over program instances. The other axes of a member are its own.
@@ -14,7 +14,6 @@ import attrs
 from irc.dialects import loop
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
-from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
     Range,
@@ -25,13 +24,14 @@ from irc.ir.symbols import (
 )
 from irc.ir.traits import Jumps
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
+from irc.passes.kernel.plan.plan import Plan
 
 INDEX_LIMIT = (1 << 31) - (1 << 20)
 """Below this, indices with the slack of a tile stay in 32 bits."""
 
 
 @attrs.define(eq=False)
-class Member:
+class GpuMember:
     """A compute of the kernel.
 
     `rows`: the names of its axes that are the kernel's rows, one each; `folded`: axes that
@@ -81,7 +81,7 @@ class Member:
 class Origin:
     """Which value of which member an array is: output number, and part of its results."""
 
-    member: Member
+    member: GpuMember
     output: int
     part: int
 
@@ -92,16 +92,28 @@ class Origin:
 
 
 @attrs.define(eq=False)
-class Plan:
-    """A kernel to be. `inputs`: arrays read; `outputs`: (result of `op`, the member's value)."""
+class GpuPlan:
+    """A kernel to be. `rows`: the sizes of its row axes; the rest is as in `flat`."""
 
-    op: Operation
+    flat: Plan
     rows: list[Dim]
-    members: list[Member]
-    inputs: list[Value]
-    outputs: list[tuple[Value, Value]]
-    alias: dict[Value, Value]
+    members: list[GpuMember]
     origins: dict[Value, Origin]
+
+    @property
+    def op(self) -> Operation:
+        """The compute or group."""
+        return self.flat.op
+
+    @property
+    def inputs(self) -> list[Value]:
+        """The arrays read."""
+        return self.flat.inputs
+
+    @property
+    def outputs(self) -> list[tuple[Value, Value]]:
+        """(result of `op`, the member's value)."""
+        return self.flat.outputs
 
     @property
     def steps(self) -> bool:
@@ -110,26 +122,12 @@ class Plan:
 
     def origin(self, source: Value) -> Origin | None:
         """Where a local array comes from; None for an input."""
-        return self.origins.get(self.alias.get(source, source))
+        return self.origins.get(self.flat.alias.get(source, source))
 
 
-def make_plan(op: Operation) -> Plan:
-    """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR."""
-    computes: list[loop.ComputeOp] = []
-    alias: dict[Value, Value] = {}
-    outputs: list[tuple[Value, Value]]
-    if isinstance(op, loop.GroupOp):
-        _collect(op, computes, alias)
-        shared = len(op.axis_list)
-        yielded = [alias.get(v, v) for v in op.yield_op.values]
-        outputs = list(zip(op.results, yielded, strict=True))
-    elif isinstance(op, loop.ComputeOp):
-        computes.append(op)
-        shared = 0
-        outputs = [(r, r) for r in op.results]
-    else:
-        raise InvalidIR(f"'{op.name}' is no loop.compute or loop.group", op=op)
-    members = [_member(c, shared if isinstance(op, loop.GroupOp) else None) for c in computes]
+def plan_for_gpu(flat: Plan) -> GpuPlan:
+    """The plan of a kernel for a gpu."""
+    members = [GpuMember(m.compute, list(m.shared), list(m.own)) for m in flat.members]
     _widen_rows(members)
     first = members[0]
     extents = {a.name: a.extent for a in first.compute.axis_list}
@@ -140,38 +138,12 @@ def make_plan(op: Operation) -> Plan:
         for number in range(len(member.compute.output_list)):
             for part, result in enumerate(member.compute.results_of(number)):
                 origins[result] = Origin(member, number, part)
-    plan = Plan(op, rows, members, [], outputs, alias, origins)
-    _find_inputs(plan)
+    plan = GpuPlan(flat, rows, members, origins)
     _find_phases(plan)
     return plan
 
 
-def _collect(
-    op: loop.GroupOp, computes: list[loop.ComputeOp], alias: dict[Value, Value]
-) -> None:
-    for inner in op.block.ops:
-        if isinstance(inner, loop.ComputeOp):
-            computes.append(inner)
-        elif isinstance(inner, loop.GroupOp):
-            _collect(inner, computes, alias)
-            for result, value in zip(inner.results, inner.yield_op.values, strict=True):
-                alias[result] = alias.get(value, value)
-        elif not isinstance(inner, loop.YieldOp):
-            raise InvalidIR(f"'{inner.name}' can't be inside a loop.group", op=inner)
-    if not computes:
-        raise InvalidIR("a loop.group without a loop.compute", op=op)
-
-
-def _member(compute: loop.ComputeOp, shared: int | None) -> Member:
-    axes = compute.axis_list
-    if shared is None:
-        rows = [a.name for a in axes if a.kind == "par"]
-    else:
-        rows = [a.name for a in axes[:shared]]
-    return Member(compute, rows, [a for a in axes if a.name not in rows])
-
-
-def _widen_rows(members: list[Member]) -> None:
+def _widen_rows(members: list[GpuMember]) -> None:
     """Where all members have equal own axes, all par, those become rows: a pointwise kernel."""
     own = [tuple(a.extent for a in m.own) for m in members]
     if len(set(own)) == 1 and all(a.kind == "par" for m in members for a in m.own):
@@ -180,7 +152,7 @@ def _widen_rows(members: list[Member]) -> None:
             member.own = []
 
 
-def _fold_par_axes(members: list[Member]) -> list[Dim]:
+def _fold_par_axes(members: list[GpuMember]) -> list[Dim]:
     """Where all members have equally many points along own par axes, those fold into one more
     row axis (its extent is given): a reduction beside them then has a row for each."""
     par = [[a for a in m.own if a.kind == "par"] for m in members]
@@ -194,20 +166,7 @@ def _fold_par_axes(members: list[Member]) -> list[Dim]:
     return list(sizes)
 
 
-def _find_inputs(plan: Plan) -> None:
-    seen: dict[Value, None] = {}
-    for member in plan.members:
-        for read in member.compute.reads:
-            if plan.origin(read.source) is None:
-                seen.setdefault(read.source)
-        for init in member.compute.inits:
-            if plan.origin(init) is not None:
-                raise InvalidIR("scatters into an array of the same group", op=plan.op)
-            seen.setdefault(init)
-    plan.inputs = list(seen)
-
-
-def _find_phases(plan: Plan) -> None:
+def _find_phases(plan: GpuPlan) -> None:
     """A member's phase: how many reductions over own axes must be done before it."""
     for member in plan.members:
         for read in member.compute.reads:
@@ -234,7 +193,7 @@ def stored_axes(compute: loop.ComputeOp, output: loop.ResultAttr) -> list[Dim]:
     return [symbol(a.name) for a in compute.axis_list if not (reduced and a.kind == "red")]
 
 
-def accesses(plan: Plan) -> Iterator[tuple[Member, Dim, int, bool]]:
+def accesses(plan: GpuPlan) -> Iterator[tuple[GpuMember, Dim, int, bool]]:
     """(member, offset over its axes, bytes of an element, whether stored) of arrays in memory."""
     for member in plan.members:
         for read in member.compute.reads:
@@ -249,7 +208,7 @@ def accesses(plan: Plan) -> Iterator[tuple[Member, Dim, int, bool]]:
             yield origin.member, offset_of(axes, kind), element_bytes(kind.element), True
 
 
-def fits_32_bits(plan: Plan, ranges: Mapping[str, Range]) -> bool:
+def fits_32_bits(plan: GpuPlan, ranges: Mapping[str, Range]) -> bool:
     """Whether every offset and position of the kernel is known to stay in 32 bits."""
     spans: list[Dim] = []
     for value in [*plan.inputs, *(result for result, _ in plan.outputs)]:
@@ -267,6 +226,6 @@ def _magnitude(stride: Dim) -> Dim:
 
 
 __all__ = [
-    "Member", "Origin", "Plan", "accesses", "fits_32_bits", "make_plan", "offset_of",
+    "GpuMember", "GpuPlan", "Origin", "accesses", "fits_32_bits", "offset_of", "plan_for_gpu",
     "stored_axes", "strides_of",
 ]  # fmt: skip

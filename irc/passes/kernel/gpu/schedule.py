@@ -15,13 +15,14 @@ from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, Range, coefficient, dim_product, free_symbols
 from irc.passes.kernel.gpu.plan import (
-    Member,
-    Plan,
+    GpuMember,
+    GpuPlan,
     accesses,
     fits_32_bits,
-    make_plan,
     offset_of,
+    plan_for_gpu,
 )
+from irc.passes.kernel.plan.plan import flatten
 from irc.target.gpu import GpuFeatures
 
 POINTWISE_BLOCK = 1024
@@ -69,13 +70,13 @@ def power_of_two(count: int) -> int:
 
 def default_schedule(
     op: Operation,
-    plan: Plan | None = None,
+    plan: GpuPlan | None = None,
     gpu: GpuFeatures = USUAL_GPU,
     ranges: Mapping[str, Range] | None = None,
 ) -> loop.ScheduleAttr:
     """The schedule for a gpu, with every key that `form_gpu_kernel` asks for
     (`irc.dialects.loop.schedule.GPU`). `ranges` bounds symbols."""
-    plan = make_plan(op) if plan is None else plan
+    plan = plan_for_gpu(flatten(op)) if plan is None else plan
     entries: dict[str, A.Attribute] = {}
     if not any(m.own for m in plan.members):
         warps = _pointwise(plan, gpu, entries)
@@ -105,7 +106,7 @@ def changed(schedule: loop.ScheduleAttr, **entries: A.Attribute) -> loop.Schedul
     )
 
 
-def _pointwise(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
+def _pointwise(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles without own axes; gives the number of warps."""
     axes = None if plan.members[0].folded else _transposed_axes(plan)
     entries["r_block"] = A.IntegerAttr(0)
@@ -124,7 +125,7 @@ def _pointwise(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) ->
     return min(4, block * size // (gpu.warp * POINTWISE_BYTES))
 
 
-def _order(plan: Plan) -> list[int] | None:
+def _order(plan: GpuPlan) -> list[int] | None:
     """The row axes by how far a step moves in the memory that is written (where that doesn't have
     all of them, in what is read); None for their own order, and where steps are symbolic."""
     if plan.members[0].folded:
@@ -149,7 +150,7 @@ def _contiguous_axis(offset: Dim, names: Sequence[str]) -> str | None:
     return None
 
 
-def _transposed_axes(plan: Plan) -> tuple[int, int] | None:
+def _transposed_axes(plan: GpuPlan) -> tuple[int, int] | None:
     """(axis contiguous where read, axis contiguous where written), if they differ."""
     written: str | None = None
     for member, offset, _, stored in accesses(plan):
@@ -172,14 +173,14 @@ def _transposed_axes(plan: Plan) -> tuple[int, int] | None:
     return None
 
 
-def _longest(plan: Plan) -> int:
+def _longest(plan: GpuPlan) -> int:
     """The power of two that holds every member's own points; 0 where one is symbolic."""
     sizes = [m.points for m in plan.members if m.own]
     static = [s for s in sizes if isinstance(s, int)]
     return power_of_two(max(static)) if len(static) == len(sizes) else 0
 
 
-def _columns(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
+def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are contiguous from row to row; gives the number of warps."""
     rows, longest = dim_product(plan.rows), _longest(plan)
     x = min(COLUMN_BLOCK, power_of_two(rows)) if isinstance(rows, int) else COLUMN_BLOCK
@@ -194,7 +195,7 @@ def _columns(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     return max(1, min(max(2, wanted), 16, x * r // 128))
 
 
-def _kept_columns(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
+def _kept_columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are stored as they were read or turned, with accesses contiguous from
     row to row; gives the number of warps."""
     rows, longest = dim_product(plan.rows), _longest(plan)
@@ -214,7 +215,7 @@ def _kept_columns(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute])
     return max(1, min(LOOPED_KEPT_WARPS, x * r // (gpu.warp * (16 if size > 2 else 8))))
 
 
-def _is_kept_across(plan: Plan) -> bool:
+def _is_kept_across(plan: GpuPlan) -> bool:
     """Whether something is stored along rows, and some of what is read or stored is contiguous
     from row to row."""
     stored = across = False
@@ -227,7 +228,7 @@ def _is_kept_across(plan: Plan) -> bool:
     return stored and across
 
 
-def _rows(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
+def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are contiguous inside; gives the number of warps."""
     longest = _longest(plan)
     arrays = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
@@ -254,13 +255,13 @@ def _rows(plan: Plan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     return max(warps, x * longest // (gpu.warp * THREAD_POINTS))
 
 
-def _moves_along(member: Member, offset: Dim) -> bool:
+def _moves_along(member: GpuMember, offset: Dim) -> bool:
     """Whether an offset moves along rows, and from row to row."""
     used = free_symbols(offset)
     return bool(used & {a.name for a in member.own}) and bool(used & set(member.row_names))
 
 
-def _is_read_along(plan: Plan, member: Member, read: loop.ReadOp) -> bool:
+def _is_read_along(plan: GpuPlan, member: GpuMember, read: loop.ReadOp) -> bool:
     """Whether an array in memory is read along the own axes."""
     if plan.origin(read.source) is not None:
         return False
@@ -268,7 +269,7 @@ def _is_read_along(plan: Plan, member: Member, read: loop.ReadOp) -> bool:
     return bool(used & {a.name for a in member.own})
 
 
-def _across_rows(plan: Plan) -> bool:
+def _across_rows(plan: GpuPlan) -> bool:
     """Whether most bytes are contiguous from row to row rather than inside a row."""
     balance = 0
     for member, offset, size, _ in accesses(plan):

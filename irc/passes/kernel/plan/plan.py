@@ -1,0 +1,113 @@
+"""What a kernel computes: one flattening of a compute or group, for every target.
+
+A plan is flat: the axes that its members share (a group's, or the par axes of a lone compute), the
+members in order, and the arrays that come in and go out. How rows are tiled on a gpu
+(`gpu.plan`), or where arrays live and how indices become offsets on a cpu (`cpu.plan`), is a
+second step.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from irc.dialects import loop
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.passes.kernel.plan.updates import scatters_of
+
+
+@attrs.define(eq=False)
+class Member:
+    """A compute of a kernel. `shared`: the names of its axes that all members share; `own`: its
+    other axes."""
+
+    compute: loop.ComputeOp
+    shared: list[str]
+    own: list[loop.AxisAttr]
+
+
+@attrs.define(eq=False)
+class Plan:
+    """A kernel to be.
+
+    axes: shared by all members. inputs: the arrays that are read, in the order of the kernel's
+    arguments. outputs: (result of `op`, the member's value that it holds), in their order.
+    initialized: (input, result) of scatters: the result holds the input's elements already.
+    alias: the members' values that the results of nested groups are.
+    """
+
+    op: Operation
+    axes: list[loop.AxisAttr]
+    members: list[Member]
+    inputs: list[Value]
+    outputs: list[tuple[Value, Value]]
+    initialized: list[tuple[Value, Value]]
+    alias: dict[Value, Value]
+
+    @property
+    def is_lone(self) -> bool:
+        """Whether it is of one compute, in no group."""
+        return isinstance(self.op, loop.ComputeOp)
+
+
+def flatten(op: Operation) -> Plan:
+    """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR."""
+    computes: list[loop.ComputeOp] = []
+    alias: dict[Value, Value] = {}
+    outputs: list[tuple[Value, Value]]
+    if isinstance(op, loop.GroupOp):
+        _collect(op, computes, alias)
+        if not computes:
+            raise InvalidIR("a loop.group without a loop.compute", op=op)
+        axes = list(op.axis_list)
+        yielded = [alias.get(v, v) for v in op.yield_op.values]
+        outputs = list(zip(op.results, yielded, strict=True))
+    elif isinstance(op, loop.ComputeOp):
+        computes.append(op)
+        axes = [a for a in op.axis_list if a.kind == "par"]
+        outputs = [(r, r) for r in op.results]
+    else:
+        raise InvalidIR(f"'{op.name}' is no loop.compute or loop.group", op=op)
+    names = [a.name for a in axes]
+    members = [Member(c, names, [a for a in c.axis_list if a.name not in names]) for c in computes]
+    inputs = _inputs(op, computes, alias)
+    results = {value: result for result, value in reversed(outputs)}
+    initialized = [
+        (init, results[made])
+        for compute in computes
+        for number, init in scatters_of(compute)
+        for made in compute.results_of(number)
+        if made in results
+    ]
+    return Plan(op, axes, members, inputs, outputs, initialized, alias)
+
+
+def _collect(
+    op: loop.GroupOp, computes: list[loop.ComputeOp], alias: dict[Value, Value]
+) -> None:
+    for inner in op.block.ops:
+        if isinstance(inner, loop.ComputeOp):
+            computes.append(inner)
+        elif isinstance(inner, loop.GroupOp):
+            _collect(inner, computes, alias)
+            for result, value in zip(inner.results, inner.yield_op.values, strict=True):
+                alias[result] = alias.get(value, value)
+        elif not isinstance(inner, loop.YieldOp):
+            raise InvalidIR(f"'{inner.name}' can't be inside a loop.group", op=inner)
+
+
+def _inputs(
+    op: Operation, computes: list[loop.ComputeOp], alias: dict[Value, Value]
+) -> list[Value]:
+    """The arrays read that no member makes, each once; what a scatter starts from first."""
+    made = {result for compute in computes for result in compute.results}
+    found: dict[Value, None] = {}
+    for compute in computes:
+        for init in compute.inits:
+            if alias.get(init, init) in made:
+                raise InvalidIR("scatters into an array of the same group", op=op)
+            found.setdefault(init)
+        for read in compute.reads:
+            if alias.get(read.source, read.source) not in made:
+                found.setdefault(read.source)
+    return list(found)
