@@ -125,7 +125,7 @@ POINTS = [(1, 2), (1, Fraction(1, 2)), (Fraction(3, 4), Fraction(4, 3)),
 def error_of(inner: Any, outer: Any) -> float:
     """The error of Winograd's convolution of 256 channels in f32 with the points 0, +-inner,
     +-outer and infinity, against f64."""
-    from irc.analysis import winograd
+    from irc.dialects.graph import winograd
     from irc.interp.graph_panels import convolve
 
     given = winograd.POINTS

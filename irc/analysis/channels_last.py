@@ -18,11 +18,11 @@ from collections.abc import Sequence
 
 import attrs
 
-from irc.analysis import winograd
-from irc.analysis.strides import channels_last_strides, same_layout
 from irc.dialects import aten, func, graph
+from irc.dialects.graph import winograd
 from irc.ir import attributes as A
 from irc.ir.core import Operation
+from irc.ir.strides import channels_last_strides, same_layout
 from irc.ir.symbols import Expr
 from irc.ir.types import TensorType, f32
 from irc.target import Target

@@ -11,22 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from irc.dialects import graph, host, loop, sym
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Operation, Value
-from irc.ir.symbols import Dim, Expr, Symbol, evaluate, free_symbols
+from irc.ir.strides import estimate
+from irc.ir.symbols import Dim, Symbol
 from irc.ir.traits import Barrier, Pure, Terminator, WritesMemory
 from irc.ir.types import TensorType, element_bytes
-
-SYMBOLIC_SIZE = 61
-
-
-def estimate(dim: Dim) -> int:
-    """A size for decisions: symbols count as `SYMBOLIC_SIZE`."""
-    if not isinstance(dim, Expr):
-        return dim
-    try:
-        value = evaluate(dim, dict.fromkeys(free_symbols(dim), SYMBOLIC_SIZE))
-    except (ValueError, ZeroDivisionError):
-        return SYMBOLIC_SIZE
-    return int(value)
 
 
 def points(extents: Iterable[Dim]) -> int:

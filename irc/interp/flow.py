@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from irc.dialects import flow
-from irc.dialects.flow.verify import function_of
+from irc.dialects.func.calls import function_of
 from irc.interp.core import Frame, call_function, interprets, scalar_of, state_of_call
 from irc.ir.symbols import free_symbols
 from irc.ir.types import TensorType

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from irc.dialects import func
-from irc.dialects.flow.verify import function_of
+from irc.dialects.func.calls import function_of
 from irc.interp.core import Frame, Returned, call_function, interprets, state_of_call
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR

@@ -6,9 +6,9 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from irc.analysis import winograd
-from irc.analysis.winograd import READS, TILE
 from irc.dialects import graph
+from irc.dialects.graph import winograd
+from irc.dialects.graph.winograd import READS, TILE
 from irc.interp.core import Frame, interprets
 from irc.interp.graph_packed import finished, optional, placed
 

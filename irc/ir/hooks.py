@@ -88,6 +88,22 @@ def parses(*classes: type) -> Callable[[F], F]:
     return install
 
 
+def prints_parameters(*classes: type) -> Callable[[F], F]:
+    """`write(attribute, writer)`: writes what stands between the brackets of an attribute."""
+    return says(*classes, method="print_parameters")
+
+
+def parses_parameters(*classes: type) -> Callable[[F], F]:
+    """`read(cls, parser)`: the attribute of class `cls`, from between the brackets."""
+
+    def install(function: F) -> F:
+        read: Any = classmethod(function)
+        says(*classes, method="parse_parameters")(read)
+        return function
+
+    return install
+
+
 def folds(*classes: type) -> Callable[[F], F]:
     """`fold(op, constants)`: as `Op.fold`."""
     return says(*classes, method="fold")

@@ -170,6 +170,13 @@ class TensorType(Type):
         return TensorType(self.shape, element, self.strides, self.device)
 
 
+class LibraryTensorType(Type):
+    """Base of the types of tensors in an order that a library chose: an operator may take them
+    where its schema says Tensor."""
+
+    __slots__ = ()
+
+
 def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
     """Row-major strides as eager PyTorch gives them (a size of 0 counts as 1, and a symbolic
     size counts as itself; see `irc.ir.symbols` for sizes assumed positive)."""

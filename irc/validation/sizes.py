@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from irc.analysis.facts import FunctionFacts, Relation, dims_of, facts_of
+from irc.dialects.sym.facts import FunctionFacts, Relation, dims_of, facts_of
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.symbols import HOLDS, Dim, Expr, evaluate, free_symbols

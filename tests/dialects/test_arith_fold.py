@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from irc.dialects import arith  # noqa: E402
-from irc.dialects.arith import fold as arith_fold  # noqa: E402
+from irc.dialects.arith import folds as arith_fold  # noqa: E402
 from irc.dialects.func import FuncOp, ReturnOp  # noqa: E402
 from irc.interp import run  # noqa: E402
 from irc.ir import attributes as A  # noqa: E402

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from irc.dialects.aten.facts import _TABLE, IN_PLACE_VIEWS, STORAGE_CHANGES, Fact
 from irc.dialects.aten.schema import find_schema, parse_schema
-from irc.dialects.aten_facts import _TABLE, IN_PLACE_VIEWS, STORAGE_CHANGES, Fact
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import irc
-from irc.dialects.flow.verify import called_by, is_called
+from irc.dialects.func.calls import called_by, is_called
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.verifier import verify
 from tests.dialects.verifying import check

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import irc
-from irc.dialects.kernel.verify import TARGETS
+from irc.dialects.kernel.ops import TARGETS
 from irc.ir import attributes as A
 from irc.ir.diagnostics import UserError
 from irc.ir.registry import DIALECT_MODULES, load_dialect, registered_ops

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from hypothesis import strategies as st
 
-from irc.analysis.strides import channels_last_strides
+from irc.ir.strides import channels_last_strides
 from irc.ir.types import contiguous_strides
 from tests.fuzz.layouts import EAGER, Case, Input, Step
 

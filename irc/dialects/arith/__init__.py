@@ -4,6 +4,7 @@ Names and meaning are MLIR's. Integers wrap. Nothing here is undefined behaviour
 width or more gives 0 (or the sign), a division by zero and a cast out of range give some value.
 """
 
+from irc.dialects.arith import folds
 from irc.dialects.arith.ops import (
     BOOLEAN,
     FLOAT,
@@ -66,6 +67,7 @@ from irc.dialects.arith.ops import (
 )
 
 __all__ = [
+    "folds",
     "AddFOp",
     "AddIOp",
     "AndIOp",

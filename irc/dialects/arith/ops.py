@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from irc.dialects.arith import fold as arith_fold
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
@@ -187,9 +186,6 @@ class _IntegerBinary(Op, abstract=True):
     rhs = operand(INTEGER)
     output = result(INTEGER)
 
-    def fold(self, constants: Sequence[Attribute | None]) -> Any:
-        return arith_fold.fold_binary(self, constants)
-
 
 class _Wrapping(_IntegerBinary, abstract=True):
     syntax = Syntax("operand", flags=_OVERFLOW)
@@ -208,9 +204,6 @@ class _FloatBinary(Op, abstract=True):
     rhs = operand(FLOAT)
     fastmath = attribute(FastMathAttr, optional=True)
     output = result(FLOAT)
-
-    def fold(self, constants: Sequence[Attribute | None]) -> Any:
-        return arith_fold.fold_binary(self, constants)
 
 
 class _Rounded(_FloatBinary, abstract=True):
@@ -300,13 +293,6 @@ class NegFOp(Op):
     fastmath = attribute(FastMathAttr, optional=True)
     output = result(FLOAT)
 
-    def fold(self, constants: Sequence[Attribute | None]) -> Any:
-        value = arith_fold.number_of(constants[0])
-        if value is not None:
-            return arith_fold.attribute_of(-value, self.results[0].type)
-        maker = self._operands[0].defining_op
-        return maker._operands[0] if isinstance(maker, NegFOp) else None
-
 
 class _Compare(Op, abstract=True):
     predicate = attribute(A.StringAttr)
@@ -317,9 +303,6 @@ class _Compare(Op, abstract=True):
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
         return (with_element(operands[0].type, i1),)
-
-    def fold(self, constants: Sequence[Attribute | None]) -> Any:
-        return arith_fold.fold_compare(self, constants)
 
     def verify_op(self) -> None:
         if self._operands[0].type is not self._operands[1].type:
@@ -377,9 +360,6 @@ class SelectOp(Op):
     ) -> Sequence[Type]:
         return (operands[1].type,)
 
-    def fold(self, constants: Sequence[Attribute | None]) -> Any:
-        return arith_fold.fold_select(self, constants)
-
     def verify_op(self) -> None:
         if len({self._operands[1].type, self._operands[2].type, self.results[0].type}) != 1:
             self.fail("both choices and the result have one type")
@@ -397,9 +377,6 @@ class _Cast(Op, abstract=True):
     syntax = Syntax("cast")
     traits = frozenset({Free, Pure})
     relation: ClassVar[str] = ""
-
-    def fold(self, constants: Sequence[Attribute | None]) -> Any:
-        return arith_fold.fold_cast(self, constants)
 
     def verify_op(self) -> None:
         source, target = self._operands[0].type, self.results[0].type

@@ -13,10 +13,11 @@ from irc.ir.core import Operation, Value
 from irc.ir.definition import Op, attribute, variadic_operand, variadic_result, wrap
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.location import UNKNOWN, Location
+from irc.ir.module import ModuleOp
 from irc.ir.registry import register_attribute, register_resolver
 from irc.ir.symbols import Expr
 from irc.ir.traits import ReadsMemory, Trait, WritesMemory
-from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
+from irc.ir.types import ELEMENT_OF_DTYPE, LibraryTensorType, TensorType
 
 EXTERN = "extern."
 
@@ -154,15 +155,13 @@ def verify_called(op: Any) -> None:
 
 
 def _verify_tensor(op: Any, argument: Argument, attr: Attribute) -> None:
-    from irc.dialects.graph.packed import PackedType  # of calls of a frozen program only
-
     parts = attr.elements if isinstance(attr, A.ArrayAttr) else (attr,)
     if parts[:1] == (A.StringAttr("complex"),):
         parts = parts[1:]  # a complex number, in its two parts
     for part in parts:
         if isinstance(part, OperandAttr):
             kind = op._operands[part.index].type
-            if not isinstance(kind, TensorType | PackedType):
+            if not isinstance(kind, TensorType | LibraryTensorType):
                 op.fail(f"argument '{argument.name}' is {kind}, not a tensor")
         elif part is not NONE and not isinstance(part, NUMBERS):
             op.fail(f"argument '{argument.name}' is {part}, not a tensor")
@@ -248,7 +247,7 @@ class SchemaOp(Op):
 
 def declarations(op: Operation) -> list[SchemaOp]:
     """The declarations of the module around an operation."""
-    module = next((a for a in op.ancestors() if a.name == "builtin.module"), None)
+    module = next((a for a in op.ancestors() if isinstance(a, ModuleOp)), None)
     if module is None:
         return []
     return [o for o in module.regions[0].blocks[0].ops if isinstance(o, SchemaOp)]

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import attrs
 
-from irc.dialects.aten_facts import IN_PLACE_VIEWS, STORAGE_CHANGES, Fact, facts_of
+from irc.dialects.aten.facts import IN_PLACE_VIEWS, STORAGE_CHANGES, Fact, facts_of
 from irc.ir.diagnostics import UserError
 
 MAX_LENGTH = 20_000
@@ -101,7 +101,7 @@ class Schema:
 
     @property
     def facts(self) -> Fact:
-        """What it does besides (`irc.dialects.aten_facts`); of ATen's own operators only."""
+        """What it does besides (`irc.dialects.aten.facts`); of ATen's own operators only."""
         if self.namespace != "aten":
             return Fact.NONE
         return facts_of(self.name, self.overload)

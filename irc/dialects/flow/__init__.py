@@ -6,6 +6,7 @@ lowered like any other, so the operations are the same from the aten level to th
 Symbols belong to one function: each of these binds its own, from its arguments.
 """
 
+from irc.dialects.flow import verify
 from irc.dialects.flow.ops import (
     CondOp,
     FlowOp,
@@ -15,6 +16,7 @@ from irc.dialects.flow.ops import (
 )
 
 __all__ = [
+    "verify",
     "CondOp",
     "FlowOp",
     "ScanOp",

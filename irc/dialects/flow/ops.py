@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from irc.dialects.flow import verify as flow_verify
 from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.definition import Op, attribute, of, operand, variadic_operand, variadic_result
@@ -48,9 +47,6 @@ class CondOp(FlowOp):
     effects = attribute(A.UnitAttr)
     outputs = variadic_result()
 
-    def verify_references(self) -> None:
-        flow_verify.verify_cond(self)
-
 
 class WhileOp(FlowOp):
     """Calls `body` on the operands as long as `condition` gives true of them. The first `carried`
@@ -73,9 +69,6 @@ class WhileOp(FlowOp):
     effects = attribute(A.UnitAttr)
     outputs = variadic_result()
 
-    def verify_references(self) -> None:
-        flow_verify.verify_while(self)
-
 
 class ScanOp(FlowOp):
     """Calls `combine` for each slice along the first dimension of arrays of one length, in order.
@@ -97,9 +90,6 @@ class ScanOp(FlowOp):
     scanned = attribute(A.IntegerAttr)
     effects = attribute(A.UnitAttr)
     outputs = variadic_result()
-
-    def verify_references(self) -> None:
-        flow_verify.verify_scan(self)
 
 
 def tensors_of(values: Sequence[Value]) -> list[int]:

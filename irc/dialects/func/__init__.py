@@ -1,5 +1,6 @@
 """The func dialect: functions, calls and returns, on every level above the host program."""
 
+from irc.dialects.func import text, verify
 from irc.dialects.func.ops import (
     LEVELS,
     CallOp,
@@ -8,6 +9,8 @@ from irc.dialects.func.ops import (
 )
 
 __all__ = [
+    "text",
+    "verify",
     "CallOp",
     "FuncOp",
     "LEVELS",

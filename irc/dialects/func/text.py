@@ -1,187 +1,61 @@
-"""The text that func.func, kernel.func and host.func share, and that of their terminators.
-
-    dialect.func @name(%x: T {info}, %n: index) -> (T {info}) attributes {...} { ... }
-    func.func private @declared(T {info}, index) -> T
-"""
+"""The text of the func dialect's operations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from irc.dialects.func import ops
 from irc.ir import attributes as A
-from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Operation, Region, Value
-from irc.ir.text.attribute_text import name_text
-from irc.ir.types import FunctionType
+from irc.ir.core import Operation
+from irc.ir.hooks import parses, prints
+from irc.ir.text.functions import (
+    parse_function,
+    parse_typed_values,
+    print_function,
+    print_typed_values,
+)
 
 if TYPE_CHECKING:
     from irc.ir.text.parser import Parser
     from irc.ir.text.printer import Printer
 
-INFO = ("arg_info", "result_info")
-VISIBILITIES = ("private", "nested", "public")
-EMPTY = A.DictAttr({})
+prints(ops.FuncOp)(print_function)
+parses(ops.FuncOp)(parse_function)
+prints(ops.ReturnOp)(print_typed_values)
+parses(ops.ReturnOp)(parse_typed_values)
 
 
-def print_function(op: Operation, printer: Printer) -> None:
-    """Write a function-like operation after its name."""
-    name = op.attributes.get("sym_name")
-    type_ = getattr(op.attributes.get("function_type"), "type", None)
-    blocks = op.regions[0].blocks if len(op.regions) == 1 else []
-    visibility = getattr(op.attributes.get("sym_visibility"), "value", "")
-    if not (blocks or visibility == "private") or not isinstance(name, A.StringAttr):
+@prints(ops.CallOp)
+def print_call(op: ops.CallOp, printer: Printer) -> None:
+    """Write a func.call after its name."""
+    callee = op.attributes.get("callee")
+    if not isinstance(callee, A.SymbolRefAttr):
         printer.default_form(op)
         return
-    if not isinstance(type_, FunctionType):
-        printer.default_form(op)
-        return
-    inputs = [a.type for a in blocks[0].arguments] if blocks else list(type_.inputs)
-    hidden = {"sym_name"}
-    if visibility in VISIBILITIES:
-        hidden.add("sym_visibility")
-        printer.text(f" {visibility}")
-    if type_.inputs == tuple(inputs):
-        hidden.add("function_type")
-    infos = []
-    for key, count in zip(INFO, (len(inputs), len(type_.results))):
-        info = op.attributes.get(key)
-        if _has_place(info, count):
-            hidden.add(key)
-        infos.append(info.elements if key in hidden else (EMPTY,) * count)  # type: ignore[union-attr]
-    printer.text(f" @{name_text(name.value)}(")
-    for number, kind in enumerate(inputs):
-        printer.text(", " if number else "")
-        if blocks:
-            printer.value(blocks[0].arguments[number])
-            printer.text(": ")
-        _print_type(printer, kind, infos[0][number])
+    printer.text(f" {callee}(")
+    printer.values(op._operands)
     printer.text(")")
-    results = type_.results
-    if results:
-        bare = len(results) == 1 and infos[1][0] is EMPTY
-        bare = bare and not isinstance(results[0], FunctionType)
-        printer.text(" -> " if bare else " -> (")
-        for number, result in enumerate(results):
-            printer.text(", " if number else "")
-            _print_type(printer, result, infos[1][number])
-        printer.text("" if bare else ")")
-    printer.attributes(op.attributes, hidden, "attributes")
-    if blocks:
-        printer.text(" ")
-        printer.region(op.regions[0], header=False)
+    printer.attributes(op.attributes, ("callee",))
+    printer.text(" : (")
+    printer.types(v.type for v in op._operands)
+    printer.text(") -> ")
+    printer.result_types(r.type for r in op.results)
 
 
-def _has_place(info: Attribute | None, count: int) -> bool:
-    """Whether an info array can stand beside the types: dictionaries, one each, not all empty."""
-    if not isinstance(info, A.ArrayAttr) or len(info) != count:
-        return False
-    entries = info.elements
-    return all(isinstance(e, A.DictAttr) for e in entries) and any(e is not EMPTY for e in entries)
-
-
-def _print_type(printer: Printer, type_: Type, info: Any) -> None:
-    printer.type(type_)
-    if info is not EMPTY:
-        printer.text(" ")
-        printer.attribute(info)
-
-
-def parse_function(cls: type[Operation], parser: Parser) -> Operation:
-    """Read a function-like operation after its name."""
-    visible = parser.kind == "word" and parser.token in VISIBILITIES
-    if parser.kind != "at" and not visible:
+@parses(ops.CallOp)
+def parse_call(cls: type[Operation], parser: Parser) -> Operation:
+    """Read a func.call after its name."""
+    if parser.kind != "at":
         return parser.default_form(cls)
-    attributes: dict[str, Attribute] = {}
-    if visible:
-        attributes["sym_visibility"] = A.StringAttr(parser.word())
-    attributes["sym_name"] = A.StringAttr(parser.symbol_name())
-    arguments: list[tuple[str, int, Type]] = []
-    argument_info: list[A.DictAttr] = []
+    callee = A.SymbolRefAttr(parser.symbol_name())
     parser.expect("(")
-    declared = False
-    while not parser.at(")"):
-        declared = visible and parser.kind != "value"
-        arguments.append(("", 0, parser.type()) if declared else parser.argument())
-        argument_info.append(_optional_info(parser))
-        if not parser.take(","):
-            break
-    parser.expect(")")
-    results, result_info = _parse_results(parser) if parser.take("->") else ([], [])
-    for key, info in zip(INFO, (argument_info, result_info)):
-        if any(entry is not EMPTY for entry in info):
-            attributes[key] = A.ArrayAttr(info)
-    type_ = FunctionType([t for _, _, t in arguments], results)
-    attributes["function_type"] = A.TypeAttr(type_)
-    start = parser.start
-    for key, attr in parser.optional_attribute_dict("attributes").items():
-        if key in attributes and key != "function_type":
-            parser.fail(f"the attribute '{key}' is given twice", start)
-        attributes[key] = attr
-    if declared or (visible and not parser.at("{")):
-        return cls((), (), attributes, (Region([]),))
-    return cls((), (), attributes, (parser.region(arguments),))
-
-
-def _optional_info(parser: Parser) -> A.DictAttr:
-    return A.DictAttr(parser.optional_attribute_dict())
-
-
-def _parse_results(parser: Parser) -> tuple[list[Type], list[A.DictAttr]]:
-    if not parser.take("("):
-        return [parser.type()], [EMPTY]
-    types: list[Type] = []
-    infos: list[A.DictAttr] = []
-    while not parser.at(")"):
-        types.append(parser.type())
-        infos.append(_optional_info(parser))
-        if not parser.take(","):
-            break
-    parser.expect(")")
-    return types, infos
-
-
-def print_typed_values(op: Operation, printer: Printer) -> None:
-    """Write ` %a, %b {...} : T, U`: a terminator with its operands."""
-    if op.results or op.regions or op.successors:
-        printer.default_form(op)
-        return
-    print_values(printer, op.operands)
-    printer.attributes(op.attributes)
-    if op.operands:
-        printer.text(" : ")
-        printer.types(v.type for v in op.operands)
-
-
-def print_values(printer: Printer, values: Sequence[Value]) -> None:
-    """Write ` %a, %b`."""
-    if values:
-        printer.text(" ")
-        printer.values(values)
-
-
-def parse_typed_values(cls: type[Operation], parser: Parser) -> Operation:
-    """Read ` %a, %b {...} : T, U`; types in parentheses are accepted too."""
     names = parser.operand_names()
-    attributes = parser.optional_attribute_dict()
-    types: tuple[Type, ...] = ()
-    if names:
-        parser.expect(":")
-        start = parser.start
-        types = _several_types(parser)
-        if len(types) != len(names):
-            parser.fail(f"{len(types)} types for {len(names)} values", start)
-    operands = [parser.use(name, place, t) for (name, place), t in zip(names, types)]
-    return cls(operands, (), attributes)
-
-
-def _several_types(parser: Parser) -> tuple[Type, ...]:
-    """`T, U`, or the same in parentheses, which may begin a function's type, too."""
-    if not parser.at("("):
-        return parser.type_list()
+    parser.expect(")")
+    attributes = {**parser.optional_attribute_dict(), "callee": callee}
+    parser.expect(":")
     start = parser.start
-    types = parser.parenthesized_types()
-    if not parser.at("->"):
-        return types
-    parser.reset(start)
-    return parser.type_list()
+    type_ = parser.function_type()
+    if len(type_.inputs) != len(names):
+        parser.fail(f"{len(type_.inputs)} types for {len(names)} operands", start)
+    operands = [parser.use(*name, t) for name, t in zip(names, type_.inputs)]
+    return cls(operands, type_.results, attributes)

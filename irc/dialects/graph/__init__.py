@@ -10,6 +10,7 @@ elements another shape, `indexing` what moves by index, reduces and scans, `pack
 with weights packed for a library, and `panels` convolutions on weights in panels.
 """
 
+from irc.dialects.graph import canonical, rules
 from irc.dialects.graph.ops import (
     ACTIVATIONS,
     PANEL_ACTIVATIONS,
@@ -128,6 +129,8 @@ from irc.dialects.graph.ops import (
 )
 
 __all__ = [
+    "canonical",
+    "rules",
     "ACTIVATIONS",
     "Abs",
     "Acos",

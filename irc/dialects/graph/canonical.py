@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from irc.dialects.arith.folds import round_float
 from irc.dialects.graph import ops as graph
 from irc.dialects.graph.inferred import tensor_type
+from irc.dialects.graph.views import view_strides
 from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.rewrite.driver import canonicalization
+from irc.ir.strides import same_places
 from irc.ir.types import FloatType, IntegerType, Type, bf16, f16, f32, f64, i1
 
 #: The views through which the number of a `graph.full` is seen.
@@ -58,9 +61,6 @@ def _merge(op: Any, inner: Any, rw: Any, **attributes: Any) -> Any:
     memory (the flag `view`) goes on to do so, or stays as it is."""
     made = type(op).make(inner.source, result_types=op.view.type, **attributes)
     if "view" in op.attributes:
-        from irc.analysis.views import view_strides
-        from irc.dialects.layout.verify import same_places
-
         found = view_strides(made) if "view" in inner.attributes else None
         if found is None or not same_places(op.view.type, found[0]):
             made.erase()
@@ -228,8 +228,6 @@ def cast(op: graph.Cast, rw: Any) -> Any:
 
 
 def _cast_full(op: graph.Cast, full: graph.Full, rw: Any) -> Any:
-    from irc.dialects.arith.fold import round_float
-
     value = full.attributes["value"].value  # type: ignore[attr-defined]
     target = op.value.type.element
     source = op.x.type.element

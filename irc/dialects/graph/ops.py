@@ -396,6 +396,3 @@ __all__ = [
     "Tanh", "Trunc", "TruncDiv", "Undefined", "UpdateInput", "Window", "WinogradConv", "Xor",
     "replace_size", "scalar_attribute", "scalar_type",
 ]  # fmt: skip
-
-import irc.dialects.graph.canonical  # noqa: E402  # its patterns register on import
-import irc.dialects.graph.rules  # noqa: E402, F401

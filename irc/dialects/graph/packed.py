@@ -14,12 +14,11 @@ from typing import Any
 from irc.dialects.graph.inferred import check_result
 from irc.dialects.graph.pointwise import TENSOR
 from irc.ir import attributes as A
-from irc.ir.attributes import Type
 from irc.ir.definition import Op, attribute, of, operand, optional_operand, result
 from irc.ir.registry import register_attribute
 from irc.ir.symbols import Dim, floordiv
 from irc.ir.traits import Pure
-from irc.ir.types import TensorType
+from irc.ir.types import LibraryTensorType, TensorType
 
 #: Functions that a packed operation applies to each element it gives, with how many scalars they
 #: have: leaky_relu its slope, hardtanh its bounds. silu is x * sigmoid(x), hardswish
@@ -32,7 +31,7 @@ FORMATS = ("convolution", "linear")
 
 
 @register_attribute
-class PackedType(Type):
+class PackedType(LibraryTensorType):
     """`!graph.packed<tensor<8x4x3x3xf32>>`: these elements in an order that a library chose."""
 
     __slots__ = ()

@@ -4,7 +4,7 @@
     %z = graph.panel_conv %x, %v {stride = array<i64: 2, 2>, ...}
 
 A weight is an ordinary tensor, which any operation may compute: channel out k is number k mod
-panel of panel k floordiv panel (`irc.analysis.panels`), and what is behind the last of them is not
+panel of panel k floordiv panel (`panel_sizes.py`), and what is behind the last of them is not
 looked at.
 """
 
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.analysis.winograd import PRODUCTS, TAPS
 from irc.dialects.graph.inferred import check_result
 from irc.dialects.graph.packed import ACTIVATIONS
 from irc.dialects.graph.pointwise import TENSOR
+from irc.dialects.graph.winograd import PRODUCTS, TAPS
 from irc.ir import attributes as A
 from irc.ir.definition import Op, attribute, operand, optional_operand, result
 from irc.ir.symbols import Dim, ceildiv
@@ -88,7 +88,7 @@ class WinogradConv(_PanelOp):
     """`activation(convolution(source, weight) + bias + other)` of 3x3 weights given transformed.
 
     A convolution with stride 1, dilation 1 and one group, with `padding` zeros above and below,
-    and left and right (`irc.analysis.winograd`). `source` is [images, channels, height, width] of
+    and left and right (`irc.dialects.graph.winograd`). `source` is [images, channels, height, width] of
     f32. The weight w [out, channels, 3, 3] is given as G w G', of sizes [panels, 36, channels,
     panel]; a panel's channels are a multiple of 8. `activation` and `scalars` are as of
     `graph.packed_conv`, but only relu, leaky_relu, hardtanh and hardswish; NaN stays NaN.

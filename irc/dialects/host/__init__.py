@@ -4,6 +4,7 @@ Values are tensors with memory (handles), integers (`index`) and pointers. Order
 operation here happens where it stands.
 """
 
+from irc.dialects.host import text, verify
 from irc.dialects.host.ops import (
     TENSOR,
     AllocOp,
@@ -19,6 +20,8 @@ from irc.dialects.host.ops import (
 )
 
 __all__ = [
+    "text",
+    "verify",
     "AllocOp",
     "CallAtenOp",
     "ConstantOp",

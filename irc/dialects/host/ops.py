@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from irc.dialects.func import text as function_text
 from irc.dialects.graph.packed import PackedType
-from irc.dialects.host import verify as host_verify
 from irc.ir import attributes as A
-from irc.ir.core import Block, Operation
+from irc.ir.core import Block
 from irc.ir.definition import (
     Op,
     attribute,
@@ -33,11 +29,9 @@ from irc.ir.traits import (
 )
 from irc.ir.types import TensorType
 
-if TYPE_CHECKING:
-    from irc.ir.text.parser import Parser
-    from irc.ir.text.printer import Printer
-
 TENSOR = of(TensorType)
+#: Bytes that the places in the arena are multiples of.
+ALIGNMENT = 64
 
 
 class FuncOp(Op):
@@ -62,21 +56,6 @@ class FuncOp(Op):
         """The entry block."""
         return self.regions[0].blocks[0]
 
-    def verify_op(self) -> None:
-        host_verify.verify_function(self)
-
-    def verify_references(self) -> None:
-        from irc.dialects.host.verify_memory import verify_memory  # which imports this
-
-        verify_memory(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        function_text.print_function(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return function_text.parse_function(cls, parser)
-
 
 class ReturnOp(Op):
     """Ends the host program with its results.
@@ -88,16 +67,6 @@ class ReturnOp(Op):
     traits = frozenset({Terminator})
     parents = ("host.func",)
     values = variadic_operand()
-
-    def verify_op(self) -> None:
-        host_verify.verify_return(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        function_text.print_typed_values(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return function_text.parse_typed_values(cls, parser)
 
 
 class LaunchOp(Op):
@@ -121,9 +90,6 @@ class LaunchOp(Op):
     checked = attribute(A.UnitAttr)
     arrays = variadic_result(TENSOR)
 
-    def verify_references(self) -> None:
-        host_verify.verify_launch(self)
-
 
 class AllocOp(Op):
     """Fresh uninitialized memory with the sizes and strides of the result type.
@@ -140,9 +106,6 @@ class AllocOp(Op):
     offset = attribute(A.DimAttr, "bytes into the arena, set by plan-memory", optional=True)
     memory = result(TENSOR)
 
-    def verify_op(self) -> None:
-        host_verify.verify_alloc(self)
-
 
 class ViewOp(Op):
     """A handle on the memory of `source` with other sizes, strides and offset (in elements,
@@ -157,9 +120,6 @@ class ViewOp(Op):
     source = operand(TENSOR)
     offset = attribute(A.DimAttr)
     view = result(TENSOR)
-
-    def verify_op(self) -> None:
-        host_verify.verify_view(self)
 
 
 class CallAtenOp(Op):
@@ -181,9 +141,6 @@ class CallAtenOp(Op):
     path = attribute(A.StringAttr, optional=True)
     outputs = variadic_result()
 
-    def verify_op(self) -> None:
-        host_verify.verify_call(self)
-
 
 class ConstantOp(Op):
     """A tensor kept alive by the executable, named by its key in the module's resources.
@@ -196,9 +153,6 @@ class ConstantOp(Op):
     traits = frozenset({Pure})
     value = attribute(A.Attribute)
     tensor = result(TENSOR)
-
-    def verify_op(self) -> None:
-        host_verify.verify_constant(self)
 
 
 class PackOp(Op):
@@ -219,10 +173,6 @@ class PackOp(Op):
     transposed = attribute(A.UnitAttr)
     packed = result(of(PackedType))
 
-    def verify_op(self) -> None:
-        if not isinstance(self.source.defining_op, ConstantOp):
-            self.fail("only a host.constant can be packed")
-
 
 class ItemOp(Op):
     """The only element of a tensor as a scalar (`index` for integers, f64 for floats, i1).
@@ -239,9 +189,6 @@ class ItemOp(Op):
     every = attribute(A.UnitAttr)
     scalar = result()
 
-    def verify_op(self) -> None:
-        host_verify.verify_item(self)
-
 
 class CopyOp(Op):
     """Copies the elements of `source` into `target` (an updated input), whatever their strides.
@@ -254,6 +201,3 @@ class CopyOp(Op):
     traits = frozenset({ReadsMemory, WritesMemory})
     source = operand(TENSOR)
     target = operand(TENSOR)
-
-    def verify_op(self) -> None:
-        host_verify.verify_copy(self)

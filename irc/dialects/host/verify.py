@@ -6,27 +6,28 @@ read, what lies where in the arena) is in `irc.dialects.host.verify_memory`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 from irc.dialects.func.info import verify_info
-from irc.dialects.layout.verify import (
+from irc.dialects.func.verify import verify_result_strides
+from irc.dialects.graph import scalar_type
+from irc.dialects.host import ops
+from irc.dialects.host.launches import kernel_of, operand_numbers
+from irc.dialects.host.verify_bounds import verify_launch_bounds
+from irc.dialects.kernel import PointerType
+from irc.dialects.layout.places import (
     begin_of,
     verify_inside,
     verify_places,
-    verify_result_strides,
     verify_same_memory,
 )
-from irc.dialects.layout.verify_bounds import verify_launch_bounds
+from irc.dialects.loop import signless
 from irc.ir import attributes as A
-from irc.ir.core import Operation, Value
-from irc.ir.diagnostics import InvalidIR
+from irc.ir.core import Value
+from irc.ir.hooks import verifies, verifies_references
 from irc.ir.symbols import known_divisor
-from irc.ir.types import TensorType
-
-if TYPE_CHECKING:
-    from irc.dialects import kernel
-    from irc.dialects.host import ops as host
+from irc.ir.types import TensorType, i1
 
 PATHS = ("shim", "dispatcher", "boxed")
 
@@ -34,7 +35,8 @@ PATHS = ("shim", "dispatcher", "boxed")
 # -- the function
 
 
-def verify_function(op: host.FuncOp) -> None:
+@verifies(ops.FuncOp)
+def verify_function(op: ops.FuncOp) -> None:
     """Type, infos, and the order of the operations of a host program. Raises InvalidIR."""
     type_ = op.function_type
     if len(op.regions[0].blocks) != 1:
@@ -44,10 +46,19 @@ def verify_function(op: host.FuncOp) -> None:
         op.fail("the entry block's arguments differ from the function's type")
 
 
-def verify_return(op: host.ReturnOp) -> None:
+@verifies_references(ops.FuncOp)
+def verify_order(op: ops.FuncOp) -> None:
+    """The memory of the program over time. Raises InvalidIR."""
+    from irc.dialects.host.verify_memory import verify_memory  # of whole programs only
+
+    verify_memory(op)
+
+
+@verifies(ops.ReturnOp)
+def verify_return(op: ops.ReturnOp) -> None:
     """What is returned against the function's type and `result_info`. Raises InvalidIR."""
     function: Any = op.parent_op
-    if function is None or function.name != "host.func":
+    if not isinstance(function, ops.FuncOp):
         return
     declared = getattr(function.function_type, "results", ())
     given = tuple(v.type for v in op._operands)
@@ -61,15 +72,14 @@ def verify_return(op: host.ReturnOp) -> None:
 # -- launches
 
 
-def verify_launch(op: host.LaunchOp) -> None:
+@verifies_references(ops.LaunchOp)
+def verify_launch(op: ops.LaunchOp) -> None:
     """The arrays of a launch against the kernel's pointers. Raises InvalidIR."""
     if op.outs and op.results:
         op.fail("has outs and results: a launch writes memory, or gives arrays")
     callee = kernel_of(op)
     if callee is None:
         return
-    from irc.dialects.kernel import PointerType
-
     written: Sequence[Value] = op.outs or op.results
     arrays = [*op.inputs, *written]
     pointers = [a.type for a in callee.block.arguments if isinstance(a.type, PointerType)]
@@ -89,30 +99,13 @@ def verify_launch(op: host.LaunchOp) -> None:
     verify_launch_bounds(op, callee, arrays)
 
 
-def _verify_elements(op: host.LaunchOp, arrays: Sequence[Value], pointers: Sequence[Any]) -> None:
-    from irc.dialects.loop import signless
-
+def _verify_elements(op: ops.LaunchOp, arrays: Sequence[Value], pointers: Sequence[Any]) -> None:
     for position, (value, pointer) in enumerate(zip(arrays, pointers, strict=True)):
         kind: Any = value.type
         if signless(kind.element) is not signless(pointer.element):
             count = len(op.inputs)
             number, what = (position, "input") if position < count else (position - count, "output")
             op.fail(f"{what} {number} is {kind}, but @{op.callee} takes a {pointer}")
-
-
-def kernel_of(op: host.LaunchOp) -> kernel.FuncOp | None:
-    """The kernel that a launch in a module names; None outside one. Raises InvalidIR."""
-    from irc.dialects.kernel import FuncOp
-    from irc.ir.module import ModuleOp
-
-    module = next((a for a in op.ancestors() if isinstance(a, ModuleOp)), None)
-    if module is None:
-        return None
-    found = module.lookup(op.callee)
-    if not isinstance(found, FuncOp):
-        what = "nothing" if found is None else f"a {found.name}"
-        op.fail(f"there is no kernel @{op.callee} in the module, but {what}")
-    return found
 
 
 def _sizes_differ(one: TensorType, other: TensorType) -> bool:
@@ -126,30 +119,31 @@ def _sizes_differ(one: TensorType, other: TensorType) -> bool:
 # -- memory
 
 
-def verify_alloc(op: host.AllocOp) -> None:
+@verifies(ops.AllocOp)
+def verify_alloc(op: ops.AllocOp) -> None:
     """Strides, and the place in the arena. Raises InvalidIR."""
-    from irc.analysis.host_memory import ALIGNMENT
-
     verify_places(op, op.memory.type)
     offset = op.offset
     if offset is None:
         return
     if op.escapes:
         op.fail("has a place in the arena and escapes: the caller gets a tensor of its own")
-    if known_divisor(offset) % ALIGNMENT or (isinstance(offset, int) and offset < 0):
-        op.fail(f"offset {offset} is no multiple of {ALIGNMENT} bytes")
+    if known_divisor(offset) % ops.ALIGNMENT or (isinstance(offset, int) and offset < 0):
+        op.fail(f"offset {offset} is no multiple of {ops.ALIGNMENT} bytes")
 
 
-def verify_view(op: host.ViewOp) -> None:
+@verifies(ops.ViewOp)
+def verify_view(op: ops.ViewOp) -> None:
     """Another handle on the same elements, inside the memory they are in. Raises InvalidIR."""
     verify_same_memory(op, op.source.type, op.view.type)
     begin, root = begin_of(op.view)
     maker = root.defining_op
-    if maker is not None and maker.name == "host.alloc":
+    if isinstance(maker, ops.AllocOp):
         verify_inside(op, op.view.type, begin, root.type)  # type: ignore[arg-type]
 
 
-def verify_copy(op: host.CopyOp) -> None:
+@verifies(ops.CopyOp)
+def verify_copy(op: ops.CopyOp) -> None:
     """Source and target of one size and element. Raises InvalidIR."""
     source, target = op.source.type, op.target.type
     if source.element is not target.element:
@@ -158,11 +152,9 @@ def verify_copy(op: host.CopyOp) -> None:
         op.fail(f"copies {source} into {target}: another size")
 
 
-def verify_item(op: host.ItemOp) -> None:
+@verifies(ops.ItemOp)
+def verify_item(op: ops.ItemOp) -> None:
     """One element, as the scalar that stands for it. Raises InvalidIR."""
-    from irc.dialects.graph import scalar_type
-    from irc.ir.types import i1
-
     kind = op.source.type
     if op.attributes.get("every") is not None:
         if kind.element is not i1:
@@ -173,7 +165,8 @@ def verify_item(op: host.ItemOp) -> None:
         op.fail(f"gives {op.scalar.type}, not {scalar_type(kind.element)}")
 
 
-def verify_constant(op: host.ConstantOp) -> None:
+@verifies(ops.ConstantOp)
+def verify_constant(op: ops.ConstantOp) -> None:
     """Elements of the tensor's size and type. Raises InvalidIR."""
     kind, value = op.tensor.type, op.attributes["value"]
     if isinstance(value, A.DenseAttr | A.ResourceAttr):
@@ -184,7 +177,8 @@ def verify_constant(op: host.ConstantOp) -> None:
         op.fail(f"{value} is no constant: dense elements, a resource or a number")
 
 
-def verify_call(op: host.CallAtenOp) -> None:
+@verifies(ops.CallAtenOp)
+def verify_call(op: ops.CallAtenOp) -> None:
     """The operands named by the arguments, and the path. Raises InvalidIR."""
     from irc.dialects.aten import verify_called
 
@@ -201,18 +195,8 @@ def verify_call(op: host.CallAtenOp) -> None:
         op.fail(f"the path is '{op.path}', not {', '.join(PATHS)}")
 
 
-def operand_numbers(attr: A.Attribute) -> Iterator[int]:
-    """The numbers k of each `#aten.operand<k>` in an attribute."""
-    if isinstance(attr, A.DictAttr):
-        for _, inner in attr.items:
-            yield from operand_numbers(inner)
-    elif isinstance(attr, A.ArrayAttr):
-        for inner in attr:
-            yield from operand_numbers(inner)
-    elif attr.mnemonic == "operand":
-        yield attr.parameters[0]
-
-
-def fail(op: Operation, message: str, *notes: str) -> NoReturn:
-    """Raise InvalidIR about an operation of any dialect."""
-    raise InvalidIR(message, op=op, notes=notes)
+@verifies(ops.PackOp)
+def verify_pack(op: ops.PackOp) -> None:
+    """A constant is packed. Raises InvalidIR."""
+    if not isinstance(op.source.defining_op, ops.ConstantOp):
+        op.fail("only a host.constant can be packed")

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from irc.analysis.host_memory import Aliases, Keepers, Life, is_tensor, lifetimes
 from irc.dialects import flow, sym
 from irc.dialects.host import ops as host
-from irc.dialects.host.verify import fail, kernel_of, operand_numbers
-from irc.dialects.layout.verify import begin_of, last_element
+from irc.dialects.host.launches import fail, kernel_of, operand_numbers
+from irc.dialects.host.memory import Aliases, Keepers, Life, is_tensor, lifetimes
+from irc.dialects.layout.places import begin_of
 from irc.ir.core import Operation, Value
+from irc.ir.strides import last_element
 from irc.ir.symbols import Dim, Range, provable_le
 
 if TYPE_CHECKING:

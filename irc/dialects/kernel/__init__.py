@@ -6,6 +6,7 @@ outermost iteration space as their last two arguments; `target = "gpu"` kernels 
 power-of-two sizes and read `kernel.program_id`.
 """
 
+from irc.dialects.kernel import text, verify
 from irc.dialects.kernel.ops import (
     INDEX,
     POINTER,
@@ -34,6 +35,8 @@ from irc.dialects.kernel.ops import (
 )
 
 __all__ = [
+    "text",
+    "verify",
     "ExpandOp",
     "ExtractOp",
     "ForOp",

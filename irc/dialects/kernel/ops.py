@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from irc.dialects.func import text as function_text
-from irc.dialects.kernel import text as kernel_text
-from irc.dialects.kernel import verify as kernel_verify
 from irc.dialects.loop import SCATTER_COMBINERS
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Block, Operation, Region, Value
+from irc.ir.core import Block, Region, Value
 from irc.ir.definition import (
     Op,
     attribute,
@@ -35,10 +31,6 @@ from irc.ir.traits import (
 )
 from irc.ir.types import FunctionType, IndexType, IntegerType, VectorType, index
 
-if TYPE_CHECKING:
-    from irc.ir.text.parser import Parser
-    from irc.ir.text.printer import Printer
-
 
 @register_attribute
 class PointerType(Type):
@@ -50,6 +42,13 @@ class PointerType(Type):
     fields = ("element",)
     element: Type
 
+
+#: What a kernel is made for.
+TARGETS = ("cpu", "gpu")
+PAIR_COMBINERS = ("argmin", "argmax")
+LOGICAL_COMBINERS = ("any", "all", "xor")
+REDUCE_COMBINERS = ("sum", "prod", "min", "max", *LOGICAL_COMBINERS, *PAIR_COMBINERS)
+SCAN_COMBINERS = (*REDUCE_COMBINERS, "logsumexp")
 
 POINTER = of(PointerType)
 INDEX = of(IndexType)
@@ -80,7 +79,7 @@ class FuncOp(Op):
     parents = ("builtin.module",)
     sym_name = attribute(A.StringAttr)
     function_type = attribute(A.TypeAttr)
-    target = attribute(A.StringAttr, words=kernel_verify.TARGETS)
+    target = attribute(A.StringAttr, words=TARGETS)
     symbols = attribute(A.ArrayAttr, "of StringAttr", optional=True)
     grid = attribute(A.DimAttr, optional=True)
     work = attribute(A.DimAttr, optional=True)
@@ -117,19 +116,6 @@ class FuncOp(Op):
         if not isinstance(names, A.ArrayAttr):
             return ()
         return tuple(n.value for n in names if isinstance(n, A.StringAttr))
-
-    def verify_op(self) -> None:
-        kernel_verify.verify_function(self)
-
-    def verify_references(self) -> None:
-        kernel_verify.verify_variant(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        function_text.print_function(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return function_text.parse_function(cls, parser)
 
 
 class ReturnOp(Op):
@@ -168,16 +154,6 @@ class ForOp(Op):
         """The body's block."""
         return self.regions[0].blocks[0]
 
-    def verify_op(self) -> None:
-        kernel_verify.verify_for(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        kernel_text.print_for(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return kernel_text.parse_for(cls, parser)
-
 
 class IfOp(Op):
     """Runs the first region if the (scalar) condition holds, else the second; both yield the
@@ -192,16 +168,6 @@ class IfOp(Op):
     then_body = region()
     else_body = region()
 
-    def verify_op(self) -> None:
-        kernel_verify.verify_if(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        kernel_text.print_if(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return kernel_text.parse_if(cls, parser)
-
 
 class YieldOp(Op):
     """Ends the body of kernel.for and kernel.if.
@@ -213,13 +179,6 @@ class YieldOp(Op):
     traits = frozenset({Terminator})
     parents = ("kernel.for", "kernel.if")
     values = variadic_operand()
-
-    def print_custom(self, printer: Printer) -> None:
-        function_text.print_typed_values(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return function_text.parse_typed_values(cls, parser)
 
 
 class ProgramIdOp(Op):
@@ -256,16 +215,6 @@ class LoadOp(Op):
     other = optional_operand()
     value = result()
 
-    def verify_op(self) -> None:
-        kernel_verify.verify_access(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        kernel_text.print_load(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return kernel_text.parse_load(cls, parser)
-
 
 class StoreOp(Op):
     """Stores a scalar or a vector of consecutive elements at `pointer + offset`; a false lane of
@@ -280,16 +229,6 @@ class StoreOp(Op):
     pointer = operand(POINTER)
     offset = operand(INDEX)
     mask = optional_operand()
-
-    def verify_op(self) -> None:
-        kernel_verify.verify_access(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        kernel_text.print_store(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return kernel_text.parse_store(cls, parser)
 
 
 class PrefetchOp(Op):
@@ -320,16 +259,6 @@ class GatherOp(Op):
     other = optional_operand()
     value = result(VECTOR)
 
-    def verify_op(self) -> None:
-        kernel_verify.verify_gather(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        kernel_text.print_load(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return kernel_text.parse_load(cls, parser)
-
 
 class ScatterOp(Op):
     """Stores lane by lane, in lane order, at `pointer + offsets[lane]`.
@@ -347,16 +276,6 @@ class ScatterOp(Op):
     mask = optional_operand()
     combiner = attribute(A.StringAttr, default="set", words=SCATTER_COMBINERS)
 
-    def verify_op(self) -> None:
-        kernel_verify.verify_scatter(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        kernel_text.print_store(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return kernel_text.parse_store(cls, parser)
-
 
 class SplatOp(Op):
     """A vector with every lane equal to a scalar.
@@ -369,9 +288,6 @@ class SplatOp(Op):
     scalar = operand()
     vector = result(VECTOR)
 
-    def verify_op(self) -> None:
-        kernel_verify.verify_splat(self)
-
 
 class IotaOp(Op):
     """0, 1, 2, ... along dimension `dim` of the vector type.
@@ -383,9 +299,6 @@ class IotaOp(Op):
     traits = frozenset({Pure})
     dim = attribute(A.IntegerAttr, default=0)
     vector = result(VECTOR)
-
-    def verify_op(self) -> None:
-        kernel_verify.verify_iota(self)
 
 
 class ExpandOp(Op):
@@ -401,9 +314,6 @@ class ExpandOp(Op):
     dims = attribute(A.DenseIntsAttr)
     expanded = result(VECTOR)
 
-    def verify_op(self) -> None:
-        kernel_verify.verify_expand(self)
-
 
 class TransposeOp(Op):
     """Exchanges the two dimensions of a tile (cpu: 16x16 and 8x8 in registers).
@@ -415,9 +325,6 @@ class TransposeOp(Op):
     traits = frozenset({Pure})
     source = operand(VECTOR)
     transposed = result(VECTOR)
-
-    def verify_op(self) -> None:
-        kernel_verify.verify_transpose(self)
 
 
 class ReduceOp(Op):
@@ -431,12 +338,9 @@ class ReduceOp(Op):
     name = "kernel.reduce"
     traits = frozenset({Pure})
     sources = variadic_operand()
-    combiner = attribute(A.StringAttr, words=kernel_verify.REDUCE_COMBINERS)
+    combiner = attribute(A.StringAttr, words=REDUCE_COMBINERS)
     dim = attribute(A.IntegerAttr, default=0)
     reduced = variadic_result()
-
-    def verify_op(self) -> None:
-        kernel_verify.verify_reduce(self)
 
 
 class ScanOp(Op):
@@ -449,12 +353,9 @@ class ScanOp(Op):
     name = "kernel.scan"
     traits = frozenset({Pure})
     sources = variadic_operand()
-    combiner = attribute(A.StringAttr, words=kernel_verify.SCAN_COMBINERS)
+    combiner = attribute(A.StringAttr, words=SCAN_COMBINERS)
     dim = attribute(A.IntegerAttr, default=0)
     scanned = variadic_result()
-
-    def verify_op(self) -> None:
-        kernel_verify.verify_scan(self)
 
 
 class ExtractOp(Op):
@@ -469,9 +370,6 @@ class ExtractOp(Op):
     lane = operand(INDEX)
     scalar = result()
 
-    def verify_op(self) -> None:
-        kernel_verify.verify_extract(self)
-
 
 class InsertOp(Op):
     """A vector with one lane replaced.
@@ -485,9 +383,6 @@ class InsertOp(Op):
     vector = operand(VECTOR)
     lane = operand(INDEX)
     inserted = result(VECTOR)
-
-    def verify_op(self) -> None:
-        kernel_verify.verify_insert(self)
 
 
 class ScratchOp(Op):

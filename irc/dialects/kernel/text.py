@@ -10,11 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from irc.dialects.kernel import ops
 from irc.dialects.loop.text import parse_mask, print_mask
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.definition import SEGMENTS
+from irc.ir.hooks import parses, prints
+from irc.ir.text.functions import (
+    parse_function,
+    parse_typed_values,
+    print_function,
+    print_typed_values,
+)
 from irc.ir.types import index
 
 if TYPE_CHECKING:
@@ -22,10 +30,17 @@ if TYPE_CHECKING:
     from irc.ir.text.printer import Printer
 
 
+prints(ops.FuncOp)(print_function)
+parses(ops.FuncOp)(parse_function)
+prints(ops.YieldOp)(print_typed_values)
+parses(ops.YieldOp)(parse_typed_values)
+
+
 def _one_block(region: Region) -> bool:
     return len(region.blocks) == 1
 
 
+@prints(ops.ForOp)
 def print_for(op: Any, printer: Printer) -> None:
     """Write a kernel.for after its name."""
     operands, results = op._operands, op.results
@@ -58,6 +73,7 @@ def print_for(op: Any, printer: Printer) -> None:
     printer.region(op.regions[0], header=False)
 
 
+@parses(ops.ForOp)
 def parse_for(cls: type[Operation], parser: Parser) -> Operation:
     """Read a kernel.for after its name."""
     if parser.kind != "value":
@@ -109,6 +125,7 @@ def _carried(parser: Parser) -> list[tuple[str, int, str, int]]:
     return found
 
 
+@prints(ops.IfOp)
 def print_if(op: Any, printer: Printer) -> None:
     """Write a kernel.if after its name."""
     regions = op.regions
@@ -129,10 +146,9 @@ def print_if(op: Any, printer: Printer) -> None:
     printer.region(regions[1], header=False)
 
 
+@parses(ops.IfOp)
 def parse_if(cls: type[Operation], parser: Parser) -> Operation:
     """Read a kernel.if after its name. A missing `else` yields nothing."""
-    from irc.dialects.kernel.ops import YieldOp
-
     start = parser.start
     condition = parser.operand_names()
     if len(condition) != 1 or parser.kind == "mark" and parser.token not in ("->", "{"):
@@ -148,7 +164,7 @@ def parse_if(cls: type[Operation], parser: Parser) -> Operation:
         else_region = parser.region()
     else:
         block = Block()
-        block.append(YieldOp())
+        block.append(ops.YieldOp())
         else_region = Region([block])
     operand = parser.use(*condition[0])
     return cls((operand,), types, attributes, (then_region, else_region))
@@ -178,6 +194,7 @@ def _has_segments(op: Operation, count: int) -> bool:
     return isinstance(sizes, A.DenseIntsAttr) and len(sizes) == count
 
 
+@prints(ops.LoadOp, ops.GatherOp)
 def print_load(op: Any, printer: Printer) -> None:
     """Write a kernel.load or kernel.gather after its name."""
     if not _has_segments(op, 4):
@@ -190,6 +207,7 @@ def print_load(op: Any, printer: Printer) -> None:
     printer.type(op.results[0].type)
 
 
+@parses(ops.LoadOp, ops.GatherOp)
 def parse_load(cls: type[Operation], parser: Parser) -> Operation:
     """Read a kernel.load or kernel.gather after its name."""
     pointer, offset = _parse_place(parser)
@@ -201,6 +219,7 @@ def parse_load(cls: type[Operation], parser: Parser) -> Operation:
     return cls(operands, (parser.type(),), attributes)
 
 
+@prints(ops.StoreOp, ops.ScatterOp)
 def print_store(op: Any, printer: Printer) -> None:
     """Write a kernel.store or kernel.scatter after its name."""
     printer.text(" ")
@@ -212,6 +231,7 @@ def print_store(op: Any, printer: Printer) -> None:
     printer.type(op.stored.type)
 
 
+@parses(ops.StoreOp, ops.ScatterOp)
 def parse_store(cls: type[Operation], parser: Parser) -> Operation:
     """Read a kernel.store or kernel.scatter after its name."""
     if parser.kind != "value":

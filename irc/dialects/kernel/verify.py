@@ -7,12 +7,18 @@ code for is refused here, so that the code generators meet only what they can wr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from irc.dialects.arith import ConstantOp
+from irc.dialects.kernel import ops
+from irc.dialects.kernel.verify_sharing import verify_sharing
+from irc.dialects.sym import ValueOp
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.core import Block, BlockArgument, Operation, Region, Value
 from irc.ir.definition import Op
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.hooks import verifies, verifies_references
 from irc.ir.types import (
     FloatType,
     IndexType,
@@ -27,10 +33,6 @@ from irc.ir.types import (
     index,
 )
 
-if TYPE_CHECKING:
-    from irc.dialects.kernel import ops as kernel
-
-TARGETS = ("cpu", "gpu")
 #: Elements of the largest vector of a cpu kernel: more are slower than a loop, and compile longer.
 CPU_ELEMENTS = 256
 #: Elements of Triton's largest tile.
@@ -40,16 +42,12 @@ SCRATCH_BYTES = 256 * 1024
 _WIDTHS = (1, 8, 16, 32, 64)
 _FLOATS = (f16, bf16, f32, f64)
 
-PAIR_COMBINERS = ("argmin", "argmax")
-_LOGICAL = ("any", "all", "xor")
-REDUCE_COMBINERS = ("sum", "prod", "min", "max", *_LOGICAL, *PAIR_COMBINERS)
-SCAN_COMBINERS = (*REDUCE_COMBINERS, "logsumexp")
 #: Operations that one target has no code for, with what the other does instead.
-_ONLY = {
-    "kernel.program_id": ("gpu", "a cpu kernel gets its points as begin and end"),
-    "kernel.expand": ("gpu", "a cpu kernel has vectors of one dimension; kernel.splat a scalar"),
-    "kernel.prefetch": ("cpu", "Triton's compiler decides what a gpu kernel loads early"),
-    "kernel.scratch": ("cpu", "a gpu kernel keeps what is private in tiles"),
+_ONLY: dict[type[Operation], tuple[str, str]] = {
+    ops.ProgramIdOp: ("gpu", "a cpu kernel gets its points as begin and end"),
+    ops.ExpandOp: ("gpu", "a cpu kernel has vectors of one dimension; kernel.splat a scalar"),
+    ops.PrefetchOp: ("cpu", "Triton's compiler decides what a gpu kernel loads early"),
+    ops.ScratchOp: ("cpu", "a gpu kernel keeps what is private in tiles"),
 }
 
 #: What a gpu kernel says of how it is compiled: whether a number fits, and which do.
@@ -61,8 +59,8 @@ _SETTINGS: dict[str, tuple[Callable[[int], bool], str]] = {
 # Types of operands and results, with the attributes that matter, that passed for a class.
 _passed: set[Any] = set()
 # Types that fit a target, and operations that do.
-_types_of: dict[str, set[Type]] = {target: set() for target in TARGETS}
-_classes_of: dict[str, set[type[Operation]]] = {target: set() for target in TARGETS}
+_types_of: dict[str, set[Type]] = {target: set() for target in ops.TARGETS}
+_classes_of: dict[str, set[type[Operation]]] = {target: set() for target in ops.TARGETS}
 
 
 def _once(op: Op, check: Callable[[Any], None], *more: Any) -> None:
@@ -81,7 +79,8 @@ def _words(dims: Sequence[int] | Sequence[Any]) -> str:
 # -- the kernel as a whole
 
 
-def verify_function(op: kernel.FuncOp) -> None:
+@verifies(ops.FuncOp)
+def verify_function(op: ops.FuncOp) -> None:
     """Arguments, attributes and, for the target, every operation of a kernel. Raises InvalidIR."""
     if len(op.regions[0].blocks) != 1:
         op.fail(f"a kernel's body is one block, not {len(op.regions[0].blocks)}")
@@ -97,19 +96,15 @@ def verify_function(op: kernel.FuncOp) -> None:
     _verify_settings(op)
     _verify_body(op, pointers, outputs)
     if op.inplace:
-        from irc.dialects.kernel.verify_sharing import verify_sharing
-
         verify_sharing(op)
 
 
-def _verify_arguments(op: kernel.FuncOp) -> int:
+def _verify_arguments(op: ops.FuncOp) -> int:
     """Check that pointers come first, then the symbols; gives the number of pointers."""
-    from irc.dialects.kernel.ops import PointerType
-
     arguments = op.block.arguments
     pointers = 0
     for number, argument in enumerate(arguments):
-        if isinstance(argument.type, PointerType):
+        if isinstance(argument.type, ops.PointerType):
             if pointers != number:
                 op.fail(f"argument {number} is a pointer after an index: pointers come first")
             pointers += 1
@@ -130,7 +125,7 @@ def _verify_arguments(op: kernel.FuncOp) -> int:
     return pointers
 
 
-def _verify_outputs(op: kernel.FuncOp, pointers: int) -> range | None:
+def _verify_outputs(op: ops.FuncOp, pointers: int) -> range | None:
     """Check that `outputs` names the last pointers; gives their positions, None if unsaid."""
     if op.outputs is None:
         return None
@@ -141,7 +136,7 @@ def _verify_outputs(op: kernel.FuncOp, pointers: int) -> range | None:
     return range(pointers - len(given), pointers)
 
 
-def _verify_pairs(op: kernel.FuncOp, name: str, pointers: int, outputs: range | None) -> None:
+def _verify_pairs(op: ops.FuncOp, name: str, pointers: int, outputs: range | None) -> None:
     """Check the pairs (input, output) of `inplace` or `initialized`."""
     flat = op.attr(name)
     if flat is None:
@@ -165,7 +160,8 @@ def _verify_pairs(op: kernel.FuncOp, name: str, pointers: int, outputs: range | 
         op.fail(f"initialized gives one output two initial arrays: {_words(flat)}")
 
 
-def verify_variant(op: kernel.FuncOp) -> None:
+@verifies_references(ops.FuncOp)
+def verify_variant(op: ops.FuncOp) -> None:
     """The kernel that `copying` names takes the same arrays and wants nothing in its outputs."""
     if op.copying is None:
         return
@@ -179,13 +175,11 @@ def verify_variant(op: kernel.FuncOp) -> None:
         op.fail(f"@{op.copying} takes other arrays than the kernel that it is a variant of")
 
 
-def _arrays(op: kernel.FuncOp) -> list[Type]:
-    from irc.dialects.kernel.ops import PointerType
-
-    return [a.type for a in op.block.arguments if isinstance(a.type, PointerType)]
+def _arrays(op: ops.FuncOp) -> list[Type]:
+    return [a.type for a in op.block.arguments if isinstance(a.type, ops.PointerType)]
 
 
-def _verify_settings(op: kernel.FuncOp) -> None:
+def _verify_settings(op: ops.FuncOp) -> None:
     for name, (fits, wanted) in _SETTINGS.items():
         value = op.attr(name)
         if value is None:
@@ -196,11 +190,10 @@ def _verify_settings(op: kernel.FuncOp) -> None:
             op.fail(f"{name} is {value}, not {wanted}")
 
 
-def _verify_body(op: kernel.FuncOp, pointers: int, outputs: range | None) -> None:
+def _verify_body(op: ops.FuncOp, pointers: int, outputs: range | None) -> None:
     """Check each operation and type against the target, and each pointer's origin."""
     target = op.target
     classes, types = _classes_of[target], _types_of[target]
-    memory = _memory_classes()
     room = 0
     stack: list[Block] = [op.block]
     while stack:
@@ -214,9 +207,9 @@ def _verify_body(op: kernel.FuncOp, pointers: int, outputs: range | None) -> Non
                 if result.type not in types:
                     _check_type(inner, result.type, target)
                     types.add(result.type)
-            if cls in memory:
-                _check_pointer(inner, op, outputs, memory[cls])
-            elif inner.name == "kernel.scratch":
+            if cls in _MEMORY:
+                _check_pointer(inner, op, outputs, _MEMORY[cls])
+            elif isinstance(inner, ops.ScratchOp):
                 room += _scratch_bytes(inner, op)
             for region in inner.regions:
                 stack.extend(region.blocks)
@@ -225,40 +218,36 @@ def _verify_body(op: kernel.FuncOp, pointers: int, outputs: range | None) -> Non
         op.fail(f"{room} bytes of kernel.scratch, more than {SCRATCH_BYTES}")
 
 
-def _memory_classes() -> dict[type[Operation], bool]:
-    """The operations with a pointer, and whether they write there."""
-    from irc.dialects.kernel import ops as kernel
-
-    return {
-        kernel.LoadOp: False, kernel.GatherOp: False, kernel.PrefetchOp: False,
-        kernel.StoreOp: True, kernel.ScatterOp: True,
-    }  # fmt: skip
+# The operations with a pointer, and whether they write there.
+_MEMORY: dict[type[Operation], bool] = {
+    ops.LoadOp: False, ops.GatherOp: False, ops.PrefetchOp: False,
+    ops.StoreOp: True, ops.ScatterOp: True,
+}  # fmt: skip
+# The dialects whose operations a kernel holds, and `sym.value`.
+_DIALECTS = ("arith", "math", "kernel")
 
 
 def _check_class(op: Operation, target: str) -> None:
-    if op.name in _ONLY:
-        wanted, instead = _ONLY[op.name]
+    only = _ONLY.get(op.__class__)
+    if only is not None:
+        wanted, instead = only
         if wanted != target:
             op.fail(f"is of {wanted} kernels, this is one for a {target}: {instead}")  # type: ignore[attr-defined]
-    elif op.name.partition(".")[0] not in ("arith", "math", "kernel") and op.name != "sym.value":
-        from irc.ir.diagnostics import InvalidIR
-
+    elif op.name.partition(".")[0] not in _DIALECTS and not isinstance(op, ValueOp):
         raise InvalidIR(f"'{op.name}' has no place in a kernel, which holds arith, math, kernel "
                         "and sym.value", op=op)  # fmt: skip
 
 
 def _check_type(op: Any, type_: Type, target: str = "") -> None:
     """Check that the target has code for values of a type."""
-    from irc.dialects.kernel.ops import PointerType
-
     target = target or op.target
     element = getattr(type_, "element", type_)
     if isinstance(type_, VectorType):
         _check_shape(op, type_, target)
-    elif isinstance(type_, PointerType) and isinstance(element, VectorType | PointerType):
+    elif isinstance(type_, ops.PointerType) and isinstance(element, VectorType | ops.PointerType):
         op.fail(f"{type_} points at no element of memory")
     if isinstance(element, IntegerType):
-        in_memory = target == "gpu" and isinstance(type_, PointerType)
+        in_memory = target == "gpu" and isinstance(type_, ops.PointerType)
         known = element.width in _WIDTHS and (in_memory or not element.unsigned)
     elif target == "cpu":
         known = element in _FLOATS or isinstance(element, IndexType)
@@ -282,10 +271,10 @@ def _check_shape(op: Any, type_: VectorType, target: str) -> None:
             op.fail(f"{type_} has {count} elements, a tile of a gpu kernel at most {GPU_ELEMENTS}")
 
 
-def _check_pointer(op: Any, func: kernel.FuncOp, outputs: range | None, writes: bool) -> None:
+def _check_pointer(op: Any, func: ops.FuncOp, outputs: range | None, writes: bool) -> None:
     pointer = op.pointer
     if not isinstance(pointer, BlockArgument):
-        if pointer.defining_op.name != "kernel.scratch":
+        if not isinstance(pointer.defining_op, ops.ScratchOp):
             op.fail("its pointer is neither an argument of the kernel nor a kernel.scratch")
         return
     if pointer.owner is not func.block:
@@ -295,7 +284,7 @@ def _check_pointer(op: Any, func: kernel.FuncOp, outputs: range | None, writes: 
                 f"{_words(outputs)}")  # fmt: skip
 
 
-def _scratch_bytes(op: Any, func: kernel.FuncOp) -> int:
+def _scratch_bytes(op: Any, func: ops.FuncOp) -> int:
     if op.count < 1:
         op.fail(f"count is {op.count}, not at least 1")
     if op.parent is not func.block:
@@ -306,10 +295,11 @@ def _scratch_bytes(op: Any, func: kernel.FuncOp) -> int:
 # -- control flow
 
 
-def verify_for(op: kernel.ForOp) -> None:
+@verifies(ops.ForOp)
+def verify_for(op: ops.ForOp) -> None:
     """Bounds, carried values and body of a loop. Raises InvalidIR."""
     step = op.step.defining_op
-    if step is not None and step.name == "arith.constant":
+    if isinstance(step, ConstantOp):
         value: Any = step.attributes.get("value")
         if isinstance(value, A.IntegerAttr) and value.value < 1:
             op.fail(f"the step is {value.value}, not positive")
@@ -325,7 +315,8 @@ def verify_for(op: kernel.ForOp) -> None:
     _verify_end(op, block)
 
 
-def verify_if(op: kernel.IfOp) -> None:
+@verifies(ops.IfOp)
+def verify_if(op: ops.IfOp) -> None:
     """Condition and branches. Raises InvalidIR."""
     if op.condition.type is not i1:
         op.fail(f"the condition is {op.condition.type}, not i1")
@@ -344,7 +335,7 @@ def _only_block(op: Op, region: Region) -> Block:
 
 def _verify_end(op: Op, block: Block) -> None:
     last = block.last
-    if last is None or last.name != "kernel.yield":
+    if not isinstance(last, ops.YieldOp):
         op.fail("a body ends in kernel.yield")
     if [v.type for v in last._operands] != [r.type for r in op.results]:
         op.fail(f"its body yields ({_types(last._operands)}), the results are "
@@ -358,6 +349,7 @@ def _types(values: Sequence[Value]) -> str:
 # -- memory
 
 
+@verifies(ops.LoadOp, ops.StoreOp)
 def verify_access(op: Any) -> None:
     """A load or store: scalar or consecutive elements, mask, other. Raises InvalidIR."""
     _once(op, _check_access)
@@ -370,11 +362,13 @@ def _check_access(op: Any) -> None:
     _check_moved(op, value)
 
 
+@verifies(ops.GatherOp)
 def verify_gather(op: Any) -> None:
     """A gather: one offset a lane. Raises InvalidIR."""
     _once(op, _check_lanes)
 
 
+@verifies(ops.ScatterOp)
 def verify_scatter(op: Any) -> None:
     """A scatter: one offset a lane. Raises InvalidIR."""
     _once(op, _check_lanes)
@@ -428,12 +422,14 @@ def _shape(type_: Any) -> tuple[int, ...]:
 # -- vectors
 
 
+@verifies(ops.SplatOp)
 def verify_splat(op: Any) -> None:
     """A scalar of the vector's element. Raises InvalidIR."""
     if op.scalar.type is not op.vector.type.element:
         op.fail(f"makes {op.vector.type} of {op.scalar.type}, not of {op.vector.type.element}")
 
 
+@verifies(ops.IotaOp)
 def verify_iota(op: Any) -> None:
     """A dimension of an integer vector. Raises InvalidIR."""
     type_ = op.vector.type
@@ -443,6 +439,7 @@ def verify_iota(op: Any) -> None:
         op.fail(f"counts in {type_.element}, not in index or an integer")
 
 
+@verifies(ops.ExpandOp)
 def verify_expand(op: Any) -> None:
     """Dimensions of the source among the result's. Raises InvalidIR."""
     source, made, dims = op.source.type, op.expanded.type, list(op.dims)
@@ -455,6 +452,7 @@ def verify_expand(op: Any) -> None:
             op.fail(f"size {size} of {source} can't become dimension {dim} of {made}")
 
 
+@verifies(ops.TransposeOp)
 def verify_transpose(op: Any) -> None:
     """A tile with its two dimensions exchanged. Raises InvalidIR."""
     source, made = op.source.type, op.transposed.type
@@ -464,6 +462,7 @@ def verify_transpose(op: Any) -> None:
         op.fail(f"gives {made}, not {VectorType(source.shape[::-1], source.element)}")
 
 
+@verifies(ops.ReduceOp)
 def verify_reduce(op: Any) -> None:
     """Combiner, dimension and results of a reduction. Raises InvalidIR."""
     _once(op, _check_reduce, op.combiner, op.dim)
@@ -478,6 +477,7 @@ def _check_reduce(op: Any) -> None:
             op.fail(f"gives {made.type}, not {wanted}")
 
 
+@verifies(ops.ScanOp)
 def verify_scan(op: Any) -> None:
     """Combiner, dimension and results of a scan. Raises InvalidIR."""
     _once(op, _check_scan, op.combiner, op.dim)
@@ -493,7 +493,7 @@ def _check_scan(op: Any) -> None:
 def _check_combined(op: Any) -> None:
     """Check the sources of a reduction or scan against its combiner and dimension."""
     combiner = op.combiner
-    count = 2 if combiner in PAIR_COMBINERS else 1
+    count = 2 if combiner in ops.PAIR_COMBINERS else 1
     if len(op.sources) != count or len(op.results) != count:
         what = "a value and a position" if count == 2 else "one vector"
         op.fail(f"{combiner} combines {what}; {len(op.sources)} operands and {len(op.results)} "
@@ -504,7 +504,7 @@ def _check_combined(op: Any) -> None:
         if not 0 <= op.dim < len(value.type.shape):
             op.fail(f"combines along dimension {op.dim} of {value.type}")
     first = op.sources[0].type
-    if isinstance(first.element, FloatType) and combiner in _LOGICAL:
+    if isinstance(first.element, FloatType) and combiner in ops.LOGICAL_COMBINERS:
         op.fail(f"{combiner} combines integers, not {first.element}")
     if count == 2:
         second = op.sources[1].type
@@ -512,6 +512,7 @@ def _check_combined(op: Any) -> None:
             op.fail(f"the positions are {second}, not an integer for each lane of {first}")
 
 
+@verifies(ops.ExtractOp)
 def verify_extract(op: Any) -> None:
     """A lane of a vector, or a row of a tile. Raises InvalidIR."""
     wanted = _lane_of(op.vector.type)
@@ -519,6 +520,7 @@ def verify_extract(op: Any) -> None:
         op.fail(f"takes {op.scalar.type} out of {op.vector.type}, not {wanted}")
 
 
+@verifies(ops.InsertOp)
 def verify_insert(op: Any) -> None:
     """A vector with another lane, or a tile with another row. Raises InvalidIR."""
     wanted = _lane_of(op.vector.type)

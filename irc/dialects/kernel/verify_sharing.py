@@ -11,27 +11,25 @@ the masks differ, nothing is said.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
+from irc.dialects import arith
+from irc.dialects.kernel import ops
+from irc.dialects.sym import ValueOp
 from irc.ir import attributes as A
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.traits import Pure
 from irc.ir.types import VectorType, index
 
-if TYPE_CHECKING:
-    from irc.dialects.kernel import ops as kernel
-
 _DEEPEST = 64  # nested operations that are looked through
-
-_STORES = frozenset(("kernel.store", "kernel.scatter"))
 
 #: Loop variables that stand for others: those of loops that run over the same numbers.
 Renaming = Mapping[Value, Value]
 
 
-def verify_sharing(function: kernel.FuncOp) -> None:
+def verify_sharing(function: ops.FuncOp) -> None:
     """Check the loads of each input that shares the memory of an output. Raises InvalidIR."""
     flat = function.inplace or ()
     if not flat:
@@ -40,7 +38,8 @@ def verify_sharing(function: kernel.FuncOp) -> None:
     known: dict[Any, str] = {}
     for source, target in zip(flat[::2], flat[1::2], strict=True):
         loads = [op for op in arguments[source].users if op.results]
-        stores = [op for op in arguments[target].users if op.name in _STORES]
+        written = arguments[target].users
+        stores = [op for op in written if isinstance(op, ops.StoreOp | ops.ScatterOp)]
         for load in loads:
             for store in stores:
                 key = _pair_key(load, store)
@@ -91,19 +90,19 @@ class _Pair:
     load alone that run as those around the store do, which are taken for them.
     """
 
-    def __init__(self, function: kernel.FuncOp, load: Operation, store: Operation) -> None:
+    def __init__(self, function: ops.FuncOp, load: Operation, store: Operation) -> None:
         self.function, self.load, self.store = function, load, store
         ours, theirs = list(_chain(load, function)), list(_chain(store, function))
         common = 0
         while ours[common] is theirs[common]:
             common += 1
-        self.around = [op for op in ours[:common] if op.name == "kernel.for"]
+        self.around = [op for op in ours[:common] if isinstance(op, ops.ForOp)]
         self.last, self.other_last = ours[common], theirs[common]
         inner, outer = ours[common:-1], theirs[common:-1]
-        self.has_conditions = any(op.name == "kernel.if" for op in (*ours, *theirs))
-        self.branches = [any(op.name == "kernel.if" for op in part) for part in (inner, outer)]
-        self.inner = [op for op in inner if op.name == "kernel.for"]
-        self.inner_of_store = [op for op in outer if op.name == "kernel.for"]
+        self.has_conditions = any(isinstance(op, ops.IfOp) for op in (*ours, *theirs))
+        self.branches = [any(isinstance(op, ops.IfOp) for op in part) for part in (inner, outer)]
+        self.inner = [op for op in inner if isinstance(op, ops.ForOp)]
+        self.inner_of_store = [op for op in outer if isinstance(op, ops.ForOp)]
         self.renamed: dict[Value, Value] = {}
         for one, other in zip(self.inner, self.inner_of_store, strict=False):
             if [key_of(v, self.renamed) for v in one._operands[:3]] == [
@@ -175,7 +174,7 @@ def _is_steady(key: Any, around: Operation) -> bool:
     """Whether what a key stands for is the same in all passes of a loop around it (or in all
     programs, given the kernel), as long as the variables of loops further in are."""
     if key is _PROGRAM:
-        return around.name == "kernel.for"
+        return isinstance(around, ops.ForOp)
     if isinstance(key, tuple):
         return all(_is_steady(k, around) for k in key)
     if not isinstance(key, Value):
@@ -183,8 +182,8 @@ def _is_steady(key: Any, around: Operation) -> bool:
     if isinstance(key, BlockArgument):
         loop = key.owner.parent_op
         if loop is around:
-            return loop.name == "kernel.func"
-        if loop is not None and loop.name == "kernel.for" and key.index == 0:
+            return isinstance(loop, ops.FuncOp)
+        if isinstance(loop, ops.ForOp) and key.index == 0:
             return True  # its bounds are looked at, too
     block = key.parent_block
     maker = None if block is None else block.parent_op
@@ -227,7 +226,7 @@ def _comes_to(apart: int, moved: int, passes: int, lanes: int, wide: int) -> boo
 
 def _constant(value: Value) -> int | None:
     maker = value.defining_op
-    number = None if maker is None or maker.name != "arith.constant" else maker.attributes["value"]
+    number = maker.attributes["value"] if isinstance(maker, arith.ConstantOp) else None
     return number.value if isinstance(number, A.IntegerAttr) else None
 
 
@@ -235,12 +234,12 @@ def _step(op: Operation) -> int:
     return _constant(op._operands[2]) or 0
 
 
-def _is_parallel(op: Operation, function: kernel.FuncOp) -> bool:
+def _is_parallel(op: Operation, function: ops.FuncOp) -> bool:
     """Whether a loop runs from a cpu kernel's begin on: parts may be taken in any order."""
     return function.target == "cpu" and op._operands[0] is function.block.arguments[-2]
 
 
-def _passes(op: Operation, function: kernel.FuncOp) -> int:
+def _passes(op: Operation, function: ops.FuncOp) -> int:
     """How many passes of a loop two may be apart: 0 where it may run but once, 1 where how often
     it runs depends on a size."""
     lower, upper, _ = op._operands[:3]
@@ -266,9 +265,9 @@ def key_of(value: Value, renamed: Renaming, depth: int = 0) -> Any:
     maker = value.defining_op
     if maker is None or depth > _DEEPEST or maker.regions:
         return value
-    if maker.name == "kernel.program_id":
+    if isinstance(maker, ops.ProgramIdOp):
         return _PROGRAM
-    if maker.name != "sym.value" and Pure not in maker.traits:
+    if not isinstance(maker, ValueOp) and Pure not in maker.traits:
         return value
     parts = [key_of(v, renamed, depth + 1) for v in maker._operands]
     named = tuple(sorted(maker.attributes.items(), key=A.entry_name))
@@ -284,24 +283,24 @@ def linear(value: Value, renamed: Renaming, depth: int = 0) -> Linear:
     if maker is None or depth > _DEEPEST:
         return Linear({value: 1}, 0)
     operands = maker._operands
-    if maker.name in ("arith.addi", "arith.subi"):
+    if isinstance(maker, arith.AddIOp | arith.SubIOp):
         first, second = (linear(v, renamed, depth + 1) for v in operands)
-        return first.plus(second, 1 if maker.name == "arith.addi" else -1)
-    if maker.name == "arith.muli":
+        return first.plus(second, 1 if isinstance(maker, arith.AddIOp) else -1)
+    if isinstance(maker, arith.MulIOp):
         first, second = (linear(v, renamed, depth + 1) for v in operands)
         if not second.terms:
             return first.times(second.number)
         if not first.terms:
             return second.times(first.number)
-    elif maker.name == "arith.constant":
+    elif isinstance(maker, arith.ConstantOp):
         number = _constant(value)
         if number is not None:
             return Linear({}, number)
-    elif maker.name == "kernel.splat":
+    elif isinstance(maker, ops.SplatOp):
         return linear(operands[0], renamed, depth + 1)
-    elif maker.name == "kernel.iota":
+    elif isinstance(maker, ops.IotaOp):
         return Linear({("lane", maker.dim): 1}, 0)  # type: ignore[attr-defined]
-    elif maker.name == "kernel.expand":
+    elif isinstance(maker, ops.ExpandOp):
         return _expanded(maker, linear(operands[0], renamed, depth + 1))
     return Linear({key_of(value, renamed, depth): 1}, 0)
 

@@ -4,6 +4,7 @@ On the layout level every tensor type carries strides; the operations of the gra
 being used on such types. A view shares its operand's memory; everything else makes a fresh array.
 """
 
+from irc.dialects.layout import verify
 from irc.dialects.layout.ops import (
     TENSOR,
     CopyOp,
@@ -11,6 +12,7 @@ from irc.dialects.layout.ops import (
 )
 
 __all__ = [
+    "verify",
     "CopyOp",
     "TENSOR",
     "ViewOp",

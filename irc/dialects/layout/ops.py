@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from irc.dialects.layout import verify as layout_verify
 from irc.ir import attributes as A
 from irc.ir.definition import Op, attribute, of, operand, result
 from irc.ir.traits import MayAlias, MemoryView, Pure
@@ -24,9 +23,6 @@ class ViewOp(Op):
     offset = attribute(A.DimAttr, "in elements, relative to the source's first element")
     view = result(TENSOR)
 
-    def verify_op(self) -> None:
-        layout_verify.verify_view(self)
-
 
 class CopyOp(Op):
     """A fresh array with the same elements and the strides of the result's type.
@@ -41,6 +37,3 @@ class CopyOp(Op):
     source = operand(TENSOR)
     reason = attribute(A.StringAttr, optional=True)
     copy = result(TENSOR)
-
-    def verify_op(self) -> None:
-        layout_verify.verify_copy(self)

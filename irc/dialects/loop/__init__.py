@@ -5,6 +5,7 @@ share their leading axes. Values stay immutable whole arrays, inside a group too
 where a value is kept, never what it is.
 """
 
+from irc.dialects.loop import text, verify
 from irc.dialects.loop.ops import (
     AXIS_KINDS,
     COMBINER_RESULTS,
@@ -26,6 +27,8 @@ from irc.dialects.loop.ops import (
 )
 
 __all__ = [
+    "text",
+    "verify",
     "AXIS_KINDS",
     "AxisAttr",
     "COMBINER_RESULTS",

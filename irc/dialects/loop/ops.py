@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from irc.dialects.loop import text as loop_text
-from irc.dialects.loop import verify as loop_verify
 from irc.dialects.loop.schedule import complaints
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Block, Operation, Value
+from irc.ir.core import Block, Value
 from irc.ir.definition import (
     Op,
     attribute,
@@ -26,12 +24,6 @@ from irc.ir.registry import register_attribute
 from irc.ir.symbols import Dim
 from irc.ir.traits import Free, Pure, Terminator
 from irc.ir.types import IndexType, IntegerType, TensorType, index
-
-if TYPE_CHECKING:
-    from irc.ir.text.attribute_parser import AttributeParser
-    from irc.ir.text.attribute_text import TextWriter
-    from irc.ir.text.parser import Parser
-    from irc.ir.text.printer import Printer
 
 TENSOR = of(TensorType)
 AXIS_KINDS = ("par", "red", "scan")
@@ -79,14 +71,6 @@ class AxisAttr(A.Attribute):
         if self.kind not in AXIS_KINDS:
             raise ValueError(f"axis kind {self.kind!r} is not one of {', '.join(AXIS_KINDS)}")
 
-    def print_parameters(self, writer: TextWriter) -> None:
-        writer.text(f"{self.kind} ")
-        loop_text.print_axis(self, writer)
-
-    @classmethod
-    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
-        return loop_text.parse_axis(cls, parser, parser.word("par, red or scan"))
-
 
 @register_attribute
 class ResultAttr(A.Attribute):
@@ -126,13 +110,6 @@ class ResultAttr(A.Attribute):
         assert self.indices is not None
         return cast("tuple[Dim, ...]", self.indices.dims)
 
-    def print_parameters(self, writer: TextWriter) -> None:
-        loop_text.print_output(self, writer)
-
-    @classmethod
-    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
-        return loop_text.parse_output(cls, parser)
-
 
 MAP = ResultAttr("map", "", None, None)
 
@@ -157,13 +134,6 @@ class ScheduleAttr(A.Attribute):
             raise ValueError(f"target {self.target!r} is not one of {', '.join(SCHEDULE_TARGETS)}")
         for complaint in complaints(self.target, self.entries):
             raise ValueError(f"the schedule's {complaint}")
-
-    def print_parameters(self, writer: TextWriter) -> None:
-        loop_text.print_schedule(self, writer)
-
-    @classmethod
-    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
-        return loop_text.parse_schedule(cls, parser)
 
 
 class ComputeOp(Op):
@@ -235,16 +205,6 @@ class ComputeOp(Op):
         start = sum(o.result_count for o in self.output_list[:output])
         return self.results[start : start + self.output_list[output].result_count]
 
-    def verify_op(self) -> None:
-        loop_verify.verify_compute(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        loop_text.print_compute(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return loop_text.parse_compute(cls, parser)
-
 
 class GroupOp(Op):
     """Computes and groups that share their leading `par` axes.
@@ -288,16 +248,6 @@ class GroupOp(Op):
             self.fail("its body does not end in loop.yield")
         return last
 
-    def verify_op(self) -> None:
-        loop_verify.verify_group(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        loop_text.print_group(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return loop_text.parse_group(cls, parser)
-
 
 class YieldOp(Op):
     """Ends a body: the scalars of a compute's outputs, or the arrays that a group stores.
@@ -315,16 +265,6 @@ class YieldOp(Op):
     values = variadic_operand()
     extra = variadic_operand()
     masks = variadic_operand()
-
-    def verify_op(self) -> None:
-        loop_verify.verify_yield(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        loop_text.print_yield(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return loop_text.parse_yield(cls, parser)
 
 
 class ReadOp(Op):
@@ -357,16 +297,6 @@ class ReadOp(Op):
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
         return (signless(operands[0].type.element),)  # type: ignore[attr-defined]
-
-    def verify_op(self) -> None:
-        loop_verify.verify_read(self)
-
-    def print_custom(self, printer: Printer) -> None:
-        loop_text.print_read(self, printer)
-
-    @classmethod
-    def parse_custom(cls, parser: Parser) -> Operation:
-        return loop_text.parse_read(cls, parser)
 
 
 class IndexOp(Op):

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from irc.dialects.func.text import print_values
+from irc.dialects.loop import ops
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
+from irc.ir.hooks import parses, parses_parameters, prints, prints_parameters
 from irc.ir.symbols import Dim, Expr, format_dim
 from irc.ir.text.attribute_text import TextWriter, name_text
+from irc.ir.text.functions import print_values
 from irc.ir.text.printer import PLACEHOLDER
 
 if TYPE_CHECKING:
@@ -27,6 +29,17 @@ if TYPE_CHECKING:
 
 
 # -- attributes
+
+
+@prints_parameters(ops.AxisAttr)
+def _print_kind_and_axis(axis: Any, writer: TextWriter) -> None:
+    writer.text(f"{axis.kind} ")
+    print_axis(axis, writer)
+
+
+@parses_parameters(ops.AxisAttr)
+def _parse_kind_and_axis(cls: type[Attribute], parser: AttributeParser) -> Attribute:
+    return parse_axis(cls, parser, parser.word("par, red or scan"))
 
 
 def print_axis(axis: Any, writer: TextWriter) -> None:
@@ -42,6 +55,7 @@ def parse_axis(cls: type[Attribute], parser: AttributeParser, kind: str) -> Attr
     return parser.build(start, cls, name, kind, parser.dim())
 
 
+@prints_parameters(ops.ResultAttr)
 def print_output(output: Any, writer: TextWriter) -> None:
     """Write `map`, `reduce(sum, f32)`, `scatter(sum, [i, _0])`."""
     parts = [name_text(output.combiner)] if output.combiner else []
@@ -54,6 +68,7 @@ def print_output(output: Any, writer: TextWriter) -> None:
         writer.text(f"({', '.join(parts)})")
 
 
+@parses_parameters(ops.ResultAttr)
 def parse_output(cls: type[Attribute], parser: AttributeParser) -> Attribute:
     """Read `map`, `reduce(sum, f32)`, `scatter(sum, [i, _0])`."""
     start = parser.start
@@ -75,6 +90,7 @@ def parse_output(cls: type[Attribute], parser: AttributeParser) -> Attribute:
     return parser.build(start, cls, kind, combiner, accumulator, indices)
 
 
+@prints_parameters(ops.ScheduleAttr)
 def print_schedule(schedule: Any, writer: TextWriter) -> None:
     """Write `cpu, vector_axis = "j", peel`."""
     writer.text(name_text(schedule.target))
@@ -83,6 +99,7 @@ def print_schedule(schedule: Any, writer: TextWriter) -> None:
         writer.entry(item)
 
 
+@parses_parameters(ops.ScheduleAttr)
 def parse_schedule(cls: type[Attribute], parser: AttributeParser) -> Attribute:
     """Read `cpu, vector_axis = "j", peel`."""
     start = parser.start
@@ -138,12 +155,12 @@ def _parse_rest(
     return cls(operands, types, attributes, (region,))
 
 
+@prints(ops.ComputeOp)
 def print_compute(op: Any, printer: Printer) -> None:
     """Write a loop.compute after its name."""
-    from irc.dialects.loop.ops import AxisAttr, ResultAttr
-
     axes, outputs = op.attributes.get("axes"), op.attributes.get("outputs")
-    if not (_plain_body(op) and _of(axes, AxisAttr) and _of(outputs, ResultAttr)) or not outputs:
+    listed = _of(axes, ops.AxisAttr) and _of(outputs, ops.ResultAttr)
+    if not (_plain_body(op) and listed) or not outputs:
         printer.default_form(op)
         return
     kind = ""
@@ -164,19 +181,18 @@ def print_compute(op: Any, printer: Printer) -> None:
     _print_rest(op, printer, ("axes", "outputs"))
 
 
+@parses(ops.ComputeOp)
 def parse_compute(cls: type[Operation], parser: Parser) -> Operation:
     """Read a loop.compute after its name."""
-    from irc.dialects.loop.ops import AXIS_KINDS, AxisAttr, ResultAttr
-
     if parser.kind != "word" and not parser.at("->"):
         return parser.default_form(cls)
     axes: list[Attribute] = []
-    while parser.kind == "word" and parser.token in AXIS_KINDS:
+    while parser.kind == "word" and parser.token in ops.AXIS_KINDS:
         kind = parser.word()
         parser.expect("(")
-        axes.append(parse_axis(AxisAttr, parser, kind))
+        axes.append(parse_axis(ops.AxisAttr, parser, kind))
         while parser.take(","):
-            axes.append(parse_axis(AxisAttr, parser, kind))
+            axes.append(parse_axis(ops.AxisAttr, parser, kind))
         parser.expect(")")
     operands: list[Value] = []
     if parser.take("inits"):
@@ -184,21 +200,20 @@ def parse_compute(cls: type[Operation], parser: Parser) -> Operation:
     if not parser.at("->"):
         parser.fail_expecting("an axis list (par, red, scan), 'inits' or '->'")
     parser.advance()
-    outputs = [parse_output(ResultAttr, parser)]
+    outputs = [parse_output(ops.ResultAttr, parser)]
     while parser.take(","):
-        outputs.append(parse_output(ResultAttr, parser))
+        outputs.append(parse_output(ops.ResultAttr, parser))
     attributes: dict[str, Attribute] = {
         "axes": A.ArrayAttr(axes), "outputs": A.ArrayAttr(outputs),
     }  # fmt: skip
     return _parse_rest(cls, parser, operands, attributes)
 
 
+@prints(ops.GroupOp)
 def print_group(op: Any, printer: Printer) -> None:
     """Write a loop.group after its name."""
-    from irc.dialects.loop.ops import AxisAttr
-
     axes = op.attributes.get("axes")
-    plain = _plain_body(op) and _of(axes, AxisAttr) and not op._operands
+    plain = _plain_body(op) and _of(axes, ops.AxisAttr) and not op._operands
     if not plain or any(axis.kind != "par" for axis in axes):
         printer.default_form(op)
         return
@@ -208,16 +223,15 @@ def print_group(op: Any, printer: Printer) -> None:
     _print_rest(op, printer, ("axes",))
 
 
+@parses(ops.GroupOp)
 def parse_group(cls: type[Operation], parser: Parser) -> Operation:
     """Read a loop.group after its name."""
-    from irc.dialects.loop.ops import AxisAttr
-
     if not parser.at("("):
         return parser.default_form(cls)
     parser.advance()
     axes: list[Attribute] = []
     while not parser.at(")"):
-        axes.append(parse_axis(AxisAttr, parser, "par"))
+        axes.append(parse_axis(ops.AxisAttr, parser, "par"))
         if not parser.take(","):
             break
     parser.expect(")")
@@ -247,6 +261,7 @@ def names_give_positions(dims: Any, positions: list[Value]) -> bool:
     return appeared == expected and len(set(positions)) == len(positions)
 
 
+@prints(ops.ReadOp)
 def print_read(op: Any, printer: Printer) -> None:
     """Write a loop.read after its name."""
     indices = op.attributes.get("indices")
@@ -300,6 +315,7 @@ def parse_mask(parser: Parser) -> tuple[Value | None, Value | None]:
     return mask, other
 
 
+@parses(ops.ReadOp)
 def parse_read(cls: type[Operation], parser: Parser) -> Operation:
     """Read a loop.read after its name."""
     source = parser.value()
@@ -330,6 +346,7 @@ def parse_read(cls: type[Operation], parser: Parser) -> Operation:
     return cls(operands, (parser.type(),), attributes)
 
 
+@prints(ops.YieldOp)
 def print_yield(op: Any, printer: Printer) -> None:
     """Write a loop.yield after its name."""
     sizes = op.attributes.get(SEGMENTS)
@@ -346,6 +363,7 @@ def print_yield(op: Any, printer: Printer) -> None:
     printer.attributes(op.attributes, (SEGMENTS,))
 
 
+@parses(ops.YieldOp)
 def parse_yield(cls: type[Operation], parser: Parser) -> Operation:
     """Read a loop.yield after its name; types after a colon are accepted and checked."""
     names = parser.operand_names()

@@ -5,18 +5,18 @@ Sizes are compared by identity: what isn't the same expression isn't known to be
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from irc.dialects.layout.verify_bounds import verify_read_bounds, verify_scatter_bounds
+from irc.dialects.loop.ops import ComputeOp, GroupOp, ReadOp, ResultAttr, YieldOp
+from irc.dialects.loop.verify_bounds import verify_read_bounds, verify_scatter_bounds
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
+from irc.ir.hooks import verifies
 from irc.ir.symbols import Dim, symbol
 from irc.ir.types import FloatType, IndexType, IntegerType, TensorType
 
-if TYPE_CHECKING:
-    from irc.dialects.loop.ops import ComputeOp, GroupOp, ReadOp, ResultAttr, YieldOp
 
-
+@verifies(ComputeOp)
 def verify_compute(op: ComputeOp) -> None:
     """Axes, outputs and results of a compute. Raises InvalidIR."""
     axes, outputs = op.axis_list, op.output_list
@@ -93,10 +93,9 @@ def _verify_yielded(op: ComputeOp, output: ResultAttr, value: Value) -> None:
         raise InvalidIR("a scan without a scan axis", op=op)
 
 
+@verifies(GroupOp)
 def verify_group(op: GroupOp) -> None:
     """Members, shared axes and what is stored of a group. Raises InvalidIR."""
-    from irc.dialects.loop.ops import ComputeOp, GroupOp
-
     shared = op.axis_list
     if any(axis.kind != "par" for axis in shared):
         raise InvalidIR("shares an axis that is not par", op=op)
@@ -134,6 +133,7 @@ def _verify_inner_reads(group: GroupOp, member: ComputeOp, leading: tuple[Dim, .
                 raise InvalidIR(text, op=read)
 
 
+@verifies(ReadOp)
 def verify_read(op: ReadOp) -> None:
     """The indices and the mask of a read. Raises InvalidIR."""
     source = op._operands[0].type
@@ -153,6 +153,7 @@ def verify_read(op: ReadOp) -> None:
         raise InvalidIR(f"'other' is {op.other.type}, the element {op.value.type}", op=op)
 
 
+@verifies(YieldOp)
 def verify_yield(op: YieldOp) -> None:
     """The index operands of a yield. Raises InvalidIR."""
     for extra in op.extra:

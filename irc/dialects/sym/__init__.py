@@ -4,6 +4,7 @@ A symbol (`s0`, `u0`) belongs to its function and has one binder; each mention o
 or an attribute is dominated by that binder. See `docs/design/contracts.md`, "Symbols".
 """
 
+from irc.dialects.sym import verify
 from irc.dialects.sym.ops import (
     ERRORS,
     INTEGER,
@@ -18,6 +19,7 @@ from irc.dialects.sym.ops import (
 )
 
 __all__ = [
+    "verify",
     "AssertOp",
     "AssertValueOp",
     "BindOffsetOp",

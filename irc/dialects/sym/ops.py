@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
@@ -12,9 +11,6 @@ from irc.ir.definition import Op, attribute, of, operand, result
 from irc.ir.symbols import SIGNS
 from irc.ir.traits import Barrier, BindsSymbol, MayAlias, Pure, StatesFacts, WritesMemory
 from irc.ir.types import IndexType, IntegerType, TensorType, i1, index
-
-if TYPE_CHECKING:
-    from irc.ir.verifier import Stated
 
 INTEGER = of(IndexType, IntegerType)
 
@@ -179,10 +175,3 @@ class RefineOp(Op):
             self.fail(f"{source} is refined to {made}: another rank, or strides on one side only")
         if self.strides is not None and len(self.strides) != made.rank:
             self.fail(f"{len(self.strides)} strides are given for {made}")
-
-    def verify_facts(self, stated: Stated) -> None:
-        from irc.analysis.known import known_of
-
-        wrong = known_of(stated).refuses_refinement(self.source.type, self.refined.type)
-        if wrong is not None:
-            self.fail(wrong, "a fact is an earlier sym.assert, or a binder's range")

@@ -17,7 +17,6 @@ from torch import fx
 from torch._library.fake_class_registry import FakeScriptObject
 from torch.utils._python_dispatch import _disable_current_modes
 
-from irc.analysis.strides import is_contiguous
 from irc.dialects import aten, func, graph, sym
 from irc.frontend.decompositions.index_errors import error_of_index
 from irc.frontend.importing import scalars, symbols
@@ -32,6 +31,7 @@ from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.gc import gc_paused
 from irc.ir.module import ModuleOp
+from irc.ir.strides import is_contiguous
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.types import (
     ELEMENT_OF_DTYPE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from irc.analysis.facts import format_facts
+from irc.dialects.sym.facts import format_facts
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.traits import FunctionLike

@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 
 from irc.analysis.constant_values import ConstantValues
-from irc.analysis.strides import regroup
 from irc.dialects import graph
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
@@ -16,6 +15,7 @@ from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.driver import Rewriter, pattern
 from irc.ir.rewrite.passes import PatternPass
+from irc.ir.strides import regroup
 from irc.ir.types import FloatType
 from irc.passes.frozen.weighted_products import (
     WeightedProduct,

@@ -7,8 +7,8 @@ from typing import Any
 import attrs
 
 from irc.analysis.constant_values import ConstantValues
-from irc.analysis.panels import panel_size
 from irc.dialects import graph
+from irc.dialects.graph.panel_sizes import panel_size
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS

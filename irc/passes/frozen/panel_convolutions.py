@@ -7,8 +7,8 @@ from typing import Any
 from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
-from irc.analysis.panels import PanelShape
 from irc.dialects import graph
+from irc.dialects.graph.panel_sizes import PanelShape
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass

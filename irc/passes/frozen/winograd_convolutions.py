@@ -9,7 +9,8 @@ from typing import Any
 from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.analysis.loop import estimate
-from irc.analysis.winograd import (
+from irc.dialects import aten, graph
+from irc.dialects.graph.winograd import (
     PRODUCTS,
     READS,
     TAPS,
@@ -17,7 +18,6 @@ from irc.analysis.winograd import (
     WinogradShape,
     weight_matrix,
 )
-from irc.dialects import aten, graph
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -160,7 +160,7 @@ class WinogradConvolutions(PatternPass):
     """Rewrites 3x3 convolutions with constant f32 weights so that they take a quarter of the
     multiplications, where it is estimated to pay.
 
-    Winograd's F(4x4, 3x3) (`irc.analysis.winograd`): stride 1, dilation 1, one group, any padding,
+    Winograd's F(4x4, 3x3) (`irc.dialects.graph.winograd`): stride 1, dilation 1, one group, any padding,
     any sizes. The weights are transformed by operations on the constant, in f64, which
     `fold-constants` computes once; they take four times the memory. Remarks say of each
     convolution why it was rewritten or not, with what the estimate is made of.

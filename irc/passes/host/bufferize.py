@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irc.analysis.host_memory import Aliases, is_tensor
-from irc.analysis.strides import keeps_apart
 from irc.dialects import func, graph, host, kernel, sym
+from irc.dialects.host.memory import Aliases, is_tensor
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.strides import keeps_apart
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.functionalize.argument_storages import alias_groups
 from irc.passes.host.memory_uses import LaunchReads, MemoryUses, place_of

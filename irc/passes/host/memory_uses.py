@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from irc.analysis.host_memory import Aliases, Keepers, is_tensor
 from irc.dialects import graph, host, kernel
+from irc.dialects.host.memory import Aliases, Keepers, is_tensor
 from irc.ir.core import Block, Operation, Value
 from irc.passes.host.written_operands import result_of
 from irc.passes.layout.memory_views import VIEW_AS

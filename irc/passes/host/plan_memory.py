@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from irc.analysis.host_memory import Life, lifetimes
 from irc.dialects import host
+from irc.dialects.host.memory import Life, lifetimes
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, Expr, provable_le

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irc.analysis.host_memory import is_tensor
 from irc.dialects import func, host
+from irc.dialects.host.memory import is_tensor
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Value

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from irc.analysis.calls import OUT_VARIANTS
-from irc.analysis.host_memory import is_tensor
 from irc.dialects import aten, func, graph, host, layout
+from irc.dialects.host.memory import is_tensor
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value

@@ -7,13 +7,13 @@ from typing import Any
 
 from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
-from irc.analysis.strides import channels_last_strides, dense_like, keeps_apart
-from irc.analysis.views import view_strides
 from irc.dialects import flow, func, graph, sym
-from irc.dialects.flow.verify import is_called
+from irc.dialects.func.calls import is_called
+from irc.dialects.graph.views import view_strides
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.strides import channels_last_strides, dense_like, keeps_apart
 from irc.ir.symbols import Dim, floordiv, mod
 from irc.ir.traits import ViewLike
 from irc.ir.types import TensorType, contiguous_strides

@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 
 from irc.analysis.loop import estimate
-from irc.analysis.strides import channels_last_strides, same_layout
 from irc.dialects import func, graph, layout, sym
 from irc.dialects.graph.inferred import tensor_type
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.strides import channels_last_strides, same_layout
 from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 from irc.passes.layout.assign_layouts import ORDERED, repeats, wanted_operands

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irc.analysis.strides import same_layout
 from irc.dialects import aten, func, graph, layout
-from irc.dialects.aten_facts import Fact
+from irc.dialects.aten.facts import Fact
 from irc.dialects.graph.inferred import tensor_type
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.strides import same_layout
 from irc.ir.symbols import Dim, mod
 from irc.ir.types import TensorType, element_bytes
 from irc.passes.layout.assign_layouts import (

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from irc.analysis.strides import same_layout
 from irc.dialects import func, graph, layout, sym
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Value
+from irc.ir.strides import same_layout
 from irc.ir.symbols import Dim, floordiv, mod
 from irc.ir.types import (
     ComplexType,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irc.analysis.views import view_strides
 from irc.dialects import aten, graph, layout, sym
+from irc.dialects.graph.views import view_strides
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
 from irc.analysis.loop import estimate
-from irc.analysis.strides import channels_last_strides
-from irc.analysis.views import view_strides
 from irc.dialects import func, graph, sym
 from irc.dialects.graph.inferred import tensor_type
+from irc.dialects.graph.views import view_strides
 from irc.ir import attributes as A
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.rewrite.fuel import NO_FUEL
+from irc.ir.strides import channels_last_strides
 from irc.ir.symbols import Dim, Expr, floordiv, free_symbols, mod
 from irc.ir.traits import ViewLike
 from irc.ir.types import FunctionType, TensorType, Type, element_bytes

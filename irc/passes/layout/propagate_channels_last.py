@@ -8,11 +8,11 @@ from irc.analysis.channels_last import (
     is_convolution,
     may_lose_precision,
 )
-from irc.analysis.strides import channels_last_strides, same_layout
 from irc.dialects import func, graph
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.strides import channels_last_strides, same_layout
 from irc.ir.types import TensorType, contiguous_strides
 from irc.target import target_of
 

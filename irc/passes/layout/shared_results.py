@@ -14,11 +14,11 @@ from typing import Any, cast
 
 import attrs
 
-from irc.analysis.facts import facts_of
 from irc.analysis.loop import estimate
-from irc.analysis.strides import is_dense
 from irc.dialects import func
+from irc.dialects.sym.facts import facts_of
 from irc.ir import attributes as A
+from irc.ir.strides import is_dense
 from irc.ir.symbols import Dim, Range, dim_product, dim_sum, known_divisor, provable_le
 from irc.ir.types import TensorType, element_bytes
 

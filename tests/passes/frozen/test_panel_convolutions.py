@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from irc.analysis.panels import PanelShape
+from irc.dialects.graph.panel_sizes import PanelShape
 from irc.frontend.backend import recording
 from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext, PassManager

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from irc.analysis import winograd
 from irc.dialects import kernel
+from irc.dialects.graph import winograd
 from irc.frontend.backend import recording
 from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext, PassManager

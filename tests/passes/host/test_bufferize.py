@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import irc
-from irc.analysis.host_memory import Aliases
 from irc.dialects import aten, graph, host, layout
+from irc.dialects.host.memory import Aliases
 from irc.interp.core import run
 from irc.ir import attributes as A
 from irc.ir.passes import PassManager

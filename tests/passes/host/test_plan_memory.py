@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.analysis.host_memory import Life, aligned, memory_bytes
 from irc.dialects import host
+from irc.dialects.host.memory import Life, aligned, memory_bytes
 from irc.ir.symbols import evaluate, symbol
 from irc.ir.types import bf16
 from irc.passes.host.plan_memory import _Placed, place_static, place_symbolic

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import irc.interp
-from irc.analysis.strides import dense_like, keeps_apart, regroup, reshape_strides
 from irc.dialects import aten, func, graph, layout
 from irc.ir import attributes as A
 from irc.ir.passes import PassManager
+from irc.ir.strides import dense_like, keeps_apart, regroup, reshape_strides
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, contiguous_strides, f32
 from tests.passes.loop.programs import program, tensor

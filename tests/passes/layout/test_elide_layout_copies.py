@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import irc.interp
-from irc.analysis.strides import same_layout
 from irc.dialects import layout
 from irc.ir import attributes as A
 from irc.ir import parse
 from irc.ir.passes import PassContext, PassManager
+from irc.ir.strides import same_layout
 from irc.ir.types import TensorType, contiguous_strides, f32
 from irc.passes.layout.elide_layout_copies import is_flexible, is_shared, layouts_of, side
 from tests.passes.layout.test_propagate_channels_last import TYPES, convolution

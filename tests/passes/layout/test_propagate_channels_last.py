@@ -11,11 +11,11 @@ import torch
 
 import irc.interp
 from irc.analysis.channels_last import RELATIVE_TIME, decide, kind_of
-from irc.analysis.strides import channels_last_strides, same_layout
 from irc.dialects import layout
 from irc.ir import attributes as A
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.registry import lookup_attribute
+from irc.ir.strides import channels_last_strides, same_layout
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, bf16, contiguous_strides
 from irc.pipeline import pipeline_text

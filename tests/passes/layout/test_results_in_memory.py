@@ -11,13 +11,13 @@ torch = pytest.importorskip("torch")
 
 import irc.interp  # noqa: E402
 from irc.dialects import func, graph, layout  # noqa: E402
-from irc.dialects.layout.verify import last_element  # noqa: E402
 from irc.ir import parse  # noqa: E402
 from irc.ir import types as T  # noqa: E402
 from irc.ir.builder import Builder  # noqa: E402
 from irc.ir.core import BlockArgument, Value  # noqa: E402
 from irc.ir.module import ModuleOp  # noqa: E402
 from irc.ir.passes import PassContext, PassManager  # noqa: E402
+from irc.ir.strides import last_element  # noqa: E402
 from irc.ir.symbols import symbol  # noqa: E402
 from irc.ir.types import TensorType  # noqa: E402
 from irc.passes.layout.memory_views import view_at  # noqa: E402

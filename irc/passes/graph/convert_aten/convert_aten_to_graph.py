@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irc.analysis.facts import facts_of
-from irc.analysis.known import Known
 from irc.analysis.levels import holds_loops
 from irc.dialects import aten, func, graph, sym
+from irc.dialects.sym.facts import facts_of
+from irc.dialects.sym.known import Known
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder

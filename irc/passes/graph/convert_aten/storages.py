@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irc.dialects import aten, func, graph, sym
-from irc.dialects.aten_facts import Fact
+from irc.dialects.aten.facts import Fact
 from irc.dialects.graph.inferred import tensor_type
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from irc.analysis.known import Known
 from irc.dialects import aten, func, graph, sym
 from irc.dialects.graph.inferred import tensor_type
+from irc.dialects.sym.known import Known
 from irc.ir.attributes import Type
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Value

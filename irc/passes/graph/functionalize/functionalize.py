@@ -17,15 +17,15 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from irc.analysis.strides import same_layout
 from irc.dialects import aten, func, sym
+from irc.dialects.aten.facts import Fact
 from irc.dialects.aten.schema import Schema
-from irc.dialects.aten_facts import Fact
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.strides import same_layout
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
 from irc.passes.graph.functionalize.argument_storages import (
     argument_begin,

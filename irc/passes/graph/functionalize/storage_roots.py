@@ -6,9 +6,9 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.strides import same_layout
 from irc.ir.builder import Builder
 from irc.ir.core import Value
+from irc.ir.strides import same_layout
 from irc.ir.types import TensorType
 from irc.passes.graph.functionalize.value_building import is_static, type_of
 from irc.passes.graph.functionalize.view_chains import FlattenStep, Step

@@ -9,12 +9,12 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
-from irc.analysis.strides import dense_like
 from irc.dialects import aten
-from irc.dialects.aten_facts import Fact
+from irc.dialects.aten.facts import Fact
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
+from irc.ir.strides import dense_like
 from irc.ir.symbols import Dim
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides
 from irc.passes.graph.result_types import types_of_call

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from irc.dialects import aten, sym
-from irc.dialects.aten_facts import Fact
+from irc.dialects.aten.facts import Fact
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from irc.analysis.facts import facts_of
 from irc.dialects import func, graph, sym
+from irc.dialects.sym.facts import facts_of
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from irc.analysis.panels import ConvolutionShape
 from irc.dialects import arith, kernel, math
+from irc.dialects.graph.panel_sizes import ConvolutionShape
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value

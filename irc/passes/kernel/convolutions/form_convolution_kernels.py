@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.analysis.panels import PanelShape
-from irc.analysis.winograd import WinogradShape
 from irc.dialects import func, graph, host, kernel
+from irc.dialects.graph.panel_sizes import PanelShape
+from irc.dialects.graph.winograd import WinogradShape
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.definition import SEGMENTS

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from irc.analysis.panels import SKEW, PanelShape
 from irc.dialects import kernel
+from irc.dialects.graph.panel_sizes import SKEW, PanelShape
 from irc.ir.core import Value
 from irc.ir.location import UNKNOWN, Location
 from irc.passes.kernel.convolutions.convolution_kernel import ConvolutionKernel

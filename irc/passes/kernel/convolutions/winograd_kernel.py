@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from irc.analysis import winograd
-from irc.analysis.winograd import PRODUCTS, READS, TILE, WinogradShape
 from irc.dialects import arith, kernel
+from irc.dialects.graph import winograd
+from irc.dialects.graph.winograd import PRODUCTS, READS, TILE, WinogradShape
 from irc.ir.core import Value
 from irc.ir.location import UNKNOWN, Location
 from irc.passes.kernel.convolutions.convolution_kernel import ConvolutionKernel, Vector

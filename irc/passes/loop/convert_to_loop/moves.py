@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.analysis.strides import ordered_like
-from irc.analysis.views import INDICES, source_indices, view_strides
 from irc.dialects import aten, graph, layout, loop
 from irc.dialects.graph.inferred import tensor_type
+from irc.dialects.graph.views import INDICES, source_indices, view_strides
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
+from irc.ir.strides import ordered_like
 from irc.ir.symbols import Dim
 from irc.passes.common.bodies import Body, axis_name
 from irc.passes.loop.convert_to_loop.support import (

@@ -8,7 +8,7 @@ import random
 import pytest
 
 import irc
-from irc.analysis.known import Known
+from irc.dialects.sym.known import Known
 from irc.ir.symbols import evaluate, parse_dim
 
 HEAD = """\

@@ -17,7 +17,7 @@ from math import prod
 
 import attrs
 
-from irc.analysis.panels import SKEW, ConvolutionShape
+from irc.dialects.graph.panel_sizes import SKEW, ConvolutionShape
 from irc.ir.symbols import Dim, ceildiv, dim_product
 
 #: Results of a tile in each direction, taps of the kernel, and elements that a tile reads.

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from irc.analysis.facts import Relation, facts_stated_by
-from irc.dialects import sym
+from irc.dialects.sym import ops as sym
+from irc.dialects.sym.facts import Relation, facts_stated_by
 from irc.ir.core import Operation
 from irc.ir.symbols import (
     Dim,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from irc.analysis.strides import is_contiguous, regroup, reshape_strides
-from irc.dialects import graph
+from irc.dialects.graph import ops as graph
 from irc.ir.core import Operation
+from irc.ir.strides import is_contiguous, regroup, reshape_strides
 from irc.ir.symbols import Dim, dim_sum, floordiv, mod, simplify
 from irc.ir.types import TensorType, contiguous_strides
 

@@ -6,7 +6,7 @@ import contextlib
 import io
 
 import irc
-from irc.analysis.facts import facts_of, format_facts
+from irc.dialects.sym.facts import facts_of, format_facts
 from irc.ir.symbols import Range, parse_dim
 from irc.tools.irc_opt import main
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from irc.analysis.strides import is_dense
+from irc.ir.strides import is_dense
 from irc.ir.symbols import symbol
 
 

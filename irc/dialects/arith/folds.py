@@ -11,9 +11,11 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from irc.dialects.arith import ops
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
+from irc.ir.hooks import folds
 from irc.ir.types import FloatType, IndexType, VectorType, bf16, f16, f32, f64, i1
 
 Number = int | float
@@ -182,6 +184,11 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "ge": lambda a, b: a >= b,
 }
 
+def function_of(op: Operation) -> Callable[[int, int, int], int | None] | None:
+    """What an operation on two integers computes; None for another operation."""
+    return INTEGER.get(op.name[6:]) if isinstance(op, ops._IntegerBinary) else None
+
+
 # Where one operand is this constant, the result is the other one. Only identities that hold for
 # every operand (NaN, -0.0): x + -0.0, not x + 0.0.
 RIGHT_IDENTITY: dict[str, Number] = {
@@ -200,6 +207,7 @@ def _same_number(value: Number, wanted: Number) -> bool:
     return value == wanted and math.copysign(1.0, value) == math.copysign(1.0, wanted)
 
 
+@folds(ops._IntegerBinary, ops._FloatBinary)
 def fold_binary(op: Operation, constants: Sequence[Attribute | None]) -> Attribute | Value | None:
     """Fold a two-operand arith operation."""
     first, second = constants
@@ -243,12 +251,23 @@ def _fold_numbers(name: str, a: Number, b: Number, type_: Type) -> Attribute | N
         return None
 
 
+@folds(ops.NegFOp)
+def fold_negation(op: Operation, constants: Sequence[Attribute | None]) -> Attribute | Value | None:
+    """Fold arith.negf."""
+    value = number_of(constants[0])
+    if value is not None:
+        return attribute_of(-value, op.results[0].type)
+    maker = op._operands[0].defining_op
+    return maker._operands[0] if isinstance(maker, ops.NegFOp) else None
+
+
+@folds(ops._Compare)
 def fold_compare(op: Any, constants: Sequence[Attribute | None]) -> Attribute | None:
     """Fold arith.cmpi and arith.cmpf."""
     a, b = (number_of(c) for c in constants)
     predicate: str = op.predicate
     same = op._operands[0] is op._operands[1]
-    if op.name == "arith.cmpi":
+    if isinstance(op, ops.CmpIOp):
         if same:
             return A.BoolAttr(predicate in ("eq", "sle", "sge", "ule", "uge"))
         if a is None or b is None:
@@ -273,6 +292,7 @@ def fold_compare(op: Any, constants: Sequence[Attribute | None]) -> Attribute | 
     return A.BoolAttr(COMPARE[predicate[1:]](a, b))
 
 
+@folds(ops.SelectOp)
 def fold_select(op: Any, constants: Sequence[Attribute | None]) -> Value | None:
     """select(true, x, y) -> x; select(c, x, x) -> x."""
     condition, if_true, if_false = op._operands
@@ -284,6 +304,7 @@ def fold_select(op: Any, constants: Sequence[Attribute | None]) -> Value | None:
     return if_true if chosen else if_false
 
 
+@folds(ops._Cast)
 def fold_cast(op: Operation, constants: Sequence[Attribute | None]) -> Attribute | Value | None:
     """Fold a conversion of a constant, and a conversion back: truncf(extf(x)) -> x."""
     name = op.name[6:]
@@ -292,7 +313,7 @@ def fold_cast(op: Operation, constants: Sequence[Attribute | None]) -> Attribute
     if source.type is target:
         return source
     maker = source.defining_op
-    if maker is not None and maker.name == _UNDONE_BY.get(name):
+    if maker is not None and _UNDONE_BY.get(op.__class__) is maker.__class__:
         inner = maker._operands[0]
         if inner.type is target:
             return inner
@@ -302,10 +323,10 @@ def fold_cast(op: Operation, constants: Sequence[Attribute | None]) -> Attribute
     return _convert(name, value, source.type, target)
 
 
-_UNDONE_BY = {
-    "truncf": "arith.extf",
-    "trunci": "arith.extsi",
-    "bitcast": "arith.bitcast",
+_UNDONE_BY: dict[type[Operation], type[Operation]] = {
+    ops.TruncFOp: ops.ExtFOp,
+    ops.TruncIOp: ops.ExtSIOp,
+    ops.BitcastOp: ops.BitcastOp,
 }
 
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.strides import is_dense
-from irc.dialects import aten, flow, graph, host, layout, sym
+from irc.dialects import aten, flow, graph, layout, sym
+from irc.dialects.host import ops as host
+from irc.dialects.host.ops import ALIGNMENT
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
+from irc.ir.strides import is_dense
 from irc.ir.symbols import Dim, dim_product, dim_sum, floordiv, maximum
 from irc.ir.types import TensorType, element_bytes
-
-#: Bytes that the places in the arena are multiples of.
-ALIGNMENT = 64
 
 
 class Aliases:

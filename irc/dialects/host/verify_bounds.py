@@ -1,99 +1,24 @@
-"""Places that a program reaches for certain and that are in no array, where sizes are numbers.
+"""Places that a launch reaches for certain and that are in no array, where sizes are numbers.
 
-An index or offset that is a sum of multiples of loop variables, whose ranges don't depend on each
-other, takes its least and its greatest value at some point: one outside of its array is an error.
-What is read or written under a mask or a branch that data decides, and indices that are data, are
-not looked at here; a build with `check_bounds` checks all of them when it runs.
+An offset that is a sum of multiples of loop variables, whose ranges don't depend on each other,
+takes its least and its greatest value at some point: one outside of its array is an error. What is
+read or written under a mask or a branch that data decides, and offsets that are data, are not
+looked at here; a build with `check_bounds` checks all of them when it runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from irc.dialects.arith.fold import INTEGER, fold_compare, width_of, wrap_integer
-from irc.dialects.layout.verify import last_element
+from irc.dialects import arith, kernel
+from irc.dialects.arith.folds import fold_compare, function_of, width_of, wrap_integer
+from irc.dialects.host import ops as host
 from irc.ir import attributes as A
 from irc.ir.core import Block, BlockArgument, Operation, Value
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, Expr, affine_parts, evaluate
+from irc.ir.strides import last_element
 from irc.ir.types import TensorType, VectorType
-
-if TYPE_CHECKING:
-    from irc.dialects import host, kernel
-    from irc.dialects.loop import ComputeOp, ReadOp
-
-#: Corners of a space at which an index that is no sum of multiples is tried.
-CORNERS = 64
-
-# Indices, sizes and axes that passed.
-_passed: set[Any] = set()
-
-
-# -- the loop level
-
-
-def verify_read_bounds(op: ReadOp, indices: Sequence[Dim], source: TensorType) -> None:
-    """An unmasked read at indices of its compute's axes. Raises InvalidIR."""
-    compute: Any = op.parent_op
-    if compute is None or compute.name != "loop.compute":
-        return
-    key = (indices, source.shape, compute.attributes["axes"])
-    if key not in _passed:
-        _verify_indices(op, indices, source, compute)
-        _passed.add(key)
-
-
-def verify_scatter_bounds(op: ComputeOp, indices: Sequence[Dim], array: TensorType) -> None:
-    """The places of a scatter without masks. Raises InvalidIR."""
-    if not op.yield_op.masks:
-        _verify_indices(op, indices, array, op)
-
-
-def _verify_indices(op: Any, indices: Sequence[Dim], array: TensorType, compute: Any) -> None:
-    axes = compute.axis_list
-    extents = {a.name: a.extent for a in axes}
-    if len(extents) != len(axes) or any(not isinstance(n, int) or n < 1 for n in extents.values()):
-        return  # no axes of a compute, or a space that may have no points
-    for dim, (index, size) in enumerate(zip(indices, array.shape, strict=True)):
-        if not isinstance(size, int):
-            continue
-        ends = _ends(index, extents)
-        if ends is not None and (ends[0] < 0 or ends[1] >= size):
-            place = ends[0] if ends[0] < 0 else ends[1]
-            op.fail(f"index {dim}, {index}, is {place} at a point of its space; the size is {size}")
-
-
-def _ends(index: Dim, extents: Mapping[str, Dim]) -> tuple[int, int] | None:
-    """Values that an index takes, the least and the greatest found; None where that isn't known."""
-    if not isinstance(index, Expr):
-        return index, index
-    sizes: dict[str, int] = {}
-    for name in index.symbols:
-        extent = extents.get(name)
-        if not isinstance(extent, int):
-            return None
-        sizes[name] = extent
-    parts = affine_parts(index, sizes)
-    if parts is not None:
-        assert isinstance(parts[1], int)  # the index mentions sized axes alone
-        low = high = parts[1]
-        for name, step in parts[0].items():
-            assert isinstance(step, int)
-            reach = step * (sizes[name] - 1)
-            low, high = low + min(reach, 0), high + max(reach, 0)
-        return low, high
-    if 2 ** len(sizes) > CORNERS:
-        return None
-    values = [
-        evaluate(index, dict(zip(sizes, corner, strict=True)))
-        for corner in product(*({0, n - 1} for n in sizes.values()))
-    ]
-    return min(values), max(values)
-
-
-# -- kernels
 
 # Multiples of loop variables by their block argument, and a constant.
 Offset = tuple[dict[Value, int], int]
@@ -136,11 +61,11 @@ class _Kernel:
     def block(self, block: Block) -> None:
         op = block.first
         while op is not None:
-            if op.name in ("kernel.load", "kernel.store"):
+            if isinstance(op, kernel.LoadOp | kernel.StoreOp):
                 self.access(op)
-            elif op.name == "kernel.for":
+            elif isinstance(op, kernel.ForOp):
                 self.loop(op)
-            elif op.name == "kernel.if":
+            elif isinstance(op, kernel.IfOp):
                 taken = self.constant(op._operands[0])
                 if taken is not None:
                     self.block(op.regions[0 if taken else 1].blocks[0])
@@ -191,25 +116,24 @@ class _Kernel:
             return ({value: 1}, 0) if value in self.loops else None
         op: Operation | None = value.defining_op
         assert op is not None
-        if op.name == "arith.constant":
+        if isinstance(op, arith.ConstantOp):
             attr = op.attributes.get("value")
             return ({}, attr.value) if isinstance(attr, A.IntegerAttr) else None
-        name = op.name.removeprefix("arith.")
-        if name != "cmpi" and name not in INTEGER:
+        if not isinstance(op, arith.CmpIOp) and function_of(op) is None:
             return None
         first, second = (self.offset(v) for v in op._operands)
         if first is None or second is None:
             return None
         if not first[0] and not second[0]:
             return self.of_constants(op, first[1], second[1])
-        if name == "muli":
+        if isinstance(op, arith.MulIOp):
             if first[0] and second[0]:
                 return None
             whole, scale = (first, second[1]) if first[0] else (second, first[1])
             return {v: c * scale for v, c in whole[0].items()}, whole[1] * scale
-        if name not in ("addi", "subi"):
+        if not isinstance(op, arith.AddIOp | arith.SubIOp):
             return None
-        sign = 1 if name == "addi" else -1
+        sign = 1 if isinstance(op, arith.AddIOp) else -1
         scales = dict(first[0])
         for variable, scale in second[0].items():
             scales[variable] = scales.get(variable, 0) + sign * scale
@@ -219,10 +143,12 @@ class _Kernel:
         """What an operation makes of two constants."""
         lhs, _ = op._operands
         type_ = lhs.type
-        if op.name == "arith.cmpi":
+        if isinstance(op, arith.CmpIOp):
             attrs = (A.IntegerAttr(first, type_), A.IntegerAttr(second, type_))
             outcome = fold_compare(op, attrs)
             return None if outcome is None else ({}, int(outcome.value))  # type: ignore[attr-defined]
         width = width_of(type_)
-        made = INTEGER[op.name.removeprefix("arith.")](first, second, width)
+        function = function_of(op)
+        assert function is not None
+        made = function(first, second, width)
         return None if made is None else ({}, wrap_integer(made, width))

@@ -13,7 +13,7 @@ from math import gcd
 
 import attrs
 
-from irc.dialects import sym
+from irc.dialects.sym import ops as sym
 from irc.ir.core import Operation
 from irc.ir.location import file_positions
 from irc.ir.symbols import (

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from irc.analysis.loop import estimate
-from irc.ir.symbols import Dim, known_nonnegative
-from irc.ir.types import contiguous_strides
+from irc.ir.symbols import Dim, Expr, evaluate, free_symbols, known_nonnegative
+from irc.ir.types import TensorType, contiguous_strides
 
 Dims = Sequence[Dim]
+#: What symbols count as where sizes are compared for a decision, whatever their hints.
+SYMBOLIC_SIZE = 61
+
+
+def estimate(dim: Dim) -> int:
+    """A size for decisions: symbols count as `SYMBOLIC_SIZE`."""
+    if not isinstance(dim, Expr):
+        return dim
+    try:
+        value = evaluate(dim, dict.fromkeys(free_symbols(dim), SYMBOLIC_SIZE))
+    except (ValueError, ZeroDivisionError):
+        return SYMBOLIC_SIZE
+    return int(value)
 
 
 def same_layout(shape: Dims, a: Dims, b: Dims) -> bool:
@@ -158,3 +170,28 @@ def reshape_strides(source: Dims, strides: Dims, target: Dims) -> tuple[Dim, ...
             made[dim] = following
         following = made[dim] * target[dim]
     return tuple(made)
+
+
+def last_element(kind: TensorType) -> int | None:
+    """The place of a tensor's last element, -1 for none; None where that isn't known."""
+    if kind.strides is None or not all(isinstance(d, int) for d in (*kind.shape, *kind.strides)):
+        return None
+    if 0 in kind.shape:
+        return -1
+    return sum((n - 1) * s for n, s in zip(kind.shape, kind.strides, strict=True))  # type: ignore[return-value]
+
+
+def same_places(kind: TensorType, wanted: Sequence[Dim | None]) -> bool:
+    """Whether strides place every element as a type's do: those of sizes up to 1 don't count."""
+    assert kind.strides is not None
+    if len(wanted) != kind.rank:
+        return False
+    return 0 in kind.shape or all(
+        have == want or (isinstance(size, int) and size <= 1)
+        for size, have, want in zip(kind.shape, kind.strides, wanted, strict=True)
+    )
+
+
+def words(dims: Sequence[Dim | None]) -> str:
+    """Dims as a message lists them."""
+    return f"[{', '.join(map(str, dims))}]"
