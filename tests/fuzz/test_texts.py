@@ -19,7 +19,7 @@ import irc  # noqa: E402
 from irc.ir.diagnostics import InternalError, IRCError  # noqa: E402
 from irc.ir.passes import PassManager  # noqa: E402
 from tests.fuzz.harness import fuzz  # noqa: E402
-from tests.fuzz.texts import corpus, text_of  # noqa: E402
+from tests.fuzz.texts import TESTS, corpus, text_of, written  # noqa: E402
 
 SECONDS = 5.0
 
@@ -74,6 +74,12 @@ def check(error: IRCError) -> None:
 @fuzz("texts", st.integers(0, 2**32 - 1), quick=40, total=4_000, batch=100)
 def test_wrong_texts(seed: int, build: bool) -> None:
     bounded(text_of(seed), build, unregistered=seed % 4 == 0)
+
+
+@fuzz("forms", st.integers(0, 2**32 - 1), quick=40, total=4_000, batch=100)
+def test_wrong_forms_of_mlir(seed: int, build: bool) -> None:
+    """The same of the programs in MLIR's own form of func, arith and math."""
+    bounded(text_of(seed, written(TESTS / "text")), build, unregistered=seed % 4 == 0)
 
 
 def test_texts_are_right_before_they_are_edited():

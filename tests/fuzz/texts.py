@@ -73,14 +73,21 @@ def programs() -> list[tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ..
 
 
 @functools.cache
-def corpus() -> tuple[str, ...]:
-    """The programs' texts: parts of the tests' IR files, and functions on every level."""
+def written(folder: Path) -> tuple[str, ...]:
+    """The parts of the IR files in a folder."""
     texts = []
-    for path in sorted(TESTS.rglob("*.mlir")):
+    for path in sorted(folder.rglob("*.mlir")):
         for part in SPLIT.split(path.read_text(encoding="utf-8")):
             plain = DIRECTIVE.sub("", part).strip()
             if plain and len(plain) <= LARGEST:
                 texts.append(plain + "\n")
+    return tuple(texts)
+
+
+@functools.cache
+def corpus() -> tuple[str, ...]:
+    """The programs' texts: parts of the tests' IR files, and functions on every level."""
+    texts = list(written(TESTS))
     for function, args, dynamic in programs():
         module = irc.trace(function, args, dynamic=dynamic)
         texts.append(irc.print_op(module))
@@ -91,22 +98,30 @@ def corpus() -> tuple[str, ...]:
 
 
 @functools.cache
-def vocabulary() -> tuple[str, ...]:
-    """The words of the whole corpus that are neither names of values nor numbers."""
-    words = {w for text in corpus() for w in WORD.findall(text)}
+def vocabulary(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of the texts that are neither names of values nor numbers."""
+    words = {w for text in texts for w in WORD.findall(text)}
     return tuple(sorted(w for w in words if w[0] not in "%0123456789"))
 
 
 # -- edits
 
 
-def text_of(seed: int) -> str:
-    """The program number `seed`, wrong in one to three places; mostly, at least.
+class Chance(random.Random):
+    """Random choices, with the texts whose words an edit may put elsewhere."""
+
+    texts: tuple[str, ...] = ()
+
+
+def text_of(seed: int, texts: tuple[str, ...] | None = None) -> str:
+    """The program number `seed`, wrong in one to three places; mostly, at least: one of `texts`,
+    else of the corpus.
 
     Three of four are edited until the parser reads them, so that what is behind it sees them.
     """
-    chance = random.Random(seed)
-    text = chance.choice(corpus())
+    chance = Chance(seed)
+    chance.texts = corpus() if texts is None else texts
+    text = chance.choice(chance.texts)
     is_read = chance.randrange(4) > 0
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         for _ in range(ATTEMPTS):
@@ -125,17 +140,17 @@ def _can_be_read(text: str) -> bool:
     return True
 
 
-def _delete_word(text: str, chance: random.Random) -> str:
+def _delete_word(text: str, chance: Chance) -> str:
     first, _ = _two_words(text, chance)
     return text[: first[0]] + text[first[1] :]
 
 
-def _double_word(text: str, chance: random.Random) -> str:
+def _double_word(text: str, chance: Chance) -> str:
     (start, end), _ = _two_words(text, chance)
     return f"{text[:end]} {text[start:end]}{text[end:]}"
 
 
-def _swap_words(text: str, chance: random.Random) -> str:
+def _swap_words(text: str, chance: Chance) -> str:
     first, second = sorted(_two_words(text, chance))
     if first == second:
         return text
@@ -144,7 +159,7 @@ def _swap_words(text: str, chance: random.Random) -> str:
     return text[: first[0]] + swapped + text[second[1] :]
 
 
-def _swap_alike(text: str, chance: random.Random) -> str:
+def _swap_alike(text: str, chance: Chance) -> str:
     """Another word of the program in the place of one that begins in the same way."""
     first, _ = _two_words(text, chance)
     word = text[slice(*first)]
@@ -152,15 +167,16 @@ def _swap_alike(text: str, chance: random.Random) -> str:
     return text[: first[0]] + chance.choice(alike) + text[first[1] :]
 
 
-def _foreign_word(text: str, chance: random.Random) -> str:
+def _foreign_word(text: str, chance: Chance) -> str:
     """A word of any program in the place of one that begins in the same way."""
     first, _ = _two_words(text, chance)
     kind = _kind(text[slice(*first)])
-    alike = [w for w in vocabulary() if _kind(w) == kind]
-    return text[: first[0]] + chance.choice(alike or vocabulary()) + text[first[1] :]
+    words = vocabulary(chance.texts)
+    alike = [w for w in words if _kind(w) == kind]
+    return text[: first[0]] + chance.choice(alike or words) + text[first[1] :]
 
 
-def _change_number(text: str, chance: random.Random) -> str:
+def _change_number(text: str, chance: Chance) -> str:
     numbers = [m.span() for m in re.finditer(r"(?<![\w%#.@^])-?\d+(?:\.\d+)?", text)]
     if not numbers:
         return text
@@ -169,7 +185,7 @@ def _change_number(text: str, chance: random.Random) -> str:
     return text[:start] + chance.choice((near, *NUMBERS)) + text[end:]
 
 
-def _drop_attribute(text: str, chance: random.Random) -> str:
+def _drop_attribute(text: str, chance: Chance) -> str:
     entries = [m.span() for m in re.finditer(r"[\w.]+ = [^,{}\[\]]+(?:, )?", text)]
     if not entries:
         return text
@@ -177,27 +193,27 @@ def _drop_attribute(text: str, chance: random.Random) -> str:
     return text[:start] + text[end:]
 
 
-def _remove_line(text: str, chance: random.Random) -> str:
+def _remove_line(text: str, chance: Chance) -> str:
     lines = text.splitlines(keepends=True)
     del lines[chance.randrange(len(lines))]
     return "".join(lines)
 
 
-def _double_line(text: str, chance: random.Random) -> str:
+def _double_line(text: str, chance: Chance) -> str:
     lines = text.splitlines(keepends=True)
     at = chance.randrange(len(lines))
     lines.insert(at, lines[at])
     return "".join(lines)
 
 
-def _move_line(text: str, chance: random.Random) -> str:
+def _move_line(text: str, chance: Chance) -> str:
     lines = text.splitlines(keepends=True)
     line = lines.pop(chance.randrange(len(lines)))
     lines.insert(chance.randrange(len(lines) + 1), line)
     return "".join(lines)
 
 
-def _two_words(text: str, chance: random.Random) -> tuple[tuple[int, int], tuple[int, int]]:
+def _two_words(text: str, chance: Chance) -> tuple[tuple[int, int], tuple[int, int]]:
     """The places of two words, near to each other."""
     words = [m.span() for m in WORD.finditer(text)]
     if not words:
@@ -215,7 +231,7 @@ def _kind(word: str) -> str:
     return word[0]
 
 
-EDITS: tuple[Callable[[str, random.Random], str], ...] = (
+EDITS: tuple[Callable[[str, Chance], str], ...] = (
     _delete_word, _double_word, _swap_words, _swap_alike, _swap_alike, _foreign_word,
     _foreign_word, _change_number, _change_number, _drop_attribute, _remove_line, _double_line,
     _move_line,
