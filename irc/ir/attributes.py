@@ -194,6 +194,16 @@ class DenseIntsAttr(Attribute):
         return self.parameters[0][index]
 
 
+class DenseArrayAttr(Attribute):
+    """A list of numbers of one type other than i64: `array<i8: 1, 2>`, `array<f32: 0.5>`. irc's
+    own operations have none."""
+
+    __slots__ = ()
+    fields = ("element", "values")
+    element: Type
+    values: tuple[Attribute, ...]
+
+
 class DictAttr(Attribute):
     """A dictionary of attributes with sorted names: `{a = 1 : i64, b}`."""
 
@@ -254,7 +264,7 @@ class ResourceAttr(Attribute):
 UNIT = UnitAttr()
 
 __all__ = [
-    "ArrayAttr", "Attribute", "BoolAttr", "DenseAttr", "DenseIntsAttr", "DictAttr", "DimAttr",
-    "DimsAttr", "FALSE", "FloatAttr", "IntegerAttr", "ResourceAttr", "StringAttr", "SymbolRefAttr",
-    "TRUE", "Type", "TypeAttr", "UNIT", "UnitAttr", "entry_name",
+    "ArrayAttr", "Attribute", "BoolAttr", "DenseArrayAttr", "DenseAttr", "DenseIntsAttr",
+    "DictAttr", "DimAttr", "DimsAttr", "FALSE", "FloatAttr", "IntegerAttr", "ResourceAttr",
+    "StringAttr", "SymbolRefAttr", "TRUE", "Type", "TypeAttr", "UNIT", "UnitAttr", "entry_name",
 ]  # fmt: skip

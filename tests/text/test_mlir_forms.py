@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import irc
-from irc.ir import parse, print_op
+from irc.ir import parse, parse_attribute, print_op
 from irc.ir.equality import first_difference
 from tests.ir_files import run_opt
 
@@ -179,6 +179,35 @@ def test_what_mlir_refuses_of_types_is_refused(line: str, message: str) -> None:
     with pytest.raises(irc.InvalidIR) as caught:
         irc.verify(parse(f"{head}\n%y = {line}\nreturn\n}}"))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("array<i8: 256>", "256 does not fit i8"),
+        ("array<i32: 1.5>", "1.5 is no element of i32"),
+        ("array<i8: true>", "true is no element of i8"),
+        ("array<f32: true>", "true is no element of f32"),
+        ("array<f32: 1.0, x>", "expected a number, found 'x'"),
+        ("array<index: 1>", "array<...> holds integers or floats"),
+        ("array<>", "array<...> holds integers or floats"),
+        ("affine_map<(d0) -> (d0]>", "expected ')', found ']'"),
+        ("affine_map<(d0) -> (d0)", "expected '>', found the end of the text"),
+        ("sparse<0, 1>", "expected ':'"),
+        ("@a::b", "expected a symbol '@name'"),
+        ("@a:b", "expected ':'"),
+    ],
+)
+def test_wrong_attributes_are_told(text: str, message: str) -> None:
+    with pytest.raises(irc.UserError) as caught:
+        parse_attribute(text)
+    assert message in str(caught.value)
+
+
+def test_what_is_kept_as_text_has_one_form() -> None:
+    given = "affine_map< (d0 , d1) // of two\n -> (d1)  >"
+    assert str(parse_attribute(given)) == "affine_map< (d0 , d1) -> (d1) >"
+    assert parse_attribute("array<i64: 1>") is not parse_attribute("array<i32: 1>")
 
 
 def test_a_declared_function_has_no_body() -> None:

@@ -12,10 +12,10 @@ from irc.ir.floats import FORMATS, bits_float
 from irc.ir.location import UNKNOWN, FileLocation, FusedLocation, Location, NameLocation
 from irc.ir.registry import lookup_attribute
 from irc.ir.symbols import Expr, parse_dim
-from irc.ir.text.attribute_text import parameter_text
-from irc.ir.text.dense_text import parse_dense
+from irc.ir.text.attribute_text import name_text, parameter_text
+from irc.ir.text.dense_text import parse_array, parse_dense
 from irc.ir.text.lexer import MAX_DEPTH
-from irc.ir.text.type_parser import INTEGER_TYPE, TypeParser
+from irc.ir.text.type_parser import TypeParser
 
 MAX_EXPANDED = 1 << 26
 """Most characters that the aliases of a text may stand for, each use counted."""
@@ -101,10 +101,7 @@ class AttributeParser(TypeParser):
         if kind == "hash":
             return self._hash_attribute()
         if kind == "at":
-            name = self.symbol_name()
-            if self.at(":"):
-                self.fail("nested symbol references are not supported")
-            return A.SymbolRefAttr(name)
+            return self._symbol()
         if kind == "mark" and token in "[{":
             self.enter()
             made = self._array() if token == "[" else A.DictAttr(self.attribute_dict())
@@ -188,20 +185,6 @@ class AttributeParser(TypeParser):
             return bits_float(bits, type_.name)
         value = float(token)
         return -value if negative else value
-
-    def _dense_ints(self) -> Attribute:
-        self.advance()
-        self.expect("<")
-        element = self.word("an integer type")
-        if not INTEGER_TYPE.match(element):
-            self.fail(f"array<...> holds integers, not {element}", self._last_start)
-        values = []
-        if self.take(":"):
-            values.append(self.integer())
-            while self.take(","):
-                values.append(self.integer())
-        self.expect(">")
-        return A.DenseIntsAttr(values)
 
     def _hash_attribute(self) -> Attribute:
         token, start = self.token, self.start
@@ -330,27 +313,49 @@ class AttributeParser(TypeParser):
 
     def _opaque(self, token: str) -> Attribute:
         """An attribute or type of an unknown dialect, as text."""
-        start = self.start
         if not self.allow_unregistered:
             kind = "type" if token[0] == "!" else "attribute"
             self.fail(f"unknown {kind} '{token}'")
-        self.advance()
-        end = self.last_end
-        if self.at("<"):
-            depth = 0
-            while True:
-                if self.kind == "mark" and self.token in "<([{":
-                    depth += 1
-                elif self.kind == "mark" and self.token in ">)]}":
-                    depth -= 1
-                elif self.kind in ("end", "bad"):
-                    self.fail_expecting("'>'")
-                self.advance()
-                if depth == 0:
-                    break
-            end = self.last_end
-        text = self.text[start:end]
+        text = self.bracketed_text()
         return OpaqueType(text) if token[0] == "!" else OpaqueAttr(text)
+
+    def bracketed_text(self) -> str:
+        """The next token and what stands in brackets behind it, with a blank where there are
+        blanks or comments. A `>` that closes nothing is a comparison."""
+        parts, closing = [self.token], list[str]()
+        self.advance()
+        if self.at("<"):
+            while True:
+                if self.kind == "mark" and self.token in _CLOSED_BY:
+                    closing.append(_CLOSED_BY[self.token])
+                elif self.at(closing[-1]):
+                    closing.pop()
+                elif self.kind in ("end", "bad") or self.kind == "mark" and self.token in ")]}":
+                    self.fail_expecting(f"'{closing[-1]}'")
+                parts.append(f" {self.token}" if self.start > self.last_end else self.token)
+                self.advance()
+                if not closing:
+                    break
+        return "".join(parts)
+
+    def _as_text(self) -> Attribute:
+        """An attribute of MLIR's that irc has no use for, kept as text."""
+        text = self.bracketed_text()
+        if text.startswith("sparse"):
+            self.expect(":")
+            text = f"{text} : {self.type()}"
+        return OpaqueAttr(text)
+
+    def _symbol(self) -> Attribute:
+        """`@name`; `@outer::@name` is kept as text."""
+        name = self.symbol_name()
+        if not self.at(":"):
+            return A.SymbolRefAttr(name)
+        parts = [name]
+        while self.take(":"):
+            self.expect(":")
+            parts.append(self.symbol_name())
+        return OpaqueAttr("::".join([f"@{name_text(part)}" for part in parts]))
 
     def parameter(self) -> Any:
         """One parameter of a dialect attribute, as the printer writes it."""
@@ -480,7 +485,9 @@ _WORDS: dict[str, Callable[[AttributeParser], Attribute]] = {
     "false": _constant_word(A.FALSE),
     "unit": _constant_word(A.UNIT),
     "dense": parse_dense,
-    "array": AttributeParser._dense_ints,
+    "array": parse_array,
     "loc": AttributeParser.location,
+    **dict.fromkeys(("affine_map", "affine_set", "sparse", "strided"), AttributeParser._as_text),
 }
+_CLOSED_BY = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _PARAMETER_WORDS: dict[str, Any] = {"none": None, "true": True, "false": False}

@@ -23,6 +23,7 @@ MAX_LISTED_ELEMENTS = 64
 # A symbol that looks like one of these is wrapped where a type or a keyword may stand.
 RESERVED_FIELD = re.compile(
     r"(?:none|true|false|index|dim|type|tensor|vector|complex|memref|tuple|array|dense|loc|unit"
+    r"|affine_map|affine_set|sparse|strided"
     r"|u?i[0-9]+|b?f[0-9]+\w*)\b"
 )
 
@@ -229,6 +230,12 @@ def _ints(attr: A.DenseIntsAttr, generic: bool) -> str:
     return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
 
 
+def _array(attr: A.DenseArrayAttr, generic: bool) -> str:
+    element, values = attr.parameters
+    listed = ", ".join([attribute_text(value).partition(" : ")[0] for value in values])
+    return f"array<{element}: {listed}>" if values else f"array<{element}>"
+
+
 def _symbol_reference(attr: A.SymbolRefAttr, generic: bool) -> str:
     return "@" + name_text(attr.parameters[0])
 
@@ -356,6 +363,7 @@ _WRITERS: dict[type, Callable[[Any, bool], str]] = {
     A.DimAttr: lambda a, g: f"#sym<{format_dim(a.parameters[0])}>",
     A.DimsAttr: lambda a, g: f"#sym.dims<{dims_text(a.parameters[0])}>",
     A.ArrayAttr: lambda a, g: f"[{_join(a.parameters[0], g)}]",
+    A.DenseArrayAttr: _array,
     A.DenseIntsAttr: _ints,
     A.DictAttr: lambda a, g: dict_text(a.parameters[0], g),
     A.DenseAttr: _dense,

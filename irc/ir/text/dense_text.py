@@ -1,13 +1,14 @@
-"""Reading `dense<...> : type`: elements listed, one for all, or bytes in hexadecimal."""
+"""Reading `dense<...> : type`: elements listed, one for all, or bytes in hexadecimal; and
+`array<type: ...>`."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irc.ir import attributes as A
 from irc.ir import types as T
-from irc.ir.attributes import Type
+from irc.ir.attributes import Attribute, Type
 from irc.ir.floats import float_bits
 
 if TYPE_CHECKING:
@@ -50,6 +51,41 @@ def parse_dense(parser: AttributeParser) -> A.DenseAttr:
     if shape and shape != expected:
         parser.fail(f"elements of shape {shape} for {type_}", start)
     return A.DenseAttr(type_, b"".join([_encode(parser, v, type_.element) for v in literals]))
+
+
+def parse_array(parser: AttributeParser) -> Attribute:
+    """`array<i64: 1, 2>`, the word `array` being next."""
+    parser.advance()
+    parser.expect("<")
+    start = parser.start
+    element = parser.optional_type()
+    if not isinstance(element, T.IntegerType | T.FloatType):
+        parser.fail("array<...> holds integers or floats", start)
+    values: list[Any] = []
+    if parser.take(":"):
+        read = parser.integer if element is T.i64 else lambda: _array_element(parser, element)
+        values.append(read())
+        while parser.take(","):
+            values.append(read())
+    parser.expect(">")
+    if element is T.i64:
+        return A.DenseIntsAttr(values)
+    return A.DenseArrayAttr(element, tuple(values))
+
+
+def _array_element(parser: AttributeParser, element: T.IntegerType | T.FloatType) -> Attribute:
+    token, negative, start = _literal(parser)
+    if isinstance(element, T.FloatType):
+        if token in ("true", "false"):
+            parser.fail(f"{token} is no element of {element}", start)
+        return A.FloatAttr(parser.float_value(token, negative, element, start), element)
+    if token in ("true", "false") and element is T.i1:
+        return A.BoolAttr(token == "true")
+    if "." in token or not token[0].isdigit():
+        parser.fail(f"{token} is no element of {element}", start)
+    number = -parser.to_int(token) if negative else parser.to_int(token)
+    made = parser.build(start, A.IntegerAttr, number, element)
+    return A.BoolAttr(bool(made.value)) if element is T.i1 else made
 
 
 def _blob(parser: AttributeParser) -> bytes:
