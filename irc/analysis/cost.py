@@ -10,7 +10,11 @@ target's (`irc.target.speeds.Speeds`); docs/cost-model.md says what is counted.
 
 from __future__ import annotations
 
-from irc.ir.core import Operation
+from collections.abc import Mapping
+
+from irc.analysis.loop import array_bytes, points
+from irc.dialects import loop
+from irc.ir.core import Operation, Value
 from irc.ir.traits import Elementary, Free, Slow
 from irc.target import Target
 from irc.target.speeds import Cost, Speeds
@@ -65,6 +69,20 @@ def moved(elements: int, bytes_: int, size: int, speeds: Speeds) -> Cost:
     return Cost(far=elements * bytes_)
 
 
+def cost_of(op: loop.ComputeOp, large: Mapping[Value, int], parallel: int) -> Cost:
+    """A compute as a kernel of its own. large: the arrays that it reads and that no first-level
+    cache keeps, with their bytes; parallel: points that threads can share."""
+    count = points(axis.extent for axis in op.axis_list)
+    classes = sum([class_of(inner) for inner in op.block.ops]) - class_of(op.yield_op)
+    far = sum(large.values())
+    for result in op.results:
+        far += 2 * array_bytes(result.type)
+    return Cost(
+        (classes & DIVISION - 1) * count, (classes >> _BITS & DIVISION - 1) * count,
+        (classes >> 2 * _BITS) * count, 0, 0, far, 1, parallel,
+    )  # fmt: skip
+
+
 def told(target: Target, before: Cost, after: Cost) -> str:
     """Both times, for people: 12.1 us -> 8.4 us."""
     return f"{_time(target.time(before))} -> {_time(target.time(after))}"
@@ -77,5 +95,5 @@ def _time(femtoseconds: int) -> str:
     return f"{femtoseconds / 10**6:.3g} ns"
 
 
-__all__ = ["CHEAP", "DIVISION", "FUNCTION", "NOTHING", "USUAL", "Cost", "class_of", "moved",
-           "op_cost", "told", "work"]  # fmt: skip
+__all__ = ["CHEAP", "DIVISION", "FUNCTION", "NOTHING", "USUAL", "Cost", "class_of", "cost_of",
+           "moved", "op_cost", "told", "work"]  # fmt: skip

@@ -93,6 +93,10 @@ class Target:
         """Whether so many points of a parallel space keep it busy."""
         return points >= self.processor.parallel
 
+    def idles(self, points: int) -> bool:
+        """Whether so few points of a parallel space leave half of it idle."""
+        return 2 * points <= self.processor.parallel
+
     def operations_per_byte(self, bits: int) -> int:
         """Floating-point operations on elements of so many bits in the time of a byte of memory."""
         return self.processor.operations_per_byte[0 if bits <= 16 else 1]

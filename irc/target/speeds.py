@@ -41,12 +41,12 @@ class Cost:
             min(self.parallel, other.parallel) or self.parallel or other.parallel,
         )  # fmt: skip
 
-    def at(self, points: int) -> Cost:
-        """What a point costs, at so many points; launches are as before."""
+    def joined(self, other: Cost, parallel: int) -> Cost:
+        """Both in one kernel, of so many parallel points."""
         return Cost(
-            self.cheap * points, self.divisions * points, self.functions * points,
-            self.near * points, self.alone * points, self.far * points, self.launches,
-            self.parallel,
+            self.cheap + other.cheap, self.divisions + other.divisions,
+            self.functions + other.functions, self.near + other.near,
+            self.alone + other.alone, self.far + other.far, 1, parallel,
         )  # fmt: skip
 
 

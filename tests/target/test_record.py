@@ -107,6 +107,7 @@ def test_questions() -> None:
     cpu, gpu = Target.named("avx2"), Target.named("sm_90")
     assert not cpu.is_gpu and gpu.is_gpu
     assert cpu.vector_bits == 256 and cpu.lanes(irc.ir.types.f32) == 8
+    assert cpu.idles(16) and not cpu.idles(17) and gpu.idles(128) and not gpu.idles(129)
     assert cpu.fills(32) and not cpu.fills(31) and gpu.fills(256) and not gpu.fills(255)
     assert gpu.operations_per_byte(16) == 295 and gpu.operations_per_byte(32) == 148
     assert gpu.gpu.capability == 90 and cpu.features == TargetFeatures.avx2()

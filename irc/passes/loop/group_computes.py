@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import attrs
 
-from irc.analysis.cost import USUAL
+from irc.analysis.cost import cost_of, told
 from irc.analysis.loop import (
     Clusters,
     array_bytes,
@@ -25,21 +25,24 @@ from irc.ir.types import TensorType, element_bytes
 from irc.passes.common.bodies import axes_of, axis_name, make_axes
 from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
 from irc.target import target_of
+from irc.target.speeds import Cost
 
-# A reduction's result with at most this many elements may be finished in the reduction's kernel.
-EPILOGUE_POINTS = 16
-# What passes between two computes at one point can be kept for a vector of points up to here.
-VECTOR_POINT_BYTES = 4096
-# Shared points that are enough for tiles of them on a GPU.
-GPU_POINTS = 2048
+# Points of the shared axes that a vector of them, or a GPU's tile, has.
+VECTOR_POINTS = 8
 
 
 @attrs.define
 class Prefix:
-    """The leading par axes that a cluster's members share, and their scalar operations."""
+    """The leading par axes that a cluster's members share, and what it does.
+
+    ops: scalar operations of the bodies; cost: of all points; large: the arrays read that no
+    first-level cache keeps, with their bytes.
+    """
 
     extents: tuple[Dim, ...]
     ops: int
+    cost: Cost = Cost()
+    large: dict[Value, int] = attrs.field(factory=dict)
 
 
 @register_pass
@@ -65,12 +68,10 @@ class GroupComputes(Pass):
     anchor = "func.func"
     asks_target = True
     max_ops: int = 2048
-    point_bytes: int = 1 << 20
-    min_parallel: int = 32
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        planner = _GroupPlanner(self, block, context, gpu=target_of(context).is_gpu)
+        planner = _GroupPlanner(self, block, context)
         merges = planner.plan()
         for reader, reason in planner.kept_apart():
             context.remark(f"is not grouped with a compute that it reads: {reason}", reader)
@@ -87,7 +88,7 @@ def group_with_readers(
 ) -> int:
     """Group computes that were made after `group-computes`, for a GPU, with their readers as it
     would have; gives how many groups there are."""
-    planner = _GroupPlanner(options, block, context, gpu=True)
+    planner = _GroupPlanner(options, block, context)
     if not planner.plan(computes):
         return 0
     prefixes = planner.prefix_of_first_member()
@@ -95,11 +96,10 @@ def group_with_readers(
 
 
 class _GroupPlanner:
-    def __init__(
-        self, options: GroupComputes, block: Block, context: PassContext, gpu: bool = False
-    ) -> None:
+    def __init__(self, options: GroupComputes, block: Block, context: PassContext) -> None:
         self.options, self.context = options, context
-        self.gpu = gpu
+        self.target = target_of(context)
+        self.gpu, self.speeds = self.target.is_gpu, self.target.processor
         self.clusters = Clusters(block)
         self.prefixes: dict[int, Prefix] = {}
         self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
@@ -117,7 +117,11 @@ class _GroupPlanner:
             if prefix is None:
                 continue
             self.prefixes[number] = prefix
-            self.reads[op] = reads_by_source(op)
+            reads = self.reads[op] = reads_by_source(op)
+            sizes = {source: array_bytes(source.type) for source in reads}
+            near = self.speeds.near_bytes
+            prefix.large = {source: size for source, size in sizes.items() if size > near}
+            prefix.cost = cost_of(op, prefix.large, points(prefix.extents))
             for candidate in self.candidates(op):
                 if beside is not None and not self.holds(candidate, number, beside):
                     continue
@@ -155,7 +159,7 @@ class _GroupPlanner:
         for maker in sorted(makers, key=lambda m: -number[m]):
             found[self.clusters.find(number[maker])] = None
         for source in self.reads[op]:
-            if array_bytes(source.type) > USUAL.near_bytes:
+            if array_bytes(source.type) > self.speeds.near_bytes:
                 for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
                     found[self.clusters.find(reader)] = None
         return list(found)
@@ -174,12 +178,15 @@ class _GroupPlanner:
         extents = first.extents[:shared]
         if ops > self.options.max_ops:
             return f"{ops} operations together, over max_ops ({self.options.max_ops})"
-        if not self.pays(a, b, extents):
+        volume = self.volume(a, b, shared)
+        if not self.pays(a, b, extents, volume):
             shown = ", ".join(map(format_dim, extents))
-            return f"the leading axes that both can share, [{shown}], are too few for it to pay"
+            times = self.times(a, b, extents, volume) if extents and self.context.explains else ""
+            return (f"the leading axes that both can share, [{shown}], are too few for it to pay"
+                    f"{times}")  # fmt: skip
         # On a GPU a program instance has some points of the shared axes, which read side by side.
-        side_by_side = self.gpu and points(extents) >= GPU_POINTS
-        large = self.volume(a, b, shared) > VECTOR_POINT_BYTES
+        side_by_side = self.gpu and self.target.fills(points(extents) // VECTOR_POINTS)
+        large = volume * VECTOR_POINTS > self.speeds.scratch_bytes
         if large and not side_by_side and self.reads_across(a, b, shared):
             return "the elements of what they read lie adjacent along an axis that they would share"
         if self.gpu and not (self.has_rows(a, shared) and self.has_rows(b, shared)):
@@ -191,7 +198,10 @@ class _GroupPlanner:
         if not self.context.spend("group-computes", clusters.ops[clusters.members[b][0]]):
             return NO_FUEL
         del self.prefixes[a], self.prefixes[b]
-        self.prefixes[clusters.merge(a, b)] = Prefix(extents, ops)
+        cost = first.cost.joined(second.cost, points(extents))
+        self.prefixes[clusters.merge(a, b)] = Prefix(
+            extents, ops, cost, first.large | second.large
+        )
         return None
 
     def shared_axes(self, a: int, b: int, extents: tuple[Dim, ...]) -> int:
@@ -215,7 +225,7 @@ class _GroupPlanner:
                 common[source] = min(count, common.get(source, count))
         for number in clusters.members[b]:
             for source, reads in self.reads[clusters.ops[number]].items():
-                if source in common and array_bytes(source.type) > USUAL.near_bytes:
+                if source in common and array_bytes(source.type) > self.speeds.near_bytes:
                     count = min(leading_axes(read, names, extents) for read in reads)
                     siblings = max(siblings, min(count, common[source]))
         return siblings
@@ -233,14 +243,47 @@ class _GroupPlanner:
             and clusters.cluster_of(source.defining_op) == producer
         ]
 
-    def pays(self, a: int, b: int, extents: tuple[Dim, ...]) -> bool:
-        """Whether one pass over the shared axes beats two over each."""
-        before = (self.prefixes[a].extents, self.prefixes[b].extents)
+    def pays(self, a: int, b: int, extents: tuple[Dim, ...], volume: int) -> bool:
+        """Whether one pass over the shared axes takes less time than two over each."""
         if not extents:
             return self.is_epilogue(a, b)
-        if extents not in before and points(extents) < self.options.min_parallel:
-            return False
-        return self.volume(a, b, len(extents)) <= self.options.point_bytes
+        if volume <= self.speeds.core_bytes and self.keeps_parallel(a, b, extents):
+            return True  # a launch less, whatever it costs
+        before, after = self.weigh(a, b, extents, volume)
+        return self.target.operations(after) < sum(map(self.target.operations, before))
+
+    def keeps_parallel(self, a: int, b: int, extents: tuple[Dim, ...]) -> bool:
+        """Whether one of two clusters shared no more points before. How many threads there are is
+        not known: a program that has few must not pay for what others could win."""
+        return extents in (self.prefixes[a].extents, self.prefixes[b].extents)
+
+    def weigh(
+        self, a: int, b: int, extents: tuple[Dim, ...], volume: int
+    ) -> tuple[tuple[Cost, Cost], Cost]:
+        """What two clusters cost, and what their group: what both read stays in the core's cache
+        if it is little enough at one point; what passes between them, too, and they are one pass
+        over the shared axes, with a launch less."""
+        first, second = self.prefixes[a], self.prefixes[b]
+        room, spared = self.speeds.core_bytes, 0
+        if volume <= room:
+            for pair in ((a, b), (b, a)):
+                large = self.prefixes[pair[1]].large
+                spared += sum([large.get(source, 0) for source, _ in self.reads_between(*pair)])
+        for source, size in first.large.items():
+            if source in second.large and size <= room * points(extents):
+                spared += size
+        one, other, parallel = first.cost, second.cost, points(extents)
+        if self.keeps_parallel(a, b, extents):
+            one, other = attrs.evolve(one, parallel=0), attrs.evolve(other, parallel=0)
+            parallel = 0
+        after = one.joined(other, parallel)
+        launches = 1 + (volume > room)
+        return (one, other), attrs.evolve(after, far=after.far - spared, launches=launches)
+
+    def times(self, a: int, b: int, extents: tuple[Dim, ...], volume: int) -> str:
+        """What two clusters and their group take, for people."""
+        (one, other), after = self.weigh(a, b, extents, volume)
+        return f": {told(self.target, one + other, after)}"
 
     def volume(self, a: int, b: int, shared: int) -> int:
         """The bytes that pass between two clusters at one point of the shared axes."""
@@ -255,7 +298,7 @@ class _GroupPlanner:
         shared axis, as a channels-last image has when planes are shared: each point would then
         gather its elements from as many cache lines."""
         clusters = self.clusters
-        largest, across = USUAL.near_bytes, False
+        largest, across = self.speeds.near_bytes, False
         for number in (*clusters.members[a], *clusters.members[b]):
             for source, reads in self.reads[clusters.ops[number]].items():
                 maker, size = source.defining_op, array_bytes(source.type)
@@ -295,7 +338,7 @@ class _GroupPlanner:
             if not self.reads_between(producer, consumer):
                 continue
             ends = self.clusters.members[consumer]
-            few = all(total_points(self.clusters.ops[n]) <= EPILOGUE_POINTS for n in ends)
+            few = all(self.target.idles(total_points(self.clusters.ops[n])) for n in ends)
             return few and not self.prefixes[producer].extents
         return False
 

@@ -208,7 +208,9 @@ class _Chooser:
         alone = Cost(alone=self.across(op) * more if more else 0)
         after = work(summary.work, min(own, evaluations)) + work(again, more) + alone
         before = Cost() if external else work(summary.work, own)
-        stored, launches = (0, 0) if external else (2 * own, 1)
+        stored = 0 if external else 2 * own
+        # One of several shares a kernel with it, if that is more than positions.
+        launches = int(not external and (len(readers) == 1 or not summary.reads))
         yield (
             before + moved(stored + evaluations, each, size, speeds)
             + Cost(far=far, launches=launches),
