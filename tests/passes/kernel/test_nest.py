@@ -12,10 +12,11 @@ from irc.ir.core import Block
 from irc.ir.symbols import symbol
 from irc.ir.types import f32, f64, i1, i64, index
 from irc.passes.kernel.convolutions.convolution_kernel import ConvolutionKernel
+from irc.passes.kernel.cpu.body import BodyEmitter
 from irc.passes.kernel.cpu.emit import Emitter, Lanes, Scope
 from irc.passes.kernel.cpu.lanes import LaneExpressions
 from irc.passes.kernel.cpu.nest import Nest, _Carried
-from irc.passes.kernel.cpu.place import KernelState
+from irc.passes.kernel.cpu.place import KernelState, Placement
 from irc.passes.kernel.cpu.plan import Access, Axis
 from irc.passes.kernel.cpu.reduce import (
     Evaluation,
@@ -37,11 +38,22 @@ def emitter(*types):
     return Emitter(block), block.arguments
 
 
-def nest(**fields):
-    """A nest of which only these fields are known."""
-    made = Nest.__new__(Nest)
+def known(cls, **fields):
+    """An object of which only these fields are known."""
+    made = cls.__new__(cls)
     made.__dict__.update(fields)
     return made
+
+
+def nest(**fields):
+    """A nest of which only these fields are known."""
+    return known(Nest, **fields)
+
+
+def body(**fields):
+    """What emits a body whose operations are placed, of which only these fields are known."""
+    placed = known(Placement, **fields)
+    return known(BodyEmitter, placed=placed, **fields)
 
 
 def compute(body, outputs="map", inits=""):
@@ -217,7 +229,7 @@ def test_lanes_differ_where_an_operand_does(varies, a, b, expected):
     for name, kind in (("p", a), ("q", b)):
         value = found[name].results[0]
         scope.values[value] = [value] if kind == "vector" else value
-    made = nest(varying={found["s"].results[0]} if varies else {found["p"].results[0]})
+    made = body(varying={found["s"].results[0]} if varies else {found["p"].results[0]})
     assert made._differs(found["s"], scope) is expected
 
 
@@ -229,7 +241,7 @@ def guards(loops, level, shared=None):
     state.shared_axis = shared and Axis(shared[0], "par", shared[1])
     axes = [Axis(name, "par", extent) for name, extent, _ in loops]
     levels = {name: at for name, _, at in loops} | ({shared[0]: shared[2]} if shared else {})
-    asking = nest(state=state, emitter=made, loops=axes, level_of=levels)
+    asking = body(state=state, emitter=made, loops=axes, level_of=levels)
     scope = Scope()
     scope.names = {"n": size, "m": size}
     made.block = inner = Block()

@@ -16,24 +16,30 @@ from irc.passes.kernel.cpu.reduce import arith_width, combining_op
 from irc.passes.kernel.cpu.spans import decide
 
 
-class Body(Placement):
-    """Emits the operations of one member."""
+class BodyEmitter:
+    """Emits the operations of one member, each where `placed` says that it belongs."""
+
+    def __init__(self, placed: Placement) -> None:
+        self.placed = placed
+        self.emitter, self.state = placed.emitter, placed.state
+        self.member, self.vectors = placed.member, placed.vectors
 
     # -- levels
 
     def enter(self, level: int, scope: Scope) -> None:
         """Emit what belongs to one level, once its coordinate is known."""
         emitter = self.emitter
-        emitter.extents = self.extents
-        for op in self.ops_at[level]:
+        emitter.extents = self.placed.extents
+        for op in self.placed.ops_at[level]:
             emitter.location = op.location
             self._emit(op, scope)
-        for groups in self.prefixes[level]:
+        for groups in self.placed.prefixes[level]:
             emitter.prefix_sums(groups, scope)
 
     # -- operations
 
-    def _lane_value(self, content: Content, copy: int, width: int, scope: Scope) -> Value:
+    def lane_value(self, content: Content, copy: int, width: int, scope: Scope) -> Value:
+        """The value that vector number `copy` has, in each of its lanes."""
         if isinstance(content, list):
             return content[copy]
         return self.emitter.splat(content, width, scope)
@@ -41,7 +47,7 @@ class Body(Placement):
     def _differs(self, op: Operation, scope: Scope) -> bool:
         """Whether an operation's lanes differ in the span at hand: a condition that is the same in
         all of it may leave what varies along the axis with operands that don't."""
-        varies = op.results[0] in self.varying
+        varies = op.results[0] in self.placed.varying
         return varies and any(isinstance(scope.values[o], list) for o in op._operands)
 
     def _emit(self, op: Operation, scope: Scope) -> None:
@@ -69,7 +75,7 @@ class Body(Placement):
             content = []
             for copy in range(lanes.copies):
                 operands = [
-                    self._lane_value(scope.values[o], copy, lanes.width, scope)
+                    self.lane_value(scope.values[o], copy, lanes.width, scope)
                     for o in op._operands
                 ]
                 content.append(emitter.add(type(op), operands, type_, op.attributes))
@@ -78,7 +84,7 @@ class Body(Placement):
             content = emitter.add(type(op), operands, result.type, op.attributes)
         scope.values[result] = content
         self._bind_positions(result, content, scope)
-        if result in self.splat_wanted and not isinstance(content, list):
+        if result in self.placed.splat_wanted and not isinstance(content, list):
             assert self.vectors is not None
             inside = scope.lanes is None or scope.lanes.width > 1
             if inside:
@@ -86,7 +92,7 @@ class Body(Placement):
 
     def _bind_positions(self, value: Value, content: Content, scope: Scope) -> None:
         """Let index expressions find an operand that they name."""
-        names = self.names_of.get(value)
+        names = self.placed.names_of.get(value)
         if names is None or (isinstance(content, list) and arith_width(content[0]) > 1):
             return
         place = self.emitter.convert(_first(content), index)
@@ -95,7 +101,7 @@ class Body(Placement):
 
     def _index(self, op: loop.IndexOp, scope: Scope) -> Content:
         access = self.member.reads[op]
-        lanes, prepared = scope.lanes, self.indices[access]
+        lanes, prepared = scope.lanes, self.placed.indices[access]
         if not prepared.varying or lanes is None or lanes.width == 1:
             place = self.emitter.value(self.offset(access, 0, scope))
             return [place] if prepared.varying and lanes is not None else place
@@ -105,7 +111,7 @@ class Body(Placement):
 
     def offset(self, access: Access, copy: int, scope: Scope) -> Scalar:
         """The offset of the first lane of a copy; of a uniform access, its offset."""
-        prepared, emitter = self.indices[access], self.emitter
+        prepared, emitter = self.placed.indices[access], self.emitter
         if prepared.stride is None:
             # In a peeled remainder what varies is one scalar.
             return emitter.scalar(prepared.expression, scope)
@@ -122,7 +128,7 @@ class Body(Placement):
 
     def offsets(self, access: Access, copy: int, scope: Scope) -> Value:
         """The offsets of all lanes of a copy, as a vector of index."""
-        prepared, lanes, emitter = self.indices[access], scope.lanes, self.emitter
+        prepared, lanes, emitter = self.placed.indices[access], scope.lanes, self.emitter
         assert lanes is not None
         if not prepared.varying:
             return emitter.splat(emitter.value(self.offset(access, 0, scope)), lanes.width, scope)
@@ -146,8 +152,8 @@ class Body(Placement):
         """A condition for a load hoisted to `level`: that the loops inside have any points."""
         emitter, found = self.emitter, None
         shared = self.state.shared_axis
-        for axis in self.loops if shared is None else [shared, *self.loops]:
-            if self.level_of[axis.name] <= level or self.state.positive(axis.extent):
+        for axis in self.placed.loops if shared is None else [shared, *self.placed.loops]:
+            if self.placed.level_of[axis.name] <= level or self.state.positive(axis.extent):
                 continue
             condition = self.state.guards.get(axis.extent)
             if condition is None:
@@ -169,7 +175,7 @@ class Body(Placement):
             return self._register(op, scope.values[place.value], scope)
         pointer, lanes = self.state.pointers[place.value], scope.lanes
         result, emitter = op.results[0], self.emitter
-        if access in self.transposed:
+        if access in self.placed.transposed:
             assert lanes is not None
             return [self._from_tile(access, emitter.vector_type(result.type, lanes.width), scope)]
         mask = None if op.mask is None else scope.values[op.mask]
@@ -182,14 +188,14 @@ class Body(Placement):
         if known:
             mask = None
         other = None if op.other is None else scope.values[op.other]
-        if result not in self.varying or lanes is None or lanes.width == 1:
+        if result not in self.placed.varying or lanes is None or lanes.width == 1:
             mask, other = _first(mask), _first(other)
             guard = self._guard(scope.level, scope)
             if guard is not None:
                 mask = guard if mask is None else emitter.add(arith.AndIOp, (guard, mask), i1)
             value = emitter.load(pointer, self.offset(access, 0, scope), result.type, mask, other)
-            return [value] if result in self.varying and lanes is not None else value
-        alike = self.indices[access].stride == 0 or not self.indices[access].varying
+            return [value] if result in self.placed.varying and lanes is not None else value
+        alike = self.placed.indices[access].stride == 0 or not self.placed.indices[access].varying
         if alike and (mask is None or not (isinstance(mask, list) or isinstance(other, list))):
             return emitter.load(pointer, self.offset(access, 0, scope), result.type, mask, other)
         type_ = emitter.vector_type(result.type, lanes.width)
@@ -209,14 +215,14 @@ class Body(Placement):
         if known is False:
             return other
         parts = (scope.values[op.mask], content, other)
-        if result not in self.varying or lanes is None or lanes.width == 1:
+        if result not in self.placed.varying or lanes is None or lanes.width == 1:
             chosen = emitter.add(arith.SelectOp, tuple(map(_first, parts)), result.type)
-            return [chosen] if result in self.varying and lanes is not None else chosen
+            return [chosen] if result in self.placed.varying and lanes is not None else chosen
         type_ = emitter.vector_type(result.type, lanes.width)
         return [
             emitter.add(
                 arith.SelectOp,
-                tuple(self._lane_value(p, copy, lanes.width, scope) for p in parts),
+                tuple(self.lane_value(p, copy, lanes.width, scope) for p in parts),
                 type_,
             )
             for copy in range(lanes.copies)
@@ -230,7 +236,7 @@ class Body(Placement):
             return tile.rows[access][tile.number]
         number = emitter.minus(scope.names[tile.axis.name], tile.lower)
         place = emitter.times(number, self.vectors.width)
-        return emitter.load(self.transposed[access][1], place, type_, None, None)
+        return emitter.load(self.placed.transposed[access][1], place, type_, None, None)
 
     def _vector_read(
         self,
@@ -242,11 +248,11 @@ class Body(Placement):
         other: Content,
         scope: Scope,
     ) -> Value:
-        emitter, prepared, lanes = self.emitter, self.indices[access], scope.lanes
+        emitter, prepared, lanes = self.emitter, self.placed.indices[access], scope.lanes
         assert lanes is not None
         width = lanes.width
-        wanted = None if mask is None else self._lane_value(mask, copy, width, scope)
-        given = None if other is None else self._lane_value(other, copy, width, scope)
+        wanted = None if mask is None else self.lane_value(mask, copy, width, scope)
+        given = None if other is None else self.lane_value(other, copy, width, scope)
         assert access.storage is not None
         # Scratch under a shared vector axis has room for all lanes of a point, but a lane that
         # is no point may hold any position.
@@ -262,7 +268,7 @@ class Body(Placement):
             return emitter.load(pointer, self.offset(access, copy, scope), type_, wanted, given)
         return emitter.gather(pointer, self.offsets(access, copy, scope), type_, wanted, given)
 
-    def _store(self, result: Value, content: Content, scope: Scope) -> None:
+    def store(self, result: Value, content: Content, scope: Scope) -> None:
         """Store the final values of a result wherever it lives."""
         for access in self.member.stores[result]:
             place = access.storage
@@ -279,7 +285,7 @@ class Body(Placement):
         return [self.emitter.splat(content, lanes.width, scope)] * lanes.copies
 
     def _store_to(self, access: Access, pointer: Value, content: Content, scope: Scope) -> None:
-        emitter, prepared, lanes = self.emitter, self.indices[access], scope.lanes
+        emitter, prepared, lanes = self.emitter, self.placed.indices[access], scope.lanes
         assert access.storage is not None
         element = access.storage.element
         if lanes is None or lanes.width == 1 or not prepared.varying:
@@ -287,7 +293,7 @@ class Body(Placement):
             emitter.store(value, pointer, self.offset(access, 0, scope), None)
             return
         for copy in range(lanes.copies):
-            value = emitter.convert(self._lane_value(content, copy, lanes.width, scope), element)
+            value = emitter.convert(self.lane_value(content, copy, lanes.width, scope), element)
             if prepared.stride == 1:
                 emitter.store(value, pointer, self.offset(access, copy, scope), lanes.mask)
             else:
@@ -295,7 +301,7 @@ class Body(Placement):
                 emitter.scatter(value, pointer, places, lanes.mask, "set")
 
 
-    def _scatter(
+    def scatter(
         self, result: Value, combiner: str, content: Content, mask: Value | None, scope: Scope
     ) -> None:
         """Combine values into the elements that they are for."""
@@ -323,15 +329,15 @@ class Body(Placement):
             return
         type_ = emitter.vector_type(element, lanes.width)
         for copy in range(lanes.copies):
-            value = emitter.convert(self._lane_value(content, copy, lanes.width, scope), element)
-            hold = None if kept is None else self._lane_value(kept, copy, lanes.width, scope)
+            value = emitter.convert(self.lane_value(content, copy, lanes.width, scope), element)
+            hold = None if kept is None else self.lane_value(kept, copy, lanes.width, scope)
             if lanes.mask is not None:
                 hold = (
                     lanes.mask
                     if hold is None
                     else emitter.add(arith.AndIOp, (hold, lanes.mask), hold.type)
                 )
-            if self.indices[access].stride != 1:
+            if self.placed.indices[access].stride != 1:
                 places = self.offsets(access, copy, scope)
                 emitter.scatter(value, pointer, places, hold, combiner)
                 continue

@@ -138,7 +138,7 @@ class _CpuKernel:
             emitter.scalar(axis.extent, scope)
         self._scratch()
         for nest in self.nests:
-            nest.enter(ENTRY, scope)
+            nest.body.enter(ENTRY, scope)
         if self.shared_axis is not None and not self.outer:
             self._chunk()
         else:
@@ -238,7 +238,7 @@ class _CpuKernel:
         def body() -> list[Value]:
             scope = self.scope.child(OUTER)
             for nest in self.nests:
-                nest.enter(OUTER, scope)
+                nest.body.enter(OUTER, scope)
             extent = emitter.scalar(axis.extent, scope)
             if self.block:
                 lower: Scalar = emitter.times(self.begin, self.block)
@@ -272,7 +272,7 @@ class _CpuKernel:
                 inner.names[axis.name] = position
                 inner.lanes = phase.lanes(emitter, axis.name, position)
                 for nest in self.nests:
-                    nest.enter(SHARED, inner)
+                    nest.body.enter(SHARED, inner)
                     nest.run(inner)
                 return []
 
@@ -326,11 +326,11 @@ class _CpuKernel:
             self._enter_tile(scope)
         if self.shared_axis is None:
             for nest in self.nests:
-                nest.enter(OUTER, scope)
+                nest.body.enter(OUTER, scope)
                 nest.run(scope)
             return []
         for nest in self.nests:
-            nest.enter(OUTER, scope)
+            nest.body.enter(OUTER, scope)
         extent = emitter.scalar(self.shared_axis.extent, scope)
         if not self.block:
             self._shared_loop(0, extent, scope)

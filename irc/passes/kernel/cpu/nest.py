@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 import attrs
@@ -12,11 +12,15 @@ from irc.dialects.graph.inferred import tensor_type
 from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.symbols import known_divisible
+from irc.passes.kernel.cpu.body import BodyEmitter
 from irc.passes.kernel.cpu.emit import Scalar, Scope
 from irc.passes.kernel.cpu.partial_sums import combined_points
+from irc.passes.kernel.cpu.place import KernelState, Placement
+from irc.passes.kernel.cpu.plan import Axis, CpuMember
 from irc.passes.kernel.cpu.reduce import Evaluation, Reducer, ReducerShape, make_reducer
+from irc.passes.kernel.cpu.schedule import CpuSchedule
 from irc.passes.kernel.cpu.spans import spans
-from irc.passes.kernel.cpu.tiles import TiledBody
+from irc.passes.kernel.cpu.tiles import TransposedReads
 from irc.passes.kernel.cpu.vectors import (
     Phase,
     Vectors,
@@ -96,8 +100,23 @@ class _Carried:
         return self.values[start : start + self.counts[number]]
 
 
-class Nest(TiledBody):
-    """Emits one member."""
+class Nest:
+    """Emits one member: its loops here, what is in them by `body` and `tiles`."""
+
+    def __init__(
+        self,
+        state: KernelState,
+        member: CpuMember,
+        loops: Sequence[Axis],
+        vectors: Vectors | None,
+        schedule: CpuSchedule,
+    ) -> None:
+        self.placed = placed = Placement(state, member, loops, vectors)
+        self.body = BodyEmitter(placed)
+        self.tiles = TransposedReads(self.body)
+        self.schedule, self.member, self.loops = schedule, member, placed.loops
+        self.emitter, self.state = placed.emitter, state
+        self.own_vectors, self.vectors = vectors, placed.vectors
 
     def run(self, scope: Scope) -> None:
         """Emit the loops of the member, below its base level."""
@@ -117,8 +136,8 @@ class Nest(TiledBody):
                 tile.full = emitter.compare("sle", end, tile.last)
             inner.names[tile.start] = position
             if not self._unrolls_tiles(inner):
-                for access in self.transposed:
-                    self._fill(access, inner)
+                for access in self.placed.transposed:
+                    self.tiles.fill(access, inner)
                 return self._loop(0, inner, None)
             if tile.full is None:
                 return self._unrolled_tile(inner)
@@ -140,18 +159,18 @@ class Nest(TiledBody):
     def _unrolled_tile(self, scope: Scope) -> list[Value]:
         tile = self.state.tile
         assert tile is not None and self.vectors is not None
-        self._hold_rows(scope)
+        self.tiles.hold_rows(scope)
         for tile.number in range(self.vectors.width):
-            inner = scope.child(self.base + 1)
+            inner = scope.child(self.placed.base + 1)
             inner.names[tile.axis.name] = self.emitter.plus(tile.lower, tile.number)
-            self.enter(inner.level, inner)
+            self.body.enter(inner.level, inner)
             self._below(0, inner, None)
         tile.rows = {}
         return []
 
     def _partial_tile(self, scope: Scope) -> list[Value]:
-        for access in self.transposed:
-            self._fill_tile(access, scope, False)
+        for access in self.placed.transposed:
+            self.tiles.fill_tile(access, scope, False)
         return self._loop(0, scope, None)
 
     def _loop(self, depth: int, scope: Scope, state: _Carried | None) -> list[Value]:
@@ -266,12 +285,12 @@ class Nest(TiledBody):
         for phase in covering:
 
             def body(position: Scalar, values: list[Value], phase: Phase = phase) -> list[Value]:
-                inner = scope.child(self.base + 1 + depth)
+                inner = scope.child(self.placed.base + 1 + depth)
                 inner.names[axis.name] = position
                 if phase.width:
                     inner.lanes = phase.lanes(self.emitter, axis.name, position)
                     inner.span = phase.span
-                self.enter(inner.level, inner)
+                self.body.enter(inner.level, inner)
                 return self._below(depth, inner, state and state.carrying(values))
 
             carried = self.emitter.for_loop(phase.lower, phase.upper, phase.step, carried, body)
@@ -345,16 +364,16 @@ class Nest(TiledBody):
             yielded = op.yield_op._operands[number]
             content = scope.values[yielded]
             if output.kind == "map":
-                self._store(op.results_of(number)[0], content, scope)
+                self.body.store(op.results_of(number)[0], content, scope)
             elif output.kind == "scatter":
                 mask = op.yield_op.masks[scatters] if op.yield_op.masks else None
                 scatters += 1
-                self._scatter(op.results_of(number)[0], output.combiner, content, mask, scope)
+                self.body.scatter(op.results_of(number)[0], output.combiner, content, mask, scope)
             else:
                 assert state is not None
                 reducer = state.reducers[number]
                 assert reducer is not None
-                values = [self._lane_value(content, k, width, scope) for k in range(copies)]
+                values = [self.body.lane_value(content, k, width, scope) for k in range(copies)]
                 values = [self.emitter.convert(v, reducer.type) for v in values]
                 mask = lanes.mask if lanes is not None and reducer.shape.horizontal else None
                 step = Evaluation(values, width, mask)
@@ -367,7 +386,7 @@ class Nest(TiledBody):
                     (result,), (final,) = op.results_of(number), reducer.finish(after)
                     element = loop.signless(tensor_type(result).element)
                     final = [self.emitter.convert(v, element) for v in final]
-                    self._store(result, final if width > 1 else final[0], scope)
+                    self.body.store(result, final if width > 1 else final[0], scope)
         return carried
 
     def _positions(self, reducer: Reducer, number: int, scope: Scope) -> list[Value]:
@@ -376,18 +395,18 @@ class Nest(TiledBody):
         access = self.member.positions[number]
         lanes = scope.lanes
         copies, width = (lanes.copies, lanes.width) if lanes is not None else (1, 1)
-        prepared = self.indices[access]
+        prepared = self.placed.indices[access]
         if width == 1 or not prepared.varying:
-            place = self.emitter.value(self.offset(access, 0, scope))
+            place = self.emitter.value(self.body.offset(access, 0, scope))
             scalar = self.emitter.convert(place, element)
             return [self.emitter.splat(scalar, width, scope)] * copies
         found = []
         for copy in range(copies):
             if prepared.stride is None:
-                wide = self.offsets(access, copy, scope)
+                wide = self.body.offsets(access, copy, scope)
                 found.append(self.emitter.convert(wide, element))
                 continue
-            base = self.emitter.value(self.offset(access, copy, scope))
+            base = self.emitter.value(self.body.offset(access, copy, scope))
             start = self.emitter.splat(self.emitter.convert(base, element), width, scope)
             steps = self.emitter.iota(element, width)
             if prepared.stride != 1:
@@ -406,4 +425,4 @@ class Nest(TiledBody):
             finals = reducer.finish(state.part(number))
             for result, final in zip(op.results_of(number), finals, strict=True):
                 single = scope.lanes is None or scope.lanes.width == 1
-                self._store(result, final[0] if single else final, scope)
+                self.body.store(result, final[0] if single else final, scope)

@@ -20,7 +20,6 @@ from irc.ir.symbols import Dim, Expr, coefficient, dim_sum, substitute, symbol, 
 from irc.ir.types import TensorType
 from irc.passes.kernel.cpu.emit import Emitter, Scalar
 from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, is_transposed, lane_stride
-from irc.passes.kernel.cpu.schedule import CpuSchedule
 from irc.passes.kernel.cpu.vectors import Vectors
 
 ENTRY, OUTER, SHARED = 0, 1, 2
@@ -89,9 +88,7 @@ class Placement:
         member: CpuMember,
         loops: Sequence[Axis],
         vectors: Vectors | None,
-        schedule: CpuSchedule,
     ) -> None:
-        self.schedule = schedule
         self.state = state
         self.emitter = state.emitter
         self.member = member

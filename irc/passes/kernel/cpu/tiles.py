@@ -5,29 +5,33 @@ from __future__ import annotations
 from irc.dialects import kernel
 from irc.ir.core import Value
 from irc.ir.types import FloatType, VectorType, index
-from irc.passes.kernel.cpu.body import Body
+from irc.passes.kernel.cpu.body import BodyEmitter
 from irc.passes.kernel.cpu.emit import Scalar, Scope
 from irc.passes.kernel.cpu.plan import Access
 
 
-class TiledBody(Body):
-    """Emits transposed reads too."""
+class TransposedReads:
+    """Emits the reads of a member's body that go through transposed tiles."""
 
-    def _fill(self, access: Access, scope: Scope) -> None:
+    def __init__(self, body: BodyEmitter) -> None:
+        self.body, self.placed = body, body.placed
+        self.emitter, self.state, self.vectors = body.emitter, body.state, body.vectors
+
+    def fill(self, access: Access, scope: Scope) -> None:
         """Put the transposed tile of a read on the stack: a row of vector lanes for each of the
         tile's rows."""
         tile = self.state.tile
         assert tile is not None
         if tile.full is None:
-            self._fill_tile(access, scope, True)
+            self.fill_tile(access, scope, True)
         else:
             self.emitter.when(
                 tile.full,
-                lambda: self._fill_tile(access, scope.child(scope.level), True),
-                lambda: self._fill_tile(access, scope.child(scope.level), False),
+                lambda: self.fill_tile(access, scope.child(scope.level), True),
+                lambda: self.fill_tile(access, scope.child(scope.level), False),
             )
 
-    def _fill_tile(self, access: Access, scope: Scope, whole: bool) -> None:
+    def fill_tile(self, access: Access, scope: Scope, whole: bool) -> None:
         """The same for a tile of which it is known whether it is `whole`."""
         lanes = scope.lanes
         assert lanes is not None and self.vectors is not None
@@ -35,7 +39,7 @@ class TiledBody(Body):
         if lanes.width == 1 or (masked and self.vectors.tail != "mask"):
             self._fill_rows(access, scope)
             return
-        first, pointer = self.transposed[access]
+        first, pointer = self.placed.transposed[access]
         for number, line in enumerate(self._transposed_rows(first, scope, whole)):
             self.emitter.store(line, pointer, number * lanes.width, None)
 
@@ -50,8 +54,8 @@ class TiledBody(Body):
         square = VectorType((width, width), element)
         zero = 0.0 if isinstance(element, FloatType) else 0
         tile = emitter.filled(zero, element, square)
-        base = self.offset(first, 0, scope)
-        step = emitter.scalar(self.indices[first].stride or 0, scope)
+        base = self.body.offset(first, 0, scope)
+        step = emitter.scalar(self.placed.indices[first].stride or 0, scope)
         mask = None if whole else emitter.lane_mask(tile_rows.lower, tile_rows.upper, width)
         last: Scalar | None = None
         if lanes.limit is not None:
@@ -66,24 +70,24 @@ class TiledBody(Body):
         numbers = [emitter.number(number, index) for number in range(width)]
         return [emitter.add(kernel.ExtractOp, (tile, number), row) for number in numbers]
 
-    def _hold_rows(self, scope: Scope) -> None:
+    def hold_rows(self, scope: Scope) -> None:
         """Have the transposed reads of a whole tile take its rows from registers."""
         tile = self.state.tile
         assert tile is not None
         rows = {
             first: self._transposed_rows(first, scope, True)
-            for first in dict.fromkeys(first for first, _ in self.transposed.values())
+            for first in dict.fromkeys(first for first, _ in self.placed.transposed.values())
         }
-        tile.rows = {access: rows[first] for access, (first, _) in self.transposed.items()}
+        tile.rows = {access: rows[first] for access, (first, _) in self.placed.transposed.items()}
 
     def _fill_rows(self, access: Access, scope: Scope) -> None:
         emitter, tile, lanes = self.emitter, self.state.tile, scope.lanes
         assert tile is not None and lanes is not None
-        first, pointer = self.transposed[access]
+        first, pointer = self.placed.transposed[access]
         source, element = self.state.pointers[first.storage.value], first.storage.element  # type: ignore[union-attr]
         row = emitter.vector_type(element, lanes.width)
-        base = self.offset(first, 0, scope)
-        stride = emitter.scalar(self.indices[first].stride or 0, scope)
+        base = self.body.offset(first, 0, scope)
+        stride = emitter.scalar(self.placed.indices[first].stride or 0, scope)
 
         def body(position: Scalar, carried: list[Value]) -> list[Value]:
             number = emitter.minus(position, tile.lower)
