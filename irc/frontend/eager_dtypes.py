@@ -41,11 +41,17 @@ def power_of_truth(source: torch.Tensor, exponent: Any) -> Any:
     return source.clone() if exponent else torch.ones_like(source)
 
 
+def _is_wide(source: torch.Tensor) -> bool:
+    return source.is_floating_point() or source.is_complex()
+
+
 def ldexp(source: torch.Tensor, other: torch.Tensor) -> Any:
     """`source * 2**other`, of floats and integers exact where the power itself leaves the range of
     the dtype; their result has the dtype of the floats. ATen refuses bools as their exponents."""
-    if not source.is_floating_point() or other.is_floating_point() or other.is_complex():
+    if other.is_floating_point() or other.is_complex() or not _is_wide(source):
         return source * torch.pow(2.0, other)
+    if source.is_complex():
+        return source * torch.pow(source.new_full((), 2.0), other)
     if other.dtype is torch.bool:
         return NotImplemented
     result, rest = source.double(), other.long()

@@ -141,10 +141,7 @@ class TensorType(Type):
         known = [size for size in self.shape if isinstance(size, int)]
         if math.prod(known) >= LIMIT:
             raise ValueError("the tensor has more elements than 64 bits can count")
-        steps = zip(self.shape, self.strides or (), strict=False)
-        parts = [(n - 1) * s for n, s in steps]
-        reach = 1 + sum(abs(d) for d in parts if isinstance(d, int))
-        if reach * LARGEST_ELEMENT >= LIMIT:
+        if self.strides is not None and reach(self.shape, self.strides) * LARGEST_ELEMENT >= LIMIT:
             raise ValueError("the tensor's strides reach further than 64 bits can count")
 
     @property
@@ -175,6 +172,13 @@ class LibraryTensorType(Type):
     where its schema says Tensor."""
 
     __slots__ = ()
+
+
+def reach(shape: Iterable[Dim], strides: Iterable[Dim | None], begin: Dim = 0) -> int:
+    """How many elements lie from the place that `begin` counts from to a tensor's farthest one,
+    in either direction, at least: what is symbolic counts as nothing."""
+    steps = (begin, *((n - 1) * s for n, s in zip(shape, strides, strict=True) if s is not None))
+    return 1 + sum(abs(d) for d in steps if isinstance(d, int))
 
 
 def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:

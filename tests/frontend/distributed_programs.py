@@ -194,7 +194,7 @@ def main(rank: str, store: str, *names: str) -> None:
         problems[name] = ""
         try:
             PROGRAMS[name](mesh)
-        except Exception:
+        except Exception:  # whatever it is, the parent process raises it with this text
             problems[name] = traceback.format_exc()
             break  # the other process may wait for ever
     print(json.dumps(problems), flush=True)

@@ -72,7 +72,7 @@ def test_bools_to_the_power_of_a_bool(exponent):
     ("dtype", "exponent", "shapes"),
     [("bool", "float16", ((), ())), ("int64", "bfloat16", ((2, 1), ())),
      ("float16", "int32", ((), (3,))), ("float64", "bfloat16", ((), (3,))),
-     ("float64", "int32", ((1,), (0,)))],
+     ("float64", "int32", ((1,), (0,))), ("complex128", "uint8", ((), (3,)))],
 )  # fmt: skip
 def test_ldexp_has_the_dtype_of_eager(dtype, exponent, shapes):
     dtypes = [getattr(torch, name) for name in (dtype, exponent)]

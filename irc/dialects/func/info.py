@@ -6,7 +6,7 @@ from typing import Any
 
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute
-from irc.ir.types import LIMIT, FunctionType, TensorType, element_bytes
+from irc.ir.types import LIMIT, FunctionType, TensorType, element_bytes, reach
 
 # The entries that irc reads, with their classes; others are the user's.
 ENTRIES: dict[str, tuple[type[Attribute], ...]] = {
@@ -62,10 +62,7 @@ def _verify_entries(op: Any, what: str, info: A.DictAttr, type_: Attribute) -> N
     if len(strides) != rank or None in tuple(strides):
         op.fail(f"{what}: strides {strides} do not fit {type_}")
     if isinstance(type_, TensorType) and 0 not in type_.shape:
-        pairs = zip(type_.shape, strides, strict=True)
-        begin = 0 if offset is None else offset.dim
-        last = [begin, *((n - 1) * s for n, s in pairs)]
-        places = sum(abs(d) for d in last if isinstance(d, int))
+        places = reach(type_.shape, strides, 0 if offset is None else offset.dim)
         if places * element_bytes(type_.element) >= LIMIT:
             op.fail(f"{what}: strides {strides} reach further than memory does")
 

@@ -16,6 +16,11 @@ REMOVED = (toy.PureValue, toy.Read, toy.Alloc)
 KEPT = (toy.Write, toy.Update, toy.Opaque, toy.Yielding)
 
 
+def use_value(b, x):
+    """A pure value of `x`, and a use of it."""
+    b.create(toy.Use, [b.value(toy.PureValue, x, result_types=x.type)])
+
+
 def run(text, module):
     return PassManager.parse(text, verify="none").run(module)
 
@@ -93,7 +98,7 @@ def test_a_value_of_one_scope_is_not_seen_in_its_sibling():
     x = block.arguments[0]
     for _ in range(2):
         (inner,) = toy.scope(b)
-        inner.create(toy.Use, [inner.value(toy.PureValue, x, result_types=x.type)])
+        use_value(inner, x)
     run("cse", module)
     assert toy.count(module, toy.PureValue) == 2
 
@@ -102,7 +107,7 @@ def test_a_value_of_one_block_is_not_seen_in_the_next():
     module, block, b = toy.empty()
     x = block.arguments[0]
     for inner in toy.scope(b, blocks=2):
-        inner.create(toy.Use, [inner.value(toy.PureValue, x, result_types=x.type)])
+        use_value(inner, x)
     run("cse", module)
     assert toy.count(module, toy.PureValue) == 2
 
@@ -110,10 +115,10 @@ def test_a_value_of_one_block_is_not_seen_in_the_next():
 def test_a_value_from_outside_is_seen_inside():
     module, block, b = toy.empty()
     x = block.arguments[0]
-    b.create(toy.Use, [b.value(toy.PureValue, x, result_types=x.type)])
+    use_value(b, x)
     (outer,) = toy.scope(b)
     (inner,) = toy.scope(outer)
-    inner.create(toy.Use, [inner.value(toy.PureValue, x, result_types=x.type)])
+    use_value(inner, x)
     run("cse", module)
     assert toy.count(module, toy.PureValue) == 1
 
@@ -123,10 +128,10 @@ def test_the_nearest_of_equal_values_outside_is_seen():
     (outer,) = toy.scope(b)
     (middle,) = toy.scope(outer)
     x = middle.value(toy.Alloc, module.lookup("main").block.arguments[0], result_types=T.i64)
-    middle.create(toy.Use, [middle.value(toy.PureValue, x, result_types=T.i64)])
+    use_value(middle, x)
     (inner,) = toy.scope(middle)
     (innermost,) = toy.scope(inner)
-    innermost.create(toy.Use, [innermost.value(toy.PureValue, x, result_types=T.i64)])
+    use_value(innermost, x)
     run("cse", module)
     assert toy.count(module, toy.PureValue) == 1
 
@@ -164,9 +169,9 @@ def test_the_order_of_attributes_does_not_matter():
 def test_nothing_is_carried_into_an_isolated_region():
     module, block, b = toy.empty()
     x = block.arguments[0]
-    b.create(toy.Use, [b.value(toy.PureValue, x, result_types=x.type)])
+    use_value(b, x)
     (inner,) = toy.scope(b, toy.Isolated)
-    inner.create(toy.Use, [inner.value(toy.PureValue, x, result_types=x.type)])
+    use_value(inner, x)
     run("cse", module)
     assert toy.count(module, toy.PureValue) == 2
 
