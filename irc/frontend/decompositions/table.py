@@ -18,6 +18,7 @@ from torch.fx.experimental.symbolic_shapes import guard_or_false
 
 from irc.dialects.aten import qualified_name
 from irc.dialects.aten.schema import find_overload
+from irc.frontend.decompositions.eager_dtypes import ldexp, of_floats, of_one_dtype, power_of_truth
 from irc.frontend.decompositions.embedding_bag import embedding_bag
 from irc.frontend.decompositions.masked_scatter import (
     index_put,
@@ -29,7 +30,6 @@ from irc.frontend.decompositions.transformer_layers import (
     multi_head_attention,
     transformer_encoder_layer,
 )
-from irc.frontend.eager_dtypes import ldexp, of_floats, of_one_dtype, power_of_truth
 from irc.frontend.fx.stride_order import by_steps, ordered
 from irc.frontend.fx.wide_statistics import NARROW, rounding_statistics
 from irc.passes.graph.convert_aten.support import TO_GRAPH
