@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from irc.ir.attributes import Attribute
 from irc.ir.core import Operation
+
+ServiceT = TypeVar("ServiceT")
 
 # A dialect's operations and attributes register when its module is imported.
 DIALECT_MODULES: dict[str, str] = {
@@ -31,6 +33,14 @@ ATTRIBUTE_MODULES: dict[str, str] = {
     "irc.target": "irc.target.attribute",
 }
 
+# What rooms above this one do for it, with the modules that say how (`provides`); each loads when
+# it is first asked for.
+SERVICE_MODULES: dict[str, str] = {
+    "settle target": "irc.target.attribute",
+    "check semantics": "irc.validation.semantics",
+}
+
+_services: dict[str, Any] = {}
 _ops: dict[str, type[Operation]] = {}
 _attributes: dict[str, type[Attribute]] = {}
 _resolvers: dict[str, Callable[[str], type[Operation] | None]] = {}
@@ -60,6 +70,23 @@ def register_attribute(cls: type[Attribute]) -> type[Attribute]:
 def register_resolver(dialect: str, resolve: Callable[[str], type[Operation] | None]) -> None:
     """Let a dialect make operation classes on demand (aten: from torch's schemas)."""
     _resolvers[dialect] = resolve
+
+
+def provides(name: str) -> Callable[[ServiceT], ServiceT]:
+    """The class or function below is what `service(name)` gives."""
+
+    def install(given: ServiceT) -> ServiceT:
+        _services[name] = given
+        return given
+
+    return install
+
+
+def service(name: str) -> Any:
+    """What a room above does for this one; its module loads if need be."""
+    if name not in _services:
+        importlib.import_module(SERVICE_MODULES[name])
+    return _services[name]
 
 
 def dialects() -> list[str]:

@@ -18,14 +18,15 @@ from irc.ir.attributes import Attribute
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.passes.context import PassContext
-from irc.ir.registry import register_attribute
+from irc.ir.registry import provides, register_attribute
 from irc.ir.text.attribute_parser import AttributeParser
 from irc.ir.text.attribute_text import TextWriter, quote
+from irc.ir.traits import SymbolTable
 from irc.target.cpu import TargetFeatures
 from irc.target.gpu import GpuFeatures
 from irc.target.record import KNOWN, Target, as_target
 
-NAME, MODULE = "irc.target", "builtin.module"
+NAME = "irc.target"
 KINDS: dict[str, type[TargetFeatures] | type[GpuFeatures]] = {
     "cpu": TargetFeatures,
     "gpu": GpuFeatures,
@@ -184,12 +185,13 @@ def settle(module: Operation, target: Target | str | None = None, gpu: bool = Fa
     return found or carry(module, target or Target.host(gpu))
 
 
+@provides("settle target")
 def settle_context(op: Operation, context: PassContext, gpu: bool = False) -> None:
     """`settle` for a run of passes on an operation, a module or what is inside of one."""
     module = op
     while module.parent_op is not None:
         module = module.parent_op
-    if module.name == MODULE:
+    if SymbolTable in module.traits:
         context.settled = settle(module, context.target, gpu)
     else:
         context.settled = as_target(context.target or Target.host(gpu))

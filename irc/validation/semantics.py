@@ -26,6 +26,7 @@ from irc.ir.core import Operation
 from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.location import file_positions
 from irc.ir.passes import Instrumentation, Pass, PassContext
+from irc.ir.registry import provides
 from irc.ir.text.printer import print_op
 from irc.ir.traits import FunctionLike
 from irc.validation.compare import REAL_TOLERANCE, Difference, compare, rounding_of
@@ -93,6 +94,7 @@ class Trial:
         return tuple(self.outcomes)
 
 
+@provides("check semantics")
 class SemanticsCheck(Instrumentation):
     """Runs the functions of the module before and after each pass that `selection` names.
 

@@ -33,7 +33,8 @@ from irc.ir.location import UNKNOWN, FileLocation
 from irc.ir.passes.context import PassContext, Remark, chosen_remarks
 from irc.ir.passes.failures import unexpected
 from irc.ir.registry import known_names as registered_names
-from irc.ir.registry import lookup_op
+from irc.ir.registry import lookup_op, service
+from irc.ir.traits import SymbolTable
 
 PassT = TypeVar("PassT", bound="type[Pass]")
 MODULE = "builtin.module"
@@ -437,9 +438,7 @@ class PassManager:
         context = PassContext() if context is None else context
         self._settle_target(module, context)
         if check_semantics:
-            from irc.validation.semantics import SemanticsCheck
-
-            check = SemanticsCheck(check_semantics, total=self.count(), inputs=inputs)
+            check = service("check semantics")(check_semantics, total=self.count(), inputs=inputs)
             hooks = [*self.instrumentations, check]
             PassManager(self.steps, verify=self.verify, instrumentations=hooks).run(module, context)
             for name, why in check.skipped.items():
@@ -464,10 +463,8 @@ class PassManager:
         if not asking and not carries and context.target is None:
             context.settled = None  # nothing asks, and nothing is loaded to answer
             return
-        from irc.target.attribute import settle_context
-
         kinds = {getattr(p, "target", "") for p in asking}
-        settle_context(module, context, gpu="gpu" in kinds)
+        service("settle target")(module, context, gpu="gpu" in kinds)
 
     def _run_step(self, step: Pass | Nested, op: Operation, context: PassContext) -> None:
         if isinstance(step, Nested):
@@ -477,7 +474,7 @@ class PassManager:
                     self._run_step(inner, target, context)
             return
         if step.anchor not in ("any", op.name):
-            if op.name == MODULE:
+            if SymbolTable in op.traits:
                 for target in [o for o in op.walk() if o.name == step.anchor]:
                     self._run_pass(step, target, context)
                 return
