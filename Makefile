@@ -37,7 +37,7 @@ demo: $(READY)
 	$(PY) -m bench.demo --out out/demo
 
 lint: $(READY)
-	$(VENV)/bin/ruff check irc tests bench examples
+	$(VENV)/bin/ruff check irc tests bench examples docs
 
 typecheck: $(READY)
 	$(VENV)/bin/mypy

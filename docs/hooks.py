@@ -1,8 +1,8 @@
 """What mkdocs is told beyond mkdocs.yml: which files are pages, and where links lead.
 
 The pages are written to be read in the repository, too: the README is the site's first page, links
-lead to files by their paths, and anchors are those of the usual viewers. A file outside of docs/ that a
-page links to (an example, figures) is a page of the site, under `repository/`.
+lead to files by their paths, and anchors are those of the usual viewers. A file outside of docs/
+that a page links to (an example, figures) is a page of the site, under `repository/`.
 """
 
 from __future__ import annotations

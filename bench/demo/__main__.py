@@ -106,7 +106,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("out/demo"))
     parser.add_argument("--models", default=",".join(speed.MODELS))
     parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--patience", type=float, default=120.0, metavar="SECONDS",
+    parser.add_argument("--patience", type=float, default=110.0, metavar="SECONDS",
                         help="sides that take longer to compile are left out")  # fmt: skip
     parser.add_argument("--skip-speed", action="store_true")
     parser.add_argument("--skip-levels", action="store_true")

@@ -89,6 +89,13 @@ def test_modules_and_files_are_there(page):
         assert _is_there(path), path
 
 
+def test_each_room_is_told_once():
+    text = (ROOT / "docs/design/rooms.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    rooms = {path.parent.name for path in (ROOT / "irc").glob("*/__init__.py")}
+    assert sorted(rows) == sorted(rooms | {"pipeline"})
+
+
 def _is_there(path: str) -> bool:
     """Whether a dotted name is a module, or what one holds."""
     names = path.split(".")
