@@ -51,6 +51,13 @@ def test_malformed_schema_is_an_error_with_its_column(text):
         parse_schema(text)
 
 
+@pytest.mark.parametrize("opened", ["a::b(", "a::b(int[] x=["])
+def test_a_schema_that_is_nested_deeply_is_an_error(opened):
+    """torch's own parser ends the process on the first of these."""
+    with pytest.raises(UserError, match="column"):
+        parse_schema(opened + opened[-1] * 5000)
+
+
 def test_effects_come_from_the_schema():
     assert not find_schema("aten.add.Tensor").has_effect
     assert find_schema("aten.add_.Tensor").is_mutable

@@ -4,11 +4,16 @@
 
 Schemas come from the installed torch, or from `aten.schema` declarations of a module for
 operators of libraries that are not loaded: these are the module's own.
+
+They are read here, and not by torch's parser: a text may come from anybody, and that parser ends
+the process on one that is nested deeply; it refuses classes of libraries that are not loaded; and
+what it gives tells neither `SymInt` from `int` nor the alias sets of the elements of a list.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import attrs
@@ -17,6 +22,7 @@ from irc.dialects.aten.facts import IN_PLACE_VIEWS, STORAGE_CHANGES, Fact, facts
 from irc.ir.diagnostics import UserError
 
 MAX_LENGTH = 20_000
+MAX_DEPTH = 20
 _TOKEN = re.compile(
     r"\s*(?:(?P<string>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')"
     r"|(?P<number>-?\d+(?:\.\d*)?(?:e[+-]?\d+)?|-inf)"
@@ -152,6 +158,7 @@ class _Reader:
             self.tokens.append((kind, match.group(kind), match.start(kind)))
             position = match.end()
         self.next = 0
+        self.depth = 0
         self.list_size = 1
 
     def fail(self, position: int | None = None) -> NoReturn:
@@ -168,6 +175,16 @@ class _Reader:
 
     def kind(self) -> str:
         return self.tokens[self.next][0] if self.next < len(self.tokens) else ""
+
+    def items(self, close: str) -> Iterator[None]:
+        """Once for each item up to `close`, which is taken. Fails where lists nest too deeply."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.fail()
+        while not self.accept(close):
+            yield
+            self.accept(",")
+        self.depth -= 1
 
     def take(self, expected: str | None = None) -> str:
         token = self.peek()
@@ -211,10 +228,7 @@ class _Reader:
         return name, alias, is_write
 
     def _tuple_type(self) -> tuple[str, str, bool]:
-        parts = []
-        while not self.accept(")"):
-            parts.append(self.type()[0])
-            self.accept(",")
+        parts = [self.type()[0] for _ in self.items(")")]
         return f"({', '.join(parts)})", "", False
 
     def _until_closed(self) -> str:
@@ -240,11 +254,7 @@ class _Reader:
         kind, token, _ = self.tokens[self.next] if self.peek() else ("", "", 0)
         if token == "[":
             self.take()
-            items = []
-            while not self.accept("]"):
-                items.append(self.default())
-                self.accept(",")
-            return items
+            return [self.default() for _ in self.items("]")]
         self.take()
         if kind == "string":
             return token[1:-1]
