@@ -73,6 +73,7 @@ class _FunctionConversion:
         self.ranges = facts_of(function).ranges
         self.known = Known()
         self.float = default_float(context)
+        self.complex = False  # whether any tensor has complex elements
         self.paired: set[Value] = set()
         self.pairs: dict[Value, Pair] = {}
         self.call: Call | None = None  # the operation that is converted
@@ -84,7 +85,8 @@ class _FunctionConversion:
         self.convert_arguments()
         self.builder = Builder.at_end(block)
         given, last = dict(self.values), block.last
-        self.paired = paired_values(self.function)
+        self.complex = holds_complex(block.arguments, olds)
+        self.paired = paired_values(self.function) if self.complex else set()
         try:
             TO_GRAPH.apply(olds, self)
         except StartAgain:
@@ -108,8 +110,9 @@ class _FunctionConversion:
         is_call = converter is leave_to_aten
         last = self.function.block.last
         try:
-            if not is_call and stays_complex(op) and converter is not update_input:
-                decline("complex elements are ATen's")
+            if self.complex and not is_call and converter is not update_input:
+                if stays_complex(op):
+                    decline("complex elements are ATen's")
             made = converter(call)
             values = [made] if isinstance(made, Value) else list(made)
             self.define(op, self.checked(op, values, call.result_types))
@@ -243,6 +246,15 @@ def fields_of(op: Any) -> dict[str, Any]:
     operands = {field.name: getattr(op, field.name) for field in cls.operand_fields}
     lists = {name: list(v) for name, v in operands.items() if isinstance(v, tuple)}
     return {**operands, **lists, **{name: getattr(op, name) for name in cls.attribute_fields}}
+
+
+def holds_complex(arguments: Sequence[Value], ops: Sequence[Operation]) -> bool:
+    """Whether a function's arguments, or what its operations make, have complex elements."""
+    kinds = {value.type for value in arguments}
+    for op in ops:
+        for result in op.results:
+            kinds.add(result.type)
+    return any(isinstance(k, TensorType) and isinstance(k.element, ComplexType) for k in kinds)
 
 
 def stays_complex(op: Any) -> bool:
