@@ -1,4 +1,4 @@
-"""The contracts name what is there: operations, passes, modules, attributes."""
+"""Pages name what is there: operations, passes, options, modules, files; the contracts, whole."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import importlib
 import importlib.util
 import re
 
+import attrs
 import pytest
 
 import irc
 from irc.ir import parse_attribute
 from irc.ir.passes import known_names
 from irc.ir.registry import DIALECT_MODULES, load_dialect, lookup_op, registered_ops
+from irc.options.options import MODES
 from tests.docs.snippets import ROOT
 
 pytestmark = pytest.mark.fault("U12")
 
-TEXT = (ROOT / "docs/design/contracts.md").read_text(encoding="utf-8")
+CONTRACTS = "docs/design/contracts.md"
+TEXT = (ROOT / CONTRACTS).read_text(encoding="utf-8")
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
 DIALECTS = "|".join(DIALECT_MODULES)
 # Files of a reader, or in several folders.
 ELSEWHERE = {"model.py", "test_decisions.py"}
@@ -33,12 +37,20 @@ def operations(dialect: str) -> set[str]:
     return {op.name.partition(".")[2] for op in registered_ops(dialect)}
 
 
-def test_operations_are_there():
-    named = set(re.findall(rf"`((?:{DIALECTS})\.\w+(?:\.\w+)?)[ `]", TEXT))
-    for name in named:
-        if not name.endswith((".py", ".ERRORS")):
+@pytest.mark.parametrize("page", [page for page in PAGES if "/reference/" not in page])
+def test_operations_and_passes_are_there(page):
+    """Those of torch with their overload; a rule's term `graph.or_` is the operation `graph.or`."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(re.findall(rf"`((?:{DIALECTS})\.\w+(?:\.\w+)?)[ `]", text))
+    for name in {op.rstrip("_") if op.startswith("graph") else op for op in named}:
+        if not name.endswith((".py", ".ERRORS")) and not re.fullmatch(r"aten\.\w+", name):
             assert lookup_op(name) is not None, name
-    assert len(named) > 20
+    passes = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)[`{]", text))
+    assert passes - set(known_names()) - set(MODES) - {"irc-opt", "iree-opt"} == set()
+    options = set(re.findall(r"options=\{\"(\w+)\"", text))
+    assert options <= {field.name for field in attrs.fields(irc.Options)}
+    if page == CONTRACTS:
+        assert len(named) > 20 and len(passes) > 20
 
 
 @pytest.mark.parametrize("dialect, begin, end", [
@@ -64,15 +76,6 @@ def test_attributes_are_named_as_their_operations_have_them():
 @pytest.mark.parametrize("text", sorted(set(re.findall(r"`(#aten\.\w+(?:<\"[^`]*>)?)`", TEXT))))
 def test_attributes_are_read(text):
     assert str(parse_attribute(text)) == text
-
-
-def test_passes_are_there():
-    known = set(known_names())
-    named = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)[`{]", TEXT))
-    assert len(named) > 20 and named <= known
-
-
-PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
 
 
 @pytest.mark.parametrize("page", ["README.md", *PAGES])
