@@ -10,7 +10,7 @@ Any dialect's name can be imported from here; `irc.ir.rewrite.rules` says what a
 """
 
 from irc.ir.rewrite import terms
-from irc.ir.rewrite.rules import Dialect, Rule, all_rules, rule
+from irc.ir.rewrite.rules import Dialect, Number, Rule, all_rules, rule
 from irc.ir.rewrite.terms import (
     boolean,
     element_type,
@@ -31,6 +31,6 @@ def __getattr__(name: str) -> Dialect:
 
 
 __all__ = [
-    "Rule", "all_rules", "boolean", "element_type", "exact", "floating", "integral", "rule",
-    "signed",
+    "Number", "Rule", "all_rules", "boolean", "element_type", "exact", "floating", "integral",
+    "rule", "signed",
 ]  # fmt: skip

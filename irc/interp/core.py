@@ -225,7 +225,7 @@ def check_argument(frame: Frame, position: int, type_: Type, content: Any) -> An
             if isinstance(size, int) and size != actual:
                 raise UserError(f"argument {position} has size {actual} at {dim}, not {size}")
         return content.to(frame.dtype(type_.element))
-    dtype = frame.dtype(type_)
+    dtype = frame.dtype(type_.element if isinstance(type_, T.VectorType) else type_)
     return torch.as_tensor(content).to(dtype)
 
 

@@ -11,7 +11,7 @@ from irc.dialects.func.calls import function_of
 from irc.interp.core import Frame, Returned, call_function, interprets, state_of_call
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.types import TensorType
+from irc.ir.types import TensorType, VectorType
 
 
 @interprets(func.ReturnOp)
@@ -19,7 +19,8 @@ def return_(frame: Frame, op: func.ReturnOp) -> None:
     values = []
     for operand in op.operands:
         content = frame[operand]
-        if not isinstance(operand.type, TensorType) and isinstance(content, torch.Tensor):
+        is_array = isinstance(operand.type, TensorType | VectorType)
+        if not is_array and isinstance(content, torch.Tensor):
             content = content.item()
         values.append(content)
     if "updates" in frame.state:

@@ -2,9 +2,10 @@
 
 For a rule, every combination of element types on which its left side is valid is found first. Each
 case is then a small function of that side, with arguments of random rank (0 to 4), sizes (empty and
-odd ones), strides and special values; the rule is applied to it by the driver, as `canonicalize`
-would, and both functions are interpreted on the same arguments. "bits" asks for equal elements, the
-sign of zero included (any NaN is NaN); "real" for equal numbers in f64.
+odd ones), strides and special values; of arith and math, scalars and vectors. The rule is applied
+to it by the driver, as `canonicalize` would, and both functions are interpreted on the same
+arguments. "bits" asks for equal elements, the sign of zero included (any NaN is NaN); "real" for
+equal numbers in f64.
 
     failure = check_rule(double_negation, cases=200)
 """
@@ -12,36 +13,37 @@ sign of zero included (any NaN is NaN); "real" for equal numbers in f64.
 from __future__ import annotations
 
 import itertools
-import math
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
 import torch
 
-from irc.dialects.func import FuncOp, ReturnOp
 from irc.interp import run
-from irc.interp.core import torch_dtype
 from irc.ir.attributes import Type
-from irc.ir.builder import Builder
 from irc.ir.diagnostics import IRCError
 from irc.ir.module import ModuleOp
 from irc.ir.rewrite.driver import apply_patterns_greedily
 from irc.ir.rewrite.rules import Rule
 from irc.ir.text.printer import print_op
-from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
+from irc.ir.types import i1
 from irc.ir.verifier import verify
+from irc.validation.rule_cases import (
+    DTYPES,
+    SCALAR,
+    SIZES,
+    argument_type,
+    elements_for,
+    make_case,
+    random_argument,
+    values_of,
+)
 
-DTYPES = (
-    "float32", "float64", "bfloat16", "float16", "bool", "int8", "uint8", "int16", "int32", "int64",
-)  # fmt: skip
-SIZES = (0, 1, 2, 3, 5, 7)
-FLOATS = (
-    0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, float("inf"), float("-inf"), float("nan"), 1e-40, -1e-40,
-    1.1754943508222875e-38, 3.4028234663852886e38, -3.4028234663852886e38, 65504.0, 1.5, 2.5, -0.5,
-)  # fmt: skip
+#: How often a combination of element types is tried, and a case for each that is run: what an
+#: operation leaves open is drawn, and a condition may want something special.
+TRIES, TRIES_OF_A_CASE = 12, 40
 REAL_TOLERANCE = 1e-10
 
 
@@ -58,7 +60,7 @@ class Failure:
 
     def __str__(self) -> str:
         lines = [f"rule '{self.rule.name}' is wrong: {self.rule.equation}"]
-        for name, value in zip(self.rule.variables, self.arguments):
+        for name, value in zip(values_of(self.rule), self.arguments, strict=True):
             kind = str(value.dtype).removeprefix("torch.")
             lines.append(f"  {name} = {value.tolist()} ({kind} of sizes {list(value.shape)})")
         if self.message:
@@ -81,28 +83,39 @@ def check_rule(rule: Rule, cases: int = 200, seed: int = 0) -> Failure | None:
     if not fitting:
         raise NotChecked(f"rule '{rule.name}': its left side fits no element types")
     generator = random.Random(f"{rule.name} {seed}")
-    for number in range(cases):
+    done = 0
+    for number in range(cases * TRIES_OF_A_CASE):
         elements = fitting[number % len(fitting)]
         rank = generator.randrange(5)
-        sizes = tuple(generator.choice(SIZES) for _ in range(rank))
-        arguments = [_argument(generator, e, sizes) for e in elements]
-        failure = run_case(rule, elements, arguments, generator.random() < 0.5)
-        if failure is not None:
-            return _smallest(rule, elements, arguments, failure)
-    return None
+        least = int(rule.dialect in SCALAR)  # no vector is empty
+        sizes = tuple(generator.choice(SIZES[least:]) for _ in range(rank))
+        drawn = generator.randrange(1 << 30)
+        arguments = [random_argument(generator, e, sizes) for e in elements]
+        outcome = run_case(rule, elements, arguments, generator.random() < 0.5, drawn)
+        if isinstance(outcome, Failure):
+            return _smallest(rule, elements, arguments, outcome, drawn)
+        done += outcome
+        if done == cases:
+            return None
+    raise NotChecked(f"rule '{rule.name}': only {done} of {cases} cases fit it")
 
 
 def element_types(rule: Rule, dtypes: Sequence[str] = DTYPES) -> Iterator[tuple[Type, ...]]:
     """The element types of a rule's variables with which its left side is a valid program."""
-    kinds = [ELEMENT_OF_DTYPE[name] for name in dtypes]
-    for elements in itertools.product(kinds, repeat=len(rule.variables)):
-        made = _program(rule, [TensorType((2,), e) for e in elements])
-        if made is None:
-            continue
-        function = made.lookup("main")
-        bindings = dict(zip(rule.variables, function.block.arguments))  # type: ignore[union-attr]
-        if rule.holds(bindings):
+    kinds, count = elements_for(rule, dtypes), len(values_of(rule))
+    combinations: Iterable[tuple[Type, ...]] = itertools.product(kinds, repeat=count)
+    if count > 2:  # thousands; three values are of one type, or some of them truth values
+        pairs = (itertools.product((e, i1), repeat=count) for e in kinds)
+        combinations = dict.fromkeys(itertools.chain.from_iterable(pairs))
+    for elements in combinations:
+        types = [argument_type(rule, e, (2,)) for e in elements]
+        if any(make_case(rule, types, seed) for seed in range(TRIES if _is_open(rule) else 1)):
             yield elements
+
+
+def _is_open(rule: Rule) -> bool:
+    """Whether anything but the arguments of a rule's cases is drawn."""
+    return rule.where is not None or len(values_of(rule)) < len(rule.variables)
 
 
 def example(rule: Rule) -> tuple[str, str]:
@@ -110,13 +123,16 @@ def example(rule: Rule) -> tuple[str, str]:
 
     Raises NotChecked where no element types fit."""
     for elements in element_types(rule, ("float32", "int32", "bool")):
-        module = _program(rule, [TensorType((4,), e) for e in elements])
-        assert module is not None
-        for name, argument in zip(rule.variables, module.lookup("main").block.arguments):  # type: ignore[union-attr]
-            argument.name_hint = name
-        changed: Any = module.clone()
-        if _apply(rule, changed):
-            return _body(module), _body(changed)
+        sizes = () if rule.dialect in SCALAR else (4,)
+        for seed in range(TRIES_OF_A_CASE):
+            case = make_case(rule, [argument_type(rule, e, sizes) for e in elements], seed)
+            if case is None:
+                continue
+            for name in values_of(rule):
+                case.bindings[name].name_hint = name
+            changed: Any = case.module.clone()
+            if _apply(rule, changed):
+                return _body(case.module), _body(changed)
     raise NotChecked(f"rule '{rule.name}': its left side fits no element types")
 
 
@@ -127,43 +143,51 @@ def _body(module: ModuleOp) -> str:
 
 
 def run_case(
-    rule: Rule, elements: Sequence[Type], arguments: Sequence[torch.Tensor], strided: bool = False
-) -> Failure | None:
-    """Both sides on these arguments; `strided`: their strides stand in the types."""
+    rule: Rule,
+    elements: Sequence[Type],
+    arguments: Sequence[torch.Tensor],
+    strided: bool = False,
+    seed: int = 0,
+) -> Failure | bool:
+    """Both sides on these arguments: whether there was a case, or how it failed. `strided`: their
+    strides stand in the types."""
+    strided = strided and rule.dialect not in SCALAR
     types = [
-        TensorType(a.shape, e, a.stride() if strided else None)
-        for a, e in zip(arguments, elements)
+        argument_type(rule, e, a.shape, a.stride() if strided else None)
+        for a, e in zip(arguments, elements, strict=True)
     ]
-    module = _program(rule, types)
-    if module is None:
-        return None  # results of an operation whose operands' strides differ, say
+    case = make_case(rule, types, seed)
+    if case is None:
+        return False  # results of an operation whose operands' strides differ, say
+    module = case.module
     text = print_op(module)
     before = _interpret(module, arguments, rule.preserves)
     changed: Any = module.clone()
     try:
-        counts = _apply(rule, changed)
+        count = _apply(rule, changed)
         verify(changed)
     except IRCError as error:
         return Failure(rule, tuple(arguments), before, None, text, str(error))
-    if not counts and not strided:
+    if not count and not strided:
         return Failure(rule, tuple(arguments), before, None, text, "it does not apply")
     after = _interpret(changed, arguments, rule.preserves)
     if _equal(before, after, rule.preserves):
-        return None
+        return True
     return Failure(rule, tuple(arguments), before, after, f"{text}// after:\n{print_op(changed)}")
 
 
 def _apply(rule: Rule, module: Any) -> int:
     counts: Counter[str] = Counter()
-    apply_patterns_greedily(module, [rule], fold=False, counts=counts)
-    return counts[rule.name]
+    patterns = () if rule.folds else (rule,)
+    apply_patterns_greedily(module, patterns, fold=rule.folds, counts=counts)
+    return counts["fold" if rule.folds else rule.name]
 
 
 def _interpret(module: Any, arguments: Sequence[torch.Tensor], preserves: str) -> torch.Tensor:
     real = preserves == "real"
     given = [a.double() if real and a.is_floating_point() else a for a in arguments]
     (result,) = run(module, *given, mode="real" if real else "exact")
-    return torch.as_tensor(result)
+    return torch.as_tensor(result, dtype=torch.float64 if isinstance(result, float) else None)
 
 
 def _equal(before: torch.Tensor, after: torch.Tensor, preserves: str) -> bool:
@@ -180,63 +204,17 @@ def _equal(before: torch.Tensor, after: torch.Tensor, preserves: str) -> bool:
     return torch.allclose(a, b, rtol=REAL_TOLERANCE, atol=REAL_TOLERANCE)
 
 
-# -- programs
-
-
-def _program(rule: Rule, types: Sequence[TensorType]) -> ModuleOp | None:
-    """The function of a rule's left side, or None where it is not valid on these types."""
-    module = ModuleOp.empty()
-    function = FuncOp.create("main", types, types[:1])
-    module.block.append(function)
-    builder = Builder.at_end(function.block)
-    bindings = dict(zip(rule.variables, function.block.arguments))
-    try:
-        builder.create(ReturnOp, [rule.build(rule.before, builder, bindings)])
-        function.refresh_type()
-        verify(module)
-    except (IRCError, OverflowError):
-        return None
-    return module
-
-
-# -- arguments
-
-
-def _argument(generator: random.Random, element: Type, sizes: Sequence[int]) -> torch.Tensor:
-    """Random and special values, with the dimensions in a random order in memory."""
-    dtype = torch_dtype(element)
-    order = generator.sample(range(len(sizes)), len(sizes))
-    count = math.prod(sizes)
-    dense = torch.tensor([_number(generator, dtype) for _ in range(count)], dtype=torch.float64)
-    if dtype.is_floating_point:
-        values = dense.to(dtype)
-    else:
-        values = torch.tensor([_integer(generator, dtype) for _ in range(count)], dtype=dtype)
-    inverse = [order.index(d) for d in range(len(sizes))]
-    return values.reshape([sizes[d] for d in order]).permute(inverse)
-
-
-def _number(generator: random.Random, dtype: torch.dtype) -> float:
-    return generator.choice(FLOATS) if generator.random() < 0.5 else generator.gauss(0, 4)
-
-
-def _integer(generator: random.Random, dtype: torch.dtype) -> int:
-    if dtype is torch.bool:
-        return generator.randrange(2)
-    limits = torch.iinfo(dtype)
-    extremes = (limits.min, limits.max, limits.min + 1, 0, 1, 2, max(-1, limits.min))
-    if generator.random() < 0.5:
-        return generator.choice(extremes)
-    return max(limits.min, min(limits.max, generator.randint(-9, 9)))
-
-
 def _smallest(
-    rule: Rule, elements: Sequence[Type], arguments: Sequence[torch.Tensor], failure: Failure
+    rule: Rule,
+    elements: Sequence[Type],
+    arguments: Sequence[torch.Tensor],
+    failure: Failure,
+    seed: int,
 ) -> Failure:
     """The failure of one element alone, where one fails alone."""
     for place in itertools.product(*map(range, arguments[0].shape)):
         alone = [a[place].clone() for a in arguments]
-        found = run_case(rule, elements, alone)
-        if found is not None:
+        found = run_case(rule, elements, alone, seed=seed)
+        if isinstance(found, Failure):
             return found
     return failure

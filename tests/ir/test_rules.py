@@ -11,7 +11,7 @@ import irc
 from irc.ir.diagnostics import UserError
 from irc.ir.rewrite import rules as R
 from irc.ir.rewrite.driver import apply_patterns_greedily, canonicalization_patterns
-from irc.rules import Rule, boolean, graph, rule
+from irc.rules import Number, Rule, boolean, graph, rule
 
 
 @pytest.fixture(autouse=True)
@@ -170,6 +170,7 @@ def test_an_equation_reads_as_one() -> None:
         (lambda x: (x, graph.neg(x)), "what is replaced is an operation"),
         (lambda x: (graph.neg(x, x), x), "graph.neg takes 1 operands, not 2"),
         (lambda x: (graph.neg(x, fast=True), x), "graph.neg has no attribute 'fast'"),
+        (lambda x: (graph.neg(x), graph.add(x, lambda z: 1.0)), "'z' is no parameter of it"),
         (lambda x: (graph.add(x, "1"), x), "terms, its parameters and numbers, not of '1'"),
     ],
 )
@@ -183,8 +184,8 @@ def test_other_mistakes() -> None:
         own(preserves="most")(lambda x: (graph.neg(x), x))
     with pytest.raises(AttributeError, match="no operation graph.negate"):
         graph.negate(1.0)
-    with pytest.raises(AttributeError, match="has no fixed operands and one result"):
-        graph.concat(1.0)
+    with pytest.raises(AttributeError, match="has no one result, or several groups"):
+        graph.packed_linear(1.0)
     with pytest.raises(ImportError, match="nonsense"):
         from irc.rules import nonsense  # noqa: F401
 
@@ -198,3 +199,82 @@ def test_a_rule_of_the_users_is_told_from_ours() -> None:
     assert difference.function.__module__ == difference.module == __name__
     ours = R.all_rules()["graph.double_negation"]
     assert ours.function.__module__ == ours.module == "irc.dialects.graph.rules"
+
+
+def test_a_number_is_computed_of_another() -> None:
+    def half(c: float) -> float:
+        return c / 2
+
+    @own(where=lambda c: c > 1)
+    def halved(x, c: Number):
+        return graph.mul(x, c), graph.add(graph.mul(x, half), graph.mul(x, half))
+
+    def run(number: str) -> str:
+        constant = f"%c = graph.full {{value = {number} : f32}} : tensor<4xf32>\n"
+        return applied(halved, constant + f"%r = graph.mul %c, %x : {TT}")
+
+    assert halved.equation == "mul(x, c) -> add(mul(x, half(c)), mul(x, half(c)))"
+    assert run("3.0").startswith("3 ") and "value = 0.75 : f32" in run("3.0")
+    assert run("1.0").startswith("0 ")
+    assert applied(halved, f"%r = graph.mul %y, %x : {TT}").startswith("0 ")
+
+
+def test_attributes_are_taken_and_computed() -> None:
+    def composed(p, q):
+        return tuple(p[d] for d in q)
+
+    @own
+    def one_permutation(x, p, q):
+        twice = graph.permute(graph.permute(x, permutation=p), permutation=q)
+        return twice, graph.permute(x, permutation=composed)
+
+    module = irc.parse(
+        "func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32> {\n"
+        "%p = graph.permute %x {permutation = array<i64: 1, 2, 0>} :"
+        " (tensor<2x3x4xf32>) -> tensor<3x4x2xf32>\n"
+        "%q = graph.permute %p {permutation = array<i64: 1, 2, 0>} :"
+        " (tensor<3x4x2xf32>) -> tensor<4x2x3xf32>\n"
+        "func.return %q : tensor<4x2x3xf32>\n}"
+    )
+    assert apply_patterns_greedily(module, [one_permutation], fold=False)
+    irc.verify(module)
+    text = irc.print_op(module)
+    assert text.count("graph.permute") == 1 and "array<i64: 2, 0, 1>" in text
+
+
+def test_a_condition_asks_about_a_value_inside_and_the_result() -> None:
+    seen = []
+
+    @own(where=lambda m, result: seen.append((m, result)) or str(m.type) == str(result.type))
+    def twice_negated(x, m):
+        return graph.neg(graph.neg(x).called(m)), x
+
+    assert twice_negated.equation == "neg(m: neg(x)) -> x"
+    text = applied(twice_negated, f"%n = graph.neg %x : {T}\n%r = graph.neg %n : {T}")
+    assert text.startswith("1 ") and len(seen) == 1
+    assert seen[0][0] is not seen[0][1]
+
+
+def test_a_number_matches_as_f32_has_it() -> None:
+    @own
+    def tenth(x):
+        return graph.mul(x, 0.1), graph.neg(x)
+
+    for number, count in (("0.1", 1), ("0.10000000149011612", 1), ("0.11", 0)):
+        constant = f"%c = graph.full {{value = {number} : f32}} : tensor<4xf32>\n"
+        assert applied(tenth, constant + f"%r = graph.mul %x, %c : {TT}").startswith(f"{count} ")
+
+
+def test_a_group_of_operands_is_as_many_as_are_written() -> None:
+    @own
+    def joined_alone(x, d):
+        return graph.concat(x, dim=d), x
+
+    for sources, count in (("%x", 1), ("%x, %y", 0)):
+        size, kinds = 4 * (1 + (count == 0)), ", ".join(["tensor<4xf32>"] * len(sources.split()))
+        module = irc.parse(
+            f"func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<{size}xf32> {{\n"
+            f"%r = graph.concat {sources} {{dim = 0 : i64}} : ({kinds}) -> tensor<{size}xf32>\n"
+            f"func.return %r : tensor<{size}xf32>\n}}"
+        )
+        assert apply_patterns_greedily(module, [joined_alone], fold=False) is bool(count)

@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch")
 
 import irc.dialects.graph  # noqa: E402, F401  # its rules register on import
 from irc.ir.rewrite import rules as R  # noqa: E402
-from irc.rules import all_rules, floating, graph, integral, rule  # noqa: E402
+from irc.ir.rewrite.patterns import canonicalization_patterns  # noqa: E402
+from irc.rules import Number, all_rules, arith, floating, graph, integral, rule  # noqa: E402
 from irc.tools.irc_opt import main  # noqa: E402
 from irc.validation.rules import NotChecked, check_rule, element_types  # noqa: E402
 
@@ -135,3 +136,55 @@ def test_the_command(capsys, monkeypatch) -> None:
     assert "1 rules hold, 1 are wrong" in captured.out
     assert "rule 'graph.plus_zero' is wrong" in captured.err
     assert main(["--check-rules=0"]) == 1
+
+
+def test_scalars_and_vectors_of_arithmetic(planted) -> None:
+    @own
+    def addf_zero(x):
+        return arith.addf(x, 0.0), x
+
+    text = smallest(addf_zero)
+    assert "rule 'arith.addf_zero' is wrong" in text and "x = -0.0 (float" in text
+
+    @own
+    def shifted_back(x):
+        return arith.shrsi(arith.shli(x, 1), 1), x
+
+    assert "(int" in smallest(shifted_back) or "(bool" in smallest(shifted_back)
+
+
+def test_a_wrong_number_or_type_is_found(planted) -> None:
+    def third(c: float) -> float:
+        return 1 / c
+
+    @own
+    def divided(x, c: Number):
+        return graph.div(x, c), graph.mul(x, third)
+
+    failure = check_rule(divided)
+    assert failure is not None and "graph.full" in failure.program
+
+    @own(where=lambda x, result: x.type is result.type)
+    def there_and_back(x):
+        return graph.cast(graph.cast(x)), x
+
+    assert check_rule(there_and_back) is not None
+
+
+def test_what_a_fold_says_and_does_not_do_is_found(planted) -> None:
+    @rule(fold=True)
+    def of_minus_one(x):
+        return arith.muli(x, -1), arith.subi(0, x)
+
+    failure = check_rule(of_minus_one)
+    assert failure is not None and failure.message == "it does not apply"
+    assert "arith.of_minus_one" not in {p.name for p in canonicalization_patterns()}
+
+
+def test_a_condition_that_nearly_never_holds_is_told(planted) -> None:
+    @own(where=lambda c: c == 0.123)
+    def never(x, c: Number):
+        return graph.mul(x, c), x
+
+    with pytest.raises(NotChecked, match="fits no element types"):
+        check_rule(never)

@@ -4,7 +4,7 @@ Names and meaning are MLIR's. Integers wrap. Nothing here is undefined behaviour
 width or more gives 0 (or the sign), a division by zero and a cast out of range give some value.
 """
 
-from irc.dialects.arith import folds
+from irc.dialects.arith import folds, rules
 from irc.dialects.arith.ops import (
     BOOLEAN,
     FLOAT,
@@ -60,14 +60,13 @@ from irc.dialects.arith.ops import (
     TruncIOp,
     UIToFPOp,
     XOrIOp,
-    divide_by_power_of_two,
-    double_not,
     element_type,
     with_element,
 )
 
 __all__ = [
     "folds",
+    "rules",
     "AddFOp",
     "AddIOp",
     "AndIOp",
@@ -122,8 +121,6 @@ __all__ = [
     "TruncIOp",
     "UIToFPOp",
     "XOrIOp",
-    "divide_by_power_of_two",
-    "double_not",
     "element_type",
     "with_element",
 ]

@@ -9,14 +9,18 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irc.dialects.arith import ops
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
 from irc.ir.hooks import folds
+from irc.ir.rewrite.expressions import Constant
 from irc.ir.types import FloatType, IndexType, VectorType, bf16, f16, f32, f64, i1
+
+if TYPE_CHECKING:
+    from irc.ir.rewrite.rules import Rule
 
 Number = int | float
 
@@ -189,18 +193,30 @@ def function_of(op: Operation) -> Callable[[int, int, int], int | None] | None:
     return INTEGER.get(op.name[6:]) if isinstance(op, ops._IntegerBinary) else None
 
 
-# Where one operand is this constant, the result is the other one. Only identities that hold for
-# every operand (NaN, -0.0): x + -0.0, not x + 0.0.
-RIGHT_IDENTITY: dict[str, Number] = {
-    "addi": 0, "subi": 0, "muli": 1, "divsi": 1, "divui": 1, "floordivsi": 1, "ceildivsi": 1,
-    "ori": 0, "xori": 0, "shli": 0, "shrsi": 0, "shrui": 0, "mulf": 1.0, "divf": 1.0,
-    "addf": -0.0, "subf": 0.0,
-}  # fmt: skip
-ABSORBING: dict[str, int] = {"muli": 0, "andi": 0}
-IDEMPOTENT = frozenset(
-    {"andi", "ori", "minsi", "maxsi", "minui", "maxui", "minimumf", "maximumf", "minnumf",
-     "maxnumf"}
-)  # fmt: skip
+# What the rules of `irc.dialects.arith.rules` say, by name, filled from them by `learn`: where the
+# right operand is this constant, the result is the left one; or that constant; where both are one
+# value, it is that value; or this number.
+RIGHT_IDENTITY: dict[str, Number] = {}
+ABSORBING: dict[str, Number] = {}
+IDEMPOTENT: set[str] = set()
+OF_ITSELF: dict[str, Number] = {}
+
+
+def learn(rule: Rule) -> None:
+    """Fold as a rule says: `op(x, c) -> x or c`, `op(x, x) -> x or c`."""
+    name, (left, right) = rule.before.cls.name[6:], rule.before.operands
+    stays = rule.after is left
+    if left is right and stays:
+        IDEMPOTENT.add(name)
+    elif left is right and isinstance(rule.after, Constant):
+        OF_ITSELF[name] = rule.after.number
+    elif isinstance(right, Constant) and stays:
+        RIGHT_IDENTITY[name] = right.number
+    elif isinstance(right, Constant) and isinstance(rule.after, Constant):
+        assert rule.after.number == right.number
+        ABSORBING[name] = right.number
+    else:
+        raise AssertionError(f"no fold is made of {rule.equation}")
 
 
 def _same_number(value: Number, wanted: Number) -> bool:
@@ -234,7 +250,8 @@ def _fold_alike(op: Operation, value: Value) -> Attribute | Value | None:
     name = op.name[6:]
     if name in IDEMPOTENT:
         return value
-    return attribute_of(0, op.results[0].type) if name in ("subi", "xori") else None
+    number = OF_ITSELF.get(name)
+    return None if number is None else attribute_of(number, op.results[0].type)
 
 
 def _fold_numbers(name: str, a: Number, b: Number, type_: Type) -> Attribute | None:

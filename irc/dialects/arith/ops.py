@@ -6,7 +6,6 @@ width or more gives 0 (or the sign), a division by zero and a cast out of range 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -16,7 +15,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.definition import Constraint, Op, attribute, operand, result
 from irc.ir.registry import register_attribute
-from irc.ir.rewrite.driver import canonicalization, register_materializer
+from irc.ir.rewrite.driver import register_materializer
 from irc.ir.text.syntax import Syntax
 from irc.ir.traits import (
     Commutative,
@@ -495,39 +494,3 @@ def _materialize(builder: Builder, attr: Attribute, type_: Type) -> Value:
 
 register_materializer("arith", _materialize)
 register_materializer("math", _materialize)
-
-
-# divf(x, c) -> mulf(x, 1/c) where 1/c is exact (c a power of two, both normal)
-@canonicalization(DivFOp, name="arith.divide_by_power_of_two")
-def divide_by_power_of_two(op: Any, rw: Any) -> Any:
-    maker = op.rhs.defining_op
-    value = maker.attributes.get("value") if isinstance(maker, ConstantOp) else None
-    if not isinstance(value, A.FloatAttr):
-        return rw.no_match("the divisor is not a constant")
-    mantissa, exponent = math.frexp(value.value)
-    if abs(mantissa) != 0.5 or not -13 < exponent < 15:
-        return rw.no_match("the divisor is not a power of two near one")
-    inverse = A.FloatAttr(1.0 / value.value, value.type)
-    factor = rw.builder.value(ConstantOp, value=inverse, result_types=op.rhs.type)
-    rw.replace(op, rw.builder.value(MulFOp, op.lhs, factor))
-
-
-# xori(xori(x, true), true) -> x
-@canonicalization(XOrIOp, name="arith.double_not")
-def double_not(op: Any, rw: Any) -> Any:
-    inner = op.lhs.defining_op
-    if not isinstance(inner, XOrIOp):
-        return rw.no_match("the left operand is no xori")
-    if inner.rhs is not op.rhs and not _equal_constants(inner.rhs, op.rhs):
-        return rw.no_match("the two right operands differ")
-    rw.replace(op, [inner.lhs])
-
-
-def _equal_constants(a: Value, b: Value) -> bool:
-    first, second = a.defining_op, b.defining_op
-    return (
-        isinstance(first, ConstantOp)
-        and isinstance(second, ConstantOp)
-        and first.attributes["value"] is second.attributes["value"]
-        and a.type is b.type
-    )
