@@ -19,6 +19,9 @@ CALLS = [
     ("in place", lambda x: F.dropout(x, 0.0, inplace=True)),
     ("two", lambda x: F.dropout(torch.feature_dropout(x, 0.3, False), 0.0)),
     ("a module", torch.nn.Dropout(0.0)),
+    ("an overload", lambda x: torch.ops.aten.dropout.default(x, 0.0, True)),
+    ("a packet, keywords", lambda x: torch.ops.aten.feature_dropout(x, p=0.5, train=False)),
+    ("an overload in place", lambda x: torch.ops.aten.alpha_dropout_.default(x, 0.0, True)),
 ]
 
 
@@ -41,6 +44,15 @@ def test_a_dropout_that_drops_nothing_gives_the_tensor_itself(function, gradient
 @pytest.mark.parametrize("call", [c for _, c in CALLS], ids=[name for name, _ in CALLS])
 def test_ways_to_call(call):
     assert is_kept(call, torch.randn(2, 3, 4))
+
+
+@pytest.mark.fault("C9")
+@pytest.mark.slow
+@pytest.mark.parametrize("training", [False, True])
+def test_an_exported_module(training):
+    x = torch.randn(2, 3)
+    module = torch.nn.Sequential(torch.nn.Dropout(0.0)).train(training)
+    assert is_kept(torch.export.export(module, (x,)).module(), x)
 
 
 @pytest.mark.fault("C9")

@@ -13,8 +13,14 @@ from torch.fx.experimental.symbolic_shapes import guard_or_false
 
 from irc.frontend.fx.storage_places import copied
 
+#: ATen's own, as packets; exported graphs call their overloads.
+PACKETS = tuple(
+    getattr(torch.ops.aten, name + end)
+    for name in ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+    for end in ("", "_")
+)
 #: What Dynamo's graphs call, each with its input, p and whether it is training in front.
-DROPOUTS = frozenset(
+DROPOUTS = frozenset((*PACKETS, *(packet.default for packet in PACKETS))) | frozenset(
     {
         F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout,
         torch.dropout, torch.alpha_dropout, torch.feature_dropout, torch.feature_alpha_dropout,
@@ -63,7 +69,6 @@ def _arguments(node: fx.Node) -> list[Any]:
 
 @functools.cache
 def _signature(target: Any) -> inspect.Signature:
-    try:
-        return inspect.signature(target)
-    except ValueError:  # a function in C++
+    if not inspect.isfunction(target):  # in C++
         return inspect.signature(lambda input, p, train: None)
+    return inspect.signature(target)
