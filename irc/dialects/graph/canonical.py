@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from irc.dialects.arith.folds import round_float
 from irc.dialects.graph import ops as graph
 from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.graph.views import view_strides
@@ -228,6 +227,8 @@ def cast(op: graph.Cast, rw: Any) -> Any:
 
 
 def _cast_full(op: graph.Cast, full: graph.Full, rw: Any) -> Any:
+    from irc.dialects.arith.folds import round_float  # which no other rule needs
+
     value = full.attributes["value"].value  # type: ignore[attr-defined]
     target = op.value.type.element
     source = op.x.type.element

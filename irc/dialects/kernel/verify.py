@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irc.dialects.arith import ConstantOp
 from irc.dialects.kernel import ops
-from irc.dialects.kernel.verify_sharing import verify_sharing
 from irc.dialects.sym import ValueOp
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
@@ -19,6 +17,7 @@ from irc.ir.core import Block, BlockArgument, Operation, Region, Value
 from irc.ir.definition import Op
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.hooks import verifies, verifies_references
+from irc.ir.traits import ConstantLike
 from irc.ir.types import (
     FloatType,
     IndexType,
@@ -96,6 +95,8 @@ def verify_function(op: ops.FuncOp) -> None:
     _verify_settings(op)
     _verify_body(op, pointers, outputs)
     if op.inplace:
+        from irc.dialects.kernel.verify_sharing import verify_sharing  # of few kernels
+
         verify_sharing(op)
 
 
@@ -299,7 +300,7 @@ def _scratch_bytes(op: Any, func: ops.FuncOp) -> int:
 def verify_for(op: ops.ForOp) -> None:
     """Bounds, carried values and body of a loop. Raises InvalidIR."""
     step = op.step.defining_op
-    if isinstance(step, ConstantOp):
+    if step is not None and ConstantLike in step.traits:
         value: Any = step.attributes.get("value")
         if isinstance(value, A.IntegerAttr) and value.value < 1:
             op.fail(f"the step is {value.value}, not positive")
