@@ -73,7 +73,8 @@ def cost_of(op: loop.ComputeOp, large: Mapping[Value, int], parallel: int) -> Co
     """A compute as a kernel of its own. large: the arrays that it reads and that no first-level
     cache keeps, with their bytes; parallel: points that threads can share."""
     count = points(axis.extent for axis in op.axis_list)
-    classes = sum([class_of(inner) for inner in op.block.ops]) - class_of(op.yield_op)
+    # The yield counts as one: values are combined, or made what they are stored as.
+    classes = sum([class_of(inner) for inner in op.block.ops])
     far = sum(large.values())
     for result in op.results:
         far += 2 * array_bytes(result.type)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from irc.analysis.cost import USUAL
 from irc.analysis.loop import (
     Clusters,
     array_bytes,
@@ -23,9 +22,11 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim
 from irc.passes.common.bodies import Body, axis_name, clean_block
+from irc.target import target_of
 
-# Spaces up to this many points are merged even if they share no array: a kernel costs more.
-TINY_POINTS = 4096
+# Spaces of which an array of such elements stays in cache are merged even if they share none: a
+# kernel costs more.
+TINY_BYTES = 4
 # Candidates looked at per array that computes share.
 MAX_SIBLINGS = 8
 
@@ -107,6 +108,7 @@ class MergeComputes(Pass):
     name = "merge-computes"
     summary = "make one compute of those over one space that share arrays or feed each other"
     anchor = "func.func"
+    asks_target = True
     max_ops: int = 1024
     max_outputs: int = 24
 
@@ -125,6 +127,7 @@ class MergeComputes(Pass):
 class _MergePlanner:
     def __init__(self, options: MergeComputes, block: Block, context: PassContext) -> None:
         self.options, self.context = options, context
+        self.near_bytes = target_of(context).processor.near_bytes
         self.clusters = Clusters(block)
         self.spaces: dict[int, Space] = {}
         self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
@@ -151,7 +154,8 @@ class _MergePlanner:
                     self.reasons[candidate, number] = reason
             for source in self.reads[op]:
                 self.readers.setdefault(source, []).append(number)
-            if points(space.extents) <= TINY_POINTS and not self.reads_computes(op):
+            tiny = points(space.extents) * TINY_BYTES <= self.near_bytes
+            if tiny and not self.reads_computes(op):
                 self.tiny.setdefault(space.extents, []).append(number)
         return merges
 
@@ -164,7 +168,7 @@ class _MergePlanner:
             if maker is not None and maker in self.reads:
                 found[find(self.clusters.number[maker])] = None
         for source in self.reads[op]:
-            if array_bytes(source.type) > USUAL.near_bytes:
+            if array_bytes(source.type) > self.near_bytes:
                 for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
                     found[find(reader)] = None
         if not self.reads_computes(op):

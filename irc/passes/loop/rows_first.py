@@ -13,7 +13,8 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
 from irc.passes.common.bodies import axis, axis_name, make_compute, with_axes
 from irc.passes.loop.factor_axes import is_splittable, par_axes_first
-from irc.target import of_kind
+from irc.passes.loop.group_computes import VECTOR_POINTS
+from irc.target import Target, of_kind
 
 
 @register_pass
@@ -24,8 +25,8 @@ class RowsFirst(Pass):
     computes that share their leading axes, one kernel for group-computes, where each program
     instance has some columns. A map's result is turned with its axes: computes read it at the
     turned indices, others through a view. Only where the reduction has at least `min_results`
-    results, over at most `max_points` points each: fewer would not keep a GPU busy, and longer
-    ones are better split.
+    results (0: as many as keep the GPU busy with several each), over at most `max_points` points
+    each: longer ones are better split.
 
     Before:
         %s = loop.compute red(i0: 768) par(i1: 8192) -> reduce(max, f32) { ... }
@@ -40,15 +41,16 @@ class RowsFirst(Pass):
     summary = "order the axes of maps like those of the reductions that they read"
     anchor = "func.func"
     asks_target = True
-    min_results: int = 2048
+    min_results: int = 0
     max_points: int = 16384
     target: str = ""
 
     def run(self, op: Operation, context: PassContext) -> None:
-        if not of_kind(self.target, context).is_gpu:
+        target = of_kind(self.target, context)
+        if not target.is_gpu:
             return
         for inner in list(op.regions[0].blocks[0].ops):
-            if not isinstance(inner, loop.ComputeOp) or not self.is_worth_it(inner):
+            if not isinstance(inner, loop.ComputeOp) or not self.is_worth_it(inner, target):
                 continue
             readers = list(readers_to_turn(inner))
             if not readers or not context.spend("rows-first", inner):
@@ -60,7 +62,7 @@ class RowsFirst(Pass):
                 turn(map_, order)
                 context.count("turned")
 
-    def is_worth_it(self, op: loop.ComputeOp) -> bool:
+    def is_worth_it(self, op: loop.ComputeOp, target: Target) -> bool:
         """Whether a compute combines points into enough results, each of few enough."""
         kinds = [a.kind for a in op.axis_list]
         if not is_splittable(op) or not {"par", "red"} <= set(kinds):
@@ -69,7 +71,10 @@ class RowsFirst(Pass):
             return False
         results = points(a.extent for a in op.axis_list if a.kind == "par")
         each = points(a.extent for a in op.axis_list if a.kind == "red")
-        return results >= self.min_results and each <= self.max_points
+        many = target.fills(results // VECTOR_POINTS)
+        if self.min_results:
+            many = results >= self.min_results
+        return many and each <= self.max_points
 
 
 def readers_to_turn(op: loop.ComputeOp) -> Iterator[tuple[loop.ComputeOp, list[int]]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 
 import attrs
 
-from irc.analysis.loop import estimate, points
+from irc.analysis.cost import cost_of, told
+from irc.analysis.loop import array_bytes, estimate, points
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -30,13 +31,14 @@ from irc.passes.common.bodies import (
 )
 from irc.passes.loop.group_computes import GroupComputes, group_with_readers
 from irc.passes.loop.localize import localize_block, localize_group
-from irc.target import of_kind
+from irc.target import Target, of_kind
+from irc.target.gpu import GpuFeatures
+from irc.target.speeds import Cost
 
-GPU_POINTS = 1 << 17
-GPU_PROGRAMS = 1024
-"""Program instances that keep a large GPU busy."""
-GPU_COLUMNS = 32
-"""Results of one program instance where memory is contiguous from result to result."""
+GPU_FILLS = 4
+"""Parts that are wanted for each program instance that keeps a GPU busy."""
+GPU_POINTS = 128
+"""The least points of each of these parts of a reduction that is split, on an average."""
 GPU_LEAST_ROWS = 64
 GPU_LEAST_POINTS = 4096
 """The least work of a part, for each result: where rows are strided, and where contiguous."""
@@ -63,8 +65,10 @@ class SplitReductions(Pass):
     of threads, so that results don't either. On a GPU (`target` "gpu"; by default the
     program's) more parts are wanted, and also of sums with many results that one program instance
     for each tile of them leaves too few of; what reads the results point by point there becomes
-    one group with the combination of the parts. Remarks: for each reduction, how it is split, or
-    why it is not.
+    one group with the combination of the parts. On a CPU reductions of `min_points` (0: the
+    target's `serial`) with at most `max_results` (0: `target.idles`) are split into about `parts`
+    (0: twice what keeps it busy). Remarks: for each reduction, how it is split and what that is
+    estimated to save, or why it is not.
 
     Before:
         %s = loop.compute red(i0: 1000000) -> reduce(sum, f32) { ... loop.read %x[i0] ... }
@@ -79,51 +83,60 @@ class SplitReductions(Pass):
     anchor = "func.func"
     preserves = "real"
     asks_target = True
-    min_points: int = 32_768
-    max_results: int = 16
-    parts: int = 64
+    min_points: int = 0
+    max_results: int = 0
+    parts: int = 0
     max_parts: int = 4096
     target: str = ""
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
-        gpu = of_kind(self.target, context).is_gpu
-        wanted = gpu_parts if gpu else self._cpu_parts
+        target = of_kind(self.target, context)
+        gpu = target.is_gpu
         alone: list[Operation] = []
         for inner in list(block.ops):
             if isinstance(inner, loop.ComputeOp):
-                combined = self._split(inner, inner, wanted, context)
+                combined = self._split(inner, inner, target, context)
                 if combined is not None:
                     context.count("split")
                     alone.append(combined)
             elif isinstance(inner, loop.GroupOp) and not inner.axis_list:
                 members = [m for m in inner.block.ops if isinstance(m, loop.ComputeOp)]
-                split = [self._split(m, inner, wanted, context) for m in members]
+                split = [self._split(m, inner, target, context) for m in members]
                 if count := len(split) - split.count(None):
                     context.count("split", count)
                     _store_outside(inner)
         if gpu and alone and group_with_readers(block, alone, GroupComputes(), context):
             localize_block(block)
 
-    def _cpu_parts(self, op: loop.ComputeOp) -> int:
+    def _parts(self, op: loop.ComputeOp, target: Target) -> int:
         """How many parts are wanted; 0: none."""
-        few = points(a.extent for a in op.axis_list if a.kind == "par") <= self.max_results
-        return self.parts if few and points_of(op) >= self.min_points else 0
+        if target.is_gpu:
+            return gpu_parts(op, target.gpu)
+        if self._has_many(points(a.extent for a in op.axis_list if a.kind == "par"), target):
+            return 0
+        if points_of(op) < (self.min_points or target.processor.serial):
+            return 0
+        return self.parts or 2 * target.processor.parallel
+
+    def _has_many(self, results: int, target: Target) -> bool:
+        """Whether so many results are computed in parallel as they are."""
+        return results > self.max_results if self.max_results else not target.idles(results)
 
     def _split(
         self,
         op: loop.ComputeOp,
         outer: Operation,
-        wanted: Callable[[loop.ComputeOp], int],
+        target: Target,
         context: PassContext,
     ) -> loop.ComputeOp | None:
         """Split one compute at the place of `outer`; gives the combination of its parts, None
         where it stays whole."""
         whole = _why_whole(op, outer)
-        parts = wanted(op) if whole is None else 0
+        parts = self._parts(op, target) if whole is None else 0
         split = self._choose(op, parts) if parts else None
         if context.explains and any(o.kind == "reduce" for o in op.output_list):
-            context.remark(self._told(op, whole, parts, split, wanted is gpu_parts), op)
+            context.remark(self._told(op, whole, parts, split, target), op)
         if split is None or not context.spend("split-reductions", op):
             return None
         builder = Builder.before(outer)
@@ -131,7 +144,7 @@ class SplitReductions(Pass):
             partial = _partial_axes(op, split, builder)
         else:
             partial = _partial_ranges(op, split, builder)
-        return _combine(op, split, partial, results_first=wanted is gpu_parts)
+        return _combine(op, split, partial, results_first=target.is_gpu)
 
     def _choose(self, op: loop.ComputeOp, parts: int) -> Split | None:
         axes = op.axis_list
@@ -154,16 +167,19 @@ class SplitReductions(Pass):
         return Split((), position, parts, ceildiv(extent, parts))
 
     def _told(
-        self, op: loop.ComputeOp, whole: str | None, parts: int, split: Split | None, gpu: bool
-    ) -> str:
+        self, op: loop.ComputeOp, whole: str | None, parts: int, split: Split | None,
+        target: Target,
+    ) -> str:  # fmt: skip
         """The remark about a reduction."""
         axes = op.axis_list
         if split is not None and split.whole:
+            times = times_of(op, math.prod(estimate(axes[k].extent) for k in split.whole), target)
             names = ", ".join(axes[k].name for k in split.whole)
-            return f"is split: each point of {names} is a part"
+            return f"is split: each point of {names} is a part: {times}"
         if split is not None:
             name = axes[split.position].name
-            return f"is split into {split.parts} parts of {split.size} points of {name}"
+            times = times_of(op, split.parts, target)
+            return f"is split into {split.parts} parts of {split.size} points of {name}: {times}"
         if whole is not None:
             return f"is not split: {whole}"
         if parts and any(o.kind == "map" for o in op.output_list):
@@ -172,13 +188,13 @@ class SplitReductions(Pass):
             return f"is not split: no axis has points for {parts} parts"
         results, total = points(a.extent for a in axes if a.kind == "par"), points_of(op)
         about = "about " if any(isinstance(a.extent, Expr) for a in axes) else ""
-        if gpu:
+        if target.is_gpu:
             return (f"is not split: {about}{total} points are no {GPU_LEAST_PARTS} parts with "
                     f"enough to do for each of {results} results")  # fmt: skip
-        if results > self.max_results:
-            return (f"is not split: its {about}{results} results are computed in parallel "
-                    f"(max_results={self.max_results})")  # fmt: skip
-        return f"is not split: {about}{total} points are few (min_points={self.min_points})"
+        if self._has_many(results, target):
+            return f"is not split: its {about}{results} results are computed in parallel"
+        least = self.min_points or target.processor.serial
+        return f"is not split: {about}{total} points are few (min_points={least})"
 
 
 def _why_whole(op: loop.ComputeOp, outer: Operation) -> str | None:
@@ -206,16 +222,28 @@ def points_of(op: loop.ComputeOp) -> int:
     return points(a.extent for a in op.axis_list)
 
 
-def gpu_parts(op: loop.ComputeOp) -> int:
+def times_of(op: loop.ComputeOp, parts: int, target: Target) -> str:
+    """What a reduction takes whole and in parts, for people."""
+    results = points(a.extent for a in op.axis_list if a.kind == "par")
+    sizes = {read.source: array_bytes(read.source.type) for read in op.reads}
+    large = {s: size for s, size in sizes.items() if size > target.processor.near_bytes}
+    whole = cost_of(op, large, results)
+    between = Cost(near=3 * parts * results * len(op.results), launches=1)
+    after = whole.joined(between, parts * results)
+    return told(target, whole, attrs.evolve(after, launches=2))
+
+
+def gpu_parts(op: loop.ComputeOp, gpu: GpuFeatures) -> int:
     """How many parts a GPU wants: enough program instances, each with enough to do; 0: none."""
     total = points_of(op)
     results = max(points(a.extent for a in op.axis_list if a.kind == "par"), 1)
-    if total < GPU_POINTS:
+    wanted = GPU_FILLS * gpu.parallel
+    if total < GPU_POINTS * wanted:
         return 0
     across = _is_contiguous(op, "par", "red") and not _is_contiguous(op, "red", "par")
-    programs = -(-results // GPU_COLUMNS) if across else results
+    programs = -(-results // gpu.warp) if across else results
     least = GPU_LEAST_ROWS if across else GPU_LEAST_POINTS
-    parts = min(GPU_PROGRAMS // programs, total // results // least)
+    parts = min(wanted // programs, total // results // least)
     return 1 << (parts.bit_length() - 1) if parts >= GPU_LEAST_PARTS else 0
 
 

@@ -1,5 +1,5 @@
 // The pass merge-computes: the sum takes each exponential where it is made.
-// RUN: --merge-computes
+// RUN: --merge-computes --target=avx512
 // VALUES: merge-computes
 
 func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32, strides [6, 1]> attributes {level = "loop"} {
@@ -21,7 +21,7 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32
   return %y : tensor<[4, 6] x f32, strides [6, 1]>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32, strides [6, 1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %e, %s = loop.compute par(i0: 4) red(i1: 6) -> map, reduce(sum, f32) {
 // CHECK-NEXT:       %a = loop.read %x[i0, i1] : f32

@@ -11,7 +11,10 @@ from irc.passes.loop.rows_first import (
     producers_to_turn,
     readers_to_turn,
 )
+from irc.target import Target
 from tests.passes.loop.texts import computes, parsed
+
+H100 = Target.named("sm_90")
 
 ARGUMENTS = "%x: f32[99, 99], %s: f32[]"
 
@@ -43,14 +46,18 @@ WORTH = [
 @pytest.mark.parametrize(("axes", "out", "type_", "wanted"), WORTH)
 def test_reductions_that_are_worth_it(axes, out, type_, wanted):
     op = only(axes, out, type_, values=out.count("map") + out.count("reduce"))
-    assert RowsFirst(min_results=8, max_points=16).is_worth_it(op) is wanted
-    assert not RowsFirst().is_worth_it(op), "2048 results are few"
+    assert RowsFirst(min_results=8, max_points=16).is_worth_it(op, H100) is wanted
+    assert not RowsFirst().is_worth_it(op, H100), "2048 results are few"
 
 
 def test_two_thousand_results_are_enough():
     for results, each, wanted in ((2048, 16384, True), (2047, 4, False), (2048, 16385, False)):
         op = only(f"red(i0: {each}) par(i1: {results})", "reduce(sum, f32)", f"f32[{results}]")
-        assert RowsFirst().is_worth_it(op) is wanted
+        assert RowsFirst().is_worth_it(op, H100) is wanted
+    busy = Target.named("#irc.target<sm_90, parallel = 100>")
+    for results, wanted in ((800, True), (799, False)):
+        op = only(f"red(i0: 4) par(i1: {results})", "reduce(sum, f32)", f"f32[{results}]")
+        assert RowsFirst().is_worth_it(op, busy) is wanted
 
 
 @pytest.mark.parametrize(

@@ -87,13 +87,29 @@ def test_what_reads_what_its_group_makes():
     context = ran(module, "split-reductions")
     assert context.statistics["split-reductions", "split"] == 1
     assert remarks(context) == [
-        "'loop.compute': is split into 64 parts of 625 points of i0",
+        "'loop.compute': is split into 64 parts of 625 points of i0: 16 us -> 545 ns",
         "'loop.compute': is not split: it reads what its group makes",
     ]
     assert heads(module) == [
         "par(i0: 64) red(i1: 625) -> reduce", "group()", "- red(i0: 64) -> reduce",
         "- red(i0: 40000) -> reduce",
     ]  # fmt: skip
+
+
+def test_a_text_decides_by_its_target():
+    """How many results are few, how many points are many, and into how many parts."""
+    for figures, results, count, heads_ in (
+        ("parallel = 32", 16, 4096, ["par(i0: 16, i1: 64)"]), ("parallel = 32", 17, 4096, []),
+        ("parallel = 8", 4, 16384, ["par(i0: 4, i1: 16)"]), ("parallel = 8", 5, 16384, []),
+        ("serial = 80", 1, 80, []), ("serial = 128, parallel = 4", 1, 128, ["par(i0: 1, i1: 8)"]),
+        ("serial = 129, parallel = 4", 1, 128, []),
+    ):  # fmt: skip
+        text = compute(f"par(i0: {results}) red(i1: {count})", type_=f"f32[{results}]")
+        module = parsed(ARGUMENTS, text)
+        ran(module, "split-reductions", target=f"#irc.target<avx2, {figures}>")
+        first = heads(module)[0]
+        assert first.startswith(heads_[0].replace(", ", ") par(")) if heads_ else (
+            first.startswith("par(i0") and f"i1: {count}" in first), (figures, first)  # fmt: skip
 
 
 def test_a_group_with_shared_axes_stays():
