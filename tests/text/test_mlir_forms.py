@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,9 @@ import pytest
 import irc
 from irc.ir import parse, parse_attribute, print_op
 from irc.ir.equality import first_difference
+from irc.ir.registry import load_dialect, registered_ops
+from irc.ir.text.generic_form import OURS
+from tests.docs.snippets import blocks
 from tests.ir_files import run_opt
 
 FOLDER = Path(__file__).resolve().parent
@@ -238,3 +242,64 @@ def test_irc_opt_shows_the_note(tmp_path) -> None:
         code, output, errors = run_opt([str(path)])
     assert code == 0 and "arith.cmpi slt, %a, %b : i32" in output
     assert errors.startswith(f"warning: {path}:3:8: irc's old form of 5 operations")
+
+
+PAGE = (FOLDER.parents[1] / "docs/text.md").read_text(encoding="utf-8")
+
+
+def paragraph(begin: str) -> list[str]:
+    """What a paragraph of the page shows as code."""
+    start = PAGE.index(begin)
+    return re.findall(r"`([\w.]+)`", PAGE[start : PAGE.index("\n\n", start)])
+
+
+def example(cls: type) -> str:
+    """A function around the example that an operation's documentation has."""
+    line = re.search(r"`(%.*?)`", cls.__doc__ or "")
+    assert line is not None, cls
+    kind = line[1].rpartition(" : ")[2].partition(" to ")[0]
+    operands = re.findall(r"%\w+", line[1].partition("=")[2])
+    types = ["i1" if cls.name == "arith.select" and not k else kind for k in range(len(operands))]
+    inputs = ", ".join(f"{name}: {type_}" for name, type_ in zip(operands, types))
+    return f"func.func @f({inputs}) {{\n  {line[1]}\n  return\n}}\n"
+
+
+@pytest.mark.skipif(not Path(IREE_OPT).exists(), reason="needs iree-opt")
+def test_all_but_the_operations_that_the_page_names_are_mlirs(tmp_path) -> None:
+    for dialect in ("arith", "math"):
+        load_dialect(dialect)
+    classes = [cls for name in ("arith", "math") for cls in registered_ops(name)]
+    texts = [example(cls) for cls in classes]
+    for text in texts:
+        irc.verify(parse(text))
+    path = tmp_path / "examples.mlir"
+    path.write_text(SEPARATOR.join(texts), encoding="utf-8")
+    done = subprocess.run(
+        [IREE_OPT, "--split-input-file", str(path)], capture_output=True, text=True
+    )
+    unknown = set(re.findall(r"custom op '([\w.]+)' is unknown", done.stderr))
+    named = {name for name in paragraph("Operations of irc's own") if name.startswith("math.")}
+    assert unknown == OURS == named
+    assert done.stderr.count("error:") == len(OURS)
+
+
+def test_what_the_page_says_is_missing_is_missing() -> None:
+    missing, dialect = [], ""
+    for word in paragraph("Operations of MLIR's that irc has not"):
+        if word in ("arith", "func", "math"):
+            dialect = word
+        else:
+            missing.append(f"{dialect}.{word}")
+    assert len(missing) == 20
+    for name in missing:
+        with pytest.raises(irc.UserError, match="unknown operation"):
+            parse(f"func.func @f() {{\n%0 = {name} : f32\nreturn\n}}")
+
+
+def test_the_pages_program_is_read() -> None:
+    (program,) = blocks("docs/text.md", "mlir")
+    module = parse(program)
+    irc.verify(module)
+    assert print_op(module).splitlines()[1].strip() == program.splitlines()[0]
+    for line in program.splitlines()[3:]:
+        assert line.strip() in print_op(module), line
