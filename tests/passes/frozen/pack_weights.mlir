@@ -32,7 +32,6 @@ func.func @linear(%x: tensor<4x2xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) att
 // CHECK-NEXT:   func.func @linear(%x: tensor<4x2xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) attributes {level = "graph"} {
 // CHECK-NEXT:     %w = graph.constant {value = dense<[[0.5, 1.0], [2.0, -1.0], [0.0, 4.0]]> : tensor<3x2xf32>} : tensor<3x2xf32>
 // CHECK-NEXT:     %b = graph.constant {value = dense<[0.25, -3.0, 1.0]> : tensor<3xf32>} : tensor<3xf32>
-// CHECK-NEXT:     %t = graph.permute %w {permutation = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3xf32>
 // CHECK-NEXT:     %0 = graph.pack %w {format = "linear", input = array<i64: 4, 2>} : (tensor<3x2xf32>) -> !graph.packed<tensor<3x2xf32>>
 // CHECK-NEXT:     %y = graph.packed_linear %x, %0, %b : (tensor<4x2xf32>, !graph.packed<tensor<3x2xf32>>, tensor<3xf32>) -> tensor<4x3xf32>
 // CHECK-NEXT:     %u = graph.constant {value = dense<[[0.5, 1.0, 2.0], [-1.0, 0.0, 4.0]]> : tensor<2x3xf32>} : tensor<2x3xf32>
