@@ -76,7 +76,7 @@ def _inductor() -> Iterator[Callable[[], int]]:
 
 @contextmanager
 def _irc() -> Iterator[Callable[[], int]]:
-    from irc.runtime import clocks
+    from irc.program import clocks
 
     yield lambda: sum(ns for name, ns in clocks.nanoseconds().items() if is_heavy(name))
 

@@ -370,7 +370,7 @@ def compile_module(
 
     target: as `lower`'s. `irc.runtime.program_cache` says what decides a key.
     """
-    from irc.runtime.program_cache import compile_cached
+    from irc.runtime.building import compile_cached
     from irc.target.attribute import settle
 
     chosen, made_for = options or DEFAULT, settle(module, target)

@@ -80,7 +80,7 @@ def irc(
     """Compile a graph that Dynamo captured. Raises UserError for an unknown option or mode."""
     chosen = parse_options(mode, options)
     if saved_functions.is_saving():
-        return saved_functions.SavedFunction(gm, example_inputs, chosen, compile_graph)
+        return Saved(gm, example_inputs, chosen)
     return compile_graph(gm, example_inputs, chosen)
 
 
@@ -145,6 +145,16 @@ def compile_graph(
     if found is not before and freezer is None and isinstance(gm, fx.GraphModule):
         direct = direct_calls.direct_call(made, found, example_inputs)
     return disable(around(direct or compiled))
+
+
+class Saved(saved_functions.SavedFunction):
+    """A saved function of this backend; torch's files name it by this place."""
+
+    @staticmethod
+    def compiler(
+        graph: fx.GraphModule, inputs: Sequence[Any], options: Options
+    ) -> Callable[..., Any]:
+        return compile_graph(graph, inputs, options)
 
 
 def compile_flattened(

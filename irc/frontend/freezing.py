@@ -29,9 +29,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 from irc.dialects import func
 from irc.frontend.importing.importer import Imported, tensor_type
 from irc.ir import attributes as A
+from irc.ir.contents import content_attribute
 from irc.ir.types import TensorType
 from irc.passes.frozen.freeze import arguments_that_stay, freeze_arguments, known_values
-from irc.runtime.constants import content_attribute
 
 #: How often a program is made again because of other parameters.
 LIMIT = 8

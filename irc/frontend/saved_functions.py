@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,8 +20,6 @@ from torch import fx
 from torch._dynamo.aot_compile_types import SerializableCallable
 
 from irc.options.options import Options
-
-Compile = Callable[[fx.GraphModule, Sequence[Any], Options], Callable[..., Any]]
 
 #: What torch's own cache of compiled graphs asks of a backend, which saved functions go without.
 _PLAIN = {"force_autograd_cache": False, "bundled_autograd_cache": False,
@@ -33,10 +32,17 @@ def is_saving() -> bool:
 
 
 class SavedFunction(SerializableCallable):
-    """A compiled graph with what it is compiled of."""
+    """A compiled graph with what it is compiled of. `compiler`: what compiles it again."""
+
+    @staticmethod
+    @abstractmethod
+    def compiler(
+        graph: fx.GraphModule, inputs: Sequence[Any], options: Options
+    ) -> Callable[..., Any]:
+        """What runs the graph."""
 
     def __init__(
-        self, graph: fx.GraphModule, inputs: Sequence[Any], options: Options, compiler: Compile
+        self, graph: fx.GraphModule, inputs: Sequence[Any], options: Options
     ) -> None:
         from torch.fx._graph_pickler import GraphPickler
         from torch.fx._graph_pickler import Options as PicklerOptions
@@ -47,7 +53,7 @@ class SavedFunction(SerializableCallable):
         self.graph = GraphPickler.dumps((graph, list(inputs)), PicklerOptions(ops_filter=None))
         self.options = options
         with torch._functorch.config.patch(_PLAIN):
-            self.run = compiler(graph, inputs, options)
+            self.run = self.compiler(graph, inputs, options)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.run(*arguments)
@@ -66,8 +72,6 @@ class SavedFunction(SerializableCallable):
         from torch.fx._graph_pickler import GraphPickler
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-        from irc.frontend.backend import compile_graph
-
         record = json.loads(data)
         mode = FakeTensorMode(shape_env=ShapeEnv())
         found: Any = GraphPickler.loads(base64.b64decode(record["graph"]), mode)
@@ -77,7 +81,7 @@ class SavedFunction(SerializableCallable):
         values = record["options"]
         options = Options(**{**values, "passes": tuple(map(tuple, values["passes"]))})
         with tracing(TracingContext(mode)):
-            return cls(graph, inputs, options, compile_graph)
+            return cls(graph, inputs, options)
 
 
 __all__ = ["SavedFunction", "is_saving"]

@@ -9,10 +9,10 @@ import torch
 
 from irc.dialects import flow
 from irc.dialects.func.calls import function_of
+from irc.interp.control import run_cond, run_scan, run_while
 from irc.interp.core import Frame, call_function, interprets, scalar_of, state_of_call
 from irc.ir.symbols import free_symbols
 from irc.ir.types import TensorType
-from irc.runtime.control import run_cond, run_scan, run_while
 
 Function = Callable[..., list[Any]]
 

@@ -88,7 +88,7 @@ def resource(frame: Frame, attr: A.Attribute) -> torch.Tensor:
         raise InvalidIR(f"the constant {attr.key[:16]} is not beside the program")
     assert isinstance(attr.type, TensorType)
     from irc.interp.core import torch_dtype
-    from irc.runtime.constants import content_tensor
+    from irc.ir.contents import content_tensor
 
     element = attr.type.element
     made = content_tensor(content, torch_dtype(element), frame.dims(attr.type.shape))

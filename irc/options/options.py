@@ -88,7 +88,7 @@ class Options:
     # Passes of one's own: {"after:fuse-loops": "my-pass{limit=3}"}, by place in the pipeline.
     # `irc.pipeline.extend` says what a place is.
     passes: tuple[tuple[str, str], ...] = ()
-    # Looking inside. clock_aten: `irc.runtime.clocks` tells the time spent in ATen's operators.
+    # Looking inside. clock_aten: `irc.program.clocks` tells the time spent in ATen's operators.
     # check_bounds: each access of a kernel for a CPU is checked, in the interpreter.
     clock_aten: bool = False
     check_bounds: bool = False

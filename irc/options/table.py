@@ -151,7 +151,7 @@ OPTIONS: dict[str, Entry] = {
         "Passes of your own by place in the pipeline: `{\"after:fuse-loops\": \"my-pass\"}`; "
         "[how](first-pass-in-torch-compile.md)."
     ),
-    "clock_aten": Entry("`irc.runtime.clocks` tells the time spent in ATen's operators."),
+    "clock_aten": Entry("`irc.program.clocks` tells the time spent in ATen's operators."),
     "check_bounds": Entry(
         "Kernels for a CPU run in the interpreter, slowly, and each access is checked: one outside "
         "of its tensor is an `IndexError` with the operation and its line. For `llvm` only."

@@ -58,6 +58,17 @@ class Bind:
     maximum: int | None = None
     offset: bool = False
 
+    @property
+    def span(self) -> str:
+        """The range in words."""
+        if self.minimum == self.maximum is not None:
+            return f"{self.minimum}"
+        if self.maximum is None:
+            return f"{self.symbol} of at least {self.minimum}"
+        if self.minimum is None:
+            return f"{self.symbol} of at most {self.maximum}"
+        return f"{self.symbol} from {self.minimum} to {self.maximum}"
+
 
 @attrs.frozen
 class SymbolValue:
@@ -254,7 +265,7 @@ class HostProgram:
     """The program of one function: checks of arguments, then steps in order, then outputs.
 
     `bindings` bind symbols to what arguments say; they happen before any step. `clocked`: every
-    `CallAten` adds the time it takes to `irc.runtime.clocks`. `late_checks`: on a GPU, truth values
+    `CallAten` adds the time it takes to `irc.program.clocks`. `late_checks`: on a GPU, truth values
     that are asserted and not used otherwise are not waited for (`irc.runtime.late_checks`).
     """
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def build(module: Any, target: Any = None, options: Any = None) -> Executable:
     """Compile and load a module with a `host.func @main` and its kernels.
 
-    See `irc.runtime.build_program.build`.
+    See `irc.runtime.building.build`.
     """
-    from irc.runtime.build_program import build as build_
+    from irc.runtime.building import build as build_
 
     return build_(module, target, options)

@@ -19,17 +19,16 @@ import torch
 from irc.boundary import torch_abi
 from irc.boundary.aten_paths import Dynamic, boxed_callable, find_operator
 from irc.dialects import kernel
-from irc.dialects.aten.trust import check_trust
+from irc.ir.contents import content_tensor
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.program import host_program as P
 from irc.program.read_host import read_host_program
 from irc.runtime import metrics
 from irc.runtime.arguments import ArgumentSpec
-from irc.runtime.constants import FoldedConstants, content_tensor, with_folded
+from irc.runtime.constants import FoldedConstants, with_folded
 from irc.runtime.control import run_control
 from irc.runtime.executable import Executable, NativeCode, ProgramInfo, ResultSpec
 from irc.runtime.python_host import CpuKernels, KernelTable, PythonHost
-from irc.target import Target
 from irc.target.attribute import settle
 from irc.target.cpu import TargetFeatures
 
@@ -44,7 +43,7 @@ MAIN = "main"
 class BuildOptions:
     """`native`: call through native code where torch allows it. `precise`: elementary functions
     of f32 through f64. `cache`: look into the disk cache and store there. `clock_aten`: the
-    program adds to `irc.runtime.clocks` how long its ATen calls take. `late_checks`: a GPU's
+    program adds to `irc.program.clocks` how long its ATen calls take. `late_checks`: a GPU's
     program doesn't wait for its checks (`irc.runtime.late_checks`). `check_bounds`: kernels run in
     the interpreter, where each access is checked (`irc.runtime.checked_kernels`); nothing is kept
     in the cache."""
@@ -101,62 +100,6 @@ class CompiledParts:
     called: Mapping[str, CompiledParts] = attrs.field(factory=dict)
     #: What a machine must have to run the code: an architecture, and instruction sets.
     needs: tuple[str, ...] = ()
-
-
-def build(
-    module: Any,
-    target: Target | str | None = None,
-    options: Any = None,
-    counters: Mapping[str, int] | None = None,
-) -> Executable:
-    """Compile and load `module`: a `host.func @main` after `plan-memory`, and its kernels.
-
-    `target`: what for (None: for what the module carries, else for this machine); the module
-    carries it afterwards. `counters` is what passes counted.
-    Raises InvalidIR for a module on another level, UserError for what isn't supported, by name, for
-    an operator that a text may not run (`irc.dialects.aten.trust`), and for code that this machine
-    can't run.
-    """
-    chosen = BuildOptions.of(options)
-    check_trust(module)
-    made_for = settle(module, target)
-    if made_for.is_gpu and chosen.check_bounds:
-        raise UserError("check_bounds is of kernels for a CPU: it has no meaning for triton")
-    if made_for.is_gpu or chosen.check_bounds:
-        return _build_in_python(module, counters or {}, chosen, made_for)
-    from irc.runtime.program_cache import compiled_parts
-
-    parts = compiled_parts(module, chosen, counters)
-    return load(parts, getattr(module, "resources", {}), chosen)
-
-
-def _kernel_table(kernels: list[kernel.FuncOp], target: Target) -> KernelTable:
-    """Triton's kernels, or for a CPU those that check each access."""
-    if target.is_gpu:
-        from irc.runtime.triton_kernels import TritonKernels
-
-        return TritonKernels(kernels)
-    from irc.runtime.checked_kernels import CheckedKernels
-
-    return CheckedKernels({op.sym_name: op for op in kernels})
-
-
-def _build_in_python(
-    module: Any, counted: Mapping[str, int], options: BuildOptions, target: Target
-) -> Executable:
-    """The host program in Python over kernels that irc doesn't compile. Not kept in the cache:
-    Triton has one."""
-
-    def made(name: str) -> Executable:
-        program = attrs.evolve(read_host_program(module, name), late_checks=options.late_checks)
-        called = {each: made(each) for each in program.programs}
-        kernels = used_kernels(module, program, "gpu" if target.is_gpu else "cpu")
-        constants = _constants(program, getattr(module, "resources", {}))
-        counters = _counters(program, counted if name == MAIN else {}, called)
-        table = _kernel_table(kernels, target)
-        return make_executable(program, table, constants, None, counters, called)
-
-    return _counted(made(MAIN))
 
 
 def used_kernels(module: Any, program: P.HostProgram, kind: str) -> list[kernel.FuncOp]:
@@ -221,7 +164,7 @@ def load(parts: CompiledParts, resources: Mapping[str, Any], options: BuildOptio
             f"this machine can't run the program: it has no {', '.join(missing)}",
             notes=("its target needs that; irc-opt --emit=asm shows the code for any CPU",),
         )
-    return _counted(_load(parts, with_folded(resources, parts.folded), options))
+    return count_program(_load(parts, with_folded(resources, parts.folded), options))
 
 
 def _load(
@@ -229,7 +172,7 @@ def _load(
 ) -> Executable:
     program = parts.program
     called = {name: _load(each, resources, options) for name, each in parts.called.items()}
-    constants = _constants(program, resources)
+    constants = program_constants(program, resources)
     kernels = load_kernels(program, parts.kernels)
     native = None
     if parts.host and options.native and torch_abi.available():
@@ -237,15 +180,17 @@ def _load(
 
         symbols = {kernel_symbol(name): kernels.address(name) for name in program.kernels}
         native = NativeCode(parts.host, ENTRY, parts.slots, parts.externals, symbols)
-    counters = _counters(program, parts.counters, called)
+    counters = program_counters(program, parts.counters, called)
     return make_executable(program, kernels, constants, native, counters, called)
 
 
-def _constants(program: P.HostProgram, resources: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+def program_constants(
+    program: P.HostProgram, resources: Mapping[str, Any]
+) -> dict[str, torch.Tensor]:
     return {key: constant_tensor(key, data, resources) for key, data in program.constants.items()}
 
 
-def _counters(
+def program_counters(
     program: P.HostProgram, counters: Mapping[str, int], called: Mapping[str, Executable]
 ) -> dict[str, int]:
     """The counters of a program with those that it calls."""
@@ -258,7 +203,7 @@ def _counters(
     return {**counters, **{n: k + sum(i[n] for i in inside) for n, k in own.items()}}
 
 
-def _counted(executable: Executable) -> Executable:
+def count_program(executable: Executable) -> Executable:
     """The executable, whose counters are added to the process's."""
     metrics.add("compiles")
     for name, amount in executable.info.metrics.items():

@@ -26,7 +26,8 @@ from irc.codegen.host.base import (
 )
 from irc.codegen.host.dims import dim_callable
 from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
-from irc.runtime import clocks, python_host
+from irc.program import clocks
+from irc.runtime import python_host
 from irc.runtime.memory import ArenaSlots
 from irc.target.cpu import TargetFeatures
 

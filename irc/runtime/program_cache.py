@@ -17,32 +17,22 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from typing import Any
-
-import attrs
 
 from irc.boundary import torch_abi
 from irc.cache import torch_artifacts
 from irc.cache.keys import canonical_text, irc_key, key_of, versions_key
 from irc.cache.store import shared_cache
-from irc.dialects.aten.trust import check_trust
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InternalError
 from irc.ir.passes import Pass, PassContext, PassManager, loaded_passes, passes_of
 from irc.ir.rewrite.driver import canonicalization_patterns
 from irc.program import host_program as P
 from irc.runtime import metrics
-from irc.runtime.build_program import (
-    BuildOptions,
-    CompiledParts,
-    build,
-    compile_parts,
-    load,
-)
+from irc.runtime.build_program import BuildOptions, CompiledParts, compile_parts
 from irc.runtime.constants import FoldedConstants
-from irc.runtime.executable import Executable
-from irc.target.attribute import carried, settle
+from irc.target.attribute import carried
 
 #: Counters of `irc.metrics` by the statistic (pass, name) that they are taken from.
 _COUNTED = {
@@ -194,45 +184,6 @@ def compiled_parts(
         parts = compile_parts(module, options, counters)
         store(key, parts)
     return parts
-
-
-def compile_cached(
-    module: Any,
-    lower: Callable[[Any], PassContext | None],
-    *,
-    pipeline: str,
-    options: Any = None,
-) -> Executable:
-    """The executable of a module of any level, which `lower` takes down in place when need be.
-
-    `pipeline` is the text of the passes that `lower` runs. A hit of the module as it is runs no
-    pass at all; where passes or patterns of the user's have a say, only code is taken from the
-    cache. For a GPU nothing is kept here.
-    """
-    chosen = BuildOptions.of(options)
-    check_trust(module)
-    target = settle(module)
-    if target.is_gpu or not chosen.cache or shared_cache().unusable is not None:
-        counters = pass_counters(lower(module))
-        return build(module, None, chosen, counters)
-    passes = pipeline_key(pipeline)
-    if passes is None:
-        counters = pass_counters(lower(module))
-        return load(compiled_parts(module, chosen, counters), module.resources, chosen)
-    key = module_key(module, chosen, "source", passes, repr(options))
-    parts = None if _watches_passes(options) else lookup(key, module.resources)
-    if parts is None:
-        context = lower(module)
-        parts = compile_parts(module, chosen, pass_counters(context))
-        parts = attrs.evolve(parts, folded=folded_by(context))
-        store(key, parts)
-    return load(parts, module.resources, chosen)
-
-
-def _watches_passes(options: Any) -> bool:
-    """Whether the options ask for something that only running passes can give."""
-    told = ("check_semantics", "remarks")
-    return any(getattr(options, name, "") for name in told) or getattr(options, "fuel", -1) >= 0
 
 
 def pipeline_key(pipeline: str) -> str | None:

@@ -18,9 +18,10 @@ import torch
 from irc.boundary import aten_paths
 from irc.ir.diagnostics import InternalError
 from irc.ir.symbols import HOLDS, Dim, evaluate, free_symbols
+from irc.program import clocks
 from irc.program import host_program as P
 from irc.program.liveness import dying_after
-from irc.runtime import clocks, host_steps, late_checks
+from irc.runtime import host_steps, late_checks
 from irc.runtime.arguments import ArgumentError
 from irc.runtime.control import Program, run_control
 from irc.runtime.host_steps import dtype_named
@@ -78,7 +79,7 @@ def argument_symbols(program: P.HostProgram, found: Mapping[str, int], given: Se
                 what += f".{'stride' if bind.stride else 'size'}({bind.dim})"
             elif bind.offset:
                 what += ".storage_offset()"
-            raise ArgumentError(f"{what} is {number}, the program was compiled for {span(bind)}")
+            raise ArgumentError(f"{what} is {number}, the program was compiled for {bind.span}")
     return symbols
 
 
@@ -93,17 +94,6 @@ def _bound(bind: P.Bind, content: Any) -> int:
 def _in_range(bind: P.Bind, number: int) -> bool:
     low, high = bind.minimum, bind.maximum
     return (low is None or number >= low) and (high is None or number <= high)
-
-
-def span(bind: P.Bind) -> str:
-    """The range of a binding in words."""
-    if bind.minimum == bind.maximum is not None:
-        return f"{bind.minimum}"
-    if bind.maximum is None:
-        return f"{bind.symbol} of at least {bind.minimum}"
-    if bind.minimum is None:
-        return f"{bind.symbol} of at most {bind.maximum}"
-    return f"{bind.symbol} from {bind.minimum} to {bind.maximum}"
 
 
 def raise_out_of_range(symbol: str, span_text: str, number: int) -> None:
@@ -214,7 +204,7 @@ class _Run:
     def bind(self, step: P.Bind) -> None:
         number = self.symbols[step.symbol] = _bound(step, self.values[step.register])
         if not _in_range(step, number):
-            raise_out_of_range(step.symbol, span(step), number)
+            raise_out_of_range(step.symbol, step.span, number)
         self.settle()
 
     def symbol_value(self, step: P.SymbolValue) -> None:

@@ -21,6 +21,7 @@ from irc.ir.passes.context import PassContext
 from irc.ir.registry import provides, register_attribute
 from irc.ir.text.attribute_parser import AttributeParser
 from irc.ir.text.attribute_text import TextWriter, quote
+from irc.ir.text.parser import parse_attribute
 from irc.ir.traits import SymbolTable
 from irc.target.cpu import TargetFeatures
 from irc.target.gpu import GpuFeatures
@@ -43,6 +44,14 @@ class TargetAttr(Attribute):
     mnemonic = "target"
     fields = ("target",)
     target: Target
+
+    @staticmethod
+    def read(text: str) -> Target:
+        """The target of a text `#irc.target<...>`. Raises UserError for another."""
+        found = parse_attribute(text, filename="<target>")
+        if not isinstance(found, TargetAttr):
+            raise UserError(f"{text} is no #irc.target<...>")
+        return found.target
 
     def print_parameters(self, writer: TextWriter) -> None:
         processor = self.target.processor
@@ -148,16 +157,6 @@ def _plain(attr: Attribute, kind: str) -> Any:
     return _READERS[kind](attr)
 
 
-def parse_target(text: str) -> Target:
-    """The target of a text `#irc.target<...>`. Raises UserError for another."""
-    from irc.ir.text.parser import parse_attribute
-
-    found = parse_attribute(text, filename="<target>")
-    if not isinstance(found, TargetAttr):
-        raise UserError(f"{text} is no #irc.target<...>")
-    return found.target
-
-
 # -- modules
 
 
@@ -197,5 +196,5 @@ def settle_context(op: Operation, context: PassContext, gpu: bool = False) -> No
         context.settled = as_target(context.target or Target.host(gpu))
 
 
-__all__ = ["NAME", "TargetAttr", "carried", "carry", "parse_target", "settle",
+__all__ = ["NAME", "TargetAttr", "carried", "carry", "settle",
            "settle_context"]  # fmt: skip

@@ -1,4 +1,4 @@
-"""This machine and torch's settings as a `Target`: with `irc.target.cpu`, all that asks them."""
+"""This machine and torch's settings, for `Target.host`; with `irc.target.cpu` all that asks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import attrs
 
 from irc.target.cpu import TargetFeatures
 from irc.target.gpu import GpuFeatures
-from irc.target.record import KNOWN, LIBRARY_ELEMENTS, Target
+
+LIBRARY_ELEMENTS = ("bf16", "f16", "f32")
 
 
-def host(gpu: bool = False) -> Target:
-    """As `Target.host`: equal settings give one record."""
+def settings(gpu: bool = False) -> tuple[Any, ...]:
+    """The fields of `Target.host`."""
     import torch
 
     library: Any = torch.backends.mkldnn
-    return _record(
+    return (
         _gpu() if gpu else TargetFeatures.host(),
         torch.get_num_threads(),
         _library_elements() if library.is_available() and library.enabled else (),
@@ -25,9 +26,6 @@ def host(gpu: bool = False) -> Target:
         torch.get_float32_matmul_precision(),
         _allows_tf32(),
     )
-
-
-_record = functools.lru_cache(maxsize=64)(Target)
 
 
 def _gpu() -> GpuFeatures:
@@ -38,9 +36,8 @@ def _gpu() -> GpuFeatures:
     if not torch.cuda.is_available():
         return default
     chip = "sm_{}{}".format(*torch.cuda.get_device_capability())
-    found = KNOWN.get(chip, attrs.evolve(default, chip=chip))
-    assert isinstance(found, GpuFeatures)
-    return found
+    known = {each.chip: each for each in (GpuFeatures.sm_80(), default)}
+    return known.get(chip) or attrs.evolve(default, chip=chip)
 
 
 @functools.cache
@@ -63,4 +60,4 @@ def _allows_tf32() -> bool:
     return bool(library.allow_tf32)
 
 
-__all__ = ["host"]
+__all__ = ["LIBRARY_ELEMENTS", "settings"]

@@ -16,11 +16,13 @@ from typing import Any
 import attrs
 
 from irc.ir.diagnostics import InternalError, UserError
+from irc.ir.registry import lookup_attribute
+from irc.target import host
 from irc.target.cpu import TargetFeatures
 from irc.target.gpu import GpuFeatures
+from irc.target.host import LIBRARY_ELEMENTS
 from irc.target.speeds import Cost
 
-LIBRARY_ELEMENTS = ("bf16", "f16", "f32")
 FLOATS = ("bfloat16", "float16", "float32", "float64")
 PRECISIONS = ("highest", "high", "medium")
 
@@ -120,9 +122,7 @@ class Target:
     def host(gpu: bool = False) -> Target:
         """This machine (or its GPU; without one an sm_90) and torch's settings as they are now:
         they may change between calls. For edges only: what has a program asks that program."""
-        from irc.target.host import host
-
-        return host(gpu)
+        return _record(*host.settings(gpu))
 
     @staticmethod
     def named(name: str) -> Target:
@@ -131,9 +131,11 @@ class Target:
         return named(name)
 
     def __str__(self) -> str:
-        from irc.target.attribute import TargetAttr
+        attribute: Any = lookup_attribute("irc.target")
+        return str(attribute(self))
 
-        return str(TargetAttr(self))
+
+_record = functools.lru_cache(maxsize=64)(Target)  # equal settings give one record
 
 
 KNOWN: dict[str, TargetFeatures | GpuFeatures] = {
@@ -160,9 +162,9 @@ def named(name: str) -> Target:
     if name in _HOST:
         return Target.host(gpu=_HOST[name])
     if name.lstrip().startswith("#"):
-        from irc.target.attribute import parse_target
-
-        return parse_target(name)
+        attribute: Any = lookup_attribute("irc.target")
+        read: Target = attribute.read(name)
+        return read
     from irc.ir.passes import did_you_mean
 
     raise UserError(

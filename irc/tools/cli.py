@@ -11,7 +11,7 @@ from typing import Any
 
 from irc.ir.diagnostics import IRCError, UserError
 from irc.tools import cache_command
-from irc.tools.irc_opt import guarded, load_file, read_text, resources_of
+from irc.tools.files import guarded, load_arguments, load_file, read_text, resources_of
 from irc.tools.options import ArgumentParser
 
 
@@ -158,17 +158,6 @@ def guarded_call(call: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
         raise UserError(
             f"the program raised {type(error).__name__}: {error}", notes=notes
         ) from error
-
-
-def load_arguments(path: Path) -> list[Any]:
-    """Arguments from a file: a list of tensors and numbers, or what --save wrote."""
-    import torch
-
-    content = torch.load(path, weights_only=True)
-    found = content["arguments"] if isinstance(content, dict) else content
-    if not isinstance(found, list | tuple):
-        raise UserError(f"{path} holds {type(content).__name__}, not a list of arguments")
-    return list(found)
 
 
 def parse_sizes(texts: Sequence[str]) -> dict[str, int]:

@@ -6,11 +6,12 @@ import argparse
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from irc.ir.diagnostics import InternalError, IRCError, UserError
+from irc.tools.files import guarded, load_arguments, load_file, name_of, read_text, resources_of
 from irc.tools.idle_flags import check_idle, check_selected
 from irc.tools.options import option_names, parse_arguments
 
@@ -22,35 +23,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run irc-opt; gives the exit code (0: fine, 1: an error was printed)."""
     words = list(sys.argv[1:] if argv is None else argv)
     return guarded("irc-opt", "--debug" in words, lambda: _run(*parse_arguments(words)))
-
-
-def guarded(program: str, debug: bool, action: Callable[[], int]) -> int:
-    """The exit code of `action`: 1 when it raises, after one error was printed.
-
-    With `debug` the exception goes on instead, for its traceback.
-    """
-    try:
-        return action()
-    except BrokenPipeError:
-        return 1
-    except Exception as error:
-        if debug:
-            raise
-        print(_describe(program, error), file=sys.stderr)
-        return 1
-
-
-def _describe(program: str, error: Exception) -> str:
-    if isinstance(error, IRCError):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"{program}: error: {error}"
-    if isinstance(error, RecursionError):
-        return f"{program}: error: the program is nested too deeply"
-    return (
-        f"{program}: internal error: {type(error).__name__}: {error}\n"
-        "  note: --debug shows where; please report it"
-    )
 
 
 def _run(arguments: argparse.Namespace, pieces: list[str]) -> int:
@@ -76,7 +48,7 @@ def _run(arguments: argparse.Namespace, pieces: list[str]) -> int:
     outputs: list[tuple[str, Any]] = []
     failures = 0
     for file in arguments.files:
-        name, content = _name(file), read_text(file)
+        name, content = name_of(file), read_text(file)
         resources = resources_of(file, content, arguments.resources)
         for offset, part in _parts(content, arguments.split_input_file):
             source = "\n" * offset + part
@@ -122,35 +94,6 @@ def version() -> str:
         except metadata.PackageNotFoundError:
             parts.append(f"no {name}")
     return ", ".join(parts)
-
-
-def _name(file: str) -> str:
-    return "<stdin>" if file == "-" else file
-
-
-def read_text(file: str) -> str:
-    """The text of a file, or of standard input ("-"). Raises UserError where it is not UTF-8."""
-    from irc.ir.text.parser import decode_utf8
-
-    raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    return decode_utf8(raw, _name(file))
-
-
-def resources_of(file: str, text: str, chosen: str | None) -> Mapping[str, bytes] | None:
-    """The constants beside the program `text` of `file`, or those in the file `chosen`.
-
-    None when the text mentions none, and for standard input without a chosen file. Raises
-    UserError when there is no file `chosen`.
-    """
-    if "#irc.resource" not in text:
-        return None
-    from irc.ir.text.resources import ResourceFile, beside
-
-    if chosen is not None:
-        if not Path(chosen).is_file():
-            raise UserError(f"--resources: there is no file {chosen}")
-        return ResourceFile(Path(chosen))
-    return None if file == "-" else ResourceFile(beside(file))
 
 
 def _write(target: str, outputs: Sequence[tuple[str, Any]]) -> None:
@@ -327,7 +270,6 @@ def _instrumentations(arguments: argparse.Namespace, manager: Any) -> list[Any]:
 
 
 def _semantics_check(arguments: argparse.Namespace, total: int) -> Any:
-    from irc.tools.cli import load_arguments
     from irc.validation.semantics import MAX_ELEMENTS, SemanticsCheck
 
     given, folder = arguments.check_semantics_inputs, arguments.check_semantics_dir
@@ -414,46 +356,6 @@ def _check_diagnostics(
     for wanted_line, wording in expected:
         print(f"{name}:{wanted_line}: error: expected an error with '{wording}'", file=sys.stderr)
     return len(expected)
-
-
-# -- passes from elsewhere
-
-
-def load_file(path: Path) -> None:
-    """Import a Python file given with --load, which registers passes and patterns."""
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location(f"irc_loaded_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise UserError(f"--load: {path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    except IRCError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise _load_error(path, error) from error
-
-
-def _load_error(path: Path, error: BaseException) -> UserError:
-    """The error of a file that could not be loaded, at its line that raised last."""
-    from traceback import extract_tb
-
-    from irc.ir.location import FileLocation
-
-    places = [(f.lineno or 1, (f.colno or 0) + 1) for f in extract_tb(error.__traceback__)
-              if f.filename == str(path)]  # fmt: skip
-    message = str(error)
-    if isinstance(error, SyntaxError) and error.filename == str(path):
-        places.append((error.lineno or 1, error.offset or 1))
-        message = error.msg
-    line, column = places[-1] if places else (1, 1)
-    failure = UserError(
-        f"--load: {type(error).__name__}: {message}", FileLocation(str(path), line, column)
-    )
-    failure.attach_source(str(path), path.read_text(encoding="utf-8", errors="replace"))
-    return failure
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ class Boom(irc.Pass):
 
 @pytest.mark.fault("U5", "U7")
 def test_a_crash_in_a_users_pass_names_its_file(tmp_path):
-    from irc.tools.irc_opt import load_file
+    from irc.tools.files import load_file
 
     path = tmp_path / "users.py"
     path.write_text(BOOM)

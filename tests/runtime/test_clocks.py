@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import irc
-from irc.runtime import clocks
+from irc.program import clocks
 from tests.backends import skip_unless_checked
 
 torch.manual_seed(0)

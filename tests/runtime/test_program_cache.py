@@ -13,7 +13,7 @@ from irc.cache.store import shared_cache
 from irc.ir import attributes as A
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, f32
-from irc.runtime import metrics, program_cache
+from irc.runtime import building, metrics, program_cache
 from irc.runtime.build_program import BuildOptions
 from irc.target.attribute import carry
 from tests.runtime.host_modules import HostModule, Ref, tensor
@@ -89,10 +89,10 @@ def test_a_hit_of_the_source_program_runs_no_pass():
     x = torch.randn(3, 2)
     ran = []
     for _ in range(2):
-        exe = program_cache.compile_cached(program(), lambda m: ran.append(m), pipeline="cse")
+        exe = building.compile_cached(program(), lambda m: ran.append(m), pipeline="cse")
         assert torch.equal(exe(x)[0], torch.add(x + 1 + 1, x, alpha=2))
     assert len(ran) == 1
-    program_cache.compile_cached(program(), lambda m: ran.append(m), pipeline="dce")
+    building.compile_cached(program(), lambda m: ran.append(m), pipeline="dce")
     assert len(ran) == 2
 
 
@@ -166,7 +166,7 @@ def test_without_a_cache_no_key_is_made(monkeypatch):
     x = torch.randn(3, 2)
     assert torch.equal(irc.build(program())(x)[0], torch.add(x + 1 + 1, x, alpha=2))
     module = irc.trace(torch.exp, (x,))
-    program_cache.compile_cached(
+    building.compile_cached(
         module, lambda m: irc.PassManager.parse("lower-to-cpu").run(m), pipeline="lower-to-cpu"
     )
     assert metrics.cache_misses == 0

@@ -21,7 +21,7 @@ from irc.ir.rewrite import driver as rewriting
 from irc.ir.rewrite import patterns
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, f32
-from irc.runtime import metrics, program_cache
+from irc.runtime import building, metrics, program_cache
 from irc.runtime.build_program import BuildOptions, compile_parts
 from irc.target.attribute import settle
 from tests.runtime.host_modules import HostModule, tensor
@@ -58,9 +58,10 @@ def asked(parts, tmp_path, monkeypatch):
 
     monkeypatch.delenv("IRC_DISABLE_CACHE", raising=False)
     monkeypatch.setenv("IRC_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(program_cache, "compile_parts", count("compiled", parts))
-    monkeypatch.setattr(program_cache, "build", count("built", "built"))
-    monkeypatch.setattr(program_cache, "load", count("loaded", "loaded"))
+    for room in (program_cache, building):
+        monkeypatch.setattr(room, "compile_parts", count("compiled", parts))
+    monkeypatch.setattr(building, "build", count("built", "built"))
+    monkeypatch.setattr(building, "load", count("loaded", "loaded"))
     monkeypatch.setattr(program_cache.torch_artifacts, "record", count("recorded"))
     metrics.reset()
     return counts
@@ -74,7 +75,7 @@ def given(target=None):
 
 
 def cached(lower=lambda m: None, target=None, **rest):
-    return program_cache.compile_cached(given(target), lower, **{"pipeline": "cse", **rest})
+    return building.compile_cached(given(target), lower, **{"pipeline": "cse", **rest})
 
 
 def test_a_program_without_a_target_has_no_key():
@@ -168,7 +169,7 @@ def test_a_program_that_is_not_trusted_is_not_even_looked_up(asked, monkeypatch)
     def refuse(module):
         raise UserError("not this one")
 
-    monkeypatch.setattr(program_cache, "check_trust", refuse)
+    monkeypatch.setattr(building, "check_trust", refuse)
     with pytest.raises(UserError, match="not this one"):
         cached()
     assert not asked and metrics.cache_misses == 0
@@ -191,7 +192,7 @@ def test_what_only_passes_tell_has_them_run(asked, wish):
 
 
 def test_with_passes_of_a_user_only_code_is_kept(asked, monkeypatch):
-    monkeypatch.setattr(program_cache, "pipeline_key", lambda pipeline: None)
+    monkeypatch.setattr(building, "pipeline_key", lambda pipeline: None)
     ran = []
     for _ in range(2):
         assert cached(ran.append) == "loaded"

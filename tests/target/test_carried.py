@@ -238,7 +238,7 @@ def test_nothing_asks_the_machine_on_the_way_to_object_code(
         raise AssertionError("the machine is asked")
 
     monkeypatch.setattr(TargetFeatures, "host", staticmethod(asked))
-    monkeypatch.setattr(host_module, "host", asked)
+    monkeypatch.setattr(host_module, "settings", asked)
     found = {}
     for target in ("sse2", "avx2", "avx512", "neon"):
         module = program(target)

@@ -14,7 +14,7 @@ import attrs
 from llvmlite import ir
 
 from irc.codegen.host import support
-from irc.runtime import clocks
+from irc.program import clocks
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 F64, PTR, VOID = ir.DoubleType(), ir.PointerType(), ir.VoidType()

@@ -314,10 +314,8 @@ class _Lowering:
         b = self.builder
         for sign, bound in (("<", step.minimum), (">", step.maximum)):
             if bound is not None:
-                from irc.runtime.python_host import span
-
                 wrong = b.icmp_signed(sign, value, constant(bound))
-                self.emitter.fail_if(wrong, ("range", step.symbol, span(step)), [value])
+                self.emitter.fail_if(wrong, ("range", step.symbol, step.span), [value])
         self.dims.bind(step.symbol, value)
         self._settle()
 

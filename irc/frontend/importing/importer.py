@@ -27,6 +27,7 @@ from irc.frontend.importing.locations import location_of
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.builder import Builder
+from irc.ir.contents import content_attribute
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.gc import gc_paused
@@ -42,7 +43,6 @@ from irc.ir.types import (
     index,
     none,
 )
-from irc.runtime.constants import content_attribute
 
 _ASSERT_OPS = frozenset({"_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"})
 _DROPPED_OPS = frozenset({"_assert_tensor_metadata", "_functional_assert_async"})

@@ -100,7 +100,8 @@ class FoldConstants(Pass):
 
 def fold(wanted: list[Value], module: ModuleOp, context: PassContext) -> None:
     """Replace constant values by `graph.constant`s of their contents."""
-    from irc.runtime.constants import FoldedConstants, content_attribute, evaluate
+    from irc.ir.contents import content_attribute
+    from irc.runtime.constants import FoldedConstants, evaluate
 
     ops = cone(wanted)
     contents = evaluate(ops, wanted, module)

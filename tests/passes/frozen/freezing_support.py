@@ -11,10 +11,10 @@ import irc
 from irc.dialects import graph
 from irc.interp.core import run
 from irc.ir import attributes as A
+from irc.ir.contents import content_attribute
 from irc.ir.module import ModuleOp
 from irc.ir.passes import PassContext, PassManager
 from irc.passes.frozen.freeze import known_values
-from irc.runtime.constants import content_attribute
 
 GRAPH = "functional,convert-aten-to-graph,canonicalize,cse"
 

@@ -1,6 +1,6 @@
 """The time that programs compiled with the option `clock_aten` spent in ATen's operators.
 
-    from irc.runtime import clocks
+    from irc.program import clocks
     model = torch.compile(net, backend="irc", options={"clock_aten": True})
     clocks.reset(); model(x)
     clocks.nanoseconds()                      # {"aten.addmm.out": 1_843_220, ...}

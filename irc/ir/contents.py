@@ -1,0 +1,77 @@
+"""The contents of constants that lie beside a program: their keys, and tensors of them.
+
+    key = content_key(tensor)            # sha256 of the elements in row-major order
+    tensor = content_tensor(bytes_or_tensor, torch.float32, (4, 8))
+
+Two constants with equal bytes have one key, whatever their shapes and element types are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from irc.ir import attributes as A
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.text.resources import tensor_bytes
+from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
+
+#: Constants of at most so many bytes stand in the text.
+INLINE_BYTES = 256
+
+
+def content_key(tensor: torch.Tensor) -> str:
+    """The sha256 of the tensor's bytes, in hexadecimal. Computed anew each time: not every write
+    to a tensor is counted."""
+    return hashlib.sha256(tensor_bytes(tensor)).hexdigest()
+
+
+def content_attribute(
+    tensor: torch.Tensor, resources: dict[str, Any], kind: TensorType | None = None
+) -> A.DenseAttr | A.ResourceAttr:
+    """The attribute of a constant with these elements, its large content put into `resources`.
+
+    kind: the attribute's type; by default contiguous sizes without strides.
+    """
+    if kind is None:
+        element = ELEMENT_OF_DTYPE[str(tensor.dtype).removeprefix("torch.")]
+        kind = TensorType(tuple(tensor.shape), element, None, str(tensor.device))
+    if tensor.numel() * tensor.element_size() <= INLINE_BYTES:
+        return A.DenseAttr(kind, bytes(tensor_bytes(tensor)))
+    key = content_key(tensor)
+    resources[key] = tensor.detach()
+    return A.ResourceAttr(key, kind)
+
+
+def content_tensor(content: Any, dtype: torch.dtype, sizes: Sequence[int]) -> torch.Tensor:
+    """A constant's content (bytes or a tensor of any shape) as a tensor of `sizes`.
+
+    Shares the memory of a tensor of the same sizes and dtype, with its strides. Raises InvalidIR
+    when there are more or fewer bytes than that.
+    """
+    shape = tuple(sizes)
+    if isinstance(content, torch.Tensor):
+        content = content.detach()
+        if content.dtype == dtype and tuple(content.shape) == shape:
+            return content
+        flat = content.contiguous().reshape(-1).view(torch.uint8)
+    else:
+        flat = torch.frombuffer(bytearray(content), dtype=torch.uint8) if len(content) else None
+    count = 1
+    for size in shape:
+        count *= size
+    wanted = count * torch.empty(0, dtype=dtype).element_size()
+    given = 0 if flat is None else flat.numel()
+    if given != wanted:
+        raise InvalidIR(
+            f"a constant of {dtype} {list(shape)} has {wanted} bytes, its content {given}"
+        )
+    if flat is None or not given:
+        return torch.empty(shape, dtype=dtype)
+    return flat.view(dtype).reshape(shape)
+
+
+__all__ = ["INLINE_BYTES", "content_attribute", "content_key", "content_tensor", "tensor_bytes"]

@@ -1,0 +1,135 @@
+"""From a module to an `Executable`: compiled, taken from the cache, or run in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from irc.cache.store import shared_cache
+from irc.dialects import kernel
+from irc.dialects.aten.trust import check_trust
+from irc.ir.diagnostics import UserError
+from irc.ir.passes import PassContext
+from irc.program.read_host import read_host_program
+from irc.runtime.build_program import (
+    MAIN,
+    BuildOptions,
+    compile_parts,
+    count_program,
+    load,
+    make_executable,
+    program_constants,
+    program_counters,
+    used_kernels,
+)
+from irc.runtime.executable import Executable
+from irc.runtime.program_cache import (
+    compiled_parts,
+    folded_by,
+    lookup,
+    module_key,
+    pass_counters,
+    pipeline_key,
+    store,
+)
+from irc.runtime.python_host import KernelTable
+from irc.target import Target
+from irc.target.attribute import settle
+
+
+def build(
+    module: Any,
+    target: Target | str | None = None,
+    options: Any = None,
+    counters: Mapping[str, int] | None = None,
+) -> Executable:
+    """Compile and load `module`: a `host.func @main` after `plan-memory`, and its kernels.
+
+    `target`: what for (None: for what the module carries, else for this machine); the module
+    carries it afterwards. `counters` is what passes counted.
+    Raises InvalidIR for a module on another level, UserError for what isn't supported, by name, for
+    an operator that a text may not run (`irc.dialects.aten.trust`), and for code that this machine
+    can't run.
+    """
+    chosen = BuildOptions.of(options)
+    check_trust(module)
+    made_for = settle(module, target)
+    if made_for.is_gpu and chosen.check_bounds:
+        raise UserError("check_bounds is of kernels for a CPU: it has no meaning for triton")
+    if made_for.is_gpu or chosen.check_bounds:
+        return _build_in_python(module, counters or {}, chosen, made_for)
+    parts = compiled_parts(module, chosen, counters)
+    return load(parts, getattr(module, "resources", {}), chosen)
+
+
+def _kernel_table(kernels: list[kernel.FuncOp], target: Target) -> KernelTable:
+    """Triton's kernels, or for a CPU those that check each access."""
+    if target.is_gpu:
+        from irc.runtime.triton_kernels import TritonKernels
+
+        return TritonKernels(kernels)
+    from irc.runtime.checked_kernels import CheckedKernels
+
+    return CheckedKernels({op.sym_name: op for op in kernels})
+
+
+def _build_in_python(
+    module: Any, counted: Mapping[str, int], options: BuildOptions, target: Target
+) -> Executable:
+    """The host program in Python over kernels that irc doesn't compile. Not kept in the cache:
+    Triton has one."""
+
+    def made(name: str) -> Executable:
+        program = attrs.evolve(read_host_program(module, name), late_checks=options.late_checks)
+        called = {each: made(each) for each in program.programs}
+        kernels = used_kernels(module, program, "gpu" if target.is_gpu else "cpu")
+        constants = program_constants(program, getattr(module, "resources", {}))
+        counters = program_counters(program, counted if name == MAIN else {}, called)
+        table = _kernel_table(kernels, target)
+        return make_executable(program, table, constants, None, counters, called)
+
+    return count_program(made(MAIN))
+
+
+def compile_cached(
+    module: Any,
+    lower: Callable[[Any], PassContext | None],
+    *,
+    pipeline: str,
+    options: Any = None,
+) -> Executable:
+    """The executable of a module of any level, which `lower` takes down in place when need be.
+
+    `pipeline` is the text of the passes that `lower` runs. A hit of the module as it is runs no
+    pass at all; where passes or patterns of the user's have a say, only code is taken from the
+    cache. For a GPU nothing is kept here.
+    """
+    chosen = BuildOptions.of(options)
+    check_trust(module)
+    target = settle(module)
+    if target.is_gpu or not chosen.cache or shared_cache().unusable is not None:
+        counters = pass_counters(lower(module))
+        return build(module, None, chosen, counters)
+    passes = pipeline_key(pipeline)
+    if passes is None:
+        counters = pass_counters(lower(module))
+        return load(compiled_parts(module, chosen, counters), module.resources, chosen)
+    key = module_key(module, chosen, "source", passes, repr(options))
+    parts = None if _watches_passes(options) else lookup(key, module.resources)
+    if parts is None:
+        context = lower(module)
+        parts = compile_parts(module, chosen, pass_counters(context))
+        parts = attrs.evolve(parts, folded=folded_by(context))
+        store(key, parts)
+    return load(parts, module.resources, chosen)
+
+
+def _watches_passes(options: Any) -> bool:
+    """Whether the options ask for something that only running passes can give."""
+    told = ("check_semantics", "remarks")
+    return any(getattr(options, name, "") for name in told) or getattr(options, "fuel", -1) >= 0
+
+
+__all__ = ["build", "compile_cached"]
