@@ -66,7 +66,7 @@ def launch(
     names = [a.value for a in callee.symbols] if callee.symbols is not None else []
     scalars = [torch.tensor(int(frame.symbols[n])) for n in names]
     pointers: list[Any] = [pointer_to(t) if whole else pointer_within(t) for t in tensors]
-    if callee.target == "cpu":
+    if not callee.is_gpu:
         scalars += [torch.tensor(0), torch.tensor(grid)]
         _run_instance(frame, callee, [*pointers, *scalars], 0)
         return

@@ -163,7 +163,7 @@ class _Reader:
             raise InvalidIR("a launch with results needs bufferize before it can be built", op=op)
         tensors = tuple(self[v] for v in (*op.inputs, *op.outs))
         symbols = tuple(a.value for a in callee.symbols or ())
-        expected = len(tensors) + len(symbols) + (2 if callee.target == "cpu" else 0)
+        expected = len(tensors) + len(symbols) + (0 if callee.is_gpu else 2)
         if len(callee.block.arguments) != expected:
             raise InvalidIR(
                 f"@{op.callee} takes {len(callee.block.arguments)} arguments, not {expected}: "

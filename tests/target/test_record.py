@@ -211,3 +211,16 @@ def test_nobody_compares_a_targets_name() -> None:
                 assert not names.intersection(v for v in known if isinstance(v, str)), (
                     f"{place}:{node.lineno}"
                 )
+
+
+def test_one_place_compares_kinds() -> None:
+    """Whether a kernel or a schedule is a gpu's is asked of it."""
+    for path in sorted(ROOT.rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        if place in ("dialects/kernel/ops.py", "dialects/loop/ops.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute):
+                others = [s.value for s in node.comparators if isinstance(s, ast.Constant)]
+                named = node.left.attr == "target" and {"cpu", "gpu"}.intersection(others)
+                assert not named, f"{place}:{node.lineno}: ask is_gpu"

@@ -56,7 +56,7 @@ def compile_kernels(
 def emit_text(kernels: Iterable[FuncOp], features: TargetFeatures, form: str) -> str:
     """The kernels as text for people: `form` is "llvm" (assembly of LLVM) or "asm" (of the
     machine). Raises UserError for another form."""
-    text = emit_kernels([k for k in kernels if k.target == "cpu"], features)
+    text = emit_kernels([k for k in kernels if not k.is_gpu], features)
     if form == "llvm":
         return text
     if form == "asm":
@@ -65,7 +65,7 @@ def emit_text(kernels: Iterable[FuncOp], features: TargetFeatures, form: str) ->
 
 
 def _emit_function(module: ModuleWriter, kernel: FuncOp) -> str:
-    if kernel.target != "cpu":
+    if kernel.is_gpu:
         raise InvalidIR(f"the kernel is for {kernel.target}, not for a cpu", op=kernel)
     body = KernelBody(module)
     parameters = []

@@ -57,7 +57,7 @@ class KernelWriter:
     """Writes one kernel."""
 
     def __init__(self, func: kernel.FuncOp, helpers: dict[str, Helper]) -> None:
-        if func.target != "gpu":
+        if not func.is_gpu:
             raise UserError(f"@{func.sym_name} is a {func.target} kernel, not a gpu one", op=func)
         bits: Any = func.attr("index_bits")
         self.func = func

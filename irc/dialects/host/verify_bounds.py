@@ -55,7 +55,7 @@ class _Kernel:
         # The least value of each loop variable, its step and the number of steps.
         self.loops: dict[Value, tuple[int, int, int]] = {}
         self.offsets: dict[Value, Offset | None] = {}
-        if callee.target == "cpu" and grid is not None:  # one thread runs all points at once
+        if not callee.is_gpu and grid is not None:  # one thread runs all points at once
             self.offsets = {arguments[-2]: ({}, 0), arguments[-1]: ({}, grid)}
 
     def block(self, block: Block) -> None:

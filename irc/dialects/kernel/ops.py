@@ -110,6 +110,12 @@ class FuncOp(Op):
         """The entry block."""
         return self.regions[0].blocks[0]
 
+    @property
+    def is_gpu(self) -> bool:
+        """Whether program instances compute tiles of its space; on a cpu a call computes the part
+        from `begin` to `end`."""
+        return self.target == "gpu"
+
     def local_symbols(self) -> tuple[str, ...]:
         """The symbols that the `index` arguments bind."""
         names = self.attributes.get("symbols")

@@ -117,7 +117,7 @@ def _verify_arguments(op: ops.FuncOp) -> int:
         op.fail(f"symbols {op.symbols} are not all names")
     if len(set(names)) != len(names):
         op.fail(f"two index arguments bind one symbol: {', '.join(names)}")
-    extra = 2 if op.target == "cpu" else 0
+    extra = 0 if op.is_gpu else 2
     found, wanted = len(arguments) - pointers, len(names) + extra
     if found != wanted:
         ends = ", begin and end" if extra else ""
@@ -185,7 +185,7 @@ def _verify_settings(op: ops.FuncOp) -> None:
         value = op.attr(name)
         if value is None:
             continue
-        if op.target != "gpu":
+        if not op.is_gpu:
             op.fail(f"{name} is of gpu kernels")
         if not fits(value):
             op.fail(f"{name} is {value}, not {wanted}")

@@ -236,7 +236,7 @@ def _step(op: Operation) -> int:
 
 def _is_parallel(op: Operation, function: ops.FuncOp) -> bool:
     """Whether a loop runs from a cpu kernel's begin on: parts may be taken in any order."""
-    return function.target == "cpu" and op._operands[0] is function.block.arguments[-2]
+    return not function.is_gpu and op._operands[0] is function.block.arguments[-2]
 
 
 def _passes(op: Operation, function: ops.FuncOp) -> int:

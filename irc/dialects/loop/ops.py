@@ -129,6 +129,11 @@ class ScheduleAttr(A.Attribute):
     target: str
     entries: A.DictAttr
 
+    @property
+    def is_gpu(self) -> bool:
+        """Whether it is of program instances with tiles, for a gpu."""
+        return self.target == "gpu"
+
     def validate(self) -> None:
         if self.target not in SCHEDULE_TARGETS:
             raise ValueError(f"target {self.target!r} is not one of {', '.join(SCHEDULE_TARGETS)}")

@@ -87,7 +87,7 @@ class _ModuleFormer:
             self.made += 1
         callee, _ = formed
         if self.context.explains:
-            for compute, message in remarks_about(op, flat.inputs, callee, schedule.target):
+            for compute, message in remarks_about(op, flat.inputs, callee):
                 self.context.remark(message, compute)
         self.launch(op, flat.inputs, *formed)
 
@@ -97,7 +97,7 @@ class _ModuleFormer:
         """The kernel of a plan, and the types of the arrays that it gives behind the results: its
         memory. Where it scatters on a cpu, its copying variant stands beside it."""
         block, name, op = self.module.regions[0].blocks[0], self.fresh_name(), flat.op
-        if schedule.target == "gpu":
+        if schedule.is_gpu:
             from irc.passes.kernel.gpu import form_gpu_kernel
 
             callee = form_gpu_kernel(op, schedule, name, flat=flat, ranges=ranges)

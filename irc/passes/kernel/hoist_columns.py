@@ -53,7 +53,7 @@ class HoistColumns(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, kernel.FuncOp)
         grid = op.grid
-        if op.target != "cpu" or (isinstance(grid, int) and grid < self.min_rows):
+        if op.is_gpu or (isinstance(grid, int) and grid < self.min_rows):
             return
         room = self.max_bytes
         for rows in [o for o in op.block.ops if isinstance(o, kernel.ForOp)]:

@@ -51,7 +51,7 @@ class JoinLaunches(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         ops = list(op.regions[0].blocks[0].ops)
         kernels = {k.sym_name: k for k in ops if isinstance(k, kernel.FuncOp)}
-        if any(k.target != "cpu" for k in kernels.values()):
+        if any(k.is_gpu for k in kernels.values()):
             return
         joiner = _Joiner(op, kernels)
         for function in [f for f in ops if isinstance(f, func.FuncOp)]:

@@ -18,11 +18,11 @@ Remark = tuple[Operation, str]
 
 
 def remarks_about(
-    op: Operation, inputs: Sequence[Value], callee: kernel.FuncOp, target: str
+    op: Operation, inputs: Sequence[Value], callee: kernel.FuncOp
 ) -> Iterator[Remark]:
     """What there is to say of the kernel `callee` of a scheduled compute or group that reads the
     arrays `inputs` (the first pointers of the kernel)."""
-    if target == "cpu":
+    if not callee.is_gpu:
         gathered, given = _gathered(inputs, callee), set(inputs)
         for compute in computes_in(op):
             schedule = _schedule_of(compute, op)

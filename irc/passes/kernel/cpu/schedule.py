@@ -81,7 +81,7 @@ def read_schedule(attr: Attribute | None, op: Operation | None = None) -> CpuSch
     """The Python form of the schedule of an operation. Raises InvalidIR where there is none."""
     if not isinstance(attr, loop.ScheduleAttr):
         raise InvalidIR("there is no schedule here; run the pass 'schedule' first", op=op)
-    if attr.target != "cpu":
+    if attr.is_gpu:
         raise InvalidIR(f"the schedule is for a {attr.target}, not a cpu", op=op)
     return _read(attr.entries, op)
 

@@ -80,7 +80,7 @@ def form_gpu_kernel(
     plan = plan_for_gpu(flatten(op) if flat is None else flat)
     if schedule is None:
         schedule = default_schedule(op, plan, ranges=ranges)
-    if schedule.target != "gpu":
+    if not schedule.is_gpu:
         raise InvalidIR(f"the schedule is for a {schedule.target}, not a gpu", op=op)
     settings = schedule.entries.as_dict()
     return _GpuKernel(plan, settings, name).form()
