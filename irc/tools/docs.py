@@ -34,6 +34,7 @@ def pages() -> dict[str, str]:
     found = {f"{name}.md": dialect_page(name) for name in registry.DIALECT_MODULES}
     found["passes.md"] = passes_page()
     found["rules.md"] = rules_page()
+    found["schedules.md"] = schedules_page()
     found["../options.md"] = options_page()
     return {"README.md": index_page(), **found}
 
@@ -45,6 +46,26 @@ def index_page() -> str:
         lines.append(f"* [{name}]({name}.md): {_headline(_module_text(name)).split(': ', 1)[-1]}")
     lines.append("* [passes](passes.md): every pass, its options, a program before and after it")
     lines.append("* [rules](rules.md): every rewrite that is a rule, a program before and after it")
+    lines.append("* [schedules](schedules.md): every choice of how a kernel runs, and its values")
+    return "\n".join(lines) + "\n"
+
+
+# -- schedules
+
+
+def schedules_page() -> str:
+    """The page of all keys of schedules."""
+    from irc.dialects.loop.schedule import KEYS
+
+    lines = ["# Schedules", "", NOTE, ""]
+    lines += ["`#loop.schedule<cpu, ...>` and `#loop.schedule<gpu, ...>` on a compute or group say"]
+    lines += ["how its kernel runs. The pass `schedule` writes every key that a program needs, a"]
+    lines += ["text may change any, and `form-kernels` has no defaults: it refuses a schedule that"]
+    lines += ["lacks one. A lone compute has the keys of a group and its own in one schedule, a"]
+    lines += ["compute in a group has a schedule of its own."]
+    for target, keys in KEYS.items():
+        lines += ["", f"## {target}", "", "| key | meaning |", "|---|---|"]
+        lines += [f"| `{name}` | {_cell(key.meaning)} |" for name, key in keys.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -157,6 +157,9 @@ CPU: Mapping[str, Key] = {
     "partial": Key("of a reduction: the inner loops that make a float sum of their own each time",
                    names),
     "compensated": Key("of moments along the vectors: rounding errors are carried along", flag),
+    "position_bits": Key(
+        "of argmin and argmax: the width of the positions that are carried",
+        lambda v: _number(v, lambda n: n in (32, 64), "32 or 64")),
     "copying": Key(
         "of a compute that scatters: such entries of the kernel's variant that first copies what "
         "it starts from, which bufferize takes where the result gets memory of its own", variant),
@@ -172,6 +175,12 @@ GPU: Mapping[str, Key] = {
         "where it is written, the first where it is read; none: rows are one line", places),
     "num_warps": Key("as Triton's", powers(1, 32)),
     "num_stages": Key("as Triton's", numbers(1, 16)),
+    "turns": Key(
+        "with own axes: a loop over their tiles goes backwards where the one before it went "
+        "forwards, and so begins with what the caches still hold", flag),
+    "edge_bytes": Key(
+        "what a thread moves at once: an access whose mask splits that is made as two, of the "
+        "whole parts and of the rest; 0: never", powers(0, 16)),
     "index_bits": Key("the width of indices", lambda v: _number(
         v, lambda n: n in (32, 64), "32 or 64")),
 }  # fmt: skip

@@ -97,7 +97,7 @@ def test_a_scalar_is_no_vector_of_places():
 
 
 def reducer(combiner, type_=f32, scans=False, shape=None):
-    made = make_reducer(emitter()[0], combiner, type_, shape or ReducerShape(8, 1, True), 64, False)
+    made = make_reducer(emitter()[0], combiner, type_, shape or ReducerShape(8, 1, True))
     made.scans = scans
     return made
 

@@ -24,6 +24,7 @@ def program(*lines, arguments="%x: tensor<[8, 9216] x f32, strides [9216, 1]>", 
             f"func.return %r : {type_} }}")  # fmt: skip
 
 
+ROW = "tensor<[2] x f32, strides [1]>"
 READ = "%v = loop.read %x[i, j] : f32"
 SUM = program(f"%r = loop.compute par(i: 2) red(j: 9216) -> reduce(sum, f32) {{ {READ}",
               "loop.yield %v } : tensor<[2] x f32, strides [1]>")  # fmt: skip
@@ -31,6 +32,21 @@ MOMENTS = SUM.replace("%r =", "%r, %q =").replace("sum", "moments").replace(
     "%v } : tensor<[2] x f32, strides [1]>", "%v } : " + ", ".join(
         ["tensor<[2] x f32, strides [1]>"] * 2))  # fmt: skip
 ROWS = SUM.replace("j: 9216", "j: 200")
+PLACE = ROWS.replace("sum, f32", "argmax, f32").replace(ROW, ROW.replace("f32", "i64"))
+TWICE = program(
+    "%r = loop.group (i: 2) {",
+    "%s = loop.compute par(i: 2) red(j: 40000) -> reduce(sum, f32) {",
+    "%v = loop.read %x[i, mod(j, 9216)] : f32",
+    f"loop.yield %v }} : {ROW}",
+    "%t = loop.compute par(i: 2) red(j: 40000) -> reduce(max, f32) {",
+    "%v = loop.read %x[i, mod(j, 9216)] : f32",
+    "%m = loop.read %s[i] : f32",
+    "%w = arith.mulf %v, %m : f32",
+    f"loop.yield %w }} : {ROW}",
+    f"loop.yield %t }} : {ROW}",
+)
+EDGES = program(f"%r = loop.compute par(i: 2) red(j: 9214) -> reduce(sum, f32) {{ {READ}",
+                f"loop.yield %v }} : {ROW}")  # fmt: skip
 LOOPED = SUM.replace("j: 9216", "j: 40000").replace("%x[i, j]", "%x[i, mod(j, 9216)]")
 SHORT_ROWS = program(
     "%r = loop.compute par(i: 2) red(k: 9, j: 200) -> reduce(sum, f32) {",
@@ -90,6 +106,7 @@ CASES = {
     "streams": (SUM, False, "yes"),
     "partial": (SHORT_ROWS, [], "j"),
     "compensated": (MOMENTS, False, 2),
+    "position_bits": (PLACE, 64, 16),
     "copying": (SCATTERING, None, {"lanes": 3}),
 }  # fmt: skip
 GPU_CASES = {
@@ -100,6 +117,8 @@ GPU_CASES = {
     "tile_axes": (ACROSS, PLACES, [-1, 0], {"order": [0, 1]}),
     "num_warps": (MAP, 8, 3),
     "num_stages": (MAP, 2, 0),
+    "turns": (TWICE, False, 3),
+    "edge_bytes": (EDGES, 0, 32),
     "index_bits": (MAP, 64, 16),
 }
 

@@ -11,10 +11,11 @@ from irc.dialects import arith, loop
 from irc.dialects.graph.inferred import tensor_type
 from irc.ir.attributes import Type
 from irc.ir.core import Value
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import known_divisible
 from irc.passes.kernel.cpu.body import BodyEmitter
 from irc.passes.kernel.cpu.emit import Scalar, Scope
-from irc.passes.kernel.cpu.partial_sums import combined_points
+from irc.passes.kernel.cpu.partial_sums import MAX_I32, combined_points
 from irc.passes.kernel.cpu.place import KernelState, Placement
 from irc.passes.kernel.cpu.plan import Axis, CpuMember
 from irc.passes.kernel.cpu.reduce import Evaluation, Reducer, ReducerShape, make_reducer
@@ -333,7 +334,6 @@ class Nest:
         reducers: list[Reducer | None] = []
         values: list[Value] = []
         counts: list[int] = []
-        points = combined_points(self.member.compute)
         for output in self.member.compute.output_list:
             if output.kind not in ("reduce", "scan"):
                 reducers.append(None)
@@ -344,8 +344,9 @@ class Nest:
                 shape.horizontal = False
             exact = (output.combiner == "moments" and shape.horizontal
                      and self.schedule.compensated)  # fmt: skip
+            bits = self._position_bits() if output.combiner in ("argmin", "argmax") else 64
             reducer = make_reducer(
-                self.emitter, output.combiner, output.accumulator, shape, points, exact
+                self.emitter, output.combiner, output.accumulator, shape, exact, bits
             )
             reducer.scans = output.kind == "scan"
             initial = reducer.initial()
@@ -353,6 +354,14 @@ class Nest:
             counts.append(len(initial))
             values += initial
         return _Carried(reducers, counts, values)
+
+    def _position_bits(self) -> int:
+        """The width of positions. Raises InvalidIR where the schedule's doesn't hold all."""
+        op, bits = self.member.compute, self.schedule.position_bits
+        points = combined_points(op)
+        if bits == 32 and not (isinstance(points, int) and points <= MAX_I32):
+            raise InvalidIR(f"the schedule's position_bits is 32, for {points} points", op=op)
+        return bits
 
     def _innermost(self, scope: Scope, state: _Carried | None) -> list[Value]:
         op = self.member.compute

@@ -2,7 +2,7 @@
 
 Sums of many numbers round less as sums of partial sums, and along the vectors each accumulator
 may read a part of its own. What is chosen here stands in the schedule: `chunks`, `streams`,
-`partial`, `compensated`.
+`partial`, `compensated`, and the width of positions.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from irc.ir.types import FloatType
 from irc.passes.kernel.cpu.plan import Axis, CpuMember
 from irc.passes.kernel.cpu.schedule import CpuSchedule
 
+MAX_I32 = 2**31 - 1
 LONG_SUM = 512
 """A reduction of more steps than this is taken in chunks of `SUM_CHUNK` steps, so that a float sum
 is one of partial sums. Along the vectors each accumulator reads a part of its own: a core reads
@@ -58,6 +59,10 @@ def cut_sums(member: CpuMember, schedule: CpuSchedule, shared: bool) -> None:
             schedule.chunks[axis.name] = SUM_CHUNK * block
         elif is_long and restarts:
             schedule.chunks[axis.name] = SUM_CHUNK * block if vectors else COLUMN_CHUNK
+    if any(o.combiner in ("argmin", "argmax") for o in outputs):
+        points = combined_points(member.compute)
+        small = isinstance(points, int) and points <= MAX_I32
+        schedule.position_bits = 32 if small else 64
     if along and any(o.combiner == "moments" for o in outputs):
         block = schedule.lanes * schedule.copies if own else 1
         schedule.compensated = not _are_few(combined_points(member.compute), block)

@@ -21,8 +21,6 @@ from irc.ir.core import Operation, Value
 from irc.ir.types import FloatType, IntegerType, i1, i8, i32, i64, index
 from irc.passes.kernel.cpu.emit import Emitter
 
-MAX_I32 = 2**31 - 1
-
 
 @attrs.define(eq=False)
 class ReducerShape:
@@ -198,11 +196,10 @@ class ArgReducer(Reducer):
         combiner: str,
         accumulator: Type,
         shape: ReducerShape,
-        extent: object,
+        position_bits: int,
     ) -> None:
         super().__init__(emitter, combiner, i8 if accumulator is i1 else accumulator, shape)
-        small = isinstance(extent, int) and extent <= MAX_I32
-        self.position_type = i32 if small else i64
+        self.position_type = i32 if position_bits == 32 else i64
 
     @property
     def identity(self) -> float:
@@ -531,13 +528,12 @@ def make_reducer(
     combiner: str,
     accumulator: Type,
     shape: ReducerShape,
-    extent: object,
-    exact: bool,
+    exact: bool = False,
+    position_bits: int = 64,
 ) -> Reducer:
-    """The reducer of a combiner; `extent` is the number of points combined, if known; `exact`: of
-    moments."""
+    """The reducer of a combiner. `exact`: of moments; `position_bits`: of argmin and argmax."""
     if combiner in ("argmin", "argmax"):
-        return ArgReducer(emitter, combiner, accumulator, shape, extent)
+        return ArgReducer(emitter, combiner, accumulator, shape, position_bits)
     if combiner == "moments":
         return MomentsReducer(emitter, combiner, accumulator, shape, exact)
     if combiner == "logsumexp":

@@ -38,6 +38,7 @@ class CpuSchedule:
     streams: bool
     partial: list[str]
     compensated: bool
+    position_bits: int
     copying: CpuSchedule
 
     def __init__(self, op: Operation | None = None, **entries: Any) -> None:

@@ -21,9 +21,6 @@ from irc.ir.symbols import Dim, coefficient, free_symbols, known_divisor, symbol
 if TYPE_CHECKING:
     from irc.passes.kernel.gpu.tiles import Tile, TileBuilder
 
-GROUP_BYTES = 16
-"""The most that a thread moves at once."""
-
 
 @attrs.frozen
 class Edge:
@@ -36,9 +33,9 @@ class Edge:
 def edge_of(b: TileBuilder, offset: Dim, mask: Tile | None, bytes_each: int) -> Edge | None:
     """How an access of elements of `bytes_each` bytes at `offset` under `mask` is made as two;
     None where one is as good: no bound in the mask splits a group that the memory promises."""
-    if mask is None:
+    if mask is None or b.edge_bytes < bytes_each:
         return None
-    group = GROUP_BYTES // bytes_each
+    group = b.edge_bytes // bytes_each
     for name in free_symbols(offset):
         tile = b.symbols.get(name)
         if tile is None or not tile.dims or coefficient(offset, name) != 1:

@@ -148,6 +148,7 @@ class _GpuKernel:
 
     def form(self) -> kernel.FuncOp:
         """The kernel, complete."""
+        self.b.edge_bytes = self._setting("edge_bytes")
         if self._setting("index_bits") == 64:
             self.b.largest_index = (1 << 62) - 1
         axes = self._entry("tile_axes").values
@@ -397,7 +398,8 @@ class _GpuKernel:
         name = f"r{self.loops}"
         # What the last loop read last is read first: the caches may still hold it.
         turns_matter = scans or any(r.combiner in TURNS_MATTER for _, _, r in reductions)
-        self.backwards = self.loops > 1 and not self.backwards and not turns_matter
+        turns = self._entry("turns").value and not turns_matter
+        self.backwards = self.loops > 1 and not self.backwards and turns
         with b.loop(points, block, flat) as (position, carried, following, final):
             if self.backwards:
                 last = b.index((ceildiv(points, block) - 1) * block)

@@ -57,6 +57,8 @@ LOOPED_KEPT_TILE = 8192
 """Points of a tile that is walked over the columns; a thread has 8 of 16-bit elements, and 16 of
 larger ones."""
 LOOPED_KEPT_WARPS = 32
+EDGE_BYTES = 16
+"""The most that a thread moves at once."""
 LEAST_BYTES = 32
 """Bytes of neighbouring columns that memory is moved by."""
 USUAL_GPU = GpuFeatures.sm_90()
@@ -88,11 +90,13 @@ def default_schedule(
         warps = _rows(plan, gpu, entries)
     if entries["r_block"] != A.IntegerAttr(0):
         entries.setdefault("persistent", A.FALSE)
+        entries["turns"] = A.TRUE
         entries["tile_axes"] = A.DenseIntsAttr(())
     if entries["tile_axes"] == A.DenseIntsAttr(()):
         entries["order"] = A.DenseIntsAttr(_order(plan) or range(len(plan.rows)))
     entries["num_warps"] = A.IntegerAttr(max(1, min(32, warps)))
     entries["num_stages"] = A.IntegerAttr(3 if entries.get("persistent") is A.FALSE else 1)
+    entries["edge_bytes"] = A.IntegerAttr(EDGE_BYTES)
     entries["index_bits"] = A.IntegerAttr(32 if fits_32_bits(plan, ranges or {}) else 64)
     return loop.ScheduleAttr("gpu", A.DictAttr(entries))
 

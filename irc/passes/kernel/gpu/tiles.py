@@ -105,6 +105,7 @@ class TileBuilder:
         self.extents: dict[str, Dim] = {}
         self._value_symbols: dict[Value, str] = {}
         self.largest_index = (1 << 31) - 1
+        self.edge_bytes = 16
 
     @property
     def level(self) -> int:
