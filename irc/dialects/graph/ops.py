@@ -236,7 +236,8 @@ class CallAten(Op):
     `arguments` is a dictionary from the schema's argument names to attributes, as on the aten
     level; `#aten.operand<k>` stands for operand k. `eager_strides` has one `#sym.dims` per tensor
     result: the strides that eager gives; `operand_strides` one per tensor operand: the strides
-    that eager passes, which some operators insist on. `random`: draws from a generator and stays in order.
+    that eager passes, which some operators insist on. `apart`: eager's operand 0 is no argument's memory, so that it
+    begins where an allocation does. `random`: draws from a generator and stays in order.
     `mutates`: has an effect that keeps it in order, as a collective's. `written` are the numbers of the operands that
     the operator writes: it gets copies of them, which are the last results, in that order.
 
@@ -250,6 +251,7 @@ class CallAten(Op):
     arguments = attribute(A.DictAttr)
     eager_strides = attribute(A.ArrayAttr, optional=True)
     operand_strides = attribute(A.ArrayAttr, optional=True)
+    apart = attribute(A.UnitAttr)
     random = attribute(A.UnitAttr)
     mutates = attribute(A.UnitAttr)
     written = attribute(A.DenseIntsAttr, optional=True)

@@ -163,7 +163,8 @@ def copy_between(function: func.FuncOp, call: Operation) -> int:
     their size, as eager's did; how many copies that took.
 
     In an argument, places count from where it begins in its storage; where that is no number, the
-    operand is taken to be what eager passes.
+    operand is taken to be what eager passes. An argument that eager had copied is copied: that of
+    another call may begin between two such elements.
     """
     schema = aten.callee_schema(call) if isinstance(call, graph.CallAten) else None
     if schema is None or Fact.OTHER_ELEMENTS not in schema.facts:
@@ -177,8 +178,10 @@ def copy_between(function: func.FuncOp, call: Operation) -> int:
         start = None if known is None else known.get("offset")
         begin: Dim = start.dim if isinstance(start, A.DimAttr) else 0
         place = place + begin * element_bytes(tensor_type(root).element)
-    rest = mod(place, element_bytes(tensor_type(call.results[0]).element))
-    if rest == 0 or (given and not isinstance(rest, int)):
+    width = element_bytes(tensor_type(call.results[0]).element)
+    rest = mod(place, width)
+    anywhere = given and call.apart and width > element_bytes(kind.element)
+    if not anywhere and (rest == 0 or (given and not isinstance(rest, int))):
         return 0
     assert kind.strides is not None
     reason = f"operand 0 of {call.callee} begins between elements"

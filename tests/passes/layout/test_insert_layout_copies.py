@@ -189,6 +189,25 @@ def test_memory_is_read_as_wider_elements_from_a_multiple_of_their_size(f):
     check(f, NINE[:8])
 
 
+@pytest.mark.fault("V1")
+@pytest.mark.parametrize("f", [
+    lambda x: x.clone().view(I64) + 1,
+    lambda x: x.clone()[2:].view(I64),
+    lambda x: torch.view_as_complex((x * 1).view(-1, 2)),
+])  # fmt: skip
+def test_a_copy_of_an_argument_is_read_as_wider_elements_wherever_a_call_has_it(f):
+    compiled, own = torch.compile(f, backend="irc"), irc.compile(f, (NINE[:8],))
+    for x in (NINE[:8], NINE[1:]):
+        assert torch.equal(compiled(x), f(x)) and torch.equal(own(x), f(x))
+
+
+def test_an_argument_is_read_as_narrower_elements_without_a_copy():
+    module = irc.trace(lambda x: x.clone().view(I16) + 1, (NINE,))
+    context = PassManager.parse("functional,convert-aten-to-graph,assign-layouts,"
+                                "insert-layout-copies").run(module)  # fmt: skip
+    assert not context.statistics["insert-layout-copies", "copies"]
+
+
 def test_an_argument_is_read_as_wider_elements_where_it_begins():
     check(lambda x: x.clone().view(I64) + 1, NINE[1:])
     check(lambda x: (x.clone().view(I64), x), NINE[1:])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irc.dialects import aten, graph
+from irc.dialects import aten, graph, sym
+from irc.dialects.aten.facts import Fact
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute
 from irc.ir.core import BlockArgument, Value
@@ -44,6 +45,8 @@ def leave_to_aten(c: Call) -> Sequence[Value]:
     known = [A.DimsAttr(s) for s in passed if s is not None]
     if passed and len(known) == len(passed):
         entries["operand_strides"] = A.ArrayAttr(known)
+    if Fact.OTHER_ELEMENTS in schema.facts and _is_apart(op.operands[0]):
+        entries["apart"] = A.UNIT
     if schema.is_random:
         entries["random"] = A.UNIT
     if not schema.returns or written or schema.communicates:
@@ -58,6 +61,16 @@ def leave_to_aten(c: Call) -> Sequence[Value]:
     for number, content in zip(written, made.results[count:], strict=True):
         c.becomes(op.operands[number], content)
     return made.results[:count]
+
+
+def _is_apart(value: Value) -> bool:
+    """Whether a value is memory of its own, and no view of an argument."""
+    while isinstance(maker := value.defining_op, aten.AtenOp | sym.RefineOp):
+        alias = isinstance(maker, sym.RefineOp) or maker.schema.returns_alias
+        if not alias:
+            return True
+        value = maker.operands[0]
+    return False
 
 
 def eager_strides(op: aten.AtenOp, written: Sequence[int], contiguous: bool) -> A.ArrayAttr:
