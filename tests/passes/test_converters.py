@@ -331,6 +331,14 @@ def test_a_users_operation_is_converted_at_any_boundary(to, function):
         torch.testing.assert_close(irc.build(module)(x)[0], expected)
 
 
+def test_what_waits_for_a_converter_that_is_gone_waits_no_more():
+    for _ in range(2):
+        with pytest.raises(InvalidIR, match="convert-to-loop"):
+            lowered(TWICE)
+        with converting(conversion("bufferize"), scale_to_host, Scale):
+            lowered(TWICE)
+
+
 def test_a_users_converter_of_an_operator_goes_before_irc_s():
     """It decides in torch.compile, too, and in every compile: nothing of it is in a key."""
 
