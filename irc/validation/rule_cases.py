@@ -191,7 +191,7 @@ def _bits(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, Any]
 @draws(graph.Concat)
 def _joined(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, Any], Type | None]:
     kind: Any = operands[0].type
-    dim = rng.randrange(max(kind.rank, 1))
+    dim = rng.randrange(kind.rank)  # none of rank 0: a ValueError
     size = sum(o.type.shape[dim] for o in operands)  # type: ignore[attr-defined]
     return {"dim": dim}, graph.replace_size(kind, dim, size)
 
@@ -209,7 +209,7 @@ def _padded(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, An
 @draws(graph.Slice)
 def _slice(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, Any], Type | None]:
     kind: Any = operands[0].type
-    dim = rng.randrange(max(kind.rank, 1))
+    dim = rng.randrange(kind.rank)  # none of rank 0: a ValueError
     whole = rng.random() < 0.5
     start = 0 if whole else rng.randrange(kind.shape[dim] + 1)
     size = kind.shape[dim] - start

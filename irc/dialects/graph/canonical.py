@@ -127,15 +127,6 @@ def view_of_full(op: Any, rw: Any) -> Any:
     return True
 
 
-# slice(x, 0, step 1) of the whole dimension -> x
-@canonicalization(graph.Slice, name="graph.whole_slice")
-def whole_slice(op: graph.Slice, rw: Any) -> Any:
-    if op.source.type is not op.view.type or op.step != 1 or op.start != 0:
-        return rw.no_match("it is not the whole dimension")
-    rw.replace(op, [op.source])
-    return True
-
-
 # slice(concat(a, b, c)) -> b, or a slice of b, where it lies within b
 @canonicalization(graph.Slice, name="graph.slice_of_concat")
 def slice_of_concat(op: graph.Slice, rw: Any) -> Any:
@@ -163,24 +154,6 @@ def slice_of_concat(op: graph.Slice, rw: Any) -> Any:
     return rw.no_match("it lies in more than one piece")
 
 
-# concat(x) -> x
-@canonicalization(graph.Concat, name="graph.concat_of_one")
-def concat_of_one(op: graph.Concat, rw: Any) -> Any:
-    if len(op.sources) != 1 or op.sources[0].type is not op.joined.type:
-        return rw.no_match("several sources")
-    rw.replace(op, [op.sources[0]])
-    return True
-
-
-# pad(x, 0, 0) -> x
-@canonicalization(graph.Pad, name="graph.pad_by_nothing")
-def pad_by_nothing(op: graph.Pad, rw: Any) -> Any:
-    if any(d != 0 for d in (*op.low, *op.high)) or op.source.type is not op.padded.type:
-        return rw.no_match("something is added")
-    rw.replace(op, [op.source])
-    return True
-
-
 EXACT_BITS: dict[Type, int] = {f16: 11, bf16: 8, f32: 24, f64: 53}
 
 
@@ -201,29 +174,13 @@ def widens(source: Type, target: Type) -> bool:
     return (source, target) in exact
 
 
-# cast(x) to its own type -> x; cast(cast(x)) -> cast(x) where the first cast loses nothing
-@canonicalization(graph.Cast, name="graph.cast")
-def cast(op: graph.Cast, rw: Any) -> Any:
-    if op.x.type is op.value.type:
-        rw.replace(op, [op.x])
-        return True
+# cast(full) -> full
+@canonicalization(graph.Cast, name="graph.cast_of_full")
+def cast_of_full(op: graph.Cast, rw: Any) -> Any:
     inner = op.x.defining_op
     if isinstance(inner, graph.Full) and inner.attributes.get("value") is not None:
         return _cast_full(op, inner, rw)
-    if not isinstance(inner, graph.Cast):
-        return rw.no_match("the source is no cast")
-    first, middle = inner.x.type.element, op.x.type.element
-    target = op.value.type.element
-    if not widens(first, middle):
-        return rw.no_match("the first cast may lose bits")
-    if isinstance(middle, FloatType) and isinstance(target, IntegerType) and target is not i1:
-        return rw.no_match("a float to an integer out of range is unspecified")
-    if isinstance(first, IntegerType) and isinstance(target, FloatType):
-        # Integer to 16-bit float: through f32 or f64 it could round differently.
-        if middle is not target and not widens(first, target):
-            return rw.no_match("would round in another place")
-    rw.replace(op, graph.Cast.to(inner.x, target))
-    return True
+    return rw.no_match("the source is no number in every element")
 
 
 def _cast_full(op: graph.Cast, full: graph.Full, rw: Any) -> Any:
@@ -256,14 +213,3 @@ def _cast_full(op: graph.Cast, full: graph.Full, rw: Any) -> Any:
     attr = graph.scalar_attribute(number, target)
     rw.replace(op, rw.builder.value(graph.Full, None, value=attr, result_types=op.value.type))
     return True
-
-
-# a reduction of no dimensions -> x (reshaped where sizes of 1 were to stay)
-@canonicalization(graph.Reduce, name="graph.empty_reduce")
-def empty_reduce(op: graph.Reduce, rw: Any) -> Any:
-    if op.dims or op.source.type is not op.value.type:
-        return rw.no_match("it reduces something")
-    rw.replace(op, [op.source])
-    return True
-
-

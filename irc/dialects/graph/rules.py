@@ -6,7 +6,9 @@ random values by `irc-opt --check-rules`.
 
 from __future__ import annotations
 
-from irc.dialects.graph.canonical import SEEN_THROUGH, full_value
+from collections.abc import Sequence
+
+from irc.dialects.graph.canonical import SEEN_THROUGH, full_value, widens
 from irc.dialects.graph.ops import Full
 from irc.dialects.graph.pointwise import scalar_attribute
 from irc.ir import rewrite
@@ -15,8 +17,9 @@ from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
 from irc.ir.rewrite.rules import Dialect, register_constants
-from irc.ir.rewrite.terms import boolean, exact, floating, integral, signed
-from irc.ir.types import FloatType, TensorType, i1
+from irc.ir.rewrite.terms import boolean, element_type, exact, floating, integral, signed
+from irc.ir.symbols import Dim
+from irc.ir.types import FloatType, IntegerType, TensorType, i1
 
 graph = Dialect("graph")
 
@@ -447,3 +450,67 @@ def select_same_condition(c, x, y, z):
 @rewrite.rule
 def select_same_condition_else(c, x, y, z):
     return graph.select(c, x, graph.select(c, y, z)), graph.select(c, x, z)
+
+
+# -- casts
+
+
+def _same_type(x: Value, result: Value) -> bool:
+    """The type that it has already."""
+    return x.type is result.type
+
+
+def _loses_nothing(x: Value, y: Value, result: Value) -> bool:
+    """What the first cast keeps every value of, and the second rounds as one cast does."""
+    first, middle, target = (element_type(value) for value in (x, y, result))
+    if not widens(first, middle):
+        return False
+    if isinstance(middle, FloatType) and isinstance(target, IntegerType) and target is not i1:
+        return False  # a float to an integer out of range is unspecified
+    if isinstance(first, IntegerType) and isinstance(target, FloatType):
+        # Integer to 16-bit float: through f32 or f64 it could round differently.
+        return middle is target or widens(first, target)
+    return True
+
+
+@rewrite.rule(where=_same_type)
+def cast_to_itself(x):
+    return graph.cast(x), x
+
+
+@rewrite.rule(where=_loses_nothing)
+def cast_of_cast(x, y):
+    return graph.cast(graph.cast(x).called(y)), graph.cast(x)
+
+
+# -- all of it
+
+
+def _nothing(low: Sequence[Dim], high: Sequence[Dim]) -> bool:
+    """Nothing."""
+    return not any(low) and not any(high)
+
+
+def _from_the_start(start: Dim) -> bool:
+    """From the first element on."""
+    return start == 0
+
+
+@rewrite.rule(where=_same_type)
+def concat_of_one(x, d):
+    return graph.concat(x, dim=d), x
+
+
+@rewrite.rule(where=_nothing)
+def pad_by_nothing(x, low, high, v):
+    return graph.pad(x, low=low, high=high, value=v), x
+
+
+@rewrite.rule(where=_same_type)
+def reduce_of_no_dimensions(x, c, keepdim):
+    return graph.reduce(x, combiner=c, dims=(), keepdim=keepdim), x
+
+
+@rewrite.rule(where=_from_the_start)
+def whole_slice(x, d, start):
+    return graph.slice(x, dim=d, start=start, step=1), x

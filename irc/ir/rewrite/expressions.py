@@ -109,7 +109,7 @@ class Term:
     """An operation of one result on terms, variables and numbers. Attributes are plain values,
     variables, or computed."""
 
-    __slots__ = ("cls", "operands", "attributes", "name")
+    __slots__ = ("cls", "operands", "attributes", "name", "dialect", "commutes")
 
     def __init__(
         self,
@@ -122,15 +122,12 @@ class Term:
         self.operands = tuple(operands)
         self.attributes = dict(attributes)
         self.name = name
+        self.dialect = cls.name.partition(".")[0]
+        self.commutes = Commutative in cls.traits and len(self.operands) == 2
 
     def called(self, variable: Variable) -> Term:
         """The same term, whose value a condition may ask about by a parameter's name."""
         return Term(self.cls, self.operands, self.attributes, variable.name)
-
-    @property
-    def dialect(self) -> str:
-        """The dialect of the operation."""
-        return self.cls.name.partition(".")[0]
 
     def __str__(self) -> str:
         words = [*map(str, self.operands), *(f"{k}={v}" for k, v in self.attributes.items())]
@@ -260,51 +257,52 @@ class Match:
 
     def op(self, op: Operation, term: Term, ignored: str = "") -> bool:
         """Whether an operation is what a term says; `ignored`: an attribute that doesn't matter."""
-        if op.__class__ is not term.cls or not self._attributes(op, term, ignored):
+        if op.__class__ is not term.cls:
+            return False
+        if (op.attributes or term.attributes) and not self._attributes(op, term, ignored):
             return False
         operands = op._operands
         if len(operands) != len(term.operands):
             return False
-        matched = self._all(term, operands) or (
-            Commutative in term.cls.traits
-            and len(operands) == 2
-            and self._all(term, (operands[1], operands[0]))
-        )
-        if matched:
-            self.inside[op] = None
-            if term.name:
-                self.bound[term.name] = op.results[0]
-        return matched
+        if term.commutes:
+            kept = dict(self.bound), dict(self.inside)
+            if not self._all(term, operands):
+                self.bound, self.inside = kept
+                if not self._all(term, (operands[1], operands[0])):
+                    return False
+        elif not self._all(term, operands):
+            return False
+        self.inside[op] = None
+        if term.name:
+            self.bound[term.name] = op.results[0]
+        return True
 
     def value(self, value: Value, wanted: Expression, dialect: str) -> bool:
         """Whether a value is what an expression says."""
-        if isinstance(wanted, Term):
-            maker = value.defining_op
-            return maker is not None and self.op(maker, wanted)
-        if isinstance(wanted, Constant):
-            return wanted.equals(_constants[dialect][0](value), value.type)
-        if not isinstance(wanted, Variable):
-            return False
-        if not isinstance(wanted, NumberVariable):
-            found = self.bound.setdefault(wanted.name, value)
+        kind = wanted.__class__
+        if kind is Variable:
+            found = self.bound.setdefault(wanted.name, value)  # type: ignore[union-attr]
             return found is value or _is_equal_constant(found, value)
+        if kind is Term:
+            maker = value.defining_op
+            return maker is not None and self.op(maker, wanted)  # type: ignore[arg-type]
+        if kind is Constant:
+            return wanted.equals(_constants[dialect][0](value), value.type)  # type: ignore[union-attr]
+        if not isinstance(wanted, NumberVariable):
+            return False
         number = _constants[dialect][0](value)
         if number is None:
             return False
         return Constant(self.bound.setdefault(wanted.name, number)).equals(number)
 
     def _all(self, term: Term, values: Sequence[Value]) -> bool:
-        kept = dict(self.bound), dict(self.inside)
         for value, wanted in zip(values, term.operands):
             if not self.value(value, wanted, term.dialect):
-                self.bound, self.inside = kept
                 return False
         return True
 
     def _attributes(self, op: Operation, term: Term, ignored: str) -> bool:
         """Whether the attributes are those written; a variable takes what the operation has."""
-        if not op.attributes and not term.attributes:
-            return True
         written = {name: unwrap(value) for name, value in op.attributes.items() if name != ignored}
         for name, wanted in term.attributes.items():
             if isinstance(wanted, Variable):
