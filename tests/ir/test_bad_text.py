@@ -232,6 +232,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.filterwarnings("ignore:.*old form:FutureWarning")
 @given(st.lists(PIECES, max_size=30).map(" ".join))
 def test_random_text_is_read_or_refused(text):
     for read in (parse, parse_attribute, parse_type):
@@ -241,6 +242,7 @@ def test_random_text_is_read_or_refused(text):
             pass
 
 
+@pytest.mark.filterwarnings("ignore:.*old form:FutureWarning")
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_refused(text):
     try:

@@ -303,3 +303,11 @@ def test_the_pages_program_is_read() -> None:
     assert print_op(module).splitlines()[1].strip() == program.splitlines()[0]
     for line in program.splitlines()[3:]:
         assert line.strip() in print_op(module), line
+
+
+def test_the_note_on_an_old_form_is_short() -> None:
+    long = ", ".join(f"mine.name_{k} = {k} : i64" for k in range(99))
+    line = f'%0 = arith.cmpi %a, %a {{predicate = "slt", {long}}} : (i32, i32) -> i1'
+    with pytest.warns(FutureWarning, match="old form of 1 operations") as told:
+        parse(f"func.func @f(%a: i32) {{\n{line}\nreturn\n}}")
+    assert len(str(told[0].message)) < 400

@@ -266,6 +266,7 @@ def mutated(text: str, random_: random.Random) -> str:
     return "".join(tokens)
 
 
+@pytest.mark.filterwarnings("ignore:.*old form:FutureWarning")
 @pytest.mark.parametrize("seed", range(200))
 def test_mutated_text_is_read_or_refused_at_a_place_inside_the_file(seed, tmp_path):
     random_ = random.Random(seed)

@@ -94,6 +94,10 @@ def parse(
         return module  # type: ignore[return-value]
 
 
+MAX_QUOTED = 160
+"""Most characters of an operation that the note on old forms quotes."""
+
+
 def note_old_forms(parser: Parser) -> None:
     """Warn that a text has forms that irc wrote before 0.2 and will not read for ever."""
     from irc.ir.text.printer import print_op
@@ -101,6 +105,7 @@ def note_old_forms(parser: Parser) -> None:
     (start, first), count = parser.old_forms[0], len(parser.old_forms)
     place = parser.location_at(start)
     new = print_op(first).strip()
+    new = new if len(new) <= MAX_QUOTED else new[:MAX_QUOTED] + "..."
     warnings.warn(
         f"{place.filename}:{place.line}:{place.column}: irc's old form of {count} operations of "
         f"arith or math, which will not be read in the next release; write `{new}`, as irc-opt "
