@@ -180,7 +180,7 @@ def test_the_list_of_passes():
 
 def test_explaining_a_pass():
     text = fine("--explain", "split-reductions")
-    assert "Before:" in text and "After:" in text and "parts" in text and "= 64" in text
+    assert "Before:" in text and "After:" in text and "parts" in text and "= 4096" in text
     assert "did you mean 'cse'" in run_opt(["--explain", "csee"])[2]
 
 

@@ -1,8 +1,8 @@
 """By name, which operators are taken apart and which stay, where their converters don't decide it.
 
 An operator with a converter to the graph dialect stays whole, any other is taken apart if torch
-can. Each exception stands here with its reason, and `tests/frontend/test_decompositions.py` holds
-the tables to the converters.
+can. Each exception stands here with its reason, and `tests/passes/test_converters.py` and
+`tests/frontend/test_decompositions.py` hold the tables to the converters.
 """
 
 from __future__ import annotations
