@@ -50,7 +50,7 @@ class NumberVariable(Variable):
 
 
 class Constant:
-    """A value whose every element is this number (of f32: or this number rounded to it)."""
+    """A value whose every element is this number (of f32: the number that f32 has for it)."""
 
     __slots__ = ("number",)
 
@@ -68,7 +68,7 @@ class Constant:
         if found == number:
             return math.copysign(1, found) == math.copysign(1, number)
         rounds = isinstance(number, float) and getattr(kind, "element", kind) is f32
-        return rounds and found == _rounded(number)
+        return rounds and _rounded(found) == _rounded(number)  # type: ignore[arg-type]
 
 
 def _rounded(number: float) -> float:

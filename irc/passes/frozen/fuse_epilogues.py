@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
 from irc.dialects import graph
 from irc.dialects.func import FuncOp
-from irc.dialects.graph.canonical import full_value
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.driver import Rewriter
+from irc.ir.rewrite.expressions import (
+    Dialect,
+    Match,
+    NumberVariable,
+    Term,
+    Variable,
+    parameters_of,
+)
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
 
@@ -23,27 +31,79 @@ PANELS = (graph.WinogradConv, graph.PanelConv)
 PACKED = (graph.PackedConv, graph.PackedLinear, *PANELS)
 
 
-# -- what a function looks like: a number, "x", or a function's name and its arguments
+# -- what activations look like, as `convert-aten-to-graph` writes them
 
+terms = Dialect("graph")
 SQRT_HALF, SQRT_TWO_OVER_PI = math.sqrt(0.5), math.sqrt(2.0 / math.pi)
-_CUBE = ("mul", ("mul", "x", "x"), "x")
-_INNER = ("mul", SQRT_TWO_OVER_PI, ("add", "x", ("mul", 0.044715, _CUBE)))
-_CLIPPED = ("minimum", ("maximum", ("add", "x", 3.0), 0.0), 6.0)
-#: For each activation what it may look like, as `convert-aten-to-graph` writes it. "low", "high"
-#: and "slope" are numbers that it has as scalars, in the order of `SCALARS`.
-SHAPES: tuple[tuple[str, Any], ...] = (
-    ("gelu_tanh", ("mul", ("mul", 0.5, "x"), ("add", ("tanh", _INNER), 1.0))),
-    ("gelu", ("mul", ("mul", 0.5, "x"), ("add", ("erf", ("mul", "x", SQRT_HALF)), 1.0))),
-    ("hardswish", ("div", ("mul", "x", _CLIPPED), 6.0)),
-    ("hardtanh", ("minimum", ("maximum", "x", "low"), "high")),
-    ("leaky_relu", ("select", ("gt", "x", 0.0), "x", ("mul", "x", "slope"))),
-    ("silu", ("mul", "x", ("sigmoid", "x"))),
-    ("relu", ("maximum", "x", 0.0)),
-    ("sigmoid", ("sigmoid", "x")),
-    ("tanh", ("tanh", "x")),
-)
-SCALARS = {"hardtanh": ("low", "high"), "leaky_relu": ("slope",)}
-COMMUTES = ("mul", "add", "minimum", "maximum")
+
+
+@attrs.frozen
+class Activation:
+    """What a packed operation can apply: the term of `x` that it is, and the numbers in that term
+    which it has as scalars, in order."""
+
+    name: str
+    term: Term
+    scalars: tuple[str, ...]
+
+
+def activation(function: Callable[..., Term]) -> Activation:
+    """The activation of a function's name: it gives the term of its first parameter."""
+    x, *scalars = parameters_of(function)
+    term = function(Variable(x), *(NumberVariable(name) for name in scalars))
+    return Activation(function.__name__, term, tuple(scalars))
+
+
+@activation
+def gelu_tanh(x):  # type: ignore[no-untyped-def]
+    cube = terms.mul(terms.mul(x, x), x)
+    inner = terms.mul(SQRT_TWO_OVER_PI, terms.add(x, terms.mul(0.044715, cube)))
+    return terms.mul(terms.mul(0.5, x), terms.add(terms.tanh(inner), 1.0))
+
+
+@activation
+def gelu(x):  # type: ignore[no-untyped-def]
+    return terms.mul(terms.mul(0.5, x), terms.add(terms.erf(terms.mul(x, SQRT_HALF)), 1.0))
+
+
+@activation
+def hardswish(x):  # type: ignore[no-untyped-def]
+    clipped = terms.minimum(terms.maximum(terms.add(x, 3.0), 0.0), 6.0)
+    return terms.div(terms.mul(x, clipped), 6.0)
+
+
+@activation
+def hardtanh(x, low, high):  # type: ignore[no-untyped-def]
+    return terms.minimum(terms.maximum(x, low), high)
+
+
+@activation
+def leaky_relu(x, slope):  # type: ignore[no-untyped-def]
+    return terms.select(terms.gt(x, 0.0), x, terms.mul(x, slope))
+
+
+@activation
+def silu(x):  # type: ignore[no-untyped-def]
+    return terms.mul(x, terms.sigmoid(x))
+
+
+@activation
+def relu(x):  # type: ignore[no-untyped-def]
+    return terms.maximum(x, 0.0)
+
+
+@activation
+def sigmoid(x):  # type: ignore[no-untyped-def]
+    return terms.sigmoid(x)
+
+
+@activation
+def tanh(x):  # type: ignore[no-untyped-def]
+    return terms.tanh(x)
+
+
+#: In the order of trying: what holds another one comes first.
+ACTIVATIONS = (gelu_tanh, gelu, hardswish, hardtanh, leaky_relu, silu, relu, sigmoid, tanh)
 
 
 @attrs.define
@@ -60,53 +120,15 @@ class Found:
     other: Value | None = None
 
 
-@attrs.define
-class _Match:
-    """One attempt: what "x" and the scalars stand for, and the operations that take part."""
-
-    bound: dict[str, Any] = attrs.field(factory=dict)
-    inside: set[Operation] = attrs.field(factory=set)
-
-    def value(self, shape: Any, value: Value) -> bool:
-        """Whether `value` looks like `shape`."""
-        if isinstance(shape, str):
-            found = value if shape == "x" else full_value(value)
-            return found is not None and self.bound.setdefault(shape, found) is found
-        if isinstance(shape, float):
-            return _close(full_value(value), shape)
-        op = value.defining_op
-        return op is not None and self.op(shape, op)
-
-    def op(self, shape: tuple[Any, ...], op: Operation) -> bool:
-        """Whether an operation computes what `shape` says."""
-        function = "select" if isinstance(op, graph.Select) else getattr(op, "function", None)
-        if function != shape[0]:
-            return False
-        operands = op._operands
-        orders = [operands, operands[::-1]] if function in COMMUTES else [operands]
-        for order in orders:
-            kept = dict(self.bound), set(self.inside)
-            if all(self.value(s, v) for s, v in zip(shape[1:], order, strict=True)):
-                self.inside.add(op)
-                return True
-            self.bound, self.inside = kept
-        return False
-
-
-def _close(found: Any, wanted: float) -> bool:
-    """Whether a number is `wanted`, or that rounded to f32."""
-    return isinstance(found, int | float) and math.isclose(found, wanted, rel_tol=1e-7)
-
-
 def match_activation(op: Operation) -> Found | None:
     """The activation that `op` ends, of a packed operation whose result nothing else reads."""
     if not isinstance(op, graph.PointwiseOp | graph.Select):
         return None
-    for name, shape in SHAPES:
-        match = _Match()
-        if not match.op(shape, op):
+    for known in ACTIVATIONS:
+        match = Match()
+        if not match.op(op, known.term):
             continue
-        source = match.bound["x"]
+        name, source = known.name, match.bound["x"]
         # All that is inside is read inside, but for the end.
         if any(
             user not in match.inside
@@ -123,7 +145,7 @@ def match_activation(op: Operation) -> Found | None:
         if adds and (name != "relu" or isinstance(found.packed, graph.PackedLinear)):
             continue
         found.activation = name
-        found.scalars = tuple(float(match.bound[s]) for s in SCALARS.get(name, ()))
+        found.scalars = tuple(float(match.bound[s]) for s in known.scalars)
         return found
     return None
 
@@ -169,7 +191,7 @@ def can_add(other: Value, found: Found) -> bool:
     return isinstance(found.packed, graph.PackedLinear) or not found.views
 
 
-# relu(packed_linear(x, w)) -> packed_linear(x, w, activation="relu"), and the others of `SHAPES`
+# relu(packed_linear(x, w)) -> packed_linear(x, w, activation="relu"), and all of `ACTIVATIONS`
 @pattern(graph.PointwiseOp, graph.Select, name="graph.fuse_activation", counted="activations")
 def fuse_activation(op: Any, rw: Any) -> Any:
     found = match_activation(op)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import torch
 
+import irc
 from irc.dialects import graph, sym
+from irc.interp.graph_packed import ACTIVATIONS as MEANINGS
 from irc.ir import attributes as A
 from irc.ir.definition import SEGMENTS
-from irc.ir.types import TensorType, f32
+from irc.ir.rewrite.rules import Rule, Variable
+from irc.ir.types import TensorType, f32, f64
 from irc.passes.frozen import fuse_epilogues as F
 from irc.passes.graph.reinplace import reinplace as R
 from irc.passes.graph.reinplace.changed_boxes import changed_boxes
@@ -101,9 +105,24 @@ def test_a_relu_inside_a_hardtanh_is_not_taken_alone():
     assert matched(p, outer) == ("hardtanh", (0.0, 6.0)) and matched(p, inner) == ("relu", ())
 
 
-def test_numbers_that_are_rounded_are_close():
-    assert F._close(0.5, 0.5) and F._close(0.5 + 1e-9, 0.5) and F._close(1, 1.0)
-    assert not F._close(0.5001, 0.5) and not F._close(None, 0.0) and not F._close("x", 0.0)
+@pytest.mark.parametrize("known", F.ACTIVATIONS, ids=lambda known: known.name)
+def test_the_term_of_an_activation_computes_it(known):
+    """On special values and random ones, as the packed operations' meaning has it in f64."""
+    numbers = {"low": -0.5, "high": 2.0, "slope": 0.25}
+    p = Graph(TensorType((64,), f64))
+    term = Rule("test.term", ("x",), known.term, Variable("x"), None, "real", __name__)
+    made = term.build(known.term, p.builder, {"x": p.arguments[0], **numbers})
+    special = [0.0, -0.0, 1.0, -1.0, 3.0, -3.0, 6.0, 60.0, -60.0, 1e-40]
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(54, dtype=torch.float64, generator=generator) * 4
+    x = torch.cat([torch.tensor(special, dtype=torch.float64), drawn])
+    (found,) = irc.run(p.returned(made), x)
+    expected = MEANINGS[known.name](x, *(numbers[name] for name in known.scalars))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_every_activation_of_packed_operations_is_known():
+    assert {known.name for known in F.ACTIVATIONS} == set(graph.ACTIVATIONS)
 
 
 def test_one_activation_and_none_behind_an_addition_in_a_linear():
