@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import re
@@ -92,11 +93,35 @@ def test_modules_and_files_are_there(page):
         assert _is_there(path), path
 
 
-def test_each_room_is_told_once():
+def rooms_told():
     text = (ROOT / "docs/design/rooms.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    return re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+
+
+def test_each_room_is_told_once():
     rooms = {path.parent.name for path in (ROOT / "irc").glob("*/__init__.py")}
-    assert sorted(rows) == sorted(rooms | {"pipeline"})
+    assert sorted(rooms_told()) == sorted(rooms | {"pipeline"})
+
+
+def test_a_room_imports_those_told_before_it():
+    told = rooms_told()
+    upward = set()
+    for path in (ROOT / "irc").rglob("*.py"):
+        room = path.relative_to(ROOT / "irc").parts[0].removesuffix(".py")
+        for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
+            other = name.split(".")[1] if name.startswith("irc.") else room
+            if room in told and other in told and told.index(other) > told.index(room):
+                upward.add((str(path.relative_to(ROOT)), name))
+    assert upward == set()
+
+
+def imported(tree):
+    """The modules, and what is taken of them, that a file imports, also inside functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _is_there(path: str) -> bool:
