@@ -80,12 +80,13 @@ def test_views_that_change_nothing_go():
         return b.value(graph.Broadcast, x, dims=[0, 1], result_types=kind(3, 4))
 
     assert left(same, kind(3, 4)) == []
-    for combiner in ("sum", "max"):
+    # A sum of -0.0 alone is 0.0, as in eager mode.
+    for combiner, names in (("sum", ["reduce"]), ("prod", []), ("max", [])):
 
         def nothing(b, x, combiner=combiner):
             return b.value(graph.Reduce, x, combiner=combiner, dims=[], keepdim=False)
 
-        assert left(nothing, kind(3, 4)) == []
+        assert left(nothing, kind(3, 4)) == names
 
 
 def test_views_that_change_something_stay():
@@ -373,7 +374,7 @@ COPIES = {
     "pad": lambda b, x, t: b.value(graph.Pad, x, low=[0, 0], high=[0, 0], value=VALUE,
                                    result_types=t),
     "slice": lambda b, x, t: b.value(graph.Slice, x, dim=0, start=0, step=1, result_types=t),
-    "reduce": lambda b, x, t: b.value(graph.Reduce, x, combiner="sum", dims=[], keepdim=False,
+    "reduce": lambda b, x, t: b.value(graph.Reduce, x, combiner="max", dims=[], keepdim=False,
                                       result_types=t),
 }  # fmt: skip
 

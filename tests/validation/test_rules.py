@@ -188,3 +188,14 @@ def test_a_condition_that_nearly_never_holds_is_told(planted) -> None:
 
     with pytest.raises(NotChecked, match="fits no element types"):
         check_rule(never)
+
+
+def test_a_sum_of_one_zero_has_its_sign(planted) -> None:
+    """What the canonicalization that was no rule did until it was checked."""
+
+    @own(where=lambda x, result: x.type is result.type)
+    def sum_of_no_dimensions(x, k):
+        return graph.reduce(x, combiner="sum", dims=(), keepdim=k), x
+
+    failure = check_rule(sum_of_no_dimensions)
+    assert failure is not None and "x = -0.0 (float" in str(failure)

@@ -506,7 +506,12 @@ def pad_by_nothing(x, low, high, v):
     return graph.pad(x, low=low, high=high, value=v), x
 
 
-@rewrite.rule(where=_same_type)
+def _adds_no_floats(x: Value, c: str, result: Value) -> bool:
+    """Of its own type, and no sum of floats: 0.0 and -0.0 are 0.0."""
+    return x.type is result.type and not (c == "sum" and floating(x))
+
+
+@rewrite.rule(where=_adds_no_floats)
 def reduce_of_no_dimensions(x, c, keepdim):
     return graph.reduce(x, combiner=c, dims=(), keepdim=keepdim), x
 
