@@ -19,10 +19,10 @@ import time
 from collections.abc import Iterator
 from importlib.resources.abc import Traversable
 
-import irc
 from irc.cache.folder import tell_once
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
+from irc.ir.version import __version__
 
 #: Attributes that say nothing about meaning.
 _HINTS = frozenset({"hint"})
@@ -86,14 +86,14 @@ def irc_key() -> str:
     file was written after this process began, the code that runs here may be an older one: then
     this process shares entries with no other.
     """
-    root = os.path.dirname(irc.__file__)
+    root = os.path.dirname(os.path.dirname(__file__))  # the folder irc
     if not os.path.isdir(root):  # in a zip file
-        return key_of(irc.__version__, *packed_content(importlib.resources.files("irc")))
+        return key_of(__version__, *packed_content(importlib.resources.files("irc")))
     newest, parts = folder_content(root)
     if newest <= _LOADED:
-        return key_of(irc.__version__, *parts)
+        return key_of(__version__, *parts)
     tell_once("irc's own files were changed after this process had started")
-    return key_of(irc.__version__, *parts, secrets.token_hex(16))
+    return key_of(__version__, *parts, secrets.token_hex(16))
 
 
 def folder_content(root: str) -> tuple[float, list[bytes]]:

@@ -52,7 +52,7 @@ def index_value(frame: Frame, dim: Dim, positions: list[Any]) -> torch.Tensor:
     return _t(evaluate_with(dim, env, INDEX_OPERATIONS))
 
 
-class _Space:
+class _PointSpace:
     """The points of a compute: rows (axes that stay apart) by points (red or scan axes)."""
 
     def __init__(self, frame: Frame, op: loop.ComputeOp) -> None:
@@ -83,7 +83,7 @@ class _Space:
 
 @interprets(loop.ComputeOp)
 def compute(frame: Frame, op: loop.ComputeOp) -> list[torch.Tensor]:
-    space = _Space(frame, op)
+    space = _PointSpace(frame, op)
     outputs = op.output_list
     scatters = _scatter_targets(frame, op)
     collected: list[list[Any]] = [[] for _ in outputs]
@@ -297,7 +297,7 @@ def _scatter_targets(frame: Frame, op: loop.ComputeOp) -> list[torch.Tensor]:
 
 def _scatter(
     frame: Frame,
-    space: _Space,
+    space: _PointSpace,
     output: loop.ResultAttr,
     target: torch.Tensor,
     content: torch.Tensor,
@@ -348,7 +348,7 @@ def _element(target: torch.Tensor) -> Type:
 def _assemble(
     frame: Frame,
     op: loop.ComputeOp,
-    space: _Space,
+    space: _PointSpace,
     collected: list[list[Any]],
     scatters: list[torch.Tensor],
 ) -> list[torch.Tensor]:

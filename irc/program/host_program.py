@@ -139,7 +139,7 @@ class Register:
 
 
 @attrs.frozen
-class Named:
+class NamedArgument:
     """A dtype, layout, memory_format or device as an argument of an operator."""
 
     kind: str
@@ -196,7 +196,7 @@ class Control:
 
 
 @attrs.frozen
-class Constant:
+class LoadConstant:
     """A tensor that the executable keeps, by its key in `HostProgram.constants`."""
 
     register: int
@@ -216,7 +216,7 @@ class Item:
 
 
 @attrs.frozen
-class Copy:
+class CopyInto:
     """Copies elements of `source` into `target`, in whatever strides."""
 
     source: int
@@ -225,7 +225,7 @@ class Copy:
 
 Step: TypeAlias = (
     Bind | SymbolValue | Assert | AssertValue | Alloc | Launch | View | CallAten | Control
-    | Constant | Item | Copy
+    | LoadConstant | Item | CopyInto
 )  # fmt: skip
 
 
@@ -322,8 +322,8 @@ _CLASSES = {
     cls.__name__: cls
     for cls in (
         Layout, Argument, Bind, SymbolValue, Assert, AssertValue, Alloc, Launch, View, Register,
-        Named, Size, Result, CallAten, Control, Constant, Item, Copy, Output, Packing, ConstantData,
-        HostProgram,
+        NamedArgument, Size, Result, CallAten, Control, LoadConstant, Item, CopyInto, Output,
+        Packing, ConstantData, HostProgram,
     )
 }  # fmt: skip
 

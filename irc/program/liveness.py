@@ -26,10 +26,10 @@ def registers_in(step: P.Step) -> Iterator[int]:
         yield step.source
     elif isinstance(step, P.Item):
         yield step.source
-    elif isinstance(step, P.Copy):
+    elif isinstance(step, P.CopyInto):
         yield step.source
         yield step.target
-    elif isinstance(step, P.Bind | P.Alloc | P.Constant):
+    elif isinstance(step, P.Bind | P.Alloc | P.LoadConstant):
         yield step.register
 
 

@@ -30,7 +30,7 @@ def read_host_program(module: Any, name: str = "main") -> P.HostProgram:
             f"the module has {what} called @{name}, not a host.func",
             notes=("run the pipeline down to plan-memory first",),
         )
-    return _Reader(module, function).read()
+    return _ProgramReader(module, function).read()
 
 
 def layout_of(type_: T.TensorType, op: Operation | None = None) -> P.Layout:
@@ -58,7 +58,7 @@ def kind_of(type_: T.Type, op: Operation | None = None) -> P.Kind:
     raise InvalidIR(f"a host program holds no value of type {type_}", op=op)
 
 
-class _Reader:
+class _ProgramReader:
     def __init__(self, module: Any, function: host.FuncOp) -> None:
         self.module, self.function = module, function
         self.registers: dict[Value, int] = {}
@@ -185,7 +185,7 @@ class _Reader:
         key, content = self._constant(op)
         layout = layout_of(op.tensor.type, op)
         self.constants[key] = P.ConstantData(layout, content)
-        self.steps.append(P.Constant(self.define(op.tensor), key, layout))
+        self.steps.append(P.LoadConstant(self.define(op.tensor), key, layout))
 
     def _constant(self, op: host.ConstantOp) -> tuple[str, bytes | None]:
         """A constant's key, and its bytes unless it lies beside the program."""
@@ -206,7 +206,7 @@ class _Reader:
         key = f"{base}:{callee}{list(arguments)}{'.t' if op.transposed else ''}"
         self.constants[key] = P.ConstantData(layout_of(source.tensor.type, op), content, packing)
         register = self.define(op.packed)
-        self.steps.append(P.Constant(register, key, self.layouts[register]))
+        self.steps.append(P.LoadConstant(register, key, self.layouts[register]))
 
     def item(self, op: host.ItemOp) -> None:
         kind = kind_of(op.scalar.type, op)
@@ -214,7 +214,7 @@ class _Reader:
         self.steps.append(P.Item(self.define(op.scalar), self[op.source], kind, every))
 
     def copy(self, op: host.CopyOp) -> None:
-        self.steps.append(P.Copy(self[op.source], self[op.target]))
+        self.steps.append(P.CopyInto(self[op.source], self[op.target]))
 
     def call_aten(self, op: host.CallAtenOp) -> None:
         callee = op.callee
@@ -264,9 +264,9 @@ class _Reader:
         if kind == "operand":
             return P.Register(self[op._operands[attr.parameters[0]]])
         if kind == "device":
-            return P.Named("device", attr.parameters[0])
+            return P.NamedArgument("device", attr.parameters[0])
         if kind in ("dtype", "memory_format", "layout"):
-            return P.Named(kind, attr.parameters[0])
+            return P.NamedArgument(kind, attr.parameters[0])
         raise InvalidIR(f"{attr} can't be passed to an operator", op=op)
 
     def return_(self, op: host.ReturnOp) -> None:
@@ -345,24 +345,24 @@ def unbound_symbols(dims: tuple[Dim | None, ...], known: frozenset[str] | set[st
     return any(not free_symbols(d) <= known for d in dims if d is not None)
 
 
-_HANDLERS: dict[type, Callable[[_Reader, Any], None]] = {
-    sym.BindSizeOp: _Reader.bind_size,
-    sym.BindOp: _Reader.bind,
-    sym.BindOffsetOp: _Reader.bind_offset,
-    sym.ValueOp: _Reader.value,
-    sym.AssertOp: _Reader.assert_,
-    sym.AssertValueOp: _Reader.assert_value,
-    sym.RefineOp: _Reader.refine,
-    host.AllocOp: _Reader.alloc,
-    host.LaunchOp: _Reader.launch,
-    host.ViewOp: _Reader.view,
-    host.ConstantOp: _Reader.constant,
-    host.PackOp: _Reader.pack,
-    host.ItemOp: _Reader.item,
-    host.CopyOp: _Reader.copy,
-    host.CallAtenOp: _Reader.call_aten,
-    host.ReturnOp: _Reader.return_,
-    flow.CondOp: _Reader.control,
-    flow.WhileOp: _Reader.control,
-    flow.ScanOp: _Reader.control,
+_HANDLERS: dict[type, Callable[[_ProgramReader, Any], None]] = {
+    sym.BindSizeOp: _ProgramReader.bind_size,
+    sym.BindOp: _ProgramReader.bind,
+    sym.BindOffsetOp: _ProgramReader.bind_offset,
+    sym.ValueOp: _ProgramReader.value,
+    sym.AssertOp: _ProgramReader.assert_,
+    sym.AssertValueOp: _ProgramReader.assert_value,
+    sym.RefineOp: _ProgramReader.refine,
+    host.AllocOp: _ProgramReader.alloc,
+    host.LaunchOp: _ProgramReader.launch,
+    host.ViewOp: _ProgramReader.view,
+    host.ConstantOp: _ProgramReader.constant,
+    host.PackOp: _ProgramReader.pack,
+    host.ItemOp: _ProgramReader.item,
+    host.CopyOp: _ProgramReader.copy,
+    host.CallAtenOp: _ProgramReader.call_aten,
+    host.ReturnOp: _ProgramReader.return_,
+    flow.CondOp: _ProgramReader.control,
+    flow.WhileOp: _ProgramReader.control,
+    flow.ScanOp: _ProgramReader.control,
 }

@@ -22,10 +22,10 @@ from irc.dialects import kernel
 from irc.ir.contents import content_tensor
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.program import host_program as P
+from irc.program.folded import FoldedConstants, with_folded
 from irc.program.read_host import read_host_program
 from irc.runtime import metrics
 from irc.runtime.arguments import ArgumentSpec
-from irc.runtime.constants import FoldedConstants, with_folded
 from irc.runtime.control import run_control
 from irc.runtime.executable import Executable, NativeCode, ProgramInfo, ResultSpec
 from irc.runtime.python_host import CpuKernels, KernelTable, PythonHost
@@ -197,7 +197,7 @@ def program_counters(
     own = {
         "kernels": len(program.kernels),
         "launches": sum(isinstance(s, P.Launch) for s in program.steps),
-        "aten_calls": sum(isinstance(s, P.CallAten | P.Copy) for s in program.steps),
+        "aten_calls": sum(isinstance(s, P.CallAten | P.CopyInto) for s in program.steps),
     }
     inside = [each.info.metrics for each in called.values()]
     return {**counters, **{n: k + sum(i[n] for i in inside) for n, k in own.items()}}

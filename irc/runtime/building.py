@@ -12,6 +12,7 @@ from irc.dialects import kernel
 from irc.dialects.aten.trust import check_trust
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import PassContext
+from irc.options.options import Options
 from irc.program.read_host import read_host_program
 from irc.runtime.build_program import (
     MAIN,
@@ -128,8 +129,9 @@ def compile_cached(
 
 def _watches_passes(options: Any) -> bool:
     """Whether the options ask for something that only running passes can give."""
-    told = ("check_semantics", "remarks")
-    return any(getattr(options, name, "") for name in told) or getattr(options, "fuel", -1) >= 0
+    if not isinstance(options, Options):
+        return False
+    return bool(options.check_semantics or options.remarks) or options.fuel >= 0
 
 
 __all__ = ["build", "compile_cached"]

@@ -69,7 +69,7 @@ def surely_on_gpu(program: P.HostProgram) -> frozenset[int]:
     outside may be the CPU's all the same."""
     found = {r for r, layout in program.layouts.items() if layout.device != "cpu" and layout.sizes}
     for step in program.steps:
-        if isinstance(step, P.Alloc | P.Constant) and step.layout.device != "cpu":
+        if isinstance(step, P.Alloc | P.LoadConstant) and step.layout.device != "cpu":
             found.add(step.register)
         elif isinstance(step, P.View):
             (found.add if step.source in found else found.discard)(step.register)
@@ -180,7 +180,7 @@ def _content(content: Any) -> tuple[bool, bool, Any]:
         return True, True, content.index
     if isinstance(content, P.Size) and isinstance(content.dim, int):
         return False, False, content.dim
-    if isinstance(content, P.Named):
+    if isinstance(content, P.NamedArgument):
         return False, False, aten_paths.Named(content.kind, content.name).resolve()  # type: ignore[arg-type]
     varies = isinstance(content, tuple | P.Size)
     return False, varies, content

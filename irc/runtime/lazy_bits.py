@@ -19,7 +19,7 @@ def is_lazy(argument: object) -> bool:
     return isinstance(argument, torch.Tensor) and (argument.is_conj() or argument.is_neg())
 
 
-class _Copy:
+class _ResolvedCopy:
     """An argument's elements as it reads, at the same offset of a storage and with its strides."""
 
     def __init__(self, given: torch.Tensor) -> None:
@@ -53,19 +53,19 @@ class _Copy:
         return self.view_of(self.given, result) if same else None
 
 
-def without_bits(arguments: Sequence[object]) -> tuple[list[object], list[_Copy]]:
+def without_bits(arguments: Sequence[object]) -> tuple[list[object], list[_ResolvedCopy]]:
     """The arguments, with copies in place of those that have a bit set, and the copies."""
-    copies: list[_Copy] = []
+    copies: list[_ResolvedCopy] = []
     plain: list[object] = []
     for argument in arguments:
         if is_lazy(argument):
-            copies.append(_Copy(argument))  # type: ignore[arg-type]
+            copies.append(_ResolvedCopy(argument))  # type: ignore[arg-type]
             argument = copies[-1].tensor
         plain.append(argument)
     return plain, copies
 
 
-def with_bits(results: Sequence[Any], copies: Sequence[_Copy]) -> tuple[Any, ...]:
+def with_bits(results: Sequence[Any], copies: Sequence[_ResolvedCopy]) -> tuple[Any, ...]:
     """The results of a call on `copies`, whose arguments get what was written."""
     for copy in copies:
         copy.write_back()

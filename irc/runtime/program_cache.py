@@ -29,9 +29,9 @@ from irc.ir.diagnostics import InternalError
 from irc.ir.passes import Pass, PassContext, PassManager, loaded_passes, passes_of
 from irc.ir.rewrite.driver import canonicalization_patterns
 from irc.program import host_program as P
+from irc.program.folded import FoldedConstants
 from irc.runtime import metrics
 from irc.runtime.build_program import BuildOptions, CompiledParts, compile_parts
-from irc.runtime.constants import FoldedConstants
 from irc.target.attribute import carried
 
 #: Counters of `irc.metrics` by the statistic (pass, name) that they are taken from.

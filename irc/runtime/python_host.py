@@ -238,7 +238,7 @@ class _Run:
         offset = source.storage_offset() + self.dim(step.offset)
         self.values[step.register] = source.as_strided(sizes, self.dims(strides), offset)
 
-    def constant(self, step: P.Constant) -> None:
+    def constant(self, step: P.LoadConstant) -> None:
         self.values[step.register] = self.owner.constants[step.key]
 
     def item(self, step: P.Item) -> None:
@@ -246,7 +246,7 @@ class _Run:
         content = (source.all() if step.every else source).item()
         self.values[step.register] = {"int": int, "float": float, "bool": bool}[step.kind](content)
 
-    def copy(self, step: P.Copy) -> None:
+    def copy(self, step: P.CopyInto) -> None:
         self.values[step.target].copy_(self.values[step.source])
 
     def content(self, content: Any) -> Any:
@@ -254,7 +254,7 @@ class _Run:
             return self.values[content.index]
         if isinstance(content, P.Size):
             return self.dim(content.dim)
-        if isinstance(content, P.Named):
+        if isinstance(content, P.NamedArgument):
             return aten_paths.Named(content.kind, content.name).resolve()  # type: ignore[arg-type]
         if isinstance(content, tuple):
             number = aten_paths.complex_number(content)
@@ -347,9 +347,9 @@ _RUN: dict[type, Callable[[_Run, Any], None]] = {
     P.Alloc: _Run.alloc,
     P.Launch: _Run.launch,
     P.View: _Run.view,
-    P.Constant: _Run.constant,
+    P.LoadConstant: _Run.constant,
     P.Item: _Run.item,
-    P.Copy: _Run.copy,
+    P.CopyInto: _Run.copy,
     P.CallAten: _Run.call_aten,
     P.Control: _Run.control,
 }

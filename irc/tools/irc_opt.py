@@ -85,7 +85,7 @@ def version() -> str:
     import platform
     from importlib import metadata
 
-    from irc import __version__
+    from irc.ir.version import __version__
 
     parts = [f"irc {__version__}", f"Python {platform.python_version()}"]
     for name in ("torch", "llvmlite", "triton"):

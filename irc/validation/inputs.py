@@ -28,7 +28,7 @@ MAX_BYTES = 1 << 32
 
 
 @attrs.frozen
-class Placed:
+class PlacedTensor:
     """An argument that is a tensor: its place in storage number `storage`."""
 
     storage: int
@@ -53,7 +53,7 @@ class Inputs:
         copies = [s.to(carried(s.dtype, mode), copy=True) for s in self.storages]
         made: list[Any] = []
         for argument in self.arguments:
-            if not isinstance(argument, Placed):
+            if not isinstance(argument, PlacedTensor):
                 made.append(argument)
                 continue
             memory = copies[argument.storage].view(carried(argument.dtype, mode))
@@ -66,7 +66,7 @@ class Inputs:
         and of another one share a storage."""
         kinds: dict[int, set[torch.dtype]] = {}
         for argument in self.arguments:
-            if isinstance(argument, Placed):
+            if isinstance(argument, PlacedTensor):
                 kinds.setdefault(argument.storage, set()).add(argument.dtype)
         return all(
             len(dtypes) == 1 or all(carried(d, "real") == d for d in dtypes)
@@ -92,7 +92,7 @@ def from_tensors(arguments: Sequence[Any]) -> Inputs:
             storages.append(flat)
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
         offset = int(tensor.storage_offset())
-        placed.append(Placed(numbers[key], tensor.dtype, shape, strides, offset))
+        placed.append(PlacedTensor(numbers[key], tensor.dtype, shape, strides, offset))
     return Inputs(tuple(storages), tuple(placed))
 
 
@@ -129,7 +129,8 @@ def make_inputs(
         storages[number] = _random(count, dtype, generator, integers, positive)
     order = {number: k for k, number in enumerate(storages)}
     final = [
-        attrs.evolve(a, storage=order[a.storage]) if isinstance(a, Placed) else a for a in made
+        attrs.evolve(a, storage=order[a.storage]) if isinstance(a, PlacedTensor) else a
+        for a in made
     ]
     return Inputs(tuple(storages.values()), tuple(final))
 
@@ -167,7 +168,7 @@ def _owners(function: Operation, count: int) -> list[int]:
 
 def _place(
     function: Operation, position: int, env: Mapping[str, int], storage: int
-) -> Placed:
+) -> PlacedTensor:
     type_ = function.regions[0].blocks[0].arguments[position].type
     assert isinstance(type_, TensorType)
     shape = tuple(evaluate(d, env) for d in type_.shape)
@@ -177,10 +178,10 @@ def _place(
     entry = argument_entry(function, position, "offset")
     offset = evaluate(entry.dim, env) if isinstance(entry, A.DimAttr) else 0
     numbers = tuple(evaluate(d, env) for d in strides)
-    return Placed(storage, torch_dtype(type_.element), shape, numbers, offset)
+    return PlacedTensor(storage, torch_dtype(type_.element), shape, numbers, offset)
 
 
-def _extent(placed: Placed) -> int:
+def _extent(placed: PlacedTensor) -> int:
     """The elements that its storage needs at least."""
     if 0 in placed.shape:
         return placed.offset

@@ -21,7 +21,7 @@ from irc.ir.rewrite.driver import (
     pattern,
     register_materializer,
 )
-from irc.ir.rewrite.patterns import Plan
+from irc.ir.rewrite.patterns import PatternPlan
 from irc.ir.traits import Commutative, ConstantLike, Pure
 
 
@@ -454,10 +454,10 @@ def test_a_constant_goes_to_the_right_where_that_is_the_same(kind, order, outcom
 
 
 def test_which_operations_have_a_fold_to_try():
-    assert Plan(Twice, [], True).fold and not Plan(Twice, [], False).fold
-    assert not Plan(Other, [], True).fold, "the one that every operation has gives nothing"
-    assert not Plan(Written, [], True).fold, "a constant is what folds give"
-    assert not Plan(unregistered_op("testrw.unknown"), [], True).fold
+    assert PatternPlan(Twice, [], True).fold and not PatternPlan(Twice, [], False).fold
+    assert not PatternPlan(Other, [], True).fold, "the one that every operation has gives nothing"
+    assert not PatternPlan(Written, [], True).fold, "a constant is what folds give"
+    assert not PatternPlan(unregistered_op("testrw.unknown"), [], True).fold
 
 
 class Written(Number):

@@ -11,7 +11,7 @@ from irc.ir import attributes as A
 from irc.ir.contents import content_attribute, content_key, content_tensor, tensor_bytes
 from irc.ir.diagnostics import InvalidIR, IRCError
 from irc.ir.text.parser import parse
-from irc.runtime.constants import FoldedConstants, evaluate, with_folded
+from irc.program.folded import FoldedConstants, evaluate, with_folded
 
 
 def test_a_key_is_the_hash_of_the_elements_in_order() -> None:

@@ -21,6 +21,7 @@ from irc.ir.rewrite import driver as rewriting
 from irc.ir.rewrite import patterns
 from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, f32
+from irc.options.options import Options
 from irc.runtime import building, metrics, program_cache
 from irc.runtime.build_program import BuildOptions, compile_parts
 from irc.target.attribute import settle
@@ -178,13 +179,7 @@ def test_a_program_that_is_not_trusted_is_not_even_looked_up(asked, monkeypatch)
 @pytest.mark.parametrize("wish", ["check_semantics", "remarks", "fuel", ""])
 def test_what_only_passes_tell_has_them_run(asked, wish):
     ran = []
-    options = SimpleNamespace(
-        precise_math=False, fx_graph_cache=True, check_bounds=False, clock_aten=False,
-        late_checks=False, check_semantics="", remarks="", fuel=-1,
-    )  # fmt: skip
-    if wish:
-        setattr(options, wish, 0 if wish == "fuel" else "each")
-    options = attrs.make_class("Options", list(vars(options)))(**vars(options))  # has a repr
+    options = Options(**{wish: 0 if wish == "fuel" else "each"} if wish else {})
     for _ in range(2):
         cached(ran.append, options=options)
     assert len(ran) == (2 if wish else 1)

@@ -3,7 +3,7 @@
     mm = AtenCall("aten.mm.out", {"self": x, "mat2": w, "out": y})
     call_aten(emitter, mm, floating=True)
 
-An argument is a `Tensor`, an i64, double or i1 value, a Python constant, a `Named` dtype or
+An argument is a `HostTensor`, an i64, double or i1 value, a Python constant, a `Named` dtype or
 layout, None, or a list of these; one left out has the schema's default. Whatever the path, a failed
 call is repeated through Python with the same arguments, so that torch's own error reaches the user.
 """
@@ -24,7 +24,7 @@ from irc.codegen.host.emitter import (
     I64,
     PTR,
     HostEmitter,
-    Tensor,
+    HostTensor,
     Value,
     as_value,
     constant,
@@ -48,7 +48,7 @@ class AtenCall:
 
 def call_aten(
     emitter: HostEmitter, call: AtenCall, *, floating: bool, path: str | None = None
-) -> list[Tensor | Value | None]:
+) -> list[HostTensor | Value | None]:
     """Emit `call`; the results are owned tensors, i64, double or i1 values.
 
     `floating`: are all tensors of the call floating point? `path` forces "shim", "dispatcher" or
@@ -80,7 +80,7 @@ def _wraps_number(call: AtenCall, op: Any) -> bool:
         if isinstance(value, list) and complex_number(value) is not None:
             return True
         is_tensor = str(argument.type) in ("Tensor", "Optional[Tensor]")
-        if is_tensor and value is not None and not isinstance(value, Tensor):
+        if is_tensor and value is not None and not isinstance(value, HostTensor):
             return True
     return False
 
@@ -107,7 +107,7 @@ def _template(call: AtenCall) -> tuple[tuple[tuple[str, Any], ...], list[Value]]
     values: list[Value] = []
 
     def strip(argument: Any) -> Any:
-        if isinstance(argument, Tensor):
+        if isinstance(argument, HostTensor):
             values.append(argument.handle)
             return Dynamic(len(values) - 1)
         if isinstance(argument, ir.Value):
@@ -148,12 +148,12 @@ def _without_arguments(emitter: HostEmitter, op: Any, results: list[Any]) -> lis
     if len(written) != len(results):
         return results
     for value, same in zip(results, written, strict=True):
-        if same and isinstance(value, Tensor):
+        if same and isinstance(value, HostTensor):
             emitter.release(value)
     return [value for value, same in zip(results, written, strict=True) if not same]
 
 
-def _call_boxed(emitter: HostEmitter, call: AtenCall, op: Any) -> list[Tensor | Value | None]:
+def _call_boxed(emitter: HostEmitter, call: AtenCall, op: Any) -> list[HostTensor | Value | None]:
     arguments, values = _template(call)
     kinds = _fresh_results(call, op)
     key = ("aten", call.callee, arguments)
@@ -167,7 +167,7 @@ def call_object(
     values: Sequence[Value],
     kinds: Sequence[int],
     ranks: Sequence[int],
-) -> list[Tensor | Value | None]:
+) -> list[HostTensor | Value | None]:
     """Call the Python object `key`, which gives a tuple of results of these kinds: tensors of
     these ranks (owned from now on) and numbers."""
     b = emitter.builder
@@ -187,10 +187,10 @@ def call_object(
 
 def _take_results(
     emitter: HostEmitter, kinds: Sequence[int], ranks: Sequence[int], first: int
-) -> list[Tensor | Value | None]:
+) -> list[HostTensor | Value | None]:
     """Results that lie in consecutive owned slots; numbers leave theirs."""
     b = emitter.builder
-    results: list[Tensor | Value | None] = []
+    results: list[HostTensor | Value | None] = []
     remaining = list(ranks)
     for i, kind in enumerate(kinds):
         at = emitter.slot(first + i)
@@ -208,7 +208,7 @@ def _take_results(
 
 def _call_shim(
     emitter: HostEmitter, call: AtenCall, op: Any, path: Any
-) -> list[Tensor | Value | None]:
+) -> list[HostTensor | Value | None]:
     full = _full_arguments(call, op)
     marshal = _Marshal(emitter)
     given = [p for p in path.parameters if p.form != "result"]
@@ -241,7 +241,7 @@ class _Marshal:
         self.emitter.builder.store(value, room)
         return room
 
-    def _handle(self, value: Tensor) -> Value:
+    def _handle(self, value: HostTensor) -> Value:
         return value.handle
 
     def _generator(self, value: object) -> Value:
@@ -285,10 +285,10 @@ class _Marshal:
             self.emitter.builder.store(value, at)
         return room
 
-    def _handles(self, value: Sequence[Tensor]) -> Value:
+    def _handles(self, value: Sequence[HostTensor]) -> Value:
         return self._pointers([self("handle", v) for v in value])
 
-    def _optional_handles(self, value: Sequence[Tensor | None]) -> Value:
+    def _optional_handles(self, value: Sequence[HostTensor | None]) -> Value:
         return self._pointers([self("handle?", v) for v in value])
 
     def _doubles(self, value: Sequence[Any] | None) -> Value:
@@ -298,7 +298,9 @@ class _Marshal:
 # The dispatcher
 
 
-def _call_dispatcher(emitter: HostEmitter, call: AtenCall, op: Any) -> list[Tensor | Value | None]:
+def _call_dispatcher(
+    emitter: HostEmitter, call: AtenCall, op: Any
+) -> list[HostTensor | Value | None]:
     from irc.boundary import aten_paths, torch_abi
 
     full = _full_arguments(call, op)
@@ -326,7 +328,7 @@ def _call_dispatcher(emitter: HostEmitter, call: AtenCall, op: Any) -> list[Tens
 
 def _dispatcher_results(
     emitter: HostEmitter, call: AtenCall, op: Any, stack: Value
-) -> list[Tensor | Value | None]:
+) -> list[HostTensor | Value | None]:
     kinds = [_RESULT_KINDS[str(r.type)] for r in op._schema.returns]
     first = emitter.new_slots(len(kinds))
     b = emitter.builder

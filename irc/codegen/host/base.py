@@ -53,7 +53,7 @@ class TensorSpec:
 
 
 @attrs.define(eq=False)
-class Tensor:
+class HostTensor:
     """A tensor in the program: its handle, and what has been read from it so far."""
 
     handle: Value

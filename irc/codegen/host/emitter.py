@@ -55,8 +55,8 @@ from irc.codegen.host.base import (
     TENSOR_FIELD,
     VOID,
     Arena,
+    HostTensor,
     Size,
-    Tensor,
     TensorSpec,
     Value,
     as_value,
@@ -68,7 +68,7 @@ from irc.codegen.host.memory import HostMemory
 __all__ = [
     "CONTEXT_ARENA", "CONTEXT_BOXED_FALLBACK", "CONTEXT_FALLBACK", "CONTEXT_OBJECTS",
     "CONTEXT_RUNTIME", "F64", "I1", "I8", "I32", "I64", "PTR", "VOID", "Arena", "HostEmitter",
-    "Size", "Tensor", "TensorSpec", "Value", "as_value", "constant",
+    "Size", "HostTensor", "TensorSpec", "Value", "as_value", "constant",
 ]  # fmt: skip
 
 
@@ -96,7 +96,7 @@ class HostEmitter(HostMemory):
     def _handle_of(self, item: Value) -> Value:
         return self.builder.gep(item, [constant(TENSOR_FIELD)], source_etype=I8)
 
-    def argument_tensor(self, index: int, spec: TensorSpec) -> Tensor:
+    def argument_tensor(self, index: int, spec: TensorSpec) -> HostTensor:
         """Argument `index`, checked against `spec`, with its data, sizes and strides."""
         b = self.builder
         item = self._item(index)
@@ -105,7 +105,7 @@ class HostEmitter(HostMemory):
         failed = b.call(self._support("irc_check_tensor"), [self._runtime, item, spec_words, out])
         self.require(b.icmp_signed("==", failed, ir.Constant(I32, 0)))
         handle = self._handle_of(item)
-        return Tensor(handle, len(spec.sizes), table=out, argument=index)
+        return HostTensor(handle, len(spec.sizes), table=out, argument=index)
 
     def _require_type(self, item: Value, runtime_word: int) -> None:
         at = self.builder.gep(item, [constant(OBJECT_TYPE)], source_etype=I8)
@@ -138,9 +138,9 @@ class HostEmitter(HostMemory):
         self.require(b.or_(true, false))
         return true
 
-    def constant_tensor(self, key: Hashable, rank: int) -> Tensor:
+    def constant_tensor(self, key: Hashable, rank: int) -> HostTensor:
         """A tensor object that the loader keeps (a weight, a buffer), borrowed and unchecked."""
-        return Tensor(self._handle_of(self.object(key)), rank)
+        return HostTensor(self._handle_of(self.object(key)), rank)
 
     def release_argument(self, index: int) -> None:
         """Drop the reference to argument `index` when the caller gave it away (boxed calls)."""
@@ -289,7 +289,7 @@ class HostEmitter(HostMemory):
 
     # Results
 
-    def result_tensor(self, tensor: Tensor) -> Callable[[], Value]:
+    def result_tensor(self, tensor: HostTensor) -> Callable[[], Value]:
         """The tensor as a Python object; an argument stays the object that the caller passed."""
         if tensor.argument is not None:
             return lambda: self._borrowed_result(self._item(tensor.argument or 0))

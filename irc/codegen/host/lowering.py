@@ -27,8 +27,8 @@ from irc.codegen.host.emitter import (
     VOID,
     Arena,
     HostEmitter,
+    HostTensor,
     Size,
-    Tensor,
     TensorSpec,
     Value,
     as_value,
@@ -74,13 +74,13 @@ def emit_host(program: P.HostProgram) -> EmittedHost:
 
 
 @attrs.define(eq=False)
-class _Place:
+class _ArrayPlace:
     """A tensor register: how to get its address and, when asked for, its handle."""
 
     layout: P.Layout
     make_data: Callable[[], Value] | None
-    make_handle: Callable[[], Tensor]
-    tensor: Tensor | None = None
+    make_handle: Callable[[], HostTensor]
+    tensor: HostTensor | None = None
     address: Value | None = None
 
 
@@ -89,18 +89,18 @@ class _Lowering:
         self.program, self.emitter = program, emitter
         self.builder = emitter.builder
         self.dims = DimEmitter(emitter)
-        self.places: dict[int, _Place] = {}
+        self.places: dict[int, _ArrayPlace] = {}
         self.scalars: dict[int, Value] = {}
         self.arena: Arena | None = None
-        self.pending: list[tuple[str, P.Result, Tensor]] = []
+        self.pending: list[tuple[str, P.Result, HostTensor]] = []
         self.products = small_products(program)
         self.given = {a.register for a in program.arguments}
-        self.constants = {s.register: s.key for s in program.steps if isinstance(s, P.Constant)}
+        self.constants = {s.register: s.key for s in program.steps if isinstance(s, P.LoadConstant)}
 
     def run(self) -> None:
         self._arguments()
         calls_aten = any(
-            isinstance(s, P.Copy | P.Control)
+            isinstance(s, P.CopyInto | P.Control)
             or (isinstance(s, P.CallAten) and id(s) not in self.products)
             for s in self.program.steps
         )
@@ -221,10 +221,10 @@ class _Lowering:
 
     # Tensors
 
-    def _borrow(self, register: int, layout: P.Layout, tensor: Tensor) -> None:
-        self.places[register] = _Place(layout, None, lambda: tensor, tensor)
+    def _borrow(self, register: int, layout: P.Layout, tensor: HostTensor) -> None:
+        self.places[register] = _ArrayPlace(layout, None, lambda: tensor, tensor)
 
-    def _tensor(self, register: int) -> Tensor:
+    def _tensor(self, register: int) -> HostTensor:
         """The tensor with its handle."""
         place = self.places[register]
         if place.tensor is None:
@@ -258,7 +258,7 @@ class _Lowering:
         if self.arena is None:
             self.arena = self.emitter.arena(self._arena_bytes())
         arena, at = self.arena, self.dims(offset)
-        self.places[step.register] = _Place(
+        self.places[step.register] = _ArrayPlace(
             layout,
             lambda: self.emitter.arena_pointer(arena, at),
             lambda: self.emitter.arena_tensor(arena, at, *self._sizes(layout), dtype),
@@ -298,12 +298,12 @@ class _Lowering:
                 count = self.builder.mul(offset, constant(layout.element_bytes))
             return self.builder.gep(self._data(source), [count], source_etype=I8)
 
-        def handle() -> Tensor:
+        def handle() -> HostTensor:
             return self.emitter.view(self._tensor(source), *self._sizes(layout), offset)
 
-        self.places[step.register] = _Place(layout, data, handle)
+        self.places[step.register] = _ArrayPlace(layout, data, handle)
 
-    def constant(self, step: P.Constant) -> None:
+    def constant(self, step: P.LoadConstant) -> None:
         tensor = self.emitter.constant_tensor(("constant", step.key), len(step.layout.sizes))
         self._borrow(step.register, step.layout, tensor)
 
@@ -380,7 +380,7 @@ class _Lowering:
         total = self.builder.mul(as_value(grid), as_value(work))
         self.emitter.unlock_if(self.builder.icmp_signed(">=", total, constant(UNLOCK_WORK)))
 
-    def copy(self, step: P.Copy) -> None:
+    def copy(self, step: P.CopyInto) -> None:
         arguments = {"self": self._tensor(step.target), "src": self._tensor(step.source)}
         call_aten(self.emitter, AtenCall("aten.copy_.default", arguments, (0,)), floating=True)
 
@@ -410,7 +410,7 @@ class _Lowering:
         """A call of the Python object that runs the step's programs, which are native, too."""
         number = next(k for k, s in enumerate(self.program.steps) if s is step)
         operands = [self._content(P.Register(r)) for r in step.operands]
-        values = [v.handle if isinstance(v, Tensor) else v for v in operands]
+        values = [v.handle if isinstance(v, HostTensor) else v for v in operands]
         kinds = [_KINDS[result.kind] for result in step.results]
         ranks = [len(r.layout.sizes) for r in step.results if r.layout is not None]
         made = call_object(self.emitter, ("control", number), values, kinds, ranks)
@@ -421,7 +421,7 @@ class _Lowering:
         for result, value in zip(results, made, strict=True):
             if result.kind == "none":
                 continue
-            if isinstance(value, Tensor):
+            if isinstance(value, HostTensor):
                 assert result.layout is not None
                 self._borrow(result.register, result.layout, value)
                 if result.used:
@@ -445,7 +445,7 @@ class _Lowering:
             return self.scalars[content.index]
         if isinstance(content, P.Size):
             return as_value(self.dims(content.dim))
-        if isinstance(content, P.Named):
+        if isinstance(content, P.NamedArgument):
             return aten_paths.Named(content.kind, content.name)  # type: ignore[arg-type]
         if isinstance(content, tuple):
             return [self._content(c) for c in content]
@@ -463,7 +463,7 @@ class _Lowering:
                 later.append(entry)
         self.pending = later
 
-    def _check_result(self, callee: str, layout: P.Layout, tensor: Tensor) -> None:
+    def _check_result(self, callee: str, layout: P.Layout, tensor: HostTensor) -> None:
         sizes = self.dims.many(layout.sizes)
         strides = None if layout.strides is None else self.dims.many(layout.strides)
         self.emitter.fit_result(callee, tensor, sizes, strides, dtype_code(layout.dtype))
@@ -489,7 +489,7 @@ class _Lowering:
             return e.result_object(("constant", self.constants[output.register]))
         return e.result_tensor(self._tensor(output.register))
 
-    def _argument_view(self, register: int) -> Tensor:
+    def _argument_view(self, register: int) -> HostTensor:
         """A view of an argument that autograd and version counters know as one."""
         root, offset = self.program.root(register)
         base, layout = self._tensor(root), self.program.layouts[register]
@@ -503,7 +503,7 @@ class _Lowering:
             (len(sizes),),
         )
         (made,) = call_aten(self.emitter, call, floating=True)
-        assert isinstance(made, Tensor)
+        assert isinstance(made, HostTensor)
         return made
 
 
@@ -573,9 +573,9 @@ _EMIT: dict[type, Callable[[_Lowering, Any], None]] = {
     P.Alloc: _Lowering.alloc,
     P.Launch: _Lowering.launch,
     P.View: _Lowering.view,
-    P.Constant: _Lowering.constant,
+    P.LoadConstant: _Lowering.constant,
     P.Item: _Lowering.item,
-    P.Copy: _Lowering.copy,
+    P.CopyInto: _Lowering.copy,
     P.CallAten: _Lowering.call_aten,
     P.Control: _Lowering.control,
 }

@@ -16,9 +16,9 @@ from irc.codegen.host.base import (
     PTR,
     Arena,
     HostBase,
+    HostTensor,
     LateInt,
     Size,
-    Tensor,
     Value,
     as_value,
     constant,
@@ -32,7 +32,7 @@ _TABLE = {"data_ptr": 0, "sizes": 1, "strides": 2}
 class HostMemory(HostBase):
     """What a tensor says, new tensors, views, and the arena."""
 
-    def _read(self, tensor: Tensor, what: str, kind: ir.Type) -> Value:
+    def _read(self, tensor: HostTensor, what: str, kind: ir.Type) -> Value:
         """A borrowed field through the C shim `what`; the shim can't fail on a live tensor."""
         if tensor.table is not None and what in _TABLE:
             return self.builder.load(self.word(tensor.table, _TABLE[what]), typ=kind)
@@ -41,40 +41,40 @@ class HostMemory(HostBase):
         self.builder.call(function, [tensor.handle, out])
         return self.builder.load(out, typ=kind)
 
-    def data(self, tensor: Tensor) -> Value:
+    def data(self, tensor: HostTensor) -> Value:
         """Address of the tensor's first element."""
         if tensor.data is None:
             tensor.data = self._read(tensor, "data_ptr", PTR)
         return tensor.data
 
-    def size(self, tensor: Tensor, dimension: int) -> Value:
+    def size(self, tensor: HostTensor, dimension: int) -> Value:
         """Elements along `dimension`."""
         if tensor.sizes is None:
             tensor.sizes = self._read(tensor, "sizes", PTR)
         return self.builder.load(self.word(tensor.sizes, dimension), typ=I64)
 
-    def stride(self, tensor: Tensor, dimension: int) -> Value:
+    def stride(self, tensor: HostTensor, dimension: int) -> Value:
         """Elements between neighbours along `dimension`."""
         if tensor.strides is None:
             tensor.strides = self._read(tensor, "strides", PTR)
         return self.builder.load(self.word(tensor.strides, dimension), typ=I64)
 
-    def storage_offset(self, tensor: Tensor) -> Value:
+    def storage_offset(self, tensor: HostTensor) -> Value:
         """Elements between the storage's begin and the tensor's first element."""
         return self._read(tensor, "storage_offset", I64)
 
-    def own(self, rank: int, slot: int) -> Tensor:
+    def own(self, rank: int, slot: int) -> HostTensor:
         """The tensor whose handle a call has just stored into the owned slot `slot`."""
-        return Tensor(self.builder.load(self.slot(slot), typ=PTR), rank, slot=slot)
+        return HostTensor(self.builder.load(self.slot(slot), typ=PTR), rank, slot=slot)
 
-    def release(self, tensor: Tensor) -> None:
+    def release(self, tensor: HostTensor) -> None:
         """Delete an owned tensor's handle now instead of at the exit."""
         if tensor.slot is None:
             return
         one = [self.slot(tensor.slot), constant(1)]
         self.builder.call(self._support("irc_release_handles"), one)
 
-    def empty(self, sizes: Sequence[Size], strides: Sequence[Size], dtype: int) -> Tensor:
+    def empty(self, sizes: Sequence[Size], strides: Sequence[Size], dtype: int) -> HostTensor:
         """A new uninitialized CPU tensor with exactly these strides, owned."""
         slot = self.new_slots(1)
         function = self.declare(
@@ -96,7 +96,7 @@ class HostMemory(HostBase):
         tensor = self.own(len(sizes), slot)
         return tensor
 
-    def ask_huge_pages(self, tensor: Tensor, size_bytes: Size) -> None:
+    def ask_huge_pages(self, tensor: HostTensor, size_bytes: Size) -> None:
         """Have a new tensor of many bytes touched in huge pages, where the system allows it.
 
         Not in the program's first call: in a virtual machine whose host has not lent it all of its
@@ -116,8 +116,8 @@ class HostMemory(HostBase):
         b.call(self._support("irc_huge_pages"), [self.data(tensor), asked])
 
     def view(
-        self, base: Tensor, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
-    ) -> Tensor:
+        self, base: HostTensor, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
+    ) -> HostTensor:
         """A handle that shares `base`'s storage, `offset` elements after its first element,
         invisible to autograd.
 
@@ -169,7 +169,7 @@ class HostMemory(HostBase):
         sizes: Sequence[Size],
         strides: Sequence[Size],
         dtype: int,
-    ) -> Tensor:
+    ) -> HostTensor:
         """A tensor handle over arena memory, for operands and results of ATen calls.
 
         With constant offset, sizes and strides the handle is made once per block and kept with
@@ -188,7 +188,7 @@ class HostMemory(HostBase):
             handle = self.builder.call(view, [arena.block, index, data, spec])
             missing = self.builder.icmp_unsigned("==", handle, PTR(None))
             self.fail_if(missing, ("shim-error", "from_blob"), [])
-            tensor = Tensor(handle, len(sizes))
+            tensor = HostTensor(handle, len(sizes))
         tensor.data = data
         return tensor
 
@@ -219,7 +219,7 @@ class HostMemory(HostBase):
     def fit_result(
         self,
         callee: str,
-        tensor: Tensor,
+        tensor: HostTensor,
         sizes: Sequence[Size],
         strides: Sequence[Size] | None,
         dtype: int,

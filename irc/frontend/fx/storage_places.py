@@ -103,7 +103,7 @@ OF_A_STORAGE: dict[str, Callable[..., Tensor]] = {
 
 
 @attrs.define(slots=False)
-class Place:
+class StoragePlace:
     """An argument of a graph whose storage has places taken of it."""
 
     position: int
@@ -245,18 +245,18 @@ def _value(node: Any) -> Any:
     return meta.get("example_value", meta.get("val"))
 
 
-def _places(module: fx.GraphModule, inputs: Sequence[Any]) -> list[Place]:
+def _places(module: fx.GraphModule, inputs: Sequence[Any]) -> list[StoragePlace]:
     """The arguments whose storages have places taken, and which of them are to be replaced."""
     arguments = module.graph.find_nodes(op="placeholder")
     if len(arguments) != len(inputs):
         return []
-    by_storage: dict[int, Place] = {}
+    by_storage: dict[int, StoragePlace] = {}
     for position, (node, value) in enumerate(zip(arguments, inputs, strict=True)):
         fake = _value(node)
         fake = fake if isinstance(fake, FakeTensor) else value
         if isinstance(fake, FakeTensor) and fake.layout is torch.strided:
             key = fake.untyped_storage()._cdata
-            by_storage.setdefault(key, Place(position, node, fake, []))
+            by_storage.setdefault(key, StoragePlace(position, node, fake, []))
     for node in module.graph.nodes:
         if not takes_places(node) or not node.args:
             continue
@@ -271,7 +271,7 @@ def _places(module: fx.GraphModule, inputs: Sequence[Any]) -> list[Place]:
     return found
 
 
-def _must_replace(place: Place) -> bool:
+def _must_replace(place: StoragePlace) -> bool:
     """Whether places of an argument's storage are others than those of its elements in order, or
     may be, or are taken through a view."""
     if any(_name(call) not in OF_A_STORAGE for call in place.calls):
@@ -286,7 +286,7 @@ def _name(node: fx.Node) -> str:
     return str(_schema_of(node).name).removeprefix("aten::")
 
 
-def _replace(graph: fx.Graph, place: Place, base: Tensor) -> None:
+def _replace(graph: fx.Graph, place: StoragePlace, base: Tensor) -> None:
     """Let the storage `base` be the argument at a place, and what it was a view of that."""
     node, fake = place.node, place.fake
     last = graph.find_nodes(op="placeholder")[-1]
@@ -327,7 +327,7 @@ def _replace(graph: fx.Graph, place: Place, base: Tensor) -> None:
 
 
 def _returned_arguments(
-    module: fx.GraphModule, places: Sequence[Place]
+    module: fx.GraphModule, places: Sequence[StoragePlace]
 ) -> list[tuple[int, int]]:
     """(number of a result, position of the argument that it is) where storages are taken: eager
     mode returns the argument itself after it was written."""
@@ -357,7 +357,7 @@ def _gives_its_operand(node: fx.Node) -> bool:
     return given.before_set == made.before_set and not _name(node).startswith("as_strided")
 
 
-def guard_offsets(places: Sequence[Place]) -> bool:
+def guard_offsets(places: Sequence[StoragePlace]) -> bool:
     """Let Dynamo compile again where an argument begins elsewhere in its storage; whether the
     graph's arguments come from Dynamo, so that it does."""
     from torch._guards import TracingContext

@@ -56,7 +56,7 @@ class PassContext:
     asks for remarks; passes look no further for reasons where nobody does. measure: how many times
     faster a padded matrix product runs (`pad-matmul` gives it a `Product`), None where that can't
     be told; without it nothing is measured. folded: how large constants were computed
-    (`irc.runtime.constants.FoldedConstants`), in order, for a cache that doesn't keep them. fuel:
+    (`irc.program.folded.FoldedConstants`), in order, for a cache that doesn't keep them. fuel:
     how many rewrites may be made (None: all).
     """
 

@@ -125,7 +125,7 @@ class ConversionState(Protocol):
 
 
 @attrs.frozen
-class _Plan:
+class _ConversionPlan:
     """What a boundary does with the operations of one class."""
 
     legal: bool | Legality
@@ -158,7 +158,7 @@ class Conversion:
         self.has_foreign = False  # whether converters in it don't come with irc
         self._package = package
         self._table: dict[Key, list[Converter]] = {}
-        self._plans: dict[type[Operation], _Plan] = {}
+        self._plans: dict[type[Operation], _ConversionPlan] = {}
         _boundaries.add(self)
 
     # -- its converters
@@ -220,7 +220,7 @@ class Conversion:
         legal = self._plan(op.__class__).legal
         return legal if isinstance(legal, bool) else legal(op)
 
-    def _plan(self, cls: type[Operation]) -> _Plan:
+    def _plan(self, cls: type[Operation]) -> _ConversionPlan:
         plan = self._plans.get(cls)
         if plan is None:
             keys: tuple[Any, ...] = (cls.name, *cls.__mro__)
@@ -229,7 +229,7 @@ class Conversion:
             legal = self.target.rule_of(cls)
             if legal is None:
                 legal = False if every else self._may_wait(cls) or self.target.others
-            plan = _Plan(legal, sorted(every, key=lambda c: -c.benefit))
+            plan = _ConversionPlan(legal, sorted(every, key=lambda c: -c.benefit))
             self._plans[cls] = plan
         return plan
 
@@ -277,7 +277,10 @@ class Conversion:
         return converted
 
     def _refused(
-        self, op: Operation, plan: _Plan, convert: Callable[[Any, Callable[..., Any]], None]
+        self,
+        op: Operation,
+        plan: _ConversionPlan,
+        convert: Callable[[Any, Callable[..., Any]], None],
     ) -> Sequence[str]:
         """Why no converter takes an operation; empty where one has converted it."""
         before, reasons = op.prev, []

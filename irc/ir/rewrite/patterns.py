@@ -105,7 +105,7 @@ def canonicalization_patterns() -> list[Pattern]:
 # -- which patterns may match
 
 
-class Plan:
+class PatternPlan:
     """What the driver does with the operations of one class."""
 
     __slots__ = ("commutative", "fold", "patterns", "by_makers")
@@ -151,9 +151,9 @@ class PatternSet:
             for cls in entry[1].op_classes:
                 self.rooted.setdefault(cls, []).append(entry)
         self.fold = fold
-        self.plans: dict[type[Operation], Plan] = {}
+        self.plans: dict[type[Operation], PatternPlan] = {}
 
-    def plan(self, cls: type[Operation]) -> Plan:
+    def plan(self, cls: type[Operation]) -> PatternPlan:
         """What is done with the operations of a class."""
         found = self.plans.get(cls)
         if found is None:
@@ -162,7 +162,7 @@ class PatternSet:
                 if base in self.rooted:
                     entries.update(self.rooted[base])
             patterns = [entries[number] for number in sorted(entries)]
-            found = self.plans[cls] = Plan(cls, patterns, self.fold)
+            found = self.plans[cls] = PatternPlan(cls, patterns, self.fold)
         return found
 
 
@@ -172,6 +172,7 @@ def pattern_set(patterns: tuple[Pattern, ...], fold: bool) -> PatternSet:
 
 
 __all__ = [
-    "Pattern", "PatternSet", "Plan", "Rewrite", "canonicalization", "canonicalization_patterns",
+    "Pattern", "PatternPlan", "PatternSet", "Rewrite", "canonicalization",
+    "canonicalization_patterns",
     "pattern", "pattern_set", "register_canonicalization",
 ]  # fmt: skip

@@ -31,7 +31,7 @@ MAX_POWER = 64
 """Largest constant exponent that is written out as a product."""
 
 
-class _Value(NamedTuple):
+class _SympyValue(NamedTuple):
     """above / below as an exact rational, or, with `floating`, a float (below is 1)."""
 
     above: Dim
@@ -89,11 +89,11 @@ def from_sympy(e: Any, name_of: Callable[[Any], str] | None = None) -> Dim:
     """
     if isinstance(e, int):
         return int(e)
-    value = _Reader(name_of).read(e)
+    value = _SympyReader(name_of).read(e)
     return _integer(value, e)
 
 
-def _integer(value: _Value, e: Any) -> Dim:
+def _integer(value: _SympyValue, e: Any) -> Dim:
     if value.floating or value.below != 1:
         raise SymbolError(f"not an integer expression: {e}")
     return value.above
@@ -109,16 +109,16 @@ def _power(base: Dim, exponent: Dim) -> Dim:
     return function("pow", base, exponent)
 
 
-def _float_constant(number: float) -> _Value:
+def _float_constant(number: float) -> _SympyValue:
     try:
         above, below = number.as_integer_ratio()
     except (OverflowError, ValueError):
         raise SymbolError(f"not a finite number: {number}") from None
     # Dividing a float's own integer ratio gives that float back exactly.
-    return _Value(function("int_true_div", above, below), 1, True)
+    return _SympyValue(function("int_true_div", above, below), 1, True)
 
 
-def _as_float(value: _Value) -> Dim:
+def _as_float(value: _SympyValue) -> Dim:
     if value.floating:
         return value.above
     if value.below != 1:
@@ -126,14 +126,14 @@ def _as_float(value: _Value) -> Dim:
     return function("to_float", value.above)
 
 
-class _Reader:
+class _SympyReader:
     """Reads one sympy expression, each shared part once."""
 
     def __init__(self, name_of: Callable[[Any], str] | None) -> None:
         self.name_of = name_of
-        self.memo: dict[Any, _Value] = {}
+        self.memo: dict[Any, _SympyValue] = {}
 
-    def read(self, e: Any) -> _Value:
+    def read(self, e: Any) -> _SympyValue:
         found = self.memo.get(e)
         if found is None:
             found = self.memo[e] = self._compute(e, type(e).__name__)
@@ -142,19 +142,19 @@ class _Reader:
     def dim(self, e: Any) -> Dim:
         return _integer(self.read(e), e)
 
-    def _compute(self, e: Any, kind: str) -> _Value:
+    def _compute(self, e: Any, kind: str) -> _SympyValue:
         if isinstance(e, (bool, int)):
-            return _Value(int(e))
+            return _SympyValue(int(e))
         if isinstance(e, float) or kind == "Float":
             return _float_constant(float(e))
         if getattr(e, "is_Integer", False):
-            return _Value(int(e))
+            return _SympyValue(int(e))
         if getattr(e, "is_Rational", False):
-            return _Value(int(e.p), int(e.q))
+            return _SympyValue(int(e.p), int(e.q))
         if getattr(e, "is_Symbol", False):
-            return _Value(symbol(self.name_of(e) if self.name_of else e.name))
+            return _SympyValue(symbol(self.name_of(e) if self.name_of else e.name))
         if kind in ("BooleanTrue", "BooleanFalse"):
-            return _Value(int(kind == "BooleanTrue"))
+            return _SympyValue(int(kind == "BooleanTrue"))
         if kind == "Add":
             return self._sum([self.read(a) for a in e.args])
         if kind == "Mul":
@@ -167,9 +167,9 @@ class _Reader:
             return self._extreme([self.read(a) for a in e.args], kind)
         return self._call(e, kind)
 
-    def _call(self, e: Any, kind: str) -> _Value:
+    def _call(self, e: Any, kind: str) -> _SympyValue:
         if kind in _INTEGER_FUNCTIONS:
-            return _Value(_INTEGER_FUNCTIONS[kind](*[self.dim(a) for a in e.args]))
+            return _SympyValue(_INTEGER_FUNCTIONS[kind](*[self.dim(a) for a in e.args]))
         if kind in _RELATIONS:
             name, swapped = _RELATIONS[kind]
             left, right = [self.read(a) for a in e.args]
@@ -178,88 +178,88 @@ class _Reader:
                 sides = [_as_float(left), _as_float(right)]
             else:
                 sides = [self.dim(a) for a in e.args]
-            return _Value(function(name, *(reversed(sides) if swapped else sides)))
+            return _SympyValue(function(name, *(reversed(sides) if swapped else sides)))
         if kind in _ROUNDINGS:
             value = self.read(e.args[0])
             if not value.floating and value.below == 1:
                 return value
-            return _Value(function(_ROUNDINGS[kind], _as_float(value)))
+            return _SympyValue(function(_ROUNDINGS[kind], _as_float(value)))
         if kind == "ToFloat":
-            return _Value(_as_float(self.read(e.args[0])), 1, True)
+            return _SympyValue(_as_float(self.read(e.args[0])), 1, True)
         if kind == "IntTrueDiv":
-            return _Value(function("int_true_div", *[self.dim(a) for a in e.args]), 1, True)
+            return _SympyValue(function("int_true_div", *[self.dim(a) for a in e.args]), 1, True)
         if kind in _FLOAT_FUNCTIONS:
             return self._float_call(e, kind)
         if kind == "Identity":
             return self.read(e.args[0])
         if kind == "Abs":
             x = self.dim(e.args[0])
-            return _Value(maximum(x, -x))
+            return _SympyValue(maximum(x, -x))
         if kind == "Where":
             condition, yes, no = [self.dim(a) for a in e.args]
-            return _Value(function("where", condition, yes, no))
+            return _SympyValue(function("where", condition, yes, no))
         if kind == "Piecewise":
             return self._piecewise(e)
         if getattr(e, "is_Function", False) and type(type(e)).__name__ == "UndefinedFunction":
-            return _Value(function(kind, *[self.dim(a) for a in e.args]))
+            return _SympyValue(function(kind, *[self.dim(a) for a in e.args]))
         raise SymbolError(f"no integer meaning is known for {kind}: {e}")
 
-    def _float_call(self, e: Any, kind: str) -> _Value:
+    def _float_call(self, e: Any, kind: str) -> _SympyValue:
         if kind == "RoundDecimal":
             arguments = [_as_float(self.read(e.args[0])), self.dim(e.args[1])]
         else:
             arguments = [_as_float(self.read(a)) for a in e.args]
-        return _Value(function(_FLOAT_FUNCTIONS[kind], *arguments), 1, True)
+        return _SympyValue(function(_FLOAT_FUNCTIONS[kind], *arguments), 1, True)
 
-    def _piecewise(self, e: Any) -> _Value:
+    def _piecewise(self, e: Any) -> _SympyValue:
         *cases, (last, always) = [tuple(case.args) for case in e.args]
         if self.dim(always) != 1:
             raise SymbolError(f"a piecewise expression without a last case: {e}")
         result = self.dim(last)
         for yes, condition in reversed(cases):
             result = function("where", self.dim(condition), self.dim(yes), result)
-        return _Value(result)
+        return _SympyValue(result)
 
-    def _sum(self, values: list[_Value]) -> _Value:
+    def _sum(self, values: list[_SympyValue]) -> _SympyValue:
         if any(v.floating for v in values):
-            return _Value(function("float_add", *[_as_float(v) for v in values]), 1, True)
-        total = _Value(0)
+            return _SympyValue(function("float_add", *[_as_float(v) for v in values]), 1, True)
+        total = _SympyValue(0)
         for v in values:
             if v.below == total.below:
-                total = _Value(total.above + v.above, v.below)
+                total = _SympyValue(total.above + v.above, v.below)
             else:
                 above = total.above * v.below + v.above * total.below
-                total = _Value(above, total.below * v.below)
+                total = _SympyValue(above, total.below * v.below)
         return total
 
-    def _product(self, values: list[_Value]) -> _Value:
+    def _product(self, values: list[_SympyValue]) -> _SympyValue:
         if any(v.floating for v in values):
-            return _Value(function("float_mul", *[_as_float(v) for v in values]), 1, True)
+            return _SympyValue(function("float_mul", *[_as_float(v) for v in values]), 1, True)
         above = dim_product([v.above for v in values])
-        return _Value(above, dim_product([v.below for v in values]))
+        return _SympyValue(above, dim_product([v.below for v in values]))
 
-    def _pow(self, base: Any, exponent: Any) -> _Value:
+    def _pow(self, base: Any, exponent: Any) -> _SympyValue:
         value, power = self.read(base), self.read(exponent)
         if value.floating or power.floating or power.below != 1:
-            return _Value(function("float_pow", _as_float(value), _as_float(power)), 1, True)
+            return _SympyValue(function("float_pow", _as_float(value), _as_float(power)), 1, True)
         if isinstance(power.above, int) and power.above < 0:
             above, below = _power(value.below, -power.above), _power(value.above, -power.above)
-            return _Value(above, below)
-        return _Value(_power(value.above, power.above), _power(value.below, power.above))
+            return _SympyValue(above, below)
+        return _SympyValue(_power(value.above, power.above), _power(value.below, power.above))
 
-    def _round(self, value: _Value, kind: str) -> _Value:
+    def _round(self, value: _SympyValue, kind: str) -> _SympyValue:
         if value.floating:
             name = "floor_to_int" if kind == "floor" else "ceil_to_int"
-            return _Value(function(name, value.above))
+            return _SympyValue(function(name, value.above))
         divide = floordiv if kind == "floor" else ceildiv
-        return _Value(divide(value.above, value.below))
+        return _SympyValue(divide(value.above, value.below))
 
-    def _extreme(self, values: list[_Value], kind: str) -> _Value:
+    def _extreme(self, values: list[_SympyValue], kind: str) -> _SympyValue:
         if any(v.floating or v.below != 1 for v in values):
             name = f"float_{kind.lower()}"
-            return _Value(function(name, *[_as_float(v) for v in values]), 1, True)
+            return _SympyValue(function(name, *[_as_float(v) for v in values]), 1, True)
         extreme = maximum if kind == "Max" else minimum
-        return _Value(extreme(*[v.above for v in values]))
+        return _SympyValue(extreme(*[v.above for v in values]))
 
 
 def to_sympy(d: Dim) -> sympy.Expr:

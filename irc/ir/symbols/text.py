@@ -111,7 +111,7 @@ def parse_dim(text: str) -> Dim:
     """The Dim that text denotes; SymbolSyntaxError when it denotes none or is out of bounds."""
     if len(text) > MAX_LENGTH:
         raise SymbolSyntaxError(f"expression longer than {MAX_LENGTH} characters", MAX_LENGTH)
-    parser = _Parser(text)
+    parser = _DimParser(text)
     try:
         return parser.parse()
     except SymbolSyntaxError:
@@ -153,7 +153,7 @@ class _Group:
         return self.terms[0] if len(self.terms) == 1 else dim_sum(self.terms)
 
 
-class _Parser:
+class _DimParser:
     """One token of look-ahead and an explicit stack of groups: no recursion on input."""
 
     __slots__ = ("blame", "group", "kind", "position", "stack", "start", "text", "value")

@@ -26,7 +26,7 @@ from irc.passes.frozen.weighted_products import (
 
 
 @attrs.frozen
-class Step:
+class AffineStep:
     """One operation of a chain: `function` of the value and of `constant`, which has the sizes of
     the value and varies along its dimension `dim` only. "rsub" is the constant less the value."""
 
@@ -40,7 +40,7 @@ class Chain:
     """What follows a product as far as it folds: up to `end`, through `views`."""
 
     end: Value
-    steps: tuple[Step, ...]
+    steps: tuple[AffineStep, ...]
     views: tuple[Operation, ...]
 
 
@@ -100,7 +100,7 @@ def follow(
     return None
 
 
-def wide(steps: list[Step] | tuple[Step, ...]) -> Type:
+def wide(steps: list[AffineStep] | tuple[AffineStep, ...]) -> Type:
     """The element type that a chain computes in."""
     return tensor_type(steps[0].constant).element
 
@@ -121,7 +121,7 @@ def _moved(view: graph.Reshape | graph.Permute, dim: int) -> int | None:
     return None
 
 
-def _step(user: Operation, value: Value, dim: int, constants: ConstantValues) -> Step | None:
+def _step(user: Operation, value: Value, dim: int, constants: ConstantValues) -> AffineStep | None:
     """`user` as a step on `value`; None when it is something else."""
     function = _STEPS.get(type(user))
     if function is None:
@@ -132,7 +132,7 @@ def _step(user: Operation, value: Value, dim: int, constants: ConstantValues) ->
         return None
     if other is first and function == "div":
         return None
-    return Step("rsub" if other is first and function == "sub" else function, other, dim)
+    return AffineStep("rsub" if other is first and function == "sub" else function, other, dim)
 
 
 def varies_along(value: Value, dim: int, constants: ConstantValues) -> bool:
@@ -206,7 +206,9 @@ def fold_chain(product: WeightedProduct, chain: Chain, rw: Rewriter) -> None:
     rw.replace(end, [value])
 
 
-def accumulate(builder: Builder, steps: tuple[Step, ...]) -> tuple[Value | None, Value | None]:
+def accumulate(
+    builder: Builder, steps: tuple[AffineStep, ...]
+) -> tuple[Value | None, Value | None]:
     """Scale and shift per channel that the steps amount to; None for 1 and 0."""
     scale: Value | None = None
     shift: Value | None = None

@@ -28,7 +28,7 @@ class FoldConstants(Pass):
     weight of a `graph.winograd_conv` or a `graph.panel_conv` is made whatever its size.
 
     The context's `folded` says how the large ones were computed
-    (`irc.runtime.constants.FoldedConstants`), for a cache that doesn't keep them.
+    (`irc.program.folded.FoldedConstants`), for a cache that doesn't keep them.
 
     Before:
         %w = graph.constant {value = dense<[0.5, 1.5]> : tensor<2xf32>} : tensor<2xf32>
@@ -101,7 +101,7 @@ class FoldConstants(Pass):
 def fold(wanted: list[Value], module: ModuleOp, context: PassContext) -> None:
     """Replace constant values by `graph.constant`s of their contents."""
     from irc.ir.contents import content_attribute
-    from irc.runtime.constants import FoldedConstants, evaluate
+    from irc.program.folded import FoldedConstants, evaluate
 
     ops = cone(wanted)
     contents = evaluate(ops, wanted, module)

@@ -199,7 +199,7 @@ def packed_op(
 
 
 @attrs.frozen
-class Packing:
+class WeightPacking:
     """What the patterns have to know: the pass's options, and the elements that oneDNN packs."""
 
     options: PackWeights
@@ -237,9 +237,9 @@ class PackWeights(PatternPass):
 
     patterns = (pack_convolution, pack_product)
 
-    def prepare(self, op: Operation, context: PassContext) -> Packing | None:
+    def prepare(self, op: Operation, context: PassContext) -> WeightPacking | None:
         elements = target_of(context).library
-        return Packing(self, elements) if elements else None
+        return WeightPacking(self, elements) if elements else None
 
     def takes(self, callee: str) -> bool:
         """Whether the weights of an operator are to be packed."""

@@ -34,7 +34,7 @@ LEAST_SPEEDUP = 1.1
 
 
 @attrs.frozen
-class Product:
+class MatrixProduct:
     """A matrix product [batch,] m x k by k x n, and how much would be padded.
 
     transposed: whether each factor lies in memory column by column. padding: of m, k and n.
@@ -72,7 +72,7 @@ def factors(call: graph.CallAten) -> tuple[int, int]:
     return first.index, second.index
 
 
-def product_of(call: graph.CallAten) -> Product | None:
+def product_of(call: graph.CallAten) -> MatrixProduct | None:
     """The product that a call computes; None where nothing of it would be padded."""
     values = [call._operands[number] for number in factors(call)]
     left, right = (v.type for v in values)
@@ -83,7 +83,7 @@ def product_of(call: graph.CallAten) -> Product | None:
     more = padding[:2], padding[1:]
     if not any(padding) or 0 in (*left.shape, *right.shape):
         return None
-    return Product(
+    return MatrixProduct(
         callee=call.callee,
         dtype=DTYPE_OF_ELEMENT[left.element],
         batch=estimate(left.shape[0]) if left.rank == 3 else 1,
@@ -114,7 +114,7 @@ def _is_transposed(value: Value) -> bool:
     return last != sorted(last)
 
 
-def intensity(product: Product) -> float:
+def intensity(product: MatrixProduct) -> float:
     """mnk / (mk + kn + mn); symbolic sizes count as estimated."""
     m, k, n = estimate(product.m), estimate(product.k), estimate(product.n)
     return m * k * n / (m * k + k * n + m * n)
@@ -136,7 +136,7 @@ def pad_factors(call: Any, rw: Any) -> Any:
     return True
 
 
-def pad_product(call: graph.CallAten, product: Product, rw: Rewriter) -> None:
+def pad_product(call: graph.CallAten, product: MatrixProduct, rw: Rewriter) -> None:
     """Replace a call by one on padded operands, cut to the size that it had."""
     m, k, n = product.padding
     left, right = factors(call)
@@ -270,7 +270,7 @@ def cut(builder: Builder, value: Value, kind: TensorType) -> Value:
 
 
 @attrs.frozen
-class Padding:
+class ProductPadding:
     """What the pattern has to know: the pass's options, and the context that measures."""
 
     options: PadMatmul
@@ -312,10 +312,10 @@ class PadMatmul(PatternPass):
 
     patterns = (pad_factors,)
 
-    def prepare(self, op: Operation, context: PassContext) -> Padding:
-        return Padding(self, context)
+    def prepare(self, op: Operation, context: PassContext) -> ProductPadding:
+        return ProductPadding(self, context)
 
-    def objection(self, product: Product, context: PassContext) -> str | None:
+    def objection(self, product: MatrixProduct, context: PassContext) -> str | None:
         """Why a product is better not padded; None when it is."""
         if self.force:
             return None
@@ -330,4 +330,4 @@ class PadMatmul(PatternPass):
         return None
 
 
-__all__ = ["PadMatmul", "Product", "intensity", "product_of"]
+__all__ = ["PadMatmul", "MatrixProduct", "intensity", "product_of"]

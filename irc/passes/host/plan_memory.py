@@ -44,7 +44,7 @@ class PlanMemory(Pass):
 
 def place_static(lives: list[Life]) -> int:
     """Place the allocations of known size; gives the bytes that they take together."""
-    placed = _Placed(max((life.end for life in lives), default=0))
+    placed = _PlacedBuffer(max((life.end for life in lives), default=0))
     top = 0
     for life in sorted(lives, key=lambda a: (-a.size, a.start)):
         size = life.size
@@ -56,7 +56,7 @@ def place_static(lives: list[Life]) -> int:
     return top
 
 
-class _Placed:
+class _PlacedBuffer:
     """The bytes that placed allocations take up, by the steps at which they are in use.
 
     Two lives meet where one begins within the other. Both are asked of binary trees over the

@@ -18,7 +18,7 @@ from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, ceildiv, dim_sum, maximum
 from irc.ir.types import TensorType, element_bytes, index
-from irc.passes.kernel.cpu.emit import Emitter, Scalar, Scope
+from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 
 READS = kernel.LoadOp | kernel.GatherOp
 ACCESSES = READS | kernel.StoreOp | kernel.ScatterOp
@@ -345,7 +345,7 @@ def _fill(
     made: kernel.FuncOp, parts: Sequence[JoinedPart], inputs: int, symbols: Sequence[str]
 ) -> None:
     """Emit the parts, each over what a call's points have of its own."""
-    emitter, scope = Emitter(made.block), Scope()
+    emitter, scope = Emitter(made.block), VectorScope()
     emitter.location = made.location
     arguments = made.block.arguments
     *sizes, begin, end = arguments[-2 - len(symbols) :]

@@ -63,7 +63,7 @@ class PadStrides(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
         if not holds_loops(op):
-            _Padding(self, op, context).run()
+            _StridePadding(self, op, context).run()
 
     def padded(self, type_: TensorType, symbolic: bool) -> Strides:
         """The strides that the rule gives an array of this type."""
@@ -120,7 +120,7 @@ def is_channels_last(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
     return all(size == 1 or stride == wanted for size, stride, wanted in pairs)
 
 
-class _Padding:
+class _StridePadding:
     """Pads the arrays of one function."""
 
     def __init__(self, options: PadStrides, function: func.FuncOp, context: PassContext) -> None:

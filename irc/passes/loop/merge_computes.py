@@ -32,7 +32,7 @@ MAX_SIBLINGS = 8
 
 
 @attrs.define
-class Space:
+class SharedSpace:
     """The iteration space of a cluster of computes.
 
     combined: the positions of the red or scan axes; kind: "" (maps only), "red" or "scan";
@@ -46,7 +46,7 @@ class Space:
     ops: int
     outputs: int
 
-    def joined(self, other: Space) -> Space | str:
+    def joined(self, other: SharedSpace) -> SharedSpace | str:
         """The space of both together; why they don't fit."""
         if self.extents != other.extents:
             return f"their spaces are {_list(self.extents)} and {_list(other.extents)}"
@@ -59,7 +59,7 @@ class Space:
         kind, maps = self.kind or other.kind, self.maps or other.maps
         if kind == "red" and maps and not self._trailing(combined):
             return "a map beside a reduction over leading axes would keep it out of row groups"
-        return Space(
+        return SharedSpace(
             self.extents, combined, kind, maps, self.ops + other.ops, self.outputs + other.outputs
         )
 
@@ -70,7 +70,7 @@ class Space:
         )
 
 
-def space_of(op: loop.ComputeOp) -> Space | None:
+def space_of(op: loop.ComputeOp) -> SharedSpace | None:
     """The space of one compute; None for one that merges with nothing."""
     outputs = op.output_list
     if any(o.kind == "scatter" for o in outputs) or op.schedule is not None:
@@ -83,7 +83,7 @@ def space_of(op: loop.ComputeOp) -> Space | None:
     maps = any(o.kind == "map" for o in outputs)
     if len(kinds) > 1:
         return None
-    return Space(
+    return SharedSpace(
         tuple(a.extent for a in axes), combined, kinds.pop() if kinds else "", maps,
         len(op.block), len(outputs),
     )  # fmt: skip
@@ -129,7 +129,7 @@ class _MergePlanner:
         self.options, self.context = options, context
         self.near_bytes = target_of(context).processor.near_bytes
         self.clusters = Clusters(block)
-        self.spaces: dict[int, Space] = {}
+        self.spaces: dict[int, SharedSpace] = {}
         self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
         self.readers: dict[Value, list[int]] = {}
         self.tiny: dict[tuple[Dim, ...], list[int]] = {}

@@ -11,7 +11,7 @@ from torch import nn
 from irc.dialects import graph
 from irc.interp.core import run
 from irc.ir.passes import PassManager
-from irc.runtime.constants import FoldedConstants, with_folded
+from irc.program.folded import FoldedConstants, with_folded
 from tests.passes.frozen.freezing_support import check, frozen_program, of_class
 
 FOLD = "fold-constants"

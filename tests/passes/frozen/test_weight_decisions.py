@@ -83,7 +83,7 @@ IMAGE = (2, 3, 5, 5)
 
 def packed(p, call):
     """Pack the weight of a call whose result is the function's; why it was not, else None."""
-    state = W.Packing(W.PackWeights(), ELEMENTS)
+    state = W.WeightPacking(W.PackWeights(), ELEMENTS)
     told = p.rewritten(call.results[0], W.PackWeights.patterns, state)
     before = f"the weight of {call.callee} was not packed: "
     assert len(told) <= 1 and all(why.startswith(before) for why in told)
@@ -428,7 +428,7 @@ def test_a_shift_behind_a_convolution_is_its_bias():
 )  # fmt: skip
 def test_scale_and_shift_that_steps_amount_to(functions, outcome):
     p = Graph()
-    steps = tuple(N.Step(name, p.constant(6), 0) for name in functions.split())
+    steps = tuple(N.AffineStep(name, p.constant(6), 0) for name in functions.split())
     scale, shift = N.accumulate(p.builder, steps)
 
     def said(value):

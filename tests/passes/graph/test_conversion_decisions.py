@@ -32,7 +32,7 @@ from irc.passes.graph.convert_aten import complex_pairs, pointwise
 from irc.passes.graph.convert_aten.convert_aten_to_graph import stays_complex
 from irc.passes.graph.convert_aten.support import LARGEST, TO_GRAPH, _before, fits, is_float
 from irc.passes.graph.functionalize.functionalize import _Functionalizer
-from irc.passes.graph.functionalize.storage_roots import Root, Tensor
+from irc.passes.graph.functionalize.storage_roots import Root, StorageTensor
 from irc.passes.graph.result_types import (
     _mentions_symbols,
     element_of_call,
@@ -355,11 +355,11 @@ def test_the_storages_that_a_call_writes(namespace, operands, written, outcome, 
     kind = tensor((4,))
     values = dict(zip("asbp?", Program(*[kind] * 5).arguments, strict=True))
     first, second = Root(values["a"]), Root(values["b"])
-    whole = Tensor(first, (), values["a"], 0, kind)
+    whole = StorageTensor(first, (), values["a"], 0, kind)
     known = {
-        "a": whole, "s": Tensor(first, (), values["s"], 0, kind),
-        "p": Tensor(first, (), values["p"], 0, tensor((2,))),
-        "b": Tensor(second, (), values["b"], 0, kind),
+        "a": whole, "s": StorageTensor(first, (), values["s"], 0, kind),
+        "p": StorageTensor(first, (), values["p"], 0, tensor((2,))),
+        "b": StorageTensor(second, (), values["b"], 0, kind),
     }  # fmt: skip
     state = SimpleNamespace(tensors={values[name]: made for name, made in known.items()})
     set_to = {}

@@ -16,7 +16,7 @@ from irc.cache.store import DiskCache
 from irc.dialects import graph
 from irc.ir.passes import PassContext, PassManager
 from irc.options.options import from_mapping
-from irc.passes.graph.pad_matmul import Product, intensity
+from irc.passes.graph.pad_matmul import MatrixProduct, intensity
 from irc.pipeline import pipeline_text
 from irc.runtime.padded_matmul import on_target
 from irc.target import Target
@@ -80,9 +80,9 @@ def test_only_compute_bound_products_are_padded() -> None:
 
 @pytest.mark.parametrize(("speedup", "padded"), [(1.3, 1), (1.1, 0), (0.7, 0), (None, 1)])
 def test_a_measurement_decides(speedup: float | None, padded: int) -> None:
-    asked: list[Product] = []
+    asked: list[MatrixProduct] = []
 
-    def measure(product: Product) -> float | None:
+    def measure(product: MatrixProduct) -> float | None:
         asked.append(product)
         return speedup
 
@@ -101,9 +101,9 @@ def test_a_measurement_decides(speedup: float | None, padded: int) -> None:
 def test_decisions_are_remembered(tmp_path: Path, monkeypatch: Any) -> None:
     import irc.runtime.padded_matmul as timing
 
-    timed: list[Product] = []
+    timed: list[MatrixProduct] = []
     monkeypatch.setattr(timing, "speedup", lambda p, device: timed.append(p) or 1.25)
-    product = Product("aten.mm.default", "float32", 1, 64, 66, 64, (False, False), (0, 2, 0))
+    product = MatrixProduct("aten.mm.default", "float32", 1, 64, 66, 64, (False, False), (0, 2, 0))
     state = torch.get_rng_state()
     for _ in range(2):
         assert on_target(Target.host(), DiskCache(tmp_path))(product) == 1.25
@@ -118,7 +118,7 @@ def test_decisions_are_remembered(tmp_path: Path, monkeypatch: Any) -> None:
 
 def test_this_machine_is_timed(tmp_path: Path) -> None:
     state = torch.get_rng_state()
-    product = Product("aten.bmm.default", "float32", 2, 65, 66, 64, (True, False), (3, 2, 0))
+    product = MatrixProduct("aten.bmm.default", "float32", 2, 65, 66, 64, (True, False), (3, 2, 0))
     found = on_target(Target.host(), DiskCache(tmp_path))(product)
     assert found is not None and 0.01 < found < 100
     assert torch.equal(state, torch.get_rng_state())
@@ -131,7 +131,8 @@ def test_this_machine_is_timed(tmp_path: Path) -> None:
 
 
 def test_intensity_is_operations_per_byte() -> None:
-    product = Product("aten.mm.default", "float16", 1, 8192, 768, 30523, (False,) * 2, (0, 0, 5))
+    sizes = 8192, 768, 30523
+    product = MatrixProduct("aten.mm.default", "float16", 1, *sizes, (False,) * 2, (0, 0, 5))
     assert intensity(product) == pytest.approx(686.4, rel=1e-3)
 
 
@@ -202,7 +203,7 @@ def test_an_array_that_others_read_too_is_padded_where_it_is_computed() -> None:
 def test_padding_where_a_factor_is_computed_is_not_measured() -> None:
     asked: list[tuple[bool, bool]] = []
 
-    def measure(product: Product) -> float:
+    def measure(product: MatrixProduct) -> float:
         asked.append(product.computed)
         return 2.0
 

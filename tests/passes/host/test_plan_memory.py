@@ -12,7 +12,7 @@ from irc.dialects import host
 from irc.dialects.host.memory import Life, aligned, memory_bytes
 from irc.ir.symbols import evaluate, symbol
 from irc.ir.types import bf16
-from irc.passes.host.plan_memory import _Placed, place_static, place_symbolic
+from irc.passes.host.plan_memory import _PlacedBuffer, place_static, place_symbolic
 from tests.passes.kernel.programs import tensor
 
 
@@ -91,7 +91,7 @@ def test_bytes_in_use_during_a_life(seed):
     for _ in range(80):
         start += generator.randrange(3)
         lives.append(life(64, start, start + int(generator.expovariate(0.2))))
-    placed, known = _Placed(max(a.end for a in lives)), []
+    placed, known = _PlacedBuffer(max(a.end for a in lives)), []
     for number, one in enumerate(generator.sample(lives, len(lives))):
         busy = sorted((at, at + 64) for at, other in known if other.meets(one))
         assert placed.busy(one) == busy
@@ -103,7 +103,7 @@ def test_bytes_in_use_during_a_life(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_adjoining_bytes_in_use_are_one_range(seed):
     generator = random.Random(seed)
-    placed, known = _Placed(40), []
+    placed, known = _PlacedBuffer(40), []
     for place in generator.sample(range(40), 40):
         start = generator.randrange(30)
         one = life(64, start, start + generator.randrange(10))
@@ -116,7 +116,7 @@ def test_adjoining_bytes_in_use_are_one_range(seed):
 @pytest.mark.fault("V20")
 def test_many_lives_at_a_time_take_no_long_searches():
     lives = [life(64, number, 1000 + number) for number in range(400)]
-    placed = _Placed(1400)
+    placed = _PlacedBuffer(1400)
     for number, one in enumerate(lives):
         assert len(placed.busy(one)) <= 24
         placed.add(one, 64 * number, 64)

@@ -13,7 +13,7 @@ from irc.ir.symbols import symbol
 from irc.ir.types import f32, f64, i1, i64, index
 from irc.passes.kernel.convolutions.convolution_kernel import ConvolutionKernel
 from irc.passes.kernel.cpu.body import BodyEmitter
-from irc.passes.kernel.cpu.emit import Emitter, Lanes, Scope
+from irc.passes.kernel.cpu.emit import Emitter, Lanes, VectorScope
 from irc.passes.kernel.cpu.lanes import LaneExpressions
 from irc.passes.kernel.cpu.nest import Nest, _Carried
 from irc.passes.kernel.cpu.place import KernelState, Placement
@@ -90,8 +90,8 @@ def test_what_is_not_negative(dims, expected):
 
 def test_a_scalar_is_no_vector_of_places():
     made, (place, number) = emitter(index, f32)
-    env = LaneExpressions(made, Access(X, None, {}), 0, Scope(), Lanes("x", 8, 1))
-    wide = made.vector_index(place, 1, 8, Scope())
+    env = LaneExpressions(made, Access(X, None, {}), 0, VectorScope(), Lanes("x", 8, 1))
+    wide = made.vector_index(place, 1, 8, VectorScope())
     found = [env.is_scalar(value) for value in (0, 7, place, number, wide)]
     assert found == [True, True, True, True, False]
 
@@ -184,7 +184,7 @@ def test_the_points_of_a_phase_are_known(lower, upper, apart, expected):
     ids=str,
 )
 def test_rows_of_whole_tiles_stay_in_registers(lanes, unroll, expected):
-    scope = Scope()
+    scope = VectorScope()
     scope.lanes = lanes
     made = nest(schedule=CpuSchedule(unroll=unroll))
     assert made._unrolls_tiles(scope) is expected
@@ -225,7 +225,7 @@ def test_lanes_differ_where_an_operand_does(varies, a, b, expected):
     op, module = compute("%p = math.exp %v : f32\n%q = math.sin %v : f32\n"
                          "%s = arith.addf %p, %q : f32")  # fmt: skip
     found = {o.results[0].name_hint: o for o in op.block.ops if o.results}
-    scope = Scope()
+    scope = VectorScope()
     for name, kind in (("p", a), ("q", b)):
         value = found[name].results[0]
         scope.values[value] = [value] if kind == "vector" else value
@@ -242,7 +242,7 @@ def guards(loops, level, shared=None):
     axes = [Axis(name, "par", extent) for name, extent, _ in loops]
     levels = {name: at for name, _, at in loops} | ({shared[0]: shared[2]} if shared else {})
     asking = body(state=state, emitter=made, loops=axes, level_of=levels)
-    scope = Scope()
+    scope = VectorScope()
     scope.names = {"n": size, "m": size}
     made.block = inner = Block()
     first = asking._guard(level, scope)

@@ -9,7 +9,7 @@ import pytest
 import irc
 from irc.dialects import loop
 from irc.ir.core import Value
-from irc.passes.kernel.cpu.emit import Scope
+from irc.passes.kernel.cpu.emit import VectorScope
 from irc.passes.kernel.cpu.spans import border, decide, spans
 from irc.passes.kernel.cpu.vectors import Vectors
 
@@ -49,12 +49,12 @@ def test_a_comparison_is_known_where_it_is_the_same_at_every_point(predicate, sh
     assert (at is None) == (predicate in ("eq", "ne", "ult"))
     edges = (0, 26, 27, 28, 34, 35, 36, 37, 64)
     for low, high in itertools.combinations(edges, 2):
-        scope = Scope()
+        scope = VectorScope()
         scope.span = low, high
         outcomes = {HOLDS[predicate](p + shift, 32) for p in range(low, high)}
         known = len(outcomes) == 1 and at is not None
         assert decide(ops["c"], "i", scope) is (outcomes.pop() if known else None)
-    assert decide(ops["c"], "i", Scope()) is None
+    assert decide(ops["c"], "i", VectorScope()) is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_comparison_is_known_where_it_is_the_same_at_every_point(predicate, sh
 def test_other_conditions_have_no_border(lines):
     ops, _ = body(*lines)
     assert border(ops["c"], "i") is None
-    scope = Scope()
+    scope = VectorScope()
     scope.span = 0, 1
     assert decide(ops["c"], "i", scope) is None
 
@@ -109,7 +109,7 @@ TABLE = {
 @pytest.mark.parametrize("known", TABLE, ids=str)
 def test_what_follows_from_known_conditions(known):
     ops, _ = body(LOGIC)
-    scope = Scope()
+    scope = VectorScope()
     scope.known = {
         ops[name].results[0]: value
         for name, value in zip("pq", known, strict=True) if value is not None

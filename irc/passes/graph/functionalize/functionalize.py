@@ -34,7 +34,7 @@ from irc.passes.graph.functionalize.argument_storages import (
     written_arguments,
 )
 from irc.passes.graph.functionalize.functional_forms import functional_schema, merged, renumber
-from irc.passes.graph.functionalize.storage_roots import Root, Tensor, conform, place_key
+from irc.passes.graph.functionalize.storage_roots import Root, StorageTensor, conform, place_key
 from irc.passes.graph.functionalize.value_building import (
     call,
     cast,
@@ -48,10 +48,10 @@ from irc.passes.graph.functionalize.value_building import (
     type_of,
 )
 from irc.passes.graph.functionalize.view_chains import (
+    ChainStep,
     ElementStep,
     FlattenStep,
     RefineStep,
-    Step,
     StridedStep,
     ViewStep,
     invertible,
@@ -95,9 +95,9 @@ class _Functionalizer:
     def __init__(self, function: func.FuncOp, context: PassContext) -> None:
         self.function = function
         self.context = context
-        self.tensors: dict[Value, Tensor] = {}
+        self.tensors: dict[Value, StorageTensor] = {}
         # The arguments that tensors are, not only views of.
-        self.arguments: dict[Tensor, BlockArgument] = {}
+        self.arguments: dict[StorageTensor, BlockArgument] = {}
         self.dead: list[Operation] = []
         # The copies onto arguments that stay, and what each argument is behind its own.
         self.settled = settled_copies(function)
@@ -126,7 +126,7 @@ class _Functionalizer:
         for number, argument in enumerate(arguments):
             if isinstance(argument.type, TensorType):
                 root = Root(argument, number, functools.partial(self.begin, number))
-                self.tensors[argument] = Tensor(root, (), argument, 0, argument.type)
+                self.tensors[argument] = StorageTensor(root, (), argument, 0, argument.type)
         if "aliases" in self.function.attributes:
             self.start_shared(ops)
         self.arguments = {self.tensors[a]: a for a in arguments if a in self.tensors}
@@ -142,7 +142,7 @@ class _Functionalizer:
                 kind = type_of(arguments[number])
                 place = self.begin(number) - base.offset
                 step = StridedStep(root.type, kind, place, base.allowed, builder.location)
-                tensor = Tensor(root, (step,), arguments[number], 0, kind)
+                tensor = StorageTensor(root, (step,), arguments[number], 0, kind)
                 self.tensors[arguments[number]] = tensor
             self.context.count("arguments with a common storage", len(base.members))
 
@@ -157,7 +157,7 @@ class _Functionalizer:
         tensor = self.tensors.get(value)
         return value if tensor is None else self.shown(tensor, builder)
 
-    def shown(self, tensor: Tensor, builder: Builder) -> Value:
+    def shown(self, tensor: StorageTensor, builder: Builder) -> Value:
         """The value that shows a tensor's elements now."""
         root = tensor.root
         if tensor.version != root.version:
@@ -165,7 +165,7 @@ class _Functionalizer:
             self.context.count("views derived again", len(tensor.chain))
         return tensor.value
 
-    def derive(self, tensor: Tensor, builder: Builder) -> Value:
+    def derive(self, tensor: StorageTensor, builder: Builder) -> Value:
         """The tensor's views taken once more of the root."""
         shown = tensor.root.value
         for step in tensor.chain:
@@ -209,7 +209,8 @@ class _Functionalizer:
                 kind = wanted[number]
                 assert isinstance(kind, TensorType)
                 chain = self.chain_of(source, op, number, kind)
-                self.tensors[made] = Tensor(source.root, chain, made, source.root.version, kind)
+                root = source.root
+                self.tensors[made] = StorageTensor(root, chain, made, root.version, kind)
             if schema.counts_from_storage and source.root.version:
                 self.take_again(op)
             return
@@ -223,7 +224,7 @@ class _Functionalizer:
         for made, kind in zip(op.results, wanted or [r.type for r in op.results], strict=True):
             if isinstance(made.type, TensorType):
                 value = conform(builder, made, kind)
-                self.tensors[made] = Tensor(Root(value), (), value, 0, kind)
+                self.tensors[made] = StorageTensor(Root(value), (), value, 0, kind)
                 self.tensors[value] = self.tensors[made]
 
     def refine(self, op: sym.RefineOp) -> None:
@@ -233,11 +234,11 @@ class _Functionalizer:
         made = op.results[0]
         kind = type_of(made)
         chain = (*source.chain, RefineStep(op, source.type, kind))
-        self.tensors[made] = Tensor(source.root, chain, made, source.root.version, kind)
+        self.tensors[made] = StorageTensor(source.root, chain, made, source.root.version, kind)
 
     def chain_of(
-        self, source: Tensor, op: aten.AtenOp, number: int, kind: TensorType
-    ) -> tuple[Step, ...]:
+        self, source: StorageTensor, op: aten.AtenOp, number: int, kind: TensorType
+    ) -> tuple[ChainStep, ...]:
         """The chain of a view of `source`; as_strided counts from the storage, not from it."""
         if not op.schema.counts_from_storage:
             return (*source.chain, ViewStep(op, number, source.type, kind))
@@ -246,7 +247,7 @@ class _Functionalizer:
         offset, begin = (self.place_of(source, op), 0) if given is None else (given, root.offset)
         if not root.members and kind is root.type and offset == begin:
             return ()
-        steps: list[Step] = []
+        steps: list[ChainStep] = []
         vector, allowed = root.type, root.allowed
         if not root.members:
             flat = FlattenStep.of(root.type, op.location)
@@ -259,7 +260,7 @@ class _Functionalizer:
             steps, vector = [*steps, view], view.type
         return (*steps, StridedStep(vector, kind, offset - begin, allowed, op.location))
 
-    def place_of(self, source: Tensor, op: aten.AtenOp) -> Any:
+    def place_of(self, source: StorageTensor, op: aten.AtenOp) -> Any:
         """Where a tensor begins behind its root's begin, for an as_strided without an offset."""
         last = source.chain[-1] if source.chain else None
         if last is None or isinstance(last, StridedStep):
@@ -272,7 +273,7 @@ class _Functionalizer:
         tensor.version = -1
         self.dead.append(op)
 
-    def is_view(self, op: aten.AtenOp, schema: Schema, source: Tensor) -> bool:
+    def is_view(self, op: aten.AtenOp, schema: Schema, source: StorageTensor) -> bool:
         """Whether an operator that may return a view does so here, in eager mode."""
         if schema.namespace == "aten" and Fact.MAYBE_VIEW not in schema.facts:
             return True
@@ -343,11 +344,11 @@ class _Functionalizer:
         self.replace_results(op, written)
 
     def unite_places(
-        self, op: aten.AtenOp, operands: Sequence[Value], written: Sequence[Tensor]
-    ) -> list[Tensor] | None:
+        self, op: aten.AtenOp, operands: Sequence[Value], written: Sequence[StorageTensor]
+    ) -> list[StorageTensor] | None:
         """The tensors written, each once, where no other operand shows a part of their storages;
         else None. Operands that are the same places become one value."""
-        first: dict[Root, Tensor] = {}
+        first: dict[Root, StorageTensor] = {}
         for tensor in written:
             first.setdefault(tensor.root, tensor)
         tensors = [self.tensors.get(v) for v in operands]
@@ -362,7 +363,7 @@ class _Functionalizer:
             op.set_operand(number, chosen.value)
         return list(first.values())
 
-    def written_tensors(self, op: aten.AtenOp, operands: Sequence[Value]) -> list[Tensor]:
+    def written_tensors(self, op: aten.AtenOp, operands: Sequence[Value]) -> list[StorageTensor]:
         """The tensors that the operator writes, in schema order, of operands as they were."""
         given = op.arguments.as_dict()
         return [
@@ -373,7 +374,7 @@ class _Functionalizer:
         ]
 
     def functional_call(
-        self, op: aten.AtenOp, schema: Schema, written: list[Tensor], builder: Builder
+        self, op: aten.AtenOp, schema: Schema, written: list[StorageTensor], builder: Builder
     ) -> list[Value]:
         """Insert the call that gives the new contents of what `op` writes."""
         functional = functional_schema(schema, op)
@@ -406,7 +407,7 @@ class _Functionalizer:
         ]
 
     def call_on_copies(
-        self, op: aten.AtenOp, schema: Schema, written: list[Tensor], builder: Builder
+        self, op: aten.AtenOp, schema: Schema, written: list[StorageTensor], builder: Builder
     ) -> list[Value]:
         """An operator without a functional form writes fresh copies instead."""
         copies = {t.value: call(builder, "clone.default", t.type, t.value) for t in written}
@@ -456,9 +457,9 @@ class _Functionalizer:
         for old, new in zip(op.results, made.results, strict=True):
             old.replace_all_uses_with(new)
             if isinstance(new.type, TensorType):
-                self.tensors[new] = Tensor(Root(new), (), new, 0, new.type)
+                self.tensors[new] = StorageTensor(Root(new), (), new, 0, new.type)
 
-    def write(self, tensor: Tensor, content: Value, builder: Builder) -> None:
+    def write(self, tensor: StorageTensor, content: Value, builder: Builder) -> None:
         """Make `content` what the tensor shows: the next version of its root."""
         root = tensor.root
         if type_of(content).shape != tensor.type.shape:
@@ -480,7 +481,7 @@ class _Functionalizer:
             content = root.value
         tensor.value, tensor.version = content, root.version
 
-    def resize(self, tensor: Tensor, content: Value, builder: Builder) -> None:
+    def resize(self, tensor: StorageTensor, content: Value, builder: Builder) -> None:
         """out= gave an empty tensor its size: a storage of its own from here on."""
         if tensor.chain or tensor.root.argument is not None or 0 not in tensor.type.shape:
             raise UserError(
@@ -491,7 +492,7 @@ class _Functionalizer:
         tensor.root = Root(content)
         tensor.value, tensor.version, tensor.type = content, 0, type_of(content)
 
-    def replace_results(self, op: aten.AtenOp, targets: list[Tensor]) -> None:
+    def replace_results(self, op: aten.AtenOp, targets: list[StorageTensor]) -> None:
         """The results of an in-place operator are the tensors that it wrote."""
         if op.schema.returns_alias:
             for made, tensor in zip(op.results, targets, strict=False):
@@ -534,7 +535,7 @@ class _Functionalizer:
             self.context.count("arguments written")
         return written
 
-    def returned(self, tensor: Tensor, written: dict[int, Value], builder: Builder) -> Value:
+    def returned(self, tensor: StorageTensor, written: dict[int, Value], builder: Builder) -> Value:
         """The value to return for a tensor: a view of the argument's or of the root's value."""
         root = tensor.root
         argument = self.arguments.get(tensor)
@@ -549,7 +550,7 @@ class _Functionalizer:
             return self.view_of_storage(tensor, root.value, builder)
         return conform(builder, self.shown(tensor, builder), tensor.type)
 
-    def view_of_storage(self, tensor: Tensor, written: Value, builder: Builder) -> Value:
+    def view_of_storage(self, tensor: StorageTensor, written: Value, builder: Builder) -> Value:
         """The tensor's views of an argument that was written, or of another root: they share its
         storage."""
         chain = list(tensor.chain)
@@ -574,7 +575,7 @@ class _Functionalizer:
             shown = step.replay(builder, shown)
         return shown
 
-    def note_results(self, op: func.ReturnOp, returned: list[Tensor | None]) -> None:
+    def note_results(self, op: func.ReturnOp, returned: list[StorageTensor | None]) -> None:
         """Say in `result_info` what the caller must see: strides, and whose storage it is."""
         old = self.function.attributes.get("result_info")
         infos = []

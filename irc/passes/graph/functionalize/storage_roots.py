@@ -11,7 +11,7 @@ from irc.ir.core import Value
 from irc.ir.strides import same_layout
 from irc.ir.types import TensorType
 from irc.passes.graph.functionalize.value_building import is_static, type_of
-from irc.passes.graph.functionalize.view_chains import FlattenStep, Step
+from irc.passes.graph.functionalize.view_chains import ChainStep, FlattenStep
 
 
 class Root:
@@ -49,20 +49,20 @@ class Root:
 
 
 @attrs.define(eq=False)
-class Tensor:
+class StorageTensor:
     """A root seen through a chain of views, with the value that showed it at `version`.
 
     type: in eager mode (`value` may lack gaps between elements that eager has).
     """
 
     root: Root
-    chain: tuple[Step, ...]
+    chain: tuple[ChainStep, ...]
     value: Value
     version: int
     type: TensorType
 
 
-def place_key(tensor: Tensor) -> tuple[object, ...]:
+def place_key(tensor: StorageTensor) -> tuple[object, ...]:
     """Equal for tensors that show the same places of a root."""
     return (tensor.type, *(step.key() for step in tensor.chain))
 

@@ -40,7 +40,7 @@ from irc.passes.graph.functionalize.view_inverses import UNDO, undo_by_strides
 from irc.passes.graph.result_types import call_on_meta, meta_tensor, types_of_call
 
 
-class Step:
+class ChainStep:
     """One view of a value. `type`: that of the view in eager mode; `source_type`: of its source."""
 
     type: TensorType
@@ -63,7 +63,7 @@ class Step:
 
 
 @attrs.frozen(eq=False)
-class ViewStep(Step):
+class ViewStep(ChainStep):
     """Result number `result` of the view operation `op`, taken of its first operand."""
 
     op: aten.AtenOp
@@ -109,7 +109,7 @@ class ViewStep(Step):
 
 
 @attrs.frozen(eq=False)
-class RefineStep(Step):
+class RefineStep(ChainStep):
     """The same elements with sizes or strides that are known better."""
 
     op: sym.RefineOp
@@ -125,7 +125,7 @@ class RefineStep(Step):
 
 
 @attrs.frozen(eq=False)
-class FlattenStep(Step):
+class FlattenStep(ChainStep):
     """The storage under a tensor as a vector: the places from its first element to its last."""
 
     source_type: TensorType
@@ -193,7 +193,7 @@ class FlattenStep(Step):
 
 
 @attrs.frozen(eq=False)
-class StridedStep(Step):
+class StridedStep(ChainStep):
     """Places of a storage (a vector): as_strided. `allowed`: the places that have elements."""
 
     source_type: TensorType
@@ -264,7 +264,7 @@ class StridedStep(Step):
 
 
 @attrs.frozen(eq=False)
-class ElementStep(Step):
+class ElementStep(ChainStep):
     """A storage (a vector) as elements of another type, of the same bytes."""
 
     source_type: TensorType
@@ -319,7 +319,7 @@ class ElementStep(Step):
 # -- whole chains
 
 
-def overlaps(kind: TensorType, chain: Sequence[Step]) -> bool:
+def overlaps(kind: TensorType, chain: Sequence[ChainStep]) -> bool:
     """Whether a tensor of type `kind`, seen through `chain`, may have two elements in one place.
 
     Of symbolic sizes only what makes a view overlap itself is looked at.
@@ -336,7 +336,7 @@ def overlaps(kind: TensorType, chain: Sequence[Step]) -> bool:
     )  # fmt: skip
 
 
-def shows_storage(chain: Sequence[Step]) -> bool:
+def shows_storage(chain: Sequence[ChainStep]) -> bool:
     """Whether a view has the elements that are in its storage: not their conjugates, nor their
     negatives, which eager mode's reads make of them."""
     facts = [step.op.schema.facts for step in chain if isinstance(step, ViewStep)]
@@ -345,7 +345,9 @@ def shows_storage(chain: Sequence[Step]) -> bool:
     )
 
 
-def invertible(kind: TensorType, chain: Sequence[Step], location: Location) -> tuple[Step, ...]:
+def invertible(
+    kind: TensorType, chain: Sequence[ChainStep], location: Location
+) -> tuple[ChainStep, ...]:
     """A chain with the same effect on a root of type `kind` whose steps can be undone one by one.
 
     A view that overlaps itself can't, though a part of it may be written: such a chain becomes
@@ -379,5 +381,5 @@ def invertible(kind: TensorType, chain: Sequence[Step], location: Location) -> t
     return (place,) if flat.type is kind else (flat, place)
 
 
-__all__ = ["ElementStep", "FlattenStep", "RefineStep", "Step", "StridedStep", "ViewStep",
+__all__ = ["ElementStep", "FlattenStep", "RefineStep", "ChainStep", "StridedStep", "ViewStep",
            "invertible", "overlaps", "shows_storage"]  # fmt: skip

@@ -14,7 +14,7 @@ from irc.ir.core import Value
 from irc.ir.location import Location
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.types import f32, i1, index
-from irc.passes.kernel.cpu.emit import Emitter, Scalar, Scope
+from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 
 UNROLL = 4
 #: Elements of a cache line.
@@ -56,7 +56,7 @@ class ConvolutionKernel(Generic[Shape]):
         self.func.location = location
         self.emitter = Emitter(self.func.block)
         self.emitter.location = location
-        self.scope = Scope()
+        self.scope = VectorScope()
         arguments = list(self.func.block.arguments)
         self.begin, self.end = arguments[-2:]
         for hint, argument in zip((*names, *symbols, "begin", "end"), arguments, strict=True):

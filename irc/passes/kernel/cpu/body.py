@@ -8,7 +8,7 @@ from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import dim_sum, substitute, symbol
 from irc.ir.types import FloatType, i1, index
-from irc.passes.kernel.cpu.emit import Content, Scalar, Scope
+from irc.passes.kernel.cpu.emit import Content, Scalar, VectorScope
 from irc.passes.kernel.cpu.lanes import LaneExpressions, lane_sum
 from irc.passes.kernel.cpu.place import Placement
 from irc.passes.kernel.cpu.plan import Access
@@ -26,7 +26,7 @@ class BodyEmitter:
 
     # -- levels
 
-    def enter(self, level: int, scope: Scope) -> None:
+    def enter(self, level: int, scope: VectorScope) -> None:
         """Emit what belongs to one level, once its coordinate is known."""
         emitter = self.emitter
         emitter.extents = self.placed.extents
@@ -38,19 +38,19 @@ class BodyEmitter:
 
     # -- operations
 
-    def lane_value(self, content: Content, copy: int, width: int, scope: Scope) -> Value:
+    def lane_value(self, content: Content, copy: int, width: int, scope: VectorScope) -> Value:
         """The value that vector number `copy` has, in each of its lanes."""
         if isinstance(content, list):
             return content[copy]
         return self.emitter.splat(content, width, scope)
 
-    def _differs(self, op: Operation, scope: Scope) -> bool:
+    def _differs(self, op: Operation, scope: VectorScope) -> bool:
         """Whether an operation's lanes differ in the span at hand: a condition that is the same in
         all of it may leave what varies along the axis with operands that don't."""
         varies = op.results[0] in self.placed.varying
         return varies and any(isinstance(scope.values[o], list) for o in op._operands)
 
-    def _emit(self, op: Operation, scope: Scope) -> None:
+    def _emit(self, op: Operation, scope: VectorScope) -> None:
         emitter, result = self.emitter, op.results[0]
         content: Content
         decided = decide(op, self.vectors.axis, scope) if self.vectors is not None else None
@@ -90,7 +90,7 @@ class BodyEmitter:
             if inside:
                 emitter.splat(content, self.vectors.width, scope)
 
-    def _bind_positions(self, value: Value, content: Content, scope: Scope) -> None:
+    def _bind_positions(self, value: Value, content: Content, scope: VectorScope) -> None:
         """Let index expressions find an operand that they name."""
         names = self.placed.names_of.get(value)
         if names is None or (isinstance(content, list) and arith_width(content[0]) > 1):
@@ -99,7 +99,7 @@ class BodyEmitter:
         for name in names:
             scope.names[name] = place
 
-    def _index(self, op: loop.IndexOp, scope: Scope) -> Content:
+    def _index(self, op: loop.IndexOp, scope: VectorScope) -> Content:
         access = self.member.reads[op]
         lanes, prepared = scope.lanes, self.placed.indices[access]
         if not prepared.varying or lanes is None or lanes.width == 1:
@@ -109,7 +109,7 @@ class BodyEmitter:
 
     # -- offsets
 
-    def offset(self, access: Access, copy: int, scope: Scope) -> Scalar:
+    def offset(self, access: Access, copy: int, scope: VectorScope) -> Scalar:
         """The offset of the first lane of a copy; of a uniform access, its offset."""
         prepared, emitter = self.placed.indices[access], self.emitter
         if prepared.stride is None:
@@ -126,7 +126,7 @@ class BodyEmitter:
             return emitter.plus(first, emitter.scalar(prepared.shift * step, scope))
         return emitter.prefix_sums(prepared.groups, scope)
 
-    def offsets(self, access: Access, copy: int, scope: Scope) -> Value:
+    def offsets(self, access: Access, copy: int, scope: VectorScope) -> Value:
         """The offsets of all lanes of a copy, as a vector of index."""
         prepared, lanes, emitter = self.placed.indices[access], scope.lanes, self.emitter
         assert lanes is not None
@@ -148,7 +148,7 @@ class BodyEmitter:
 
     # -- memory
 
-    def _guard(self, level: int, scope: Scope) -> Value | None:
+    def _guard(self, level: int, scope: VectorScope) -> Value | None:
         """A condition for a load hoisted to `level`: that the loops inside have any points."""
         emitter, found = self.emitter, None
         shared = self.state.shared_axis
@@ -167,7 +167,7 @@ class BodyEmitter:
             found = condition
         return found
 
-    def _read(self, op: loop.ReadOp, scope: Scope) -> Content:
+    def _read(self, op: loop.ReadOp, scope: VectorScope) -> Content:
         access = self.member.reads[op]
         place = access.storage
         assert place is not None
@@ -204,7 +204,7 @@ class BodyEmitter:
             for copy in range(lanes.copies)
         ]
 
-    def _register(self, op: loop.ReadOp, content: Content, scope: Scope) -> Content:
+    def _register(self, op: loop.ReadOp, content: Content, scope: VectorScope) -> Content:
         """What is in a register, where the read's mask holds."""
         known = True if op.mask is None else scope.known.get(op.mask)
         if known:
@@ -228,7 +228,7 @@ class BodyEmitter:
             for copy in range(lanes.copies)
         ]
 
-    def _from_tile(self, access: Access, type_: Type, scope: Scope) -> Value:
+    def _from_tile(self, access: Access, type_: Type, scope: VectorScope) -> Value:
         """A read that was transposed: the row of the tile that belongs to this point."""
         emitter, tile = self.emitter, self.state.tile
         assert tile is not None and self.vectors is not None
@@ -246,7 +246,7 @@ class BodyEmitter:
         type_: Type,
         mask: Content,
         other: Content,
-        scope: Scope,
+        scope: VectorScope,
     ) -> Value:
         emitter, prepared, lanes = self.emitter, self.placed.indices[access], scope.lanes
         assert lanes is not None
@@ -268,7 +268,7 @@ class BodyEmitter:
             return emitter.load(pointer, self.offset(access, copy, scope), type_, wanted, given)
         return emitter.gather(pointer, self.offsets(access, copy, scope), type_, wanted, given)
 
-    def store(self, result: Value, content: Content, scope: Scope) -> None:
+    def store(self, result: Value, content: Content, scope: VectorScope) -> None:
         """Store the final values of a result wherever it lives."""
         for access in self.member.stores[result]:
             place = access.storage
@@ -278,13 +278,15 @@ class BodyEmitter:
                 continue
             self._store_to(access, self.state.pointers[place.value], content, scope)
 
-    def _all_lanes(self, content: Content, scope: Scope) -> Content:
+    def _all_lanes(self, content: Content, scope: VectorScope) -> Content:
         lanes = scope.lanes
         if lanes is None or isinstance(content, list) or lanes.width == 1:
             return content
         return [self.emitter.splat(content, lanes.width, scope)] * lanes.copies
 
-    def _store_to(self, access: Access, pointer: Value, content: Content, scope: Scope) -> None:
+    def _store_to(
+        self, access: Access, pointer: Value, content: Content, scope: VectorScope
+    ) -> None:
         emitter, prepared, lanes = self.emitter, self.placed.indices[access], scope.lanes
         assert access.storage is not None
         element = access.storage.element
@@ -302,7 +304,7 @@ class BodyEmitter:
 
 
     def scatter(
-        self, result: Value, combiner: str, content: Content, mask: Value | None, scope: Scope
+        self, result: Value, combiner: str, content: Content, mask: Value | None, scope: VectorScope
     ) -> None:
         """Combine values into the elements that they are for."""
         emitter = self.emitter

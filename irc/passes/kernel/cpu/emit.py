@@ -54,7 +54,7 @@ class Lanes:
     apart: int = attrs.field(default=attrs.Factory(lambda self: self.width, takes_self=True))
 
 
-class Scope:
+class VectorScope:
     """What is known at one level of a loop nest: body values, coordinates, index expressions."""
 
     __slots__ = ("values", "names", "dims", "splats", "known", "lanes", "level", "span")
@@ -70,9 +70,9 @@ class Scope:
         self.lanes: Lanes | None = None
         self.level = 0
 
-    def child(self, level: int) -> Scope:
+    def child(self, level: int) -> VectorScope:
         """A scope inside this one."""
-        new = Scope.__new__(Scope)
+        new = VectorScope.__new__(VectorScope)
         new.values = dict(self.values)
         new.names = dict(self.names)
         new.dims = dict(self.dims)
@@ -286,7 +286,7 @@ class Emitter:
             for d in dims
         )
 
-    def scalar(self, d: Dim, scope: Scope) -> Scalar:
+    def scalar(self, d: Dim, scope: VectorScope) -> Scalar:
         """The value of an index expression whose names are all scalar in `scope`."""
         if not isinstance(d, Expr):
             return d
@@ -295,7 +295,7 @@ class Emitter:
             found = scope.dims[d] = self._scalar(d, scope)
         return found
 
-    def _scalar(self, d: Expr, scope: Scope) -> Scalar:
+    def _scalar(self, d: Expr, scope: VectorScope) -> Scalar:
         if isinstance(d, Symbol):
             return scope.names[d.name]
         if isinstance(d, Sum):
@@ -327,7 +327,7 @@ class Emitter:
             total = self.add(cls, (total, self.value(part)), index)
         return total
 
-    def prefix_sums(self, groups: Sequence[Dim], scope: Scope) -> Scalar:
+    def prefix_sums(self, groups: Sequence[Dim], scope: VectorScope) -> Scalar:
         """The sum of the groups, through the prefixes that outer levels have computed."""
         total: Scalar = 0
         prefix: Dim = 0
@@ -344,7 +344,7 @@ class Emitter:
 
     # -- vectors
 
-    def splat(self, scalar: Value, width: int, scope: Scope) -> Value:
+    def splat(self, scalar: Value, width: int, scope: VectorScope) -> Value:
         """A scalar in each lane; made where the scope first wants it."""
         if width == 1:
             return scalar
@@ -372,7 +372,7 @@ class Emitter:
         operands = (self.iota(i32, width), bound)
         return self.add(arith.CmpIOp, operands, self.vector_type(i1, width), attributes)
 
-    def vector_index(self, base: Scalar, stride: Scalar, width: int, scope: Scope) -> Value:
+    def vector_index(self, base: Scalar, stride: Scalar, width: int, scope: VectorScope) -> Value:
         """base + stride * lane, as a vector of index."""
         type_ = self.vector_type(index, width)
         steps = self.iota(index, width)
@@ -385,7 +385,12 @@ class Emitter:
         return self.add(arith.AddIOp, (start, steps), type_)
 
     def _cached(
-        self, key: Any, scope: Scope, cls: type[Operation], operands: Sequence[Value], type_: Type
+        self,
+        key: Any,
+        scope: VectorScope,
+        cls: type[Operation],
+        operands: Sequence[Value],
+        type_: Type,
     ) -> Value:
         found = scope.dims.get(key)
         if found is None:

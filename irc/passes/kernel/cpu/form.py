@@ -23,7 +23,7 @@ from irc.ir.symbols import (
     known_positive,
 )
 from irc.ir.types import index
-from irc.passes.kernel.cpu.emit import Emitter, Scalar, Scope
+from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.cpu.nest import Nest
 from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState, TransposedTile
 from irc.passes.kernel.cpu.plan import (
@@ -91,7 +91,7 @@ class _CpuKernel:
         self.emitter.location = plan.op.location
         self.state = KernelState(self.emitter)
         self.state.positive = lambda d: known_positive(d, ranges)
-        self.scope = Scope()
+        self.scope = VectorScope()
         self._bind_arguments()
 
     def _collapse(self) -> None:
@@ -198,7 +198,7 @@ class _CpuKernel:
         """Points of the tile axis in one point of the parallel space."""
         return self.schedule.tile_block
 
-    def _enter_tile(self, scope: Scope) -> None:
+    def _enter_tile(self, scope: VectorScope) -> None:
         """Find the rows of the tiles at a point of the outer space."""
         tile, emitter, rows = self.state.tile, self.emitter, self.tile_block
         assert tile is not None
@@ -254,14 +254,14 @@ class _CpuKernel:
         else:
             emitter.when(emitter.compare("slt", self.begin, self.end), body)
 
-    def _shared_loop(self, lower: Scalar, upper: Scalar, scope: Scope) -> None:
+    def _shared_loop(self, lower: Scalar, upper: Scalar, scope: VectorScope) -> None:
         axis, vectors = self.shared_axis, self.state.shared
         assert axis is not None and vectors is not None
         ops = [op for nest in self.nests for op in nest.member.compute.block.ops]
         for low, high in spans(ops, vectors, lower, upper):
             self._shared_span(low, high, scope)
 
-    def _shared_span(self, lower: Scalar, upper: Scalar, scope: Scope) -> None:
+    def _shared_span(self, lower: Scalar, upper: Scalar, scope: VectorScope) -> None:
         axis, vectors, emitter = self.shared_axis, self.state.shared, self.emitter
         assert axis is not None and vectors is not None
         for phase in phases(emitter, vectors, lower, upper, axis.extent):

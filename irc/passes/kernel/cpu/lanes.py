@@ -21,7 +21,7 @@ from irc.ir.symbols import (
     terms_of,
 )
 from irc.ir.types import index
-from irc.passes.kernel.cpu.emit import Emitter, Lanes, Scalar, Scope
+from irc.passes.kernel.cpu.emit import Emitter, Lanes, Scalar, VectorScope
 from irc.passes.kernel.cpu.plan import Access
 
 
@@ -29,7 +29,7 @@ class LaneExpressions:
     """Evaluates an index expression whose names differ from lane to lane."""
 
     def __init__(
-        self, emitter: Emitter, access: Access, copy: int, scope: Scope, lanes: Lanes
+        self, emitter: Emitter, access: Access, copy: int, scope: VectorScope, lanes: Lanes
     ) -> None:
         self.access, self.copy = access, copy
         self.scope, self.lanes = scope, lanes

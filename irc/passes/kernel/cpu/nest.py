@@ -14,7 +14,7 @@ from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import known_divisible
 from irc.passes.kernel.cpu.body import BodyEmitter
-from irc.passes.kernel.cpu.emit import Scalar, Scope
+from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.partial_sums import MAX_I32, combined_points
 from irc.passes.kernel.cpu.place import KernelState, Placement
 from irc.passes.kernel.cpu.plan import Axis, CpuMember
@@ -119,7 +119,7 @@ class Nest:
         self.emitter, self.state = placed.emitter, state
         self.own_vectors, self.vectors = vectors, placed.vectors
 
-    def run(self, scope: Scope) -> None:
+    def run(self, scope: VectorScope) -> None:
         """Emit the loops of the member, below its base level."""
         tile = self.state.tile
         if tile is None:
@@ -151,13 +151,13 @@ class Nest:
 
         emitter.for_loop(tile.first, tile.last, rows, (), body)
 
-    def _unrolls_tiles(self, scope: Scope) -> bool:
+    def _unrolls_tiles(self, scope: VectorScope) -> bool:
         """Whether the rows of whole tiles stay in registers, with a copy of the body for each."""
         lanes = scope.lanes
         whole = lanes is not None and lanes.mask is None and lanes.width > 1
         return whole and self.schedule.unroll
 
-    def _unrolled_tile(self, scope: Scope) -> list[Value]:
+    def _unrolled_tile(self, scope: VectorScope) -> list[Value]:
         tile = self.state.tile
         assert tile is not None and self.vectors is not None
         self.tiles.hold_rows(scope)
@@ -169,12 +169,12 @@ class Nest:
         tile.rows = {}
         return []
 
-    def _partial_tile(self, scope: Scope) -> list[Value]:
+    def _partial_tile(self, scope: VectorScope) -> list[Value]:
         for access in self.placed.transposed:
             self.tiles.fill_tile(access, scope, False)
         return self._loop(0, scope, None)
 
-    def _loop(self, depth: int, scope: Scope, state: _Carried | None) -> list[Value]:
+    def _loop(self, depth: int, scope: VectorScope, state: _Carried | None) -> list[Value]:
         """Emit loop number `depth` and what is inside; gives the values carried on."""
         starts = depth == len(self.loops) or self.loops[depth].kind != "par"
         if state is None and starts and self.has_combiners:
@@ -202,7 +202,7 @@ class Nest:
         return own if own is not None and own.axis == self.loops[depth].name else None
 
     def _in_chunks(
-        self, depth: int, scope: Scope, state: _Carried, upper: Scalar, chunk: int
+        self, depth: int, scope: VectorScope, state: _Carried, upper: Scalar, chunk: int
     ) -> list[Value]:
         """A long reduction by chunks, so that sums are of partial sums."""
 
@@ -231,7 +231,8 @@ class Nest:
         return self.emitter.for_loop(0, upper, step, start, body)[:count]
 
     def _in_streams(
-        self, depth: int, scope: Scope, state: _Carried, vectors: Vectors, upper: Scalar, chunk: int
+        self, depth: int, scope: VectorScope, state: _Carried, vectors: Vectors, upper: Scalar,
+        chunk: int,
     ) -> list[Value]:
         """A long reduction along the vectors in which each accumulator reads a part of its own:
         of the whole axis, or of one chunk after the other where the axis has no known extent."""
@@ -266,7 +267,7 @@ class Nest:
         return state.joined(run(started))
 
     def _cover(
-        self, depth: int, scope: Scope, state: _Carried | None, lower: Scalar, upper: Scalar
+        self, depth: int, scope: VectorScope, state: _Carried | None, lower: Scalar, upper: Scalar
     ) -> list[Value]:
         """The loop number `depth` over [lower, upper)."""
         vectors = self._vectors_of(depth)
@@ -278,7 +279,7 @@ class Nest:
         return self._cover_phases(depth, scope, state, chain.from_iterable(covering))
 
     def _cover_phases(
-        self, depth: int, scope: Scope, state: _Carried | None, covering: Iterable[Phase]
+        self, depth: int, scope: VectorScope, state: _Carried | None, covering: Iterable[Phase]
     ) -> list[Value]:
         """The loops of some phases of loop number `depth`, one after the other."""
         axis = self.loops[depth]
@@ -297,7 +298,7 @@ class Nest:
             carried = self.emitter.for_loop(phase.lower, phase.upper, phase.step, carried, body)
         return carried
 
-    def _below(self, depth: int, scope: Scope, state: _Carried | None) -> list[Value]:
+    def _below(self, depth: int, scope: VectorScope, state: _Carried | None) -> list[Value]:
         following = depth + 1
         if state is not None and state.restarts and following < len(self.loops):
             if self.loops[following].name in self.schedule.partial:
@@ -313,7 +314,7 @@ class Nest:
         """Whether any output is a reduction or a scan."""
         return any(o.kind in ("reduce", "scan") for o in self.member.compute.output_list)
 
-    def _combiners(self, scope: Scope) -> _Carried:
+    def _combiners(self, scope: VectorScope) -> _Carried:
         own, lanes = self.own_vectors, scope.lanes
         horizontal = own is not None and lanes is None
         if horizontal:
@@ -363,7 +364,7 @@ class Nest:
             raise InvalidIR(f"the schedule's position_bits is 32, for {points} points", op=op)
         return bits
 
-    def _innermost(self, scope: Scope, state: _Carried | None) -> list[Value]:
+    def _innermost(self, scope: VectorScope, state: _Carried | None) -> list[Value]:
         op = self.member.compute
         lanes = scope.lanes
         copies, width = (lanes.copies, lanes.width) if lanes is not None else (1, 1)
@@ -398,7 +399,7 @@ class Nest:
                     self.body.store(result, final if width > 1 else final[0], scope)
         return carried
 
-    def _positions(self, reducer: Reducer, number: int, scope: Scope) -> list[Value]:
+    def _positions(self, reducer: Reducer, number: int, scope: VectorScope) -> list[Value]:
         """The row-major position over the combined axes, per copy."""
         element: Type = reducer.position_type  # type: ignore[attr-defined]
         access = self.member.positions[number]
@@ -425,7 +426,7 @@ class Nest:
             found.append(self.emitter.add(arith.AddIOp, (start, steps), start.type))
         return found
 
-    def _finish(self, scope: Scope, state: _Carried) -> None:
+    def _finish(self, scope: VectorScope, state: _Carried) -> None:
         op = self.member.compute
         for number, output in enumerate(op.output_list):
             reducer = state.reducers[number]

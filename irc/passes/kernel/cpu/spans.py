@@ -13,7 +13,7 @@ from irc.dialects import arith, loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import symbol
-from irc.passes.kernel.cpu.emit import Scope
+from irc.passes.kernel.cpu.emit import VectorScope
 from irc.passes.kernel.cpu.vectors import Vectors
 
 # The condition `predicate(v, bound)` as (v < bound + shift) == outcome.
@@ -56,7 +56,7 @@ def spans(
     return list(zip(points, points[1:], strict=False))
 
 
-def decide(op: Operation, axis: str, scope: Scope) -> bool | Value | None:
+def decide(op: Operation, axis: str, scope: VectorScope) -> bool | Value | None:
     """What an operation on conditions is known to give in the scope's span: a bool, or the
     operand that it equals; None if nothing is known."""
     if isinstance(op, arith.CmpIOp):

@@ -6,7 +6,7 @@ from irc.dialects import kernel
 from irc.ir.core import Value
 from irc.ir.types import FloatType, VectorType, index
 from irc.passes.kernel.cpu.body import BodyEmitter
-from irc.passes.kernel.cpu.emit import Scalar, Scope
+from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.plan import Access
 
 
@@ -17,7 +17,7 @@ class TransposedReads:
         self.body, self.placed = body, body.placed
         self.emitter, self.state, self.vectors = body.emitter, body.state, body.vectors
 
-    def fill(self, access: Access, scope: Scope) -> None:
+    def fill(self, access: Access, scope: VectorScope) -> None:
         """Put the transposed tile of a read on the stack: a row of vector lanes for each of the
         tile's rows."""
         tile = self.state.tile
@@ -31,7 +31,7 @@ class TransposedReads:
                 lambda: self.fill_tile(access, scope.child(scope.level), False),
             )
 
-    def fill_tile(self, access: Access, scope: Scope, whole: bool) -> None:
+    def fill_tile(self, access: Access, scope: VectorScope, whole: bool) -> None:
         """The same for a tile of which it is known whether it is `whole`."""
         lanes = scope.lanes
         assert lanes is not None and self.vectors is not None
@@ -43,7 +43,7 @@ class TransposedReads:
         for number, line in enumerate(self._transposed_rows(first, scope, whole)):
             self.emitter.store(line, pointer, number * lanes.width, None)
 
-    def _transposed_rows(self, first: Access, scope: Scope, whole: bool) -> list[Value]:
+    def _transposed_rows(self, first: Access, scope: VectorScope, whole: bool) -> list[Value]:
         """The rows of a tile in registers; those that it lacks, unless it is `whole`, are zeros,
         and lanes outside of the vectors' mask repeat the last one inside."""
         emitter, lanes, tile_rows = self.emitter, scope.lanes, self.state.tile
@@ -70,7 +70,7 @@ class TransposedReads:
         numbers = [emitter.number(number, index) for number in range(width)]
         return [emitter.add(kernel.ExtractOp, (tile, number), row) for number in numbers]
 
-    def hold_rows(self, scope: Scope) -> None:
+    def hold_rows(self, scope: VectorScope) -> None:
         """Have the transposed reads of a whole tile take its rows from registers."""
         tile = self.state.tile
         assert tile is not None
@@ -80,7 +80,7 @@ class TransposedReads:
         }
         tile.rows = {access: rows[first] for access, (first, _) in self.placed.transposed.items()}
 
-    def _fill_rows(self, access: Access, scope: Scope) -> None:
+    def _fill_rows(self, access: Access, scope: VectorScope) -> None:
         emitter, tile, lanes = self.emitter, self.state.tile, scope.lanes
         assert tile is not None and lanes is not None
         first, pointer = self.placed.transposed[access]

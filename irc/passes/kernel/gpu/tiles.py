@@ -85,7 +85,7 @@ def union(*tiles: Tile) -> tuple[TileDim, ...]:
     return tuple(sorted(found, key=lambda d: d.order))
 
 
-class _Scope:
+class _TileScope:
     """The code of one loop level: its block and the values known there, and how far it loops."""
 
     def __init__(self, block: Block, upper: Dim = 1) -> None:
@@ -98,7 +98,7 @@ class TileBuilder:
     """Appends tile code to a kernel's body."""
 
     def __init__(self, block: Block) -> None:
-        self.scopes = [_Scope(block)]
+        self.scopes = [_TileScope(block)]
         self.location: Location = UNKNOWN
         self.symbols: dict[str, Tile] = {}
         self.ranges: dict[str, Range] = {}
@@ -314,7 +314,7 @@ class TileBuilder:
         bounds = [self.index(0), self.index(upper), self.index(step)]
         around = self.level
         block = Block([index, *[t.value.type for t in initial]])
-        self.scopes.append(_Scope(block, upper))
+        self.scopes.append(_TileScope(block, upper))
         level = self.level
         position = Tile(block.arguments[0], (), level)
         pairs = zip(block.arguments[1:], initial, strict=True)

@@ -1,0 +1,187 @@
+"""The structure of `irc/`: rooms on floors, and what keeps them apart.
+
+`docs/design/rooms.md` draws the house. An arrow is an import, one inside a function too; only those
+under `if TYPE_CHECKING:` are none.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx
+import pytest
+
+from irc.ir import registry
+
+ROOT = Path(__file__).resolve().parents[1]
+HOUSE = ROOT / "irc"
+PAGE = ROOT / "docs" / "design" / "rooms.md"
+LONGEST = 600
+#: The faces: what users import, from all rooms. `irc` itself, and the words of rules.
+FACES = {"irc", "irc.rules"}
+
+
+def rooms() -> list[str]:
+    """The rooms from the lowest floor up, as the page lists them."""
+    table = PAGE.read_text(encoding="utf-8").partition("## What each room knows")[2]
+    return re.findall(r"^\| `(\w+)` \|", table.partition("\n## ")[0], re.MULTILINE)
+
+
+@functools.cache
+def files() -> dict[str, Path]:
+    """Every file by its module's name."""
+    found = {}
+    for path in HOUSE.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@functools.cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(files()[module].read_text(encoding="utf-8"))
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only a type checker reads."""
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from walk(child)
+
+
+def imported(module: str) -> set[str]:
+    """The modules of irc that a file imports."""
+    found: set[str] = set()
+    for node in walk(tree(module)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno}: imports are absolute"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in files() else str(node.module))
+    return {name for name in found if name in files() and name != module}
+
+
+@functools.cache
+def arrows() -> networkx.DiGraph:
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(files())
+    graph.add_edges_from((module, other) for module in files() for other in imported(module))
+    return graph
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def test_every_room_has_a_floor() -> None:
+    folders = {p.name for p in HOUSE.iterdir() if (p / "__init__.py").is_file()}
+    alone = {p.stem for p in HOUSE.glob("*.py")} - {"__init__", "rules"}
+    assert sorted(rooms()) == sorted(folders | alone)
+
+
+def test_arrows_point_down() -> None:
+    floors = {room: floor for floor, room in enumerate(rooms())}
+    upward = [
+        f"{module} -> {other}"
+        for module, other in arrows().edges
+        if module not in FACES
+        if other in FACES or floors[room_of(other)] > floors[room_of(module)]
+    ]
+    assert not upward
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    circles = [sorted(c) for c in networkx.strongly_connected_components(arrows()) if len(c) > 1]
+    assert not circles
+
+
+def test_generators_and_runtime_share_plain_data_only() -> None:
+    for module in files():
+        if module.startswith("irc.codegen"):
+            assert not [o for o in imported(module) if o.startswith("irc.runtime")], module
+
+
+def test_the_interpreter_shares_nothing_with_the_generators() -> None:
+    shared = {"irc.codegen", "irc.passes", "irc.runtime", "irc.program", "irc.boundary"}
+    for module in files():
+        if module.startswith("irc.interp"):
+            assert not [o for o in imported(module) if ".".join(o.split(".")[:2]) in shared], module
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    """Operations of two dialects may share one: their dialects tell them apart."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    for module in files():
+        if not re.fullmatch(r"irc\.dialects\.\w+\.\w+", module):
+            for node in tree(module).body:
+                if isinstance(node, ast.ClassDef):
+                    homes[node.name.lstrip("_")].append(module)
+    assert not {name: where for name, where in homes.items() if len(where) > 1}
+
+
+def test_no_operation_is_told_by_its_name() -> None:
+    """Outside of text: a class, a trait or a fact tells what an operation is."""
+    found = []
+    for module in files():
+        if module.startswith("irc.ir.text") or module.endswith(".text"):
+            continue
+        for node in walk(tree(module)):
+            if not isinstance(node, ast.Compare):
+                continue
+            sides = [node.left, *node.comparators]
+            asks = any(isinstance(s, ast.Attribute) and s.attr == "name" for s in sides)
+            words = {c.value for s in sides for c in ast.walk(s) if isinstance(c, ast.Constant)}
+            if asks and any(isinstance(w, str) and is_operation(w) for w in words):
+                found.append(f"{module}:{node.lineno}: {sorted(map(str, words))}")
+    assert not found
+
+
+def is_operation(word: str) -> bool:
+    dialect, _, rest = word.partition(".")
+    return bool(rest) and dialect in registry.DIALECT_MODULES
+
+
+@pytest.mark.parametrize("module", ["irc.pipeline"])
+def test_no_text_of_a_pipeline_is_edited(module: str) -> None:
+    calls = [n.func.attr for n in walk(tree(module))
+             if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]  # fmt: skip
+    assert not {"replace", "sub", "removeprefix", "removesuffix", "translate"} & set(calls)
+
+
+def test_options_are_typed() -> None:
+    """Nothing asks an option by a text of its own, nor a context for what is not declared."""
+    for module in files():
+        for node in walk(tree(module)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                if node.func.id == "getattr" and isinstance(node.args[0], ast.Name):
+                    named = isinstance(node.args[1], ast.Constant)
+                    assert not (node.args[0].id == "options" and named), f"{module}:{node.lineno}"
+            if isinstance(node, ast.Attribute) and node.attr == "data":
+                owner = node.value
+                assert not (isinstance(owner, ast.Name) and owner.id == "context"), module
+
+
+def test_files_have_one_thought() -> None:
+    long = {m: n for m, p in files().items() if (n := len(p.read_text().splitlines())) > LONGEST}
+    assert not long
+
+
+def test_every_dialect_is_a_folder_that_holds_its_operations() -> None:
+    for name, module in registry.DIALECT_MODULES.items():
+        registry.load_dialect(name)
+        if name == "builtin":
+            continue
+        assert files()[module].name == "__init__.py"
+        assert f"{module}.ops" in files()
+        for cls in registry.registered_ops(name):
+            if cls.__module__.startswith("irc."):
+                assert cls.__module__.startswith(f"{module}."), cls
