@@ -23,19 +23,18 @@ func.func @not_constant(%x: tensor<1x2x6x5xf32>, %w: tensor<1x2x3x3xf32>) -> ten
 // CHECK-NEXT:     %b = graph.constant {value = dense<0.25> : tensor<1xf32>} : tensor<1xf32>
 // CHECK-NEXT:     %0 = graph.cast %w : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf64>
 // CHECK-NEXT:     %1 = graph.pad %0 {high = #sym.dims<[7, 0, 0, 0]>, low = #sym.dims<[0, 0, 0, 0]>, value = 0.0 : f64} : (tensor<1x2x3x3xf64>) -> tensor<8x2x3x3xf64>
-// CHECK-NEXT:     %2 = graph.slice %1 {dim = 0 : i64, start = #sym<0>, step = 1 : i64} : (tensor<8x2x3x3xf64>) -> tensor<1x2x3x3xf64>
-// CHECK-NEXT:     %3 = graph.constant {value = dense<[[1.1377777777777778, -0.6884033613445378, -0.6884033613445378, 0.11951447245564893, 0.11951447245564893, 0.0], [0.0, -0.43025210084033616, 0.43025210084033616, 0.1792717086834734, -0.1792717086834734, 0.0], [0.0, -0.2689075630252101, -0.2689075630252101, 0.2689075630252101, 0.2689075630252101, 1.0]]> : tensor<3x6xf64>} : tensor<3x6xf64>
-// CHECK-NEXT:     %4 = graph.reshape %1 : (tensor<8x2x3x3xf64>) -> tensor<48x3xf64>
-// CHECK-NEXT:     %5 = graph.call_aten %4, %3 {arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, callee = "aten.mm.default", eager_strides = [#sym.dims<[6, 1]>]} : (tensor<48x3xf64>, tensor<3x6xf64>) -> tensor<48x6xf64>
-// CHECK-NEXT:     %6 = graph.reshape %5 : (tensor<48x6xf64>) -> tensor<16x3x6xf64>
-// CHECK-NEXT:     %7 = graph.permute %6 {permutation = array<i64: 0, 2, 1>} : (tensor<16x3x6xf64>) -> tensor<16x6x3xf64>
-// CHECK-NEXT:     %8 = graph.reshape %7 : (tensor<16x6x3xf64>) -> tensor<96x3xf64>
-// CHECK-NEXT:     %9 = graph.call_aten %8, %3 {arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, callee = "aten.mm.default", eager_strides = [#sym.dims<[6, 1]>]} : (tensor<96x3xf64>, tensor<3x6xf64>) -> tensor<96x6xf64>
-// CHECK-NEXT:     %10 = graph.reshape %9 : (tensor<96x6xf64>) -> tensor<1x8x2x6x6xf64>
-// CHECK-NEXT:     %11 = graph.permute %10 {permutation = array<i64: 0, 4, 3, 2, 1>} : (tensor<1x8x2x6x6xf64>) -> tensor<1x6x6x2x8xf64>
-// CHECK-NEXT:     %12 = graph.reshape %11 : (tensor<1x6x6x2x8xf64>) -> tensor<1x36x2x8xf64>
-// CHECK-NEXT:     %13 = graph.cast %12 : (tensor<1x36x2x8xf64>) -> tensor<1x36x2x8xf32>
-// CHECK-NEXT:     %y = graph.winograd_conv %x, %13, %b {padding = array<i64: 1, 1>} : (tensor<1x2x6x5xf32>, tensor<1x36x2x8xf32>, tensor<1xf32>) -> tensor<1x1x6x5xf32>
+// CHECK-NEXT:     %2 = graph.constant {value = dense<[[1.1377777777777778, -0.6884033613445378, -0.6884033613445378, 0.11951447245564893, 0.11951447245564893, 0.0], [0.0, -0.43025210084033616, 0.43025210084033616, 0.1792717086834734, -0.1792717086834734, 0.0], [0.0, -0.2689075630252101, -0.2689075630252101, 0.2689075630252101, 0.2689075630252101, 1.0]]> : tensor<3x6xf64>} : tensor<3x6xf64>
+// CHECK-NEXT:     %3 = graph.reshape %1 : (tensor<8x2x3x3xf64>) -> tensor<48x3xf64>
+// CHECK-NEXT:     %4 = graph.call_aten %3, %2 {arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, callee = "aten.mm.default", eager_strides = [#sym.dims<[6, 1]>]} : (tensor<48x3xf64>, tensor<3x6xf64>) -> tensor<48x6xf64>
+// CHECK-NEXT:     %5 = graph.reshape %4 : (tensor<48x6xf64>) -> tensor<16x3x6xf64>
+// CHECK-NEXT:     %6 = graph.permute %5 {permutation = array<i64: 0, 2, 1>} : (tensor<16x3x6xf64>) -> tensor<16x6x3xf64>
+// CHECK-NEXT:     %7 = graph.reshape %6 : (tensor<16x6x3xf64>) -> tensor<96x3xf64>
+// CHECK-NEXT:     %8 = graph.call_aten %7, %2 {arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, callee = "aten.mm.default", eager_strides = [#sym.dims<[6, 1]>]} : (tensor<96x3xf64>, tensor<3x6xf64>) -> tensor<96x6xf64>
+// CHECK-NEXT:     %9 = graph.reshape %8 : (tensor<96x6xf64>) -> tensor<1x8x2x6x6xf64>
+// CHECK-NEXT:     %10 = graph.permute %9 {permutation = array<i64: 0, 4, 3, 2, 1>} : (tensor<1x8x2x6x6xf64>) -> tensor<1x6x6x2x8xf64>
+// CHECK-NEXT:     %11 = graph.reshape %10 : (tensor<1x6x6x2x8xf64>) -> tensor<1x36x2x8xf64>
+// CHECK-NEXT:     %12 = graph.cast %11 : (tensor<1x36x2x8xf64>) -> tensor<1x36x2x8xf32>
+// CHECK-NEXT:     %y = graph.winograd_conv %x, %12, %b {padding = array<i64: 1, 1>} : (tensor<1x2x6x5xf32>, tensor<1x36x2x8xf32>, tensor<1xf32>) -> tensor<1x1x6x5xf32>
 // CHECK-NEXT:     return %y : tensor<1x1x6x5xf32>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @not_constant(%x: tensor<1x2x6x5xf32>, %w: tensor<1x2x3x3xf32>) -> tensor<1x1x4x3xf32> attributes {level = "graph"} {
