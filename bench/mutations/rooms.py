@@ -63,7 +63,7 @@ ROOMS = (
     Room("host", ("irc/passes/host/*.py",), 25, decides),
     Room("verifiers", ("irc/dialects/*/*verify*.py", "irc/ir/verifier.py",
                        "irc/ir/dominance.py"), 60),
-    Room("folds", ("irc/dialects/*/fold.py", "irc/dialects/*/canonical.py"), 40),
+    Room("folds", ("irc/dialects/*/folds.py", "irc/dialects/*/canonical*.py"), 40),
     Room("common", ("irc/passes/common/*.py", "irc/ir/rewrite/driver.py"), 25),
     Room("cache", ("irc/cache/*.py", "irc/runtime/program_cache.py"), 25),
 )  # fmt: skip

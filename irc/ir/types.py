@@ -139,7 +139,8 @@ class TensorType(Type):
         if 0 in self.shape:
             return
         known = [size for size in self.shape if isinstance(size, int)]
-        if math.prod(known) >= LIMIT:
+        # So that it may have strides, too: contiguous ones reach to its last byte.
+        if math.prod(known) * LARGEST_ELEMENT >= LIMIT:
             raise ValueError("the tensor has more elements than 64 bits can count")
         if self.strides is not None and reach(self.shape, self.strides) * LARGEST_ELEMENT >= LIMIT:
             raise ValueError("the tensor's strides reach further than 64 bits can count")

@@ -30,6 +30,8 @@ STRIDES = "#sym.dims<[1, 1]>"
     ('mat2 = "w", self = #aten.operand<0>', STRIDES, "mention operands .0. of 2"),
     (ARGUMENTS, '#aten.device<"cpu">', "eager_strides has #aten.device"),
     (ARGUMENTS, "#sym.dims<[1]>", "eager_strides has #sym.dims<.1.> for tensor<3x1xf32>"),
+    (ARGUMENTS, "#sym.dims<[1, 1]>, #sym.dims<[1]>", "eager_strides has 2 entries"),
+    (ARGUMENTS, "#sym.dims<[9223372036854775807, 1]>", "eager_strides: the tensor.s strides reach"),
     (ARGUMENTS, f"{STRIDES}, {STRIDES}", "2 entries for 1 tensors"),
 ])  # fmt: skip
 def test_calls(arguments, strides, error):

@@ -55,6 +55,7 @@ CASES = [
     ("  %n2 = sym.value {dim = #sym<s0 + >} : index", 2, 35, "expected an integer, a name or '('"),
     ("  %n2 = sym.value {dim = #sym<s0 >= 1>} : index", 2, 35, "expected '}'"),
     ("  %w = graph.undefined : tensor<[4294967296, 4294967296] x f32>", 2, 33, "64 bits can count"),
+    ("  %w = graph.undefined : tensor<[1152921504606846976] x f32>", 2, 33, "64 bits can count"),
     ("  %w = graph.undefined : tensor<[3] x f32, strides [4611686018427387904]>", 2, 33,
      "strides reach further"),
     ("  %w = graph.undefined : tensor<[-4] x f32>", 2, 33, "tensor size -4 is negative"),

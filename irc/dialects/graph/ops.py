@@ -276,9 +276,8 @@ class CallAten(Op):
             if len(kept) < len(written) or made.type.with_strides(None) is not kind.with_strides(None):  # type: ignore[attr-defined] # noqa: E501
                 self.fail(f"the result for written operand {number} is {made.type}, not {kind}")
 
-
     def _verify_strides(self, name: str, values: Sequence[Value]) -> None:
-        """One `#sym.dims` for each tensor among `values`, of its rank."""
+        """One `#sym.dims` for each tensor among `values`, that can be its strides."""
         strides = self.attributes.get(name)
         if strides is None:
             return
@@ -289,6 +288,10 @@ class CallAten(Op):
         for entry, kind in zip(strides, tensors, strict=True):
             if not isinstance(entry, A.DimsAttr) or len(entry) != kind.rank:
                 self.fail(f"{name} has {entry} for {kind}")
+            try:
+                kind.with_strides(tuple(entry))  # type: ignore[arg-type]
+            except ValueError as error:
+                self.fail(f"{name}: {error}")
 
 
 class Item(Op):
