@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+import irc
 from irc.dialects import graph
 from irc.ir import attributes as A
 from irc.ir.diagnostics import IRCError
@@ -213,3 +215,11 @@ def test_ranges(low, high, wanted):
     assert (mask is None) == (wanted is None)
     names = [op.name for op in body.block.ops]
     assert names.count("arith.andi") == (wanted == "sge slt")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_a_sum_of_one_number_starts_at_zero(dtype):
+    x = torch.tensor(-0.0, dtype=dtype)
+    total = irc.compile(torch.sum, (x,))(x)
+    assert total.dtype is dtype and not total.signbit()
+    assert irc.compile(torch.prod, (x,))(x).signbit()

@@ -9,6 +9,7 @@ from irc.dialects import graph, loop
 from irc.ir.core import Value
 from irc.ir.symbols import Dim
 from irc.ir.types import (
+    FloatType,
     i1,
     i64,
 )
@@ -33,7 +34,16 @@ def _reduce(c: ComputeBuilder, op: graph.Reduce) -> None:
     source: Any = op._operands[0]
     element = source.type.element
     if not op.dims:
-        c.emit_map(lambda body, at: body.read(source, at))
+        starts = op.combiner == "sum" and isinstance(element, FloatType)
+
+        def alone(body: Body, at: tuple[Dim, ...]) -> Value:
+            if not starts:
+                return body.read(source, at)
+            wide = computes_in(element)  # a sum starts at 0.0: of -0.0 alone it is 0.0
+            value = body.op("arith.addf", _widened(c, source)(body, at), body.zero(wide))
+            return cast(body, value, wide, element)
+
+        c.emit_map(alone)
         return
     combiner = op.combiner
     if element is i1:
