@@ -77,9 +77,9 @@ def _inductor() -> Iterator[Callable[[], int]]:
 @contextmanager
 def _irc() -> Iterator[Callable[[], int]]:
     try:
+        from irc.runtime import clocks  # an older revision, measured as a peer
+    except ImportError:
         from irc.program import clocks
-    except ImportError:  # an older revision, measured as a peer
-        from irc.runtime import clocks
 
     yield lambda: sum(ns for name, ns in clocks.nanoseconds().items() if is_heavy(name))
 
