@@ -154,20 +154,33 @@ def settled_copies(function: func.FuncOp) -> dict[Operation, int]:
     nothing reads what it held before, and nothing is computed: such writes are functional."""
     origins = _Origins(function)
     copies: dict[int, Operation] = {}
-    stale: set[Value] = set()
+    recent: set[int] = set()  # of the copies, those behind which nothing was computed yet
+    known_at = dict.fromkeys(origins.known, 0)
+    written_at: dict[int, int] = {}
     lost = {number for group in alias_groups(function) if len(group) > 1 for number in group}
-    for op in function.block.ops:
-        lost |= origins.of(v for v in op.operands if v in stale)
+
+    def is_stale(value: Value) -> bool:
+        """Whether a value was known before its storage was written."""
+        since = known_at.get(value)
+        return since is not None and any(
+            written_at.get(root, -1) >= since for root in origins.known[value]
+        )
+
+    for step, op in enumerate(function.block.ops):
+        lost |= origins.of(v for v in op.operands if is_stale(v))
         if not isinstance(op, func.ReturnOp | sym.RefineOp) and not _is_alias(op):
-            lost |= copies.keys()
+            lost |= recent
+            recent.clear()
         written = origins.written(op)
         if written:
             lost |= written & copies.keys()
             if not _copies_whole(op) or written & origins.of(op.operands[1:]):
                 lost |= written
             copies.update(dict.fromkeys(written, op))
-            stale |= {v for v, roots in origins.known.items() if roots & written}
+            recent |= written
+            written_at.update(dict.fromkeys(written, step))
         origins.follow(op)
+        known_at.update((r, step + 1) for r in op.results if r in origins.known)
     return {op: number for number, op in copies.items() if number not in lost}
 
 
