@@ -152,9 +152,9 @@ def pieces(length: int) -> Program:
     return f, [torch.randn(2 * length, 12)], False
 
 
-#: The families, with their least length: behind the limits of the passes (256 operations inlined into
-#: a body, 2,048 in a group, 24 results of a compute), since until they are filled there is one body or
-#: kernel, and with the second one work begins that shorter programs have none of.
+#: The families, with their least length: behind the limits of the passes (256 operations inlined
+#: into a body, 2,048 in a group, 24 results of a compute), since until they are filled there is one
+#: body or kernel, and with the second one work begins that shorter programs have none of.
 FAMILIES: Mapping[str, tuple[Callable[[int], Program], int]] = {
     "chain": (chain, 1000), "slices": (slices, 256), "layers": (layers, 8),
     "arguments": (arguments, 200), "results": (results, 400), "symbols": (symbols, 32),
