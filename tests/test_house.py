@@ -145,6 +145,28 @@ def test_no_operation_is_told_by_its_name() -> None:
     assert not found
 
 
+def test_no_converter_asks_which_operator_it_serves() -> None:
+    """That is data of its registration: `@converts("aten.amax.default", largest=True)`."""
+    found = []
+    for module in files():
+        whole = module.startswith("irc.passes.graph.convert_aten.")
+        for place in [tree(module)] if whole else filter(is_converter, walk(tree(module))):
+            for node in walk(place):
+                if isinstance(node, ast.Attribute) and node.attr in ("name", "overload"):
+                    owner = node.value
+                    if "schema" in (getattr(owner, "attr", ""), getattr(owner, "id", "")):
+                        found.append(f"{module}:{node.lineno}")
+    assert not found
+
+
+def is_converter(node: ast.AST) -> bool:
+    """Whether it is a function that `converts` registers."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    calls = [d.func for d in node.decorator_list if isinstance(d, ast.Call)]
+    return any(ast.unparse(f).rpartition(".")[2].endswith("converts") for f in calls)
+
+
 def is_operation(word: str) -> bool:
     dialect, _, rest = word.partition(".")
     return bool(rest) and dialect in registry.DIALECT_MODULES

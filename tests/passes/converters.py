@@ -8,15 +8,20 @@ import contextlib
 @contextlib.contextmanager
 def without(conversion, cls):
     """`conversion` as if nobody had registered a converter of operations of `cls`."""
-    taken = list(conversion.converters_of(cls))
-    assert taken
+    functions = {converter.function for converter in conversion.converters_of(cls)}
+    assert functions
+    every = {c: None for row in conversion.table.values() for c in row}
+    taken = [converter for converter in every if converter.function in functions]
     for converter in taken:
         conversion.withdraw(converter.function)
     try:
         yield
     finally:
         for converter in taken:
-            conversion.converts(*converter.keys, benefit=converter.benefit)(converter.function)
+            register = conversion.converts(
+                *converter.keys, benefit=converter.benefit, **converter.data
+            )
+            register(converter.function)
 
 
 @contextlib.contextmanager

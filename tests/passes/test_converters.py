@@ -269,6 +269,28 @@ def test_two_converters_of_one_benefit_are_refused():
         boundary.converts()
 
 
+def test_one_function_serves_several_operations_told_apart_by_data():
+    boundary, seen = fresh(legal=("func",)), []
+
+    @boundary.converts("graph.exp", sign=1)
+    @boundary.converts("graph.add", sign=-1)
+    def both(op, *, sign, bias=0):
+        seen.append((op.name, sign, bias))
+
+    class Calls(Steps):
+        def convert(self, op, function):
+            function(op)
+
+    boundary.apply(ops_of(EXP.replace("%y", "%e"), ADD), Calls())
+    assert seen == [("graph.exp", 1, 0), ("graph.add", -1, 0)]
+    with pytest.raises(UserError, match=r"'both' is registered with \['sing'\]: it needs 'sign'"):
+        boundary.converts("graph.mul", sing=1)(both)
+    with pytest.raises(UserError, match="it takes no 'sing'"):
+        boundary.converts("graph.mul", sign=1, sing=1)(both)
+    with pytest.raises(UserError, match="it needs 'sign'"):
+        boundary.converts("graph.mul")(both)
+
+
 def test_a_function_that_is_defined_again_takes_its_own_place():
     boundary, steps = fresh(legal=("func",)), Steps()
     for number in (1, 2):

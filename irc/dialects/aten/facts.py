@@ -32,7 +32,11 @@ class Fact(Flag):
     in its storage between such elements."""
     KEEPS_PLACE = auto()
     """Computes in a copy of the whole storage of `self`: the result begins there where `self` does
-    in its own. What torch traces has `copy` begin at 0 where `self` is dense."""
+    in its own."""
+    NEW_IF_DENSE = auto()
+    """In what torch traces the result begins at 0 where `self` is dense."""
+    BEGINS_INSIDE = auto()
+    """A view whose first element is that at `index`, or at `start`, along `dim` of its source."""
     UNIFORM = auto()
     """Writes the same to each element: places may be named twice."""
 
@@ -49,6 +53,8 @@ _TABLE: dict[Fact, str] = {
     Fact.NEGATES: "_neg_view",
     Fact.OTHER_ELEMENTS: "view.dtype view_copy.dtype view_as_complex view_as_complex_copy",
     Fact.KEEPS_PLACE: "copy slice_scatter select_scatter diagonal_scatter as_strided_scatter",
+    Fact.NEW_IF_DENSE: "copy",
+    Fact.BEGINS_INSIDE: "slice select",
     Fact.UNIFORM: "fill_ zero_",
 }
 

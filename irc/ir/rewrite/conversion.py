@@ -18,12 +18,21 @@ one function too, which names the boundary by its pass:
     def scale(c):
         return c.pointwise("mul", c.source, c.full(c.by, c.result))
 
+One function may serve several operations: what tells them apart is data of the registration, which
+the function gets by keyword:
+
+    @converts("aten.amax.default", largest=True)
+    @converts("aten.amin.default", largest=False)
+    def extreme(c, *, largest):
+        ...
+
 A conversion spends no fuel (`irc.ir.rewrite.fuel`): what a level has no place for can't be left
 as it is.
 """
 
 from __future__ import annotations
 
+import functools
 import pkgutil
 import weakref
 from collections import Counter
@@ -93,11 +102,19 @@ class ConversionTarget:
 @attrs.frozen(eq=False)
 class Converter:
     """A function that converts the operations that `keys` name: their names, or their classes and
-    what is made from these. Of several, that of the highest benefit is asked first."""
+    what is made from these. Of several, that of the highest benefit is asked first. `data` is what
+    the function gets by keyword."""
 
     function: Callable[..., Any]
     keys: tuple[Key, ...]
     benefit: int
+    data: Mapping[str, Any] = attrs.field(factory=dict)
+    call: Callable[..., Any] = attrs.field(init=False)
+    """The function with its data."""
+
+    @call.default
+    def _with_data(self) -> Callable[..., Any]:
+        return functools.partial(self.function, **self.data) if self.data else self.function
 
     @property
     def name(self) -> str:
@@ -172,21 +189,26 @@ class Conversion:
                 import_module(module.name)
         return self._table
 
-    def converts(self, *keys: Key, benefit: int = 1) -> Callable[[FunctionT], FunctionT]:
-        """Register a converter of operations: by name ("aten.add.Tensor"), or by class.
+    def converts(
+        self, *keys: Key, benefit: int = 1, **data: Any
+    ) -> Callable[[FunctionT], FunctionT]:
+        """Register a converter of operations: by name ("aten.add.Tensor"), or by class. `data` are
+        its keyword-only parameters.
 
-        Raises UserError where there is one of the same benefit, and for what may remain.
+        Raises UserError where there is one of the same benefit, for what may remain, and for other
+        data than the function takes.
         """
         if not keys:
             raise UserError("a converter needs the operations that it converts")
 
         def register(function: FunctionT) -> FunctionT:
-            self._register(Converter(function, keys, benefit))
+            self._register(Converter(function, keys, benefit, data))
             return function
 
         return register
 
     def _register(self, converter: Converter) -> None:
+        _check_data(converter)
         for key in converter.keys:
             shown = key if isinstance(key, str) else key.name or key.__name__
             if not isinstance(key, str) and self.target.rule_of(key) is True:
@@ -286,7 +308,7 @@ class Conversion:
         before, reasons = op.prev, []
         for converter in plan.converters:
             try:
-                convert(op, converter.function)
+                convert(op, converter.call)
                 return ()
             except Declined as declined:
                 reasons.append(f"{converter.name}: {declined}")
@@ -338,6 +360,23 @@ class Conversion:
         )
 
 
+def _check_data(converter: Converter) -> None:
+    """Raise UserError for data that the function doesn't take or misses."""
+    code = getattr(converter.function, "__code__", None)
+    if code is None:  # an object that is called, or C's
+        return
+    first = code.co_argcount
+    takes = set(code.co_varnames[first : first + code.co_kwonlyargcount])
+    wants = takes - set(converter.function.__kwdefaults__ or ())
+    wrong = sorted((converter.data.keys() - takes) | (wants - converter.data.keys()))
+    if wrong:
+        raise UserError(
+            f"converter '{converter.name}' is registered with {sorted(converter.data)}: it "
+            f"{'takes no' if wrong[0] in converter.data else 'needs'} '{wrong[0]}'",
+            notes=("data of a registration are the function's keyword-only parameters",),
+        )
+
+
 def _body(function: Operation) -> Iterator[Operation]:
     for region in function.regions:
         for block in region.blocks:
@@ -383,8 +422,11 @@ def conversion(pass_name: str) -> Conversion:
     return found
 
 
-def converts(*keys: Key, to: str, benefit: int = 2) -> Callable[[FunctionT], FunctionT]:
+def converts(
+    *keys: Key, to: str, benefit: int = 2, **data: Any
+) -> Callable[[FunctionT], FunctionT]:
     """Register a converter of operations, by class or by name, for the boundary that the pass `to`
-    is ("convert-to-loop"). It is asked before irc's own, and may `decline("why")`.
+    is ("convert-to-loop"). It is asked before irc's own, and may `decline("why")`. `data` are its
+    keyword-only parameters.
     """
-    return conversion(to).converts(*keys, benefit=benefit)
+    return conversion(to).converts(*keys, benefit=benefit, **data)

@@ -114,11 +114,10 @@ def written_copies(op: aten.AtenOp) -> tuple[int, ...]:
 def copying_variant(op: aten.AtenOp) -> tuple[str, bool]:
     """The operator that gives a view's elements in fresh contiguous memory, for a view operator;
     whether it is another one."""
-    schema = op.schema
-    overload = schema.overload or "default"
-    for name in (f"{schema.name}_copy", f"_{schema.name}_copy"):
-        qualified = f"{schema.namespace}.{name}.{overload}"
-        found = aten.known_schema(qualified, op)
-        if found is not None and len(found.arguments) == len(schema.arguments):
+    namespace, name, overload = op.qualified.rsplit(".", 2)
+    for copying in (f"{name}_copy", f"_{name}_copy"):
+        qualified = f"{namespace}.{copying}.{overload}"
+        schema = aten.known_schema(qualified, op)
+        if schema is not None and len(schema.arguments) == len(op.schema.arguments):
             return qualified, True
     return op.qualified, False

@@ -8,8 +8,9 @@ does all that is computed with it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from irc.dialects import func, graph
 from irc.ir.attributes import Type
@@ -25,6 +26,7 @@ from irc.passes.graph.convert_aten.support import (
 
 Pair = tuple[Value, Value]
 PairConverter = Callable[[Call, Mapping[str, Any]], Pair | Value]
+PairFunction = TypeVar("PairFunction", bound=Callable[..., Pair | Value])
 PAIR_CONVERTERS: dict[str, PairConverter] = {}
 
 # What moves elements moves both parts alike.
@@ -39,9 +41,10 @@ MOVES = frozenset(
 )
 
 
-def _converts(*names: str) -> Callable[[PairConverter], PairConverter]:
-    def register(function: PairConverter) -> PairConverter:
-        PAIR_CONVERTERS.update(dict.fromkeys(names, function))
+def _converts(*names: str, **data: Any) -> Callable[[PairFunction], PairFunction]:
+    def register(function: PairFunction) -> PairFunction:
+        converter = functools.partial(function, **data) if data else function
+        PAIR_CONVERTERS.update(dict.fromkeys(names, converter))
         return function
 
     return register
@@ -100,7 +103,7 @@ def convert_pair(call: Call, pairs: Mapping[Value, Pair]) -> Pair | Value:
     if name in PAIR_CONVERTERS:
         return PAIR_CONVERTERS[name](call, parts)
     converter = TO_GRAPH.converters_of(type(call.op))[0]
-    made = [converter.function(part_of(call, parts, number)) for number in (0, 1)]
+    made = [converter.call(part_of(call, parts, number)) for number in (0, 1)]
     return tuple(v if isinstance(v, Value) else v[0] for v in made)  # type: ignore[return-value]
 
 
@@ -158,10 +161,10 @@ def mul(c: Call, parts: Mapping[str, Any]) -> Pair:
     return real, c.pointwise("add", times(a, y), times(b, x))
 
 
-@_converts("aten.add.Tensor", "aten.sub.Tensor")
-def add(c: Call, parts: Mapping[str, Any]) -> Pair:
+@_converts("aten.add.Tensor", name="add")
+@_converts("aten.sub.Tensor", name="sub")
+def add(c: Call, parts: Mapping[str, Any], *, name: str) -> Pair:
     (a, b), (x, y) = _operands(c, parts)
-    name = c.op.schema.name
     zero = c.full(0, a)
     second = c.pointwise(name, zero if b is None else b, zero if y is None else y)
     return c.pointwise(name, a, x), second
@@ -187,9 +190,10 @@ def view_as_real(c: Call, parts: Mapping[str, Any]) -> Value:
     return c.emit(graph.Concat, pair, dim=c.result.rank - 1, result_types=c.result)
 
 
-@_converts("aten.real.default", "aten.imag.default")
-def only_part(c: Call, parts: Mapping[str, Any]) -> Value:
-    return parts["self"][c.op.schema.name == "imag"]
+@_converts("aten.real.default", number=0)
+@_converts("aten.imag.default", number=1)
+def only_part(c: Call, parts: Mapping[str, Any], *, number: int) -> Value:
+    return parts["self"][number]
 
 
 @_converts("aten.complex.default")

@@ -85,13 +85,14 @@ def advanced(c: Call, source: Value, indices: Sequence[Any]) -> tuple[list[Value
     return made, dims, dims[0] if adjacent else 0
 
 
-@converts("aten.index.Tensor", "aten._unsafe_index.Tensor")
-def index_(c: Call) -> Value:
+@converts("aten.index.Tensor", checked=True)
+@converts("aten._unsafe_index.Tensor", checked=False)
+def index_(c: Call, *, checked: bool) -> Value:
     source = _source(c)
     if all(i is None for i in c.indices):
         return source
     indices, dims, position = advanced(c, source, c.indices)
-    if c.op.schema.name == "index":
+    if checked:
         rest = _checked(c)
     elif any(shape_of(source)[d] == 0 for d in dims):
         rest = _checked(c, "RuntimeError")  # an image without pixels, of which ATen makes none
@@ -101,8 +102,9 @@ def index_(c: Call) -> Value:
     return c.broadcast(value, c.result.shape)
 
 
-@converts("aten.index_put.default", "aten._unsafe_index_put.default")
-def index_put(c: Call) -> Value:
+@converts("aten.index_put.default", checked=True)
+@converts("aten._unsafe_index_put.default", checked=False)
+def index_put(c: Call, *, checked: bool) -> Value:
     source = _source(c)
     if element_of(c.arguments["values"]) is not element_of(source):
         decline("values of another dtype are refused by ATen")
@@ -119,7 +121,7 @@ def index_put(c: Call) -> Value:
     value = c.emit(
         graph.Put, c.cast(source, element), c.cast(values, element), indices, dims=dims,
         position=position, combiner=combiner,
-        **(_checked(c) if c.op.schema.name == "index_put" else {}),
+        **(_checked(c) if checked else {}),
     )  # fmt: skip
     return c.finish(value)
 
@@ -211,13 +213,17 @@ def embedding_backward(c: Call) -> Value:
 # -- scatter
 
 
-@converts("aten.scatter.src", "aten.scatter.value", "aten.scatter_add.default",
-          "aten.scatter.reduce", "aten.scatter.value_reduce")  # fmt: skip
-def scatter(c: Call) -> Value:
-    reduce = c.arguments.get("reduce")
-    combiner = {"add": "sum", "multiply": "prod", None: "set"}[reduce]
-    if c.op.schema.name == "scatter_add":
-        combiner = "sum"
+@converts("aten.scatter.src", "aten.scatter.value", combiner="set")
+@converts("aten.scatter_add.default", combiner="sum")
+def scatter(c: Call, *, combiner: str) -> Value:
+    return _scatter(c, _source(c), combiner)
+
+
+@converts("aten.scatter.reduce", "aten.scatter.value_reduce")
+def scatter_combined(c: Call) -> Value:
+    combiner = {"add": "sum", "multiply": "prod"}.get(c.arguments["reduce"])
+    if combiner is None:
+        decline(f"ATen has no '{c.arguments['reduce']}' of elements")
     return _scatter(c, _source(c), combiner)
 
 

@@ -72,13 +72,14 @@ def hardtanh(c: Call) -> Value:
     return c.finish(c.pointwise("minimum", x, c.full(high, x)))
 
 
-@converts("aten.hardsigmoid.default", "aten.hardswish.default")
-def hardsigmoid(c: Call) -> Value:
+@converts("aten.hardsigmoid.default", gates=False)
+@converts("aten.hardswish.default", gates=True)
+def hardsigmoid(c: Call, *, gates: bool) -> Value:
     x = float_tensor(c, c.self_)
     shifted = c.pointwise("add", x, c.full(3.0, x))
     clipped = c.pointwise("maximum", shifted, c.full(0.0, x))
     clipped = c.pointwise("minimum", clipped, c.full(6.0, x))
-    if c.op.schema.name == "hardswish":
+    if gates:
         clipped = c.pointwise("mul", x, clipped)
     return c.finish(c.pointwise("div", clipped, c.full(6.0, x)))
 
@@ -114,14 +115,17 @@ def threshold_backward(c: Call) -> Value:
     return c.finish(c.select(below, c.full(0, gradient), gradient))
 
 
-@converts("aten.sigmoid_backward.default", "aten.tanh_backward.default")
-def curve_backward(c: Call) -> Value:
+@converts("aten.sigmoid_backward.default")
+def sigmoid_backward(c: Call) -> Value:
     gradient, y = c.operands(c.grad_output, c.output)
-    one = c.full(1.0, y)
-    if c.op.schema.name == "sigmoid_backward":
-        slope = c.pointwise("mul", c.pointwise("sub", one, y), y)
-    else:
-        slope = c.pointwise("sub", one, c.pointwise("mul", y, y))
+    slope = c.pointwise("mul", c.pointwise("sub", c.full(1.0, y), y), y)
+    return c.finish(c.pointwise("mul", gradient, slope))
+
+
+@converts("aten.tanh_backward.default")
+def tanh_backward(c: Call) -> Value:
+    gradient, y = c.operands(c.grad_output, c.output)
+    slope = c.pointwise("sub", c.full(1.0, y), c.pointwise("mul", y, y))
     return c.finish(c.pointwise("mul", gradient, slope))
 
 

@@ -21,15 +21,16 @@ from irc.passes.graph.convert_aten.support import (
 )
 
 
-@converts("aten.slice_scatter.default", "aten.select_scatter.default")
-def slice_scatter(c: Call) -> Value:
+@converts("aten.slice_scatter.default", rows=True)
+@converts("aten.select_scatter.default", rows=False)
+def slice_scatter(c: Call, *, rows: bool) -> Value:
     """The source with a slice replaced: inside the slice its element, else the old one."""
     source, part = moved_source(c), c.src
     rank = rank_of(source)
     dim = normalized(c.dim, rank)
     size = shape_of(source)[dim]
     part = c.cast(part, c.result.element)
-    if c.op.schema.name == "select_scatter":
+    if not rows:
         index = element_position(c, c.index, size)
         shape = [1 if d == dim else s for d, s in enumerate(shape_of(source))]
         _must_have(c, part, [s for d, s in enumerate(shape) if d != dim])
@@ -111,11 +112,11 @@ def diagonal_scatter(c: Call) -> Value:
     return c.select(c.pointwise("eq", shifted, columns), embedded, source)
 
 
-@converts("aten.tril.default", "aten.triu.default")
-def triangle(c: Call) -> Value:
+@converts("aten.tril.default", function="le")
+@converts("aten.triu.default", function="ge")
+def triangle(c: Call, *, function: str) -> Value:
     source = moved_source(c)
     rank = rank_of(source)
     rows, columns = c.iota(rank - 2, source), c.iota(rank - 1, source)
     bound = c.pointwise("add", rows, c.full(c.diagonal, rows))
-    function = "le" if c.op.schema.name == "tril" else "ge"
     return c.select(c.pointwise(function, columns, bound), source, c.full(0, source))

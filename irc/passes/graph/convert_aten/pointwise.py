@@ -36,7 +36,6 @@ FLOAT_UNARY = {
 }  # fmt: skip
 ROUNDINGS = {"ceil": "ceil", "floor": "floor", "trunc": "trunc", "fix": "trunc"}
 COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
-FLOAT_BINARY = {"atan2": "atan2", "copysign": "copysign", "nextafter": "nextafter"}
 BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 SHIFTS = {"bitwise_left_shift": "shl", "bitwise_right_shift": "shr",
           "__lshift__": "shl", "__rshift__": "shr"}  # fmt: skip
@@ -52,77 +51,61 @@ def _real(value: Value) -> Value:
 
 def _install() -> None:
     for name, function in FLOAT_UNARY.items():
-        converts(f"aten.{name}.default")(_float_unary(function))
+        converts(f"aten.{name}.default", function=function)(float_unary)
     for name, function in ROUNDINGS.items():
-        converts(f"aten.{name}.default")(_rounding(function))
+        converts(f"aten.{name}.default", function=function)(rounding)
     for name, function in COMPARISONS.items():
-        overloads = [f"aten.{name}.{o}" for o in ("Tensor", "Scalar")]
-        converts(*overloads)(_comparison(function))
-    for name, function in FLOAT_BINARY.items():
-        overloads = ["default"] if name != "copysign" else ["Tensor", "Scalar"]
-        converts(*(f"aten.{name}.{o}" for o in overloads))(_float_binary(function))
+        converts(f"aten.{name}.Tensor", f"aten.{name}.Scalar", function=function)(comparison)
     for name, function in (BITWISE | SHIFTS).items():
-        converts(f"aten.{name}.Tensor")(_bitwise(function))
-        number = "Tensor_Scalar" if name.startswith("bitwise") and name in SHIFTS else "Scalar"
-        converts(f"aten.{name}.{number}")(_bitwise(function))
+        overloads = ["Tensor", "Scalar"]
         if not name.startswith("__"):
-            converts(f"aten.{name}.Scalar_Tensor")(_bitwise(function))
+            overloads = ["Tensor", "Scalar_Tensor"]
+            overloads.append("Tensor_Scalar" if name in SHIFTS else "Scalar")
+        converts(*(f"aten.{name}.{o}" for o in overloads), function=function)(bitwise)
     for name, function in LOGICAL.items():
-        converts(f"aten.{name}.default")(_logical(function))
+        converts(f"aten.{name}.default", function=function)(logical)
 
 
-def _float_unary(function: str) -> Any:
-    def convert(c: Call) -> Value:
-        (x,) = c.operands(_real(c.self_))
-        return c.finish(c.pointwise(function, x))
-
-    return convert
+def float_unary(c: Call, *, function: str) -> Value:
+    (x,) = c.operands(_real(c.self_))
+    return c.finish(c.pointwise(function, x))
 
 
-def _rounding(function: str) -> Any:
-    def convert(c: Call) -> Value:
-        if not is_float(c.result.element):
-            return c.self_
-        (x,) = c.operands(_real(c.self_))
-        return c.finish(c.pointwise(function, x))
-
-    return convert
+def rounding(c: Call, *, function: str) -> Value:
+    if not is_float(c.result.element):
+        return c.self_
+    return float_unary(c, function=function)
 
 
-def _comparison(function: str) -> Any:
-    def convert(c: Call) -> Value:
-        element = compute_element(c.promoted(c.self_, c.other))
-        return c.pointwise(function, *c.operands(c.self_, c.other, element=element))
-
-    return convert
+def comparison(c: Call, *, function: str) -> Value:
+    element = compute_element(c.promoted(c.self_, c.other))
+    return c.pointwise(function, *c.operands(c.self_, c.other, element=element))
 
 
-def _float_binary(function: str) -> Any:
-    def convert(c: Call) -> Value:
-        if function == "nextafter" and c.result.element is not compute_element(c.result.element):
-            decline("the neighbours of 16-bit floats are ATen's")
-        x, y = c.operands(c.self_, c.other)
-        return c.finish(c.pointwise(function, x, y))
-
-    return convert
+@converts("aten.atan2.default", function="atan2")
+@converts("aten.copysign.Tensor", "aten.copysign.Scalar", function="copysign")
+def float_binary(c: Call, *, function: str) -> Value:
+    x, y = c.operands(c.self_, c.other)
+    return c.finish(c.pointwise(function, x, y))
 
 
-def _bitwise(function: str) -> Any:
-    def convert(c: Call) -> Value:
-        if not isinstance(c.result.element, IntegerType):
-            decline("shifts of floats are ATen's")
-        x, y = c.operands(c.self_, c.other)
-        return c.pointwise(function, x, y)
-
-    return convert
+@converts("aten.nextafter.default")
+def nextafter(c: Call) -> Value:
+    if c.result.element is not compute_element(c.result.element):
+        decline("the neighbours of 16-bit floats are ATen's")
+    return float_binary(c, function="nextafter")
 
 
-def _logical(function: str) -> Any:
-    def convert(c: Call) -> Value:
-        x, y = (truth(c, v) for v in (c.self_, c.other))
-        return c.pointwise(function, *(c.broadcast(v, c.result.shape) for v in (x, y)))
+def bitwise(c: Call, *, function: str) -> Value:
+    if not isinstance(c.result.element, IntegerType):
+        decline("shifts of floats are ATen's")
+    x, y = c.operands(c.self_, c.other)
+    return c.pointwise(function, x, y)
 
-    return convert
+
+def logical(c: Call, *, function: str) -> Value:
+    x, y = (truth(c, v) for v in (c.self_, c.other))
+    return c.pointwise(function, *(c.broadcast(v, c.result.shape) for v in (x, y)))
 
 
 def truth(c: Call, value: Value) -> Value:
@@ -304,20 +287,21 @@ def square(c: Call) -> Value:
     return c.finish(c.pointwise("mul", x, x))
 
 
-@converts("aten.maximum.default", "aten.minimum.default", "aten.fmax.default",
-          "aten.fmin.default")  # fmt: skip
-def extreme(c: Call) -> Value:
-    name = c.op.schema.name
+@converts("aten.maximum.default", largest=True)
+@converts("aten.minimum.default", largest=False)
+@converts("aten.fmax.default", largest=True, passes_nan=False)
+@converts("aten.fmin.default", largest=False, passes_nan=False)
+def extreme(c: Call, *, largest: bool, passes_nan: bool = True) -> Value:
     x, y = c.operands(c.self_, c.other)
-    return c.finish(_extreme(c, name, x, y))
+    return c.finish(_extreme(c, x, y, largest, passes_nan))
 
 
-def _extreme(c: Call, name: str, x: Value, y: Value) -> Value:
+def _extreme(c: Call, x: Value, y: Value, largest: bool, passes_nan: bool = True) -> Value:
     if element_of(x) is i1:
-        return c.pointwise("or" if name.endswith("max") or name == "maximum" else "and", x, y)
-    if name in ("fmax", "fmin") and not is_float(element_of(x)):
-        name = "maximum" if name == "fmax" else "minimum"
-    return c.pointwise(name, x, y)
+        return c.pointwise("or" if largest else "and", x, y)
+    if passes_nan or not is_float(element_of(x)):
+        return c.pointwise("maximum" if largest else "minimum", x, y)
+    return c.pointwise("fmax" if largest else "fmin", x, y)
 
 
 @converts("aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default", "aten.clamp_min.default",
@@ -328,12 +312,12 @@ def clamp(c: Call) -> Value:
     (x,) = c.operands(_real(c.self_))
     if isinstance(low, float) and math.isnan(low) or isinstance(high, float) and math.isnan(high):
         return c.full(math.nan, c.result)
-    for name, bound in (("maximum", low), ("minimum", high)):
+    for bound, largest in ((low, True), (high, False)):
         if bound is None:
             continue
         if isinstance(bound, float) and not is_float(element_of(x)):
             decline("clamping integers to floats that don't fit is ATen's")
-        x = _extreme(c, name, x, c.operands(bound)[0])
+        x = _extreme(c, x, c.operands(bound)[0], largest)
     return c.finish(x)
 
 
@@ -345,10 +329,10 @@ def relu(c: Call) -> Value:
     return c.finish(c.pointwise("maximum", x, c.full(0, x)))
 
 
-@converts("aten.addcmul.default", "aten.addcdiv.default")
-def addc(c: Call) -> Value:
+@converts("aten.addcmul.default", function="mul")
+@converts("aten.addcdiv.default", function="div")
+def addc(c: Call, *, function: str) -> Value:
     x, y, z = c.operands(c.self_, c.tensor1, c.tensor2)
-    function = "mul" if c.op.schema.name == "addcmul" else "div"
     if c.result.element is i1 or (function == "div" and not is_float(c.result.element)):
         decline("not a sum of floats or integers")
     scaled = _scaled(c, y, c.value)
@@ -427,13 +411,13 @@ def isfinite(c: Call) -> Value:
     return c.pointwise("lt", c.pointwise("abs", x), c.full(math.inf, x))
 
 
-@converts("aten.isposinf.default", "aten.isneginf.default")
-def is_signed_infinity(c: Call) -> Value:
+@converts("aten.isposinf.default", infinity=math.inf)
+@converts("aten.isneginf.default", infinity=-math.inf)
+def is_signed_infinity(c: Call, *, infinity: float) -> Value:
     if not is_float(element_of(c.self_)):
         return c.full(False, c.result)
     x = c.compute(c.self_)
-    bound = math.inf if c.op.schema.name == "isposinf" else -math.inf
-    return c.pointwise("eq", x, c.full(bound, x))
+    return c.pointwise("eq", x, c.full(infinity, x))
 
 
 @converts("aten.signbit.default")

@@ -62,9 +62,9 @@ def windows(
     return source
 
 
-@converts("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
-def max_pool(c: Call) -> Sequence[Value]:
-    count = 2 if "2d" in c.op.schema.name else 3
+@converts("aten.max_pool2d_with_indices.default", count=2)
+@converts("aten.max_pool3d_with_indices.default", count=3)
+def max_pool(c: Call, *, count: int) -> Sequence[Value]:
     kernel = _pairs(c.kernel_size, count)
     stride = _pairs(c.stride, count, kernel)
     padding, dilation = _pairs(c.padding, count), _pairs(c.dilation, count)
@@ -80,11 +80,10 @@ def max_pool(c: Call) -> Sequence[Value]:
     return [c.finish(best), _flat_position(c, place, source, kernel, stride, padding, dilation)]
 
 
-@converts("aten.max_pool2d_with_indices_backward.default",
-          "aten.max_pool3d_with_indices_backward.default")  # fmt: skip
-def max_pool_backward(c: Call) -> Value:
+@converts("aten.max_pool2d_with_indices_backward.default", count=2)
+@converts("aten.max_pool3d_with_indices_backward.default", count=3)
+def max_pool_backward(c: Call, *, count: int) -> Value:
     """The gradients of a plane's windows, added up where their maxima were."""
-    count = 2 if "2d" in c.op.schema.name else 3
     gradient = float_tensor(c, c.grad_output)
     outer, window = shape_of(gradient)[:-count], dim_product(shape_of(gradient)[-count:])
     plane = dim_product(c.result.shape[-count:])
@@ -133,9 +132,10 @@ def _first_inside(c: Call, at: Value, step: int) -> Value:
     return c.select(c.pointwise("lt", at, zero), moved, at)
 
 
-@converts("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default")
-def avg_pool(c: Call) -> Value:
-    count = int(c.op.schema.name[8])
+@converts("aten.avg_pool1d.default", count=1)
+@converts("aten.avg_pool2d.default", count=2)
+@converts("aten.avg_pool3d.default", count=3)
+def avg_pool(c: Call, *, count: int) -> Value:
     value = float_tensor(c, c.arguments["self"])
     kernel, stride, padding = _average_windows(c, shape_of(value)[-count:])
     view = windows(c, value, kernel, stride, padding, [1] * count, 0.0)
@@ -144,10 +144,10 @@ def avg_pool(c: Call) -> Value:
     return c.finish(c.pointwise("div", total, _divisor(c, total, sizes, kernel, stride, padding)))
 
 
-@converts("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
-def avg_pool_backward(c: Call) -> Value:
+@converts("aten.avg_pool2d_backward.default", count=2)
+@converts("aten.avg_pool3d_backward.default", count=3)
+def avg_pool_backward(c: Call, *, count: int) -> Value:
     """Each element gets its share of the windows that it lies in."""
-    count = int(c.op.schema.name[8])
     sizes = c.result.shape[-count:]
     kernel, stride, padding = _average_windows(c, sizes)
     gradient = float_tensor(c, c.grad_output)

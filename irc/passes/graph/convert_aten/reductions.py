@@ -51,18 +51,17 @@ def _accumulated(c: Call, source: Value, element: Type, way: str = "reduce") -> 
     return round_cast(c, source, accumulator_of(way, element, c.result.device))
 
 
-@converts("aten.sum.default", "aten.sum.dim_IntList", "aten.prod.default", "aten.prod.dim_int",
-          "aten.nansum.default", "aten.extern.prims.sum.default")  # fmt: skip
-def sum_(c: Call) -> Value:
+@converts("aten.sum.default", "aten.sum.dim_IntList", "aten.extern.prims.sum.default")
+@converts("aten.prod.default", "aten.prod.dim_int", combiner="prod")
+@converts("aten.nansum.default", skips_nan=True)
+def sum_(c: Call, *, combiner: str = "sum", skips_nan: bool = False) -> Value:
     source = _input(c)
     dims, keepdim = _dims(c, source)
-    name = c.op.schema.name
     value = _accumulated(c, source, c.result.element)
-    if name == "nansum" and is_float(element_of(value)):
+    if skips_nan and is_float(element_of(value)):
         value = c.select(c.pointwise("isnan", value), c.full(0, value), value)
     if element_of(value) is i1:
         decline("bools are not summed")
-    combiner = "prod" if name == "prod" else "sum"
     return c.finish(c.reduce(combiner, value, dims, keepdim))
 
 
@@ -74,11 +73,11 @@ def mean(c: Call) -> Value:
     return c.finish(c.pointwise("div", total, c.full(_count(source, dims), total)))
 
 
-@converts("aten.amax.default", "aten.amin.default", "aten.max.default", "aten.min.default")
-def extreme(c: Call) -> Value:
+@converts("aten.amax.default", "aten.max.default", largest=True)
+@converts("aten.amin.default", "aten.min.default", largest=False)
+def extreme(c: Call, *, largest: bool) -> Value:
     source = _input(c)
     dims, keepdim = _dims(c, source)
-    largest = c.op.schema.name in ("amax", "max")
     if element_of(source) is i1:
         return c.reduce("any" if largest else "all", source, dims, keepdim)
     if _count(source, dims) == 0:
@@ -87,16 +86,16 @@ def extreme(c: Call) -> Value:
     return c.finish(c.reduce("max" if largest else "min", value, dims, keepdim))
 
 
-@converts("aten.max.dim", "aten.min.dim")
-def extreme_with_index(c: Call) -> Sequence[Value]:
+@converts("aten.max.dim", combiner="max")
+@converts("aten.min.dim", combiner="min")
+def extreme_with_index(c: Call, *, combiner: str) -> Sequence[Value]:
     source = _input(c)
     (dim,), keepdim = dims_list(c.dim, rank_of(source)) or [0], c.keepdim
-    largest = c.op.schema.name == "max"
     if not rank_of(source):
         return [source, c.full(0, c.result_at(1))]
     if _count(source, [dim]) == 0:
         decline("ATen raises for an empty reduction")
-    value, combiner = c.compute(source), "max" if largest else "min"
+    value = c.compute(source)
     if element_of(source) is i1:
         value = c.cast(source, i64)
     best = c.reduce(combiner, value, [dim], keepdim)
@@ -116,8 +115,9 @@ def aminmax(c: Call) -> Sequence[Value]:
     return [c.finish(c.reduce(k, value, dims, keepdim)) for k in ("min", "max")]
 
 
-@converts("aten.argmax.default", "aten.argmin.default")
-def arg_extreme(c: Call) -> Value:
+@converts("aten.argmax.default", combiner="argmax")
+@converts("aten.argmin.default", combiner="argmin")
+def arg_extreme(c: Call, *, combiner: str) -> Value:
     source = _input(c)
     dims, keepdim = _dims(c, source)
     if _count(source, dims) == 0:
@@ -125,17 +125,17 @@ def arg_extreme(c: Call) -> Value:
     if not rank_of(source):
         return c.full(0, c.result)
     value = c.cast(source, i64) if element_of(source) is i1 else c.compute(source)
-    return c.emit(
-        graph.ArgReduce, value, combiner=c.op.schema.name, dims=dims, keepdim=keepdim
-    )
+    return c.emit(graph.ArgReduce, value, combiner=combiner, dims=dims, keepdim=keepdim)
 
 
-@converts("aten.any.default", "aten.any.dim", "aten.any.dims", "aten.all.default", "aten.all.dim",
-          "aten.all.dims")  # fmt: skip
-def any_all(c: Call) -> Value:
+@converts("aten.any.default", "aten.any.dim", combiner="any")
+@converts("aten.any.dims", combiner="any", empty_is_all=False)
+@converts("aten.all.default", "aten.all.dim", combiner="all")
+@converts("aten.all.dims", combiner="all", empty_is_all=False)
+def any_all(c: Call, *, combiner: str, empty_is_all: bool = True) -> Value:
     source = _input(c)
-    dims, keepdim = _dims(c, source, empty_is_all=c.op.schema.overload != "dims")
-    return c.cast(c.reduce(c.op.schema.name, truth(c, source), dims, keepdim), c.result.element)
+    dims, keepdim = _dims(c, source, empty_is_all)
+    return c.cast(c.reduce(combiner, truth(c, source), dims, keepdim), c.result.element)
 
 
 @converts("aten.count_nonzero.default", "aten.count_nonzero.dim_IntList")
@@ -145,17 +145,17 @@ def count_nonzero(c: Call) -> Value:
     return c.reduce("sum", c.cast(truth(c, source), i64), dims)
 
 
-@converts("aten.var.correction", "aten.std.correction", "aten.var_mean.correction",
-          "aten.std_mean.correction", "aten.var.dim", "aten.var.default", "aten.std.default",
-          "aten.std.dim", "aten.var_mean.default", "aten.var_mean.dim",
+@converts("aten.var.correction", "aten.var.dim", "aten.var.default",
           "aten.extern.prims.var.default")  # fmt: skip
-def variance(c: Call) -> Any:
+@converts("aten.std.correction", "aten.std.dim", "aten.std.default", root=True)
+@converts("aten.var_mean.correction", "aten.var_mean.dim", "aten.var_mean.default", with_mean=True)
+@converts("aten.std_mean.correction", root=True, with_mean=True)
+def variance(c: Call, *, root: bool = False, with_mean: bool = False) -> Any:
     source = _input(c)
     dims, keepdim = _dims(c, source)
     correction = c.arguments.get("correction", None)
     if correction is None:
         correction = 1 if c.arguments.get("unbiased", True) else 0
-    name = c.op.schema.name
     made = c.builder.create(
         graph.Moments, _accumulated(c, source, c.result.element, "moments"), dims=dims,
         keepdim=keepdim,
@@ -170,10 +170,10 @@ def variance(c: Call) -> Any:
         rest = c.pointwise("sub", total, c.full(correction, total))
         divisor = c.pointwise("maximum", rest, c.full(0, rest))
     result = c.pointwise("div", deviations, divisor)
-    if name.startswith("std"):
+    if root:
         result = c.pointwise("sqrt", result)
     result = c.finish(result)
-    return [result, c.finish(mean_)] if name.endswith("mean") else result
+    return [result, c.finish(mean_)] if with_mean else result
 
 
 @converts("aten.logsumexp.default")
@@ -221,10 +221,11 @@ def vector_norm(c: Call) -> Value:
 # -- scans
 
 
-@converts("aten.cumsum.default", "aten.cumprod.default", "aten.logcumsumexp.default")
-def cumulative(c: Call) -> Value:
+@converts("aten.cumsum.default", combiner="sum")
+@converts("aten.cumprod.default", combiner="prod")
+@converts("aten.logcumsumexp.default", combiner="logsumexp")
+def cumulative(c: Call, *, combiner: str) -> Value:
     source = _input(c)
-    combiner = {"cumsum": "sum", "cumprod": "prod"}.get(c.op.schema.name, "logsumexp")
     element = c.result.element
     if isinstance(element, ComplexType):
         decline("complex scans are ATen's")
@@ -238,15 +239,15 @@ def cumulative(c: Call) -> Value:
     return c.finish(c.emit(graph.Scan, value, combiner=combiner, dim=dim, **rest))
 
 
-@converts("aten.cummax.default", "aten.cummin.default")
-def cumulative_extreme(c: Call) -> Sequence[Value]:
+@converts("aten.cummax.default", combiner="max")
+@converts("aten.cummin.default", combiner="min")
+def cumulative_extreme(c: Call, *, combiner: str) -> Sequence[Value]:
     """The position is the last one that set the extreme: a scan of the positions that did."""
     source = _input(c)
     if not rank_of(source):
         return [source, c.full(0, c.result_at(1))]
     dim = normalized(c.dim, rank_of(source))
     value = c.cast(source, i64) if element_of(source) is i1 else c.compute(source)
-    combiner = c.op.schema.name.removeprefix("cum")
     best = c.emit(graph.Scan, value, combiner=combiner, dim=dim)
     sets = c.pointwise("eq", value, best)
     if is_float(element_of(value)):
@@ -259,41 +260,42 @@ def cumulative_extreme(c: Call) -> Sequence[Value]:
 # -- softmax
 
 
-@converts("aten._softmax.default", "aten._log_softmax.default", "aten.softmax.int",
-          "aten.log_softmax.int", "aten._safe_softmax.default")  # fmt: skip
-def softmax(c: Call) -> Value:
+@converts("aten._softmax.default", "aten.softmax.int")
+@converts("aten._log_softmax.default", "aten.log_softmax.int", log=True)
+@converts("aten._safe_softmax.default", safe=True)
+def softmax(c: Call, *, log: bool = False, safe: bool = False) -> Value:
     source = _input(c)
     if not is_float(c.result.element):
         decline("a softmax of integers is refused by ATen")
     value = _accumulated(c, source, c.result.element)
-    name = c.op.schema.name
     if not rank_of(source):
         nothing = c.pointwise("sub", value, value)  # NaN of NaN and of infinities
-        return c.finish(nothing if name.endswith("log_softmax") else c.pointwise("exp", nothing))
+        return c.finish(nothing if log else c.pointwise("exp", nothing))
     dim = normalized(c.dim, rank_of(source))
     shape = shape_of(value)
     largest = c.broadcast(c.reduce("max", value, [dim], True), shape)
     shifted = c.pointwise("sub", value, largest)
     powers = c.emit(graph.Exp, shifted, nonpositive=True)
     total = c.broadcast(c.reduce("sum", powers, [dim], True), shape)
-    if name.endswith("log_softmax"):
+    if log:
         return c.finish(c.pointwise("sub", shifted, c.pointwise("log", total)))
     result = c.pointwise("div", powers, total)
-    if name == "_safe_softmax":
+    if safe:
         masked = c.pointwise("eq", value, c.full(-math.inf, value))
         nothing = c.broadcast(c.reduce("all", masked, [dim], True), shape)
         result = c.select(nothing, c.full(0, result), result)
     return c.finish(result)
 
 
-@converts("aten._softmax_backward_data.default", "aten._log_softmax_backward_data.default")
-def softmax_backward(c: Call) -> Value:
+@converts("aten._softmax_backward_data.default", log=False)
+@converts("aten._log_softmax_backward_data.default", log=True)
+def softmax_backward(c: Call, *, log: bool) -> Value:
     gradient, output = (c.compute(v) for v in (c.grad_output, c.output))
     if not c.result.rank:
         decline("a softmax of one element is ATen's")
     dim = normalized(c.dim, c.result.rank)
     shape = c.result.shape
-    if c.op.schema.name == "_softmax_backward_data":
+    if not log:
         product = c.pointwise("mul", gradient, output)
         total = c.broadcast(c.reduce("sum", product, [dim], True), shape)
         return c.finish(c.pointwise("sub", product, c.pointwise("mul", output, total)))

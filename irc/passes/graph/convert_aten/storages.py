@@ -104,9 +104,9 @@ def keeps_place(op: aten.AtenOp) -> bool:
     new tensor; `functionalize` counts in none of them."""
     if op.schema.is_mutable or Fact.KEEPS_PLACE not in op.schema.facts:
         return op.schema.is_mutable
-    kind = tensor_type(op.operands[0])
-    dense = kind.strides is not None and dense_order(kind.shape, kind.strides) is not None
-    return op.schema.name != "copy" or not dense
+    type_ = tensor_type(op.operands[0])
+    dense = type_.strides is not None and dense_order(type_.shape, type_.strides) is not None
+    return Fact.NEW_IF_DENSE not in op.schema.facts or not dense
 
 
 def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
@@ -120,18 +120,17 @@ def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
         if maker.schema.is_mutable or width(maker.operands[0]) != width(value):
             break
         value = maker.operands[0]
-        name = maker.schema.name
         if counted:
             continue
         if maker.schema.counts_from_storage and given["storage_offset"] is not None:
             offset = None if offset is None else offset + given["storage_offset"]
             counted = offset is not None
-        elif name in ("slice", "select") and offset is not None:
+        elif Fact.BEGINS_INSIDE in maker.schema.facts and offset is not None:
             dim = normalized(given["dim"], rank_of(value))
             strides = value.type.strides  # type: ignore[attr-defined]
             step = strides[dim] if strides is not None else None
             size = shape_of(value)[dim]
-            if name == "select":
+            if "index" in given:
                 start = from_start(given["index"], size, c.ranges)
             else:
                 length = shape_of(maker.results[0])[dim]

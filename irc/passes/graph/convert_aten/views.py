@@ -54,14 +54,17 @@ def transpose(c: Call) -> Value:
     return c.permute(moved_source(c), order)
 
 
-@converts("aten.t.default", "aten.t_copy.default", "aten.numpy_T.default", "aten.mT.default",
-          "aten.adjoint.default", "aten.mH.default", "aten.matrix_H.default")  # fmt: skip
+@converts("aten.numpy_T.default")
+def reversed_dims(c: Call) -> Value:
+    return c.permute(moved_source(c), list(range(rank_of(c.self_)))[::-1])
+
+
+@converts("aten.t.default", "aten.t_copy.default", "aten.mT.default", "aten.adjoint.default",
+          "aten.mH.default", "aten.matrix_H.default")  # fmt: skip
 def matrix_transpose(c: Call) -> Value:
     rank = rank_of(c.self_)
     order = list(range(rank))
-    if c.op.schema.name == "numpy_T":
-        order.reverse()
-    elif rank >= 2:
+    if rank >= 2:
         order[-2:] = [rank - 1, rank - 2]
     return c.permute(moved_source(c), order)
 
