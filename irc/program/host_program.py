@@ -111,7 +111,8 @@ class Alloc:
 class Launch:
     """Runs a kernel over [0, grid): pointers of the tensors, then the symbols' values.
 
-    `work`: scalar operations per point of the grid, None when unknown.
+    `work`: scalar operations per point of the grid, None when unknown. `outputs`: positions in
+    `tensors` of those that it writes.
     """
 
     kernel: str
@@ -119,6 +120,7 @@ class Launch:
     symbols: tuple[str, ...]
     grid: Dim
     work: Dim | None = None
+    outputs: tuple[int, ...] = ()
 
 
 @attrs.frozen

@@ -33,6 +33,14 @@ def read_host_program(module: Any, name: str = "main") -> P.HostProgram:
     return _ProgramReader(module, function).read()
 
 
+def read_with_origins(
+    module: Any, name: str = "main"
+) -> tuple[P.HostProgram, tuple[Operation, ...]]:
+    """As `read_host_program`, with the operation that each step was made of."""
+    reader = _ProgramReader(module, module.lookup(name))
+    return reader.read(), tuple(reader.origins)
+
+
 def layout_of(type_: T.TensorType, op: Operation | None = None) -> P.Layout:
     """What a tensor type says."""
     dtype = T.DTYPE_OF_ELEMENT.get(type_.element)
@@ -66,6 +74,7 @@ class _ProgramReader:
         self.kinds: dict[int, P.Kind] = {}
         self.bindings: list[P.Bind] = []
         self.steps: list[P.Step] = []
+        self.origins: list[Operation] = []
         self.outputs: tuple[P.Output, ...] = ()
         self.constants: dict[str, P.ConstantData] = {}
 
@@ -77,6 +86,7 @@ class _ProgramReader:
             if handler is None:
                 raise InvalidIR("a host program has no such operation", op=op)
             handler(self, op)
+            self.origins += [op] * (len(self.steps) - len(self.origins))
         program = P.HostProgram(
             self.function.sym_name, arguments, tuple(self.bindings), tuple(self.steps),
             self.outputs, len(self.registers), self.constants, self.layouts, self.kinds,
@@ -170,7 +180,8 @@ class _ProgramReader:
                 "its tensors, its symbols, begin and end", op=op
             )  # fmt: skip
         grid = 1 if callee.grid is None else callee.grid
-        self.steps.append(P.Launch(op.callee, tensors, symbols, grid, callee.work))
+        outputs = tuple(callee.outputs or ())
+        self.steps.append(P.Launch(op.callee, tensors, symbols, grid, callee.work, outputs))
 
     def view(self, op: host.ViewOp) -> None:
         layout = layout_of(op.view.type, op)

@@ -12,6 +12,8 @@ from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.symbols import function, symbol
 from irc.ir.types import TensorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, index, ui8
+from irc.program import host_program as P
+from irc.program.read_host import read_with_origins
 from irc.runtime.arguments import ArgumentError
 from tests.runtime.host_modules import (
     HostModule,
@@ -46,6 +48,13 @@ def chain(work=1):
 @pytest.mark.parametrize("rows", [0, 1, 2, 7, 4099])
 def test_kernels_through_the_arena(rows):
     check(chain(), torch.randn(rows, 3), expected=lambda x: [x + 1 + 1], interpret=rows < 100)
+
+
+def test_each_step_is_known_by_its_operation_and_what_it_writes():
+    program, origins = read_with_origins(chain())
+    launches = [(s, op) for s, op in zip(program.steps, origins, strict=True)
+                if isinstance(s, P.Launch)]  # fmt: skip
+    assert [(s.outputs, op.name) for s, op in launches] == [((1,), "host.launch")] * 2
 
 
 def test_thread_count_changes_nothing():
