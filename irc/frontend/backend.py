@@ -55,6 +55,7 @@ class _State(threading.local):
 
 
 _state = _State()
+_builders: list[Compiler] = []  # who builds instead of `build`: at most one
 
 
 class recording:
@@ -68,6 +69,20 @@ class recording:
 
     def __exit__(self, *exc: object) -> None:
         _state.record = self._outer
+
+
+class built_by:
+    """Inside `with`, graphs are built by `compiler` instead of `build`, on every thread."""
+
+    def __init__(self, compiler: Compiler) -> None:
+        self._compiler = compiler
+
+    def __enter__(self) -> None:
+        self._outer = _builders[:]
+        _builders[:] = [self._compiler]
+
+    def __exit__(self, *exc: object) -> None:
+        _builders[:] = self._outer
 
 
 def irc(
@@ -207,7 +222,8 @@ def compile_fx(
             frozen = freeze_imported(imported, tensors)
             keep = _state.record
             text = None if keep is None else attrs.evolve(imported, module=imported.module.clone())
-            executable = build(imported, options, target)
+            make_executable = _builders[0] if _builders else build
+            executable = make_executable(imported, options, target)
             if keep is not None:
                 keep.append(Compiled(stage, executable, text))
         program = getattr(executable, "info", None)

@@ -1,4 +1,5 @@
-"""The `irc` command: run a program file, on any level; look after the cache on disk."""
+"""The `irc` command: run a program file, on any level; find what makes one wrong; look after the
+cache on disk."""
 
 from __future__ import annotations
 
@@ -10,8 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from irc.ir.diagnostics import IRCError, UserError
-from irc.tools import cache_command
-from irc.tools.files import guarded, load_arguments, load_file, read_text, resources_of
+from irc.tools import bisect_command, cache_command
+from irc.tools.files import (
+    guarded,
+    load_arguments,
+    load_file,
+    parse_sizes,
+    read_text,
+    resources_of,
+)
 from irc.tools.options import ArgumentParser
 
 
@@ -41,6 +49,7 @@ def make_parser() -> ArgumentParser:
     run.add_argument("--trust", action="store_true",
                      help="run operators that reach outside: files, extensions")  # fmt: skip
     run.add_argument("--debug", action="store_true", help="show Python tracebacks")
+    bisect_command.add_parser(commands)
     cache_command.add_parser(commands)
     return parser
 
@@ -48,13 +57,26 @@ def make_parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit code (0: fine, 1: an error was printed)."""
     words = list(sys.argv[1:] if argv is None else argv)
-    return guarded("irc", "--debug" in words, lambda: run_command(make_parser().parse_args(words)))
+    return guarded("irc", "--debug" in words, lambda: run_command(parse_words(words)))
+
+
+def parse_words(words: Sequence[str]) -> argparse.Namespace:
+    """The words of a command line; those behind `--` are a script's. Raises UserError."""
+    at = words.index("--") if "--" in words else len(words)
+    arguments = make_parser().parse_args(words[:at])
+    if words[at + 1 :]:
+        if arguments.command != "bisect":
+            raise UserError("only irc bisect FILE.py takes words behind --")
+        arguments.words = words[at + 1 :]
+    return arguments
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Do what the parsed words say; gives the exit code."""
     if arguments.command == "cache":
         return cache_command.run_cache(arguments)
+    if arguments.command == "bisect":
+        return bisect_command.run_bisect(arguments)
     return run_file(arguments)
 
 
@@ -158,17 +180,6 @@ def guarded_call(call: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
         raise UserError(
             f"the program raised {type(error).__name__}: {error}", notes=notes
         ) from error
-
-
-def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
-    """Symbols' values from `name=number` words. Raises UserError."""
-    sizes = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        if not value.isdigit():
-            raise UserError(f"--size {text}: expected name=number")
-        sizes[name] = int(value)
-    return sizes
 
 
 def describe(content: Any) -> str:

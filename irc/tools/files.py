@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +114,14 @@ def load_arguments(path: Path) -> list[Any]:
     if not isinstance(found, list | tuple):
         raise UserError(f"{path} holds {type(content).__name__}, not a list of arguments")
     return list(found)
+
+
+def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
+    """Symbols' values from `name=number` words. Raises UserError."""
+    sizes = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not value.isdigit():
+            raise UserError(f"--size {text}: expected name=number")
+        sizes[name] = int(value)
+    return sizes

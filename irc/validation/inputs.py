@@ -60,6 +60,10 @@ class Inputs:
             made.append(memory.as_strided(argument.shape, argument.strides, argument.offset))
         return made
 
+    def copy(self) -> Inputs:
+        """The same arguments in storages of their own."""
+        return attrs.evolve(self, storages=tuple(s.clone() for s in self.storages))
+
     @property
     def has_mode_real(self) -> bool:
         """Whether the arguments can be carried as f64: not where values of a float type
@@ -88,7 +92,7 @@ def from_tensors(arguments: Sequence[Any]) -> Inputs:
         key = (memory.data_ptr(), memory.nbytes()) if memory.nbytes() else id(argument)
         if key not in numbers:
             numbers[key] = len(storages)
-            flat = torch.empty(0, dtype=tensor.dtype).set_(memory)
+            flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(memory)
             storages.append(flat)
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
         offset = int(tensor.storage_offset())

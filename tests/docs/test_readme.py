@@ -20,6 +20,7 @@ TOGETHER = (
     "README.md",
     "docs/resources.md",
     "docs/how-a-model-is-compiled.md",
+    "docs/bisecting.md",
     "docs/troubleshooting.md",
     "docs/padding.md",
     "docs/freezing.md",
