@@ -3,14 +3,16 @@
 `PIPELINE` names every step, when a program's pipeline has it, and which of the compile's options it
 takes. The named pipelines (a stage's name, `lower-to-cpu`, `lower-to-gpu`), the text of a compile's
 passes, the docs and the cache's key all come from that table. Passes of one's own are put beside
-its steps:
+its steps, in compiles and in the named pipelines alike:
 
-    irc.pipeline.extend(after="fuse-loops", passes="my-pass{limit=3}")               # every compile
+    irc.pipeline.extend(after="fuse-loops", passes="my-pass{limit=3}")         # from now on
     torch.compile(model, backend="irc", options={"passes": {"after:fuse-loops": "my-pass"}})
+    irc-opt FILE --fuse-loops='passes="after:group-computes=my-pass{limit=3}"'
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -28,7 +30,7 @@ from irc.ir.passes import (
     register_pipeline,
 )
 from irc.ir.rewrite.fuel import Fuel
-from irc.options.options import DEFAULT, Options
+from irc.options.options import DEFAULT, Options, from_texts
 from irc.target import Target, as_target
 from irc.target.record import known
 
@@ -231,6 +233,13 @@ def withdraw(addition: Addition) -> None:
 
 
 def _checked(addition: Addition) -> tuple[str, str, int]:
+    """The place of passes that there are. Raises UserError."""
+    place = _place(addition)
+    PassManager.parse(addition.passes)
+    return place
+
+
+def _place(addition: Addition) -> tuple[str, str, int]:
     """"before" or "after", the stage, and the step's number in it (-1: the stage itself)."""
     side, _, anchor = addition.place.partition(":")
     stage, _, name = anchor.rpartition("/")
@@ -250,7 +259,6 @@ def _checked(addition: Addition) -> tuple[str, str, int]:
     if len(steps) > 1:
         places = ", ".join(f"{side}:{s}/{name}" for s, _ in steps)
         raise UserError(f"'{addition.place}' stands in several stages: {places}")
-    PassManager.parse(addition.passes)
     return side, *steps[0]
 
 
@@ -258,7 +266,9 @@ def _added(options: Options) -> dict[tuple[str, str, int], list[str]]:
     """The user's texts by place: those of `extend`, then those of the options."""
     load_entry_points()  # an installed package may extend the pipeline
     found: dict[tuple[str, str, int], list[str]] = {}
-    for addition in (*_additions, *(Addition(place, text) for place, text in options.passes)):
+    for addition in _additions:
+        found.setdefault(_place(addition), []).append(addition.passes)
+    for addition in (Addition(place, text) for place, text in options.passes):
         found.setdefault(_checked(addition), []).append(addition.passes)
     return found
 
@@ -293,15 +303,28 @@ def pipeline_text(
     return ",".join(text for name, text in texts.items() if not (functional and name == FUNCTIONAL))
 
 
+def named(given: Mapping[str, str], stage: str = "", usual: Target = USUAL) -> str:
+    """The text of one stage, or of all, under the options of a compile as text (`fuse-loops{...}`).
+
+    The passes are those of a compile for a machine like `usual`, or, of a stage, for the option
+    `target`. Raises UserError.
+    """
+    options = from_texts(given)
+    target = usual if options.target == "auto" else Target.named(options.target)
+    if stage:
+        return stages(target, options)[stage]
+    if target.is_gpu != usual.is_gpu:
+        name = "lower-to-gpu" if target.is_gpu else "lower-to-cpu"
+        raise UserError(f"'{options.target}' is no target of this pipeline, but of {name}")
+    return pipeline_text(target, options, functional=False)
+
+
 def _register() -> None:
     """Give each stage, and all of them for a CPU and for a GPU, a name of its own."""
-    for stage, steps in PIPELINE.items():
-        shown = [step.text(DEFAULT, USUAL) for step in steps if step.when(DEFAULT, USUAL)]
-        register_pipeline(stage, ",".join(shown))
-    for target, name in ((USUAL, "cpu"), (USUAL_GPU, "gpu")):
-        steps_of = (step for steps in PIPELINE.values() for step in steps)
-        shown = [step.text(DEFAULT, target) for step in steps_of if step.when(DEFAULT, target)]
-        register_pipeline(f"lower-to-{name}", ",".join(shown))
+    for stage in PIPELINE:
+        register_pipeline(stage, functools.partial(named, stage=stage))
+    register_pipeline("lower-to-cpu", functools.partial(named, usual=USUAL))
+    register_pipeline("lower-to-gpu", functools.partial(named, usual=USUAL_GPU))
 
 
 _register()

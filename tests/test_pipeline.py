@@ -19,6 +19,7 @@ from irc.ir.diagnostics import UserError  # noqa: E402
 from irc.ir.passes import PassManager, lookup_pass, pass_options, pass_text  # noqa: E402
 from irc.options.options import DEFAULT, from_mapping  # noqa: E402
 from irc.target import Target  # noqa: E402
+from tests.ir_files import run_opt  # noqa: E402
 
 STEPS = [step for steps in pipeline.PIPELINE.values() for step in steps]
 SWITCHES = {
@@ -147,6 +148,58 @@ def test_extend_reaches_every_compile_in_order() -> None:
     assert seen[3:] == ["second"]
 
 
+def test_named_pipelines_hold_additions(tmp_path) -> None:
+    """So that irc-opt and a PassManager run what compiles run."""
+    before = names("lower-to-cpu")
+    pipeline.extend(after="group-computes", passes="test-count-loops{label=a}")
+    at = names("fuse-loops").index("group-computes")
+    assert names("fuse-loops")[at + 1] == "test-count-loops"
+    assert names("aten-to-graph") == names(pipeline.stages()["aten-to-graph"])
+    for whole, target in (("lower-to-cpu", "llvm"), ("lower-to-gpu", "triton")):
+        assert names(whole) == names(pipeline.pipeline_text(target, functional=False))
+    assert [n for n in names("lower-to-cpu") if n != "test-count-loops"] == before
+    program = tmp_path / "f.mlir"
+    program.write_text("func.func @main() { func.return }\n")
+    put_in = 'passes="after:fuse-loops=test-count-loops{label=b};before:localize=cse"'
+    assert run_opt([str(program), f"--fuse-loops={put_in}"])[0] == 0
+    assert seen == ["a", "b"]
+
+
+def test_a_named_pipeline_takes_the_options_of_a_compile() -> None:
+    mine = {"after:fuse-loops": "test-count-loops{label=x}"}
+    options = from_mapping({"freezing": True, "shape_padding": True,
+                            "padding_stride_threshold": 8, "passes": mine})  # fmt: skip
+    given = "freezing=true shape-padding=1 padding_stride_threshold=8 "
+    given += "passes='after:fuse-loops=test-count-loops{label=x}'"
+    assert str(PassManager.parse(f"lower-to-cpu{{{given}}}")) == str(
+        PassManager.parse(pipeline.pipeline_text("llvm", options, functional=False))
+    )
+    gpu = PassManager.parse("loop-to-kernel{target=sm_90}")
+    assert str(gpu).startswith("schedule{target=gpu}")
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("cse,fuse-loops{freezin=true}", "unknown option 'freezin'; did you mean 'freezing'"),
+    ("fuse-loops{freezing=maybe}", "option 'freezing' is bool, not 'maybe'"),
+    ("fuse-loops{padding_stride_threshold=x}", "is int, not 'x'"),
+    ("fuse-loops{passes=after:fuse-loop=cse}", "no place in the pipeline"),
+    ("lower-to-cpu{target=sm_90}", "no target of this pipeline, but of lower-to-gpu"),
+    ("test-words{x=1}", "pipeline 'test-words' has no options"),
+])  # fmt: skip
+def test_wrong_options_of_a_named_pipeline(text: str, message: str) -> None:
+    irc.register_pipeline("test-words", "cse")
+    with pytest.raises(UserError, match=message) as caught:
+        PassManager.parse(text)
+    assert "<pipeline>:1:" in str(caught.value)
+
+
+def test_a_pipeline_that_holds_itself_is_told() -> None:
+    pipeline.extend(after="localize", passes="cse,fuse-loops")
+    for text in ("fuse-loops", "lower-to-cpu", pipeline.pipeline_text("llvm")):
+        with pytest.raises(UserError, match="pipeline 'fuse-loops' holds itself"):
+            PassManager.parse(text)
+
+
 @pytest.mark.fault("U1")
 def test_the_key_holds_the_passes_that_are_put_in() -> None:
     plain = pipeline.pipeline_text("llvm")
@@ -208,7 +261,7 @@ def test_an_installed_package_may_bring_passes(tmp_path) -> None:
         "irc.compile(torch.sin, (torch.ones(3),))\n"
         "irc.PassManager.parse('plugged').run(irc.parse('func.func @main() { func.return }'))\n"
         "from irc.tools.irc_opt import main\n"
-        "sys.exit(main([sys.argv[1], '--plugged', '-o', sys.argv[2]]))\n"
+        "sys.exit(main([sys.argv[1], '--plugged', '--fuse-loops', '-o', sys.argv[2]]))\n"
     )
     environment = {"PYTHONPATH": f"{tmp_path}:."}
     done = subprocess.run(
@@ -216,4 +269,4 @@ def test_an_installed_package_may_bring_passes(tmp_path) -> None:
         capture_output=True, text=True, env={**os.environ, **environment},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["plugged in"] * 4
+    assert done.stdout.splitlines() == ["plugged in"] * 5

@@ -138,6 +138,27 @@ def from_mapping(given: Mapping[str, Any] | None, base: Options = DEFAULT) -> Op
     return attrs.evolve(base, **values)
 
 
+def from_texts(given: Mapping[str, str]) -> Options:
+    """Options whose values are text, as the options behind a pipeline's name: `passes` is
+    "after:fuse-loops=my-pass{limit=3}; ...". Raises UserError."""
+    words = {"true": True, "1": True, "": True, "false": False, "0": False}
+    fields = attrs.fields_dict(Options)
+    values: dict[str, Any] = {}
+    for key, text in given.items():
+        field = fields.get(key.replace("-", "_"))
+        default = None if field is None else field.default
+        if isinstance(default, bool) or field is not None and default is None:
+            values[key] = words.get(text.lower(), text)
+        elif isinstance(default, int):
+            values[key] = int(text) if text.lstrip("-").isdigit() else text
+        elif isinstance(default, tuple):
+            pairs = [part.partition("=") for part in text.split(";") if part.strip()]
+            values[key] = {place.strip(): passes.strip() for place, _, passes in pairs}
+        else:
+            values[key] = text
+    return from_mapping(values)
+
+
 def _check_entry(name: str, value: Any) -> None:
     """Raise UserError for a value that the option doesn't have; warn of one without effect."""
     entry = OPTIONS[name]

@@ -251,8 +251,10 @@ def passes_page() -> str:
     for stage, text in pipeline.stages().items():
         lines.append(f"| `{stage}` | `{text.replace(',', ', ')}` |")
     lines += ["", "`lower-to-cpu` is all of them, `lower-to-gpu` the same for a GPU. The name of a"]
-    lines += ["stage stands for its passes in any pipeline. Steps that are there for some options"]
-    lines += ["or on one target only:", "", "| step | stands | when |", "|---|---|---|"]
+    lines += ["stage stands for its passes in any pipeline, with options of a compile behind it"]
+    lines += ["(`graph-to-layout{freezing=true}`) for those of such a compile. Steps that are"]
+    lines += ["there for some options or on one target only:", ""]
+    lines += ["| step | stands | when |", "|---|---|---|"]
     for stage, steps in pipeline.PIPELINE.items():
         for before, step in zip((None, *steps), steps):
             if step.when is not pipeline.always:

@@ -21,7 +21,7 @@ import importlib
 import time
 import typing
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import attrs
@@ -37,6 +37,8 @@ from irc.ir.registry import lookup_op, service
 from irc.ir.traits import SymbolTable
 
 PassT = TypeVar("PassT", bound="type[Pass]")
+#: A pipeline's text, or what makes it of the options that a text gives the name.
+PipelineText = str | Callable[[Mapping[str, str]], str]
 MODULE = "builtin.module"
 #: Where irc's own passes stand: a module each, named as the pass, or folders of such modules. They
 #: load when a pass is first asked for.
@@ -98,7 +100,7 @@ class Instrumentation:
 # -- registry
 
 _passes: dict[str, type[Pass]] = {}
-_pipelines: dict[str, str] = {}
+_pipelines: dict[str, PipelineText] = {}
 
 
 @typing.dataclass_transform(frozen_default=True)
@@ -119,16 +121,26 @@ def pass_options(cls: Any) -> tuple[attrs.Attribute[Any], ...]:
     return attrs.fields(cls)
 
 
-def register_pipeline(name: str, text: str) -> None:
-    """Give a pipeline text a name, usable wherever a pass name is."""
+def register_pipeline(name: str, text: PipelineText) -> None:
+    """Give a pipeline text a name, usable wherever a pass name is. A function makes it each time
+    of the options behind the name (`name{option=value}`)."""
     _pipelines[name] = text
 
 
-def _pipeline(name: str) -> str | None:
-    """The text of the pipeline called `name`; irc's own register when one is first asked for."""
+def _pipeline(name: str) -> PipelineText | None:
+    """The pipeline called `name`; irc's own register when one is first asked for."""
     if name not in _pipelines and name not in _passes:
         importlib.import_module("irc.pipeline")
     return None if name in _passes else _pipelines.get(name)
+
+
+def _text_of(name: str, pipeline: PipelineText, options: Mapping[str, str]) -> str:
+    """The text of a pipeline with these options. Raises UserError."""
+    if not isinstance(pipeline, str):
+        return pipeline(options)
+    if options:
+        raise UserError(f"pipeline '{name}' has no options")
+    return pipeline
 
 
 def _pass_modules(places: Iterable[str] = PASS_MODULES) -> Iterator[str]:
@@ -170,7 +182,7 @@ def pipelines() -> dict[str, str]:
     """The text of every named pipeline, by name."""
     importlib.import_module("irc.pipeline")
     load_entry_points()
-    return dict(_pipelines)
+    return {name: _text_of(name, text, {}) for name, text in _pipelines.items()}
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -289,9 +301,10 @@ class _PipelineParser:
 
     MAX_DEPTH = 32
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, inside: tuple[str, ...] = ()) -> None:
         self.text = text
         self.position = 0
+        self.inside = inside  # the named pipelines whose text this is
 
     def fail(self, message: str) -> typing.NoReturn:
         raise self.located(UserError(f"bad pipeline: {message}"), self.position)
@@ -378,14 +391,17 @@ class _PipelineParser:
                 error = UserError(f"there is no operation '{name}' to run passes on{hint}")
                 raise self.located(error, start)
             return [Nested(name, inner)]
-        text = _pipeline(name)
-        if text is not None:
-            return _PipelineParser(text).steps(depth + 1)
+        pipeline = _pipeline(name)
         options = self.options()
         try:
-            return [make_pass(name, options)]
+            if pipeline is None:
+                return [make_pass(name, options)]
+            if name in self.inside:
+                raise UserError(f"pipeline '{name}' holds itself")
+            text = _text_of(name, pipeline, options)
         except UserError as error:
             raise self.located(error, start) from None
+        return _PipelineParser(text, (*self.inside, name)).steps(depth + 1)
 
     def parse(self) -> list[Pass | Nested]:
         steps = self.steps()
