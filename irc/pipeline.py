@@ -57,6 +57,11 @@ def rounds_once(options: Options, target: Target) -> bool:
     return not options.emulate_rounding
 
 
+def matches_patterns(options: Options, target: Target) -> bool:
+    """Several operators may become one that rounds less often."""
+    return options.pattern_matcher and rounds_once(options, target)
+
+
 def is_frozen(options: Options, target: Target) -> bool:
     """Weights are constants."""
     return options.freezing
@@ -142,6 +147,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     ),
     "aten-to-graph": (
         Step("split-signs"),
+        Step("fuse-attention", matches_patterns),
         Step("convert-aten-to-graph"),
         Step("canonicalize"),
         Step("pad-matmul", pads_products, {"force": "force_shape_pad"}),

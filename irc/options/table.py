@@ -124,7 +124,7 @@ OPTIONS: dict[str, Entry] = {
     "autotune_in_subproc": Entry("Tuning in another process.", _SAME, idle=_TUNES),
     "coordinate_descent_tuning": Entry("Tuning one choice after the other.", _SAME, idle=_TUNES),
     "pattern_matcher": Entry(
-        "Rewriting of patterns of operators.", _SAME, idle="irc has no such patterns to leave out"
+        "Attention that was written out becomes one operator: [attention](attention.md).", _SAME,
     ),
     "epilogue_fusion": Entry(
         "What follows a frozen convolution or linear goes into oneDNN's call; off, it is a kernel "

@@ -22,6 +22,7 @@ TOGETHER = (
     "docs/how-a-model-is-compiled.md",
     "docs/bisecting.md",
     "docs/troubleshooting.md",
+    "docs/attention.md",
     "docs/padding.md",
     "docs/freezing.md",
     "docs/remarks.md",

@@ -1,0 +1,1 @@
+"""Attention that was written by hand: how it is recognized, and what takes its place."""

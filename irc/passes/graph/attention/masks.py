@@ -1,0 +1,290 @@
+"""What the masks of an attention come to: one tensor that is added, a causal mask, or nothing; and
+whether a row may be left without any key.
+
+A softmax of a row that is -inf everywhere is NaN, and fused operators make it 0. So where such a
+row can't be excluded, what reads the result reads NaN for it (`MaskPlan.rows`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+
+from irc.passes.graph.attention.dims import MOVES, VIEWS
+from irc.passes.graph.attention.program import NotAttention, OperatorCall, Program, Value
+from irc.passes.graph.attention.recognize import Attention, Mask, number_of
+
+LOWEST = -3.4028234663852886e38
+#: The number that takes a score's place in a mask of each dtype; beside it no score is seen.
+LOWEST_OF = {"float64": LOWEST, "float32": LOWEST, "bfloat16": -3.3895313892515355e38}
+#: Where a number takes a score's place it is this or less: `exp` of it is 0 beside a score that is
+#: 104 larger.
+HIGHEST_NUMBER = -1e4
+#: Masks of constants are computed up to so many elements.
+MOST_ELEMENTS = 1 << 22
+
+
+@attrs.frozen
+class MaskPlan:
+    """causal: each query sees the keys up to its own position. mask: what is added, a value of four
+    dimensions, or None. rows: where a row of the result is the attention's; elsewhere it is NaN.
+    None: everywhere."""
+
+    causal: bool = False
+    mask: Value | None = None
+    rows: Value | None = None
+
+
+def planned(program: Program, found: Attention, dtype: str) -> MaskPlan:
+    """The plan for masks of `dtype`; adds to the program what computes it. Raises NotAttention,
+    before it adds anything."""
+    if not found.masks:
+        return MaskPlan()
+    for mask in found.masks:
+        if mask.number is not None and mask.number > HIGHEST_NUMBER:
+            raise NotAttention(f"{mask.number:g} takes the place of scores, which is not far below")
+    known = _evaluated(program, found)
+    if known is not None and _is_causal(known):
+        return MaskPlan(causal=True)
+    proven = known is not None and bool((known > -math.inf).any(-1).all())
+    _check(program, found, proven, dtype)
+    mask = _combined(program, found.masks, dtype)
+    if proven or found.safe or all(_is_bounded(program, m) for m in found.masks):
+        return MaskPlan(mask=mask)
+    highest = program.emit("amax.default", mask, [-1], True)
+    rows = program.emit("lt.Scalar", program.emit("abs.default", highest), math.inf)
+    return MaskPlan(mask=mask, rows=rows)
+
+
+def _check(program: Program, found: Attention, proven: bool, dtype: str) -> None:
+    """Refuse masks that a tensor added to the scores doesn't stand for."""
+    replaced = False
+    for mask in found.masks:
+        if mask.number is None:
+            if replaced and not proven:
+                raise NotAttention("something is added to scores that a number has replaced")
+            if not program.dtype(mask.tensor).startswith(("float", "bfloat")):
+                raise NotAttention(f"a mask of {program.dtype(mask.tensor)} is added")
+        elif math.isfinite(mask.number):
+            replaced = True
+            if dtype not in LOWEST_OF and not proven:
+                raise NotAttention(f"no {dtype} is so low that scores are not seen beside it")
+
+
+def _combined(program: Program, masks: tuple[Mask, ...], dtype: str) -> Value:
+    total: Value | None = None
+    for mask in masks:
+        tensor = aligned(program, mask)
+        if mask.number is None:
+            if program.dtype(tensor) != dtype:
+                tensor = program.emit("_to_copy.default", tensor, dtype=dtype)
+            if mask.factor != 1.0:
+                tensor = program.emit("mul.Tensor", tensor, mask.factor)
+            total = tensor if total is None else program.emit("add.Tensor", total, tensor)
+            continue
+        # A finite number becomes the lowest, beside which no score is seen: such a row has the
+        # mean of the values, as one of equal scores.
+        number = -math.inf if math.isinf(mask.number) else LOWEST_OF.get(dtype, -math.inf)
+        off = program.emit("full.default", [], number, dtype=dtype)
+        on = program.emit("full.default", [], 0.0, dtype=dtype) if total is None else total
+        choices = (on, off) if mask.keeps else (off, on)
+        total = program.emit("where.self", tensor, *choices)
+    assert total is not None
+    if program.last_stride(total) not in (0, 1):
+        total = program.emit("clone.default", total, memory_format="contiguous_format")
+    return total
+
+
+def aligned(program: Program, mask: Mask) -> Value:
+    """A mask with four dimensions: batch, heads, queries, keys."""
+    value, rank = mask.tensor, len(program.shape(mask.tensor))
+    taken = [dim for dim in mask.slots if dim is not None]
+    spare = [dim for dim in range(rank) if dim not in taken]
+    missing = 4 - len(taken) - len(spare)
+    if missing < 0:
+        value = program.emit("squeeze.dims", value, spare[missing:])
+        gone = spare[missing:]
+        spare = spare[:missing]
+        renumber = {d: d - sum(g < d for g in gone) for d in range(rank)}
+        taken = [renumber[d] for d in taken]
+        spare = [renumber[d] for d in spare]
+        missing = 0
+    for _ in range(missing):
+        value = program.emit("unsqueeze.default", value, 0)
+    taken = [d + missing for d in taken]
+    spare = [*range(missing), *(d + missing for d in spare)]
+    order = [spare.pop(0) if dim is None else taken.pop(0) for dim in mask.slots]
+    if order != [0, 1, 2, 3]:
+        value = program.emit("permute.default", value, order)
+    return value
+
+
+# -- what is known of a mask
+
+
+def _is_bounded(program: Program, mask: Mask) -> bool:
+    """Whether a mask leaves no score at -inf, and makes none NaN."""
+    if mask.number is not None:
+        return math.isfinite(mask.number)
+    reach = interval(program, mask.tensor)
+    return reach is not None and all(abs(end * mask.factor) <= -LOWEST for end in reach)
+
+
+def interval(program: Program, value: Value, depth: int = 12) -> tuple[float, float] | None:
+    """Between which finite numbers the elements of a value lie, NaN being none of them."""
+    number = number_of(program, value)
+    if number is not None:
+        return (number, number) if math.isfinite(number) else None
+    if not program.is_tensor(value) or depth == 0:
+        return None
+    if program.dtype(value) == "bool":
+        return (0.0, 1.0)
+    call = program.call(value)
+    if call is None:
+        return None
+    inner = _inner_interval(program, call, depth - 1)
+    largest = {"float16": 65504.0, "bfloat16": 3.3895e38}.get(program.dtype(value), -LOWEST)
+    if inner is None or max(abs(inner[0]), abs(inner[1])) > largest:
+        return None
+    return inner
+
+
+def _inner_interval(program: Program, call: OperatorCall, depth: int) -> tuple[float, float] | None:
+    name = call.name
+
+    def of(argument: str) -> tuple[float, float] | None:
+        return interval(program, call[argument], depth)
+
+    if name in VIEWS or name in MOVES or name in ("slice.Tensor", "select.int",
+                                                  "_to_copy.default"):  # fmt: skip
+        return of("self")
+    ends: list[float] = []
+    pairs = {
+        "where.self": ("self", "other"), "where.ScalarOther": ("self", "other"),
+        "masked_fill.Scalar": ("self", "value"), "masked_fill.Tensor": ("self", "value"),
+        "mul.Tensor": ("self", "other"), "add.Tensor": ("self", "other"),
+        "sub.Tensor": ("self", "other"), "rsub.Scalar": ("self", "other"),
+    }.get(name)  # fmt: skip
+    if pairs is None:
+        return None
+    first, second = map(of, pairs)
+    if first is None or second is None or call.arguments.get("alpha", 1) != 1:
+        return None
+    if name.startswith(("where", "masked")):
+        ends = [*first, *second]
+    elif name == "mul.Tensor":
+        ends = [a * b for a in first for b in second]
+    elif name == "add.Tensor":
+        ends = [first[0] + second[0], first[1] + second[1]]
+    else:
+        less, more = (second, first) if name == "rsub.Scalar" else (first, second)
+        ends = [less[0] - more[1], less[1] - more[0]]
+    return (min(ends), max(ends))
+
+
+def _evaluated(program: Program, found: Attention) -> Any:
+    """What all masks together add to the scores (-inf for a finite number, too), if constants
+    alone make them, as a torch tensor of four dimensions; None otherwise."""
+    import torch
+
+    queries, keys = found.sizes[2:]
+    if not isinstance(queries, int) or not isinstance(keys, int):
+        return None
+    total = torch.zeros(1, 1, queries, keys)
+    for mask in found.masks:
+        held = evaluate(program, mask.tensor)
+        if held is None:
+            return None
+        for dim in range(held.dim() - 1, -1, -1):
+            if dim not in mask.slots and held.shape[dim] == 1:
+                held = held.squeeze(dim)
+        places = sorted((dim, slot) for slot, dim in enumerate(mask.slots) if dim is not None)
+        shape = [1] * 4
+        for (_, slot), size in zip(places, held.shape, strict=True):
+            shape[slot] = size
+        if [slot for _, slot in places] != sorted(slot for _, slot in places):
+            return None
+        held = held.reshape(shape)
+        if mask.number is None:
+            total = total + held.float() * mask.factor
+        else:
+            total = total.masked_fill(~held.bool() if mask.keeps else held.bool(), -math.inf)
+        if total.numel() > MOST_ELEMENTS:
+            return None
+    return total
+
+
+def _is_causal(total: Any) -> bool:
+    """Whether a mask is 0 up to each query's own position, and far below behind it."""
+    queries, keys = total.shape[-2:]
+    seen = total.new_ones(queries, keys).tril().bool()
+    return bool(((total == 0) == seen).all() and ((total < HIGHEST_NUMBER) == ~seen).all())
+
+
+def evaluate(program: Program, value: Value, depth: int = 24) -> Any:
+    """A value as a torch tensor of the CPU, if constants alone make it, by operators that are no
+    random numbers and write nothing; None otherwise."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes():
+        try:
+            return _evaluate(program, value, depth, {})
+        except (RuntimeError, TypeError, ValueError, IndexError):  # the operator refuses it
+            return None
+
+
+def _evaluate(program: Program, value: Value, depth: int, known: dict[Any, Any]) -> Any:
+    if value in known:
+        return known[value]
+    held = program.constant(value)
+    if held is not None:
+        return held.cpu()
+    call = program.call(value)
+    if call is None or depth == 0:
+        return None
+    sizes = program.shape(value)
+    if not all(isinstance(n, int) for n in sizes) or math.prod(sizes) > MOST_ELEMENTS:
+        return None
+    known[value] = made = _called(program, call, depth, known)
+    return made
+
+
+def _called(program: Program, call: OperatorCall, depth: int, known: dict[Any, Any]) -> Any:
+    import torch
+
+    from irc.dialects.aten.schema import find_overload
+
+    overload = find_overload(f"aten.{call.name}")
+    if overload is None or overload._schema.is_mutable or "empty" in call.name:
+        return None
+    if torch.Tag.nondeterministic_seeded in overload.tags:
+        return None
+    arguments: dict[str, Any] = {}
+    for name, given in call.arguments.items():
+        if program.is_tensor(given):
+            given = _evaluate(program, given, depth - 1, known)
+            if given is None:
+                return None
+        elif name == "device":
+            given = torch.device("cpu")
+        elif name in ("pin_memory", "layout"):
+            continue
+        elif isinstance(given, str) and isinstance(getattr(torch, given, None), torch.dtype):
+            given = getattr(torch, given)
+        elif isinstance(given, str) and name == "memory_format":
+            given = getattr(torch, given)
+        elif not _is_plain(given):
+            return None
+        arguments[name] = given
+    return overload(**arguments)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+__all__ = ["HIGHEST_NUMBER", "LOWEST", "MaskPlan", "aligned", "evaluate", "interval", "planned"]

@@ -1,0 +1,531 @@
+"""Recognizing softmax(query @ key^T * scale + mask) @ value in a program of ATen's operators.
+
+    found = recognize(program, product)      # the second product; raises NotAttention
+    found.query, found.masks, found.scale
+
+Views between the operators (of heads, of einsum, of expanded keys) are followed by their
+dimensions, whatever operators wrote them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from irc.passes.graph.attention.dims import (
+    Group,
+    Groups,
+    Label,
+    moves,
+    start,
+    through,
+)
+from irc.passes.graph.attention.program import (
+    NotAttention,
+    OperatorCall,
+    Program,
+    Size,
+    Value,
+    is_one,
+)
+
+SCALES = frozenset({"mul.Tensor", "mul.Scalar", "div.Tensor", "div.Scalar"})
+#: Where a score is chosen or a number: the arguments that are the condition, and both choices.
+CHOICES = {
+    "where.self": ("condition", "self", "other"),
+    "where.ScalarOther": ("condition", "self", "other"),
+    "where.ScalarSelf": ("condition", "self", "other"),
+    "masked_fill.Scalar": ("mask", "value", "self"),
+    "masked_fill.Tensor": ("mask", "value", "self"),
+}
+#: The most operators between the two products of one attention.
+_DEPTH = 32
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+@attrs.frozen
+class Operand:
+    """A factor of the products as `[batch, heads, positions, width]`: the dimensions of `base`.
+
+    slots: the labels of `base` for each of the four: none for a size of 1, a label without a
+    dimension where the base's elements are repeated, two labels for heads in groups (then the
+    second repeats). factor: a number by which the base is multiplied.
+    """
+
+    base: Value
+    slots: tuple[Group, Group, Group, Group]
+    factor: float = 1.0
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether several heads of the query share one head of the base."""
+        return any(label.dim is None for label in self.slots[1])
+
+
+@attrs.frozen
+class Mask:
+    """A change of the scores before the softmax.
+
+    tensor: what is added, or with `number` the condition under which that number takes the score's
+    place (`keeps`: the condition under which the score stays). factor: of what is added. slots: the
+    dimension of the tensor for each of batch, heads, queries and keys (None: it has no such
+    dimension, or one of size 1).
+    """
+
+    tensor: Value
+    slots: tuple[int | None, ...]
+    number: float | None = None
+    keeps: bool = False
+    factor: float = 1.0
+
+
+@attrs.frozen
+class Attention:
+    """Attention as it was found. sizes: batch, heads, queries, keys.
+
+    `product` is the value of the second product, `weights` the probabilities as the softmax gives
+    them, `multiplied` as the product reads them. scale: a number, of the scores and of what
+    `query` and `key` were scaled by; score_scale of the scores alone. masks: in the order in which
+    they are applied. safe: a row without any key is 0, not NaN. copied: sizes of keys and values
+    that the written form copies.
+    """
+
+    query: Operand
+    key: Operand
+    value: Operand
+    scale: float
+    score_scale: float
+    masks: tuple[Mask, ...]
+    sizes: tuple[Size, Size, Size, Size]
+    product: Value
+    weights: Value
+    multiplied: Value
+    scores: Value
+    safe: bool
+    copied: tuple[Sequence[Size], ...] = ()
+
+
+def recognize(program: Program, product: Value, *, forward_only: bool = True) -> Attention:
+    """The attention whose second product a value is. Raises NotAttention.
+
+    forward_only: nothing but the product reads the probabilities, and factors of the query and the
+    key may become part of the scale.
+    """
+    last = program.call(product)
+    if last is None or last.name != "bmm.default":
+        raise NotAttention("it is no product", told=False)
+    multiplied, values = last["self"], last["mat2"]
+    soft, safe, path = _softmax_behind(program, multiplied, forward_only)
+    call = program.call(soft)
+    assert call is not None
+    labels, groups = _dimensions_of_scores(program, call)
+    if _followed(program, groups, path) != _merged(labels):
+        raise NotAttention("the probabilities' dimensions are moved before the product", told=False)
+    first, masks, scale = _scores(program, call["self"], labels, groups, 2 if safe else 1)
+    made = program.call(first)
+    assert made is not None
+    sizes = tuple(group[0].size if group else 1 for group in labels)
+    if any(isinstance(n, int) and n == 0 for n in sizes):
+        raise NotAttention("it is empty", told=False)
+    query = operand(program, made["self"], labels, (0, 1), forward_only, False)
+    key = operand(program, made["mat2"], labels, (1, 0), forward_only, forward_only)
+    value = operand(program, values, labels, (0, 1), False, forward_only)
+    if not _share_alike(program, key, value):
+        key = operand(program, made["mat2"], labels, (1, 0), forward_only, False)
+        value = operand(program, values, labels, (0, 1), False, False)
+    _check(program, query, key, value)
+    copied = tuple(
+        program.shape(v) for v in (made["mat2"], values) if copies(program, v)
+    )
+    return Attention(
+        query, key, value, scale * query.factor * key.factor, scale, masks, sizes, product, soft,  # type: ignore[arg-type]
+        multiplied, made["self"], safe, copied,
+    )  # fmt: skip
+
+
+def _share_alike(program: Program, key: Operand, value: Operand) -> bool:
+    """Whether as many heads share one of the keys as share one of the values."""
+    times = [o.slots[1][-1].size if o.is_grouped else 1 for o in (key, value)]
+    return program.same(*times)
+
+
+def _check(program: Program, query: Operand, key: Operand, value: Operand) -> None:
+    dtypes = {program.dtype(o.base) for o in (query, key, value)}
+    if len(dtypes) != 1 or not dtypes <= set(FLOATS):
+        raise NotAttention(f"its operands are of {', '.join(sorted(dtypes))}")
+    widths = [o.slots[3][0].size if o.slots[3] else 1 for o in (query, key, value)]
+    if not program.same(widths[0], widths[2]):
+        raise NotAttention("keys and values are of other sizes")
+
+
+# -- from the second product down to the softmax
+
+
+def _softmax_behind(
+    program: Program, value: Value, forward_only: bool
+) -> tuple[Value, bool, list[tuple[OperatorCall, Value]]]:
+    """The softmax that a product's factor is, whether its empty rows are 0, and the views between,
+    in the order of the program."""
+    path: list[tuple[OperatorCall, Value]] = []
+    while True:
+        call = program.call(value)
+        if call is None:
+            raise NotAttention("it is no product of probabilities", told=False)
+        if call.name == "_softmax.default":
+            break
+        if forward_only and program.uses(value) != 1:
+            told = _leads_to_softmax(program, value)
+            raise NotAttention("its probabilities are read elsewhere, too", told=told)
+        if call.name == "where.self" and (soft := _safe_softmax(program, call)) is not None:
+            return soft, True, path[::-1]
+        if call.name == "_to_copy.default":
+            if not _is_cast(call) or program.dtype(value) not in FLOATS:
+                raise NotAttention("it is no product of probabilities", told=False)
+        elif moves(call):
+            path.append((call, value))
+        else:
+            raise NotAttention("it is no product of probabilities", told=False)
+        value = call["self"]
+    if forward_only and program.uses(value) != 1:
+        raise NotAttention("its probabilities are read elsewhere, too")
+    return value, False, path[::-1]
+
+
+def _leads_to_softmax(program: Program, value: Value) -> bool:
+    call = program.call(value)
+    while call is not None and (moves(call) or call.name == "_to_copy.default"):
+        call = program.call(call["self"])
+    return call is not None and call.name == "_softmax.default"
+
+
+def _safe_softmax(program: Program, call: OperatorCall) -> Value | None:
+    """The softmax of where(all(scores == -inf), 0, softmax(scores)), which torch writes."""
+    none, soft = program.call(call["condition"]), program.call(call["other"])
+    if none is None or soft is None or soft.name != "_softmax.default":
+        return None
+    if none.name not in ("all.dim", "all.default") or number_of(program, call["self"]) != 0:
+        return None
+    compared = program.call(none["self"])
+    if compared is None or compared.name != "eq.Scalar" or compared["other"] != -math.inf:
+        return None
+    return call["other"] if compared["self"] is soft["self"] else None
+
+
+def _is_cast(call: OperatorCall) -> bool:
+    """Whether `_to_copy` changes nothing but the dtype."""
+    return not call["non_blocking"] and call["memory_format"] in (None, "preserve_format")
+
+
+# -- the dimensions of the scores
+
+
+def _dimensions_of_scores(
+    program: Program, softmax: OperatorCall
+) -> tuple[tuple[Group, Group, Group, Group], Groups]:
+    """Labels for batch, heads, queries and keys, and the groups of the softmax's operand."""
+    scores = softmax["self"]
+    groups = start(program, scores)
+    rank = len(groups)
+    if rank not in (3, 4) or softmax["dim"] not in (-1, rank - 1):
+        raise NotAttention("its softmax is over other dimensions than attention's", told=False)
+    return (() if rank == 3 else groups[0], *groups[-3:]), groups  # type: ignore[return-value]
+
+
+def _merged(labels: tuple[Group, Group, Group, Group]) -> Groups:
+    """The dimensions of the products: batch and heads are one."""
+    return ((*labels[0], *labels[1]), labels[2], labels[3])
+
+
+def _followed(
+    program: Program, groups: Groups, path: Sequence[tuple[OperatorCall, Value]]
+) -> Groups | None:
+    for call, result in path:
+        found = through(program, groups, call, result)
+        if found is None:
+            return None
+        groups = found
+    return groups
+
+
+# -- from the softmax down to the first product
+
+
+@attrs.define
+class _ScoreStep:
+    """What was done to the scores: a view (`call`), or a mask."""
+
+    result: Value
+    call: OperatorCall | None = None
+    mask: tuple[Value, float | None, bool, float] | None = None
+
+
+def _scores(
+    program: Program, value: Value, labels: tuple[Group, ...], groups: Groups, readers: int
+) -> tuple[Value, tuple[Mask, ...], float]:
+    """The first product's value, the masks of the scores, and their scale. readers: of the scores
+    that the softmax reads, a softmax whose empty rows are 0 compares them."""
+    if program.uses(value) > readers:
+        raise NotAttention("its scores are read elsewhere, too")
+    found = _walk(program, value, 1.0, _DEPTH)
+    if found is None:
+        raise NotAttention("its scores are no masked and scaled product")
+    product, steps, scale = found
+    here: Groups | None = _merged(labels)  # type: ignore[arg-type]
+    masks = []
+    for step in steps:
+        if step.mask is not None:
+            assert here is not None
+            tensor, number, keeps, factor = step.mask
+            slots = _mask_slots(program, tensor, here, labels)
+            masks.append(Mask(tensor, slots, number, keeps, factor))
+        elif step.call is not None:
+            here = through(program, here, step.call, step.result)  # type: ignore[arg-type]
+            if here is None:
+                raise NotAttention("the dimensions of its scores are taken apart")
+    if here != groups:
+        raise NotAttention("the dimensions of its scores are moved before the softmax")
+    return product, tuple(masks), scale
+
+
+def _walk(
+    program: Program, value: Value, outer: float, depth: int
+) -> tuple[Value, list[_ScoreStep], float] | None:
+    """The product behind scores, what was done to it (in the program's order), and its scale.
+    `outer` multiplies the value."""
+    call = program.call(value)
+    if call is None or depth == 0 or (depth < _DEPTH and program.uses(value) != 1):
+        return None
+    name = call.name
+    if name == "bmm.default":
+        return value, [], outer
+    if name == "_to_copy.default" and _is_cast(call) and program.dtype(value) in FLOATS:
+        return _walk(program, call["self"], outer, depth - 1)
+    if moves(call):
+        return _then(_walk(program, call["self"], outer, depth - 1), _ScoreStep(value, call))
+    if (scaled := scaling(program, call)) is not None:
+        return _walk(program, scaled[0], outer * scaled[1], depth - 1)
+    if name in ("add.Tensor", "sub.Tensor"):
+        return _added(program, value, call, outer, depth)
+    if name in CHOICES:
+        return _chosen(program, value, call, outer, depth)
+    return None
+
+
+def _then(found: Any, step: _ScoreStep) -> Any:
+    if found is not None:
+        found[1].append(step)
+    return found
+
+
+def _added(program: Program, value: Value, call: OperatorCall, outer: float, depth: int) -> Any:
+    sign = -1.0 if call.name == "sub.Tensor" else 1.0
+    alpha = call["alpha"]
+    if not isinstance(alpha, int | float):
+        return None
+    first, second = call["self"], call["other"]
+    shape = program.shape(value)
+    for scores, other, inner, factor in (
+        (first, second, outer, outer * sign * alpha),
+        (second, first, outer * sign * alpha, outer),
+    ):
+        if not program.is_tensor(scores) or not _has_shape(program, scores, shape):
+            continue
+        found = _walk(program, scores, inner, depth - 1)
+        if found is None:
+            continue
+        number = number_of(program, other)
+        if number is not None and math.isfinite(number * factor):
+            return found  # a softmax doesn't see what is added to all
+        if not program.is_tensor(other):
+            return None
+        return _then(found, _ScoreStep(value, mask=(other, None, False, factor)))
+    return None
+
+
+def _chosen(program: Program, value: Value, call: OperatorCall, outer: float, depth: int) -> Any:
+    condition, yes, no = (call[name] for name in CHOICES[call.name])
+    shape = program.shape(value)
+    for scores, number, keeps in ((yes, no, True), (no, yes, False)):
+        found = number_of(program, number)
+        if found is None or not program.is_tensor(scores):
+            continue
+        if math.isnan(found) or found > 0 or outer <= 0 or not _has_shape(program, scores, shape):
+            continue
+        walked = _walk(program, scores, outer, depth - 1)
+        if walked is not None:
+            return _then(walked, _ScoreStep(value, mask=(condition, found * outer, keeps, 1.0)))
+    return None
+
+
+def _has_shape(program: Program, value: Value, shape: Sequence[Size]) -> bool:
+    have = program.shape(value)
+    return len(have) == len(shape) and all(map(program.same, have, shape))
+
+
+def _mask_slots(
+    program: Program, tensor: Value, groups: Groups, labels: tuple[Group, ...]
+) -> tuple[int | None, ...]:
+    """Which dimension of a mask, which is broadcast to these groups, each label is."""
+    shape = program.shape(tensor)
+    places: dict[Label, int] = {}
+    for dim, size in enumerate(shape):
+        group = groups[len(groups) - len(shape) + dim]
+        if is_one(size) or not group:
+            continue
+        if len(group) != 1:
+            raise NotAttention("a mask has batch and heads in one dimension")
+        places[group[0]] = dim
+    return tuple(places.get(group[0]) if group else None for group in labels)
+
+
+# -- numbers
+
+
+def number_of(program: Program, value: Any) -> float | None:
+    """The number that a scalar, or a tensor in every element, is."""
+    if isinstance(value, bool | int | float):
+        return float(value)
+    if not program.is_tensor(value):
+        return None
+    for _ in range(8):
+        held = program.constant(value)
+        if held is not None:
+            return float(held.flatten()[0]) if held.numel() == 1 else None
+        call = program.call(value)
+        if call is None:
+            return None
+        if call.name in ("full.default", "full_like.default", "new_full.default",
+                         "fill.Scalar"):  # fmt: skip
+            return _plain(call.arguments.get("fill_value", call.arguments.get("value")))
+        if call.name == "scalar_tensor.default":
+            return _plain(call["s"])
+        if call.name in ("zeros_like.default", "zeros.default"):
+            return 0.0
+        if moves(call) or call.name in ("_to_copy.default", "lift_fresh_copy.default"):
+            value = call["self"]
+            continue
+        return None
+    return None
+
+
+def _plain(value: Any) -> float | None:
+    return float(value) if isinstance(value, bool | int | float) else None
+
+
+def scaling(program: Program, call: OperatorCall) -> tuple[Value, float] | None:
+    """What a call multiplies by a number, and that number."""
+    if call.name not in SCALES:
+        return None
+    first, second = call["self"], call["other"]
+    number = number_of(program, second)
+    if number is None and call.name == "mul.Tensor":
+        first, second = second, first
+        number = number_of(program, second)
+    if number is None or not program.is_tensor(first) or not math.isfinite(number):
+        return None
+    if call.name.startswith("div"):
+        if number == 0 or call.arguments.get("rounding_mode"):
+            return None
+        number = 1 / number
+    return first, number
+
+
+# -- operands
+
+
+def operand(
+    program: Program,
+    value: Value,
+    labels: tuple[Group, ...],
+    order: tuple[int, int],
+    peel: bool,
+    shared: bool,
+) -> Operand:
+    """A product's factor `[batch * heads, ., .]`, by the deepest value behind views that has its
+    dimensions apart. order: (0, 1) for positions and width, (1, 0) for the other way round. peel:
+    numbers by which it is multiplied become `factor`. shared: several heads may share one of its
+    own."""
+    chain: list[tuple[Value, OperatorCall | None, float]] = [(value, None, 1.0)]
+    while True:
+        current, _, factor = chain[-1]
+        call = program.call(current)
+        if call is None:
+            break
+        scaled = _scaled_alike(program, call, current) if peel else None
+        if scaled is not None:
+            chain.append((scaled[0], None, factor * scaled[1]))
+        elif moves(call):
+            chain.append((call["self"], call, factor))
+        else:
+            break
+    for number in range(len(chain) - 1, -1, -1):
+        groups: Groups | None = start(program, chain[number][0])
+        for below in range(number, 0, -1):
+            call = chain[below][1]
+            if call is not None and groups is not None:
+                groups = through(program, groups, call, chain[below - 1][0])
+        slots = None if groups is None else _slots(program, groups, labels, order, shared)
+        if slots is not None:
+            return Operand(chain[number][0], slots, chain[number][2])
+    raise NotAttention("batch and heads are one dimension of its operands")
+
+
+def _scaled_alike(program: Program, call: OperatorCall, value: Value) -> tuple[Value, float] | None:
+    """What a value is multiplied by a number of, with the same sizes and dtype."""
+    found = scaling(program, call)
+    if found is None or not _has_shape(program, found[0], program.shape(value)):
+        return None
+    return found if program.dtype(found[0]) == program.dtype(value) else None
+
+
+def _slots(
+    program: Program,
+    groups: Groups,
+    labels: tuple[Group, ...],
+    order: tuple[int, int],
+    shared: bool,
+) -> tuple[Group, Group, Group, Group] | None:
+    """The labels of batch, heads, positions and width among the groups of a product's factor."""
+    last = groups[1 + order[0]], groups[1 + order[1]]
+    if any(len(g) > 1 or any(label.dim is None for label in g) for g in last):
+        return None
+    rest = list(groups[0])
+    found: list[Group] = []
+    for want in labels[:2]:
+        taken: list[Label] = []
+        product: Size = 1
+        while want and not program.same(product, want[0].size):
+            if not rest:
+                return None
+            label = rest.pop(0)
+            taken.append(label)
+            product = label.size if is_one(product) else product * label.size
+        found.append(tuple(taken))
+    if rest or not _are_heads(found[0], found[1], shared):
+        return None
+    return (found[0], found[1], *last)
+
+
+def _are_heads(batch: Group, heads: Group, shared: bool) -> bool:
+    """Whether batch and heads are one dimension each, but for heads that groups of them share."""
+    repeated = [label for label in (*batch, *heads) if label.dim is None]
+    if repeated and (not shared or len(repeated) > 1 or repeated[0] is not (heads or (None,))[-1]):
+        return False
+    return len(batch) <= 1 and len(heads) - len(repeated) <= 1
+
+
+def copies(program: Program, value: Value) -> bool:
+    """Whether the written form copies a product's factor before the product."""
+    call = program.call(value)
+    while call is not None and moves(call):
+        if call.name == "clone.default":
+            return True
+        value = call["self"]
+        call = program.call(value)
+    return False
+
+
+__all__ = ["Attention", "Mask", "Operand", "copies", "number_of", "operand", "recognize", "scaling"]
