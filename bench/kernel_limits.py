@@ -40,14 +40,14 @@ def assembly(case: dict[str, Any]) -> list[str]:
 
     import irc
     from irc.codegen.llvm.kernel_emitter import emit_text
-    from irc.dialects.kernel import FuncOp
+    from irc.dialects.kernel import KernelFuncOp
     from irc.pipeline import lower
     from irc.target.cpu import TargetFeatures
 
     with torch.no_grad():
         module = irc.trace(kernels()[case["kernel"]].function, tuple(arguments(case)))
     lower(module)
-    found = [op for op in module.walk() if isinstance(op, FuncOp)]
+    found = [op for op in module.walk() if isinstance(op, KernelFuncOp)]
     return [emit_text([kernel], TargetFeatures.host(), "asm") for kernel in found]
 
 

@@ -88,8 +88,8 @@ def build(function: Callable[..., Any], args: Sequence[Any], without: bool) -> t
         manager = PassManager.parse(text.replace(",reinplace", "") if without else text)
         manager.run(module, PassContext(target="llvm"))
     ops = module.lookup("main").block.ops  # type: ignore[union-attr]
-    copies = sum(isinstance(o, host.CopyOp) for o in ops)
-    every = [o for o in module.regions[0].blocks[0].ops if isinstance(o, kernel.FuncOp)]
+    copies = sum(isinstance(o, host.HostCopyOp) for o in ops)
+    every = [o for o in module.regions[0].blocks[0].ops if isinstance(o, kernel.KernelFuncOp)]
     updating = sum(k.initialized is not None for k in every)
     return irc.build(module), f"copies {copies}, kernels that update in place {updating}"
 

@@ -29,8 +29,8 @@ def fresh(frame: Frame, type_: TensorType) -> torch.Tensor:
     return fill_undefined(frame, memory)
 
 
-@interprets(host.ReturnOp)
-def return_(frame: Frame, op: host.ReturnOp) -> None:
+@interprets(host.HostReturnOp)
+def return_(frame: Frame, op: host.HostReturnOp) -> None:
     values: list[Any] = []
     for operand in op.operands:
         content = frame[operand]
@@ -43,7 +43,7 @@ def return_(frame: Frame, op: host.ReturnOp) -> None:
 @interprets(host.LaunchOp)
 def launch_(frame: Frame, op: host.LaunchOp) -> list[torch.Tensor]:
     callee = frame.module.lookup(op.callee) if frame.module is not None else None  # type: ignore[attr-defined]
-    if not isinstance(callee, kernel.FuncOp):
+    if not isinstance(callee, kernel.KernelFuncOp):
         raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
     inputs = [frame[v] for v in op.inputs]
     made = [fresh(frame, cast(TensorType, r.type)) for r in op.results]
@@ -61,8 +61,8 @@ def alloc(frame: Frame, op: host.AllocOp) -> torch.Tensor:
     return fresh(frame, op.memory.type)
 
 
-@interprets(host.ViewOp)
-def view(frame: Frame, op: host.ViewOp) -> torch.Tensor:
+@interprets(host.HostViewOp)
+def view(frame: Frame, op: host.HostViewOp) -> torch.Tensor:
     source = frame[op.source]
     type_ = op.view.type
     offset = source.storage_offset() + frame.dim(op.offset)
@@ -95,8 +95,8 @@ def resource(frame: Frame, attr: A.Attribute) -> torch.Tensor:
     return made.to(frame.dtype(element))
 
 
-@interprets(host.ConstantOp)
-def constant(frame: Frame, op: host.ConstantOp) -> torch.Tensor:
+@interprets(host.HostConstantOp)
+def constant(frame: Frame, op: host.HostConstantOp) -> torch.Tensor:
     value = op.attributes["value"]
     if isinstance(value, A.ResourceAttr):
         return resource(frame, value)
@@ -111,6 +111,6 @@ def item(frame: Frame, op: host.ItemOp) -> torch.Tensor:
     return (source.all() if op.every else source.reshape(())).to(frame.dtype(op.scalar.type))
 
 
-@interprets(host.CopyOp)
-def copy(frame: Frame, op: host.CopyOp) -> None:
+@interprets(host.HostCopyOp)
+def copy(frame: Frame, op: host.HostCopyOp) -> None:
     frame[op.target].copy_(frame[op.source])

@@ -57,7 +57,7 @@ def _signless_view(content: torch.Tensor) -> torch.Tensor:
 
 
 def launch(
-    frame: Frame, callee: kernel.FuncOp, tensors: Sequence[torch.Tensor], whole: bool = True
+    frame: Frame, callee: kernel.KernelFuncOp, tensors: Sequence[torch.Tensor], whole: bool = True
 ) -> None:
     """Run every program instance of a kernel. `tensors`: the pointer arguments in order (inputs,
     then outputs, which are written); symbols come from the frame. Pointers reach the whole of
@@ -74,7 +74,7 @@ def launch(
         _run_instance(frame, callee, [*pointers, *scalars], number)
 
 
-def _run_instance(frame: Frame, callee: kernel.FuncOp, args: list[Any], number: int) -> None:
+def _run_instance(frame: Frame, callee: kernel.KernelFuncOp, args: list[Any], number: int) -> None:
     block = callee.block
     if len(args) != len(block.arguments):
         raise InvalidIR(
@@ -90,13 +90,13 @@ def _run_instance(frame: Frame, callee: kernel.FuncOp, args: list[Any], number: 
     raise InvalidIR("the kernel ended without kernel.return", op=callee)
 
 
-@interprets(kernel.ReturnOp)
-def return_(frame: Frame, op: kernel.ReturnOp) -> None:
+@interprets(kernel.KernelReturnOp)
+def return_(frame: Frame, op: kernel.KernelReturnOp) -> None:
     raise Returned([])
 
 
-@interprets(kernel.YieldOp)
-def yield_(frame: Frame, op: kernel.YieldOp) -> list[Any]:
+@interprets(kernel.KernelYieldOp)
+def yield_(frame: Frame, op: kernel.KernelYieldOp) -> list[Any]:
     return frame.operands(op)
 
 
@@ -306,8 +306,8 @@ def _combine_lanes(combiner: str, flat: torch.Tensor) -> torch.Tensor:
     return total
 
 
-@interprets(kernel.ScanOp)
-def scan(frame: Frame, op: kernel.ScanOp) -> list[torch.Tensor]:
+@interprets(kernel.KernelScanOp)
+def scan(frame: Frame, op: kernel.KernelScanOp) -> list[torch.Tensor]:
     values = frame[op.sources[0]].movedim(op.dim, -1)
     scanned = _scan(op.combiner, values.reshape(-1, values.shape[-1])).reshape(values.shape)
     return [scanned.movedim(-1, op.dim)]

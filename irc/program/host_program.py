@@ -169,7 +169,7 @@ class Result:
 
 
 @attrs.frozen
-class CallAten:
+class CallOperator:
     """Calls an operator. `arguments`: schema name and content (Python constants, `Register`,
     `Named`, `Size`, tuples for lists). `floating`: all tensors are floating point."""
 
@@ -207,7 +207,7 @@ class LoadConstant:
 
 
 @attrs.frozen
-class Item:
+class ReadItem:
     """The only element of a tensor as a Python scalar of `kind`; with `every`, whether all
     elements of a dense bool tensor are true."""
 
@@ -226,8 +226,8 @@ class CopyInto:
 
 
 Step: TypeAlias = (
-    Bind | SymbolValue | Assert | AssertValue | Alloc | Launch | View | CallAten | Control
-    | LoadConstant | Item | CopyInto
+    Bind | SymbolValue | Assert | AssertValue | Alloc | Launch | View | CallOperator | Control
+    | LoadConstant | ReadItem | CopyInto
 )  # fmt: skip
 
 
@@ -324,8 +324,8 @@ _CLASSES = {
     cls.__name__: cls
     for cls in (
         Layout, Argument, Bind, SymbolValue, Assert, AssertValue, Alloc, Launch, View, Register,
-        NamedArgument, Size, Result, CallAten, Control, LoadConstant, Item, CopyInto, Output,
-        Packing, ConstantData, HostProgram,
+        NamedArgument, Size, Result, CallOperator, Control, LoadConstant, ReadItem, CopyInto,
+        Output, Packing, ConstantData, HostProgram,
     )
 }  # fmt: skip
 

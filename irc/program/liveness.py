@@ -12,7 +12,7 @@ def registers_in(step: P.Step) -> Iterator[int]:
     """The registers that a step reads or makes."""
     if isinstance(step, P.Launch):
         yield from step.tensors
-    elif isinstance(step, P.CallAten):
+    elif isinstance(step, P.CallOperator):
         for _, content in step.arguments:
             yield from _in_content(content)
         for result in step.results:
@@ -24,7 +24,7 @@ def registers_in(step: P.Step) -> Iterator[int]:
     elif isinstance(step, P.View):
         yield step.register
         yield step.source
-    elif isinstance(step, P.Item):
+    elif isinstance(step, P.ReadItem):
         yield step.source
     elif isinstance(step, P.CopyInto):
         yield step.source

@@ -24,7 +24,7 @@ from irc.program import host_program as P
 def read_host_program(module: Any, name: str = "main") -> P.HostProgram:
     """The program of the `host.func` called `name` in `module`."""
     function = module.lookup(name)
-    if not isinstance(function, host.FuncOp):
+    if not isinstance(function, host.HostFuncOp):
         what = "nothing" if function is None else f"a {function.name}"
         raise InvalidIR(
             f"the module has {what} called @{name}, not a host.func",
@@ -67,7 +67,7 @@ def kind_of(type_: T.Type, op: Operation | None = None) -> P.Kind:
 
 
 class _ProgramReader:
-    def __init__(self, module: Any, function: host.FuncOp) -> None:
+    def __init__(self, module: Any, function: host.HostFuncOp) -> None:
         self.module, self.function = module, function
         self.registers: dict[Value, int] = {}
         self.layouts: dict[int, P.Layout] = {}
@@ -167,7 +167,7 @@ class _ProgramReader:
 
     def launch(self, op: host.LaunchOp) -> None:
         callee = self.module.lookup(op.callee)
-        if not isinstance(callee, kernel.FuncOp):
+        if not isinstance(callee, kernel.KernelFuncOp):
             raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
         if op.results:
             raise InvalidIR("a launch with results needs bufferize before it can be built", op=op)
@@ -183,14 +183,14 @@ class _ProgramReader:
         outputs = tuple(callee.outputs or ())
         self.steps.append(P.Launch(op.callee, tensors, symbols, grid, callee.work, outputs))
 
-    def view(self, op: host.ViewOp) -> None:
+    def view(self, op: host.HostViewOp) -> None:
         layout = layout_of(op.view.type, op)
         if layout.strides is None:
             raise InvalidIR("a view needs strides in its type", op=op)
         source = self[op.source]
         self.steps.append(P.View(self.define(op.view), source, layout, op.offset))
 
-    def constant(self, op: host.ConstantOp) -> None:
+    def constant(self, op: host.HostConstantOp) -> None:
         if all(isinstance(user, host.PackOp) for user in op.tensor.users):
             return
         key, content = self._constant(op)
@@ -198,7 +198,7 @@ class _ProgramReader:
         self.constants[key] = P.ConstantData(layout, content)
         self.steps.append(P.LoadConstant(self.define(op.tensor), key, layout))
 
-    def _constant(self, op: host.ConstantOp) -> tuple[str, bytes | None]:
+    def _constant(self, op: host.HostConstantOp) -> tuple[str, bytes | None]:
         """A constant's key, and its bytes unless it lies beside the program."""
         value = op.attributes["value"]
         if isinstance(value, A.ResourceAttr):
@@ -208,7 +208,7 @@ class _ProgramReader:
 
     def pack(self, op: host.PackOp) -> None:
         source = op.source.defining_op
-        if not isinstance(source, host.ConstantOp):
+        if not isinstance(source, host.HostConstantOp):
             raise InvalidIR("only a host.constant can be packed", op=op)
         base, content = self._constant(source)
         callee = op.callee.removeprefix("aten.extern.")
@@ -222,9 +222,9 @@ class _ProgramReader:
     def item(self, op: host.ItemOp) -> None:
         kind = kind_of(op.scalar.type, op)
         every = bool(op.every)
-        self.steps.append(P.Item(self.define(op.scalar), self[op.source], kind, every))
+        self.steps.append(P.ReadItem(self.define(op.scalar), self[op.source], kind, every))
 
-    def copy(self, op: host.CopyOp) -> None:
+    def copy(self, op: host.HostCopyOp) -> None:
         self.steps.append(P.CopyInto(self[op.source], self[op.target]))
 
     def call_aten(self, op: host.CallAtenOp) -> None:
@@ -235,7 +235,7 @@ class _ProgramReader:
         tensors = [v.type for v in (*op.inputs, *op.results) if isinstance(v.type, T.TensorType)]
         floating = all(isinstance(t.element, T.FloatType) for t in tensors)
         results = self._results(op)
-        self.steps.append(P.CallAten(callee, arguments, results, floating, op.path))
+        self.steps.append(P.CallOperator(callee, arguments, results, floating, op.path))
 
     def _results(self, op: Operation) -> tuple[P.Result, ...]:
         """Registers for the results of a call."""
@@ -280,7 +280,7 @@ class _ProgramReader:
             return P.NamedArgument(kind, attr.parameters[0])
         raise InvalidIR(f"{attr} can't be passed to an operator", op=op)
 
-    def return_(self, op: host.ReturnOp) -> None:
+    def return_(self, op: host.HostReturnOp) -> None:
         info = self.function.result_info
         if info is not None and len(info) != len(op._operands):
             raise InvalidIR(f"{len(op._operands)} results, {len(info)} in result_info", op=op)
@@ -289,7 +289,7 @@ class _ProgramReader:
             for i, value in enumerate(op._operands)
         )
 
-    def _output(self, value: Value, info: A.DictAttr, op: host.ReturnOp) -> P.Output:
+    def _output(self, value: Value, info: A.DictAttr, op: host.HostReturnOp) -> P.Output:
         register = self[value]
         kind = self.kinds[register]
         layout = self.layouts.get(register)
@@ -315,7 +315,7 @@ def _size(dim: Dim) -> Any:
     return dim if isinstance(dim, int) else P.Size(dim)
 
 
-def _dense_bytes(value: A.Attribute, op: host.ConstantOp) -> bytes:
+def _dense_bytes(value: A.Attribute, op: host.HostConstantOp) -> bytes:
     if isinstance(value, A.DenseAttr):
         return value.data
     if isinstance(value, A.IntegerAttr | A.FloatAttr | A.BoolAttr):
@@ -337,7 +337,7 @@ def _check_aliases(program: P.HostProgram) -> None:
     calls = {
         result.register: dict(step.arguments)["self"]
         for step in program.steps
-        if isinstance(step, P.CallAten) and step.callee == "aten.view.dtype"
+        if isinstance(step, P.CallOperator) and step.callee == "aten.view.dtype"
         for result in step.results
     }
     for number, output in enumerate(program.outputs):
@@ -366,13 +366,13 @@ _HANDLERS: dict[type, Callable[[_ProgramReader, Any], None]] = {
     sym.RefineOp: _ProgramReader.refine,
     host.AllocOp: _ProgramReader.alloc,
     host.LaunchOp: _ProgramReader.launch,
-    host.ViewOp: _ProgramReader.view,
-    host.ConstantOp: _ProgramReader.constant,
+    host.HostViewOp: _ProgramReader.view,
+    host.HostConstantOp: _ProgramReader.constant,
     host.PackOp: _ProgramReader.pack,
     host.ItemOp: _ProgramReader.item,
-    host.CopyOp: _ProgramReader.copy,
+    host.HostCopyOp: _ProgramReader.copy,
     host.CallAtenOp: _ProgramReader.call_aten,
-    host.ReturnOp: _ProgramReader.return_,
+    host.HostReturnOp: _ProgramReader.return_,
     flow.CondOp: _ProgramReader.control,
     flow.WhileOp: _ProgramReader.control,
     flow.ScanOp: _ProgramReader.control,

@@ -102,10 +102,11 @@ class CompiledParts:
     needs: tuple[str, ...] = ()
 
 
-def used_kernels(module: Any, program: P.HostProgram, kind: str) -> list[kernel.FuncOp]:
+def used_kernels(module: Any, program: P.HostProgram, kind: str) -> list[kernel.KernelFuncOp]:
     """The kernels that the program launches. Raises UserError for one of another kind."""
     used = set(program.kernels)
-    kernels = [op for op in module.ops if isinstance(op, kernel.FuncOp) and op.sym_name in used]
+    every = [op for op in module.ops if isinstance(op, kernel.KernelFuncOp)]
+    kernels = [op for op in every if op.sym_name in used]
     for op in kernels:
         if op.target != kind:
             raise UserError(
@@ -197,7 +198,7 @@ def program_counters(
     own = {
         "kernels": len(program.kernels),
         "launches": sum(isinstance(s, P.Launch) for s in program.steps),
-        "aten_calls": sum(isinstance(s, P.CallAten | P.CopyInto) for s in program.steps),
+        "aten_calls": sum(isinstance(s, P.CallOperator | P.CopyInto) for s in program.steps),
     }
     inside = [each.info.metrics for each in called.values()]
     return {**counters, **{n: k + sum(i[n] for i in inside) for n, k in own.items()}}

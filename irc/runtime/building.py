@@ -65,7 +65,7 @@ def build(
     return load(parts, getattr(module, "resources", {}), chosen)
 
 
-def _kernel_table(kernels: list[kernel.FuncOp], target: Target) -> KernelTable:
+def _kernel_table(kernels: list[kernel.KernelFuncOp], target: Target) -> KernelTable:
     """Triton's kernels, or for a CPU those that check each access."""
     if target.is_gpu:
         from irc.runtime.triton_kernels import TritonKernels

@@ -19,7 +19,7 @@ class CheckedKernels:
     """A `KernelTable` of cpu kernels in the interpreter. An access outside of its tensor raises an
     IndexError that names the operation and its line; nothing is read or written there."""
 
-    def __init__(self, kernels: Mapping[str, kernel.FuncOp]) -> None:
+    def __init__(self, kernels: Mapping[str, kernel.KernelFuncOp]) -> None:
         self._kernels = dict(kernels)
 
     def launch(

@@ -139,7 +139,7 @@ def _view(step: P.View, owner: Any) -> Ready | None:
     return view
 
 
-def _call(step: P.CallAten, owner: Any) -> Ready | None:
+def _call(step: P.CallOperator, owner: Any) -> Ready | None:
     layouts = [r.layout for r in step.results]
     if owner.program.clocked or any(
         layout is not None and (constants(layout.sizes) is None
@@ -195,7 +195,7 @@ def _expectation(result: P.Result) -> tuple[Any, ...] | None:
     return constants(layout.sizes), strides, dtype_named(layout.dtype), layout
 
 
-def _keep(run: Any, step: P.CallAten, results: Sequence[Any], outcome: Any) -> None:
+def _keep(run: Any, step: P.CallOperator, results: Sequence[Any], outcome: Any) -> None:
     """Put an operator's results into their registers, with the strides that are expected."""
     items = outcome if isinstance(outcome, tuple | list) else (outcome,)
     flat = [x for i in items for x in (i if isinstance(i, tuple | list) else (i,))]
@@ -213,5 +213,5 @@ _PREPARE: dict[type, Callable[[Any, Any], Ready | None]] = {
     P.Alloc: _alloc,
     P.Launch: _launch,
     P.View: _view,
-    P.CallAten: _call,
+    P.CallOperator: _call,
 }

@@ -117,14 +117,14 @@ def late_steps(program: P.HostProgram) -> dict[int, int]:
     return {
         number: asserted[step.register][0]
         for number, step in enumerate(program.steps)
-        if isinstance(step, P.Item)
+        if isinstance(step, P.ReadItem)
         and step.kind == "bool"
         and step.register not in used
         and len(asserted.get(step.register, ())) == 1
     }
 
 
-def prepared(step: P.Item, gpu: int, fail: Fail) -> Callable[[Any], None]:
+def prepared(step: P.ReadItem, gpu: int, fail: Fail) -> Callable[[Any], None]:
     """What adds the check of a truth value to those of the GPU, in a run of `PythonHost`."""
 
     def check(run: Any) -> None:

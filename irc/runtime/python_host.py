@@ -156,7 +156,7 @@ class PythonHost:
             return ready
         for number, asserted in late_checks.late_steps(self.program).items():
             item, check = steps[number], steps[asserted]
-            assert isinstance(item, P.Item) and isinstance(check, P.AssertValue)
+            assert isinstance(item, P.ReadItem) and isinstance(check, P.AssertValue)
             fail = functools.partial(raise_error, check.error, check.message)
             ready[number] = late_checks.prepared(item, gpu, fail)
             ready[asserted] = _nothing
@@ -241,7 +241,7 @@ class _Run:
     def constant(self, step: P.LoadConstant) -> None:
         self.values[step.register] = self.owner.constants[step.key]
 
-    def item(self, step: P.Item) -> None:
+    def item(self, step: P.ReadItem) -> None:
         source = self.values[step.source]
         content = (source.all() if step.every else source).item()
         self.values[step.register] = {"int": int, "float": float, "bool": bool}[step.kind](content)
@@ -261,7 +261,7 @@ class _Run:
             return [self.content(c) for c in content] if number is None else number
         return content
 
-    def call_aten(self, step: P.CallAten) -> None:
+    def call_aten(self, step: P.CallOperator) -> None:
         op = aten_paths.find_operator(step.callee)
         given = {name: self.content(c) for name, c in step.arguments}
         positional = []
@@ -292,7 +292,7 @@ class _Run:
                 self.pending.append((who, result.register, result.layout, content))
         self.settle()
 
-    def counted(self, step: P.CallAten, count: int) -> None:
+    def counted(self, step: P.CallOperator, count: int) -> None:
         """Raise InternalError unless an operator gave as many results as its step says."""
         if count != len(step.results):
             raise InternalError(f"{step.callee} gave {count} results, not {len(step.results)}")
@@ -348,8 +348,8 @@ _RUN: dict[type, Callable[[_Run, Any], None]] = {
     P.Launch: _Run.launch,
     P.View: _Run.view,
     P.LoadConstant: _Run.constant,
-    P.Item: _Run.item,
+    P.ReadItem: _Run.item,
     P.CopyInto: _Run.copy,
-    P.CallAten: _Run.call_aten,
+    P.CallOperator: _Run.call_aten,
     P.Control: _Run.control,
 }

@@ -70,7 +70,7 @@ def key_of(pointers: Sequence[int], sizes: Sequence[int], gpu: int) -> Key:
 class TritonKernels:
     """A `KernelTable`: one Triton source for all kernels, each compiled at its first launch."""
 
-    def __init__(self, kernels: Iterable[kernel.FuncOp]) -> None:
+    def __init__(self, kernels: Iterable[kernel.KernelFuncOp]) -> None:
         functions = list(kernels)
         self.source = emit_module(functions)
         self._options = {op.sym_name: triton_runtime.launch_options(op) for op in functions}

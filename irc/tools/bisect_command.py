@@ -178,7 +178,7 @@ def runs_wrong(module: Any, steps: Sequence[Any], judge: Any) -> bool:
 
     program = module.clone()
     PassManager(steps).run(program)
-    if not isinstance(program.lookup("main"), host.FuncOp):
+    if not isinstance(program.lookup("main"), host.HostFuncOp):
         return False
     say("the executable: ")
     inputs = judge.inputs.fresh("exact")

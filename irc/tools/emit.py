@@ -10,7 +10,7 @@ from irc.ir.diagnostics import UserError
 def emit(module: Operation, form: str) -> str:
     """LLVM assembly, target assembly or Triton source of every kernel in `module`, for the target
     that it carries, else for this machine."""
-    kernels = [op for op in module.walk() if isinstance(op, kernel.FuncOp)]
+    kernels = [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
     if not kernels:
         raise UserError(
             "the program has no kernels to emit code for", notes=("run form-kernels first",)

@@ -41,9 +41,9 @@ class Program:
     context: PassContext
 
     @property
-    def kernels(self) -> list[kernel.FuncOp]:
+    def kernels(self) -> list[kernel.KernelFuncOp]:
         """The kernels, in order."""
-        return [op for op in self.module.walk() if isinstance(op, kernel.FuncOp)]
+        return [op for op in self.module.walk() if isinstance(op, kernel.KernelFuncOp)]
 
     def sources(self) -> dict[str, str]:
         """Triton's source of each kernel by its name."""
@@ -146,7 +146,7 @@ def _run(source: str, name: str, grid: int, packed: list[Any], scalars: list[int
 class InterpretedKernels:
     """A kernel table whose kernels run in Triton's CPU interpreter, in a process of its own."""
 
-    def __init__(self, kernels: Sequence[kernel.FuncOp]) -> None:
+    def __init__(self, kernels: Sequence[kernel.KernelFuncOp]) -> None:
         functions = list(kernels)
         self.source = emit_module(functions)
         self.functions = {op.sym_name: op for op in functions}

@@ -59,7 +59,7 @@ def constants(module: Any) -> list[Any]:
     """The constants that a host program reads."""
     from irc.dialects import host
 
-    return [op for op in module.walk() if isinstance(op, host.ConstantOp)]
+    return [op for op in module.walk() if isinstance(op, host.HostConstantOp)]
 
 
 class ConvBN(nn.Module):

@@ -93,7 +93,7 @@ def kernels(module: Operation) -> list[str]:
     return [
         f"grid {op.grid}, inplace {op.inplace}, initialized {op.initialized}: {histogram(op)}"
         for op in module.regions[0].blocks[0].ops
-        if isinstance(op, kernel.FuncOp)
+        if isinstance(op, kernel.KernelFuncOp)
     ]
 
 

@@ -48,13 +48,13 @@ def test_what_is_said_of_operations_stands_in_its_role(dialect):
 
 def test_a_verifier_in_another_file_is_found():
     load_dialect("kernel")
-    from irc.dialects.kernel import ReturnOp
+    from irc.dialects.kernel import KernelReturnOp
 
     try:
-        hooks.verifies(ReturnOp)(lambda op: None)
-        assert misplaced(ReturnOp) == [f"kernel.return: verify_op stands in {__name__}"]
+        hooks.verifies(KernelReturnOp)(lambda op: None)
+        assert misplaced(KernelReturnOp) == [f"kernel.return: verify_op stands in {__name__}"]
     finally:
-        del ReturnOp.verify_op
+        del KernelReturnOp.verify_op
         hooks.verified.clear()
 
 

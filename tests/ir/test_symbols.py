@@ -11,10 +11,10 @@ import sys
 import pytest
 
 from irc.ir.symbols import (
-    CeilDiv,
+    CeilQuotient,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Range,
     SymbolError,
     SymbolSyntaxError,
@@ -155,7 +155,7 @@ def test_normal_form_identities(d: Dim, expected: Dim) -> None:
 
 
 def test_a_symbolic_divisor_cancels_only_under_simplify() -> None:
-    assert isinstance((i * s0) // s0, FloorDiv)
+    assert isinstance((i * s0) // s0, FloorQuotient)
     assert simplify((i * s0) // s0, {}) is i
 
 
@@ -442,7 +442,7 @@ def test_text(d: Dim, text: str) -> None:
 def test_parser_accepts_parentheses_and_spaces() -> None:
     assert parse_dim(" ( i+1 )*2 - -3 ") is i * 2 + 5
     assert parse_dim("2*(i - (j - 1))*s0") is (i - j + 1) * s0 * 2
-    assert isinstance(parse_dim("ceildiv(i, s0)"), CeilDiv)
+    assert isinstance(parse_dim("ceildiv(i, s0)"), CeilQuotient)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class HostModule:
     def __init__(self, *arguments: Type, names: Sequence[str] = ()) -> None:
         self.module = builtin.ModuleOp.empty()
         info = [A.DictAttr({"name": A.StringAttr(n)}) for n in names]
-        self.func = host.FuncOp(
+        self.func = host.HostFuncOp(
             (), (), {
                 "sym_name": A.StringAttr("main"),
                 "function_type": A.TypeAttr(T.FunctionType(arguments, ())),
@@ -96,7 +96,7 @@ class HostModule:
         stores by itself.
         """  # fmt: skip
         pointers = [kernel.PointerType(t) for t in (*inputs, *outputs)]
-        func = kernel.FuncOp.create(
+        func = kernel.KernelFuncOp.create(
             name, [*pointers, *[index] * (len(symbols) + 2)], "cpu", grid=A.DimAttr(grid),
             work=A.DimAttr(work), symbols=A.ArrayAttr([A.StringAttr(s) for s in symbols]),
             outputs=A.DenseIntsAttr(range(len(inputs), len(pointers))),

@@ -100,7 +100,7 @@ ROW = P.Layout("float32", (4,), (1,), 4, "cuda:0")
 
 def program(*more: P.Step, late: bool = True) -> P.HostProgram:
     steps = (
-        P.Alloc(1, FLAG), P.Launch("k", (0, 1), (), 1), P.Item(2, 1, "bool"),
+        P.Alloc(1, FLAG), P.Launch("k", (0, 1), (), 1), P.ReadItem(2, 1, "bool"),
         P.AssertValue(2, "index 7 is out of bounds", "IndexError"), *more,
     )  # fmt: skip
     layouts = {0: ROW, 1: FLAG}

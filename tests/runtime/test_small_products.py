@@ -26,7 +26,7 @@ def product(left, right, out, dtype="float32", bias=None, **scales):
         layouts[3] = layout(*bias, dtype)
         scales["self"] = P.Register(3)
     arguments = {name: P.Register(i) for i, name in enumerate(names)} | scales
-    step = P.CallAten(callee, tuple(sorted(arguments.items())), (), True)
+    step = P.CallOperator(callee, tuple(sorted(arguments.items())), (), True)
     return host_blas.small_product(step, layouts)
 
 

@@ -63,12 +63,12 @@ class SmallProduct:
 
 def small_products(program: P.HostProgram) -> dict[int, SmallProduct]:
     """The steps of a program that are small products, by their `id`."""
-    calls = (step for step in program.steps if isinstance(step, P.CallAten))
+    calls = (step for step in program.steps if isinstance(step, P.CallOperator))
     found = ((id(step), small_product(step, program.layouts)) for step in calls)
     return {key: product for key, product in found if product is not None}
 
 
-def small_product(step: P.CallAten, layouts: Mapping[int, P.Layout]) -> SmallProduct | None:
+def small_product(step: P.CallOperator, layouts: Mapping[int, P.Layout]) -> SmallProduct | None:
     """The product that `step` is, if it is a small one of constant sizes and torch exports BLAS."""
     from irc.boundary import torch_abi
 

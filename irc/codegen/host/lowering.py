@@ -101,7 +101,7 @@ class _Lowering:
         self._arguments()
         calls_aten = any(
             isinstance(s, P.CopyInto | P.Control)
-            or (isinstance(s, P.CallAten) and id(s) not in self.products)
+            or (isinstance(s, P.CallOperator) and id(s) not in self.products)
             for s in self.program.steps
         )
         views = any(self._is_argument_view(o) for o in self.program.outputs)
@@ -115,7 +115,7 @@ class _Lowering:
         same = dict(
             (result.register, argument)
             for step in self.program.steps
-            if isinstance(step, P.CallAten)
+            if isinstance(step, P.CallOperator)
             for result, argument in _split_results(step)[1]
         )
         dying = dying_after(self.program, same)
@@ -332,7 +332,7 @@ class _Lowering:
         wrong = self.builder.not_(self.scalars[step.register])
         self.emitter.fail_if(wrong, ("raise", step.error, step.message), [])
 
-    def item(self, step: P.Item) -> None:
+    def item(self, step: P.ReadItem) -> None:
         source = self.places[step.source].layout
         if step.every:
             # Elements are bytes 0 and 1: all are true if there is no 0.
@@ -384,7 +384,7 @@ class _Lowering:
         arguments = {"self": self._tensor(step.target), "src": self._tensor(step.source)}
         call_aten(self.emitter, AtenCall("aten.copy_.default", arguments, (0,)), floating=True)
 
-    def call_aten(self, step: P.CallAten) -> None:
+    def call_aten(self, step: P.CallOperator) -> None:
         fresh, aliased = _split_results(step)
         product = self.products.get(id(step))
         if product is not None:
@@ -529,7 +529,7 @@ def _constants(dims: Sequence[Dim]) -> tuple[int | None, ...]:
     return tuple(d if isinstance(d, int) else None for d in dims)
 
 
-def list_length(step: P.CallAten) -> int | None:
+def list_length(step: P.CallOperator) -> int | None:
     """How many of an operator's results are the items of its one list."""
     from irc.boundary import aten_paths
 
@@ -539,7 +539,7 @@ def list_length(step: P.CallAten) -> int | None:
     return None
 
 
-def _split_results(step: P.CallAten) -> tuple[list[P.Result], list[tuple[P.Result, int]]]:
+def _split_results(step: P.CallOperator) -> tuple[list[P.Result], list[tuple[P.Result, int]]]:
     """Results that are new, and those that are an argument written to (with its register)."""
     from irc.boundary import aten_paths
 
@@ -574,8 +574,8 @@ _EMIT: dict[type, Callable[[_Lowering, Any], None]] = {
     P.Launch: _Lowering.launch,
     P.View: _Lowering.view,
     P.LoadConstant: _Lowering.constant,
-    P.Item: _Lowering.item,
+    P.ReadItem: _Lowering.item,
     P.CopyInto: _Lowering.copy,
-    P.CallAten: _Lowering.call_aten,
+    P.CallOperator: _Lowering.call_aten,
     P.Control: _Lowering.control,
 }

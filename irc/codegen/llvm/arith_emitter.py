@@ -56,7 +56,7 @@ def _names(base: type[Op], *modules: Any) -> list[str]:
 
 _ARITHMETIC = [
     *_names(arith._IntegerBinary, arith), *_names(arith._FloatBinary, arith),
-    *_names(math._Unary, math), *_names(math._Binary, math), *_names(math._Test, math),
+    *_names(math._MathUnary, math), *_names(math._MathBinary, math), *_names(math._Test, math),
     "arith.negf", "math.absi", "math.fma",
 ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from typing import Any
 from irc.codegen.llvm import arith_emitter, memory_emitter, reduce_emitter
 from irc.codegen.llvm.jit import compile_module, module_assembly
 from irc.codegen.llvm.kernel_writer import KernelBody, ModuleWriter, Ref, emits, shape_of
-from irc.dialects.kernel import FuncOp, PointerType, YieldOp
+from irc.dialects.kernel import KernelFuncOp, KernelYieldOp, PointerType
 from irc.ir.core import Block, Value
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.target.cpu import TargetFeatures
@@ -25,7 +25,7 @@ EMITTERS = (arith_emitter, memory_emitter, reduce_emitter)
 
 
 def emit_kernels(
-    kernels: Iterable[FuncOp], features: TargetFeatures, precise: bool = False
+    kernels: Iterable[KernelFuncOp], features: TargetFeatures, precise: bool = False
 ) -> str:
     """The LLVM assembly of the kernels, one function each, named by their `sym_name`.
 
@@ -44,7 +44,7 @@ def emit_kernels(
 
 
 def compile_kernels(
-    kernels: Iterable[FuncOp], features: TargetFeatures, precise: bool = False
+    kernels: Iterable[KernelFuncOp], features: TargetFeatures, precise: bool = False
 ) -> bytes:
     """Object code of the kernels, with their `sym_name`s as symbols.
 
@@ -53,7 +53,7 @@ def compile_kernels(
     return compile_module(emit_kernels(kernels, features, precise), features)
 
 
-def emit_text(kernels: Iterable[FuncOp], features: TargetFeatures, form: str) -> str:
+def emit_text(kernels: Iterable[KernelFuncOp], features: TargetFeatures, form: str) -> str:
     """The kernels as text for people: `form` is "llvm" (assembly of LLVM) or "asm" (of the
     machine). Raises UserError for another form."""
     text = emit_kernels([k for k in kernels if not k.is_gpu], features)
@@ -64,7 +64,7 @@ def emit_text(kernels: Iterable[FuncOp], features: TargetFeatures, form: str) ->
     raise UserError(f"kernels can be shown as llvm or asm, not as {form!r}")
 
 
-def _emit_function(module: ModuleWriter, kernel: FuncOp) -> str:
+def _emit_function(module: ModuleWriter, kernel: KernelFuncOp) -> str:
     if kernel.is_gpu:
         raise InvalidIR(f"the kernel is for {kernel.target}, not for a cpu", op=kernel)
     body = KernelBody(module)
@@ -85,7 +85,7 @@ def _symbol(name: str) -> str:
     return f'@"{name}"'
 
 
-def _pointer_attributes(kernel: FuncOp, number: int, argument: Value) -> str:
+def _pointer_attributes(kernel: KernelFuncOp, number: int, argument: Value) -> str:
     """Arrays are apart from each other, unless an output may take the memory of an input (which
     then may be that of a second input as well)."""
     if not isinstance(argument.type, PointerType) or kernel.outputs is None or kernel.inplace:
@@ -106,7 +106,7 @@ def yield_(body: KernelBody, op: Any) -> None:
 def _yielded(body: KernelBody, block: Block) -> list[Ref]:
     """Write the block; the registers of what it yields."""
     terminator = body.emit_block(block)
-    if not isinstance(terminator, YieldOp):
+    if not isinstance(terminator, KernelYieldOp):
         raise InvalidIR("the body does not end in kernel.yield", op=block.parent_op)
     return [ref for _, ref in body.flatten(terminator._operands)]
 

@@ -28,12 +28,12 @@ HEADER = "import triton\nimport triton.language as tl\n"
 LIBDEVICE_IMPORT = "from triton.language.extra import libdevice\n"
 
 
-def emit_kernel(kernel_func: kernel.FuncOp) -> str:
+def emit_kernel(kernel_func: kernel.KernelFuncOp) -> str:
     """A complete source with one gpu kernel. UserError names what has no Triton code."""
     return emit_module([kernel_func])
 
 
-def emit_module(kernels: Iterable[kernel.FuncOp]) -> str:
+def emit_module(kernels: Iterable[kernel.KernelFuncOp]) -> str:
     """A complete source with these gpu kernels; helpers appear once."""
     helpers: dict[str, Helper] = {}
     bodies = []
@@ -56,7 +56,7 @@ def safe_name(name: str) -> str:
 class KernelWriter:
     """Writes one kernel."""
 
-    def __init__(self, func: kernel.FuncOp, helpers: dict[str, Helper]) -> None:
+    def __init__(self, func: kernel.KernelFuncOp, helpers: dict[str, Helper]) -> None:
         if not func.is_gpu:
             raise UserError(f"@{func.sym_name} is a {func.target} kernel, not a gpu one", op=func)
         bits: Any = func.attr("index_bits")
@@ -144,7 +144,7 @@ class KernelWriter:
         """Write a body; at its yield, the values are assigned to `targets`."""
         before = len(self.lines)
         for op in block.ops:
-            if isinstance(op, kernel.YieldOp):
+            if isinstance(op, kernel.KernelYieldOp):
                 self._assign(targets or (), [self.ref(v) for v in op.values])
                 continue
             handler = _HANDLERS.get(type(op))
@@ -188,7 +188,7 @@ def _dims(shape: Sequence[int]) -> str:
     return "[" + ", ".join(map(str, shape)) + "]"
 
 
-def _return(w: KernelWriter, op: kernel.ReturnOp) -> None:
+def _return(w: KernelWriter, op: kernel.KernelReturnOp) -> None:
     """The function ends by itself."""
 
 
@@ -377,7 +377,7 @@ def _reduce(w: KernelWriter, op: kernel.ReduceOp) -> None:
     _combine(w, op, op.reduced, "reduce")
 
 
-def _scan(w: KernelWriter, op: kernel.ScanOp) -> None:
+def _scan(w: KernelWriter, op: kernel.KernelScanOp) -> None:
     _combine(w, op, op.scanned, "associative_scan")
 
 
@@ -407,7 +407,7 @@ def _scratch(w: KernelWriter, op: kernel.ScratchOp) -> None:
 
 
 _HANDLERS: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
-    kernel.ReturnOp: _return,
+    kernel.KernelReturnOp: _return,
     kernel.ProgramIdOp: _program_id,
     kernel.ForOp: _for,
     kernel.IfOp: _if,
@@ -420,7 +420,7 @@ _HANDLERS: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
     kernel.ExpandOp: _expand,
     kernel.TransposeOp: _transpose,
     kernel.ReduceOp: _reduce,
-    kernel.ScanOp: _scan,
+    kernel.KernelScanOp: _scan,
     kernel.ExtractOp: _extract,
     kernel.InsertOp: _insert,
     kernel.ScratchOp: _scratch,

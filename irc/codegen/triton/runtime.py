@@ -86,7 +86,7 @@ def imported(source: str, name: str) -> ModuleType:
     return module
 
 
-def signature_of(func: kernel.FuncOp) -> dict[str, str]:
+def signature_of(func: kernel.KernelFuncOp) -> dict[str, str]:
     """Triton's type of each parameter: `{"p0": "*fp32", "n1": "i64"}`."""
     signature = {}
     for position, argument in enumerate(func.block.arguments):
@@ -98,7 +98,7 @@ def signature_of(func: kernel.FuncOp) -> dict[str, str]:
     return signature
 
 
-def launch_options(func: kernel.FuncOp) -> dict[str, Any]:
+def launch_options(func: kernel.KernelFuncOp) -> dict[str, Any]:
     """num_warps and num_stages of a kernel; `supported_options` adds what all kernels want."""
     return {"num_warps": func.num_warps or 4, "num_stages": func.num_stages or 1}
 
@@ -166,20 +166,20 @@ def _local_bytes(ptx: str) -> int:
 # -- launching on a GPU
 
 
-def grid_of(func: kernel.FuncOp, symbols: Mapping[str, int]) -> int:
+def grid_of(func: kernel.KernelFuncOp, symbols: Mapping[str, int]) -> int:
     """The number of program instances for these sizes."""
     dim: Dim = 1 if func.grid is None else func.grid
     return dim if isinstance(dim, int) else int(evaluate(dim, symbols))
 
 
-def scalars_of(func: kernel.FuncOp, symbols: Mapping[str, int]) -> list[int]:
+def scalars_of(func: kernel.KernelFuncOp, symbols: Mapping[str, int]) -> list[int]:
     """The index arguments of a kernel for these sizes, in order."""
     names = [a.value for a in func.symbols] if func.symbols is not None else []
     return [int(symbols[name]) for name in names]
 
 
 def launch(
-    func: kernel.FuncOp,
+    func: kernel.KernelFuncOp,
     source: str,
     tensors: Sequence[Any],
     symbols: Mapping[str, int] | None = None,
@@ -189,7 +189,7 @@ def launch(
 
 
 def launcher(
-    func: kernel.FuncOp, source: str, symbols: Mapping[str, int]
+    func: kernel.KernelFuncOp, source: str, symbols: Mapping[str, int]
 ) -> Callable[..., None]:
     """`f(*tensors)` that launches the kernel for fixed sizes; a grid of 0 launches nothing."""
     function = getattr(load(source), func.sym_name)
@@ -219,7 +219,11 @@ class Job:
 
     @classmethod
     def of(
-        cls, func: kernel.FuncOp, source: str, tensors: Sequence[Any], symbols: Mapping[str, int]
+        cls,
+        func: kernel.KernelFuncOp,
+        source: str,
+        tensors: Sequence[Any],
+        symbols: Mapping[str, int],
     ) -> Job:
         """The launch of a kernel for these sizes."""
         return cls(

@@ -16,7 +16,7 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
 from irc.ir.hooks import folds
-from irc.ir.rewrite.expressions import Constant
+from irc.ir.rewrite.expressions import ConstantTerm
 from irc.ir.types import FloatType, IndexType, VectorType, bf16, f16, f32, f64, i1
 
 if TYPE_CHECKING:
@@ -208,11 +208,11 @@ def learn(rule: Rule) -> None:
     stays = rule.after is left
     if left is right and stays:
         IDEMPOTENT.add(name)
-    elif left is right and isinstance(rule.after, Constant):
+    elif left is right and isinstance(rule.after, ConstantTerm):
         OF_ITSELF[name] = rule.after.number
-    elif isinstance(right, Constant) and stays:
+    elif isinstance(right, ConstantTerm) and stays:
         RIGHT_IDENTITY[name] = right.number
-    elif isinstance(right, Constant) and isinstance(rule.after, Constant):
+    elif isinstance(right, ConstantTerm) and isinstance(rule.after, ConstantTerm):
         assert rule.after.number == right.number
         ABSORBING[name] = right.number
     else:
@@ -321,7 +321,7 @@ def fold_select(op: Any, constants: Sequence[Attribute | None]) -> Value | None:
     return if_true if chosen else if_false
 
 
-@folds(ops._Cast)
+@folds(ops._ScalarCast)
 def fold_cast(op: Operation, constants: Sequence[Attribute | None]) -> Attribute | Value | None:
     """Fold a conversion of a constant, and a conversion back: truncf(extf(x)) -> x."""
     name = op.name[6:]

@@ -372,7 +372,7 @@ _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class _Cast(Op, abstract=True):
+class _ScalarCast(Op, abstract=True):
     syntax = Syntax("cast")
     traits = frozenset({Free, Pure})
     relation: ClassVar[str] = ""
@@ -386,7 +386,7 @@ class _Cast(Op, abstract=True):
             self.fail(f"{target} is not {self.relation} {source}")
 
 
-class _IndexCast(_Cast, abstract=True):
+class _IndexCast(_ScalarCast, abstract=True):
     def verify_op(self) -> None:
         super().verify_op()
         types = self._operands[0].type, self.results[0].type
@@ -401,7 +401,7 @@ def _cast(
     types: tuple[str, str],
     ends: tuple[Constraint, Constraint],
     relation: str = "",
-    base: type[_Cast] = _Cast,
+    base: type[_ScalarCast] = _ScalarCast,
     **attributes: Any,
 ) -> type[Op]:
     """One conversion; its documentation ends in an example."""
@@ -420,7 +420,7 @@ def _cast(
     return type(class_name, (base,), members)
 
 
-_JUMPS = _Cast.traits | {Jumps}
+_JUMPS = _ScalarCast.traits | {Jumps}
 _FF, _II = (FLOAT, FLOAT), (FIXED, FIXED)
 _UNSIGNED = {
     "syntax": Syntax("cast", marks=_NOT_NEGATIVE),

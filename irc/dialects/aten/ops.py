@@ -6,7 +6,13 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from irc.dialects.aten.schema import Argument, Schema, find_overload, find_schema, parse_schema
+from irc.dialects.aten.schema import (
+    Schema,
+    SchemaArgument,
+    find_overload,
+    find_schema,
+    parse_schema,
+)
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
@@ -154,7 +160,7 @@ def verify_called(op: Any) -> None:
         verify_arguments(op, schema)
 
 
-def _verify_tensor(op: Any, argument: Argument, attr: Attribute) -> None:
+def _verify_tensor(op: Any, argument: SchemaArgument, attr: Attribute) -> None:
     parts = attr.elements if isinstance(attr, A.ArrayAttr) else (attr,)
     if parts[:1] == (A.StringAttr("complex"),):
         parts = parts[1:]  # a complex number, in its two parts

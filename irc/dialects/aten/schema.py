@@ -35,7 +35,7 @@ CORE = frozenset(("aten", "prims", "mkldnn"))
 
 
 @attrs.frozen
-class Argument:
+class SchemaArgument:
     """One argument or result of a schema.
 
     type: as in the text without alias marks ("Tensor", "SymInt[]", "Tensor?[]", "Scalar").
@@ -64,8 +64,8 @@ class Schema:
     namespace: str
     name: str
     overload: str
-    arguments: tuple[Argument, ...]
-    returns: tuple[Argument, ...]
+    arguments: tuple[SchemaArgument, ...]
+    returns: tuple[SchemaArgument, ...]
     tags: frozenset[str] = frozenset()
 
     @property
@@ -130,7 +130,7 @@ class Schema:
         """Whether its places count from the beginning of its first operand's storage."""
         return self.argument("storage_offset") is not None
 
-    def argument(self, name: str) -> Argument | None:
+    def argument(self, name: str) -> SchemaArgument | None:
         """The argument called `name`."""
         return next((a for a in self.arguments if a.name == name), None)
 
@@ -262,7 +262,7 @@ class _Reader:
             return float(token) if any(c in token for c in ".einf") else int(token)
         return _WORDS.get(token, token)
 
-    def argument(self, kwarg_only: bool) -> Argument:
+    def argument(self, kwarg_only: bool) -> SchemaArgument:
         kind, alias, is_write = self.type()
         name = self.word()
         has_default = self.accept("=")
@@ -272,7 +272,7 @@ class _Reader:
             default = [default] * size
         if has_default and kind.startswith("float") and isinstance(default, int):
             default = default if isinstance(default, bool) else float(default)
-        return Argument(name, kind, alias, is_write, kwarg_only, has_default, default)
+        return SchemaArgument(name, kind, alias, is_write, kwarg_only, has_default, default)
 
     def schema(self, tags: frozenset[str]) -> Schema:
         namespace = self.word()
@@ -280,7 +280,7 @@ class _Reader:
         self.take(":")
         name, _, overload = self.word().partition(".")
         self.take("(")
-        arguments: list[Argument] = []
+        arguments: list[SchemaArgument] = []
         kwarg_only = False
         while not self.accept(")"):
             if self.accept("*"):
@@ -295,16 +295,16 @@ class _Reader:
             self.fail()
         return Schema(self.text, namespace, name, overload, tuple(arguments), returns, tags)
 
-    def _returns(self) -> tuple[Argument, ...]:
+    def _returns(self) -> tuple[SchemaArgument, ...]:
         if not self.accept("("):
             kind, alias, is_write = self.type()
             name = self.word() if self.kind() == "word" else ""
-            return (Argument(name, kind, alias, is_write),)
+            return (SchemaArgument(name, kind, alias, is_write),)
         returns = []
         while not self.accept(")"):
             kind, alias, is_write = self.type()
             name = self.word() if self.kind() == "word" else ""
-            returns.append(Argument(name, kind, alias, is_write))
+            returns.append(SchemaArgument(name, kind, alias, is_write))
             if self.peek() != ")":
                 self.take(",")
         return tuple(returns)

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from irc.dialects.host import ops as host
-from irc.dialects.kernel import FuncOp
+from irc.dialects.kernel import KernelFuncOp
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.module import ModuleOp
 
 
-def kernel_of(op: host.LaunchOp) -> FuncOp | None:
+def kernel_of(op: host.LaunchOp) -> KernelFuncOp | None:
     """The kernel that a launch in a module names; None outside one. Raises InvalidIR."""
     module = next((a for a in op.ancestors() if isinstance(a, ModuleOp)), None)
     if module is None:
         return None
     found = module.lookup(op.callee)
-    if not isinstance(found, FuncOp):
+    if not isinstance(found, KernelFuncOp):
         what = "nothing" if found is None else f"a {found.name}"
         op.fail(f"there is no kernel @{op.callee} in the module, but {what}")
     return found

@@ -35,7 +35,7 @@ class Aliases:
 
     def add(self, op: Operation) -> None:
         """Take note of what an operation's results alias."""
-        if isinstance(op, host.ViewOp | layout.ViewOp | sym.RefineOp):
+        if isinstance(op, host.HostViewOp | layout.ViewOp | sym.RefineOp):
             self._put(op.results[0], self.of(op._operands[0]))
         elif isinstance(op, host.CallAtenOp | graph.CallAten) and may_alias(op):
             shared = frozenset().union(*(self.of(v) for v in op._operands if is_tensor(v)))
@@ -129,7 +129,7 @@ class Life:
         self.op.attributes["offset"] = A.DimAttr(offset)
 
 
-def lifetimes(function: host.FuncOp) -> list[Life]:
+def lifetimes(function: host.HostFuncOp) -> list[Life]:
     """The allocations of a host program that don't escape, in order."""
     aliases = Aliases()
     lives: dict[Value, Life] = {}

@@ -34,7 +34,7 @@ TENSOR = of(TensorType)
 ALIGNMENT = 64
 
 
-class FuncOp(Op):
+class HostFuncOp(Op):
     """The host program: arguments are tensors (with strides in their types, None-strided ones
     accept any) and scalars; `arg_info` and `result_info` as on func.func.
 
@@ -57,7 +57,7 @@ class FuncOp(Op):
         return self.regions[0].blocks[0]
 
 
-class ReturnOp(Op):
+class HostReturnOp(Op):
     """Ends the host program with its results.
 
     `host.return %x : tensor<[4] x f32, strides [1]>`
@@ -107,7 +107,7 @@ class AllocOp(Op):
     memory = result(TENSOR)
 
 
-class ViewOp(Op):
+class HostViewOp(Op):
     """A handle on the memory of `source` with other sizes, strides and offset (in elements,
     relative to the source's first element).
 
@@ -142,7 +142,7 @@ class CallAtenOp(Op):
     outputs = variadic_result()
 
 
-class ConstantOp(Op):
+class HostConstantOp(Op):
     """A tensor kept alive by the executable, named by its key in the module's resources.
 
     `%w = host.constant {value = #irc.resource<"0123"> : tensor<4xf32>}
@@ -190,7 +190,7 @@ class ItemOp(Op):
     scalar = result()
 
 
-class CopyOp(Op):
+class HostCopyOp(Op):
     """Copies the elements of `source` into `target` (an updated input), whatever their strides.
 
     `host.copy %x, %y

@@ -11,7 +11,7 @@ from irc.ir.text.functions import (
     print_typed_values,
 )
 
-prints(ops.FuncOp)(print_function)
-parses(ops.FuncOp)(parse_function)
-prints(ops.ReturnOp)(print_typed_values)
-parses(ops.ReturnOp)(parse_typed_values)
+prints(ops.HostFuncOp)(print_function)
+parses(ops.HostFuncOp)(parse_function)
+prints(ops.HostReturnOp)(print_typed_values)
+parses(ops.HostReturnOp)(parse_typed_values)

@@ -34,8 +34,8 @@ PATHS = ("shim", "dispatcher", "boxed")
 # -- the function
 
 
-@verifies(ops.FuncOp)
-def verify_function(op: ops.FuncOp) -> None:
+@verifies(ops.HostFuncOp)
+def verify_function(op: ops.HostFuncOp) -> None:
     """Type, infos, and the order of the operations of a host program. Raises InvalidIR."""
     type_ = op.function_type
     if len(op.regions[0].blocks) != 1:
@@ -45,19 +45,19 @@ def verify_function(op: ops.FuncOp) -> None:
         op.fail("the entry block's arguments differ from the function's type")
 
 
-@verifies_references(ops.FuncOp)
-def verify_order(op: ops.FuncOp) -> None:
+@verifies_references(ops.HostFuncOp)
+def verify_order(op: ops.HostFuncOp) -> None:
     """The memory of the program over time. Raises InvalidIR."""
     from irc.dialects.host.verify_memory import verify_memory  # of whole programs only
 
     verify_memory(op)
 
 
-@verifies(ops.ReturnOp)
-def verify_return(op: ops.ReturnOp) -> None:
+@verifies(ops.HostReturnOp)
+def verify_return(op: ops.HostReturnOp) -> None:
     """What is returned against the function's type and `result_info`. Raises InvalidIR."""
     function: Any = op.parent_op
-    if not isinstance(function, ops.FuncOp):
+    if not isinstance(function, ops.HostFuncOp):
         return
     declared = getattr(function.function_type, "results", ())
     given = tuple(v.type for v in op._operands)
@@ -133,8 +133,8 @@ def verify_alloc(op: ops.AllocOp) -> None:
         op.fail(f"offset {offset} is no multiple of {ops.ALIGNMENT} bytes")
 
 
-@verifies(ops.ViewOp)
-def verify_view(op: ops.ViewOp) -> None:
+@verifies(ops.HostViewOp)
+def verify_view(op: ops.HostViewOp) -> None:
     """Another handle on the same elements, inside the memory they are in. Raises InvalidIR."""
     verify_same_memory(op, op.source.type, op.view.type)
     begin, root = begin_of(op.view)
@@ -143,8 +143,8 @@ def verify_view(op: ops.ViewOp) -> None:
         verify_inside(op, op.view.type, begin, root.type)  # type: ignore[arg-type]
 
 
-@verifies(ops.CopyOp)
-def verify_copy(op: ops.CopyOp) -> None:
+@verifies(ops.HostCopyOp)
+def verify_copy(op: ops.HostCopyOp) -> None:
     """Source and target of one size and element. Raises InvalidIR."""
     source, target = op.source.type, op.target.type
     if source.element is not target.element:
@@ -166,8 +166,8 @@ def verify_item(op: ops.ItemOp) -> None:
         op.fail(f"gives {op.scalar.type}, not {scalar_type(kind.element)}")
 
 
-@verifies(ops.ConstantOp)
-def verify_constant(op: ops.ConstantOp) -> None:
+@verifies(ops.HostConstantOp)
+def verify_constant(op: ops.HostConstantOp) -> None:
     """Elements of the tensor's size and type. Raises InvalidIR."""
     kind, value = op.tensor.type, op.attributes["value"]
     if isinstance(value, A.DenseAttr | A.ResourceAttr):
@@ -199,5 +199,5 @@ def verify_call(op: ops.CallAtenOp) -> None:
 @verifies(ops.PackOp)
 def verify_pack(op: ops.PackOp) -> None:
     """A constant is packed. Raises InvalidIR."""
-    if not isinstance(op.source.defining_op, ops.ConstantOp):
+    if not isinstance(op.source.defining_op, ops.HostConstantOp):
         op.fail("only a host.constant can be packed")

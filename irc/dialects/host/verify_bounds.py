@@ -24,7 +24,9 @@ from irc.ir.types import TensorType, VectorType
 Offset = tuple[dict[Value, int], int]
 
 
-def verify_launch_bounds(op: host.LaunchOp, callee: kernel.FuncOp, arrays: Sequence[Value]) -> None:
+def verify_launch_bounds(
+    op: host.LaunchOp, callee: kernel.KernelFuncOp, arrays: Sequence[Value]
+) -> None:
     """The unmasked loads and stores of a kernel on these arrays, where offsets are sums of
     multiples of loop variables with constant bounds. Raises InvalidIR."""
     if callee.grid == 0:
@@ -47,7 +49,7 @@ class _Kernel:
     `lasts`: the last element of the arrays behind pointers."""
 
     def __init__(
-        self, callee: kernel.FuncOp, grid: int | None, lasts: Mapping[Value, int]
+        self, callee: kernel.KernelFuncOp, grid: int | None, lasts: Mapping[Value, int]
     ) -> None:
         self.callee = callee
         self.lasts = lasts

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 
-def verify_memory(function: host.FuncOp) -> None:
+def verify_memory(function: host.HostFuncOp) -> None:
     """Check the uses of memory, and of symbols in launches. Raises InvalidIR."""
-    walk = _Walk(function)
+    walk = _MemoryWalk(function)
     for op in function.block.ops:
         walk.step(op)
     _verify_arena(function)
 
 
-class _Walk:
+class _MemoryWalk:
     """What is known where the walk stands."""
 
-    def __init__(self, function: host.FuncOp) -> None:
+    def __init__(self, function: host.HostFuncOp) -> None:
         self.aliases, self.keepers = Aliases(), Keepers()
         # Memory, but for the arguments', that a call may have kept.
         self.kept: dict[Value, Operation] = {}
@@ -45,7 +45,7 @@ class _Walk:
         self.copied: dict[Value, Value] = {}
         # By memory: the targets of copies to or from it.
         self.targets: dict[Value, list[Value]] = {}
-        self.kernels: dict[str, kernel.FuncOp | None] = {}
+        self.kernels: dict[str, kernel.KernelFuncOp | None] = {}
         # What arguments bind is known before any step, wherever the binder stands.
         self.symbols = {
             op.symbol for argument in function.block.arguments for op in argument.users
@@ -61,7 +61,7 @@ class _Walk:
                 self.empty.add(op.memory)
         elif isinstance(op, host.LaunchOp):
             self.launch(op)
-        elif isinstance(op, host.CopyOp):
+        elif isinstance(op, host.HostCopyOp):
             self.read(op, op.source)
             self.write(op, op.target)
             self.copy(op)
@@ -72,7 +72,7 @@ class _Walk:
         elif isinstance(op, flow.FlowOp):
             for number in flow.tensors_of(op._operands):
                 self.read(op, op._operands[number])
-        elif isinstance(op, host.ReturnOp):
+        elif isinstance(op, host.HostReturnOp):
             self.give_back(op)
         elif isinstance(op, sym.Binder):
             self.symbols.add(op.symbol)
@@ -99,7 +99,7 @@ class _Walk:
         """Check that memory may be written, and note that it was."""
         roots = self.aliases.of(value)
         for root in roots:
-            if isinstance(root.defining_op, host.ConstantOp):
+            if isinstance(root.defining_op, host.HostConstantOp):
                 fail(op, f"writes {value.described}, which is a constant")
             if root in self.kept:
                 fail(op, f"writes {value.described}, which {self.kept[root].name} may have kept")
@@ -110,7 +110,7 @@ class _Walk:
                 if source is not None and root in self._memory_of(target, source):
                     del self.copied[target]
 
-    def copy(self, op: host.CopyOp) -> None:
+    def copy(self, op: host.HostCopyOp) -> None:
         """Note that one array has another's elements."""
         self.copied[op.target] = op.source
         for root in self._memory_of(op.target, op.source):
@@ -150,7 +150,7 @@ class _Walk:
                 beside.append(value)
 
     def _shared_inputs(
-        self, op: host.LaunchOp, callee: kernel.FuncOp, inputs: Sequence[Value],
+        self, op: host.LaunchOp, callee: kernel.KernelFuncOp, inputs: Sequence[Value],
         outs: Sequence[Value],
     ) -> None:  # fmt: skip
         """An input in the memory of an output: the same array, of a pair that the kernel allows;
@@ -188,7 +188,7 @@ class _Walk:
             if is_tensor(value) and (numbers is None or number in numbers):
                 self.write(op, value)
 
-    def give_back(self, op: host.ReturnOp) -> None:
+    def give_back(self, op: host.HostReturnOp) -> None:
         """The results: written, and not in the arena."""
         for value in op._operands:
             if not is_tensor(value):
@@ -235,7 +235,7 @@ def _written_operands(op: host.CallAtenOp) -> set[int] | None:
 # -- the arena
 
 
-def _verify_arena(function: host.FuncOp) -> None:
+def _verify_arena(function: host.HostFuncOp) -> None:
     """Check that allocations in use at one time are known to lie apart."""
     placed = [life for life in lifetimes(function) if life.op.offset is not None]
     if not placed:
@@ -299,7 +299,7 @@ def _follows(
     return False
 
 
-def _ranges(function: host.FuncOp) -> dict[str, Range]:
+def _ranges(function: host.HostFuncOp) -> dict[str, Range]:
     """What the binders say of the symbols."""
     ranges = {}
     for op in function.block.ops:

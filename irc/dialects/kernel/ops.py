@@ -55,7 +55,7 @@ INDEX = of(IndexType)
 VECTOR = of(VectorType)
 
 
-class FuncOp(Op):
+class KernelFuncOp(Op):
     """A kernel. Arguments: pointers, then `index` scalars (sizes); a cpu kernel's last two are
     `begin` and `end`, the part of its outermost iteration space that this call computes.
 
@@ -95,7 +95,7 @@ class FuncOp(Op):
     @classmethod
     def create(
         cls, name: str, inputs: Sequence[Type], target: str, **attrs: Attribute
-    ) -> FuncOp:
+    ) -> KernelFuncOp:
         """A kernel with an empty entry block."""
         entries = {
             "sym_name": A.StringAttr(name),
@@ -124,7 +124,7 @@ class FuncOp(Op):
         return tuple(n.value for n in names if isinstance(n, A.StringAttr))
 
 
-class ReturnOp(Op):
+class KernelReturnOp(Op):
     """Ends a kernel.
 
     `kernel.return`
@@ -175,7 +175,7 @@ class IfOp(Op):
     else_body = region()
 
 
-class YieldOp(Op):
+class KernelYieldOp(Op):
     """Ends the body of kernel.for and kernel.if.
 
     `kernel.yield %a : f32`
@@ -349,7 +349,7 @@ class ReduceOp(Op):
     reduced = variadic_result()
 
 
-class ScanOp(Op):
+class KernelScanOp(Op):
     """Inclusive scan along `dim` with `combiner` (sum prod min max any all xor; logsumexp on a gpu;
     or pairs as kernel.reduce).
 

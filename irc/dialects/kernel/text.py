@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from irc.ir.text.printer import Printer
 
 
-prints(ops.FuncOp)(print_function)
-parses(ops.FuncOp)(parse_function)
-prints(ops.YieldOp)(print_typed_values)
-parses(ops.YieldOp)(parse_typed_values)
+prints(ops.KernelFuncOp)(print_function)
+parses(ops.KernelFuncOp)(parse_function)
+prints(ops.KernelYieldOp)(print_typed_values)
+parses(ops.KernelYieldOp)(parse_typed_values)
 
 
 def _one_block(region: Region) -> bool:
@@ -164,7 +164,7 @@ def parse_if(cls: type[Operation], parser: Parser) -> Operation:
         else_region = parser.region()
     else:
         block = Block()
-        block.append(ops.YieldOp())
+        block.append(ops.KernelYieldOp())
         else_region = Region([block])
     operand = parser.use(*condition[0])
     return cls((operand,), types, attributes, (then_region, else_region))

@@ -78,8 +78,8 @@ def _words(dims: Sequence[int] | Sequence[Any]) -> str:
 # -- the kernel as a whole
 
 
-@verifies(ops.FuncOp)
-def verify_function(op: ops.FuncOp) -> None:
+@verifies(ops.KernelFuncOp)
+def verify_function(op: ops.KernelFuncOp) -> None:
     """Arguments, attributes and, for the target, every operation of a kernel. Raises InvalidIR."""
     if len(op.regions[0].blocks) != 1:
         op.fail(f"a kernel's body is one block, not {len(op.regions[0].blocks)}")
@@ -100,7 +100,7 @@ def verify_function(op: ops.FuncOp) -> None:
         verify_sharing(op)
 
 
-def _verify_arguments(op: ops.FuncOp) -> int:
+def _verify_arguments(op: ops.KernelFuncOp) -> int:
     """Check that pointers come first, then the symbols; gives the number of pointers."""
     arguments = op.block.arguments
     pointers = 0
@@ -126,7 +126,7 @@ def _verify_arguments(op: ops.FuncOp) -> int:
     return pointers
 
 
-def _verify_outputs(op: ops.FuncOp, pointers: int) -> range | None:
+def _verify_outputs(op: ops.KernelFuncOp, pointers: int) -> range | None:
     """Check that `outputs` names the last pointers; gives their positions, None if unsaid."""
     if op.outputs is None:
         return None
@@ -137,7 +137,7 @@ def _verify_outputs(op: ops.FuncOp, pointers: int) -> range | None:
     return range(pointers - len(given), pointers)
 
 
-def _verify_pairs(op: ops.FuncOp, name: str, pointers: int, outputs: range | None) -> None:
+def _verify_pairs(op: ops.KernelFuncOp, name: str, pointers: int, outputs: range | None) -> None:
     """Check the pairs (input, output) of `inplace` or `initialized`."""
     flat = op.attr(name)
     if flat is None:
@@ -161,8 +161,8 @@ def _verify_pairs(op: ops.FuncOp, name: str, pointers: int, outputs: range | Non
         op.fail(f"initialized gives one output two initial arrays: {_words(flat)}")
 
 
-@verifies_references(ops.FuncOp)
-def verify_variant(op: ops.FuncOp) -> None:
+@verifies_references(ops.KernelFuncOp)
+def verify_variant(op: ops.KernelFuncOp) -> None:
     """The kernel that `copying` names takes the same arrays and wants nothing in its outputs."""
     if op.copying is None:
         return
@@ -176,11 +176,11 @@ def verify_variant(op: ops.FuncOp) -> None:
         op.fail(f"@{op.copying} takes other arrays than the kernel that it is a variant of")
 
 
-def _arrays(op: ops.FuncOp) -> list[Type]:
+def _arrays(op: ops.KernelFuncOp) -> list[Type]:
     return [a.type for a in op.block.arguments if isinstance(a.type, ops.PointerType)]
 
 
-def _verify_settings(op: ops.FuncOp) -> None:
+def _verify_settings(op: ops.KernelFuncOp) -> None:
     for name, (fits, wanted) in _SETTINGS.items():
         value = op.attr(name)
         if value is None:
@@ -191,7 +191,7 @@ def _verify_settings(op: ops.FuncOp) -> None:
             op.fail(f"{name} is {value}, not {wanted}")
 
 
-def _verify_body(op: ops.FuncOp, pointers: int, outputs: range | None) -> None:
+def _verify_body(op: ops.KernelFuncOp, pointers: int, outputs: range | None) -> None:
     """Check each operation and type against the target, and each pointer's origin."""
     target = op.target
     classes, types = _classes_of[target], _types_of[target]
@@ -272,7 +272,7 @@ def _check_shape(op: Any, type_: VectorType, target: str) -> None:
             op.fail(f"{type_} has {count} elements, a tile of a gpu kernel at most {GPU_ELEMENTS}")
 
 
-def _check_pointer(op: Any, func: ops.FuncOp, outputs: range | None, writes: bool) -> None:
+def _check_pointer(op: Any, func: ops.KernelFuncOp, outputs: range | None, writes: bool) -> None:
     pointer = op.pointer
     if not isinstance(pointer, BlockArgument):
         if not isinstance(pointer.defining_op, ops.ScratchOp):
@@ -285,7 +285,7 @@ def _check_pointer(op: Any, func: ops.FuncOp, outputs: range | None, writes: boo
                 f"{_words(outputs)}")  # fmt: skip
 
 
-def _scratch_bytes(op: Any, func: ops.FuncOp) -> int:
+def _scratch_bytes(op: Any, func: ops.KernelFuncOp) -> int:
     if op.count < 1:
         op.fail(f"count is {op.count}, not at least 1")
     if op.parent is not func.block:
@@ -336,7 +336,7 @@ def _only_block(op: Op, region: Region) -> Block:
 
 def _verify_end(op: Op, block: Block) -> None:
     last = block.last
-    if not isinstance(last, ops.YieldOp):
+    if not isinstance(last, ops.KernelYieldOp):
         op.fail("a body ends in kernel.yield")
     if [v.type for v in last._operands] != [r.type for r in op.results]:
         op.fail(f"its body yields ({_types(last._operands)}), the results are "
@@ -478,7 +478,7 @@ def _check_reduce(op: Any) -> None:
             op.fail(f"gives {made.type}, not {wanted}")
 
 
-@verifies(ops.ScanOp)
+@verifies(ops.KernelScanOp)
 def verify_scan(op: Any) -> None:
     """Combiner, dimension and results of a scan. Raises InvalidIR."""
     _once(op, _check_scan, op.combiner, op.dim)

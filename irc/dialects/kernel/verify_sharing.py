@@ -29,7 +29,7 @@ _DEEPEST = 64  # nested operations that are looked through
 Renaming = Mapping[Value, Value]
 
 
-def verify_sharing(function: ops.FuncOp) -> None:
+def verify_sharing(function: ops.KernelFuncOp) -> None:
     """Check the loads of each input that shares the memory of an output. Raises InvalidIR."""
     flat = function.inplace or ()
     if not flat:
@@ -90,7 +90,7 @@ class _Pair:
     load alone that run as those around the store do, which are taken for them.
     """
 
-    def __init__(self, function: ops.FuncOp, load: Operation, store: Operation) -> None:
+    def __init__(self, function: ops.KernelFuncOp, load: Operation, store: Operation) -> None:
         self.function, self.load, self.store = function, load, store
         ours, theirs = list(_chain(load, function)), list(_chain(store, function))
         common = 0
@@ -182,7 +182,7 @@ def _is_steady(key: Any, around: Operation) -> bool:
     if isinstance(key, BlockArgument):
         loop = key.owner.parent_op
         if loop is around:
-            return isinstance(loop, ops.FuncOp)
+            return isinstance(loop, ops.KernelFuncOp)
         if isinstance(loop, ops.ForOp) and key.index == 0:
             return True  # its bounds are looked at, too
     block = key.parent_block
@@ -234,12 +234,12 @@ def _step(op: Operation) -> int:
     return _constant(op._operands[2]) or 0
 
 
-def _is_parallel(op: Operation, function: ops.FuncOp) -> bool:
+def _is_parallel(op: Operation, function: ops.KernelFuncOp) -> bool:
     """Whether a loop runs from a cpu kernel's begin on: parts may be taken in any order."""
     return not function.is_gpu and op._operands[0] is function.block.arguments[-2]
 
 
-def _passes(op: Operation, function: ops.FuncOp) -> int:
+def _passes(op: Operation, function: ops.KernelFuncOp) -> int:
     """How many passes of a loop two may be apart: 0 where it may run but once, 1 where how often
     it runs depends on a size."""
     lower, upper, _ = op._operands[:3]

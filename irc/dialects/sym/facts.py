@@ -21,7 +21,7 @@ from irc.ir.symbols import (
     SIGNS,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Function,
     Max,
     Min,
@@ -209,12 +209,12 @@ def _nonnegative_parts(facts: FunctionFacts, gap: Expr, depth: int) -> None:
     """What follows for the arguments of quotients, minima and maxima in `gap`, at least 0."""
     terms, _ = terms_of(gap)
     for part, scale in terms:
-        if not isinstance(part, FloorDiv | Min | Max):
+        if not isinstance(part, FloorQuotient | Min | Max):
             continue
         bound = _bound(scale, gap - part * scale, facts)
         if bound is None:
             continue
-        if isinstance(part, FloorDiv):
+        if isinstance(part, FloorQuotient):
             above, below = part.arguments
             if not isinstance(below, int) or below < 1:
                 continue

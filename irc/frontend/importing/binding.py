@@ -31,7 +31,7 @@ from irc.ir.symbols import symbol as symbol_named
 from irc.ir.types import TensorType
 
 
-class Binder:
+class SymbolBinder:
     """Makes the binders and assertions of one function. `bound` are the symbols known so far;
     `floats` the rank-0 tensors of symbolic floats, by name."""
 

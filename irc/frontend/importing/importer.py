@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from irc.dialects import aten, func, graph, sym
 from irc.frontend.decompositions.index_errors import error_of_index
 from irc.frontend.importing import scalars, symbols
-from irc.frontend.importing.binding import Binder
+from irc.frontend.importing.binding import SymbolBinder
 from irc.frontend.importing.control_flow import OPERATORS, import_control
 from irc.frontend.importing.host_sizes import bind_host_sizes
 from irc.frontend.importing.locations import location_of
@@ -163,7 +163,7 @@ class _Importer:
         self.module.block.append(function)
         self.builder = Builder.at_end(function.block)
         shape_env = symbols.shape_env_of(n.meta.get("val") for n in nodes)
-        self.binder = Binder(self.builder, shape_env)
+        self.binder = SymbolBinder(self.builder, shape_env)
         self.binder.bound |= self.known
         self.arguments(placeholders)
         if self.assert_guards:

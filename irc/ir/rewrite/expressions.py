@@ -49,7 +49,7 @@ class NumberVariable(Variable):
     __slots__ = ()
 
 
-class Constant:
+class ConstantTerm:
     """A value whose every element is this number (of f32: the number that f32 has for it)."""
 
     __slots__ = ("number",)
@@ -135,7 +135,7 @@ class Term:
         return f"{self.name}: {text}" if self.name else text
 
 
-Expression = Variable | Constant | Computed | Term
+Expression = Variable | ConstantTerm | Computed | Term
 
 
 class Dialect:
@@ -177,10 +177,10 @@ def _takes_terms(cls: type[Op]) -> bool:
 
 def expression(given: Any) -> Expression:
     """A term, a variable, a number, or a function that computes one. Raises UserError."""
-    if isinstance(given, Variable | Constant | Computed | Term):
+    if isinstance(given, Variable | ConstantTerm | Computed | Term):
         return given
     if isinstance(given, bool | int | float):
-        return Constant(given)
+        return ConstantTerm(given)
     if isinstance(given, FunctionType):
         return Computed(given)
     raise UserError(f"a rule is of terms, its parameters and numbers, not of {given!r}")
@@ -238,7 +238,7 @@ def _may_be(dialect: str, makers: Sequence[type], operands: Sequence[Expression]
     for maker, found in zip(makers, operands, strict=True):
         if isinstance(found, Term) and maker is not found.cls:
             return False
-        if isinstance(found, Constant | NumberVariable) and maker not in _constants[dialect][2]:
+        if isinstance(found, ConstantTerm | NumberVariable) and maker not in _constants[dialect][2]:
             return False
     return True
 
@@ -286,14 +286,14 @@ class Match:
         if kind is Term:
             maker = value.defining_op
             return maker is not None and self.op(maker, wanted)  # type: ignore[arg-type]
-        if kind is Constant:
+        if kind is ConstantTerm:
             return wanted.equals(_constants[dialect][0](value), value.type)  # type: ignore[union-attr]
         if not isinstance(wanted, NumberVariable):
             return False
         number = _constants[dialect][0](value)
         if number is None:
             return False
-        return Constant(self.bound.setdefault(wanted.name, number)).equals(number)
+        return ConstantTerm(self.bound.setdefault(wanted.name, number)).equals(number)
 
     def _all(self, term: Term, values: Sequence[Value]) -> bool:
         for value, wanted in zip(values, term.operands):
@@ -328,7 +328,7 @@ def _is_equal_constant(a: Value, b: Value) -> bool:
 
 
 __all__ = [
-    "RESULT", "Bindings", "Computed", "Constant", "Dialect", "Expression", "Match", "Number",
+    "RESULT", "Bindings", "Computed", "ConstantTerm", "Dialect", "Expression", "Match", "Number",
     "NumberVariable", "Term", "Variable", "expression", "make_constant", "may_match", "names_in",
     "parameters_of", "register_constants",
 ]  # fmt: skip

@@ -47,7 +47,7 @@ from irc.ir.rewrite.driver import Rewriter
 from irc.ir.rewrite.expressions import (
     RESULT,
     Computed,
-    Constant,
+    ConstantTerm,
     Dialect,
     Expression,
     Match,
@@ -173,7 +173,7 @@ class Rule(Pattern):
 
 def number_of(given: Expression, bindings: Mapping[str, Any]) -> Any:
     """The number that an operand is, or the value that a variable stands for; None for a term."""
-    if isinstance(given, Constant):
+    if isinstance(given, ConstantTerm):
         return given.number
     if isinstance(given, Computed):
         return given.of(bindings)
@@ -259,6 +259,6 @@ def all_rules() -> dict[str, Rule]:
 
 
 __all__ = [
-    "Constant", "Dialect", "Expression", "Number", "Rule", "Term", "Variable", "all_rules",
+    "ConstantTerm", "Dialect", "Expression", "Number", "Rule", "Term", "Variable", "all_rules",
     "attributes_of", "number_of", "register_constants", "rule",
 ]  # fmt: skip

@@ -3,10 +3,10 @@
 from irc.ir.symbols.bridge import from_sympy, to_sympy
 from irc.ir.symbols.division import ceildiv, floordiv, function, maximum, minimum, mod
 from irc.ir.symbols.expr import (
-    CeilDiv,
+    CeilQuotient,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Function,
     Max,
     Min,
@@ -52,10 +52,10 @@ __all__ = [
     "NEGATED",
     "OPERATIONS",
     "SIGNS",
-    "CeilDiv",
+    "CeilQuotient",
     "Dim",
     "Expr",
-    "FloorDiv",
+    "FloorQuotient",
     "Function",
     "Max",
     "Min",

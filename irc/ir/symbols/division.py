@@ -13,7 +13,7 @@ from irc.ir.symbols.expr import (
     NAME,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Function,
     Key,
     Mod,
@@ -97,10 +97,10 @@ def _floordiv_by_constant(a: Expr, divisor: int) -> Dim:
 def _floordiv_atom(inner: dict[Expr, int], rest: int, divisor: int) -> Dim:
     if len(inner) == 1:
         ((monomial, coefficient),) = inner.items()
-        if coefficient == 1 and isinstance(monomial, (FloorDiv, Mod)):
+        if coefficient == 1 and isinstance(monomial, (FloorQuotient, Mod)):
             x, by = monomial.arguments
             if type(by) is int and by > 0:
-                if type(monomial) is FloorDiv:
+                if type(monomial) is FloorQuotient:
                     # (x//a + k) // b -> (x + a*k) // (a*b)
                     return floordiv(x + by * rest, by * divisor)
                 if rest == 0 and by % divisor == 0:

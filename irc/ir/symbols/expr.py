@@ -160,7 +160,7 @@ class Function(Expr):
     arguments: tuple[Dim, ...]
 
 
-class FloorDiv(Function):
+class FloorQuotient(Function):
     """`floordiv(a, b)`; a ceiling division by a positive constant is one of these too."""
 
     __slots__ = ()
@@ -172,7 +172,7 @@ class Mod(Function):
     __slots__ = ()
 
 
-class CeilDiv(Function):
+class CeilQuotient(Function):
     """`ceildiv(a, b)` by a divisor that is not constant."""
 
     __slots__ = ()
@@ -201,9 +201,9 @@ _ADDS: dict[Key, Dim] = {}
 _PRODUCT_MEMO: dict[Key, Dim] = {}
 
 FUNCTION_CLASSES: dict[str, type[Function]] = {
-    "floordiv": FloorDiv,
+    "floordiv": FloorQuotient,
     "mod": Mod,
-    "ceildiv": CeilDiv,
+    "ceildiv": CeilQuotient,
     "min": Min,
     "max": Max,
 }

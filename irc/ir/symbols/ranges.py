@@ -14,10 +14,10 @@ from typing import Any
 
 from irc.ir.symbols.expr import (
     DEEP,
-    CeilDiv,
+    CeilQuotient,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Function,
     Max,
     Min,
@@ -147,7 +147,7 @@ def symbolic_divisors(d: Expr) -> set[str]:
     """The symbols that stand as a divisor, or as a factor of one, anywhere in d."""
     found: set[str] = set()
     for node in postorder(d):
-        if isinstance(node, (FloorDiv, Mod, CeilDiv)):
+        if isinstance(node, (FloorQuotient, Mod, CeilQuotient)):
             found.update(_sizes_of_product(node.arguments[1]))
     return found
 
@@ -222,7 +222,7 @@ class Facts:
             return total
         if isinstance(d, Product):
             return self._product(d)
-        if isinstance(d, (FloorDiv, Mod, CeilDiv)):
+        if isinstance(d, (FloorQuotient, Mod, CeilQuotient)):
             return self._division(d, *d.arguments)
         assert isinstance(d, Function)
         if isinstance(d, (Min, Max)):
@@ -255,9 +255,9 @@ class Facts:
             return UNBOUNDED
         least = max(1, below.lo)
         below = Range(least, below.hi)
-        if isinstance(d, FloorDiv):
+        if isinstance(d, FloorQuotient):
             return _floor_divide(above, below)
-        if isinstance(d, CeilDiv):
+        if isinstance(d, CeilQuotient):
             return _scale(_floor_divide(_scale(above, -1), below), -1)
         top = None if below.hi is None else below.hi - 1
         if above.lo is not None and above.lo >= 0:
@@ -320,7 +320,7 @@ class Facts:
         c > 0, d - k*floordiv(a, c) is at least 0 where c*d - k*a is."""
         before = d
         for atom in _atoms(d):
-            if not isinstance(atom, FloorDiv):
+            if not isinstance(atom, FloorQuotient):
                 continue
             above, divisor = atom.arguments
             if not isinstance(divisor, int) or divisor <= 0:

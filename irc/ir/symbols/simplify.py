@@ -19,10 +19,10 @@ from math import gcd
 from irc.ir.symbols.division import ceildiv, floordiv, function, maximum, minimum, mod
 from irc.ir.symbols.expr import (
     DEEP,
-    CeilDiv,
+    CeilQuotient,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Function,
     Max,
     Min,
@@ -100,11 +100,11 @@ class _Simplifier:
             return dim_product([self.visit(f) for f in d.factors])
         assert isinstance(d, Function)
         arguments = [self.visit(a) for a in d.arguments]
-        if isinstance(d, FloorDiv):
+        if isinstance(d, FloorQuotient):
             return self.floordiv(arguments[0], arguments[1])
         if isinstance(d, Mod):
             return self.mod(arguments[0], arguments[1])
-        if isinstance(d, CeilDiv):
+        if isinstance(d, CeilQuotient):
             return self._ceildiv(arguments[0], arguments[1])
         if isinstance(d, (Min, Max)):
             return self._extreme(arguments, isinstance(d, Max))
@@ -144,7 +144,7 @@ class _Simplifier:
         if coarse is not None:
             _, upper, divisor, _ = coarse
             return quotient + self.floordiv(upper, divisor)
-        if isinstance(rest, FloorDiv) and self.facts.positive_divisor(rest.arguments[1]):
+        if isinstance(rest, FloorQuotient) and self.facts.positive_divisor(rest.arguments[1]):
             return quotient + self.floordiv(rest.arguments[0], rest.arguments[1] * b)
         if isinstance(rest, Mod):
             parts, left = divide(rest.arguments[1], b)
@@ -201,7 +201,7 @@ class _Simplifier:
 
     def _ceildiv(self, a: Dim, b: Dim) -> Dim:
         plain = ceildiv(a, b)
-        if not isinstance(plain, CeilDiv) or not self.facts.positive_divisor(b):
+        if not isinstance(plain, CeilQuotient) or not self.facts.positive_divisor(b):
             return plain
         # ceildiv(a, b) = (a - 1) // b + 1 where b >= 1.
         quotient, rest = self._split(a, b)

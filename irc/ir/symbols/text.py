@@ -19,7 +19,7 @@ from irc.ir.symbols.expr import (
     MAX_DEPTH,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Function,
     Product,
     Sum,
@@ -84,7 +84,7 @@ def _format(d: Expr) -> str:
     if isinstance(d, Sum):
         return _format_sum(d)
     assert isinstance(d, Function)
-    if isinstance(d, FloorDiv):
+    if isinstance(d, FloorQuotient):
         numerator, divisor = d.arguments
         # ceildiv(x, c) is held as floordiv(x + c-1, c); no other numerator ends in c-1.
         if type(divisor) is int and type(numerator) is Sum and numerator.constant == divisor - 1:

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from irc.ir.symbols.division import function
 from irc.ir.symbols.expr import (
     DEEP,
-    CeilDiv,
+    CeilQuotient,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Function,
     Max,
     Min,
@@ -54,7 +54,7 @@ def is_index_expression(d: Dim) -> bool:
     if not isinstance(d, Expr):
         return True
     parts = (e for e in postorder(d) if isinstance(e, Function))
-    return all(isinstance(e, FloorDiv | CeilDiv | Mod | Min | Max) for e in parts)
+    return all(isinstance(e, FloorQuotient | CeilQuotient | Mod | Min | Max) for e in parts)
 
 
 def substitute(d: Dim, mapping: Mapping[str, Dim]) -> Dim:

@@ -51,7 +51,7 @@ class Bufferize(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         kernels = {
-            o.sym_name: o for o in op.regions[0].blocks[0].ops if isinstance(o, kernel.FuncOp)
+            o.sym_name: o for o in op.regions[0].blocks[0].ops if isinstance(o, kernel.KernelFuncOp)
         }
         for function in [o for o in op.regions[0].blocks[0].ops if isinstance(o, func.FuncOp)]:
             Bufferizer(function, kernels, context).run()
@@ -64,7 +64,7 @@ def pairs_of(flat: Sequence[int] | None) -> set[tuple[int, int]]:
     return set(zip(flat[::2], flat[1::2], strict=True))
 
 
-def drop_variants(module: Operation, kernels: dict[str, kernel.FuncOp]) -> None:
+def drop_variants(module: Operation, kernels: dict[str, kernel.KernelFuncOp]) -> None:
     """Erase of each kernel and its copying variant what nothing launches."""
     pairs = [(k, kernels[k.copying]) for k in kernels.values() if k.copying]
     used = {op.callee for op in module.walk() if isinstance(op, host.LaunchOp)} if pairs else ()
@@ -88,7 +88,7 @@ class Bufferizer:
     def __init__(
         self,
         function: func.FuncOp,
-        kernels: dict[str, kernel.FuncOp],
+        kernels: dict[str, kernel.KernelFuncOp],
         context: PassContext,
     ) -> None:
         self.function, self.kernels, self.context = function, kernels, context
@@ -155,7 +155,7 @@ class Bufferizer:
         op.erase()
 
     def _all_are_copied(
-        self, callee: kernel.FuncOp, inputs: Sequence[Value], outs: Sequence[Value]
+        self, callee: kernel.KernelFuncOp, inputs: Sequence[Value], outs: Sequence[Value]
     ) -> bool:
         """Whether a kernel's copying variant serves: nothing that the kernel combines into is where
         it starts from, and the variant may share the memory that is shared otherwise."""
@@ -170,7 +170,7 @@ class Bufferizer:
     def _initialize(
         self,
         builder: Builder,
-        callee: kernel.FuncOp,
+        callee: kernel.KernelFuncOp,
         inputs: Sequence[Value],
         outs: Sequence[Value],
     ) -> None:
@@ -178,7 +178,7 @@ class Bufferizer:
         for source, target in sorted(pairs_of(callee.initialized)):
             value, memory = inputs[source], outs[target - len(inputs)]
             if value is not memory:
-                builder.insert(host.CopyOp((value, memory), (), {}, (), builder.location))
+                builder.insert(host.HostCopyOp((value, memory), (), {}, (), builder.location))
 
     def _reused(
         self, op: host.LaunchOp, reads: LaunchReads, position: int, taken: set[Value]
@@ -339,7 +339,7 @@ class Bufferizer:
         for update, value in zip(self.updates, values, strict=True):
             argument = self.block.arguments[update.argument]
             if value is not argument:
-                builder.insert(host.CopyOp((value, argument), (), {}, (), update.location))
+                builder.insert(host.HostCopyOp((value, argument), (), {}, (), update.location))
             update.erase()
 
     def _info(self, position: int) -> Any:
@@ -353,7 +353,7 @@ class Bufferizer:
         """A copy, with a type's strides, of a value that is about to be overwritten."""
         memory: Value = builder.value(host.AllocOp, result_types=type_)
         self.ours.add(memory)
-        builder.insert(host.CopyOp((value, memory), ()))
+        builder.insert(host.HostCopyOp((value, memory), ()))
         return memory
 
     # -- other operations
@@ -397,12 +397,12 @@ class Bufferizer:
         function = self.function
         function.refresh_type()  # a copy may be row-major where its source's elements share places
         terminator = function.return_op
-        ending = host.ReturnOp(terminator._operands, (), {}, (), terminator.location)
+        ending = host.HostReturnOp(terminator._operands, (), {}, (), terminator.location)
         Builder.before(terminator).insert(ending)
         terminator.erase()
         names = ("sym_name", "function_type", "arg_info", "result_info", "aliases")
         attributes = {n: function.attributes[n] for n in names if n in function.attributes}
-        program = host.FuncOp((), (), attributes, function.regions, function.location)
+        program = host.HostFuncOp((), (), attributes, function.regions, function.location)
         assert function.parent is not None
         function.parent.insert_before(program, function)
         function.regions = ()

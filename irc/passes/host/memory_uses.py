@@ -69,7 +69,9 @@ class MemoryUses:
 class LaunchReads:
     """What a launch reads, by memory, and in which input's memory it may compute a result."""
 
-    def __init__(self, op: host.LaunchOp, callee: kernel.FuncOp | None, aliases: Aliases) -> None:
+    def __init__(
+        self, op: host.LaunchOp, callee: kernel.KernelFuncOp | None, aliases: Aliases
+    ) -> None:
         self.inputs = list(op.inputs)
         self.readers: dict[Value, list[int]] = {}
         for number, value in enumerate(self.inputs):
@@ -109,6 +111,6 @@ def place_of(result: Any) -> int:
 
 def viewed(op: Operation | None) -> Value | None:
     """The value that the result of `op` is a view of, maybe as another dtype; None if of none."""
-    if isinstance(op, host.ViewOp) or (isinstance(op, host.CallAtenOp) and op.callee == VIEW_AS):
+    if isinstance(op, host.CallAtenOp) and op.callee == VIEW_AS:
         return op._operands[0]
-    return None
+    return op._operands[0] if isinstance(op, host.HostViewOp) else None

@@ -35,7 +35,7 @@ class PlanMemory(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         for function in op.regions[0].blocks[0].ops:
-            if isinstance(function, host.FuncOp):
+            if isinstance(function, host.HostFuncOp):
                 lives = lifetimes(function)
                 fixed = place_static([a for a in lives if isinstance(a.size, int)])
                 place_symbolic([a for a in lives if isinstance(a.size, Expr)], fixed)

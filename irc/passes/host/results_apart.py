@@ -41,7 +41,7 @@ def _result_apart(function: func.FuncOp, value: Value) -> Value:
     """A copy of a result in memory of its own."""
     builder = Builder.before(function.return_op)
     own: Value = builder.value(host.AllocOp, result_types=value.type)
-    builder.create(host.CopyOp, value, own)
+    builder.create(host.HostCopyOp, value, own)
     return own
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: What a host program holds: launches write memory that they are given.
 TO_HOST = Conversion(
     "bufferize",
-    host.FuncOp,
+    host.HostFuncOp,
     ConversionTarget(
         legal=("host", "sym", "flow"), where={host.LaunchOp: lambda op: not op.results}
     ),
@@ -52,7 +52,7 @@ def launch(b: Bufferizer, op: host.LaunchOp) -> None:
 @converts(layout.ViewOp)
 def view(b: Bufferizer, op: layout.ViewOp) -> None:
     made = Builder.before(op).insert(
-        host.ViewOp(op._operands, op.result_types, {"offset": op.attributes["offset"]})
+        host.HostViewOp(op._operands, op.result_types, {"offset": op.attributes["offset"]})
     )
     b.replace(op, made)
 
@@ -92,7 +92,7 @@ def _call_writing(b: Bufferizer, op: graph.CallAten) -> None:
         if memory is value:
             b.context.count("in-place")
         else:
-            builder.insert(host.CopyOp((value, memory), (), {}, (), op.location))
+            builder.insert(host.HostCopyOp((value, memory), (), {}, (), op.location))
         operands[number] = memory
         results.remove(result)
         b.move_facts(result, memory)
@@ -179,7 +179,7 @@ def item(b: Bufferizer, op: graph.Item) -> None:
 @converts(graph.Constant)
 def constant(b: Bufferizer, op: graph.Constant) -> None:
     entries = {"value": op.attributes["value"]}
-    made = host.ConstantOp((), op.result_types, entries, (), op.location)
+    made = host.HostConstantOp((), op.result_types, entries, (), op.location)
     b.replace(op, Builder.before(op).insert(made))
 
 

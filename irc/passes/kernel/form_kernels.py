@@ -19,7 +19,7 @@ from irc.passes.kernel.cpu.schedule import read_schedule
 from irc.passes.kernel.plan.plan import Plan, flatten
 from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
 
-Formed = tuple[kernel.FuncOp, list[Type]]
+Formed = tuple[kernel.KernelFuncOp, list[Type]]
 """A kernel and the types of its memory."""
 
 
@@ -93,7 +93,7 @@ class _ModuleFormer:
 
     def formed(
         self, flat: Plan, schedule: loop.ScheduleAttr, ranges: dict[str, Range]
-    ) -> tuple[kernel.FuncOp, list[Type]]:
+    ) -> tuple[kernel.KernelFuncOp, list[Type]]:
         """The kernel of a plan, and the types of the arrays that it gives behind the results: its
         memory. Where it scatters on a cpu, its copying variant stands beside it."""
         block, name, op = self.module.regions[0].blocks[0], self.fresh_name(), flat.op
@@ -127,7 +127,7 @@ class _ModuleFormer:
         return name
 
     def launch(
-        self, op: Operation, inputs: list[Value], callee: kernel.FuncOp, memory: list[Type]
+        self, op: Operation, inputs: list[Value], callee: kernel.KernelFuncOp, memory: list[Type]
     ) -> None:
         """Put the launch in the place of `op`."""
         attributes: dict[str, A.Attribute] = {

@@ -51,7 +51,7 @@ class HoistColumns(Pass):
     min_rows: int = 4
 
     def run(self, op: Operation, context: PassContext) -> None:
-        assert isinstance(op, kernel.FuncOp)
+        assert isinstance(op, kernel.KernelFuncOp)
         grid = op.grid
         if op.is_gpu or (isinstance(grid, int) and grid < self.min_rows):
             return
@@ -141,7 +141,7 @@ class _Columns:
     """Looks for the values of one block that don't depend on the row."""
 
     def __init__(
-        self, func: kernel.FuncOp, rows: kernel.ForOp, block: Block, min_cost: int
+        self, func: kernel.KernelFuncOp, rows: kernel.ForOp, block: Block, min_cost: int
     ) -> None:
         self.rows, self.block, self.min_cost = rows, block, min_cost
         owner = block.parent_op
@@ -259,7 +259,7 @@ class _Columns:
         return found
 
 
-def read_only(func: kernel.FuncOp) -> set[Value]:
+def read_only(func: kernel.KernelFuncOp) -> set[Value]:
     """The pointers of a kernel whose memory it doesn't write, under any name."""
     pairs = [*(func.inplace or ()), *(func.initialized or ())]
     written = {*pairs, *(func.outputs or ())}
@@ -269,7 +269,7 @@ def read_only(func: kernel.FuncOp) -> set[Value]:
     }  # fmt: skip
 
 
-def hoist(func: kernel.FuncOp, rows: kernel.ForOp, found: HoistedValues) -> None:
+def hoist(func: kernel.KernelFuncOp, rows: kernel.ForOp, found: HoistedValues) -> None:
     """Fill scratch memory before the loop over rows, and load from there in it."""
     top = Builder.at_start(func.block, rows.location)
     pointers = []
@@ -348,4 +348,4 @@ def _fill(
             place = _place(builder, top, found, column, position, lanes_of(value))
             builder.create(kernel.StoreOp, mapping[value], pointer, place, None)
     for block in {inner: None, body: None, nothing: None}:
-        block.append(kernel.YieldOp((), ()))
+        block.append(kernel.KernelYieldOp((), ()))

@@ -50,7 +50,7 @@ class JoinLaunches(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         ops = list(op.regions[0].blocks[0].ops)
-        kernels = {k.sym_name: k for k in ops if isinstance(k, kernel.FuncOp)}
+        kernels = {k.sym_name: k for k in ops if isinstance(k, kernel.KernelFuncOp)}
         if any(k.is_gpu for k in kernels.values()):
             return
         joiner = _Joiner(op, kernels)
@@ -70,12 +70,12 @@ class _JoinPlanner:
         self,
         options: JoinLaunches,
         function: func.FuncOp,
-        kernels: dict[str, kernel.FuncOp],
+        kernels: dict[str, kernel.KernelFuncOp],
         context: PassContext,
     ) -> None:
         self.options, self.kernels, self.context = options, kernels, context
-        self._follows: dict[kernel.FuncOp, bool] = {}
-        self._scratch: dict[kernel.FuncOp, int] = {}
+        self._follows: dict[kernel.KernelFuncOp, bool] = {}
+        self._scratch: dict[kernel.KernelFuncOp, int] = {}
         self.clusters = Clusters(function.block, self.relies)
         self.updated: set[Value] = set()
         for op in function.block.ops:
@@ -157,14 +157,14 @@ class _JoinPlanner:
         return False
 
 
-def follows_data(callee: kernel.FuncOp) -> bool:
+def follows_data(callee: kernel.KernelFuncOp) -> bool:
     """Whether a kernel reads or writes at places that it has read from memory."""
     data: set[Value] = set()
     accesses = [op for op in callee.walk() if isinstance(op, ACCESSES)]
     while True:
         before = len(data)
         for op in callee.walk():
-            if isinstance(op, kernel.YieldOp):
+            if isinstance(op, kernel.KernelYieldOp):
                 outer = op.parent_op
                 assert outer is not None
                 if isinstance(outer, kernel.ForOp):
@@ -189,16 +189,16 @@ def place_of(op: Operation) -> Value:
 class JoinedPart:
     """One of the kernels of a joined one. inputs: which of the joined kernel's inputs are its."""
 
-    callee: kernel.FuncOp
+    callee: kernel.KernelFuncOp
     inputs: tuple[int, ...]
 
 
 class _Joiner:
     """Makes the joined kernels of a module and their launches."""
 
-    def __init__(self, module: Operation, kernels: dict[str, kernel.FuncOp]) -> None:
+    def __init__(self, module: Operation, kernels: dict[str, kernel.KernelFuncOp]) -> None:
         self.module, self.kernels = module, kernels
-        self.made: dict[tuple[JoinedPart, ...], kernel.FuncOp] = {}
+        self.made: dict[tuple[JoinedPart, ...], kernel.KernelFuncOp] = {}
         self.joined = 0
 
     def place(self, function: func.FuncOp, members: Sequence[Operation]) -> None:
@@ -239,7 +239,7 @@ class _Joiner:
         for op in members:
             op.erase()
 
-    def kernel_of(self, parts: tuple[JoinedPart, ...], inputs: int) -> kernel.FuncOp:
+    def kernel_of(self, parts: tuple[JoinedPart, ...], inputs: int) -> kernel.KernelFuncOp:
         """The kernel of some parts, made once."""
         found = self.made.get(parts)
         if found is None:
@@ -254,7 +254,7 @@ class _Joiner:
                 found.attributes["copying"] = A.SymbolRefAttr(copying.sym_name)
         return found
 
-    def add(self, callee: kernel.FuncOp) -> kernel.FuncOp:
+    def add(self, callee: kernel.KernelFuncOp) -> kernel.KernelFuncOp:
         """Put a joined kernel into the module."""
         self.kernels[callee.sym_name] = callee
         self.module.regions[0].blocks[0].append(callee)
@@ -279,12 +279,12 @@ class _Joiner:
                 op.erase()
 
 
-def pointers_of(part: kernel.FuncOp) -> int:
+def pointers_of(part: kernel.KernelFuncOp) -> int:
     """How many arguments of a kernel are pointers."""
     return sum(isinstance(a.type, kernel.PointerType) for a in part.block.arguments)
 
 
-def join(parts: Sequence[JoinedPart], inputs: int, name: str) -> kernel.FuncOp:
+def join(parts: Sequence[JoinedPart], inputs: int, name: str) -> kernel.KernelFuncOp:
     """The kernel whose points are those of the parts, one after the other."""
     symbols = sorted({s for p in parts for s in p.callee.local_symbols()})
     types: list[Type] = [index] * inputs
@@ -295,7 +295,7 @@ def join(parts: Sequence[JoinedPart], inputs: int, name: str) -> kernel.FuncOp:
             types[place] = argument.type
         outputs += [a.type for a in arguments[len(part.inputs) : pointers_of(part.callee)]]
     kinds = [*types, *outputs, *[index] * (len(symbols) + 2)]
-    made = kernel.FuncOp.create(name, kinds, "cpu")
+    made = kernel.KernelFuncOp.create(name, kinds, "cpu")
     made.location = fuse([p.callee.location for p in parts], "join-launches")
     _fill(made, parts, inputs, symbols)
     grids: list[Dim] = [p.callee.grid for p in parts]
@@ -342,7 +342,7 @@ def _work(parts: Sequence[JoinedPart], grids: Sequence[Dim]) -> Dim:
 
 
 def _fill(
-    made: kernel.FuncOp, parts: Sequence[JoinedPart], inputs: int, symbols: Sequence[str]
+    made: kernel.KernelFuncOp, parts: Sequence[JoinedPart], inputs: int, symbols: Sequence[str]
 ) -> None:
     """Emit the parts, each over what a call's points have of its own."""
     emitter, scope = Emitter(made.block), VectorScope()
@@ -371,9 +371,9 @@ def _fill(
         for name, argument in zip(part.callee.local_symbols(), own[count:], strict=False):
             mapping[argument] = emitter.value(scope.names[name])
         for op in part.callee.block.ops:
-            if not isinstance(op, kernel.ReturnOp):
+            if not isinstance(op, kernel.KernelReturnOp):
                 made.block.append(op.clone(mapping))
-    emitter.effect(kernel.ReturnOp, ())
+    emitter.effect(kernel.KernelReturnOp, ())
     emitter.finish()
 
 

@@ -14,7 +14,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import (
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Mod,
     Symbol,
     coefficient,
@@ -124,12 +124,12 @@ def index_expressions(op: loop.ComputeOp) -> Iterator[Dim]:
             yield inner.expression
 
 
-def divisions_of(op: loop.ComputeOp) -> Iterator[FloorDiv | Mod]:
+def divisions_of(op: loop.ComputeOp) -> Iterator[FloorQuotient | Mod]:
     """Every quotient and remainder in the index expressions of a compute's body."""
     for expression in index_expressions(op):
         if isinstance(expression, Expr) and not expression.polynomial:
             for part in postorder(expression):
-                if isinstance(part, FloorDiv | Mod):
+                if isinstance(part, FloorQuotient | Mod):
                     yield part
 
 
@@ -152,7 +152,7 @@ def divisions(expression: Dim) -> int:
     """The number of quotients and remainders in an expression."""
     if not isinstance(expression, Expr) or expression.polynomial:
         return 0
-    return sum(isinstance(part, FloorDiv | Mod) for part in postorder(expression))
+    return sum(isinstance(part, FloorQuotient | Mod) for part in postorder(expression))
 
 
 def split_mapping(
@@ -237,7 +237,7 @@ def why_whole(op: loop.ComputeOp) -> str | None:
     return None
 
 
-def _why_divided(op: loop.ComputeOp, part: FloorDiv | Mod) -> str:
+def _why_divided(op: loop.ComputeOp, part: FloorQuotient | Mod) -> str:
     """Why the quotient or remainder `part` of the index of a read stays."""
     dividend, divisor = part.arguments
     positions = {a.name: k for k, a in enumerate(op.axis_list)}

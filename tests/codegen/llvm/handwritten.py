@@ -54,7 +54,7 @@ def _total(p: Program, carried: Sequence[Value], combiner: str, op: str) -> Valu
     return p.op("kernel.reduce", [total], combiner=combiner, to=[T.f32])
 
 
-def softmax(features: TargetFeatures, rows: int, columns: int) -> kernel.FuncOp:
+def softmax(features: TargetFeatures, rows: int, columns: int) -> kernel.KernelFuncOp:
     """f32 [rows, columns] over the last dimension, three passes over a row in cache."""
     lanes = features.lanes(32)
     kind = vector(T.f32, lanes)
@@ -95,7 +95,7 @@ def softmax(features: TargetFeatures, rows: int, columns: int) -> kernel.FuncOp:
     return p.done()
 
 
-def layer_norm(features: TargetFeatures, rows: int, columns: int) -> kernel.FuncOp:
+def layer_norm(features: TargetFeatures, rows: int, columns: int) -> kernel.KernelFuncOp:
     """f32 [rows, columns] over the last dimension, with weight and bias, eps 1e-5."""
     lanes = features.lanes(32)
     kind = vector(T.f32, lanes)
@@ -140,7 +140,7 @@ def layer_norm(features: TargetFeatures, rows: int, columns: int) -> kernel.Func
     return p.done()
 
 
-def gelu_bf16(features: TargetFeatures, count: int) -> kernel.FuncOp:
+def gelu_bf16(features: TargetFeatures, count: int) -> kernel.KernelFuncOp:
     """Exact gelu of bf16, computed in f32."""
     lanes = features.lanes(32)
     wide, narrow = vector(T.f32, lanes), vector(T.bf16, lanes)
@@ -160,7 +160,7 @@ def gelu_bf16(features: TargetFeatures, count: int) -> kernel.FuncOp:
     return p.done()
 
 
-def transpose(features: TargetFeatures, rows: int, columns: int) -> kernel.FuncOp:
+def transpose(features: TargetFeatures, rows: int, columns: int) -> kernel.KernelFuncOp:
     """f32 [rows, columns] to [columns, rows], both multiples of the lanes; by bands of rows."""
     size = features.lanes(32)
     row, tile = vector(T.f32, size), T.VectorType((size, size), T.f32)
@@ -188,7 +188,7 @@ def transpose(features: TargetFeatures, rows: int, columns: int) -> kernel.FuncO
     return p.done()
 
 
-def cumsum(features: TargetFeatures, rows: int, columns: int) -> kernel.FuncOp:
+def cumsum(features: TargetFeatures, rows: int, columns: int) -> kernel.KernelFuncOp:
     """f32 [rows, columns] along the last dimension; the carry is a vector of the last sum."""
     lanes = features.lanes(32)
     kind = vector(T.f32, lanes)
@@ -214,7 +214,7 @@ def cumsum(features: TargetFeatures, rows: int, columns: int) -> kernel.FuncOp:
     return p.done()
 
 
-def scatter_add(features: TargetFeatures, count: int) -> kernel.FuncOp:
+def scatter_add(features: TargetFeatures, count: int) -> kernel.KernelFuncOp:
     """output[index[i]] += value[i], one thread; `count` a multiple of the lanes."""
     lanes = features.lanes(64)
     p = Program("scatter_add", [T.f32, T.i64, T.f32], 1, count)
@@ -229,7 +229,7 @@ def scatter_add(features: TargetFeatures, count: int) -> kernel.FuncOp:
     return p.done()
 
 
-def axpy(features: TargetFeatures, count: int) -> kernel.FuncOp:
+def axpy(features: TargetFeatures, count: int) -> kernel.KernelFuncOp:
     """y = 2 x + z: what memory bandwidth allows."""
     lanes = features.lanes(32)
     kind = vector(T.f32, lanes)

@@ -84,7 +84,7 @@ def assert_same(actual: torch.Tensor, expected: torch.Tensor, tolerance: float =
     assert not len(wrong), (wrong[:5], actual[wrong[:5]], expected[wrong[:5]])
 
 
-def map_kernel(name, elements, lanes, body) -> kernel.FuncOp:
+def map_kernel(name, elements, lanes, body) -> kernel.KernelFuncOp:
     """`last[i] = body(program, inputs[i]...)`; the last element type is the result's."""
     p = Program(name, elements, 1, COUNT)
     step = max(lanes, 1)

@@ -35,7 +35,7 @@ class Program:
     ) -> None:
         inputs = [kernel.PointerType(e) for e in elements] + [T.index, T.index]
         first = len(elements) - outputs
-        self.func = kernel.FuncOp.create(
+        self.func = kernel.KernelFuncOp.create(
             name, inputs, "cpu", outputs=A.DenseIntsAttr(range(first, len(elements))),
             grid=A.DimAttr(grid), **attrs,
         )  # fmt: skip
@@ -109,7 +109,7 @@ class Program:
             ).results
         )
 
-    def done(self) -> kernel.FuncOp:
+    def done(self) -> kernel.KernelFuncOp:
         """The finished kernel."""
         self.op("kernel.return")
         return self.func
@@ -119,7 +119,10 @@ class Compiled:
     """Kernels of one object; `run(name, tensors, begin, end)` calls one on tensors' memory."""
 
     def __init__(
-        self, kernels: Sequence[kernel.FuncOp], features: TargetFeatures, precise: bool = False
+        self,
+        kernels: Sequence[kernel.KernelFuncOp],
+        features: TargetFeatures,
+        precise: bool = False,
     ) -> None:
         self.data = compile_kernels(kernels, features, precise)
         self.loaded: LoadedObject = load_object(self.data)
@@ -138,6 +141,6 @@ class Compiled:
         self.function(name, len(tensors))(*[t.data_ptr() for t in tensors], begin, end)
 
 
-def interpret(callee: kernel.FuncOp, tensors: Sequence[torch.Tensor]) -> None:
+def interpret(callee: kernel.KernelFuncOp, tensors: Sequence[torch.Tensor]) -> None:
     """Run every instance of a kernel in the interpreter, on the tensors' memory."""
     launch(Frame(None), callee, tensors)

@@ -72,7 +72,7 @@ def test_constants_of_many_lanes():
 # -- text and errors
 
 
-def add_one() -> kernel.FuncOp:
+def add_one() -> kernel.KernelFuncOp:
     return map_kernel("add_one", [T.f32, T.f32], 16, lambda p, x: p.op(
         "arith.addf", x, p.constant(1.0, x.type)))  # fmt: skip
 

@@ -131,7 +131,7 @@ class Case:
         self.program = program
         self.args = list(args)
         given = changed(default_schedule(program.op), **schedule)
-        self.kernel: kernel.FuncOp = form_gpu_kernel(program.op, given, "k")
+        self.kernel: kernel.KernelFuncOp = form_gpu_kernel(program.op, given, "k")
         self.source = emit_kernel(self.kernel)
         self.expected = interpret(program.module, *args)
         self.sizes = {n: args[a].shape[d] for n, (a, d) in program.symbols.items()}

@@ -59,12 +59,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[torch.Tensor]]] = {
 }  # fmt: skip
 
 
-def formed(name: str) -> tuple[Any, list[kernel.FuncOp]]:
+def formed(name: str) -> tuple[Any, list[kernel.KernelFuncOp]]:
     function, args = FUNCTIONS[name]
     module = irc.trace(function, args)
     unpadded = irc.Options(shape_padding=False, comprehensive_padding=False)
     PassManager.parse(",".join(list(stages("triton", unpadded).values())[:-1])).run(module)
-    return module, [op for op in module.walk() if isinstance(op, kernel.FuncOp)]
+    return module, [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -57,7 +57,7 @@ class Single:
     ) -> None:
         self.label = f"{name}-{'-'.join(map(str, sources))}-{'-'.join(map(str, attrs.values()))}"
         pointers = [kernel.PointerType(t) for t in (*sources, result)]
-        self.kernel = kernel.FuncOp.create("k", pointers, "gpu", grid=A.DimAttr(1))
+        self.kernel = kernel.KernelFuncOp.create("k", pointers, "gpu", grid=A.DimAttr(1))
         b = Builder.at_end(self.kernel.block)
         *inputs, output = self.kernel.block.arguments
         places = b.value(kernel.IotaOp, result_types=T.VectorType((LANES,), T.index))
@@ -68,7 +68,7 @@ class Single:
         kind = T.VectorType((LANES,), result)
         value = b.value(lookup_op(name), *tiles, result_types=kind, **attrs)
         b.create(kernel.ScatterOp, value, output, places)
-        b.create(kernel.ReturnOp)
+        b.create(kernel.KernelReturnOp)
         self.source = emit_kernel(self.kernel)
         self.tensors = [content(t, seed) for seed, t in enumerate(sources)]
         if name.rpartition(".")[2].startswith(("div", "rem", "floordiv", "ceildiv")):
@@ -242,14 +242,14 @@ def test_byte_atomics_are_refused() -> None:
 
 
 def test_scratch_is_refused() -> None:
-    func = kernel.FuncOp.create("k", [], "gpu")
+    func = kernel.KernelFuncOp.create("k", [], "gpu")
     b = Builder.at_end(func.block)
     b.create(kernel.ScratchOp, result_types=kernel.PointerType(T.f32), count=4)
-    b.create(kernel.ReturnOp)
+    b.create(kernel.KernelReturnOp)
     with pytest.raises(UserError, match=r"kernel\.scratch"):
         emit_kernel(func)
 
 
 def test_cpu_kernels_are_refused() -> None:
     with pytest.raises(UserError, match="cpu kernel"):
-        emit_kernel(kernel.FuncOp.create("k", [], "cpu"))
+        emit_kernel(kernel.KernelFuncOp.create("k", [], "cpu"))

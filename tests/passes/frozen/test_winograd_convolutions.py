@@ -223,7 +223,7 @@ def test_kernels_for_other_registers_are_valid(bits: int, panel: int) -> None:
         panel=panel, bias=True, other=True, activation="relu",
     )  # fmt: skip
     made = form_winograd_kernel(shape, "k")
-    assert isinstance(made, kernel.FuncOp)
+    assert isinstance(made, kernel.KernelFuncOp)
     module = ModuleOp.empty()
     module.block.append(made)
     verify(module)

@@ -263,7 +263,7 @@ def test_where_a_stretch_lies_is_told_or_not(begin, ranges, told):
     p = Program((5,), (5,))
     left, right = p.all
     value = p.join(0, left, right).value
-    walk = C._Walk(left.value, {} if ranges is None else {"u0": ranges})
+    walk = C._BoxWalk(left.value, {} if ranges is None else {"u0": ranges})
     box = Box(value, (begin,), (2,), (0,), (0,))
     maker = value.defining_op
     parts = walk.split(box, maker)

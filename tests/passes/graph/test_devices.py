@@ -24,6 +24,6 @@ def test_a_number_of_the_cpu_is_repeated_on_the_gpu() -> None:
 
     (program,) = lowered(run)
     (only,) = program.kernels
-    assert isinstance(only, kernel.FuncOp)
+    assert isinstance(only, kernel.KernelFuncOp)
     arrays = [v.type for op in program.layouts.walk() for v in op.results if "16" in str(v.type)]
     assert arrays and {kind.device for kind in arrays} == {"cuda:0"}

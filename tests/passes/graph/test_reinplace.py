@@ -51,7 +51,7 @@ def updates_in_place(module):
 
 
 def copies(module):
-    return [op for op in module.lookup("main").block.ops if isinstance(op, host.CopyOp)]
+    return [op for op in module.lookup("main").block.ops if isinstance(op, host.HostCopyOp)]
 
 
 def append(cache, new):
@@ -150,7 +150,7 @@ def test_a_part_that_is_computed_from_the_old_one():
 
 
 def kernels(module):
-    return [op for op in module.regions[0].blocks[0].ops if isinstance(op, kernel.FuncOp)]
+    return [op for op in module.regions[0].blocks[0].ops if isinstance(op, kernel.KernelFuncOp)]
 
 
 def shifted_down(x):

@@ -177,7 +177,7 @@ def bufferized(module: ModuleOp) -> tuple[str, list[str]]:
     """What `bufferize` makes of a program, verified before and after, and what it says."""
     context = PassContext()
     PassManager.parse("bufferize", verify="each").run(module, context)
-    (function,) = [op for op in module.ops if isinstance(op, host.FuncOp)]
+    (function,) = [op for op in module.ops if isinstance(op, host.HostFuncOp)]
     text = "; ".join(map(_shown, function.block.ops))
     return text, [remark.message for remark in context.remarks]
 
@@ -189,7 +189,7 @@ def _shown(op: Operation) -> str:
     if isinstance(op, host.LaunchOp):
         count = len(op.inputs)
         word, names = op.callee, [*names[:count], ">", *names[count:]]
-    elif isinstance(op, host.CopyOp):
+    elif isinstance(op, host.HostCopyOp):
         names.insert(1, ">")
     elif isinstance(op, host.CallAtenOp):
         word = re.sub(r"^(aten\.)?(extern\.mkldnn\.|prims\.|lib\.)?", "", op.callee)

@@ -137,7 +137,7 @@ def test_an_argument_is_updated_without_a_copy():
         return p.finish()
 
     function = check(make, torch.randn(8, 300))
-    assert not operations(function, host.CopyOp) and not operations(function, host.AllocOp)
+    assert not operations(function, host.HostCopyOp) and not operations(function, host.AllocOp)
 
 
 def test_an_argument_that_is_read_later_is_updated_at_the_end():
@@ -149,7 +149,7 @@ def test_an_argument_that_is_read_later_is_updated_at_the_end():
         return p.finish(other)
 
     function = check(make, torch.randn(8, 300))
-    assert len(operations(function, host.CopyOp)) == 1
+    assert len(operations(function, host.HostCopyOp)) == 1
 
 
 def test_a_result_that_is_also_an_update_has_memory_of_its_own():

@@ -222,5 +222,5 @@ def test_where_results_are_computed(name: str) -> None:
     same(expected, observe(listed(irc.build(module)), arguments), what="built", exact=False)
     names = ("in-place", "updates without a copy", "allocations")
     found = [statistics.get(("bufferize", n), 0) for n in names]
-    copies = sum(isinstance(op, host.CopyOp) for op in module.walk())
+    copies = sum(isinstance(op, host.HostCopyOp) for op in module.walk())
     assert (*found, copies) == counts

@@ -78,7 +78,7 @@ SAME = OUTSIDE | {"b", "c", "e", "f", "fixed", "i", "m", "steps", "twice", "v"}
 def columns(text, block="c", min_cost=1):
     """The search in the block of a loop of the kernel, what is named, and what must be kept."""
     module = irc.parse(text)
-    func = next(op for op in module.walk() if isinstance(op, kernel.FuncOp))
+    func = next(op for op in module.walk() if isinstance(op, kernel.KernelFuncOp))
     named = {a.name_hint: a for a in func.block.arguments}
     for op in func.walk():
         values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.arguments)]

@@ -84,7 +84,7 @@ def test_locals_that_are_too_large_become_temporaries():
     check(make, [random_input(x, {})], bits=(512,))
     module = formed(make)
     assert not operations(module, kernel.ScratchOp)
-    (made,) = operations(module, kernel.FuncOp)
+    (made,) = operations(module, kernel.KernelFuncOp)
     assert len(made.outputs) == 2
 
 
@@ -133,7 +133,7 @@ def test_row_values_are_computed_once_a_row():
 
     (scale,) = operations(module, RsqrtOp)
     outer = scale.parent_op
-    assert isinstance(outer, kernel.ForOp) and isinstance(outer.parent_op, kernel.FuncOp)
+    assert isinstance(outer, kernel.ForOp) and isinstance(outer.parent_op, kernel.KernelFuncOp)
 
 
 def test_nested_groups_and_a_result_that_is_read_and_stored():
@@ -216,7 +216,7 @@ def test_scratch_that_each_lane_reads_at_a_place_of_its_own(rows):
 def test_in_place_pairs():
     x = tensor(8, 64)
     make, _ = softmax(8, 64)
-    (made,) = operations(formed(make), kernel.FuncOp)
+    (made,) = operations(formed(make), kernel.KernelFuncOp)
     assert made.inplace == (0, 1)
 
     def transposed():
@@ -227,6 +227,6 @@ def test_in_place_pairs():
             )
         )
 
-    (made,) = operations(formed(transposed), kernel.FuncOp)
+    (made,) = operations(formed(transposed), kernel.KernelFuncOp)
     assert made.inplace is None
     assert x.rank == 2

@@ -363,7 +363,7 @@ def test_equal_computes_share_a_kernel():
 
     module = make()
     PassManager.parse("schedule{vector_bits=512},form-kernels").run(module)
-    assert len([o for o in module.ops if isinstance(o, kernel.FuncOp)]) == 1
+    assert len([o for o in module.ops if isinstance(o, kernel.KernelFuncOp)]) == 1
 
 
 @pytest.mark.parametrize("border", [32, 50, 3])

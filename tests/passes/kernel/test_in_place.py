@@ -52,8 +52,8 @@ def test_no_output_is_written_where_another_one_still_reads(names, target):
 
 def test_a_gpu_output_may_be_where_it_needs_each_element_read():
     def pairs(*names):
-        functions = [op for op in formed(names, "gpu").walk() if isinstance(op, kernel.FuncOp)]
-        return functions[-1].inplace
+        every = formed(names, "gpu").walk()
+        return [op for op in every if isinstance(op, kernel.KernelFuncOp)][-1].inplace
 
     assert pairs("zero", "exp x", "-y") == (0, 3, 1, 4)
     assert pairs("exp x", "x + y") == (0, 2, 0, 3, 1, 3)
@@ -85,7 +85,7 @@ def test_no_output_is_written_where_a_later_member_of_the_group_reads(reader):
     wanted = run(group_that_reads_until(reader), *inputs, mode="real")
     module = group_that_reads_until(reader)
     PassManager.parse("schedule{target=cpu},form-kernels", verify="each").run(module)
-    function = [op for op in module.walk() if isinstance(op, kernel.FuncOp)][-1]
+    function = [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)][-1]
     pairs = list(zip(function.inplace[::2], function.inplace[1::2], strict=True))
     assert pairs == ([(0, 1), (0, 2)] if reader < 2 else [(0, 2)])
     PassManager.parse("bufferize,plan-memory", verify="each").run(module)

@@ -64,7 +64,7 @@ def test_one_launch_with_the_same_values():
     PassManager.parse(FORMING % 512).run(module)
     assert len(launches(module)) == 3 and joined(module) == 2
     assert len(launches(module)) == 1
-    assert [k.sym_name for k in module.walk() if isinstance(k, kernel.FuncOp)] == ["k0_k1_k2"]
+    assert [k.sym_name for k in module.walk() if isinstance(k, kernel.KernelFuncOp)] == ["k0_k1_k2"]
     PassManager.parse("bufferize,plan-memory", verify="each").run(module)
     x, y, z = inputs
     compare(irc.build(module)(*inputs), [x.exp(), y.sum(0), z.t().contiguous()], 1e-5)
@@ -73,7 +73,7 @@ def test_one_launch_with_the_same_values():
 def test_any_parts_of_the_points_give_all_results():
     module = three()
     PassManager.parse(f"{FORMING % 512},join-launches").run(module)
-    (only,) = [k for k in module.walk() if isinstance(k, kernel.FuncOp)]
+    (only,) = [k for k in module.walk() if isinstance(k, kernel.KernelFuncOp)]
     grid = only.grid
     PassManager.parse("bufferize,plan-memory").run(module)
     executable = irc.build(module)

@@ -54,7 +54,7 @@ def module_of(lines, kernels, returned="%x"):
 def planner(module, **options):
     """The planner of the function, and its operations by the names of their results."""
     ops = list(module.body.block.ops)
-    kernels = {k.sym_name: k for k in ops if isinstance(k, kernel.FuncOp)}
+    kernels = {k.sym_name: k for k in ops if isinstance(k, kernel.KernelFuncOp)}
     function = next(op for op in ops if isinstance(op, func.FuncOp))
     found = {op.results[0].name_hint: op for op in function.block.ops if op.results}
     return _JoinPlanner(JoinLaunches(**options), function, kernels, PassContext()), found

@@ -164,7 +164,7 @@ def edited(text, target, key, value, **others):
 
 
 def kernels(module):
-    return [irc.print_op(op) for op in module.walk() if isinstance(op, kernel.FuncOp)]
+    return [irc.print_op(op) for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
 
 
 def values(module):

@@ -210,7 +210,7 @@ def test_what_is_copied_beside_an_update_in_place_is_copied_by_the_host():
     body = FILL + compute("%b", read="%x[i]") + scatter("%r", "%m", "%b")
     op, module = function(body + compute("%c", read="%b[i]"), "%y")
     assert in_place(op, module, 0)
-    copies = [o for o in module.walk() if isinstance(o, host.CopyOp)]
+    copies = [o for o in module.walk() if isinstance(o, host.HostCopyOp)]
     assert len(copies) == 1 and copies[0].source.name_hint == "b"
 
 

@@ -98,7 +98,7 @@ def changed_boxes(value: Value, whole: Value, ranges: Mapping[str, Range]) -> Ch
     assert isinstance(kind, TensorType)
     plain = tuple(range(kind.rank))
     origin: Dims = (0,) * kind.rank
-    walk = _Walk(whole, ranges)
+    walk = _BoxWalk(whole, ranges)
     pieces = walk.pieces(Box(value, origin, kind.shape, plain, origin))
     changed = [box for box in pieces if not box.is_own(whole)]
     if not changed or len(changed) == len(pieces):
@@ -111,7 +111,7 @@ def changed_boxes(value: Value, whole: Value, ranges: Mapping[str, Range]) -> Ch
     return Changes(joined(changed), walk.passed, kept)
 
 
-class _Walk:
+class _BoxWalk:
     def __init__(self, whole: Value, ranges: Mapping[str, Range]) -> None:
         self.whole, self.ranges = whole, ranges
         self.passed: list[Operation] = []

@@ -52,7 +52,7 @@ class ConvolutionKernel(Generic[Shape]):
         if shape.other:
             entries["inplace"] = A.DenseIntsAttr((inputs - 1, inputs))
         types += [index] * (len(symbols) + 2)
-        self.func = kernel.FuncOp.create(name, types, "cpu", **entries)
+        self.func = kernel.KernelFuncOp.create(name, types, "cpu", **entries)
         self.func.location = location
         self.emitter = Emitter(self.func.block)
         self.emitter.location = location
@@ -67,11 +67,11 @@ class ConvolutionKernel(Generic[Shape]):
         self.result, *self.workspaces = arguments[inputs : len(names)]
         self.scope.names.update(zip(symbols, arguments[len(names) :], strict=False))
 
-    def form(self) -> kernel.FuncOp:
+    def form(self) -> kernel.KernelFuncOp:
         """Fill the kernel's body."""
         e = self.emitter
         e.for_loop(self.begin, self.end, 1, (), self.over_block)
-        e.effect(kernel.ReturnOp, ())
+        e.effect(kernel.KernelReturnOp, ())
         e.finish()
         return self.func
 

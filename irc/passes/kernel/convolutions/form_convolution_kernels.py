@@ -79,7 +79,7 @@ def shape_of(op: Convolution, bits: int) -> Shape:
     return PanelShape(stride=(op.stride[0], op.stride[1]), **common)
 
 
-def form(shape: Shape, names: set[str], location: Location) -> kernel.FuncOp:
+def form(shape: Shape, names: set[str], location: Location) -> kernel.KernelFuncOp:
     """The kernel of a convolution, with a name that is not among `names` and then is."""
     stem = "winograd" if isinstance(shape, WinogradShape) else "panels"
     number = 0

@@ -20,7 +20,7 @@ from irc.passes.kernel.cpu.emit import Scalar
 
 def form_panel_kernel(
     shape: PanelShape, name: str, location: Location = UNKNOWN
-) -> kernel.FuncOp:
+) -> kernel.KernelFuncOp:
     """The kernel: pointers to the image (channels innermost), weights [panels, channels, panel],
     bias and `other` where there are, result, and the workspace where one is needed."""
     return _Panels(shape, name, location).form()

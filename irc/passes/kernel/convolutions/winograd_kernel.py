@@ -27,7 +27,7 @@ from irc.passes.kernel.cpu.emit import Scalar
 
 def form_winograd_kernel(
     shape: WinogradShape, name: str, location: Location = UNKNOWN
-) -> kernel.FuncOp:
+) -> kernel.KernelFuncOp:
     """The kernel: pointers to the image (channels innermost), weights [panels, PRODUCTS,
     channels, panel], bias and `other` where there are, result and the two workspaces."""
     return _Winograd(shape, name, location).form()

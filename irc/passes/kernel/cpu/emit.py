@@ -19,10 +19,10 @@ from irc.ir.core import Block, Operation, Region, Value
 from irc.ir.definition import SEGMENTS
 from irc.ir.location import UNKNOWN, Location
 from irc.ir.symbols import (
-    CeilDiv,
+    CeilQuotient,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Function,
     Max,
     Min,
@@ -195,7 +195,7 @@ class Emitter:
         block = Block([index, *types])
         outside, self.block = self.block, block
         result = body(block.arguments[0], list(block.arguments[1:]))
-        self.effect(kernel.YieldOp, result)
+        self.effect(kernel.KernelYieldOp, result)
         self.block = outside
         bounds = [self.value(lower), self.value(upper), self.value(step)]
         op = kernel.ForOp([*bounds, *carried], types, {}, (Region([block]),), self.location)
@@ -214,7 +214,7 @@ class Emitter:
         for block, run in zip(blocks, (body, otherwise), strict=True):
             self.block = block
             run()
-            self.effect(kernel.YieldOp, ())
+            self.effect(kernel.KernelYieldOp, ())
         self.block = outside
         regions = tuple(Region([b]) for b in blocks)
         outside.append(kernel.IfOp((condition,), (), {}, regions, self.location))
@@ -313,11 +313,11 @@ class Emitter:
         return self._function(d, parts)
 
     def _function(self, d: Function, parts: list[Scalar]) -> Scalar:
-        if isinstance(d, FloorDiv | Mod):
+        if isinstance(d, FloorQuotient | Mod):
             sign = self.nonnegative(*d.arguments)
-            divide = self.quotient if isinstance(d, FloorDiv) else self.remainder
+            divide = self.quotient if isinstance(d, FloorQuotient) else self.remainder
             return divide(parts[0], parts[1], sign)
-        if isinstance(d, CeilDiv):
+        if isinstance(d, CeilQuotient):
             below = self.minus(0, parts[0])
             return self.minus(0, self.quotient(below, parts[1], False))
         assert isinstance(d, Min | Max)

@@ -43,7 +43,7 @@ from irc.passes.kernel.schedule import cost_of
 
 def form_cpu_kernel(
     plan: CpuPlan, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
-) -> kernel.FuncOp:
+) -> kernel.KernelFuncOp:
     """The kernel of a plan. Raises InvalidIR for a schedule that does not fit it."""
     inplace = inplace_pairs(plan)
     return _CpuKernel(plan, read_schedule(schedule, plan.op), name, ranges).form(inplace)
@@ -51,7 +51,7 @@ def form_cpu_kernel(
 
 def form_copying_kernel(
     flat: Plan, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
-) -> kernel.FuncOp:
+) -> kernel.KernelFuncOp:
     """The kernel of a compute that scatters which first copies what it starts from."""
     plan, copying = plan_for_cpu(flat, copying=True), read_schedule(schedule, flat.op).copying
     return _CpuKernel(plan, copying, name, ranges).form(inplace_pairs(plan))
@@ -85,7 +85,7 @@ class _CpuKernel:
         for value in plan.outputs:
             inputs.append(kernel.PointerType(loop.signless(value.type.element)))  # type: ignore[attr-defined]
         scalars = [index] * (len(self.symbols) + 2)
-        self.func = kernel.FuncOp.create(name, [*inputs, *scalars], "cpu")
+        self.func = kernel.KernelFuncOp.create(name, [*inputs, *scalars], "cpu")
         self.func.location = plan.op.location
         self.emitter = Emitter(self.func.block)
         self.emitter.location = plan.op.location
@@ -129,7 +129,7 @@ class _CpuKernel:
 
     # -- the outer space
 
-    def form(self, inplace: Sequence[int]) -> kernel.FuncOp:
+    def form(self, inplace: Sequence[int]) -> kernel.KernelFuncOp:
         """Emit everything."""
         self._outer_axes()
         self._nests()
@@ -144,7 +144,7 @@ class _CpuKernel:
         else:
             self._points()
         emitter.location = self.plan.op.location
-        emitter.effect(kernel.ReturnOp, ())
+        emitter.effect(kernel.KernelReturnOp, ())
         emitter.finish()
         self._attributes(inplace)
         return self.func

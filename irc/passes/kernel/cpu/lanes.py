@@ -7,10 +7,10 @@ from collections.abc import Callable
 from irc.dialects import arith
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import (
-    CeilDiv,
+    CeilQuotient,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Function,
     Max,
     Min,
@@ -109,9 +109,9 @@ class LaneExpressions:
             return total
         a, b = parts
         sign = self.emitter.nonnegative(*d.arguments)
-        if isinstance(d, FloorDiv):
+        if isinstance(d, FloorQuotient):
             return add(arith.DivUIOp if sign else arith.FloorDivSIOp, (a, b), self.type)
-        if isinstance(d, CeilDiv):
+        if isinstance(d, CeilQuotient):
             return add(arith.CeilDivSIOp, (a, b), self.type)
         assert isinstance(d, Mod)
         if sign:

@@ -20,7 +20,7 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Mod,
     Product,
     Sum,
@@ -456,7 +456,7 @@ def lane_stride(d: Dim, name: str, lanes: int) -> Dim | None:
         return dim_sum(total)
     if isinstance(d, Product):
         return _product_stride(d, name, lanes)
-    if isinstance(d, FloorDiv | Mod):
+    if isinstance(d, FloorQuotient | Mod):
         return _division_stride(d, name, lanes)
     return None
 
@@ -475,7 +475,7 @@ def _product_stride(d: Product, name: str, lanes: int) -> Dim | None:
     return dim_product(rest) * step
 
 
-def _division_stride(d: FloorDiv | Mod, name: str, lanes: int) -> Dim | None:
+def _division_stride(d: FloorQuotient | Mod, name: str, lanes: int) -> Dim | None:
     above, below = d.arguments
     step = lane_stride(above, name, lanes)
     if isinstance(step, int) and step > 0 and isinstance(below, int):

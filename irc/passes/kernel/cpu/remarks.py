@@ -18,7 +18,7 @@ Remark = tuple[Operation, str]
 
 
 def remarks_about(
-    op: Operation, inputs: Sequence[Value], callee: kernel.FuncOp
+    op: Operation, inputs: Sequence[Value], callee: kernel.KernelFuncOp
 ) -> Iterator[Remark]:
     """What there is to say of the kernel `callee` of a scheduled compute or group that reads the
     arrays `inputs` (the first pointers of the kernel)."""
@@ -80,7 +80,7 @@ def _kind(stride: Dim | None) -> str:
 # -- gathers
 
 
-def _gathered(inputs: Sequence[Value], callee: kernel.FuncOp) -> set[Value]:
+def _gathered(inputs: Sequence[Value], callee: kernel.KernelFuncOp) -> set[Value]:
     """The inputs that the kernel gathers from, lane by lane."""
     arguments = callee.block.arguments
     found = {inner.pointer for inner in callee.walk() if isinstance(inner, kernel.GatherOp)}
@@ -112,7 +112,7 @@ def _gathers(
 # -- memory that input and output may not share
 
 
-def _apart(op: Operation, inputs: Sequence[Value], callee: kernel.FuncOp) -> Iterator[Remark]:
+def _apart(op: Operation, inputs: Sequence[Value], callee: kernel.KernelFuncOp) -> Iterator[Remark]:
     """Why no input's memory can take a result, where one has just its sizes and strides."""
     flat = callee.inplace or ()
     shared = set(flat[1::2])

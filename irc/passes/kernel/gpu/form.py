@@ -71,7 +71,7 @@ def form_gpu_kernel(
     *,
     flat: Plan | None = None,
     ranges: Mapping[str, Range] | None = None,
-) -> kernel.FuncOp:
+) -> kernel.KernelFuncOp:
     """The kernel of a compute or group by a schedule, by default the default one.
 
     Arguments: `kernel_inputs(op)`, `kernel_outputs(op)`, then the symbols by name. `flat`: the
@@ -117,7 +117,7 @@ class _GpuKernel:
         pointers = [kernel.PointerType(v.type.element) for v in plan.inputs]  # type: ignore[attr-defined]
         pointers += [kernel.PointerType(r.type.element) for r, _ in plan.outputs]  # type: ignore[attr-defined]
         types = [*pointers, *[index] * len(self.symbols)]
-        self.func = kernel.FuncOp.create(name, types, "gpu")
+        self.func = kernel.KernelFuncOp.create(name, types, "gpu")
         arguments = self.func.block.arguments
         count = len(plan.inputs)
         self.b = TileBuilder(self.func.block)
@@ -146,7 +146,7 @@ class _GpuKernel:
 
     # -- the frame of the kernel
 
-    def form(self) -> kernel.FuncOp:
+    def form(self) -> kernel.KernelFuncOp:
         """The kernel, complete."""
         self.b.edge_bytes = self._setting("edge_bytes")
         if self._setting("index_bits") == 64:
@@ -156,7 +156,7 @@ class _GpuKernel:
         last = max(m.phase for m in self.plan.members)
         for phase in range(last + 1):
             self._phase([m for m in self.plan.members if m.phase == phase])
-        self.func.block.append(kernel.ReturnOp())
+        self.func.block.append(kernel.KernelReturnOp())
         func = self.func
         func.attributes["grid"] = A.DimAttr(grid)
         func.attributes["symbols"] = A.ArrayAttr([A.StringAttr(n) for n in self.symbols])
@@ -486,7 +486,7 @@ class _GpuKernel:
             "combiner": A.StringAttr(combiner),
             "dim": A.IntegerAttr(dims.index(dim)),
         }
-        scanned = b.make(kernel.ScanOp, [content], [(dims, kind)], attributes)[0]
+        scanned = b.make(kernel.KernelScanOp, [content], [(dims, kind)], attributes)[0]
         following = scanned
         if total is not None:
             whole = self._scan_total(output, content, dims, dim, member.points)

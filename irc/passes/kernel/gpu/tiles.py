@@ -23,10 +23,10 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.location import UNKNOWN, Location
 from irc.ir.registry import lookup_op
 from irc.ir.symbols import (
-    CeilDiv,
+    CeilQuotient,
     Dim,
     Expr,
-    FloorDiv,
+    FloorQuotient,
     Function,
     Max,
     Min,
@@ -276,16 +276,17 @@ class TileBuilder:
         if isinstance(dim, Min | Max):
             name = "arith.minsi" if isinstance(dim, Min) else "arith.maxsi"
             return self._chain(name, operands)
-        if isinstance(dim, CeilDiv):
+        if isinstance(dim, CeilQuotient):
             return self.op("arith.ceildivsi", *operands)
-        if not isinstance(dim, FloorDiv | Mod):
+        if not isinstance(dim, FloorQuotient | Mod):
             raise InvalidIR(f"the index function {dim.name} has no code on a gpu")
         whole = known_nonnegative(dim.arguments[0], self.ranges)
         whole = whole and known_nonnegative(dim.arguments[1], self.ranges)
         if whole:
-            return self.op("arith.divsi" if isinstance(dim, FloorDiv) else "arith.remsi", *operands)
+            truncating = "arith.divsi" if isinstance(dim, FloorQuotient) else "arith.remsi"
+            return self.op(truncating, *operands)
         quotient = self.op("arith.floordivsi", *operands)
-        if isinstance(dim, FloorDiv):
+        if isinstance(dim, FloorQuotient):
             return quotient
         return self.op("arith.subi", operands[0], self._times(quotient, operands[1]))
 
@@ -323,7 +324,7 @@ class TileBuilder:
         final: list[Tile] = []
         yield position, carried, following, final
         ends = [self.expand(t, i.dims) for t, i in zip(following, initial, strict=True)]
-        block.append(kernel.YieldOp([t.value for t in ends], ()))
+        block.append(kernel.KernelYieldOp([t.value for t in ends], ()))
         self.scopes.pop()
         operands = [b.value for b in bounds] + [t.value for t in initial]
         types = [t.value.type for t in initial]
