@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from irc.dialects.graph import ops as graph
+from irc.dialects.graph import ops, pointwise, shapes
 from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.graph.views import view_strides
 from irc.ir import attributes as A
@@ -15,7 +15,7 @@ from irc.ir.strides import same_places
 from irc.ir.types import FloatType, IntegerType, Type, bf16, f16, f32, f64, i1
 
 #: The views through which the number of a `graph.full` is seen.
-SEEN_THROUGH = (graph.Broadcast, graph.Reshape, graph.Permute, graph.Slice)
+SEEN_THROUGH = (shapes.Broadcast, shapes.Reshape, shapes.Permute, shapes.Slice)
 
 
 def full_value(value: Value) -> Any:
@@ -23,34 +23,34 @@ def full_value(value: Value) -> Any:
     maker = value.defining_op
     while isinstance(maker, SEEN_THROUGH):
         maker = maker.source.defining_op
-    if isinstance(maker, graph.Full):
+    if isinstance(maker, ops.Full):
         attr = maker.attributes.get("value")
-        if isinstance(attr, graph.SCALAR_ATTRIBUTES):
+        if isinstance(attr, pointwise.SCALAR_ATTRIBUTES):
             return attr.value
     return None
 
 
 # reshape(reshape(x)) -> reshape(x); a reshape to the same sizes -> x
-@canonicalization(graph.Reshape, name="graph.reshape")
-def reshape(op: graph.Reshape, rw: Any) -> Any:
+@canonicalization(shapes.Reshape, name="graph.reshape")
+def reshape(op: shapes.Reshape, rw: Any) -> Any:
     if op.source.type is op.view.type:
         rw.replace(op, [op.source])
         return True
     inner = op.source.defining_op
-    if not isinstance(inner, graph.Reshape):
+    if not isinstance(inner, shapes.Reshape):
         return rw.no_match("the source is no reshape")
     return _merge(op, inner, rw)
 
 
 # permute(permute(x, p), q) -> permute(x, p[q]); the identity -> x
-@canonicalization(graph.Permute, name="graph.permute")
-def permute(op: graph.Permute, rw: Any) -> Any:
+@canonicalization(shapes.Permute, name="graph.permute")
+def permute(op: shapes.Permute, rw: Any) -> Any:
     order = op.permutation
     if list(order) == list(range(len(order))):
         rw.replace(op, [op.source])
         return True
     inner = op.source.defining_op
-    if not isinstance(inner, graph.Permute):
+    if not isinstance(inner, shapes.Permute):
         return rw.no_match("the source is no permute")
     return _merge(op, inner, rw, permutation=[inner.permutation[d] for d in order])
 
@@ -70,10 +70,10 @@ def _merge(op: Any, inner: Any, rw: Any, **attributes: Any) -> Any:
 
 
 # full(item(x)) -> broadcast(cast(x)): the number stays where it is
-@canonicalization(graph.Full, name="graph.full_of_item")
-def full_of_item(op: graph.Full, rw: Any) -> Any:
+@canonicalization(ops.Full, name="graph.full_of_item")
+def full_of_item(op: ops.Full, rw: Any) -> Any:
     item = op._operands[0].defining_op if op._operands else None
-    if not isinstance(item, graph.Item) or item.every:
+    if not isinstance(item, ops.Item) or item.every:
         return rw.no_match("the value is no item of a tensor")
     source, made = item.source, tensor_type(op.results[0])
     kind = tensor_type(source)
@@ -82,44 +82,44 @@ def full_of_item(op: graph.Full, rw: Any) -> Any:
     if isinstance(kind.element, FloatType) and not isinstance(made.element, FloatType):
         return rw.no_match("a float becomes an integer")
     if kind.rank:
-        source = rw.builder.value(graph.Reshape, source, result_types=kind.with_shape(()))
+        source = rw.builder.value(shapes.Reshape, source, result_types=kind.with_shape(()))
     if kind.element is not made.element:
-        source = rw.insert(graph.Cast.to(source, made.element)).results[0]
-    rw.replace(op, rw.builder.value(graph.Broadcast, source, dims=(), result_types=made))
+        source = rw.insert(pointwise.Cast.to(source, made.element)).results[0]
+    rw.replace(op, rw.builder.value(shapes.Broadcast, source, dims=(), result_types=made))
     return True
 
 
 # broadcast(broadcast(x, a), b) -> broadcast(x, b[a]); to the same sizes -> x
-@canonicalization(graph.Broadcast, name="graph.broadcast")
-def broadcast(op: graph.Broadcast, rw: Any) -> Any:
+@canonicalization(shapes.Broadcast, name="graph.broadcast")
+def broadcast(op: shapes.Broadcast, rw: Any) -> Any:
     if op.source.type is op.view.type:
         rw.replace(op, [op.source])
         return True
     inner = op.source.defining_op
-    if isinstance(inner, graph.Full):
+    if isinstance(inner, ops.Full):
         if "view" in op.attributes:
             return rw.no_match("it shares the memory of its source")
         rw.replace(op, _full_like(rw, inner, op.view.type))
         return True
-    if not isinstance(inner, graph.Broadcast):
+    if not isinstance(inner, shapes.Broadcast):
         return rw.no_match("the source is no broadcast and no full")
     return _merge(op, inner, rw, dims=[op.dims[d] for d in inner.dims])
 
 
-def _full_like(rw: Any, full: graph.Full, type_: Type) -> Value:
+def _full_like(rw: Any, full: ops.Full, type_: Type) -> Value:
     return rw.builder.value(
-        graph.Full, full.scalar, value=full.attributes.get("value"), result_types=type_
+        ops.Full, full.scalar, value=full.attributes.get("value"), result_types=type_
     )
 
 
 # reshape(full), permute(full), slice(full), reverse(full) -> full
 @canonicalization(
-    graph.Reshape, graph.Permute, graph.Slice, graph.Reverse, graph.Window, graph.StridedWindow,
-    name="graph.view_of_full",
+    shapes.Reshape, shapes.Permute, shapes.Slice, shapes.Reverse, shapes.Window,
+    shapes.StridedWindow, name="graph.view_of_full",
 )  # fmt: skip
 def view_of_full(op: Any, rw: Any) -> Any:
     inner = op.source.defining_op
-    if not isinstance(inner, graph.Full):
+    if not isinstance(inner, ops.Full):
         return rw.no_match("the source is no full")
     if "view" in op.attributes:
         return rw.no_match("it shares the memory of its source")
@@ -128,10 +128,10 @@ def view_of_full(op: Any, rw: Any) -> Any:
 
 
 # slice(concat(a, b, c)) -> b, or a slice of b, where it lies within b
-@canonicalization(graph.Slice, name="graph.slice_of_concat")
-def slice_of_concat(op: graph.Slice, rw: Any) -> Any:
+@canonicalization(shapes.Slice, name="graph.slice_of_concat")
+def slice_of_concat(op: shapes.Slice, rw: Any) -> Any:
     maker = op.source.defining_op
-    if not isinstance(maker, graph.Concat) or maker.dim != op.dim:
+    if not isinstance(maker, shapes.Concat) or maker.dim != op.dim:
         return rw.no_match("the source is no concatenation along the same dimension")
     if "view" in op.attributes:
         return rw.no_match("it shares the memory of its source")
@@ -145,7 +145,7 @@ def slice_of_concat(op: graph.Slice, rw: Any) -> Any:
         known = all(isinstance(d, int) for d in (place, size, op.start, last))
         if known and place <= op.start <= last < place + size:
             part = rw.builder.value(
-                graph.Slice, piece, dim=op.dim, start=op.start - place, step=op.step,
+                shapes.Slice, piece, dim=op.dim, start=op.start - place, step=op.step,
                 result_types=op.view.type,
             )  # fmt: skip
             rw.replace(op, [part])
@@ -175,15 +175,15 @@ def widens(source: Type, target: Type) -> bool:
 
 
 # cast(full) -> full
-@canonicalization(graph.Cast, name="graph.cast_of_full")
-def cast_of_full(op: graph.Cast, rw: Any) -> Any:
+@canonicalization(pointwise.Cast, name="graph.cast_of_full")
+def cast_of_full(op: pointwise.Cast, rw: Any) -> Any:
     inner = op.x.defining_op
-    if isinstance(inner, graph.Full) and inner.attributes.get("value") is not None:
+    if isinstance(inner, ops.Full) and inner.attributes.get("value") is not None:
         return _cast_full(op, inner, rw)
     return rw.no_match("the source is no number in every element")
 
 
-def _cast_full(op: graph.Cast, full: graph.Full, rw: Any) -> Any:
+def _cast_full(op: pointwise.Cast, full: ops.Full, rw: Any) -> Any:
     from irc.dialects.arith.folds import round_float  # which no other rule needs
 
     value = full.attributes["value"].value  # type: ignore[attr-defined]
@@ -210,6 +210,6 @@ def _cast_full(op: graph.Cast, full: graph.Full, rw: Any) -> Any:
             return rw.no_match("out of range")
     else:
         return rw.no_match("out of range")
-    attr = graph.scalar_attribute(number, target)
-    rw.replace(op, rw.builder.value(graph.Full, None, value=attr, result_types=op.value.type))
+    attr = pointwise.scalar_attribute(number, target)
+    rw.replace(op, rw.builder.value(ops.Full, None, value=attr, result_types=op.value.type))
     return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irc.dialects.graph import indexing  # noqa: F401 (its operations are terms)
 from irc.dialects.graph.canonical import SEEN_THROUGH, full_value, widens
 from irc.dialects.graph.ops import Full
 from irc.dialects.graph.pointwise import scalar_attribute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from irc.dialects.graph import ops as graph
+from irc.dialects.graph import shapes
 from irc.ir.core import Operation
 from irc.ir.strides import is_contiguous, regroup, reshape_strides
 from irc.ir.symbols import Dim, dim_sum, floordiv, mod, simplify
@@ -46,7 +46,7 @@ def _types(op: Operation) -> tuple[TensorType, TensorType]:
 # -- indices: where element (i0, i1, ...) of the result is in the source
 
 
-def _reshape_indices(op: graph.Reshape, at: Dims, extents: Extents) -> list[Dim]:
+def _reshape_indices(op: shapes.Reshape, at: Dims, extents: Extents) -> list[Dim]:
     source, made = _types(op)
     indices: list[Dim] = [0] * source.rank
     for left, right in regroup(source.shape, made.shape):
@@ -57,34 +57,34 @@ def _reshape_indices(op: graph.Reshape, at: Dims, extents: Extents) -> list[Dim]
     return indices
 
 
-def _permute_indices(op: graph.Permute, at: Dims, extents: Extents) -> list[Dim]:
+def _permute_indices(op: shapes.Permute, at: Dims, extents: Extents) -> list[Dim]:
     indices: list[Dim] = [0] * len(at)
     for position, dim in enumerate(op.permutation):
         indices[dim] = at[position]
     return indices
 
 
-def _broadcast_indices(op: graph.Broadcast, at: Dims, extents: Extents) -> list[Dim]:
+def _broadcast_indices(op: shapes.Broadcast, at: Dims, extents: Extents) -> list[Dim]:
     source, _ = _types(op)
     return [0 if size == 1 else at[d] for size, d in zip(source.shape, op.dims, strict=True)]
 
 
-def _slice_indices(op: graph.Slice, at: Dims, extents: Extents) -> list[Dim]:
+def _slice_indices(op: shapes.Slice, at: Dims, extents: Extents) -> list[Dim]:
     return [at[d] * op.step + op.start if d == op.dim else at[d] for d in range(len(at))]
 
 
-def _reverse_indices(op: graph.Reverse, at: Dims, extents: Extents) -> list[Dim]:
+def _reverse_indices(op: shapes.Reverse, at: Dims, extents: Extents) -> list[Dim]:
     source, _ = _types(op)
     return [source.shape[d] - 1 - at[d] if d in op.dims else at[d] for d in range(len(at))]
 
 
-def _window_indices(op: graph.Window, at: Dims, extents: Extents) -> list[Dim]:
+def _window_indices(op: shapes.Window, at: Dims, extents: Extents) -> list[Dim]:
     indices = list(at[:-1])
     indices[op.dim] = at[op.dim] * op.step + at[-1] * op.dilation
     return indices
 
 
-def _diagonal_indices(op: graph.Diagonal, at: Dims, extents: Extents) -> list[Dim]:
+def _diagonal_indices(op: shapes.Diagonal, at: Dims, extents: Extents) -> list[Dim]:
     source, _ = _types(op)
     rest = iter(at[:-1])
     indices: list[Dim] = []
@@ -98,21 +98,21 @@ def _diagonal_indices(op: graph.Diagonal, at: Dims, extents: Extents) -> list[Di
     return indices
 
 
-def _strided_window_indices(op: graph.StridedWindow, at: Dims, extents: Extents) -> list[Dim]:
+def _strided_window_indices(op: shapes.StridedWindow, at: Dims, extents: Extents) -> list[Dim]:
     source, _ = _types(op)
     linear = dim_sum([op.offset, *[i * s for i, s in zip(at, op.strides, strict=True)]])
     return delinearize(linear, source.shape, extents)
 
 
 INDICES: dict[type[Operation], Callable[..., list[Dim]]] = {
-    graph.Reshape: _reshape_indices,
-    graph.Permute: _permute_indices,
-    graph.Broadcast: _broadcast_indices,
-    graph.Slice: _slice_indices,
-    graph.Reverse: _reverse_indices,
-    graph.Window: _window_indices,
-    graph.Diagonal: _diagonal_indices,
-    graph.StridedWindow: _strided_window_indices,
+    shapes.Reshape: _reshape_indices,
+    shapes.Permute: _permute_indices,
+    shapes.Broadcast: _broadcast_indices,
+    shapes.Slice: _slice_indices,
+    shapes.Reverse: _reverse_indices,
+    shapes.Window: _window_indices,
+    shapes.Diagonal: _diagonal_indices,
+    shapes.StridedWindow: _strided_window_indices,
 }
 
 
@@ -135,30 +135,30 @@ def view_strides(
     source, made = _types(op)
     strides = (held or source).strides
     assert strides is not None, "strides of the source are not decided"
-    if isinstance(op, graph.Reshape):
+    if isinstance(op, shapes.Reshape):
         found = reshape_strides(source.shape, strides, made.shape)
         return None if found is None else (found, 0)
-    if isinstance(op, graph.Reverse):
+    if isinstance(op, shapes.Reverse):
         return None
-    if isinstance(op, graph.StridedWindow):
+    if isinstance(op, shapes.StridedWindow):
         if not is_contiguous(source.shape, strides):
             return None
         return tuple(op.strides), op.offset
-    if isinstance(op, graph.Permute):
+    if isinstance(op, shapes.Permute):
         return tuple(strides[d] for d in op.permutation), 0
-    if isinstance(op, graph.Broadcast):
+    if isinstance(op, shapes.Broadcast):
         spread: list[Dim] = [0] * made.rank
         for dim, (size, stride) in zip(op.dims, zip(source.shape, strides, strict=True),
                                        strict=True):  # fmt: skip
             spread[dim] = stride if size == made.shape[dim] else 0
         return tuple(spread), 0
-    if isinstance(op, graph.Slice):
+    if isinstance(op, shapes.Slice):
         stepped = [s * op.step if d == op.dim else s for d, s in enumerate(strides)]
         return tuple(stepped), op.start * strides[op.dim]
-    if isinstance(op, graph.Window):
+    if isinstance(op, shapes.Window):
         windows = [s * op.step if d == op.dim else s for d, s in enumerate(strides)]
         return (*windows, strides[op.dim] * op.dilation), 0
-    assert isinstance(op, graph.Diagonal)
+    assert isinstance(op, shapes.Diagonal)
     rest = [s for d, s in enumerate(strides) if d not in (op.dim1, op.dim2)]
     start = strides[op.dim1] * max(-op.offset, 0) + strides[op.dim2] * max(op.offset, 0)
     return (*rest, strides[op.dim1] + strides[op.dim2]), start
