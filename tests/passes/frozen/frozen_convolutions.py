@@ -10,8 +10,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from irc.dialects import kernel
 from irc.frontend.backend import recording
-from irc.ir.passes import PassManager
+from irc.ir.core import Operation
+from irc.ir.module import ModuleOp
+from irc.ir.passes import PassContext, PassManager
+from irc.ir.verifier import verify
 from irc.options.options import from_mapping
 from irc.pipeline import pipeline_text
 
@@ -50,6 +54,54 @@ def check(
             assert relative_error(result, exact) < bound
     assert launched(made, stem) == launches
     return result
+
+
+class Residual(nn.Module):
+    """Two convolutions around a batch norm, a sum with the image, and an activation before that or
+    behind it."""
+
+    def __init__(
+        self, first: nn.Conv2d, second: nn.Conv2d, last: nn.Module, *, sums_last: bool
+    ) -> None:
+        super().__init__()
+        self.first, self.second, self.last = first, second, last
+        self.norm = nn.BatchNorm2d(first.out_channels)
+        self.norm.running_mean.normal_()
+        self.sums_last = sums_last
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.second(torch.relu(self.norm(self.first(x))))
+        return self.last(y) + x if self.sums_last else self.last(y + x)
+
+
+def check_sizes(model: nn.Module, sizes: list[tuple[int, ...]], bound: float) -> None:
+    """One program computes images of all these sizes."""
+    exact = copy.deepcopy(model).double()
+    with torch.no_grad(), recording() as made:
+        run = compiled(model, dynamic=True)
+        for shape in sizes:
+            x = torch.randn(shape)
+            assert relative_error(run(x), exact(x.double())) < bound
+    assert len(made) == 1
+
+
+def told_of(model: nn.Module, x: torch.Tensor, until: str, **options: Any) -> tuple[str, Any]:
+    """The remarks of the passes before `until` on a frozen model, and the module there."""
+    with torch.no_grad(), recording() as made:
+        compiled(model.eval())(x)
+    module = made[0].imported.module
+    text = pipeline_text("llvm", from_mapping({**OPTIONS, **options}))
+    context = PassContext(target="llvm", explains=True)
+    PassManager.parse(text[: text.index(f",{until}")]).run(module, context)
+    return "\n".join(map(str, context.remarks)), module
+
+
+def check_kernel(made: Operation) -> None:
+    """A kernel stands in a valid module."""
+    assert isinstance(made, kernel.KernelFuncOp)
+    module = ModuleOp.empty()
+    module.block.append(made)
+    verify(module)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
@@ -10,20 +9,18 @@ import torch
 from torch import nn
 
 from irc.dialects.graph.panel_sizes import PanelShape
-from irc.frontend.backend import recording
-from irc.ir.module import ModuleOp
-from irc.ir.passes import PassContext, PassManager
-from irc.ir.verifier import verify
 from irc.options.options import from_mapping
 from irc.passes.frozen.panel_convolutions import PanelConvolutions
 from irc.passes.kernel.convolutions.panel_kernel import form_panel_kernel
 from irc.pipeline import pipeline_text
 from tests.passes.frozen.frozen_convolutions import (
-    OPTIONS,
+    Residual,
     check,
+    check_kernel,
+    check_sizes,
     compiled,
-    relative_error,
     threads,
+    told_of,
 )
 
 
@@ -60,28 +57,14 @@ def test_values(shape: Any, always: None) -> None:
     assert result.stride() == model(x).stride()
 
 
-class Residual(nn.Module):
-    """Two convolutions around a batch norm, what is added, and an activation after each."""
-
-    def __init__(self, last: nn.Module) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(24, 40, 1, bias=False)
-        self.norm = nn.BatchNorm2d(40)
-        self.second = nn.Conv2d(40, 24, 1)
-        self.last = last
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.last(self.second(torch.relu(self.norm(self.first(x))))) + x
-
-
 @pytest.mark.parametrize("last", [
     nn.ReLU(), nn.LeakyReLU(0.2), nn.Hardtanh(-0.25, 0.5), nn.Hardswish(), nn.SiLU(),
     nn.Identity(),
 ])  # fmt: skip
 def test_what_follows_a_convolution(last: nn.Module, always: None) -> None:
     torch.manual_seed(1)
-    model = Residual(last).eval()
-    model.norm.running_mean.normal_()
+    first, second = nn.Conv2d(24, 40, 1, bias=False), nn.Conv2d(40, 24, 1)
+    model = Residual(first, second, last, sums_last=True).eval()
     x = torch.randn(2, 24, 9, 11)  # 198 pixels: the last rows are computed twice
     check(model, x, "panels", 2, 1e-6)
 
@@ -96,13 +79,7 @@ def test_threads_have_workspaces_of_their_own(always: None) -> None:
 def test_all_sizes_through_one_program(always: None) -> None:
     torch.manual_seed(2)
     model = nn.Sequential(nn.Conv2d(8, 24, 1), nn.ReLU(), nn.Conv2d(24, 5, 1, stride=2)).eval()
-    exact = copy.deepcopy(model).double()
-    with torch.no_grad(), recording() as made:
-        run = compiled(model, dynamic=True)
-        for sizes in ((2, 8, 9, 14), (5, 8, 4, 5), (3, 8, 31, 7)):
-            x = torch.randn(sizes)
-            assert relative_error(run(x), exact(x.double())) < 1e-6
-    assert len(made) == 1
+    check_sizes(model, [(2, 8, 9, 14), (5, 8, 4, 5), (3, 8, 31, 7)], 1e-6)
 
 
 def test_nan_stays_where_it_is(always: None) -> None:
@@ -139,13 +116,7 @@ REFUSED = [
 def test_why_not(model: nn.Module, why: str) -> None:
     dtype = next(model.parameters()).dtype
     x = torch.randn(2, 64, 12, 11, dtype=dtype)
-    with torch.no_grad(), recording() as made:
-        compiled(nn.Sequential(model).eval())(x)
-    module = made[0].imported.module
-    text = pipeline_text("llvm", from_mapping({**OPTIONS, "winograd": False}))
-    context = PassContext(target="llvm", explains=True)
-    PassManager.parse(text[: text.index(",fold-constants")]).run(module, context)
-    told = "\n".join(str(r) for r in context.remarks)
+    told, module = told_of(nn.Sequential(model), x, "fold-constants", winograd=False)
     assert f"is not computed by a kernel of ours: {why}" in told
     assert not any(op.name == "graph.panel_conv" for op in module.walk())
 
@@ -157,6 +128,4 @@ def test_kernels_for_other_registers_are_valid(bits: int, panel: int) -> None:
         batch=2, height=9, width=9, channels=12, channels_out=20, stride=(1, 2), bits=bits,
         panel=panel, bias=True, other=True, activation="relu",
     )  # fmt: skip
-    module = ModuleOp.empty()
-    module.block.append(form_panel_kernel(shape, "k"))
-    verify(module)
+    check_kernel(form_panel_kernel(shape, "k"))

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from irc.dialects import kernel
 from irc.dialects.graph import winograd
 from irc.frontend.backend import recording
-from irc.ir.module import ModuleOp
-from irc.ir.passes import PassContext, PassManager
-from irc.ir.verifier import verify
 from irc.options.options import from_mapping
 from irc.passes.frozen import winograd_convolutions
 from irc.passes.frozen.winograd_convolutions import WinogradConvolutions
 from irc.passes.kernel.convolutions.winograd_kernel import form_winograd_kernel
 from irc.pipeline import pipeline_text
 from tests.passes.frozen.frozen_convolutions import (
-    OPTIONS,
+    Residual,
     check,
+    check_kernel,
+    check_sizes,
     compiled,
     launched,
-    relative_error,
     threads,
+    told_of,
 )
 
 
@@ -66,27 +63,13 @@ def test_values(shape: Any, always: None) -> None:
     assert result.stride() == model(x).stride()
 
 
-class Residual(nn.Module):
-    """Two convolutions, a batch norm, what is added, and an activation after each."""
-
-    def __init__(self, last: nn.Module) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(24, 24, 3, padding=1, bias=False)
-        self.norm = nn.BatchNorm2d(24)
-        self.second = nn.Conv2d(24, 24, 3, padding=1)
-        self.last = last
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.last(self.second(torch.relu(self.norm(self.first(x)))) + x)
-
-
 @pytest.mark.parametrize("last", [
     nn.ReLU(), nn.LeakyReLU(0.2), nn.Hardtanh(-0.25, 0.5), nn.GELU(),
 ])  # fmt: skip
 def test_what_follows_a_convolution(last: nn.Module, always: None) -> None:
     torch.manual_seed(1)
-    model = Residual(last).eval()
-    model.norm.running_mean.normal_()
+    first, second = (nn.Conv2d(24, 24, 3, padding=1, bias=bias) for bias in (False, True))
+    model = Residual(first, second, last, sums_last=False).eval()
     x = torch.randn(2, 24, 9, 10)
     check(model, x, "winograd", 2, 4e-6)
 
@@ -101,13 +84,7 @@ def test_threads_have_workspaces_of_their_own(always: None) -> None:
 def test_all_sizes_through_one_program(always: None) -> None:
     torch.manual_seed(2)
     model = nn.Sequential(nn.Conv2d(8, 24, 3, padding=1), nn.ReLU(), nn.Conv2d(24, 5, 3)).eval()
-    exact = copy.deepcopy(model).double()
-    with torch.no_grad(), recording() as made:
-        run = compiled(model, dynamic=True)
-        for sizes in ((2, 8, 9, 14), (5, 8, 4, 4), (3, 8, 31, 7)):
-            x = torch.randn(sizes)
-            assert relative_error(run(x), exact(x.double())) < 4e-6
-    assert len(made) == 1
+    check_sizes(model, [(2, 8, 9, 14), (5, 8, 4, 4), (3, 8, 31, 7)], 4e-6)
 
 
 def test_nan_and_infinity_stay_in_the_tiles_that_read_them(always: None) -> None:
@@ -154,14 +131,8 @@ REFUSED = [
 
 def remarks_on(model: nn.Module, x: torch.Tensor) -> tuple[str, Any]:
     """What the pass tells of a frozen model's convolution, and the module behind it."""
-    with torch.no_grad(), recording() as made:
-        compiled(model.eval())(x)
-    module = made[0].imported.module
-    text = pipeline_text("llvm", from_mapping(OPTIONS))
-    before = text[: text.index(",panel-convolutions")]
-    context = PassContext(target="llvm", explains=True)
-    PassManager.parse(before).run(module, context)
-    return "\n".join(str(r) for r in context.remarks if "winograd" in str(r)), module
+    told, module = told_of(model, x, "panel-convolutions")
+    return "\n".join(line for line in told.splitlines() if "winograd" in line), module
 
 
 @pytest.mark.parametrize(("model", "why"), REFUSED, ids=[why for _, why in REFUSED])
@@ -222,8 +193,4 @@ def test_kernels_for_other_registers_are_valid(bits: int, panel: int) -> None:
         batch=2, height=9, width=9, channels=12, channels_out=20, padding=(1, 1), bits=bits,
         panel=panel, bias=True, other=True, activation="relu",
     )  # fmt: skip
-    made = form_winograd_kernel(shape, "k")
-    assert isinstance(made, kernel.KernelFuncOp)
-    module = ModuleOp.empty()
-    module.block.append(made)
-    verify(module)
+    check_kernel(form_winograd_kernel(shape, "k"))
