@@ -10,7 +10,7 @@ the Python executor as well, and only their addresses are linked into the host f
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -18,17 +18,22 @@ import torch
 
 from irc.boundary import torch_abi
 from irc.boundary.aten_paths import Dynamic, boxed_callable, find_operator
+from irc.codegen.host.names import ENTRY, kernel_symbol
 from irc.dialects import kernel
 from irc.ir.contents import content_tensor
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.program import host_program as P
 from irc.program.folded import FoldedConstants, with_folded
-from irc.program.read_host import read_host_program
 from irc.runtime import metrics
 from irc.runtime.arguments import ArgumentSpec
-from irc.runtime.control import run_control
-from irc.runtime.executable import Executable, NativeCode, ProgramInfo, ResultSpec
-from irc.runtime.python_host import CpuKernels, KernelTable, PythonHost
+from irc.runtime.cpu_kernels import CpuKernels, KernelTable
+from irc.runtime.executable import (
+    Executable,
+    NativeCode,
+    ProgramInfo,
+    PythonRunner,
+    ResultSpec,
+)
 from irc.target.attribute import settle
 from irc.target.cpu import TargetFeatures
 
@@ -125,6 +130,7 @@ def compile_parts(
     the CPU that the module carries: nothing is loaded."""
     from irc.codegen.llvm.jit import compile_module
     from irc.codegen.llvm.kernel_emitter import compile_kernels
+    from irc.program.read_host import read_host_program
 
     features = settle(module).features
     program = attrs.evolve(read_host_program(module, name), clocked=options.clock_aten)
@@ -177,8 +183,6 @@ def _load(
     kernels = load_kernels(program, parts.kernels)
     native = None
     if parts.host and options.native and torch_abi.available():
-        from irc.codegen.host.lowering import ENTRY, kernel_symbol
-
         symbols = {kernel_symbol(name): kernels.address(name) for name in program.kernels}
         native = NativeCode(parts.host, ENTRY, parts.slots, parts.externals, symbols)
     counters = program_counters(program, parts.counters, called)
@@ -232,10 +236,35 @@ def make_executable(
     programs = {name: each.fast_call for name, each in (called or {}).items()}
     for number, step in enumerate(program.steps):
         if isinstance(step, P.Control):
+            from irc.runtime.control import run_control
+
             objects["control", number] = run_control(step, programs)
-    # `PythonHost` keeps the kernels loaded for as long as the executable's native code lives.
-    python = PythonHost(program, kernels, constants, programs)
+    python = _PythonForm(program, kernels, constants, programs)
+    if native is None:
+        python.made()
     return Executable(info, python, native, objects)
+
+
+class _PythonForm:
+    """A program's Python form, made when it is first needed: of a program that is native, for the
+    first call that the native checks hand over. It keeps the kernels loaded for as long as the
+    native code lives."""
+
+    def __init__(self, *given: Any) -> None:
+        self._given = given
+        self._host: Any = None
+
+    def made(self) -> Any:
+        """The form itself."""
+        if self._host is None:
+            from irc.runtime.python_host import PythonHost
+
+            self._host = PythonHost(*self._given)
+        return self._host
+
+    def __call__(self, symbols: Mapping[str, int], arguments: Sequence[object]) -> Sequence[object]:
+        form: PythonRunner = self._host or self.made()
+        return form(symbols, arguments)
 
 
 def load_kernels(program: P.HostProgram, code: bytes) -> CpuKernels:

@@ -13,7 +13,6 @@ from irc.dialects.aten.trust import check_trust
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import PassContext
 from irc.options.options import Options
-from irc.program.read_host import read_host_program
 from irc.runtime.build_program import (
     MAIN,
     BuildOptions,
@@ -25,6 +24,7 @@ from irc.runtime.build_program import (
     program_counters,
     used_kernels,
 )
+from irc.runtime.cpu_kernels import KernelTable
 from irc.runtime.executable import Executable
 from irc.runtime.program_cache import (
     compiled_parts,
@@ -35,7 +35,6 @@ from irc.runtime.program_cache import (
     pipeline_key,
     store,
 )
-from irc.runtime.python_host import KernelTable
 from irc.target import Target
 from irc.target.attribute import settle
 
@@ -81,6 +80,7 @@ def _build_in_python(
 ) -> Executable:
     """The host program in Python over kernels that irc doesn't compile. Not kept in the cache:
     Triton has one."""
+    from irc.program.read_host import read_host_program
 
     def made(name: str) -> Executable:
         program = attrs.evolve(read_host_program(module, name), late_checks=options.late_checks)

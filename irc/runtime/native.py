@@ -18,16 +18,16 @@ from irc.boundary import aten_paths, torch_abi
 from irc.cache.keys import key_of
 from irc.cache.store import shared_cache
 from irc.codegen.host import support as host_support
-from irc.codegen.host.base import (
+from irc.codegen.host.names import (
     CONTEXT_ARENA,
     CONTEXT_FALLBACK,
     CONTEXT_OBJECTS,
     CONTEXT_RUNTIME,
 )
-from irc.codegen.host.dims import dim_callable
 from irc.codegen.llvm.jit import LoadedObject, compile_module, load_object
+from irc.ir.symbols import evaluate, parse_dim
 from irc.program import clocks
-from irc.runtime import python_host
+from irc.runtime import errors
 from irc.runtime.memory import ArenaSlots
 from irc.target.cpu import TargetFeatures
 
@@ -80,7 +80,7 @@ def raise_misfit(
     are None in `fixed`; `code` is `irc_fit_result`'s."""
     rest = iter(others)
     sizes = [next(rest) if size is None else size for size in fixed]
-    python_host.raise_misfit(callee, sizes, tensor)
+    errors.raise_misfit(callee, sizes, tensor)
     _raise_shim_error(callee)
 
 
@@ -88,10 +88,20 @@ def _raises(function: Callable[..., None]) -> Callable[..., object]:
     return lambda *fixed: functools.partial(function, *fixed)
 
 
+def dim_callable(text: str, names: Sequence[str]) -> Callable[..., tuple[int]]:
+    """The Python function behind an expression that has no instructions: gives a 1-tuple."""
+    dim = parse_dim(text)
+
+    def compute(*values: int) -> tuple[int]:
+        return (evaluate(dim, dict(zip(names, values, strict=True))),)
+
+    return compute
+
+
 #: Makers of the objects that a lowered host program names, from the rest of their keys.
 _MADE: dict[object, Callable[..., object]] = {
-    "raise": _raises(python_host.raise_error),
-    "range": _raises(python_host.raise_out_of_range),
+    "raise": _raises(errors.raise_error),
+    "range": _raises(errors.raise_out_of_range),
     "misfit": _raises(raise_misfit),
     "dim": dim_callable,
 }

@@ -27,7 +27,7 @@ from irc.cache.store import shared_cache
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InternalError
 from irc.ir.passes import Pass, PassContext, PassManager, loaded_passes, passes_of
-from irc.ir.rewrite.driver import canonicalization_patterns
+from irc.ir.rewrite.patterns import canonicalization_patterns
 from irc.program import host_program as P
 from irc.program.folded import FoldedConstants
 from irc.runtime import metrics

@@ -7,11 +7,10 @@ its own launches.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -24,44 +23,9 @@ from irc.program.liveness import dying_after
 from irc.runtime import host_steps, late_checks
 from irc.runtime.arguments import ArgumentError
 from irc.runtime.control import Program, run_control
+from irc.runtime.cpu_kernels import KernelTable
+from irc.runtime.errors import raise_error, raise_misfit, raise_out_of_range
 from irc.runtime.host_steps import dtype_named
-
-ERRORS = {
-    e.__name__: e for e in (RuntimeError, IndexError, ValueError, ZeroDivisionError, TypeError)
-}
-
-
-class KernelTable(Protocol):
-    """How kernels are run: the seam between the host program and a target."""
-
-    def launch(
-        self, name: str, tensors: Sequence[torch.Tensor], symbols: Sequence[int], grid: int
-    ) -> None:
-        """Run the kernel over [0, grid) on these tensors and sizes."""
-
-
-class CpuKernels:
-    """Kernels in loaded object code, called on one thread with the interpreter lock released."""
-
-    def __init__(self, addresses: Mapping[str, int], keep: object) -> None:
-        self._addresses, self._keep = dict(addresses), keep
-        self._functions: dict[tuple[str, int, int], Callable[..., None]] = {}
-
-    def address(self, name: str) -> int:
-        """Where the kernel's code is; KeyError when there is none of that name."""
-        return self._addresses[name]
-
-    def launch(
-        self, name: str, tensors: Sequence[torch.Tensor], symbols: Sequence[int], grid: int
-    ) -> None:
-        """Run the kernel over [0, grid)."""
-        key = (name, len(tensors), len(symbols))
-        function = self._functions.get(key)
-        if function is None:
-            kinds = [ctypes.c_void_p] * len(tensors) + [ctypes.c_int64] * (len(symbols) + 2)
-            function = ctypes.CFUNCTYPE(None, *kinds)(self._addresses[name])
-            self._functions[key] = function
-        function(*(t.data_ptr() for t in tensors), *symbols, 0, grid)
 
 
 def argument_symbols(program: P.HostProgram, found: Mapping[str, int], given: Sequence[Any]) -> Any:
@@ -94,31 +58,6 @@ def _bound(bind: P.Bind, content: Any) -> int:
 def _in_range(bind: P.Bind, number: int) -> bool:
     low, high = bind.minimum, bind.maximum
     return (low is None or number >= low) and (high is None or number <= high)
-
-
-def raise_out_of_range(symbol: str, span_text: str, number: int) -> None:
-    """The error of a symbol bound to data outside of its range."""
-    raise RuntimeError(f"{symbol} is {number}, not as the program assumes: {span_text}")
-
-
-def raise_error(error: str, message: str) -> None:
-    """Raise one of `ERRORS` by name."""
-    raise ERRORS[error](message)
-
-
-def raise_misfit(callee: str, sizes: Sequence[int], content: torch.Tensor) -> None:
-    """Raise RuntimeError if an operator's result hasn't the sizes that were compiled for."""
-    found = content.shape
-    if len(found) != len(sizes):
-        actual, expected = f"{len(found)} dimensions", len(sizes)
-    else:
-        differ = [dim for dim, size in enumerate(sizes) if size != found[dim]]
-        if not differ:
-            return
-        actual, expected = f"{found[differ[0]]} elements along {differ[0]}", sizes[differ[0]]
-    raise RuntimeError(
-        f"{callee} gave a result with {actual}; the program was compiled for {expected}"
-    )
 
 
 class PythonHost:

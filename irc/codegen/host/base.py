@@ -14,16 +14,12 @@ import attrs
 from llvmlite import ir
 
 from irc.codegen.host import support
+from irc.codegen.host.names import CONTEXT_OBJECTS
 from irc.program import clocks
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 F64, PTR, VOID = ir.DoubleType(), ir.PointerType(), ir.VoidType()
 _TYPES = {"i32": I32, "i64": I64, "ptr": PTR, "void": VOID}
-
-#: Words of the context before the objects: the runtime table, the arena's slots, how many large
-#: results were made, the Python executor for many arguments and for one list.
-CONTEXT_RUNTIME, CONTEXT_ARENA, CONTEXT_LARGE_RESULTS = 0, 1, 2
-CONTEXT_FALLBACK, CONTEXT_BOXED_FALLBACK, CONTEXT_OBJECTS = 3, 4, 5
 
 #: Indices into `irc.boundary.torch_abi.runtime_table()`.
 RUNTIME_NONE, RUNTIME_FORKED, RUNTIME_TRUE, RUNTIME_FALSE, RUNTIME_LIST = 2, 6, 7, 8, 9

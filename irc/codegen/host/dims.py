@@ -7,7 +7,6 @@ quotient is then of 1 instead, as only a size that no caller can produce has one
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -135,15 +134,3 @@ class DimEmitter:
         builder = self.emitter.builder
         taken = builder.icmp_signed("!=", as_value(c), constant(0))
         return builder.select(taken, as_value(a), as_value(b))
-
-
-def dim_callable(text: str, names: Sequence[str]) -> Any:
-    """The Python function behind an expression that has no instructions: gives a 1-tuple."""
-    from irc.ir.symbols import evaluate, parse_dim
-
-    dim = parse_dim(text)
-
-    def compute(*values: int) -> tuple[int]:
-        return (evaluate(dim, dict(zip(names, values, strict=True))),)
-
-    return compute

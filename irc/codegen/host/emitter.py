@@ -30,11 +30,6 @@ from llvmlite import ir
 
 from irc.codegen.host.base import (
     CDATA_POINTER,
-    CONTEXT_ARENA,
-    CONTEXT_BOXED_FALLBACK,
-    CONTEXT_FALLBACK,
-    CONTEXT_OBJECTS,
-    CONTEXT_RUNTIME,
     F64,
     I1,
     I8,
@@ -64,6 +59,13 @@ from irc.codegen.host.base import (
     opaque,
 )
 from irc.codegen.host.memory import HostMemory
+from irc.codegen.host.names import (
+    CONTEXT_ARENA,
+    CONTEXT_BOXED_FALLBACK,
+    CONTEXT_FALLBACK,
+    CONTEXT_OBJECTS,
+    CONTEXT_RUNTIME,
+)
 
 __all__ = [
     "CONTEXT_ARENA", "CONTEXT_BOXED_FALLBACK", "CONTEXT_FALLBACK", "CONTEXT_OBJECTS",

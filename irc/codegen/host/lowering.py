@@ -35,13 +35,13 @@ from irc.codegen.host.emitter import (
     constant,
 )
 from irc.codegen.host.items import load_item
+from irc.codegen.host.names import ENTRY, kernel_symbol
 from irc.codegen.host.support import KIND_BOOL, KIND_FLOAT, KIND_INT, KIND_TENSOR
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import SIGNS, Dim, Symbol, dim_product
 from irc.program import host_program as P
 from irc.program.liveness import dying_after
 
-ENTRY = "irc.main"
 #: Scalar operations below which a kernel runs on one thread, and a piece has at least as many.
 #: From docs/design/experiments/native-boundary.md.
 SERIAL_WORK = 32_768
@@ -58,11 +58,6 @@ class EmittedHost:
     text: str
     slots: tuple[Any, ...]
     externals: frozenset[str]
-
-
-def kernel_symbol(name: str) -> str:
-    """The name by which the host module calls a kernel."""
-    return f"kernel.{name}"
 
 
 def emit_host(program: P.HostProgram) -> EmittedHost:

@@ -8,8 +8,6 @@ from llvmlite import ir
 
 from irc.codegen.host import support
 from irc.codegen.host.base import (
-    CONTEXT_ARENA,
-    CONTEXT_LARGE_RESULTS,
     I8,
     I32,
     I64,
@@ -24,6 +22,7 @@ from irc.codegen.host.base import (
     constant,
     opaque,
 )
+from irc.codegen.host.names import CONTEXT_ARENA, CONTEXT_LARGE_RESULTS
 
 #: Where `irc_check_tensor` puts what it has read of an argument.
 _TABLE = {"data_ptr": 0, "sizes": 1, "strides": 2}
