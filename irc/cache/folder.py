@@ -28,14 +28,12 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-import attrs
+from typing import NamedTuple
 
 #: What irc puts into its folder: entries, files that are being written, the limit; and a folder of
 #: kernels' sources, which versions before 0.2 had.
 ENTRY, LIMIT, _FORMER = ".entry", "limit", "triton"
-_IS_ENTRY = re.compile(r"[0-9a-f]+\.entry").fullmatch
-_IS_TEMPORARY = re.compile(r"(\d+-[0-9a-f]{16}|tmp\w{8})\.tmp").fullmatch
+_ENTRY_NAME, _TEMPORARY_NAME = r"[0-9a-f]+\.entry", r"(\d+-[0-9a-f]{16}|tmp\w{8})\.tmp"
 #: A temporary file this old was left by a process that died.
 STALE_SECONDS = 3600.0
 #: What opening a symbolic link or a socket gives.
@@ -52,8 +50,7 @@ class CacheWarning(UserWarning):
     """Something keeps irc from using its cache; programs are compiled anew in each process."""
 
 
-@attrs.frozen
-class Kept:
+class Kept(NamedTuple):
     """A file of the folder: its size, and when it was used last (seconds of the epoch)."""
 
     name: str
@@ -224,7 +221,7 @@ class OpenFolder:
                     continue
                 with contextlib.suppress(OSError):  # gone meanwhile
                     status = each.stat(follow_symlinks=False)
-                    if _IS_ENTRY(each.name):
+                    if re.fullmatch(_ENTRY_NAME, each.name):
                         found.append(Kept(each.name, status.st_size, status.st_mtime))
                     elif status.st_mtime < old:
                         self.remove(each.name)
@@ -250,7 +247,7 @@ class OpenFolder:
 
 def _is_named_ours(name: str) -> bool:
     """Whether a name is that of an entry or of a file being written."""
-    return bool(_IS_ENTRY(name) or _IS_TEMPORARY(name))
+    return bool(re.fullmatch(_ENTRY_NAME, name) or re.fullmatch(_TEMPORARY_NAME, name))
 
 
 def _is_ours(status: os.stat_result) -> bool:

@@ -12,9 +12,11 @@ import functools
 import hashlib
 import importlib.resources
 import json
+import operator
 import os
 import platform
 import secrets
+import struct
 import time
 from collections.abc import Iterator
 from importlib.resources.abc import Traversable
@@ -32,12 +34,11 @@ _LOADED = time.time()
 
 def key_of(*parts: str | bytes) -> str:
     """The sha256, in hexadecimal, over `parts`, each preceded by its length."""
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        digest.update(len(data).to_bytes(8, "little"))
-        digest.update(data)
-    return digest.hexdigest()
+    encoded = [part.encode() if isinstance(part, str) else part for part in parts]
+    lengths = struct.pack(f"<{len(encoded)}Q", *map(len, encoded))
+    # Each length in front of its part, so that no two lists of parts are one text.
+    pieces = [lengths[8 * k : 8 * k + 8] + data for k, data in enumerate(encoded)]
+    return hashlib.sha256(b"".join(pieces)).hexdigest()
 
 
 def canonical_text(module: Operation) -> str:
@@ -99,16 +100,29 @@ def irc_key() -> str:
 def folder_content(root: str) -> tuple[float, list[bytes]]:
     """When a file below a folder was changed last, and the names and contents of all, in order,
     but for Python's compiled ones."""
-    newest = 0.0
     parts: list[bytes] = []
-    for folder, below, names in os.walk(root):
-        below[:] = sorted(name for name in below if name != "__pycache__")
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            with open(path, "rb", buffering=0) as file:
+    return _read_below(root, "", parts), parts
+
+
+def _read_below(folder: str, inside: str, parts: list[bytes]) -> float:
+    """Append names, from `inside` on, and contents of the files below a folder; gives when one was
+    changed last."""
+    newest, below = 0.0, []
+    with os.scandir(folder) as entries:
+        ordered = sorted(entries, key=_name_of)
+    for entry in ordered:
+        if not entry.is_dir():
+            with open(entry.path, "rb", buffering=0) as file:
                 newest = max(newest, os.fstat(file.fileno()).st_mtime)
-                parts += (os.path.relpath(path, root).encode(), file.read())
-    return newest, parts
+                parts += ((inside + entry.name).encode(), file.read())
+        elif entry.name != "__pycache__" and not entry.is_symlink():
+            below.append(entry)
+    for entry in below:
+        newest = max(newest, _read_below(entry.path, f"{inside}{entry.name}/", parts))
+    return newest
+
+
+_name_of = operator.attrgetter("name")
 
 
 def packed_content(folder: Traversable) -> Iterator[bytes]:

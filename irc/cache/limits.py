@@ -18,14 +18,14 @@ DEFAULT_LIMIT = 1 << 30
 #: The part of the limit that is left once entries had to go.
 _LEFT = 0.9
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SIZE = re.compile(r"(\d{1,15})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_SIZE = r"(\d{1,15})\s*([KMGT]?)(?:i?B)?"
 
 
 def parse_size(text: str) -> int | None:
     """Bytes from "512M", "2 GiB" or "1000000"; None for "none", no limit. Raises UserError."""
     if text.strip().lower() == "none":
         return None
-    found = _SIZE.fullmatch(text.strip())
+    found = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
     if found is None:
         raise UserError(f"a size of the cache is a number with K, M, G or T, or none, not {text!r}")
     return int(found[1]) * _UNITS[found[2].upper()]

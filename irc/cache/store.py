@@ -21,8 +21,7 @@ import json
 import os
 import sys
 from pathlib import Path
-
-import attrs
+from typing import NamedTuple
 
 from irc.cache.folder import ENTRY, LIMIT, Folder, Unusable, tell_once
 from irc.cache.limits import evict, limit_of
@@ -44,8 +43,7 @@ def default_directory() -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "irc"
 
 
-@attrs.frozen
-class Contents:
+class Contents(NamedTuple):
     """What a cache holds: its entries, their bytes, and the bytes that it may have (None: any)."""
 
     entries: int
