@@ -17,7 +17,8 @@ from irc.dialects import loop
 from irc.ir.core import Operation, Value
 from irc.ir.traits import Elementary, Free, Slow
 from irc.target import Target
-from irc.target.speeds import Cost, Speeds
+from irc.target.costs import Cost
+from irc.target.speeds import Speeds
 
 _BITS = 21
 #: Scalar operations by class, as one number that adds up: how many are cheap, divisions, functions.

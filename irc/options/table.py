@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from irc.ir.diagnostics import UserError
-from irc.target.record import KNOWN, Target
+from irc.target.names import PROCESSORS
 
 TRITON_ON = "on for triton, off for llvm, unless chosen"
 
@@ -46,6 +46,8 @@ def _expression(value: object) -> str:
 
 
 def _target(value: object) -> str:
+    from irc.target import Target
+
     try:
         _ = Target.named(str(value)) if str(value).startswith("#") else None
     except UserError as error:
@@ -71,7 +73,7 @@ OPTIONS: dict[str, Entry] = {
         "What code is made for: `llvm` for this machine's CPU, `triton` for its GPU, `auto` by the "
         "devices of the inputs; or a known processor, or `#irc.target<...>` "
         "([targets](targets.md)).",
-        choices=("auto", "llvm", "triton", *KNOWN), meant=TARGETS, begins="#irc.target<",
+        choices=("auto", "llvm", "triton", *PROCESSORS), meant=TARGETS, begins="#irc.target<",
         check=_target,
     ),
     "freezing": Entry(

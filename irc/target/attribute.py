@@ -9,7 +9,7 @@ fields that are not as usual.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -17,22 +17,18 @@ from irc.ir import attributes as A
 from irc.ir.attributes import Attribute
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR, UserError
-from irc.ir.passes.context import PassContext
 from irc.ir.registry import provides, register_attribute
-from irc.ir.text.attribute_parser import AttributeParser
 from irc.ir.text.attribute_text import TextWriter, quote
-from irc.ir.text.parser import parse_attribute
 from irc.ir.traits import SymbolTable
-from irc.target.cpu import TargetFeatures
-from irc.target.gpu import GpuFeatures
-from irc.target.record import KNOWN, Target, as_target
+from irc.target.names import CPUS, GPUS, PROCESSORS
+from irc.target.record import KNOWN, Target, as_target, features_of
+
+if TYPE_CHECKING:
+    from irc.ir.passes.context import PassContext
+    from irc.ir.text.attribute_parser import AttributeParser
 
 NAME = "irc.target"
-KINDS: dict[str, type[TargetFeatures] | type[GpuFeatures]] = {
-    "cpu": TargetFeatures,
-    "gpu": GpuFeatures,
-}
-_NAMES = {processor: name for name, processor in KNOWN.items()}
+KINDS = ("cpu", "gpu")
 
 
 @register_attribute
@@ -48,6 +44,8 @@ class TargetAttr(Attribute):
     @staticmethod
     def read(text: str) -> Target:
         """The target of a text `#irc.target<...>`. Raises UserError for another."""
+        from irc.ir.text.parser import parse_attribute  # a program in the cache is not parsed
+
         found = parse_attribute(text, filename="<target>")
         if not isinstance(found, TargetAttr):
             raise UserError(f"{text} is no #irc.target<...>")
@@ -55,10 +53,10 @@ class TargetAttr(Attribute):
 
     def print_parameters(self, writer: TextWriter) -> None:
         processor = self.target.processor
-        name = _NAMES.get(processor)
+        names = GPUS if self.target.is_gpu else CPUS
+        name = next((name for name in names if KNOWN[name] == processor), None)
         if name is None:
-            kind = next(k for k, cls in KINDS.items() if isinstance(processor, cls))
-            writer.text(kind)
+            writer.text(KINDS[self.target.is_gpu])
             _write(writer, processor)
         else:
             writer.text(name)
@@ -69,9 +67,9 @@ class TargetAttr(Attribute):
         start = parser.start
         word = parser.word("cpu, gpu, or the name of a known processor")
         if word not in KNOWN and word not in KINDS:
-            parser.fail(f"there is no processor '{word}'; known are {', '.join(KNOWN)}; "
+            parser.fail(f"there is no processor '{word}'; known are {', '.join(PROCESSORS)}; "
                         "cpu and gpu stand before the fields of others", start)  # fmt: skip
-        kind = type(KNOWN[word]) if word in KNOWN else KINDS[word]
+        kind = features_of(gpu=word == "gpu" or word in GPUS)
         own = {f.name: f for f in _fields(kind)}
         common = {f.name: f for f in _fields(Target)}
         given: dict[str, Any] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import platform
-import re
 import threading
 from typing import Any
 
@@ -45,8 +44,7 @@ _V4 = (*_V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
 _AVX512 = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
 #: Widths of vector registers, in bits, that there is code for.
 WIDTHS = (128, 256, 512)
-_TRIPLE = re.compile(r"[a-z0-9_]+(-[a-z0-9_.]+){2,3}")
-_CHIP = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,31}")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 
 
 def initialize_llvm() -> Any:
@@ -91,11 +89,11 @@ class TargetFeatures(Speeds):
 
     def __attrs_post_init__(self) -> None:
         known = INSTRUCTION_SETS.get(self.architecture)
-        if known is None or not _TRIPLE.fullmatch(self.triple):
+        if known is None or not _is_triple(self.triple):
             names = " or ".join(INSTRUCTION_SETS)
             raise ValueError(f"triple is {self.triple!r}, not ARCHITECTURE-VENDOR-SYSTEM for "
                              f"{names}")  # fmt: skip
-        if not _CHIP.fullmatch(self.chip):
+        if not _is_chip(self.chip):
             raise ValueError(f"chip is {self.chip!r}, no name of a processor")
         strange = sorted(set(self.sets).difference(known))
         if strange:
@@ -185,6 +183,18 @@ class TargetFeatures(Speeds):
     def cache_key(self) -> str:
         """A text equal only for targets for which the generated code is the same."""
         return f"{self.triple};{self.chip};{self.vector_bits};{self.fast_division};{self.sets}"
+
+
+def _is_triple(text: str) -> bool:
+    """Whether a text is a triple of LLVM's: three or four words with hyphens between them."""
+    words = text.split("-")
+    return len(words) in (3, 4) and all(words) and _LETTERS.union("_.-").issuperset(text)
+
+
+def _is_chip(text: str) -> bool:
+    """Whether a text may be the name of a processor."""
+    begins = text[:1] in _LETTERS and len(text) <= 32
+    return begins and _LETTERS.union("_.+-").issuperset(text)
 
 
 def check_speeds(parallel: int, operations_per_byte: tuple[int, int]) -> None:

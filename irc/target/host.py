@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from irc.target.cpu import TargetFeatures
-from irc.target.gpu import GpuFeatures
+
+if TYPE_CHECKING:
+    from irc.target.gpu import GpuFeatures
 
 LIBRARY_ELEMENTS = ("bf16", "f16", "f32")
 
@@ -31,6 +33,8 @@ def settings(gpu: bool = False) -> tuple[Any, ...]:
 def _gpu() -> GpuFeatures:
     """The current device's; where there is none, the one that is known best."""
     import torch
+
+    from irc.target.gpu import GpuFeatures
 
     default = GpuFeatures.sm_90()
     if not torch.cuda.is_available():

@@ -11,7 +11,8 @@ the edges alone, for programs that carry none.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -19,9 +20,12 @@ from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.registry import lookup_attribute
 from irc.target import host
 from irc.target.cpu import TargetFeatures
-from irc.target.gpu import GpuFeatures
 from irc.target.host import LIBRARY_ELEMENTS
-from irc.target.speeds import Cost
+from irc.target.names import GPUS, PROCESSORS
+
+if TYPE_CHECKING:
+    from irc.target.costs import Cost
+    from irc.target.gpu import GpuFeatures
 
 FLOATS = ("bfloat16", "float16", "float32", "float64")
 PRECISIONS = ("highest", "high", "medium")
@@ -64,7 +68,7 @@ class Target:
     @property
     def is_gpu(self) -> bool:
         """Whether kernels run on a GPU."""
-        return isinstance(self.processor, GpuFeatures)
+        return not isinstance(self.processor, TargetFeatures)
 
     @property
     def features(self) -> TargetFeatures:
@@ -77,7 +81,7 @@ class Target:
     @property
     def gpu(self) -> GpuFeatures:
         """The GPU. Raises UserError where kernels run on a CPU."""
-        if isinstance(self.processor, GpuFeatures):
+        if not isinstance(self.processor, TargetFeatures):
             return self.processor
         raise UserError(f"the target is a CPU ({self.processor.chip}), and this is for GPUs",
                         notes=("a GPU's target is needed, as sm_90",))  # fmt: skip
@@ -138,14 +142,41 @@ class Target:
 _record = functools.lru_cache(maxsize=64)(Target)  # equal settings give one record
 
 
-KNOWN: dict[str, TargetFeatures | GpuFeatures] = {
-    "sse2": TargetFeatures.sse2(),
-    "avx2": TargetFeatures.avx2(),
-    "avx512": TargetFeatures.avx512(),
-    "neon": TargetFeatures.neon(),
-    "sm_80": GpuFeatures.sm_80(),
-    "sm_90": GpuFeatures.sm_90(),
-}
+class _Known(Mapping[str, "TargetFeatures | GpuFeatures"]):
+    """The known processors by name, each made when it is first asked for: a process that compiles
+    for a CPU reads nothing of GPUs."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, TargetFeatures | GpuFeatures] = {}
+
+    def __getitem__(self, name: str) -> TargetFeatures | GpuFeatures:
+        made = self._made.get(name)
+        if made is None:
+            if name not in PROCESSORS:
+                raise KeyError(name)
+            made = self._made[name] = getattr(features_of(name in GPUS), name)()
+        return made
+
+    def __contains__(self, name: object) -> bool:
+        return name in PROCESSORS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PROCESSORS)
+
+    def __len__(self) -> int:
+        return len(PROCESSORS)
+
+
+def features_of(gpu: bool) -> type[TargetFeatures] | type[GpuFeatures]:
+    """The class of the records of CPUs, or of GPUs."""
+    if not gpu:
+        return TargetFeatures
+    from irc.target.gpu import GpuFeatures
+
+    return GpuFeatures
+
+
+KNOWN = _Known()
 _HOST = {"host": False, "llvm": False, "triton": True}
 
 
@@ -210,5 +241,5 @@ def of_kind(kind: str, context: Any) -> Target:
     return target
 
 
-__all__ = ["KNOWN", "Target", "as_target", "default_float", "known", "named", "of_kind",
-           "target_of"]  # fmt: skip
+__all__ = ["KNOWN", "Target", "as_target", "default_float", "features_of", "known", "named",
+           "of_kind", "target_of"]  # fmt: skip

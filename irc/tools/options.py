@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from irc.ir.diagnostics import UserError
-from irc.target.record import KNOWN
+from irc.target.names import PROCESSORS
 
 EPILOG = """\
 Every pass is a flag too, in order: irc-opt f.mlir --canonicalize --schedule='target=cpu'
@@ -45,7 +45,7 @@ def make_parser() -> ArgumentParser:
     parser.add_argument("--check-rules", nargs="?", type=int, const=200, metavar="CASES",
                         help="run every rule on random values, CASES (200) each")  # fmt: skip
     parser.add_argument("--target", metavar="TARGET",
-                        help=f"what the program is for: {', '.join(KNOWN)}, host, or "
+                        help=f"what the program is for: {', '.join(PROCESSORS)}, host, or "
                         "#irc.target<...> (default: its module's, else host)")  # fmt: skip
     parser.add_argument("--emit", choices=("llvm", "triton", "asm"), help="code of the kernels")
     parser.add_argument("--trust", action="store_true",

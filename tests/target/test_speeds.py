@@ -20,7 +20,8 @@ from irc.analysis.cost import (
     work,
 )
 from irc.target import Target
-from irc.target.speeds import Cost, Speeds
+from irc.target.costs import Cost
+from irc.target.speeds import Speeds
 
 CPU, GPU = Target.named("avx2"), Target.named("sm_90")
 COUNTS = [field.name for field in attrs.fields(Cost) if field.name != "parallel"]

@@ -25,7 +25,7 @@ from irc.ir.types import TensorType, element_bytes
 from irc.passes.common.bodies import axes_of, axis_name, make_axes
 from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
 from irc.target import target_of
-from irc.target.speeds import Cost
+from irc.target.costs import Cost
 
 # Points of the shared axes that a vector of them, or a GPU's tile, has.
 VECTOR_POINTS = 8

@@ -20,7 +20,7 @@ from irc.passes.common.bodies import Body, Transplant, clean_block, extents_of, 
 from irc.passes.loop.demand import drop_masks, drop_selects
 from irc.passes.loop.positions import fold_position, fold_scatters, is_true
 from irc.target import Target, target_of
-from irc.target.speeds import Cost
+from irc.target.costs import Cost
 
 NEEDED = "its array is needed anyway, by a result or by something else than a compute"
 

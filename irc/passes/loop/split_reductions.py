@@ -32,8 +32,8 @@ from irc.passes.common.bodies import (
 from irc.passes.loop.group_computes import GroupComputes, group_with_readers
 from irc.passes.loop.localize import localize_block, localize_group
 from irc.target import Target, of_kind
+from irc.target.costs import Cost
 from irc.target.gpu import GpuFeatures
-from irc.target.speeds import Cost
 
 GPU_FILLS = 4
 """Parts that are wanted for each program instance that keeps a GPU busy."""
