@@ -116,7 +116,7 @@ def _programs() -> dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], 
             gathers, lambda: [randn(6, 40), indices(40, 6, 11), randn(6, 11)], False, False,
         ),
         "half": (
-            half, lambda: [randn(24, 32, dtype=torch.bfloat16), randn(32, 32, dtype=torch.bfloat16)],
+            half, lambda: [randn(*sizes, dtype=torch.bfloat16) for sizes in ((24, 32), (32, 32))],
             False, False,
         ),
     }  # fmt: skip
@@ -200,10 +200,10 @@ def _compile(counted: Counted, name: str) -> None:
 
 def _lower(counted: Counted, name: str) -> None:
     _loaded()
+    import torch
+
     from irc import gc_paused, pipeline
     from irc.frontend.backend import recording
-
-    import torch
 
     torch._dynamo.reset()
     with recording() as record:

@@ -33,7 +33,7 @@ from irc.codegen.triton import runtime  # noqa: E402
 from irc.codegen.triton.emitter import emit_kernel  # noqa: E402
 from irc.dialects import loop  # noqa: E402
 from irc.ir import types as T  # noqa: E402
-from irc.passes.kernel.gpu import (  # noqa: E402
+from irc.passes.kernel.gpu.form import (  # noqa: E402
     form_gpu_kernel,
     kernel_inputs,
     kernel_outputs,

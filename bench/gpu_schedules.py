@@ -31,7 +31,8 @@ from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.core import Operation
-from irc.passes.kernel.gpu import changed, default_schedule, form_gpu_kernel
+from irc.passes.kernel.gpu.form import form_gpu_kernel
+from irc.passes.kernel.gpu.schedule import changed, default_schedule
 
 CALLS_PER_GRAPH = 10
 ROUNDS = 5

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 When = Callable[[Options, Target], bool]
 
 #: What texts of pipelines are for where nobody says; only the kind makes a difference to them.
-USUAL, USUAL_GPU = known("avx2"), known("sm_90")
+USUAL, USUAL_GPU = "avx2", "sm_90"
 
 
 # -- when a step takes part
@@ -309,17 +309,17 @@ def pipeline_text(
     return ",".join(text for name, text in texts.items() if not (functional and name == FUNCTIONAL))
 
 
-def named(given: Mapping[str, str], stage: str = "", usual: Target = USUAL) -> str:
+def named(given: Mapping[str, str], stage: str = "", usual: str = USUAL) -> str:
     """The text of one stage, or of all, under the options of a compile as text (`fuse-loops{...}`).
 
     The passes are those of a compile for a machine like `usual`, or, of a stage, for the option
     `target`. Raises UserError.
     """
     options = from_texts(given)
-    target = usual if options.target == "auto" else Target.named(options.target)
+    target = known(usual) if options.target == "auto" else Target.named(options.target)
     if stage:
         return stages(target, options)[stage]
-    if target.is_gpu != usual.is_gpu:
+    if target.is_gpu != known(usual).is_gpu:
         name = "lower-to-gpu" if target.is_gpu else "lower-to-cpu"
         raise UserError(f"'{options.target}' is no target of this pipeline, but of {name}")
     return pipeline_text(target, options, functional=False)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import time
 import typing
 import warnings
@@ -143,17 +144,26 @@ def _text_of(name: str, pipeline: PipelineText, options: Mapping[str, str]) -> s
     return pipeline
 
 
-def _pass_modules(places: Iterable[str] = PASS_MODULES) -> Iterator[str]:
-    """The modules that passes may stand in, those of folders at any depth."""
+@functools.cache
+def _pass_modules() -> tuple[str, ...]:
+    """The modules that passes may stand in, those of folders at any depth; none of them is read."""
     import pkgutil
     from importlib.util import find_spec
 
-    for place in places:
-        folders = spec.submodule_search_locations if (spec := find_spec(place)) else None
-        if folders is None:
-            yield place
-        else:
-            yield from _pass_modules(m.name for m in pkgutil.iter_modules(folders, place + "."))
+    def inside(place: str, folders: Sequence[str]) -> Iterator[str]:
+        for found in pkgutil.iter_modules(folders, place + "."):
+            if found.ispkg:
+                last = found.name.rpartition(".")[2]
+                yield from inside(found.name, [os.path.join(f, last) for f in folders])
+            else:
+                yield found.name
+
+    modules: list[str] = []
+    for place in PASS_MODULES:
+        spec = find_spec(place)
+        folders = None if spec is None else spec.submodule_search_locations
+        modules += [place] if folders is None else inside(place, folders)
+    return tuple(modules)
 
 
 def lookup_pass(name: str) -> type[Pass]:

@@ -98,7 +98,7 @@ class _ModuleFormer:
         memory. Where it scatters on a cpu, its copying variant stands beside it."""
         block, name, op = self.module.regions[0].blocks[0], self.fresh_name(), flat.op
         if schedule.is_gpu:
-            from irc.passes.kernel.gpu import form_gpu_kernel
+            from irc.passes.kernel.gpu.form import form_gpu_kernel
 
             callee = form_gpu_kernel(op, schedule, name, flat=flat, ranges=ranges)
             block.append(callee)

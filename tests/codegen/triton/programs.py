@@ -23,13 +23,8 @@ from irc.ir.module import ModuleOp
 from irc.ir.symbols import Dim
 from irc.ir.types import TensorType
 from irc.passes.common.bodies import Body, axes_of, make_axes, make_compute
-from irc.passes.kernel.gpu import (
-    changed,
-    default_schedule,
-    form_gpu_kernel,
-    kernel_inputs,
-    kernel_outputs,
-)
+from irc.passes.kernel.gpu.form import form_gpu_kernel, kernel_inputs, kernel_outputs
+from irc.passes.kernel.gpu.schedule import changed, default_schedule
 
 Type = T.Type
 

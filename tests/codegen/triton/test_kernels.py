@@ -22,7 +22,8 @@ from irc.ir import types as T
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import symbol
-from irc.passes.kernel.gpu import changed, default_schedule, form_gpu_kernel
+from irc.passes.kernel.gpu.form import form_gpu_kernel
+from irc.passes.kernel.gpu.schedule import changed, default_schedule
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel
 from irc.ir.diagnostics import UserError
 from irc.ir.symbols import symbol
-from irc.passes.kernel.gpu import form_gpu_kernel
+from irc.passes.kernel.gpu.form import form_gpu_kernel
 
 SOURCE = "import triton\n\nVALUE = 7\n\n\ndef double(x):\n    return 2 * x\n"
 

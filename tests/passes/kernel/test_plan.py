@@ -7,7 +7,7 @@ import pytest
 import irc
 from irc.dialects import loop
 from irc.passes.kernel.cpu.plan import plan_for_cpu
-from irc.passes.kernel.gpu import kernel_inputs, kernel_outputs
+from irc.passes.kernel.gpu.form import kernel_inputs, kernel_outputs
 from irc.passes.kernel.gpu.plan import plan_for_gpu
 from irc.passes.kernel.plan.plan import flatten
 from tests.passes.kernel.test_schedule_keys import GROUP, SCATTERING

@@ -12,7 +12,7 @@ import irc
 from irc.dialects import loop
 from irc.dialects.layout import ViewOp
 from irc.ir.passes import PassContext, PassManager
-from irc.passes.kernel.gpu import default_schedule
+from irc.passes.kernel.gpu.schedule import default_schedule
 from irc.pipeline import stages
 
 F = torch.nn.functional
