@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
@@ -19,7 +19,6 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import direct_calls, saved_functions
 from irc.frontend.decompositions import table as D
-from irc.frontend.freezing import Freezer, freeze_imported, freezer_for
 from irc.frontend.fx import wide_statistics
 from irc.frontend.fx.argument_views import show_arguments
 from irc.frontend.fx.dropouts import skip_dropouts
@@ -32,9 +31,11 @@ from irc.frontend.fx.storage_places import take_storages
 from irc.frontend.fx.synthetic_bases import cut_to_size
 from irc.frontend.importing.importer import Given, Imported, Output, import_graph
 from irc.ir.gc import gc_paused
-from irc.ir.passes import PassManager
 from irc.options.options import Options, parse_options
 from irc.target import Target
+
+if TYPE_CHECKING:
+    from irc.frontend.freezing import Freezer
 
 Compiler = Callable[[Imported, Options, Target], Callable[..., Any]]
 
@@ -120,6 +121,8 @@ def compile_graph(
 
     gm, example_inputs, around = take_storages(skip_dropouts(gm), example_inputs)
     if options.freezing and freezer is None:
+        from irc.frontend.freezing import freezer_for
+
         freezer = freezer_for(gm, example_inputs, options.freezing_discard_parameters)
 
     made = direct_calls.Executables()
@@ -218,8 +221,14 @@ def compile_fx(
                 module, assert_guards=assert_guards, caller_derives_views=True, saved=saved
             )
             if writes:
+                from irc.ir.passes import PassManager
+
                 PassManager.parse("functionalize", verify="none").run(imported.module)
-            frozen = freeze_imported(imported, tensors)
+            frozen: tuple[int, ...] = ()
+            if tensors:
+                from irc.frontend.freezing import freeze_imported
+
+                frozen = freeze_imported(imported, tensors)
             keep = _state.record
             text = None if keep is None else attrs.evolve(imported, module=imported.module.clone())
             make_executable = _builders[0] if _builders else build

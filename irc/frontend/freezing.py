@@ -31,7 +31,6 @@ from irc.frontend.importing.importer import Imported, tensor_type
 from irc.ir import attributes as A
 from irc.ir.contents import content_attribute
 from irc.ir.types import TensorType
-from irc.passes.frozen.freeze import arguments_that_stay, freeze_arguments, known_values
 
 #: How often a program is made again because of other parameters.
 LIMIT = 8
@@ -204,6 +203,8 @@ def freeze_imported(
     places = [p for p in range(len(tensors)) if p not in imported.absent]
     if not places:
         return ()
+    from irc.passes.frozen.freeze import arguments_that_stay, freeze_arguments, known_values
+
     derived = _bases_of_results(len(imported.absent))
     entries = list(function.arg_info or ())
     with _disable_current_modes(), torch.no_grad():

@@ -16,11 +16,18 @@ import torch
 
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.text.resources import tensor_bytes
 from irc.ir.types import ELEMENT_OF_DTYPE, TensorType
 
 #: Constants of at most so many bytes stand in the text.
 INLINE_BYTES = 256
+
+
+def tensor_bytes(tensor: torch.Tensor) -> memoryview:
+    """The elements of a tensor in row-major order, little-endian."""
+    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    if flat.numel() == 0:
+        return memoryview(b"")
+    return flat.view(torch.uint8).numpy().data
 
 
 def content_key(tensor: torch.Tensor) -> str:

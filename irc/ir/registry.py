@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -41,6 +42,8 @@ SERVICE_MODULES: dict[str, str] = {
 }
 
 _services: dict[str, Any] = {}
+# The boundaries between levels (`irc.ir.rewrite.conversion`) whose files are read.
+boundaries: weakref.WeakSet[Any] = weakref.WeakSet()
 _ops: dict[str, type[Operation]] = {}
 _attributes: dict[str, type[Attribute]] = {}
 _resolvers: dict[str, Callable[[str], type[Operation] | None]] = {}
@@ -87,6 +90,11 @@ def service(name: str) -> Any:
     if name not in _services:
         importlib.import_module(SERVICE_MODULES[name])
     return _services[name]
+
+
+def boundary(pass_name: str) -> Any:
+    """The boundary that a pass is, None where its file is not read yet."""
+    return next((each for each in boundaries if each.pass_name == pass_name), None)
 
 
 def dialects() -> list[str]:

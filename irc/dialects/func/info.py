@@ -6,7 +6,14 @@ from typing import Any
 
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute
-from irc.ir.types import LIMIT, FunctionType, TensorType, element_bytes, reach
+from irc.ir.types import (
+    LIMIT,
+    FunctionType,
+    TensorType,
+    contiguous_strides,
+    element_bytes,
+    reach,
+)
 
 # The entries that irc reads, with their classes; others are the user's.
 ENTRIES: dict[str, tuple[type[Attribute], ...]] = {
@@ -84,3 +91,12 @@ def _verify_aliases(op: Any, count: int) -> None:
         numbers = [m.value if isinstance(m, A.IntegerAttr) else -1 for m in members]
         if not numbers or not all(0 <= n < count for n in numbers):
             op.fail(f"aliases names {group}, no list of positions of the {count} arguments")
+
+
+def fresh_results(function: Any) -> A.ArrayAttr:
+    """The `result_info` of a function that control flow calls: new arrays, row by row."""
+    types = [v.type for v in function.return_op._operands]
+    strides = [contiguous_strides(t.shape) if isinstance(t, TensorType) else None for t in types]
+    return A.ArrayAttr(
+        A.DictAttr({} if s is None else {"strides": A.DimsAttr(s)}) for s in strides
+    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from irc.dialects.sym.ops import RefineOp
 from irc.ir.hooks import verifies_facts
-from irc.ir.verifier import Stated
+
+if TYPE_CHECKING:
+    from irc.ir.verifier import Stated
 
 
 @verifies_facts(RefineOp)

@@ -16,8 +16,7 @@ from torch._decomp import get_decompositions
 from torch._prims_common import suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 
-from irc.dialects.aten import qualified_name
-from irc.dialects.aten.schema import find_overload
+from irc.frontend.decompositions.converted import converted
 from irc.frontend.decompositions.eager_dtypes import ldexp, of_floats, of_one_dtype, power_of_truth
 from irc.frontend.decompositions.embedding_bag import embedding_bag
 from irc.frontend.decompositions.masked_scatter import (
@@ -32,22 +31,21 @@ from irc.frontend.decompositions.transformer_layers import (
 )
 from irc.frontend.fx.stride_order import by_steps, ordered
 from irc.frontend.fx.wide_statistics import NARROW, rounding_statistics
-from irc.passes.graph.convert_aten.support import TO_GRAPH
 
 aten = torch.ops.aten
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table for AOTAutograd: operator overload -> Python function."""
-    return _table(frozenset(name for name in TO_GRAPH.table if isinstance(name, str)))
+    return _table(converted())
 
 
 @functools.lru_cache(maxsize=1)
-def _table(converted: frozenset[str]) -> dict[Any, Callable[..., Any]]:
-    """The table where these operations have converters."""
+def _table(converters: frozenset[Any]) -> dict[Any, Callable[..., Any]]:
+    """The table where the operators of these packets have converters."""
     table = core_table()
     table.update(get_decompositions(packets(MORE)))
-    for packet in whole_packets(converted):
+    for packet in whole_packets(converters):
         for overload in packet.overloads():
             table.pop(getattr(packet, overload), None)
     table[aten.native_dropout.default] = native_dropout
@@ -101,11 +99,9 @@ def _table(converted: frozenset[str]) -> dict[Any, Callable[..., Any]]:
     return table
 
 
-def whole_packets(names: Iterable[str]) -> set[Any]:
+def whole_packets(converters: frozenset[Any]) -> frozenset[Any]:
     """The operators that stay whole: those with a converter, and those that ATen computes best."""
-    found = (find_overload(qualified_name(name)) for name in names)
-    converted = {overload.overloadpacket for overload in found if overload is not None}
-    return converted.difference(packets(names_of(APART))).union(packets(names_of(WHOLE)))
+    return converters.difference(packets(names_of(APART))).union(packets(names_of(WHOLE)))
 
 
 def packets(names: Iterable[str]) -> list[Any]:

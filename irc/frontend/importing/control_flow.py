@@ -14,13 +14,13 @@ import torch
 from torch import fx
 
 from irc.dialects import flow, graph, sym
+from irc.dialects.func.info import fresh_results
 from irc.frontend.fx.higher_order import graph_at
 from irc.frontend.fx.placeholders import replace_placeholder_values
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Expr
 from irc.ir.types import TensorType, i1
-from irc.passes.layout.assign_layouts import fresh_results
 
 if TYPE_CHECKING:
     from irc.frontend.importing.importer import _Importer

@@ -34,7 +34,6 @@ from __future__ import annotations
 
 import functools
 import pkgutil
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -46,6 +45,7 @@ from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR, IRCError, UserError
 from irc.ir.location import file_positions
 from irc.ir.passes.failures import is_ours, unexpected
+from irc.ir.registry import boundaries
 
 Legality = Callable[[Any], bool]
 Key = str | type[Operation]
@@ -173,12 +173,23 @@ class Conversion:
         self.absent = absent
         self.later = later
         self.has_foreign = False  # whether converters in it don't come with irc
+        self.revision = 0  # counts what is registered and withdrawn
         self._package = package
         self._table: dict[Key, list[Converter]] = {}
         self._plans: dict[type[Operation], _ConversionPlan] = {}
-        _boundaries.add(self)
+        boundaries.add(self)
 
     # -- its converters
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the files of its package are read."""
+        return not self._package
+
+    @property
+    def registered(self) -> Mapping[Key, Sequence[Converter]]:
+        """The converters that are registered by now."""
+        return self._table
 
     @property
     def table(self) -> Mapping[Key, Sequence[Converter]]:
@@ -221,6 +232,7 @@ class Conversion:
                 )
             self._table[key] = sorted([*others, converter], key=lambda c: -c.benefit)
         self.has_foreign = self.has_foreign or not is_ours(converter.function.__module__)
+        self.revision += 1
         _forget_plans()
 
     def withdraw(self, function: Callable[..., Any]) -> None:
@@ -231,6 +243,7 @@ class Conversion:
                 del self._table[key]
         every = (c for converters in self._table.values() for c in converters)
         self.has_foreign = any(not is_ours(c.function.__module__) for c in every)
+        self.revision += 1
         _forget_plans()
 
     def converters_of(self, cls: type[Operation]) -> Sequence[Converter]:
@@ -399,12 +412,9 @@ def _places(ops: Sequence[Operation]) -> str:
 
 # -- boundaries by name
 
-_boundaries: weakref.WeakSet[Conversion] = weakref.WeakSet()
-
-
 def _forget_plans() -> None:
     """What a boundary does with a class may change with the converters of any later one."""
-    for boundary in _boundaries:
+    for boundary in boundaries:
         boundary._plans.clear()
 
 

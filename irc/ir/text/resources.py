@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 from irc.ir.diagnostics import UserError
 
 if TYPE_CHECKING:
-    import torch
-
     from irc.ir.module import ModuleOp
 
 MAGIC = b"irc-resources 1\n"
@@ -164,14 +162,6 @@ def content_bytes(content: Any) -> bytes:
     """The bytes of a constant: bytes as they are, a tensor's elements in row-major order."""
     if isinstance(content, bytes | bytearray | memoryview):
         return bytes(content)
+    from irc.ir.contents import tensor_bytes  # loads torch
+
     return bytes(tensor_bytes(content))
-
-
-def tensor_bytes(tensor: torch.Tensor) -> memoryview:
-    """The elements of a tensor in row-major order, little-endian."""
-    import torch
-
-    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-    if flat.numel() == 0:
-        return memoryview(b"")
-    return flat.view(torch.uint8).numpy().data

@@ -9,6 +9,7 @@ from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
 from irc.dialects import flow, func, graph, sym
 from irc.dialects.func.calls import is_called
+from irc.dialects.func.info import fresh_results
 from irc.dialects.graph.views import view_strides
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
@@ -64,15 +65,6 @@ class AssignLayouts(Pass):
             assign(inner, demanded)
         op.attributes["level"] = A.StringAttr("layout")
         op.refresh_type()
-
-
-def fresh_results(function: func.FuncOp) -> A.ArrayAttr:
-    """The `result_info` of a function that control flow calls: new arrays, row by row."""
-    types = [v.type for v in function.return_op._operands]
-    strides = [contiguous_strides(t.shape) if isinstance(t, TensorType) else None for t in types]
-    return A.ArrayAttr(
-        A.DictAttr({} if s is None else {"strides": A.DimsAttr(s)}) for s in strides
-    )
 
 
 def entry(info: A.ArrayAttr | None, position: int) -> A.DictAttr | None:

@@ -1,0 +1,92 @@
+"""Which ATen operators have a converter to the graph dialect, without reading the converters.
+
+The boundary `convert-aten-to-graph` knows them once its files are read: a fifth of a second that a
+program taken from the cache has no other use for. So the names of irc's own are kept in the cache,
+under irc's files and torch's version; what a user registers is asked of the boundary itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from irc.cache.keys import irc_key, key_of
+from irc.cache.store import shared_cache
+from irc.dialects.aten import qualified_name
+from irc.dialects.aten.schema import find_overload, load_own_operators
+from irc.ir import registry
+
+if TYPE_CHECKING:
+    from irc.ir.rewrite.conversion import Conversion
+
+BOUNDARY = "convert-aten-to-graph"
+
+
+def converted() -> frozenset[Any]:
+    """The packets of all operators with a converter, the user's among them."""
+    boundary = registry.boundary(BOUNDARY)
+    if boundary is None or not boundary.is_read:
+        own = _own()
+        if own is not None:
+            return own if boundary is None else own | _of(boundary, boundary.revision)
+        from irc.ir.rewrite.conversion import conversion
+
+        boundary = conversion(BOUNDARY)
+        _keep(boundary)
+    return _of(boundary, boundary.revision)
+
+
+@functools.lru_cache(maxsize=1)
+def _of(boundary: Conversion, revision: int) -> frozenset[Any]:
+    """The packets that a boundary has converters for by now, which `revision` counts."""
+    return packets_of(key for key in boundary.registered if isinstance(key, str))
+
+
+def packets_of(names: Iterable[str]) -> frozenset[Any]:
+    """The packets of the operators that operations' names stand for, if torch has them."""
+    found = (find_overload(qualified_name(name)) for name in names)
+    return frozenset(overload.overloadpacket for overload in found if overload is not None)
+
+
+# -- what is kept
+
+
+def _key() -> str:
+    return key_of("converted operators", irc_key(), torch.__version__)
+
+
+@functools.cache
+def _named(names: tuple[str, ...]) -> frozenset[Any]:
+    found = set()
+    for name in names:
+        namespace, _, packet = name.partition(".")
+        load_own_operators(namespace)
+        found.add(getattr(getattr(torch.ops, namespace), packet))
+    return frozenset(found)
+
+
+def _own() -> frozenset[Any] | None:
+    """The packets of irc's own converters as the cache has them."""
+    cache = shared_cache()
+    kept = None if cache.unusable is not None else cache.get_json(_key())
+    return _named(tuple(kept)) if isinstance(kept, list) else None
+
+
+def _keep(boundary: Conversion) -> None:
+    from irc.ir.passes.failures import is_ours
+
+    cache = shared_cache()
+    if cache.unusable is not None:
+        return
+    own = [
+        key for key, converters in boundary.table.items()
+        if isinstance(key, str) and any(is_ours(c.function.__module__) for c in converters)
+    ]  # fmt: skip
+    names = {str(packet) for packet in packets_of(own)}  # "aten.add"
+    cache.put_json(_key(), sorted(names))
+
+
+__all__ = ["converted", "packets_of"]
