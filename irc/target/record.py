@@ -142,7 +142,7 @@ class Target:
 _record = functools.lru_cache(maxsize=64)(Target)  # equal settings give one record
 
 
-class _Known(Mapping[str, "TargetFeatures | GpuFeatures"]):
+class _Processors(Mapping[str, "TargetFeatures | GpuFeatures"]):
     """The known processors by name, each made when it is first asked for: a process that compiles
     for a CPU reads nothing of GPUs."""
 
@@ -176,7 +176,7 @@ def features_of(gpu: bool) -> type[TargetFeatures] | type[GpuFeatures]:
     return GpuFeatures
 
 
-KNOWN = _Known()
+KNOWN = _Processors()
 _HOST = {"host": False, "llvm": False, "triton": True}
 
 
