@@ -103,6 +103,11 @@ def pads_strides(options: Options, target: Target) -> bool:
     return target.is_gpu if chosen is None else chosen
 
 
+def captures(options: Options, target: Target) -> bool:
+    """Calls are captured into CUDA graphs, and somebody asks what is left out."""
+    return options.cuda_graphs and target.is_gpu and bool(options.remarks)
+
+
 # -- the table
 
 
@@ -197,6 +202,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     "kernel-to-host": (
         Step("bufferize"),
         Step("plan-memory"),
+        Step("explain-graphs", captures),
     ),
 }
 FUNCTIONAL = "functional"

@@ -240,6 +240,7 @@ def compile_fx(
             results, outputs = program.results, imported.outputs
             found = [results[o].strides if isinstance(o, int) else None for o in outputs]
             report_strides(module, found, saved)
+            keep_saved(executable, outputs, saved)
         taken = taken_from(imported, frozen)
         if made is not None:
             made.add(stage, executable, not taken.absent and are_plain(imported.outputs))
@@ -249,6 +250,14 @@ def compile_fx(
     if freezer is not None:
         return freezer.compile(module, make)
     return cut_to_size(make(())[0], module)
+
+
+def keep_saved(executable: Any, outputs: Sequence[Output], saved: frozenset[int]) -> None:
+    """Tell an executable with graphs which results only autograd gets to see."""
+    keep = getattr(executable, "keep_results", None)
+    if keep is not None:
+        shown = {o for number, o in enumerate(outputs) if number not in saved}
+        keep(outputs[n] for n in saved if isinstance(outputs[n], int) and outputs[n] not in shown)
 
 
 def build(imported: Imported, options: Options, target: Target) -> Any:

@@ -23,7 +23,11 @@ MODES: dict[str, dict[str, Any]] = {
     "lite": {},
 }  # fmt: skip
 # Inductor's names with a dot, and ours.
-_ALIASES = {"triton.cudagraphs": "cudagraphs", "triton.unique_kernel_names": "unique_kernel_names"}
+_ALIASES = {
+    "triton.cudagraphs": "cuda_graphs", "cudagraphs": "cuda_graphs",
+    "triton.unique_kernel_names": "unique_kernel_names",
+}  # fmt: skip
+
 
 @attrs.frozen
 class Options:
@@ -75,7 +79,10 @@ class Options:
     epilogue_fusion: bool = True
     max_fusion_size: int = 64
     # Running and building.
-    cudagraphs: bool = False
+    # cuda_graphs: calls on a GPU are captured into CUDA graphs and replayed, of so many sizes of a
+    # program (docs/design/graphs.md).
+    cuda_graphs: bool = False
+    cuda_graph_sizes: int = 8
     unique_kernel_names: bool = True
     cpp_wrapper: bool = False
     compile_threads: int = 0
@@ -83,8 +90,9 @@ class Options:
     fx_graph_remote_cache: bool = False
     size_asserts: bool = True
     # late_checks: a GPU's programs don't wait for the checks of indices; a later call on that GPU
-    # raises the error, `irc.runtime.late_checks.settle` or the end of the process.
-    late_checks: bool = False
+    # raises the error, `irc.runtime.late_checks.settle` or the end of the process. None: so on a
+    # GPU; a program of a CPU checks at once in any case.
+    late_checks: bool | None = None
     # Passes of one's own: {"after:fuse-loops": "my-pass{limit=3}"}, by place in the pipeline.
     # `irc.pipeline.extend` says what a place is.
     passes: tuple[tuple[str, str], ...] = ()

@@ -134,8 +134,14 @@ OPTIONS: dict[str, Entry] = {
     ),
     "max_fusion_size": Entry("Most operations of a kernel.", _SAME,
                              idle="the passes' own bounds decide", check=at_least(1)),
-    "cudagraphs": Entry("A GPU's launches are recorded once.", "triton.cudagraphs",
-                        idle="launches are not recorded yet"),
+    "cuda_graphs": Entry(
+        "Calls on a GPU are captured into CUDA graphs and replayed ([how](design/graphs.md)); "
+        "`mode=\"reduce-overhead\"`.", "triton.cudagraphs",
+    ),
+    "cuda_graph_sizes": Entry(
+        "Of how many sizes a program has graphs; further ones run without, and a warning says so "
+        "once.", check=at_least(1),
+    ),
     "unique_kernel_names": Entry("Kernels are named apart.", "triton.unique_kernel_names",
                                  idle="kernels are named apart in any case"),
     "cpp_wrapper": Entry("The host program is native code.", _SAME,
@@ -147,7 +153,8 @@ OPTIONS: dict[str, Entry] = {
     "size_asserts": Entry("Sizes and strides of arguments are checked.", _SAME,
                           idle="they are checked in any case"),
     "late_checks": Entry(
-        "A GPU's programs don't wait for the checks of indices; a later call raises the error."
+        "A GPU's programs don't wait for the checks of indices; a later call raises the error. "
+        "`False`: they wait at each, and raise it at once."
     ),
     "passes": Entry(
         "Passes of your own by place in the pipeline: `{\"after:fuse-loops\": \"my-pass\"}`; "

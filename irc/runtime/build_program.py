@@ -34,6 +34,7 @@ from irc.runtime.executable import (
     PythonRunner,
     ResultSpec,
 )
+from irc.runtime.graphs_options import GraphOptions
 from irc.target.attribute import settle
 from irc.target.cpu import TargetFeatures
 
@@ -51,14 +52,18 @@ class BuildOptions:
     program adds to `irc.program.clocks` how long its ATen calls take. `late_checks`: a GPU's
     program doesn't wait for its checks (`irc.runtime.late_checks`). `check_bounds`: kernels run in
     the interpreter, where each access is checked (`irc.runtime.checked_kernels`); nothing is kept
-    in the cache."""
+    in the cache. `cuda_graphs`: calls on a GPU are captured, for so many sizes; `remarks`: which of
+    the remarks are told that come up in calls."""
 
     native: bool = True
     precise: bool = False
     cache: bool = True
     clock_aten: bool = False
-    late_checks: bool = False
+    late_checks: bool = True
     check_bounds: bool = False
+    cuda_graphs: bool = False
+    cuda_graph_sizes: int = 8
+    remarks: str = ""
 
     @staticmethod
     def of(options: Any) -> BuildOptions:
@@ -75,13 +80,23 @@ class BuildOptions:
                 precise=options.precise_math,
                 cache=options.fx_graph_cache and not options.check_bounds,
                 clock_aten=options.clock_aten,
-                late_checks=options.late_checks,
+                late_checks=options.late_checks is not False,
                 check_bounds=options.check_bounds,
+                cuda_graphs=options.cuda_graphs,
+                cuda_graph_sizes=options.cuda_graph_sizes,
+                remarks=options.remarks if options.cuda_graphs else "",
             )
-        unknown = set(options) - set(attrs.fields_dict(BuildOptions))
+        fields = attrs.fields_dict(BuildOptions)
+        unknown = set(options) - set(fields)
         if unknown:
             raise UserError(f"building has no option {', '.join(sorted(unknown))}")
-        return BuildOptions(**{name: bool(value) for name, value in options.items()})
+        kinds: dict[str, Any] = {name: type(field.default) for name, field in fields.items()}
+        return BuildOptions(**{name: kinds[name](value) for name, value in options.items()})
+
+    @property
+    def graphs(self) -> GraphOptions | None:
+        """What is asked of graphs; None where none are."""
+        return GraphOptions(self.cuda_graph_sizes, self.remarks) if self.cuda_graphs else None
 
 
 @attrs.frozen
@@ -186,7 +201,8 @@ def _load(
         symbols = {kernel_symbol(name): kernels.address(name) for name in program.kernels}
         native = NativeCode(parts.host, ENTRY, parts.slots, parts.externals, symbols)
     counters = program_counters(program, parts.counters, called)
-    return make_executable(program, kernels, constants, native, counters, called)
+    graphs = options.graphs if program.name == MAIN else None
+    return make_executable(program, kernels, constants, native, counters, called, graphs)
 
 
 def program_constants(
@@ -223,9 +239,10 @@ def make_executable(
     native: NativeCode | None,
     counters: Mapping[str, int],
     called: Mapping[str, Executable] | None = None,
+    graphs: GraphOptions | None = None,
 ) -> Executable:
     """The executable of a program over any target's kernels. `called`: what its control flow
-    calls, by name."""
+    calls, by name. `graphs`: its calls go through CUDA graphs."""
     info = ProgramInfo(
         program.name,
         tuple(_argument_spec(a) for a in program.arguments),
@@ -242,7 +259,16 @@ def make_executable(
     python = _PythonForm(program, kernels, constants, programs)
     if native is None:
         python.made()
-    return Executable(info, python, native, objects)
+    plain = Executable(info, python, native, objects)
+    if graphs is None:
+        return plain
+    from irc.runtime.graphs import graphed
+    from irc.runtime.graphs_instance import PieceHost
+
+    def host_of(piece: P.HostProgram) -> PieceHost:
+        return PieceHost(piece, kernels, constants, programs)
+
+    return graphed(program, plain, host_of, graphs)
 
 
 class _PythonForm:

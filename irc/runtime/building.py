@@ -89,7 +89,8 @@ def _build_in_python(
         constants = program_constants(program, getattr(module, "resources", {}))
         counters = program_counters(program, counted if name == MAIN else {}, called)
         table = _kernel_table(kernels, target)
-        return make_executable(program, table, constants, None, counters, called)
+        graphs = options.graphs if name == MAIN else None
+        return make_executable(program, table, constants, None, counters, called, graphs)
 
     return count_program(made(MAIN))
 

@@ -83,7 +83,7 @@ class Executable:
         self._call: Any
         self._call_list: Any
         if native is None:
-            self._call, self._call_list = run, run.call_list
+            self._take(run, run.call_list)
         else:
             program = NativeProgram(
                 native.code,
@@ -95,8 +95,12 @@ class Executable:
                 externals=native.externals,
                 symbols=native.symbols,
             )
-            self._call, self._call_list = program.call, program.call_boxed
-        self.boxed = _boxed(self._call_list)
+            self._take(program.call, program.call_boxed)
+
+    def _take(self, call: Any, call_list: Any) -> None:
+        """Be called through these."""
+        self._call, self._call_list = call, call_list
+        self.boxed = _boxed(call_list)
 
     def __call__(self, *arguments: object) -> tuple[object, ...]:
         return self._call(*arguments)

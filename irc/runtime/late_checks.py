@@ -5,14 +5,20 @@ GPU has caught up, which then waits for the host. With the option the value is c
 memory when the GPU gets there, and looked at when a program is called on that GPU again, by
 `settle`, and at the end of the process. What was computed from an index out of bounds (as if it
 were 0) is there before the error is raised, as with CUDA's own errors.
+
+Launches that are captured into a graph run many times, and the host isn't there when they do.
+Their checks stand: a byte of the GPU that a failure clears for good, copied to the CPU's memory
+each time.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -22,6 +28,8 @@ from irc.program.liveness import registers_in
 
 PLACES = 256
 """Checks of one GPU whose outcome is not known yet; one more waits for all of them."""
+BOARD = 4096
+"""Standing checks that get memory at once."""
 _PENDING = 2
 
 Fail = Callable[[], None]
@@ -77,7 +85,105 @@ class Checks:
         self._pending = still
 
 
+class Standing:
+    """Checks of captured launches, on one GPU. `places`: slices of the bytes of the GPU and of the
+    CPU (which the GPU can write), a byte a check."""
+
+    def __init__(self, flags: torch.Tensor, seen: torch.Tensor) -> None:
+        self.flags, self.seen = flags, seen
+        self.fails: list[Fail] = []
+
+    def follow(self, truths: Sequence[tuple[torch.Tensor, Fail]]) -> None:
+        """Inside of a capture: launch what keeps failures of these checks."""
+        values = [truth.reshape(()).view(torch.uint8) for truth, _ in truths]
+        self.flags.bitwise_and_(torch.stack(values))
+        self.seen.copy_(self.flags, non_blocking=True)
+        self.fails = [fail for _, fail in truths]
+
+
+class Board:
+    """The standing checks of one GPU; none is ever taken off, a check is a byte."""
+
+    def __init__(self, flags: torch.Tensor, seen: torch.Tensor, wait: Callable[[], None]) -> None:
+        self._flags, self._seen, self._wait = flags.fill_(1), seen.fill_(1), wait
+        self._raw = (ctypes.c_char * len(seen)).from_address(seen.data_ptr())
+        self._taken = 0
+        self._standing: list[Standing] = []
+        self._lock = threading.Lock()
+
+    def has(self, count: int) -> bool:
+        """Whether so many places are left."""
+        return self._taken + count <= len(self._seen)
+
+    def take(self, count: int) -> Standing:
+        """Places for so many checks, which it has."""
+        with self._lock:
+            start, end = self._taken, self._taken + count
+            self._taken = end
+            made = Standing(self._flags[start:end], self._seen[start:end])
+            self._standing.append(made)
+            return made
+
+    def raise_failed(self) -> None:
+        """Raise the error of the first check that is known to have failed; others that failed
+        before are not told."""
+        if self._raw.raw.find(b"\0") < 0:
+            return
+        with self._lock:
+            self._wait()  # what is under way would tell the same failure again
+            failed = [fail for each in self._standing
+                      for fail, seen in zip(each.fails, each.seen.tolist(), strict=False)
+                      if not seen]  # fmt: skip
+            self._flags.fill_(1)
+            self._seen.fill_(1)
+        for fail in failed:
+            fail()
+
+
 _all: dict[int, Checks] = {}
+_boards: dict[int, list[Board]] = {}
+_collected = threading.local()
+
+
+@contextmanager
+def collected() -> Iterator[list[tuple[torch.Tensor, Fail]]]:
+    """Inside, late checks of this thread's programs only are put into the list, with what raises
+    their errors."""
+    before = getattr(_collected, "checks", None)
+    found: list[tuple[torch.Tensor, Fail]] = []
+    _collected.checks = found
+    try:
+        yield found
+    finally:
+        _collected.checks = before
+
+
+def standing(gpu: int | None, count: int) -> Standing:
+    """Places for `count` checks of launches that will be captured (on the CPU where `gpu` is
+    None)."""
+    return _board(gpu, count).take(count)
+
+
+def _board(gpu: int | None, count: int) -> Board:
+    """A board that has so many places left."""
+    boards = _boards.setdefault(-1 if gpu is None else gpu, [])
+    if not boards or not boards[-1].has(count):
+        size = max(count, BOARD)
+        seen = torch.empty(size, dtype=torch.uint8, pin_memory=gpu is not None)
+        flags = torch.empty(size, dtype=torch.uint8, device="cpu" if gpu is None else gpu)
+        wait = _no_wait if gpu is None else functools.partial(torch.cuda.synchronize, gpu)
+        boards.append(Board(flags, seen, wait))
+        _settle_at_exit()
+    return boards[-1]
+
+
+def _no_wait() -> None:
+    pass
+
+
+@functools.cache
+def _settle_at_exit() -> None:
+    atexit.register(settle)
 
 
 def checks_of(gpu: int) -> Checks:
@@ -86,8 +192,7 @@ def checks_of(gpu: int) -> Checks:
     if found is None:
         memory = torch.empty(PLACES, dtype=torch.uint8, pin_memory=True)
         wait = functools.partial(torch.cuda.synchronize, gpu)
-        if not _all:
-            atexit.register(settle)
+        _board(gpu, 0)  # a capture of somebody else's could not make it
         found = _all[gpu] = Checks(memory, wait)
     return found
 
@@ -97,12 +202,18 @@ def raise_failed(gpu: int) -> None:
     found = _all.get(gpu)
     if found is not None:
         found.raise_failed()
+    for board in _boards.get(gpu, ()):
+        board.raise_failed()
 
 
 def settle() -> None:
     """Wait for every GPU with checks; raises the error of the first one that failed."""
     for found in list(_all.values()):
         found.settle()
+    for gpu in list(_boards):
+        if gpu >= 0:
+            torch.cuda.synchronize(gpu)
+        raise_failed(gpu)
 
 
 def late_steps(program: P.HostProgram) -> dict[int, int]:
@@ -124,6 +235,11 @@ def late_steps(program: P.HostProgram) -> dict[int, int]:
     }
 
 
+def count_late(program: P.HostProgram) -> int:
+    """How many of a program's checks are told late."""
+    return len(late_steps(program)) if program.late_checks else 0
+
+
 def prepared(step: P.ReadItem, gpu: int, fail: Fail) -> Callable[[Any], None]:
     """What adds the check of a truth value to those of the GPU, in a run of `PythonHost`."""
 
@@ -131,9 +247,15 @@ def prepared(step: P.ReadItem, gpu: int, fail: Fail) -> Callable[[Any], None]:
         truth = run.values[step.source]
         if step.every:
             truth = truth.all()
-        if truth.is_cuda and not torch.cuda.is_current_stream_capturing():
+        found = getattr(_collected, "checks", None)
+        if found is not None:
+            found.append((truth, fail))
+        elif not truth.is_cuda:
+            if not truth:
+                fail()
+        elif not torch.cuda.is_current_stream_capturing():
             checks_of(gpu).add(truth, fail)
-        elif not truth:
-            fail()
+        else:  # somebody else's capture
+            standing(gpu, 1).follow([(truth, fail)])
 
     return check

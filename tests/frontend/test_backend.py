@@ -136,7 +136,7 @@ def test_unknown_options_and_modes_are_named():
     with pytest.raises(UserError, match="did you mean 'max-autotune'"):
         parse_options("max-autotun")
     assert parse_options("max-autotune").max_autotune
-    assert parse_options(None, {"triton.cudagraphs": True}).cudagraphs
+    assert parse_options(None, {"triton.cudagraphs": True}).cuda_graphs
     assert Options().replace(freezing=True).freezing
 
 

@@ -43,7 +43,7 @@ IDLE = {
     "fallback_random": True, "keep_output_stride": False, "size_asserts": False,
     "unique_kernel_names": False, "cpp_wrapper": True,
     "compile_threads": 4, "max_autotune_gemm_backends": "ATEN", "max_autotune": True,
-    "max_autotune_conv_backends": "ATEN", "cudagraphs": True, "max_fusion_size": 8,
+    "max_autotune_conv_backends": "ATEN", "max_fusion_size": 8,
 }  # fmt: skip
 
 

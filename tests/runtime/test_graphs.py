@@ -1,0 +1,551 @@
+"""Programs through graphs: what a caller may rely on, on a driver that records."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import irc
+from irc.runtime import graphs
+from irc.runtime.arguments import ArgumentError
+from tests.runtime.graph_driver import RecordingDriver
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(torch._C, "_construct_storage_from_data_pointer"),
+    reason="the recording driver makes tensors of addresses",
+)
+
+
+@pytest.fixture
+def driver(monkeypatch) -> RecordingDriver:
+    """Programs of the CPU are captured by a driver that records."""
+    found = RecordingDriver()
+    monkeypatch.setattr(graphs, "driver_of", lambda program: found)
+    monkeypatch.setattr(graphs, "_contexts", {})
+    torch._dynamo.reset()
+    yield found
+    torch._dynamo.reset()
+
+
+def compiled(fn: Any, *args: Any, **options: Any) -> Any:
+    """The executable of a function, with graphs."""
+    made = irc.compile(fn, args, options={"cuda_graphs": True, **options})
+    return made.executable
+
+
+def two_steps(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x @ w) @ w
+
+
+def arguments(seed: int = 0, rows: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(seed)
+    return torch.randn(rows, 4), torch.randn(4, 4)
+
+
+def test_the_second_call_captures_and_the_others_replay(driver) -> None:
+    x, w = arguments()
+    run = compiled(two_steps, x, w)
+    for call in range(5):
+        x = torch.randn(3, 4)
+        torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+        assert (driver.captures, driver.replays) == (min(call, 1), call)
+
+
+def test_results_that_are_kept_stay_as_they_were(driver) -> None:
+    x, w = arguments()
+    run = compiled(two_steps, x, w)
+    inputs = [torch.randn(3, 4) for _ in range(6)]
+    results = [run(each, w)[0] for each in inputs]
+    views = [result[1:].t() for result in results]
+    for each, result, view in zip(inputs, results, views, strict=True):
+        torch.testing.assert_close(result, two_steps(each, w))
+        torch.testing.assert_close(view, two_steps(each, w)[1:].t())
+    assert len({result.data_ptr() for result in results}) == len(results)
+    assert driver.captures == 1
+
+
+def test_results_that_share_memory_still_share_it(driver) -> None:
+    def both(x, w):
+        y = torch.relu(x @ w) @ w
+        return y, y.t(), y[1:]
+
+    x, w = arguments()
+    run = compiled(both, x, w)
+    for _ in range(4):
+        x = torch.randn(3, 4)
+        whole, turned, part = run(x, w)
+        torch.testing.assert_close(whole, two_steps(x, w))
+        torch.testing.assert_close(part, whole[1:])
+        whole.zero_()
+        assert not turned.any() and not part.any()
+        assert part.storage_offset() == 4
+
+
+def test_a_weight_is_read_where_it_is_and_found_where_it_moves(driver) -> None:
+    x, w = arguments()
+    w = nn.Parameter(w, requires_grad=False)
+    run = compiled(two_steps, x, w)
+    for _ in range(3):
+        run(x, w)
+    w.data.mul_(2)  # in place: no new capture, and the new elements
+    torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+    assert driver.captures == 1
+    w.data = torch.randn(4, 4)
+    for _ in range(3):
+        torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+    assert driver.captures == 2
+    w.data = torch.randn(4, 4).t()  # other strides than compiled for
+    with pytest.raises(ArgumentError, match="stride"):
+        run(x, w)
+
+
+def test_an_input_that_moves_is_copied_from_then_on(driver, capfd) -> None:
+    x, w = arguments()
+    run = compiled(two_steps, x, w, remarks="cuda-graphs")
+    for _ in range(3):
+        run(x, w)
+    kept = []
+    for _ in range(4):
+        x = torch.randn(3, 4)
+        kept.append(x)
+        torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+    assert driver.captures == 2
+    assert "captured again, since an input moved: arg0_1" in capfd.readouterr().err
+
+
+def test_inputs_that_always_move_by_too_many_bytes_are_not_copied(
+    driver, monkeypatch, capfd
+) -> None:
+    monkeypatch.setattr(graphs, "COPIED_IN", 40)
+    x, w = arguments()
+    run = compiled(two_steps, x, w, remarks="cuda-graphs")
+    for _ in range(4):
+        x = torch.randn(3, 4)
+        torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+    assert driver.captures == 0
+    assert "inputs change their place (arg0_1)" in capfd.readouterr().err
+
+
+def test_results_of_too_many_bytes_are_not_captured(driver, monkeypatch, capfd) -> None:
+    monkeypatch.setattr(graphs, "COPIED_OUT", 40)
+    x, w = arguments()
+    run = compiled(two_steps, x, w, remarks="cuda-graphs")
+    for _ in range(4):
+        torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+    assert driver.replays == 1
+    assert "0 MiB of results" in capfd.readouterr().err
+
+
+def test_numbers_and_sizes_have_graphs_of_their_own_up_to_a_limit(driver) -> None:
+    x, w = arguments(rows=5)
+    made = irc.compile(two_steps, (x, w), dynamic=True,
+                       options={"cuda_graphs": True, "cuda_graph_sizes": 2})  # fmt: skip
+    run = made.executable
+    (w,) = (torch.randn(4, 4),)
+    inner = {tuple(a.shape): a for a in [torch.randn(n, 4) for n in (2, 3, 5, 6)]}
+    sizes = [s for s in inner if len(s) == 2]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            for size in sizes:
+                given = given_for(made, inner[size], w)
+                torch.testing.assert_close(run(*given)[0], two_steps(inner[size], w))
+    told = [str(w.message) for w in caught if "more than 2 sizes" in str(w.message)]
+    assert len(told) == 1
+    assert driver.captures == 2
+
+
+def given_for(made: Any, *tensors: torch.Tensor) -> list[Any]:
+    """The program's arguments: tensors by their order, sizes by their names."""
+    rest = list(tensors)
+    return [rest.pop(0) for _ in made.executable.info.arguments]
+
+
+def test_a_size_that_nobody_calls_makes_place(driver) -> None:
+    x, w = arguments(rows=5)
+    run = irc.compile(two_steps, (x, w), dynamic=True,
+                      options={"cuda_graphs": True, "cuda_graph_sizes": 1}).executable  # fmt: skip
+    first, second = torch.randn(2, 4), torch.randn(3, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            run(first, w)
+        for _ in range(3 * graphs.REPLACES):
+            torch.testing.assert_close(run(second, w)[0], two_steps(second, w))
+        assert driver.captures == 2
+        torch.testing.assert_close(run(first, w)[0], two_steps(first, w))
+
+
+def test_what_is_written_is_written_in_place(driver) -> None:
+    def step(x, state):
+        y = torch.relu(x @ state)
+        state.add_(y.t() @ y)
+        return y @ state
+
+    x, state = arguments(rows=4)
+    run = compiled(step, x, state)
+    wanted = state.clone()
+    for call in range(6):
+        x = torch.randn(4, 4) / 4
+        if call == 3:  # the state moves
+            state = state.clone()
+        torch.testing.assert_close(run(x, state)[0], step(x, wanted))
+        torch.testing.assert_close(state, wanted)
+    assert driver.captures == 2
+
+
+def test_versions_of_what_is_written_count_as_in_a_plain_call(driver) -> None:
+    def step(x, state):
+        y = torch.relu(x @ state)
+        state.copy_(y.t() @ y)
+        return y @ state
+
+    x, state = arguments(rows=4)
+    run = compiled(step, x, state)
+    before = state._version
+    run(x, state)
+    raised = state._version - before
+    for _ in range(3):
+        before = state._version
+        run(x, state)
+        assert state._version - before == raised
+
+
+def test_an_input_that_shares_memory_with_a_written_one_is_not_copied(driver) -> None:
+    def step(x, state):
+        state.mul_(2)
+        return (x @ x.t()) @ (x @ state)
+
+    memory = torch.randn(4, 4)
+    run = compiled(step, torch.randn(4, 4), torch.randn(4, 4))
+    apart = torch.randn(4, 4)
+    for given in (memory, memory, apart, memory.view(4, 4), memory[:], apart):
+        wanted, other = memory.clone(), given.clone()
+        shares = given.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr()
+        (found,) = run(given, memory)
+        torch.testing.assert_close(found, step(wanted if shares else other, wanted))
+        torch.testing.assert_close(memory, wanted)
+        memory /= 2
+
+
+def test_an_argument_that_is_given_back_is_the_callers(driver) -> None:
+    def f(x, w):
+        return x, x.view(2, 6), torch.relu(x.view(4, 3) @ x) @ w
+
+    x, w = torch.randn(3, 4), torch.randn(4, 4)
+    run = compiled(f, x, w)
+    for _ in range(4):
+        x = torch.randn(3, 4)
+        same, view, _ = run(x, w)
+        assert same is x
+        assert view.data_ptr() == x.data_ptr() and view.shape == (2, 6)
+
+
+def test_random_numbers_are_those_of_plain_calls(driver) -> None:
+    def f(x, w):
+        return torch.nn.functional.dropout(x @ w, 0.5) @ w
+
+    x, w = arguments()
+    run = compiled(f, x, w)
+    plain = irc.compile(f, (x, w)).executable
+    torch.manual_seed(7)
+    wanted = [plain(x, w)[0] for _ in range(4)]
+    torch.manual_seed(7)
+    for each in wanted:
+        assert torch.equal(run(x, w)[0], each)
+    assert driver.captures == 1
+
+
+def test_streams_have_graphs_of_their_own(driver) -> None:
+    x, w = arguments()
+    run = compiled(two_steps, x, w)
+    for call in range(6):
+        driver.stream_number = call % 2
+        x = torch.randn(3, 4)
+        torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+    assert driver.captures == 2
+    assert len({graph.pool for graph in driver.graphs}) == 2
+
+
+def test_a_call_under_somebody_elses_capture_is_plain(driver) -> None:
+    x, w = arguments()
+    run = compiled(two_steps, x, w)
+    driver.capturing = True
+    for _ in range(3):
+        torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+    assert not driver.captures and not driver.replays
+
+
+def test_two_threads(driver) -> None:
+    x, w = arguments()
+    first, second = compiled(two_steps, x, w), compiled(lambda x, w: two_steps(x, w) + 1, x, w)
+    wrong: list[Any] = []
+
+    def calls(seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        kept = []
+        for _ in range(60):
+            x = torch.randn(3, 4, generator=generator)
+            kept.append((x, first(x, w)[0], second(x, w)[0]))
+        for x, one, two in kept:
+            y = two_steps(x, w)
+            if not (torch.allclose(one, y) and torch.allclose(two, y + 1)):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=calls, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert driver.replays > 60
+
+
+def test_programs_of_one_pool_spoil_nothing(driver) -> None:
+    x, w = arguments()
+    early, late = compiled(two_steps, x, w), compiled(lambda x, w: two_steps(x, w) * 3, x, w)
+    kept = []
+    for _ in range(5):
+        x = torch.randn(3, 4)
+        kept.append((x, early(x, w)[0], late(x, w)[0], early(x, w)[0]))
+    for x, *results in kept:
+        y = two_steps(x, w)
+        for found, wanted in zip(results, (y, 3 * y, y), strict=True):
+            torch.testing.assert_close(found, wanted)
+    assert len({graph.pool for graph in driver.graphs}) == 1
+
+
+# -- training
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 4)
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.second(torch.tanh(self.norm(self.first(x))))).sum(1)
+
+
+def gradients(model: nn.Module, run: Any, *inputs: torch.Tensor) -> list[torch.Tensor]:
+    """Gradients of the product of the sums of all forwards, which come before the backward."""
+    outputs = [run(x) for x in inputs]
+    loss = torch.stack([y.square().mean() for y in outputs]).prod()
+    return list(torch.autograd.grad(loss, list(model.parameters())))
+
+
+@pytest.fixture
+def training(driver) -> tuple[nn.Module, Any]:
+    torch.manual_seed(0)
+    model = Small()
+    return model, torch.compile(model, backend="irc", mode="reduce-overhead")
+
+
+def test_forward_and_backward_are_captured_and_share_a_pool(driver, training) -> None:
+    model, run = training
+    kept = []
+    for _ in range(5):
+        x = torch.randn(3, 4)
+        kept.append((gradients(model, run, x), gradients(model, model, x)))
+    for found, wanted in kept:
+        torch.testing.assert_close(found, wanted)
+    assert driver.captures == 2
+    forward, backward = driver.graphs
+    assert forward.pool == backward.pool
+    assert driver.replays == 2 * 4
+
+
+@pytest.mark.parametrize("forwards", [2, 3, 6])
+def test_several_forwards_before_a_backward(forwards: int, driver, training) -> None:
+    model, run = training
+    for _ in range(4):
+        inputs = [torch.randn(3, 4) for _ in range(forwards)]
+        torch.testing.assert_close(gradients(model, run, *inputs),
+                                   gradients(model, model, *inputs))  # fmt: skip
+    pools = {graph.pool for graph in driver.graphs}
+    assert len(pools) <= graphs.INSTANCES + 1
+
+
+def test_saved_tensors_are_free_again_when_the_outputs_are(driver, training) -> None:
+    model, run = training
+    for _ in range(8):  # no backward: the saved tensors die with the result
+        run(torch.randn(3, 4))
+        gc.collect(0)
+    assert driver.captures == 1
+    assert driver.replays == 7
+
+
+def test_gradients_are_the_callers(driver, training) -> None:
+    model, run = training
+    twin = Small()
+    twin.load_state_dict(model.state_dict())
+    for _ in range(3):
+        for _ in range(3):  # accumulated, in what the first backward gave
+            x = torch.randn(3, 4)
+            run(x).sum().backward()
+            twin(x).sum().backward()
+        for own, other in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(own.grad, other.grad)
+            own.data -= 0.1 * own.grad
+            other.data -= 0.1 * other.grad
+            own.grad = other.grad = None
+
+
+# -- cuts and failures
+
+
+def test_a_program_is_cut_at_a_number_that_the_host_reads(driver) -> None:
+    def f(x, w):
+        y = torch.relu(x @ w) @ w
+        n = y.abs().sum().item()
+        return torch.relu(y @ w) @ w * n
+
+    x, w = arguments()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        run = torch.compile(f, backend="irc", mode="reduce-overhead", fullgraph=True)
+        with torch.no_grad():
+            for _ in range(5):
+                x = torch.randn(3, 4)
+                torch.testing.assert_close(run(x, w), f(x, w), rtol=1e-4, atol=1e-4)
+    assert driver.captures >= 1
+    assert driver.replays >= 4
+
+
+def test_what_an_uncaptured_step_makes_is_fed_to_the_next_graph(driver) -> None:
+    @torch.library.custom_op("irc_tests::refuses", mutates_args=(),
+                             tags=(torch.Tag.cudagraph_unsafe,))  # fmt: skip
+    def refuses(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @refuses.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    def f(x, w):
+        return torch.relu(refuses(torch.relu(x @ w) @ w) @ w) @ w
+
+    x, w = arguments()
+    run = compiled(f, x, w)
+    kept = []
+    for _ in range(5):
+        x = torch.randn(3, 4)
+        kept.append((run(x, w)[0], f(x, w)))
+    for found, wanted in kept:
+        torch.testing.assert_close(found, wanted)
+    assert driver.captures == 2 and driver.replays == 8
+
+
+def test_a_step_that_fails_in_a_capture_is_left_out(driver, capfd) -> None:
+    @torch.library.custom_op("irc_tests::fails_inside", mutates_args=())
+    def fails_inside(x: torch.Tensor) -> torch.Tensor:
+        if driver.inside:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        return x * 2
+
+    @fails_inside.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    def f(x, w):
+        return torch.relu(fails_inside(torch.relu(x @ w) @ w) @ w) @ w
+
+    x, w = arguments()
+    run = compiled(f, x, w, remarks="left out")
+    for _ in range(6):
+        x = torch.randn(3, 4)
+        torch.testing.assert_close(run(x, w)[0], f(x, w))
+    assert "irc_tests.fails_inside.default is left out of graphs" in capfd.readouterr().err
+    assert driver.captures == 3 and driver.replays == 8
+
+
+def test_a_capture_that_fails_as_a_whole_leaves_plain_calls(driver, capfd) -> None:
+    def fail() -> None:
+        raise RuntimeError("invalidated")
+
+    driver.fails = fail
+    x, w = arguments()
+    run = compiled(two_steps, x, w, remarks="cuda-graphs")
+    for _ in range(5):
+        torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+    assert not driver.replays
+    assert "invalidated" in capfd.readouterr().err
+
+
+def test_too_little_memory_leaves_plain_calls(driver) -> None:
+    def fail() -> None:
+        raise torch.OutOfMemoryError("out of memory")
+
+    driver.fails = fail
+    x, w = arguments()
+    run = compiled(two_steps, x, w)
+    for _ in range(4):
+        torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+    assert driver.captures == 1 and not driver.replays
+
+
+def test_an_error_in_a_call_leaves_the_next_one_right(driver) -> None:
+    @torch.library.custom_op("irc_tests::refuses_large", mutates_args=(),
+                             tags=(torch.Tag.cudagraph_unsafe,))  # fmt: skip
+    def refuses_large(x: torch.Tensor) -> torch.Tensor:
+        if x.max() > 1e6:
+            raise ValueError("too large")
+        return x * 2
+
+    @refuses_large.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    def f(x, w):
+        return torch.relu(refuses_large(torch.relu(x @ w) @ w) @ w) @ w
+
+    x, w = arguments()
+    run = compiled(f, x, w)
+    for call in range(8):
+        x = torch.randn(3, 4)
+        if call % 3 == 2:
+            with pytest.raises(ValueError, match="too large"):
+                run(torch.full((3, 4), 1e9), w.abs())
+        else:
+            torch.testing.assert_close(run(x, w)[0], f(x, w))
+
+
+def test_a_call_inside_of_another_is_plain(driver) -> None:
+    x, w = arguments()
+    inner = compiled(two_steps, x, w)
+
+    @torch.library.custom_op("irc_tests::calls_inner", mutates_args=(),
+                             tags=(torch.Tag.cudagraph_unsafe,))  # fmt: skip
+    def calls_inner(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return inner(x, w)[0].clone()
+
+    @calls_inner.register_fake
+    def _(x, w):
+        return torch.empty_like(x)
+
+    def f(x, w):
+        y = torch.relu(x @ w) @ w
+        return torch.relu(calls_inner(y, w) @ w) @ w + y
+
+    for _ in range(3):
+        inner(x, w)
+    run = compiled(f, x, w)
+    for _ in range(4):
+        x = torch.randn(3, 4)
+        torch.testing.assert_close(run(x, w)[0], f(x, w))
+
+
+def test_modes_mean_graphs_or_not() -> None:
+    from irc.options.options import parse_options
+
+    assert parse_options("reduce-overhead").cuda_graphs
+    assert not parse_options("max-autotune-no-cudagraphs").cuda_graphs
+    assert parse_options(None, {"triton.cudagraphs": True}).cuda_graphs
+    assert parse_options(None, {"cudagraphs": True}).cuda_graphs
+    assert not parse_options("default").cuda_graphs
