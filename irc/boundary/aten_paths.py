@@ -16,7 +16,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 import torch
@@ -24,6 +24,9 @@ import torch
 from irc.boundary import torch_abi
 from irc.dialects.aten.schema import load_own_operators
 from irc.ir.diagnostics import UserError
+
+if TYPE_CHECKING:
+    from irc.boundary.cuda import Gpu
 
 PathName = Literal["shim", "dispatcher", "boxed"]
 
@@ -82,6 +85,20 @@ def _shim_keys() -> frozenset[tuple[str, str, str]]:
 
 #: The same as (namespace, name, overload).
 SHIMS = _shim_keys()
+
+#: Operators that only GPUs have shims of, compared likewise.
+CUDA_SHIMS = frozenset(
+    ("aten", name, overload)
+    for name, overload in (
+        ("_scaled_dot_product_flash_attention", ""),
+        ("_scaled_dot_product_flash_attention_backward", ""),
+        ("_scaled_dot_product_efficient_attention", ""),
+        ("_scaled_dot_product_efficient_attention_backward", ""),
+        ("_scaled_dot_product_cudnn_attention", ""),
+        ("_scaled_dot_product_cudnn_attention_backward", ""),
+        ("_scaled_mm", "out"),
+    )
+)
 
 #: Shims that aren't named by the rule.
 _IRREGULAR = {
@@ -177,13 +194,14 @@ def type_of(argument: torch._C.Argument) -> str:
     return str(argument.real_type)
 
 
-def shim_symbol(namespace: str, name: str, overload: str) -> str:
-    """The name that torch gives to the CPU shim of an operator, whether or not it has one."""
+def shim_symbol(namespace: str, name: str, overload: str, device: str = "cpu") -> str:
+    """The name that torch gives to an operator's shim for a kind of device, whether or not it has
+    one."""
     if (namespace, name, overload) in _IRREGULAR:
         return _IRREGULAR[namespace, name, overload]
     suffix = f"_{overload}" if overload not in ("", "default") else ""
     prefix = "" if namespace == "aten" else f"{namespace}_"
-    return f"aoti_torch_cpu_{prefix}{name}{suffix}"
+    return f"aoti_torch_{device}_{prefix}{name}{suffix}"
 
 
 def shim_parameters(schema: torch._C.FunctionSchema) -> tuple[ShimParameter, ...] | None:
@@ -241,16 +259,20 @@ def _innermost(kind: str) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def classify(op: torch._ops.OpOverload, *, floating: bool) -> CallPath:
-    """The fastest way to call `op` right. `floating`: are its tensors floating point?"""
+def classify(
+    op: torch._ops.OpOverload, *, floating: bool, device: str = "cpu", gpu: Gpu | None = None
+) -> CallPath:
+    """The fastest way to call `op` right. `floating`: are its tensors floating point? `device`: the
+    kind of device that they are on, "" where they differ; `gpu` has the functions for GPUs."""
     schema = op._schema
     namespace, name = schema.name.split("::")
     key = (namespace, name, schema.overload_name)
-    if key in SHIMS:
-        symbol = shim_symbol(*key)
+    if device and (key in SHIMS or (device == "cuda" and key in CUDA_SHIMS)):
+        symbol = shim_symbol(*key, device)
         parameters = shim_parameters(schema)
         through_double = any("number" in str(a.type) for a in schema.arguments)
-        known = parameters is not None and torch_abi.symbol_address(symbol) is not None
+        address = torch_abi.symbol_address if gpu is None else gpu.symbol_address
+        known = parameters is not None and address(symbol) is not None
         if known and (floating or not through_double):
             return CallPath("shim", symbol, parameters or (), through_double)
     if dispatcher_can(schema):
@@ -291,9 +313,16 @@ class Named:
         if self.kind == "dtype":
             return torch_abi.dtype_code(self.resolve())  # type: ignore[arg-type]
         if self.kind == "device":
-            return torch_abi.c_function("aoti_torch_device_type_cpu", ctypes.c_int32)()
+            kind = torch.device(self.name).type
+            return torch_abi.c_function(f"aoti_torch_device_type_{kind}", ctypes.c_int32)()
         name = f"aoti_torch_{self.kind}_{self.name}"
         return torch_abi.c_function(name, ctypes.c_int32)()
+
+
+    def device_index(self) -> int:
+        """Which device of its kind a device is, -1 for the current one."""
+        index = torch.device(self.name).index
+        return -1 if index is None else index
 
 
 def find_operator(callee: str) -> torch._ops.OpOverload:

@@ -46,6 +46,8 @@ REQUIRED_SYMBOLS = (
     "aoti_torch_get_strides",
     "aoti_torch_get_data_ptr",
     "aoti_torch_get_storage_offset",
+    "aoti_torch_get_device_type",
+    "aoti_torch_get_device_index",
     "aoti_torch_empty_strided",
     "aoti_torch_copy_",
     "aoti_torch_delete_tensor_object",

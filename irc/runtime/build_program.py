@@ -16,10 +16,10 @@ from typing import Any
 import attrs
 import torch
 
-from irc.boundary import torch_abi
+from irc.boundary import cuda, torch_abi
 from irc.boundary.aten_paths import Dynamic, boxed_callable, find_operator
 from irc.codegen.host.names import ENTRY, kernel_symbol
-from irc.dialects import kernel
+from irc.dialects import kernel, sym
 from irc.ir.contents import content_tensor
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.program import host_program as P
@@ -35,6 +35,7 @@ from irc.runtime.executable import (
     ResultSpec,
 )
 from irc.runtime.graphs_options import GraphOptions
+from irc.target import Target
 from irc.target.attribute import settle
 from irc.target.cpu import TargetFeatures
 
@@ -120,6 +121,9 @@ class CompiledParts:
     called: Mapping[str, CompiledParts] = attrs.field(factory=dict)
     #: What a machine must have to run the code: an architecture, and instruction sets.
     needs: tuple[str, ...] = ()
+    #: The kind of GPU that the kernels are for, and `kernels` packed by `irc.program.gpu_kernels`;
+    #: "" for a CPU.
+    chip: str = ""
 
 
 def used_kernels(module: Any, program: P.HostProgram, kind: str) -> list[kernel.KernelFuncOp]:
@@ -142,12 +146,15 @@ def compile_parts(
     name: str = MAIN,
 ) -> CompiledParts:
     """Generate the code of a module's function `name` and of those that its control flow calls, for
-    the CPU that the module carries: nothing is loaded."""
+    the target that the module carries: nothing is loaded."""
+    target = settle(module)
+    if target.is_gpu:
+        return _compile_for_gpu(module, options, counters or {}, name, target)
     from irc.codegen.llvm.jit import compile_module
     from irc.codegen.llvm.kernel_emitter import compile_kernels
     from irc.program.read_host import read_host_program
 
-    features = settle(module).features
+    features = target.features
     program = attrs.evolve(read_host_program(module, name), clocked=options.clock_aten)
     others = program.devices - {"cpu"}
     if others:
@@ -169,6 +176,49 @@ def compile_parts(
         program, code, native, host.slots, host.externals, dict(counters or {}), called=called,
         needs=features.needs(),
     )  # fmt: skip
+
+
+def _compile_for_gpu(
+    module: Any, options: BuildOptions, counters: Mapping[str, int], name: str, target: Target
+) -> CompiledParts:
+    """As `compile_parts`, for a GPU; the host function is for this machine's CPU."""
+    from irc.program.read_host import read_host_program
+    from irc.runtime.gpu_compile import compile_for_gpu
+
+    program = attrs.evolve(
+        read_host_program(module, name), clocked=options.clock_aten,
+        late_checks=options.late_checks,
+    )  # fmt: skip
+    called = {each: compile_parts(module, options, name=each) for each in program.programs}
+    processor = TargetFeatures.host()
+    made = compile_for_gpu(
+        program, used_kernels(module, program, "gpu"), target.gpu, processor,
+        cuda.installed() if options.native else None, hints=_hints(module.lookup(name)),
+        cached=options.cache, opt_level=host_level(program),
+    )  # fmt: skip
+    return CompiledParts(
+        program, made.kernels, made.host, made.slots, made.externals, dict(counters),
+        called=called, needs=processor.needs() if made.host else (), chip=target.gpu.chip,
+    )  # fmt: skip
+
+
+def gpu_key(options: BuildOptions) -> tuple[str, ...]:
+    """What else decides a program of a GPU: how it is reached, what its host function and its
+    kernels are made for and by."""
+    from irc.runtime.gpu_kernels import triton_version
+
+    gpu = cuda.installed() if options.native else None
+    return (
+        f"gpu={None if gpu is None else gpu.identity} late={options.late_checks}",
+        TargetFeatures.host().cache_key(),
+        triton_version(),
+    )
+
+
+def _hints(function: Any) -> dict[str, int]:
+    """What the symbols of a function were while the program was traced, where that is known."""
+    bound = (op for op in function.block.ops if isinstance(op, sym.BindSizeOp | sym.BindOp))
+    return {op.symbol: op.hint for op in bound if op.hint is not None}
 
 
 def host_level(program: P.HostProgram) -> int:
@@ -195,12 +245,22 @@ def _load(
     program = parts.program
     called = {name: _load(each, resources, options) for name, each in parts.called.items()}
     constants = program_constants(program, resources)
+    counters = program_counters(program, parts.counters, called)
+    if parts.chip:
+        from irc.runtime.gpu_program import GpuCode, load_for_gpu
+
+        code = GpuCode(parts.kernels, parts.host, parts.slots, parts.externals)
+        gpu = cuda.installed() if options.native else None
+        table, native, objects = load_for_gpu(code, gpu, cached=options.cache)
+        graphs = options.graphs if program.name == MAIN else None
+        return make_executable(
+            program, table, constants, native, counters, called, graphs, objects
+        )
     kernels = load_kernels(program, parts.kernels)
     native = None
     if parts.host and options.native and torch_abi.available():
         symbols = {kernel_symbol(name): kernels.address(name) for name in program.kernels}
         native = NativeCode(parts.host, ENTRY, parts.slots, parts.externals, symbols)
-    counters = program_counters(program, parts.counters, called)
     graphs = options.graphs if program.name == MAIN else None
     return make_executable(program, kernels, constants, native, counters, called, graphs)
 
@@ -240,9 +300,11 @@ def make_executable(
     counters: Mapping[str, int],
     called: Mapping[str, Executable] | None = None,
     graphs: GraphOptions | None = None,
+    named: Mapping[Any, object] | None = None,
 ) -> Executable:
     """The executable of a program over any target's kernels. `called`: what its control flow
-    calls, by name. `graphs`: its calls go through CUDA graphs."""
+    calls, by name. `graphs`: its calls go through CUDA graphs. `named`: further objects that its
+    native code names."""
     info = ProgramInfo(
         program.name,
         tuple(_argument_spec(a) for a in program.arguments),
@@ -250,6 +312,7 @@ def make_executable(
         dict(counters),
     )
     objects: dict[Any, object] = {("constant", key): t for key, t in constants.items()}
+    objects.update(named or {})
     programs = {name: each.fast_call for name, each in (called or {}).items()}
     for number, step in enumerate(program.steps):
         if isinstance(step, P.Control):

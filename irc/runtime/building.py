@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 
 from irc.cache.store import shared_cache
-from irc.dialects import kernel
 from irc.dialects.aten.trust import check_trust
 from irc.ir.diagnostics import UserError
 from irc.ir.passes import PassContext
@@ -24,7 +23,6 @@ from irc.runtime.build_program import (
     program_counters,
     used_kernels,
 )
-from irc.runtime.cpu_kernels import KernelTable
 from irc.runtime.executable import Executable
 from irc.runtime.program_cache import (
     compiled_parts,
@@ -58,39 +56,25 @@ def build(
     made_for = settle(module, target)
     if made_for.is_gpu and chosen.check_bounds:
         raise UserError("check_bounds is of kernels for a CPU: it has no meaning for triton")
-    if made_for.is_gpu or chosen.check_bounds:
-        return _build_in_python(module, counters or {}, chosen, made_for)
+    if chosen.check_bounds:
+        return _build_checked(module, counters or {})
     parts = compiled_parts(module, chosen, counters)
     return load(parts, getattr(module, "resources", {}), chosen)
 
 
-def _kernel_table(kernels: list[kernel.KernelFuncOp], target: Target) -> KernelTable:
-    """Triton's kernels, or for a CPU those that check each access."""
-    if target.is_gpu:
-        from irc.runtime.triton_kernels import TritonKernels
-
-        return TritonKernels(kernels)
+def _build_checked(module: Any, counted: Mapping[str, int]) -> Executable:
+    """The host program in Python over kernels that check each access. Not kept in the cache."""
+    from irc.program.read_host import read_host_program
     from irc.runtime.checked_kernels import CheckedKernels
 
-    return CheckedKernels({op.sym_name: op for op in kernels})
-
-
-def _build_in_python(
-    module: Any, counted: Mapping[str, int], options: BuildOptions, target: Target
-) -> Executable:
-    """The host program in Python over kernels that irc doesn't compile. Not kept in the cache:
-    Triton has one."""
-    from irc.program.read_host import read_host_program
-
     def made(name: str) -> Executable:
-        program = attrs.evolve(read_host_program(module, name), late_checks=options.late_checks)
+        program = read_host_program(module, name)
         called = {each: made(each) for each in program.programs}
-        kernels = used_kernels(module, program, "gpu" if target.is_gpu else "cpu")
+        kernels = used_kernels(module, program, "cpu")
         constants = program_constants(program, getattr(module, "resources", {}))
         counters = program_counters(program, counted if name == MAIN else {}, called)
-        table = _kernel_table(kernels, target)
-        graphs = options.graphs if name == MAIN else None
-        return make_executable(program, table, constants, None, counters, called, graphs)
+        table = CheckedKernels({op.sym_name: op for op in kernels})
+        return make_executable(program, table, constants, None, counters, called)
 
     return count_program(made(MAIN))
 
@@ -106,12 +90,12 @@ def compile_cached(
 
     `pipeline` is the text of the passes that `lower` runs. A hit of the module as it is runs no
     pass at all; where passes or patterns of the user's have a say, only code is taken from the
-    cache. For a GPU nothing is kept here.
+    cache.
     """
     chosen = BuildOptions.of(options)
     check_trust(module)
-    target = settle(module)
-    if target.is_gpu or not chosen.cache or shared_cache().unusable is not None:
+    settle(module)
+    if chosen.check_bounds or not chosen.cache or shared_cache().unusable is not None:
         counters = pass_counters(lower(module))
         return build(module, None, chosen, counters)
     passes = pipeline_key(pipeline)

@@ -11,7 +11,7 @@ is not as `torch_abi` expects or the user asks; both give the same results and t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
@@ -19,6 +19,9 @@ import torch
 from irc.runtime import lazy_bits
 from irc.runtime.arguments import AcceptedKinds, ArgumentSpec, check_arguments
 from irc.runtime.native import NativeProgram
+
+if TYPE_CHECKING:
+    from irc.boundary.cuda import Gpu
 
 
 @attrs.frozen
@@ -57,6 +60,8 @@ class NativeCode:
     externals: frozenset[str]
     #: Addresses of the kernels that it calls, by name.
     symbols: Mapping[str, int] = attrs.field(factory=dict)
+    #: What a program of GPUs was made for.
+    gpu: Gpu | None = None
 
 
 class Executable:
@@ -94,6 +99,7 @@ class Executable:
                 boxed_fallback=run.call_list,
                 externals=native.externals,
                 symbols=native.symbols,
+                gpu=native.gpu,
             )
             self._take(program.call, program.call_boxed)
 

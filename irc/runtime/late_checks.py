@@ -23,8 +23,9 @@ from typing import Any
 
 import torch
 
+from irc.boundary import cuda
 from irc.program import host_program as P
-from irc.program.liveness import registers_in
+from irc.program.late import late_steps
 
 PLACES = 256
 """Checks of one GPU whose outcome is not known yet; one more waits for all of them."""
@@ -37,10 +38,16 @@ Fail = Callable[[], None]
 
 class Checks:
     """The checks of one GPU, in order. `memory`: bytes of the CPU that the GPU can write while the
-    host goes on; `wait`: returns when the GPU has done everything."""
+    host goes on; `wait`: returns when the GPU has done everything; `note`: is told when there may
+    be an error to raise, and when there is none."""
 
-    def __init__(self, memory: torch.Tensor, wait: Callable[[], None]) -> None:
-        self._places, self._wait = list(memory.unbind(0)), wait
+    def __init__(
+        self,
+        memory: torch.Tensor,
+        wait: Callable[[], None],
+        note: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._places, self._wait, self._note = list(memory.unbind(0)), wait, note
         self._free = list(range(len(self._places)))
         self._pending: list[tuple[int, Fail]] = []
         self._failed: list[Fail] = []
@@ -56,14 +63,21 @@ class Checks:
             place = self._places[number].fill_(_PENDING)
             place.copy_(truth.reshape(()).view(torch.uint8), non_blocking=True)
             self._pending.append((number, fail))
+        self._note()
+
+    @property
+    def busy(self) -> bool:
+        """Whether there may be an error that was not told."""
+        return bool(self._pending or self._failed)
 
     def raise_failed(self) -> None:
         """Raise the error of the first check that is known to have failed and was not told."""
-        if not self._pending and not self._failed:
+        if not self.busy:
             return
         with self._lock:
             self._collect()
             failed = self._failed.pop(0) if self._failed else None
+        self._note()
         if failed is not None:
             failed()
 
@@ -110,6 +124,11 @@ class Board:
         self._taken = 0
         self._standing: list[Standing] = []
         self._lock = threading.Lock()
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are checks on it."""
+        return bool(self._standing)
 
     def has(self, count: int) -> bool:
         """Whether so many places are left."""
@@ -161,7 +180,9 @@ def collected() -> Iterator[list[tuple[torch.Tensor, Fail]]]:
 def standing(gpu: int | None, count: int) -> Standing:
     """Places for `count` checks of launches that will be captured (on the CPU where `gpu` is
     None)."""
-    return _board(gpu, count).take(count)
+    made = _board(gpu, count).take(count)
+    _note()
+    return made
 
 
 def _board(gpu: int | None, count: int) -> Board:
@@ -193,8 +214,16 @@ def checks_of(gpu: int) -> Checks:
         memory = torch.empty(PLACES, dtype=torch.uint8, pin_memory=True)
         wait = functools.partial(torch.cuda.synchronize, gpu)
         _board(gpu, 0)  # a capture of somebody else's could not make it
-        found = _all[gpu] = Checks(memory, wait)
+        found = _all[gpu] = Checks(memory, wait, _note)
     return found
+
+
+def _note() -> None:
+    """Tell native programs whether they must look for errors as they begin."""
+    gpu = cuda.installed()
+    if gpu is not None:
+        boards = (board for boards in _boards.values() for board in boards)
+        gpu.table[cuda.LATE] = any(c.busy for c in _all.values()) or any(b.busy for b in boards)
 
 
 def raise_failed(gpu: int) -> None:
@@ -216,23 +245,20 @@ def settle() -> None:
         raise_failed(gpu)
 
 
-def late_steps(program: P.HostProgram) -> dict[int, int]:
-    """The steps that read a truth value which one assertion uses and nothing else: numbers of
-    such an `Item` and its `AssertValue`."""
-    used = {r for step in program.steps for r in registers_in(step)}
-    used |= {output.register for output in program.outputs if output.register is not None}
-    asserted: dict[int, list[int]] = {}
-    for number, step in enumerate(program.steps):
-        if isinstance(step, P.AssertValue):
-            asserted.setdefault(step.register, []).append(number)
-    return {
-        number: asserted[step.register][0]
-        for number, step in enumerate(program.steps)
-        if isinstance(step, P.ReadItem)
-        and step.kind == "bool"
-        and step.register not in used
-        and len(asserted.get(step.register, ())) == 1
-    }
+def check_truth(truth: Any, every: bool, gpu: int, fail: Fail) -> None:
+    """Add the check of a truth value (of whether `every` one holds) to those of the GPU."""
+    if every:
+        truth = truth.all()
+    found = getattr(_collected, "checks", None)
+    if found is not None:
+        found.append((truth, fail))
+    elif not truth.is_cuda:
+        if not truth:
+            fail()
+    elif not torch.cuda.is_current_stream_capturing():
+        checks_of(gpu).add(truth, fail)
+    else:  # somebody else's capture
+        standing(gpu, 1).follow([(truth, fail)])
 
 
 def count_late(program: P.HostProgram) -> int:
@@ -244,18 +270,10 @@ def prepared(step: P.ReadItem, gpu: int, fail: Fail) -> Callable[[Any], None]:
     """What adds the check of a truth value to those of the GPU, in a run of `PythonHost`."""
 
     def check(run: Any) -> None:
-        truth = run.values[step.source]
-        if step.every:
-            truth = truth.all()
-        found = getattr(_collected, "checks", None)
-        if found is not None:
-            found.append((truth, fail))
-        elif not truth.is_cuda:
-            if not truth:
-                fail()
-        elif not torch.cuda.is_current_stream_capturing():
-            checks_of(gpu).add(truth, fail)
-        else:  # somebody else's capture
-            standing(gpu, 1).follow([(truth, fail)])
+        check_truth(run.values[step.source], step.every, gpu, fail)
 
     return check
+
+
+__all__ = ["PLACES", "Checks", "check_truth", "checks_of", "late_steps", "prepared", "raise_failed",
+           "settle"]  # fmt: skip

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import llvmlite
 import torch
@@ -31,21 +32,39 @@ from irc.runtime import errors
 from irc.runtime.memory import ArenaSlots
 from irc.target.cpu import TargetFeatures
 
+if TYPE_CHECKING:
+    from irc.boundary.cuda import Gpu
 
-@functools.cache
-def _support_object() -> LoadedObject:
-    text, features = host_support.support_text(), TargetFeatures.host()
+
+def _made_support(text: str, exports: Iterable[str], symbols: Mapping[str, int]) -> LoadedObject:
+    features = TargetFeatures.host()
     key = key_of("support", text, features.cache_key(), llvmlite.__version__)
     data = shared_cache().get(key)
     if data is None:
         data = compile_module(text, features)
         shared_cache().put(key, data)
-    return load_object(data, exports=host_support.SIGNATURES, symbols=torch_abi.symbols())
+    return load_object(data, exports=exports, symbols=symbols)
 
 
-def _addresses(externals: Iterable[str]) -> dict[str, int]:
+@functools.cache
+def _support_object() -> LoadedObject:
+    return _made_support(host_support.support_text(), host_support.SIGNATURES, torch_abi.symbols())
+
+
+@functools.cache
+def _gpu_support_object() -> LoadedObject:
+    """The functions that programs of GPUs alone call."""
+    from irc.codegen.host import support_gpu
+
+    symbols = torch_abi.symbols()
+    symbols["irc_call_python"] = _support_object().address("irc_call_python")
+    return _made_support(support_gpu.support_text(), support_gpu.SIGNATURES, symbols)
+
+
+def _addresses(externals: Iterable[str], gpu: Gpu | None) -> dict[str, int]:
     """Where the functions are that a host module declares; KeyError for one that isn't anywhere."""
     found = {}
+    of_torch = torch_abi.symbol_address if gpu is None else gpu.symbol_address
     for name in externals:
         if name.startswith(clocks.SYMBOL_PREFIX):
             found[name] = clocks.address(name.removeprefix(clocks.SYMBOL_PREFIX))
@@ -53,7 +72,10 @@ def _addresses(externals: Iterable[str]) -> dict[str, int]:
         if name in host_support.SIGNATURES:
             found[name] = _support_object().address(name)
             continue
-        address = torch_abi.symbol_address(name)
+        if name.startswith("irc_gpu_"):
+            found[name] = _gpu_support_object().address(name)
+            continue
+        address = of_torch(name)
         if address is None:
             raise KeyError(f"torch doesn't export {name}")
         found[name] = address
@@ -98,12 +120,29 @@ def dim_callable(text: str, names: Sequence[str]) -> Callable[..., tuple[int]]:
     return compute
 
 
+def _late_errors() -> Callable[[int], None]:
+    """What raises the errors of checks that nobody waited for."""
+    from irc.runtime import late_checks
+
+    return late_checks.raise_failed
+
+
+def _late_check(gpu: int, every: bool, error: str, message: str) -> Callable[..., None]:
+    """What adds the check of a truth value to those of the GPU."""
+    from irc.runtime import late_checks
+
+    fail = functools.partial(errors.raise_error, error, message)
+    return lambda truth: late_checks.check_truth(truth, every, gpu, fail)
+
+
 #: Makers of the objects that a lowered host program names, from the rest of their keys.
 _MADE: dict[object, Callable[..., object]] = {
     "raise": _raises(errors.raise_error),
     "range": _raises(errors.raise_out_of_range),
     "misfit": _raises(raise_misfit),
     "dim": dim_callable,
+    "late-errors": _late_errors,
+    "late-check": _late_check,
 }
 
 
@@ -125,9 +164,9 @@ class NativeProgram:
 
     `slots` are the emitter's `slot_keys`, `externals` the functions that it declared; `objects`
     gives the Python object for each slot; `symbols` are addresses of generated kernels, which the
-    caller keeps loaded. `fallback` runs the same program in Python: it is called
-    with the very arguments of a call whose checks failed; `boxed_fallback` gets the list of a boxed
-    call of the wrong length.
+    caller keeps loaded; `gpu` is what a program of GPUs was made for. `fallback` runs the same
+    program in Python: it is called with the very arguments of a call whose checks failed;
+    `boxed_fallback` gets the list of a boxed call of the wrong length.
     Raises KeyError for a slot without an object, JitError when the code doesn't link.
     """
 
@@ -142,11 +181,12 @@ class NativeProgram:
         boxed_fallback: Callable[[list[object]], object],
         externals: Iterable[str],
         symbols: Mapping[str, int] | None = None,
+        gpu: Gpu | None = None,
     ) -> None:
         reason = torch_abi.unavailable_reason()
         if reason is not None:
             raise RuntimeError(f"native host functions can't run here: {reason}")
-        every = {**_addresses(externals), **(symbols or {})}
+        every = {**_addresses(externals, gpu), **(symbols or {})}
         entries = (name, f"{name}.boxed")
         loaded = load_object(code, exports=entries, symbols=every)
         lookup = objects.__getitem__ if isinstance(objects, Mapping) else objects

@@ -31,7 +31,7 @@ from irc.ir.rewrite.patterns import canonicalization_patterns
 from irc.program import host_program as P
 from irc.program.folded import FoldedConstants
 from irc.runtime import metrics
-from irc.runtime.build_program import BuildOptions, CompiledParts, compile_parts
+from irc.runtime.build_program import BuildOptions, CompiledParts, compile_parts, gpu_key
 from irc.target.attribute import carried
 
 #: Counters of `irc.metrics` by the statistic (pass, name) that they are taken from.
@@ -46,7 +46,8 @@ _COUNTED = {
 def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
     """The key of `module`, its target among it; `context` is whatever else decides what becomes of
     it. Raises InternalError for a module without a target."""
-    if carried(module) is None:
+    target = carried(module)
+    if target is None:
         raise InternalError("a program is keyed with its target, and this module carries none")
     native = options.native and torch_abi.available()
     return key_of(
@@ -54,6 +55,7 @@ def module_key(module: Operation, options: BuildOptions, *context: str) -> str:
         irc_key(),
         versions_key(),
         f"native={native} precise={options.precise} clocked={options.clock_aten}",
+        *(gpu_key(options) if target.is_gpu else ()),
         *context,
     )
 
@@ -74,6 +76,7 @@ def pack(parts: CompiledParts) -> bytes:
         "folded": [[step.text, list(step.keys)] for step in parts.folded],
         "called": [[name, len(entry)] for name, entry in called.items()],
         "needs": list(parts.needs),
+        "chip": parts.chip,
     }
     text = json.dumps(record, separators=(",", ":")).encode()
     head = struct.pack("<Q", len(text)) + text
@@ -104,6 +107,7 @@ def unpack(data: bytes) -> CompiledParts:
             tuple(FoldedConstants(text, tuple(keys)) for text, keys in record["folded"]),
             called,
             tuple(record["needs"]),
+            record["chip"],
         )
     except (struct.error, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"this is no compiled program: {error}") from error

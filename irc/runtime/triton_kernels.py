@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from irc.codegen.triton import runtime as triton_runtime
-from irc.codegen.triton.emitter import emit_module, safe_name
-from irc.dialects import kernel
+from irc.program.gpu_kernels import GpuKernels
 
 # How a launch is specialized: by the alignment of pointers and by facts of the sizes.
 Key = tuple[Any, ...]
@@ -49,6 +47,9 @@ class Launcher:
 
     def first_launch(self, tensors: Sequence[torch.Tensor], sizes: Sequence[int], grid: int) -> Any:
         """Launch through Triton, which compiles; gives what it compiled."""
+        from irc.codegen.triton import runtime as triton_runtime
+        from irc.codegen.triton.emitter import safe_name
+
         function = getattr(triton_runtime.load(self.source), safe_name(self.name))
         options = triton_runtime.supported_options(self.options)
         return function[(grid,)](*tensors, *sizes, **options)
@@ -70,11 +71,10 @@ def key_of(pointers: Sequence[int], sizes: Sequence[int], gpu: int) -> Key:
 class TritonKernels:
     """A `KernelTable`: one Triton source for all kernels, each compiled at its first launch."""
 
-    def __init__(self, kernels: Iterable[kernel.KernelFuncOp]) -> None:
-        functions = list(kernels)
-        self.source = emit_module(functions)
-        self._options = {op.sym_name: triton_runtime.launch_options(op) for op in functions}
-        self._outputs = {op.sym_name: tuple(op.outputs or ()) for op in functions}
+    def __init__(self, kernels: GpuKernels) -> None:
+        self.source = kernels.source
+        self._options = {name: dict(each.options) for name, each in kernels.kernels.items()}
+        self._outputs = {name: each.outputs for name, each in kernels.kernels.items()}
         self._launchers: dict[str, Launcher] = {}
 
     def launcher(self, name: str) -> Launcher:

@@ -17,7 +17,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from irc.codegen.triton import runtime
-from irc.codegen.triton.emitter import emit_kernel, emit_module, safe_name
+from irc.codegen.triton.emitter import emit_kernel, safe_name
 from irc.dialects import kernel
 from irc.frontend import backend
 from irc.frontend.fx.saved_activations import report_strides, saved_outputs, take_strides
@@ -25,6 +25,7 @@ from irc.frontend.importing.importer import import_graph
 from irc.ir.passes import Instrumentation, PassContext, PassManager
 from irc.options.options import Options
 from irc.pipeline import pipeline_text
+from irc.program.gpu_kernels import GpuKernels
 from irc.runtime import triton_kernels
 
 
@@ -146,10 +147,8 @@ def _run(source: str, name: str, grid: int, packed: list[Any], scalars: list[int
 class InterpretedKernels:
     """A kernel table whose kernels run in Triton's CPU interpreter, in a process of its own."""
 
-    def __init__(self, kernels: Sequence[kernel.KernelFuncOp]) -> None:
-        functions = list(kernels)
-        self.source = emit_module(functions)
-        self.functions = {op.sym_name: op for op in functions}
+    def __init__(self, kernels: GpuKernels) -> None:
+        self.source, self.kernels = kernels.source, kernels.kernels
 
     def launch(
         self, name: str, tensors: Sequence[torch.Tensor], symbols: Sequence[int], grid: int
@@ -160,7 +159,7 @@ class InterpretedKernels:
         packed = [runtime._packed(t) for t in tensors]
         made = worker().submit(_run, self.source, safe_name(name), grid, packed, list(symbols))
         after = made.result(timeout=300)
-        for position in self.functions[name].outputs:
+        for position in self.kernels[name].outputs:
             tensors[position].copy_(runtime._unpacked(*after[position]))
 
 

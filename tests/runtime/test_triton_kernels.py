@@ -9,6 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from irc.frontend.backend import target_of
 from irc.options.options import Options
 from irc.program import host_program as P
+from irc.program.gpu_kernels import GpuKernels, KernelFacts
 from irc.runtime.host_steps import gpu_of, surely_on_gpu
 from irc.runtime.python_host import PythonHost
 from irc.runtime.triton_kernels import Launcher, TritonKernels, _copy_to, key_of
@@ -37,8 +38,8 @@ def test_a_copy_for_a_kernel_keeps_strides() -> None:
 
 def test_tensors_of_the_cpu_go_to_the_kernel_and_back(monkeypatch) -> None:
     """With a "GPU" that is the CPU: the outputs alone are written."""
-    kernels = TritonKernels([])
-    kernels._outputs["k"] = (1,)
+    facts = KernelFacts(("*fp32", "*fp32", "i64"), (1,), ())
+    kernels = TritonKernels(GpuKernels("sm_90", "", {"k": facts}, {}))
     seen = []
 
     def launch(name: str, tensors: list[torch.Tensor], symbols: list[int], grid: int) -> None:

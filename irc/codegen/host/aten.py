@@ -44,6 +44,8 @@ class AtenCall:
     result_ranks: Sequence[int] = ()
     #: How many tensors a result of type Tensor[] has; needed for such an operator only.
     list_length: int | None = None
+    #: The kind of device of all its tensors, "" where they differ: only then is there a C shim.
+    device: str = "cpu"
 
 
 def call_aten(
@@ -57,7 +59,7 @@ def call_aten(
     from irc.boundary import aten_paths
 
     op = aten_paths.find_operator(call.callee)
-    chosen = aten_paths.classify(op, floating=floating)
+    chosen = aten_paths.classify(op, floating=floating, device=call.device, gpu=emitter.gpu)
     name = path or ("boxed" if _wraps_number(call, op) else chosen.name)
     if name == "shim":
         if chosen.name != "shim":
@@ -212,13 +214,14 @@ def _call_shim(
     full = _full_arguments(call, op)
     marshal = _Marshal(emitter)
     given = [p for p in path.parameters if p.form != "result"]
-    results = len(path.parameters) - len(given)
-    first = emitter.new_slots(results)
+    kinds = [_RESULT_KINDS[str(r.type)] for r in op._schema.returns]
+    kinds = kinds[: len(path.parameters) - len(given)]
+    first = emitter.new_slots(len(kinds))
     values = [marshal(p.form, full[p.argument]) for p in given]
-    values += [emitter.slot(first + i) for i in range(results)]
+    values += [emitter.slot(first + i) for i in range(len(kinds))]
     function = emitter.declare(path.symbol, I32, [v.type for v in values])
     _fail(emitter, call, emitter.builder.call(function, values))
-    made = _take_results(emitter, [KIND_TENSOR] * results, call.result_ranks, first)
+    made = _take_results(emitter, kinds, call.result_ranks, first)
     return _without_arguments(emitter, op, made)
 
 
@@ -269,8 +272,8 @@ class _Marshal:
     def _length(self, value: Sequence[Any] | None) -> Value:
         return constant(0 if value is None else len(value))
 
-    def _index(self, value: object) -> Value:
-        return I32(-1)
+    def _index(self, value: Any) -> Value:
+        return I32(-1 if value is None else value.device_index())
 
     def _i64s(self, value: Sequence[Any]) -> Value:
         return self.emitter.array(list(value))

@@ -6,20 +6,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 from llvmlite import ir
 
-from irc.codegen.host import support
+from irc.codegen.host import support, support_gpu
 from irc.codegen.host.names import CONTEXT_OBJECTS
 from irc.program import clocks
+
+if TYPE_CHECKING:
+    from irc.boundary.cuda import Gpu
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 F64, PTR, VOID = ir.DoubleType(), ir.PointerType(), ir.VoidType()
 _TYPES = {"i32": I32, "i64": I64, "ptr": PTR, "void": VOID}
+_SUPPORT = {**support.SIGNATURES, **support_gpu.SIGNATURES}
 
 #: Indices into `irc.boundary.torch_abi.runtime_table()`.
 RUNTIME_NONE, RUNTIME_FORKED, RUNTIME_TRUE, RUNTIME_FALSE, RUNTIME_LIST = 2, 6, 7, 8, 9
@@ -107,8 +111,12 @@ class HostBase:
     name: str
     arguments: int
 
-    def __init__(self, module: ir.Module, name: str, *, arguments: int) -> None:
+    def __init__(
+        self, module: ir.Module, name: str, *, arguments: int, gpu: Gpu | None = None
+    ) -> None:
         self.module, self.name, self.arguments = module, name, arguments
+        #: How GPUs are reached, for a program of one.
+        self.gpu = gpu
         self.slot_keys: list[Hashable] = []
         #: Names of the functions that the loader must find.
         self.externals: set[str] = set()
@@ -121,6 +129,8 @@ class HostBase:
         self._known_constants: dict[tuple[str, tuple[int | float, ...]], Value] = {}
         self._slot_numbers: dict[Hashable, int] = {}
         self._threads: Value | None = None
+        #: What the function does last, however it ends.
+        self._last_acts: list[Callable[[], None]] = []
         self._unlocks = False
         self._began = False
         kind = ir.FunctionType(PTR, (PTR, PTR, PTR))
@@ -170,13 +180,19 @@ class HostBase:
         return ir.Function(self.module, ir.FunctionType(result, parameters), name)
 
     def _support(self, name: str) -> ir.Function:
-        result, parameters = support.SIGNATURES[name]
+        result, parameters = _SUPPORT[name]
         return self.declare(name, _TYPES[result], [_TYPES[p] for p in parameters])
 
     def alloca(self, kind: ir.Type, count: int | None = None) -> Value:
         """Stack memory that lives as long as the call (never inside a loop's growth)."""
         size = None if count is None else constant(count)
         return opaque(self._allocas.alloca(kind, size=size))
+
+    def empty_slot(self) -> Value:
+        """Stack memory for a pointer, null as the function begins."""
+        room = self.alloca(PTR)
+        self._allocas.store(PTR(None), room)
+        return room
 
     @contextmanager
     def counted(self, count: int) -> Iterator[Value]:
@@ -237,10 +253,20 @@ class HostBase:
             self.slot_keys.append(key)
         return CONTEXT_OBJECTS + number
 
-    def object(self, key: Hashable) -> Value:
+    def object(self, key: Hashable, builder: ir.IRBuilder | None = None) -> Value:
         """The Python object named `key`, borrowed."""
-        word = self.word(self._context, self.object_slot(key))
-        return self.builder.load(word, typ=PTR)
+        b = builder or self.builder
+        return b.load(self.word(self._context, self.object_slot(key), b), typ=PTR)
+
+    def memory_of(self, key: Hashable, *, at_once: bool = False) -> Value:
+        """The memory of the ctypes array named `key`; `at_once`: loaded as the function begins."""
+        b = self._allocas if at_once else self.builder
+        at = b.gep(self.object(key, b), [constant(CDATA_POINTER)], source_etype=I8)
+        return b.load(at, typ=PTR)
+
+    def at_exit(self, act: Callable[[], None]) -> None:
+        """Have `act` emit what the function does last, also when it fails after `begin`."""
+        self._last_acts.append(act)
 
     def _runtime_object(self, index: int) -> Value:
         return self.builder.load(self.word(self._runtime, index), typ=PTR)

@@ -113,6 +113,8 @@ def _constant_layout(layout: P.Layout | None) -> _Constants | None:
     """Sizes and strides of a matrix, if they are constants."""
     if layout is None or layout.strides is None or len(layout.sizes) != 2:
         return None
+    if layout.device != "cpu":
+        return None
     dims: tuple[Dim, ...] = (*layout.sizes, *layout.strides)
     if not all(isinstance(d, int) for d in dims):
         return None

@@ -98,13 +98,21 @@ class HostEmitter(HostMemory):
     def _handle_of(self, item: Value) -> Value:
         return self.builder.gep(item, [constant(TENSOR_FIELD)], source_etype=I8)
 
-    def argument_tensor(self, index: int, spec: TensorSpec) -> HostTensor:
-        """Argument `index`, checked against `spec`, with its data, sizes and strides."""
+    def argument_tensor(
+        self, index: int, spec: TensorSpec, place: tuple[Value, Value] | None = None
+    ) -> HostTensor:
+        """Argument `index`, checked against `spec`, with its data, sizes and strides.
+
+        `place`: the table of GPUs and the number of the one that it is on, None for the CPU.
+        """
         b = self.builder
         item = self._item(index)
         out = self.alloca(PTR, 3)
-        spec_words = self.constants(spec.words())
-        failed = b.call(self._support("irc_check_tensor"), [self._runtime, item, spec_words, out])
+        checked = [self._runtime, item, self.constants(spec.words()), out]
+        if place is None:
+            failed = b.call(self._support("irc_check_tensor"), checked)
+        else:
+            failed = b.call(self._support("irc_gpu_check_tensor"), [*place, *checked])
         self.require(b.icmp_signed("==", failed, ir.Constant(I32, 0)))
         handle = self._handle_of(item)
         return HostTensor(handle, len(spec.sizes), table=out, argument=index)
@@ -149,10 +157,11 @@ class HostEmitter(HostMemory):
         drop = self._support("irc_drop_argument")
         self.builder.call(drop, [self._owned, constant(index), self._thread_state])
 
-    def begin(self, *, below_autograd: bool = False) -> None:
+    def begin(self, *, below_autograd: bool = False, other_keys: Sequence[Value] = ()) -> None:
         """End of the argument checks. `below_autograd` when any ATen op is called.
 
-        Turns grad mode off and excludes autograd and autocast on this thread until the exit.
+        Turns grad mode off and excludes autograd and autocast (and the dispatch keys `other_keys`)
+        on this thread until the exit.
         """
         self._began = True
         if not below_autograd:
@@ -161,8 +170,10 @@ class HostEmitter(HostMemory):
         is_enabled = self.declare("aoti_torch_grad_mode_is_enabled", I8, ())
         is_excluded = self.declare("irc_tls_is_excluded", I8, (I32,))
         self._guards = [(None, b.call(is_enabled, []))]
-        for word in (RUNTIME_AUTOGRAD_KEY, RUNTIME_AUTOCAST_KEY):
-            key = b.trunc(b.load(self.word(self._runtime, word), typ=I64), I32)
+        own = (RUNTIME_AUTOGRAD_KEY, RUNTIME_AUTOCAST_KEY)
+        keys = [b.load(self.word(self._runtime, word), typ=I64) for word in own]
+        for wide in (*keys, *other_keys):
+            key = b.trunc(wide, I32)
             self._guards.append((key, b.call(is_excluded, [key])))
         self._guards = [(key, self._spill(b.and_(was, I8(1)))) for key, was in self._guards]
         self._set_guards(lambda key, was: I32(0) if key is None else I32(1))
@@ -366,6 +377,8 @@ class HostEmitter(HostMemory):
             with b.if_then(b.icmp_unsigned("!=", block, PTR(None))):
                 b.call(self._support("irc_arena_release"), [self._arena_slots(), block])
         self._set_guards(lambda key, was: b.zext(b.load(was, typ=I8), I32))
+        for act in self._last_acts:
+            act()
         b.ret(b.load(self._result, typ=PTR))
         b.position_at_end(self._fallback)
         b.ret(self._call_fallback(b, self._context, self._items, constant(self.arguments)))

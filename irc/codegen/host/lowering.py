@@ -64,12 +64,12 @@ def emit_host(program: P.HostProgram) -> EmittedHost:
     """The native form of `program`; it exports `ENTRY` and needs the kernels by `kernel_symbol`."""
     module = ir.Module("host", context=ir.Context())
     emitter = HostEmitter(module, ENTRY, arguments=len(program.arguments))
-    _Lowering(program, emitter).run()
+    Lowering(program, emitter).run()
     return EmittedHost(str(module), tuple(emitter.slot_keys), frozenset(emitter.externals))
 
 
 @attrs.define(eq=False)
-class _ArrayPlace:
+class ArrayPlace:
     """A tensor register: how to get its address and, when asked for, its handle."""
 
     layout: P.Layout
@@ -79,12 +79,12 @@ class _ArrayPlace:
     address: Value | None = None
 
 
-class _Lowering:
+class Lowering:
     def __init__(self, program: P.HostProgram, emitter: HostEmitter) -> None:
         self.program, self.emitter = program, emitter
         self.builder = emitter.builder
         self.dims = DimEmitter(emitter)
-        self.places: dict[int, _ArrayPlace] = {}
+        self.places: dict[int, ArrayPlace] = {}
         self.scalars: dict[int, Value] = {}
         self.arena: Arena | None = None
         self.pending: list[tuple[str, P.Result, HostTensor]] = []
@@ -100,10 +100,14 @@ class _Lowering:
             for s in self.program.steps
         )
         views = any(self._is_argument_view(o) for o in self.program.outputs)
-        self.emitter.begin(below_autograd=calls_aten or views)
+        self.begin(calls_aten or views)
         self._late_checks()
         self._steps()
         self.emitter.finish([self._output(o) for o in self.program.outputs])
+
+    def begin(self, below_autograd: bool) -> None:
+        """What comes between the checks of the arguments and the steps."""
+        self.emitter.begin(below_autograd=below_autograd)
 
     def _steps(self) -> None:
         """Emit the steps; what dies on the way is freed unless it dies with the last one."""
@@ -117,12 +121,16 @@ class _Lowering:
         numbers = {a.register: i for i, a in enumerate(self.program.arguments)}
         last = len(self.program.steps) - 1
         for number, step in enumerate(self.program.steps):
-            _EMIT[type(step)](self, step)
+            self.step(number, step)
             for register in dying.get(number, ()) if number < last else ():
                 if register in numbers:
                     self.emitter.release_argument(numbers[register])
                 else:
                     self._release(register)
+
+    def step(self, number: int, step: P.Step) -> None:
+        """Emit a step of the program."""
+        getattr(self, _EMIT[type(step)])(step)
 
     def _release(self, register: int) -> None:
         """Free an owned tensor early; one whose sizes remain to be checked stays until the end."""
@@ -148,7 +156,7 @@ class _Lowering:
                 dtype_code(layout.dtype), _constants(layout.sizes),
                 None if layout.strides is None else _constants(layout.strides),
             )  # fmt: skip
-            self._borrow(argument.register, layout, self.emitter.argument_tensor(index, fixed))
+            self.borrow(argument.register, layout, self.argument(index, layout, fixed))
         for bind in self.program.bindings:
             value = self._bound_value(bind)
             if bind.symbol in self.dims.symbols:
@@ -169,7 +177,7 @@ class _Lowering:
             layout = argument.layout
             if layout is None:
                 continue
-            tensor = self._tensor(argument.register)
+            tensor = self.tensor(argument.register)
             for stride, dims in ((False, layout.sizes), (True, layout.strides or ())):
                 for i, dim in enumerate(dims):
                     if isinstance(dim, int) or not self.dims.bound([dim]):
@@ -205,21 +213,25 @@ class _Lowering:
 
     def _bound_value(self, bind: P.Bind) -> Value:
         if bind.offset:
-            return self.emitter.storage_offset(self._tensor(bind.register))
+            return self.emitter.storage_offset(self.tensor(bind.register))
         if bind.dim is None:
             value = as_value(self.scalars[bind.register])
             is_bool = value.type == ir.IntType(1)
             return self.builder.zext(value, I64) if is_bool else value
-        tensor = self._tensor(bind.register)
+        tensor = self.tensor(bind.register)
         read = self.emitter.stride if bind.stride else self.emitter.size
         return read(tensor, bind.dim)
 
+    def argument(self, index: int, layout: P.Layout, fixed: TensorSpec) -> HostTensor:
+        """The tensor that is argument `index`, checked."""
+        return self.emitter.argument_tensor(index, fixed)
+
     # Tensors
 
-    def _borrow(self, register: int, layout: P.Layout, tensor: HostTensor) -> None:
-        self.places[register] = _ArrayPlace(layout, None, lambda: tensor, tensor)
+    def borrow(self, register: int, layout: P.Layout, tensor: HostTensor) -> None:
+        self.places[register] = ArrayPlace(layout, None, lambda: tensor, tensor)
 
-    def _tensor(self, register: int) -> HostTensor:
+    def tensor(self, register: int) -> HostTensor:
         """The tensor with its handle."""
         place = self.places[register]
         if place.tensor is None:
@@ -228,52 +240,52 @@ class _Lowering:
                 place.tensor.data = place.address
         return place.tensor
 
-    def _data(self, register: int) -> Value:
+    def data(self, register: int) -> Value:
         """The address of the first element."""
         place = self.places[register]
         if place.address is None:
             if place.tensor is None and place.make_data is not None:
                 place.address = place.make_data()
             else:
-                place.address = self.emitter.data(self._tensor(register))
+                place.address = self.emitter.data(self.tensor(register))
         return place.address
 
-    def _sizes(self, layout: P.Layout) -> tuple[list[Size], list[Size]]:
+    def sizes(self, layout: P.Layout) -> tuple[list[Size], list[Size]]:
         assert layout.strides is not None
         return self.dims.many(layout.sizes), self.dims.many(layout.strides)
 
     def alloc(self, step: P.Alloc) -> None:
         layout, offset = step.layout, step.offset
         dtype = dtype_code(layout.dtype)
-        if offset is None or not self._in_arena(step):
-            tensor = self.emitter.empty(*self._sizes(layout), dtype)
+        if offset is None or not self.in_arena(step):
+            tensor = self.emitter.empty(*self.sizes(layout), dtype)
             self.emitter.ask_huge_pages(tensor, self.dims(bytes_of(layout)))
-            self._borrow(step.register, layout, tensor)
+            self.borrow(step.register, layout, tensor)
             return
         if self.arena is None:
-            self.arena = self.emitter.arena(self._arena_bytes())
+            self.arena = self.emitter.arena(self.arena_bytes())
         arena, at = self.arena, self.dims(offset)
-        self.places[step.register] = _ArrayPlace(
+        self.places[step.register] = ArrayPlace(
             layout,
             lambda: self.emitter.arena_pointer(arena, at),
-            lambda: self.emitter.arena_tensor(arena, at, *self._sizes(layout), dtype),
+            lambda: self.emitter.arena_tensor(arena, at, *self.sizes(layout), dtype),
         )
 
-    def _in_arena(self, step: P.Alloc) -> bool:
+    def in_arena(self, step: P.Alloc) -> bool:
         """The arena's size is known from the arguments; what isn't has memory of its own."""
         dims = (step.offset, *step.layout.sizes, *(step.layout.strides or ()))
         known = self.program.argument_symbols
         return all(isinstance(d, int) or d.symbols <= known for d in dims if d is not None)
 
-    def _arena_bytes(self) -> Size:
+    def arena_bytes(self) -> Size:
         total: Size = 0
         for step in self.program.steps:
-            if isinstance(step, P.Alloc) and step.offset is not None and self._in_arena(step):
+            if isinstance(step, P.Alloc) and step.offset is not None and self.in_arena(step):
                 end = self.dims(step.offset + bytes_of(step.layout))
-                total = self._larger(total, end)
+                total = self.larger(total, end)
         return total
 
-    def _larger(self, a: Size, b: Size) -> Size:
+    def larger(self, a: Size, b: Size) -> Size:
         if isinstance(a, int) and isinstance(b, int):
             return max(a, b)
         a, b = as_value(a), as_value(b)
@@ -291,16 +303,16 @@ class _Lowering:
                 count: Value = constant(offset * layout.element_bytes)
             else:
                 count = self.builder.mul(offset, constant(layout.element_bytes))
-            return self.builder.gep(self._data(source), [count], source_etype=I8)
+            return self.builder.gep(self.data(source), [count], source_etype=I8)
 
         def handle() -> HostTensor:
-            return self.emitter.view(self._tensor(source), *self._sizes(layout), offset)
+            return self.emitter.view(self.tensor(source), *self.sizes(layout), offset)
 
-        self.places[step.register] = _ArrayPlace(layout, data, handle)
+        self.places[step.register] = ArrayPlace(layout, data, handle)
 
     def constant(self, step: P.LoadConstant) -> None:
         tensor = self.emitter.constant_tensor(("constant", step.key), len(step.layout.sizes))
-        self._borrow(step.register, step.layout, tensor)
+        self.borrow(step.register, step.layout, tensor)
 
     # Scalars and facts
 
@@ -333,17 +345,17 @@ class _Lowering:
             # Elements are bytes 0 and 1: all are true if there is no 0.
             search = self.emitter.declare("memchr", PTR, (PTR, I32, I64))
             count = as_value(self.dims(dim_product(source.sizes)))
-            found = self.builder.call(search, [self._data(step.source), I32(0), count])
+            found = self.builder.call(search, [self.data(step.source), I32(0), count])
             self.scalars[step.register] = self.builder.icmp_unsigned("==", found, PTR(None))
             return
         self.scalars[step.register] = load_item(
-            self.builder, self._data(step.source), source.dtype, step.kind
+            self.builder, self.data(step.source), source.dtype, step.kind
         )
 
     # Work
 
     def launch(self, step: P.Launch) -> None:
-        pointers = [self._data(r) for r in step.tensors]
+        pointers = [self.data(r) for r in step.tensors]
         scalars = [as_value(self.dims.symbols[s]) for s in step.symbols]
         kinds = [PTR] * len(pointers) + [I64] * (len(scalars) + 2)
         symbol = kernel_symbol(step.kernel)
@@ -376,7 +388,7 @@ class _Lowering:
         self.emitter.unlock_if(self.builder.icmp_signed(">=", total, constant(UNLOCK_WORK)))
 
     def copy(self, step: P.CopyInto) -> None:
-        arguments = {"self": self._tensor(step.target), "src": self._tensor(step.source)}
+        arguments = {"self": self.tensor(step.target), "src": self.tensor(step.source)}
         call_aten(self.emitter, AtenCall("aten.copy_.default", arguments, (0,)), floating=True)
 
     def call_aten(self, step: P.CallOperator) -> None:
@@ -384,13 +396,15 @@ class _Lowering:
         product = self.products.get(id(step))
         if product is not None:
             with self._clocked(step.callee):
-                emit_product(self.emitter, product, self._data)
+                emit_product(self.emitter, product, self.data)
             for result, argument in aliased:
                 self.places[result.register] = self.places[argument]
             return
-        arguments = {name: self._content(c) for name, c in step.arguments}
+        arguments = {name: self.content(c) for name, c in step.arguments}
         ranks = [len(r.layout.sizes) for r in fresh if r.layout is not None]
-        call = AtenCall(step.callee, arguments, ranks, list_length=list_length(step))
+        call = AtenCall(
+            step.callee, arguments, ranks, list_length=list_length(step), device=self.device(step)
+        )
         with self._clocked(step.callee):
             made = call_aten(self.emitter, call, floating=step.floating, path=step.path)
         for result, argument in aliased:
@@ -401,10 +415,14 @@ class _Lowering:
             raise InvalidIR(f"{step.callee} has {len(made)} results, {len(fresh)} expected")
         self._keep(step.callee, fresh, made)
 
+    def device(self, step: P.CallOperator) -> str:
+        """Of which kind of device all tensors of a call are: "" where they differ."""
+        return "cpu"
+
     def control(self, step: P.Control) -> None:
         """A call of the Python object that runs the step's programs, which are native, too."""
         number = next(k for k, s in enumerate(self.program.steps) if s is step)
-        operands = [self._content(P.Register(r)) for r in step.operands]
+        operands = [self.content(P.Register(r)) for r in step.operands]
         values = [v.handle if isinstance(v, HostTensor) else v for v in operands]
         kinds = [_KINDS[result.kind] for result in step.results]
         ranks = [len(r.layout.sizes) for r in step.results if r.layout is not None]
@@ -418,7 +436,7 @@ class _Lowering:
                 continue
             if isinstance(value, HostTensor):
                 assert result.layout is not None
-                self._borrow(result.register, result.layout, value)
+                self.borrow(result.register, result.layout, value)
                 if result.used:
                     self.pending.append((who, result, value))
             else:
@@ -429,12 +447,12 @@ class _Lowering:
     def _clocked(self, callee: str) -> AbstractContextManager[None]:
         return self.emitter.clocked(callee) if self.program.clocked else nullcontext()
 
-    def _content(self, content: Any) -> Any:
+    def content(self, content: Any) -> Any:
         from irc.boundary import aten_paths
 
         if isinstance(content, P.Register):
             if content.index in self.places:
-                return self._tensor(content.index)
+                return self.tensor(content.index)
             if self.program.kinds[content.index] == "none":
                 return None
             return self.scalars[content.index]
@@ -443,7 +461,7 @@ class _Lowering:
         if isinstance(content, P.NamedArgument):
             return aten_paths.Named(content.kind, content.name)  # type: ignore[arg-type]
         if isinstance(content, tuple):
-            return [self._content(c) for c in content]
+            return [self.content(c) for c in content]
         return content
 
     def _settle(self) -> None:
@@ -482,15 +500,15 @@ class _Lowering:
             return e.result_tensor(self._argument_view(output.register))
         if output.register in self.constants:
             return e.result_object(("constant", self.constants[output.register]))
-        return e.result_tensor(self._tensor(output.register))
+        return e.result_tensor(self.tensor(output.register))
 
     def _argument_view(self, register: int) -> HostTensor:
         """A view of an argument that autograd and version counters know as one."""
         root, offset = self.program.root(register)
-        base, layout = self._tensor(root), self.program.layouts[register]
+        base, layout = self.tensor(root), self.program.layouts[register]
         if layout.strides is None:
             layout = self.places[register].layout
-        sizes, strides = self._sizes(layout)
+        sizes, strides = self.sizes(layout)
         start = self.builder.add(self.emitter.storage_offset(base), as_value(self.dims(offset)))
         call = AtenCall(
             "aten.as_strided.default",
@@ -560,17 +578,17 @@ def _split_results(step: P.CallOperator) -> tuple[list[P.Result], list[tuple[P.R
     return fresh, aliased
 
 
-_EMIT: dict[type, Callable[[_Lowering, Any], None]] = {
-    P.Bind: _Lowering.bind,
-    P.SymbolValue: _Lowering.symbol_value,
-    P.Assert: _Lowering.check,
-    P.AssertValue: _Lowering.check_value,
-    P.Alloc: _Lowering.alloc,
-    P.Launch: _Lowering.launch,
-    P.View: _Lowering.view,
-    P.LoadConstant: _Lowering.constant,
-    P.ReadItem: _Lowering.item,
-    P.CopyInto: _Lowering.copy,
-    P.CallOperator: _Lowering.call_aten,
-    P.Control: _Lowering.control,
+_EMIT: dict[type, str] = {
+    P.Bind: "bind",
+    P.SymbolValue: "symbol_value",
+    P.Assert: "check",
+    P.AssertValue: "check_value",
+    P.Alloc: "alloc",
+    P.Launch: "launch",
+    P.View: "view",
+    P.LoadConstant: "constant",
+    P.ReadItem: "item",
+    P.CopyInto: "copy",
+    P.CallOperator: "call_aten",
+    P.Control: "control",
 }

@@ -73,8 +73,18 @@ class HostMemory(HostBase):
         one = [self.slot(tensor.slot), constant(1)]
         self.builder.call(self._support("irc_release_handles"), one)
 
-    def empty(self, sizes: Sequence[Size], strides: Sequence[Size], dtype: int) -> HostTensor:
-        """A new uninitialized CPU tensor with exactly these strides, owned."""
+    def empty(
+        self,
+        sizes: Sequence[Size],
+        strides: Sequence[Size],
+        dtype: int,
+        place: tuple[Value, Value] | None = None,
+    ) -> HostTensor:
+        """A new uninitialized tensor with exactly these strides, owned.
+
+        `place`: the type and the index of its device, None for the CPU.
+        """
+        device_type, index = place or (I32(0), I32(-1))
         slot = self.new_slots(1)
         function = self.declare(
             "aoti_torch_empty_strided", I32, (I64, PTR, PTR, I32, I32, I32, PTR)
@@ -86,8 +96,8 @@ class HostMemory(HostBase):
                 self.array(sizes),
                 self.array(strides),
                 I32(dtype),
-                I32(0),
-                I32(-1),
+                device_type,
+                index,
                 self.slot(slot),
             ],
         )

@@ -84,8 +84,14 @@ compared:
   br i1 %differs, label %mend, label %good
 mend:
   %made.strides = select i1 %with.strides, ptr %want.strides, ptr %strides
+  %kind.out = alloca i32
+  %index.out = alloca i32
+  %e.kind = call i32 @aoti_torch_get_device_type(ptr %handle, ptr %kind.out)
+  %e.index = call i32 @aoti_torch_get_device_index(ptr %handle, ptr %index.out)
+  %kind = load i32, ptr %kind.out
+  %index = load i32, ptr %index.out
   %e4 = call i32 @aoti_torch_empty_strided(i64 %want.rank, ptr %want.sizes, ptr %made.strides,
-                                           i32 %dtype, i32 0, i32 -1, ptr %made.out)
+                                           i32 %dtype, i32 %kind, i32 %index, ptr %made.out)
   %empty.ok = icmp eq i32 %e4, 0
   br i1 %empty.ok, label %copy, label %failed
 copy:

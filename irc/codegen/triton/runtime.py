@@ -112,6 +112,12 @@ def supported_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name in known}
 
 
+def refuse_interpreter(what: str) -> None:
+    """Raise UserError in a process where Triton only interprets: `what` needs another."""
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        raise UserError(f"{what} needs a process without TRITON_INTERPRET=1")
+
+
 def compile_for(
     source: str,
     name: str,
@@ -128,8 +134,7 @@ def compile_for(
     Triton's (`num_warps`, `num_stages`). Gives ttir, ttgir, llir, ptx (text), cubin (bytes),
     shared (bytes), num_warps, and registers and spills where the assembler tells them.
     """
-    if os.environ.get("TRITON_INTERPRET") == "1":
-        raise UserError("compile_for needs a process without TRITON_INTERPRET=1")
+    refuse_interpreter("compile_for")
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource

@@ -1,0 +1,280 @@
+"""A `HostProgram` with tensors of GPUs as a native host function.
+
+    code = emit_gpu_host(program, gpu, shapes)     # `gpu` from `irc.boundary.cuda`
+
+As `lowering`, but for memory (one block a call from torch's allocator), launches (the driver's, by
+`irc_gpu_launch`) and what reads a tensor (which waits). docs/design/gpu-host.md has the whole.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from irc.boundary import cuda
+from irc.codegen.host.aten import AtenCall, call_aten, call_object
+from irc.codegen.host.emitter import (
+    I1,
+    I32,
+    I64,
+    PTR,
+    HostEmitter,
+    HostTensor,
+    Size,
+    TensorSpec,
+    Value,
+    as_value,
+    constant,
+)
+from irc.codegen.host.items import load_item
+from irc.codegen.host.lowering import ENTRY, ArrayPlace, EmittedHost, Lowering, dtype_code
+from irc.codegen.host.support_gpu import SCRATCH_POINTERS
+from irc.program import host_program as P
+from irc.program.devices import device_number, main_device
+from irc.program.late import late_steps
+from irc.program.liveness import registers_in
+
+#: The slots of what every program of GPUs names: the table, and what raises late errors.
+TABLE, LATE_ERRORS = ("gpu-table",), ("late-errors",)
+
+
+def emit_gpu_host(program: P.HostProgram, gpu: cuda.Gpu) -> EmittedHost:
+    """The native form of `program`; it exports `ENTRY`. Its kernels are objects, descriptors by
+    ("gpu-kernel", name, device)."""
+    module = ir.Module("host", context=ir.Context())
+    emitter = HostEmitter(module, ENTRY, arguments=len(program.arguments), gpu=gpu)
+    GpuLowering(program, emitter).run()
+    return EmittedHost(str(module), tuple(emitter.slot_keys), frozenset(emitter.externals))
+
+
+def refusal(program: P.HostProgram) -> str | None:
+    """Why a program of GPUs has no native form; None when it has one."""
+    for step in program.steps:
+        if isinstance(step, P.Launch):
+            devices = {program.layouts[r].device for r in step.tensors}
+            if len(devices) > 1 or "cpu" in devices:
+                return f"@{step.kernel} has tensors on {', '.join(sorted(devices))}"
+    return None
+
+
+class GpuLowering(Lowering):
+    """`largest`: words of the launch with the most."""
+
+    def __init__(self, program: P.HostProgram, emitter: HostEmitter) -> None:
+        super().__init__(program, emitter)
+        self.main = main_device(program)
+        self.table = emitter.memory_of(TABLE, at_once=True)
+        self.guard = emitter.empty_slot()
+        self.here: int | None = None
+        self.streams: dict[int, Value] = {}
+        self.bases: dict[str, HostTensor] = {}
+        self.late = late_steps(program) if program.late_checks else {}
+        self.number = -1
+        launches = [s for s in program.steps if isinstance(s, P.Launch)]
+        words = max((len(s.tensors) + len(s.symbols) for s in launches), default=0)
+        self._words = words + SCRATCH_POINTERS
+        self.values = self.params = PTR(None)
+
+    # The device
+
+    def begin(self, below_autograd: bool) -> None:
+        b = self.builder
+        autocast = b.load(self.emitter.word(self.table, cuda.AUTOCAST_KEY), typ=I64)
+        self.emitter.begin(below_autograd=below_autograd, other_keys=[autocast])
+        late = b.load(self.emitter.word(self.table, cuda.LATE), typ=I64)
+        with b.if_then(b.icmp_signed("!=", late, constant(0)), likely=False):
+            call_object(self.emitter, LATE_ERRORS, [constant(self.main)], [], [])
+        self.emitter.at_exit(self._leave)
+        self.on(self.main)
+        self._room_for_launches()
+
+    def _leave(self) -> None:
+        self.builder.call(self.emitter._support("irc_gpu_leave"), [self.table, self.guard])
+
+    def on(self, device: int) -> None:
+        """Make a GPU this thread's current one from here on."""
+        if self.here == device:
+            return
+        self.here = device
+        enter = self.emitter._support("irc_gpu_enter")
+        code = self.builder.call(enter, [self.table, constant(device), self.guard])
+        wide = self.builder.sext(code, I64)
+        self.emitter.fail_if_error(code, ("gpu-error", "making a GPU current"), [wide])
+
+    def stream(self, device: int) -> Value:
+        """torch's current stream of a GPU in this call."""
+        found = self.streams.get(device)
+        if found is None:
+            out = self.emitter.alloca(PTR)
+            ask = self.emitter._support("irc_gpu_stream")
+            code = self.builder.call(ask, [self.table, constant(device), out])
+            self.emitter.fail_if_error(code, ("shim-error", "current stream"), [])
+            found = self.streams[device] = self.builder.load(out, typ=PTR)
+        return found
+
+    def place(self, device: str) -> tuple[Value, Value] | None:
+        """torch's type and index of a device; None for the CPU."""
+        if device == "cpu":
+            return None
+        b, e = self.builder, self.emitter
+        kind = b.load(e.word(self.table, cuda.DEVICE_TYPE), typ=I64)
+        mask = b.load(e.word(self.table, cuda.INDEX_MASK), typ=I64)
+        index = b.or_(mask, constant(device_number(device)))
+        return b.trunc(kind, I32), b.trunc(index, I32)
+
+    def argument(self, index: int, layout: P.Layout, fixed: TensorSpec) -> HostTensor:
+        if layout.device == "cpu":
+            return super().argument(index, layout, fixed)
+        place = self.table, constant(device_number(layout.device))
+        return self.emitter.argument_tensor(index, fixed, place)
+
+    def step(self, number: int, step: P.Step) -> None:
+        self.number = number
+        devices = {
+            self.program.layouts[r].device for r in registers_in(step) if r in self.program.layouts
+        } - {"cpu"}
+        if len(devices) == 1:
+            self.on(device_number(devices.pop()))
+        super().step(number, step)
+
+    def device(self, step: P.CallOperator) -> str:
+        layouts = [self.program.layouts.get(r) for r in registers_in(step)]
+        kinds = {layout.device.partition(":")[0] for layout in layouts if layout is not None}
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    # Memory
+
+    def alloc(self, step: P.Alloc) -> None:
+        layout = step.layout
+        place, dtype = self.place(layout.device), dtype_code(layout.dtype)
+        if step.offset is None or not self.in_arena(step):
+            tensor = self.emitter.empty(*self.sizes(layout), dtype, place)
+            self.borrow(step.register, layout, tensor)
+            return
+        if not self.bases:
+            self._open_arena()
+        at = self.dims(step.offset)
+        self.places[step.register] = ArrayPlace(
+            layout, lambda: self._address(at), lambda: self._in_block(layout, at)
+        )
+
+    def in_arena(self, step: P.Alloc) -> bool:
+        """Only the memory of one GPU is in one block."""
+        on_main = step.layout.device == f"cuda:{self.main}"
+        return on_main and super().in_arena(step)
+
+    def _open_arena(self) -> None:
+        """The block, as elements of the dtype that operators want most of it."""
+        dtype, size = self._arena_element()
+        total = self.arena_bytes()
+        elements: Size
+        if isinstance(total, int):
+            elements = -(-total // 16) * 16 // size
+        else:
+            padded = self.builder.and_(self.builder.add(total, constant(15)), constant(-16))
+            elements = self.builder.lshr(padded, constant(size.bit_length() - 1))
+        place = self.place(f"cuda:{self.main}")
+        base = self.emitter.empty([elements], [1], dtype_code(dtype), place)
+        self.emitter.data(base)
+        self.bases[dtype] = base
+        self._arena_base = base
+
+    def _arena_element(self) -> tuple[str, int]:
+        placed = {s.register: s.layout for s in self.program.steps
+                  if isinstance(s, P.Alloc) and s.offset is not None}  # fmt: skip
+        wanted: dict[tuple[str, int], int] = {}
+        for step in self.program.steps:
+            if isinstance(step, P.CallOperator | P.CopyInto | P.Control | P.ReadItem):
+                for register in registers_in(step):
+                    layout = placed.get(self.program.root(register)[0])
+                    if layout is not None:
+                        key = layout.dtype, layout.element_bytes
+                        wanted[key] = wanted.get(key, 0) + 1
+        return max(wanted, key=lambda k: wanted[k], default=("uint8", 1))
+
+    def _address(self, at: Size) -> Value:
+        base = self.emitter.data(self._arena_base)
+        return self.builder.gep(base, [as_value(at)], source_etype=ir.IntType(8))
+
+    def _in_block(self, layout: P.Layout, at: Size) -> HostTensor:
+        """A tensor over the block's storage, `at` bytes in."""
+        base = self.bases.get(layout.dtype)
+        if base is None:
+            from irc.boundary.aten_paths import Named
+
+            given = {"self": self._arena_base, "dtype": Named("dtype", layout.dtype)}
+            call = AtenCall("aten.view.dtype", given, (1,), device="cuda")
+            (base,) = call_aten(self.emitter, call, floating=True)  # type: ignore[assignment]
+            assert base is not None
+            self.bases[layout.dtype] = base
+        width = layout.element_bytes
+        offset: Size = at // width if isinstance(at, int) else self.builder.lshr(
+            at, constant(width.bit_length() - 1)
+        )
+        tensor = self.emitter.view(base, *self.sizes(layout), offset)
+        tensor.data = self._address(at)
+        return tensor
+
+    # Work
+
+    def _room_for_launches(self) -> None:
+        """Memory for the words of a launch, the last two of which stay 0, and where each is."""
+        e, b = self.emitter, self.builder
+        self.values = e.alloca(I64, self._words)
+        self.params = e.alloca(PTR, self._words)
+        for i in range(self._words):
+            at = e.word(self.values, i)
+            b.store(at, e.word(self.params, i))
+
+    def launch(self, step: P.Launch) -> None:
+        e, b = self.emitter, self.builder
+        words: list[Value] = [self.data(r) for r in step.tensors]
+        words += [as_value(self.dims.symbols[s]) for s in step.symbols]
+        words += [constant(0)] * SCRATCH_POINTERS
+        for i, word in enumerate(words):
+            b.store(word, e.word(self.values, i))
+        devices = {self.program.layouts[r].device for r in step.tensors}
+        device = device_number(devices.pop()) if devices else self.main
+        kernel = e.memory_of(("gpu-kernel", step.kernel, device))
+        grid = as_value(self.dims(step.grid))
+        given = [self.table, kernel, self.stream(device), grid, self.values, self.params]
+        code = b.call(e._support("irc_gpu_launch"), given)
+        failed = ("gpu-launch-failed", step.kernel, device)
+        e.fail_if_error(code, failed, [b.sext(code, I64)])
+
+    # Reading
+
+    def item(self, step: P.ReadItem) -> None:
+        layout = self.places[step.source].layout
+        asserted = self.late.get(self.number)
+        if asserted is not None:
+            check = self.program.steps[asserted]
+            assert isinstance(check, P.AssertValue)
+            device = device_number(layout.device)
+            key = ("late-check", device, bool(step.every), check.error, check.message)
+            call_object(self.emitter, key, [self.tensor(step.source).handle], [], [])
+            self.scalars[step.register] = I1(1)
+        elif layout.device == "cpu":
+            super().item(step)
+        else:
+            self._read(step, layout)
+
+    def _read(self, step: P.ReadItem, layout: P.Layout) -> None:
+        """Wait for the GPU, without the lock, and take the element."""
+        e, b = self.emitter, self.builder
+        tensor = self.tensor(step.source)
+        if step.every:
+            call = AtenCall("aten.all.default", {"self": tensor}, (0,), device="cuda")
+            (tensor,) = call_aten(e, call, floating=False)  # type: ignore[assignment]
+        function = e.declare(f"aoti_torch_item_{layout.dtype}", I32, (PTR, PTR))
+        room = e.alloca(I64)
+        e.unlock_if(I1(1))
+        code = b.call(function, [tensor.handle, room])
+        e.lock()
+        from irc.boundary.aten_paths import Dynamic
+
+        replay = ("aten-replay", "aten._local_scalar_dense.default", (("self", Dynamic(0)),))
+        e.fail_if_error(code, replay, [tensor.handle])
+        self.scalars[step.register] = load_item(b, room, layout.dtype, step.kind)
+
+
+__all__ = ["LATE_ERRORS", "TABLE", "GpuLowering", "emit_gpu_host", "refusal"]

@@ -1,0 +1,299 @@
+"""Support functions of native programs of a GPU, as LLVM text: compiled once per process.
+
+`table` is that of `irc.boundary.cuda`, through which all of CUDA is called; `device` the number of
+a GPU in the program.
+
+`irc_gpu_check_tensor(table, device, runtime, object, spec, out) -> i32`: as `irc_check_tensor`, for
+a plain dense tensor of that GPU.
+
+`irc_gpu_enter(table, device, guard) -> i32`: makes the GPU this thread's current one if it isn't,
+and stores a guard of torch's, which remembers the one before, at `guard` (which holds null, or a
+guard that was stored before). `irc_gpu_leave(table, guard)` deletes it.
+`irc_gpu_stream(table, device, out) -> i32`: the current stream.
+
+`irc_gpu_launch(table, kernel, stream, grid, values, params) -> i32`: launches `grid` program
+instances, none for 0. `values`: a word for each pointer, then for each size, then two of zero;
+`params`: where these words are. 0, the driver's error, or -1 where the kernel couldn't be had.
+
+A kernel's *descriptor*, in words: number of pointers, of sizes, of variants; the Python object that
+is called with a key and adds the variant; then for each variant its key, the function, threads of a
+program instance, bytes of shared memory. `irc.program.gpu_kernels.key_of`
+says what a key is; `irc_gpu_key` follows it.
+"""
+
+from __future__ import annotations
+
+from irc.codegen.host.support import CHECK_TENSOR
+
+POINTERS, SIZES, VARIANTS, LOADER, FIRST_VARIANT = 0, 1, 2, 3, 4
+VARIANT_WORDS, VARIANT_LIMIT = 4, 16
+DESCRIPTOR_WORDS = FIRST_VARIANT + VARIANT_WORDS * VARIANT_LIMIT
+#: Null pointers behind a kernel's arguments: Triton's scratch memory.
+SCRATCH_POINTERS = 2
+#: What a launch gives where the kernel couldn't be had.
+NOT_LOADED = -1
+_LARGEST_GRID = (1 << 31) - 1
+
+
+DECLARATIONS = """
+declare i32 @aoti_torch_get_dtype(ptr, ptr)
+declare i32 @aoti_torch_get_dim(ptr, ptr)
+declare i32 @aoti_torch_get_sizes(ptr, ptr)
+declare i32 @aoti_torch_get_strides(ptr, ptr)
+declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
+declare i32 @aoti_torch_get_device_index(ptr, ptr)
+declare ptr @irc_call_python(ptr, ptr, ptr, i64)
+declare void @Py_DecRef(ptr)
+@irc_int_kind = private constant [1 x i8] c"\\01"
+"""
+
+#: What is other than in `irc_check_tensor`, and by what it is replaced.
+_FOR_GPU = (
+    ("@irc_check_tensor(ptr %runtime,",
+     "@irc_gpu_check_tensor(ptr %table, i64 %device, ptr %runtime,"),
+    ("%required.at = getelementptr i64, ptr %runtime, i64 4",
+     "%required.at = getelementptr i64, ptr %table, i64 2"),
+    ("%forbidden.at = getelementptr i64, ptr %runtime, i64 5",
+     "%forbidden.at = getelementptr i64, ptr %table, i64 3"),
+    ("  %e4 = call i32 @aoti_torch_get_strides(ptr %handle, ptr %strides.out)\n", """\
+  %e4 = call i32 @aoti_torch_get_strides(ptr %handle, ptr %strides.out)
+  %index.out = alloca i32
+  %e.index = call i32 @aoti_torch_get_device_index(ptr %handle, ptr %index.out)
+  %index = load i32, ptr %index.out
+  %mask.at = getelementptr i64, ptr %table, i64 1
+  %mask = load i64, ptr %mask.at
+  %index.wide = or i64 %device, %mask
+  %index.want = trunc i64 %index.wide to i32
+  %index.off = xor i32 %index, %index.want
+  %e.where = or i32 %e.index, %index.off
+"""),
+    ("  %e = or i32 %e12, %e34\n",
+     "  %e1234 = or i32 %e12, %e34\n  %e = or i32 %e1234, %e.where\n"),
+)  # fmt: skip
+
+DEVICES = """
+define i32 @irc_gpu_enter(ptr %table, i64 %device, ptr %guard) {
+entry:
+  %now.out = alloca ptr
+  store ptr null, ptr %now.out
+  %get.at = getelementptr ptr, ptr %table, i64 5
+  %get = load ptr, ptr %get.at
+  %first = getelementptr ptr, ptr %table, i64 16
+  %wanted.at = getelementptr ptr, ptr %first, i64 %device
+  %wanted = load ptr, ptr %wanted.at
+  %e1 = call i32 %get(ptr %now.out)
+  %now = load ptr, ptr %now.out
+  %there = icmp eq ptr %now, %wanted
+  br i1 %there, label %done, label %move
+move:
+  %mask.at = getelementptr i64, ptr %table, i64 1
+  %mask = load i64, ptr %mask.at
+  %index.wide = or i64 %device, %mask
+  %index = trunc i64 %index.wide to i32
+  %held = load ptr, ptr %guard
+  %none = icmp eq ptr %held, null
+  br i1 %none, label %create, label %set
+create:
+  %create.at = getelementptr ptr, ptr %table, i64 8
+  %create.guard = load ptr, ptr %create.at
+  %e2 = call i32 %create.guard(i32 %index, ptr %guard)
+  %created = icmp eq i32 %e2, 0
+  br i1 %created, label %look, label %failed
+set:
+  %set.at = getelementptr ptr, ptr %table, i64 10
+  %set.guard = load ptr, ptr %set.at
+  %e3 = call i32 %set.guard(ptr %held, i32 %index)
+  %moved = icmp eq i32 %e3, 0
+  br i1 %moved, label %look, label %failed
+look:
+  %e4 = call i32 %get(ptr %now.out)
+  %now.again = load ptr, ptr %now.out
+  %there.now = icmp eq ptr %now.again, %wanted
+  br i1 %there.now, label %done, label %force
+force:
+  %force.at = getelementptr ptr, ptr %table, i64 6
+  %set.context = load ptr, ptr %force.at
+  %e5 = call i32 %set.context(ptr %wanted)
+  ret i32 %e5
+done:
+  ret i32 0
+failed:
+  ret i32 -1
+}
+
+define void @irc_gpu_leave(ptr %table, ptr %guard) {
+entry:
+  %held = load ptr, ptr %guard
+  %none = icmp eq ptr %held, null
+  br i1 %none, label %done, label %drop
+drop:
+  store ptr null, ptr %guard
+  %delete.at = getelementptr ptr, ptr %table, i64 9
+  %delete = load ptr, ptr %delete.at
+  %ignored = call i32 %delete(ptr %held)
+  br label %done
+done:
+  ret void
+}
+
+define i32 @irc_gpu_stream(ptr %table, i64 %device, ptr %out) {
+entry:
+  %mask.at = getelementptr i64, ptr %table, i64 1
+  %mask = load i64, ptr %mask.at
+  %index.wide = or i64 %device, %mask
+  %index = trunc i64 %index.wide to i32
+  %get.at = getelementptr ptr, ptr %table, i64 7
+  %get = load ptr, ptr %get.at
+  %e = call i32 %get(i32 %index, ptr %out)
+  ret i32 %e
+}
+"""
+
+LAUNCH = """
+define i64 @irc_gpu_key(i64 %pointers, i64 %sizes, ptr %values) {
+entry:
+  br label %pointer
+pointer:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %pointer.one ]
+  %key = phi i64 [ 0, %entry ], [ %key.next, %pointer.one ]
+  %i.end = icmp eq i64 %i, %pointers
+  br i1 %i.end, label %size, label %pointer.one
+pointer.one:
+  %at = getelementptr i64, ptr %values, i64 %i
+  %address = load i64, ptr %at
+  %low = and i64 %address, 15
+  %off = icmp ne i64 %low, 0
+  %bit = zext i1 %off to i64
+  %far = icmp ugt i64 %i, 31
+  %place = select i1 %far, i64 31, i64 %i
+  %shifted = shl i64 %bit, %place
+  %key.next = or i64 %key, %shifted
+  %i.next = add i64 %i, 1
+  br label %pointer
+size:
+  %j = phi i64 [ 0, %pointer ], [ %j.next, %size.one ]
+  %full = phi i64 [ %key, %pointer ], [ %full.next, %size.one ]
+  %j.end = icmp eq i64 %j, %sizes
+  br i1 %j.end, label %done, label %size.one
+size.one:
+  %word = add i64 %pointers, %j
+  %size.at = getelementptr i64, ptr %values, i64 %word
+  %number = load i64, ptr %size.at
+  %rest = and i64 %number, 15
+  %odd = icmp ne i64 %rest, 0
+  %odd.bit = zext i1 %odd to i64
+  %biased = add i64 %number, 2147483648
+  %wide = icmp ugt i64 %biased, 4294967295
+  %wide.bit = select i1 %wide, i64 2, i64 0
+  %bits = or i64 %odd.bit, %wide.bit
+  %j.far = icmp ugt i64 %j, 15
+  %j.place = select i1 %j.far, i64 15, i64 %j
+  %twice = shl i64 %j.place, 1
+  %size.place = add i64 %twice, 32
+  %size.shifted = shl i64 %bits, %size.place
+  %full.next = or i64 %full, %size.shifted
+  %j.next = add i64 %j, 1
+  br label %size
+done:
+  ret i64 %full
+}
+
+define ptr @irc_gpu_variant(ptr %kernel, i64 %key) {
+entry:
+  %count.at = getelementptr i64, ptr %kernel, i64 2
+  %count = load i64, ptr %count.at
+  br label %look
+look:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %end = icmp uge i64 %i, %count
+  br i1 %end, label %none, label %one
+one:
+  %times = mul i64 %i, VARIANT_WORDS
+  %word = add i64 %times, FIRST_VARIANT
+  %variant = getelementptr i64, ptr %kernel, i64 %word
+  %its = load i64, ptr %variant
+  %same = icmp eq i64 %its, %key
+  br i1 %same, label %found, label %next
+next:
+  %i.next = add i64 %i, 1
+  br label %look
+found:
+  ret ptr %variant
+none:
+  ret ptr null
+}
+
+define i32 @irc_gpu_launch(ptr %table, ptr %kernel, ptr %stream, i64 %grid, ptr %values,
+                           ptr %params) {
+entry:
+  %key.out = alloca i64
+  %some = icmp sgt i64 %grid, 0
+  br i1 %some, label %begin, label %done
+begin:
+  %large = icmp sgt i64 %grid, LARGEST_GRID
+  br i1 %large, label %invalid, label %keyed
+keyed:
+  %pointers = load i64, ptr %kernel
+  %sizes.at = getelementptr i64, ptr %kernel, i64 1
+  %sizes = load i64, ptr %sizes.at
+  %key = call i64 @irc_gpu_key(i64 %pointers, i64 %sizes, ptr %values)
+  %known = call ptr @irc_gpu_variant(ptr %kernel, i64 %key)
+  %missing = icmp eq ptr %known, null
+  br i1 %missing, label %ask, label %go
+ask:
+  store i64 %key, ptr %key.out
+  %loader.at = getelementptr ptr, ptr %kernel, i64 3
+  %loader = load ptr, ptr %loader.at
+  %answer = call ptr @irc_call_python(ptr %loader, ptr @irc_int_kind, ptr %key.out, i64 1)
+  %raised = icmp eq ptr %answer, null
+  br i1 %raised, label %lost, label %asked
+asked:
+  call void @Py_DecRef(ptr %answer)
+  %new = call ptr @irc_gpu_variant(ptr %kernel, i64 %key)
+  %still = icmp eq ptr %new, null
+  br i1 %still, label %lost, label %go
+go:
+  %variant = phi ptr [ %known, %keyed ], [ %new, %asked ]
+  %function.at = getelementptr ptr, ptr %variant, i64 1
+  %function = load ptr, ptr %function.at
+  %threads.at = getelementptr i64, ptr %variant, i64 2
+  %threads.word = load i64, ptr %threads.at
+  %threads = trunc i64 %threads.word to i32
+  %shared.at = getelementptr i64, ptr %variant, i64 3
+  %shared.word = load i64, ptr %shared.at
+  %shared = trunc i64 %shared.word to i32
+  %instances = trunc i64 %grid to i32
+  %launch.at = getelementptr ptr, ptr %table, i64 4
+  %launch = load ptr, ptr %launch.at
+  %code = call i32 %launch(ptr %function, i32 %instances, i32 1, i32 1, i32 %threads, i32 1, i32 1,
+                           i32 %shared, ptr %stream, ptr %params, ptr null)
+  ret i32 %code
+done:
+  ret i32 0
+invalid:
+  ret i32 1
+lost:
+  ret i32 -1
+}
+"""
+
+SIGNATURES = {
+    "irc_gpu_check_tensor": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
+    "irc_gpu_enter": ("i32", ("ptr", "i64", "ptr")),
+    "irc_gpu_leave": ("void", ("ptr", "ptr")),
+    "irc_gpu_stream": ("i32", ("ptr", "i64", "ptr")),
+    "irc_gpu_launch": ("i32", ("ptr", "ptr", "ptr", "i64", "ptr", "ptr")),
+}
+
+
+def support_text() -> str:
+    """The module as LLVM text, without a target line."""
+    check = CHECK_TENSOR
+    for old, new in _FOR_GPU:
+        if check.count(old) != 1:
+            raise AssertionError(f"irc_check_tensor has changed: {old}")
+        check = check.replace(old, new)
+    text = "".join((DECLARATIONS, check, DEVICES, LAUNCH))
+    for name in ("VARIANT_WORDS", "FIRST_VARIANT"):
+        text = text.replace(name, str(globals()[name]))
+    return text.replace("LARGEST_GRID", str(_LARGEST_GRID))

@@ -1,0 +1,75 @@
+"""Code of a GPU's program from a host program and its kernels; `irc.runtime.gpu_program` loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from irc.boundary.cuda import Gpu
+from irc.codegen.host.gpu_lowering import emit_gpu_host, refusal
+from irc.codegen.llvm.jit import compile_module
+from irc.codegen.triton.machine_code import compile_codes, describe
+from irc.dialects import kernel
+from irc.program import gpu_kernels
+from irc.program import host_program as P
+from irc.program.gpu_kernels import GpuKernels, MachineCode
+from irc.runtime.gpu_kernels import cached_codes, store_codes
+from irc.runtime.gpu_program import GpuCode
+from irc.target.cpu import TargetFeatures
+from irc.target.gpu import GpuFeatures
+
+
+def compile_for_gpu(
+    program: P.HostProgram,
+    functions: Sequence[kernel.KernelFuncOp],
+    chip: GpuFeatures,
+    processor: TargetFeatures,
+    gpu: Gpu | None,
+    *,
+    hints: Mapping[str, int],
+    cached: bool,
+    opt_level: int,
+) -> GpuCode:
+    """The code of a program: `functions` are its kernels, for GPUs of the kind `chip`; the host
+    function is for `processor` and reaches GPUs by `gpu`. `hints`: what symbols were while the
+    program was traced. `cached`: machine code may be in the cache on disk, and goes there."""
+    described = describe(functions, chip)
+    if gpu is None or not program.devices - {"cpu"} or refusal(program) is not None:
+        return GpuCode(gpu_kernels.pack(described))
+    codes = _codes(described, _expected(program, described, hints), cached)
+    if any(code.special for code in codes.values()):
+        return GpuCode(gpu_kernels.pack(described))
+    host = emit_gpu_host(program, gpu)
+    code = compile_module(host.text, processor, opt_level=opt_level)
+    packed = gpu_kernels.pack(attrs.evolve(described, codes=codes))
+    return GpuCode(packed, code, host.slots, host.externals)
+
+
+def _expected(
+    program: P.HostProgram, kernels: GpuKernels, hints: Mapping[str, int]
+) -> list[tuple[str, int]]:
+    """The keys that launches will have where pointers are multiples of 16 and symbols as they were
+    while the program was traced; kernels whose symbols are unknown by then are left out."""
+    wanted: dict[tuple[str, int], None] = {}
+    for step in program.steps:
+        if isinstance(step, P.Launch) and all(name in hints for name in step.symbols):
+            pointers = [0] * kernels.kernels[step.kernel].pointers
+            key = gpu_kernels.key_of(pointers, [hints[name] for name in step.symbols])
+            wanted[step.kernel, key] = None
+    return list(wanted)
+
+
+def _codes(
+    kernels: GpuKernels, wanted: Sequence[tuple[str, int]], cached: bool
+) -> dict[tuple[str, int], MachineCode]:
+    """Machine code for these names and keys, from the cache where that has it."""
+    found = cached_codes(kernels, wanted) if cached else {}
+    made = compile_codes(kernels, [pair for pair in wanted if pair not in found])
+    if cached:
+        store_codes(kernels, made)
+    return {pair: found.get(pair) or made[pair] for pair in wanted}
+
+
+__all__ = ["compile_for_gpu"]

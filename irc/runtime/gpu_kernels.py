@@ -1,0 +1,177 @@
+"""Kernels of a native program of GPUs: loaded when they are launched first, and compiled when the
+program has no machine code for such arguments.
+
+    loaded = LoadedKernels(kernels, gpu)
+    loaded.object(("gpu-kernel", "k", 0))       # the descriptor that native launches read
+
+docs/design/gpu-host.md says what a variant's key is; `irc.codegen.host.support_gpu` the words of a
+descriptor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import importlib.metadata
+import threading
+from collections.abc import Hashable, Mapping, Sequence
+
+from irc.boundary.cuda import Gpu
+from irc.cache.keys import irc_key, key_of
+from irc.cache.store import shared_cache
+from irc.codegen.host import support_gpu as words
+from irc.ir.diagnostics import UserError
+from irc.program.gpu_kernels import GpuKernels, MachineCode, pack_code, unpack_code
+
+
+class Descriptor(ctypes.c_uint64 * words.DESCRIPTOR_WORDS):  # type: ignore[misc]
+    """The words of a kernel that native launches read."""
+
+
+class Variants:
+    """The variants of one kernel on one GPU; called with a key, it adds the one for that key.
+
+    Native code calls it with the interpreter lock held, and can't pass an error on: what goes wrong
+    is kept for `failed`, which native code calls on the same thread.
+    """
+
+    def __init__(self, owner: LoadedKernels, name: str, device: int) -> None:
+        self.owner, self.name, self.device = owner, name, device
+        self.descriptor = Descriptor()
+        facts = owner.kernels.kernels[name]
+        self.descriptor[words.POINTERS] = facts.pointers
+        self.descriptor[words.SIZES] = len(facts.signature) - facts.pointers
+        self.descriptor[words.LOADER] = id(self)
+        self.descriptor.owner = self
+        self._functions: dict[int, tuple[int, int, int]] = {}
+        self._next = 0
+        self._errors: dict[int, BaseException] = {}
+
+    def __call__(self, key: int) -> None:
+        key &= 2**64 - 1
+        try:
+            found = self._functions.get(key)
+            if found is None:
+                found = self._functions[key] = self._loaded(key)
+            self._add(key, found)
+        except BaseException as error:
+            self._errors[threading.get_ident()] = error
+
+    def _loaded(self, key: int) -> tuple[int, int, int]:
+        code = self.owner.code(self.name, key)
+        if code.special:
+            raise UserError(f"@{self.name} wants {code.special}, which no native launch gives")
+        function = self.owner.gpu.load(self.device, code.code, code.symbol, code.shared)
+        return function, code.threads, code.shared
+
+    def _add(self, key: int, facts: tuple[int, int, int]) -> None:
+        """Write the variant where native code looks for it: behind the others, or where they are
+        many in place of the one that is there for longest."""
+        number = self._next % words.VARIANT_LIMIT
+        at = words.FIRST_VARIANT + number * words.VARIANT_WORDS
+        self.descriptor[at : at + words.VARIANT_WORDS] = [key, *facts]
+        self._next += 1
+        self.descriptor[words.VARIANTS] = min(self._next, words.VARIANT_LIMIT)
+
+    def failed(self, code: int) -> None:
+        """Raise why a launch failed: what `__call__` met, or the driver's error `code`."""
+        error = self._errors.pop(threading.get_ident(), None)
+        if code == words.NOT_LOADED and error is not None:
+            raise error
+        raise RuntimeError(f"launching @{self.name}: {self.owner.gpu.error_text(code)}")
+
+
+class LoadedKernels:
+    """The kernels of a program in this process, by name and device. `cached`: machine code may
+    come from the cache on disk, and go there."""
+
+    def __init__(self, kernels: GpuKernels, gpu: Gpu, cached: bool = True) -> None:
+        self.kernels, self.gpu, self.cached = kernels, gpu, cached
+        self._codes: dict[tuple[str, int], MachineCode] = dict(kernels.codes)
+        self._variants: dict[tuple[str, int], Variants] = {}
+
+    def code(self, name: str, key: int) -> MachineCode:
+        """Machine code of a kernel for a key: the program's own, the cache's, or compiled now."""
+        found = self._codes.get((name, key))
+        if found is None:
+            made = code_for(self.kernels, name, key, self.cached)
+            found = self._codes[name, key] = made
+        return found
+
+    def variants(self, name: str, device: int) -> Variants:
+        """The variants of a kernel on a GPU."""
+        found = self._variants.get((name, device))
+        if found is None:
+            self.gpu.prepare(device)
+            found = self._variants[name, device] = Variants(self, name, device)
+        return found
+
+    def object(self, key: Hashable) -> object:
+        """The object that native code names `key`. KeyError where it isn't one of a GPU's."""
+        match key:
+            case ("gpu-table",):
+                return self.gpu.table
+            case ("gpu-kernel", str(name), int(device)):
+                return self.variants(name, device).descriptor
+            case ("gpu-launch-failed", str(name), int(device)):
+                return self.variants(name, device).failed
+            case ("gpu-error", str(what)):
+                return functools.partial(self._raise, what)
+        raise KeyError(key)
+
+    def _raise(self, what: str, code: int) -> None:
+        raise RuntimeError(f"{what}: {self.gpu.error_text(code)}")
+
+
+def code_key(kernels: GpuKernels, name: str, key: int) -> str:
+    """The key under which the cache has machine code: all that decides it."""
+    facts = kernels.kernels[name]
+    decides = (name, facts.signature, facts.options, key, kernels.chip)
+    return key_of("gpu-code", kernels.source, repr(decides), irc_key(), triton_version())
+
+
+@functools.cache
+def triton_version() -> str:
+    """The version of the Triton that is installed, "" for none."""
+    try:
+        return importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def code_for(kernels: GpuKernels, name: str, key: int, cached: bool) -> MachineCode:
+    """Machine code from the cache, else compiled and stored; only compiled unless `cached`."""
+    pair = name, key
+    found = cached_codes(kernels, [pair]) if cached else {}
+    if found:
+        return found[pair]
+    from irc.codegen.triton.machine_code import compile_code
+
+    made = compile_code(kernels, name, key)
+    if cached:
+        store_codes(kernels, {pair: made})
+    return made
+
+
+def cached_codes(
+    kernels: GpuKernels, wanted: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], MachineCode]:
+    """Those of the names and keys that the cache on disk has machine code for, with it."""
+    found = {}
+    for name, key in wanted:
+        data = shared_cache().get(code_key(kernels, name, key))
+        if data is not None:
+            with contextlib.suppress(ValueError):  # not one of ours: compiled again
+                found[name, key] = unpack_code(data)
+    return found
+
+
+def store_codes(kernels: GpuKernels, codes: Mapping[tuple[str, int], MachineCode]) -> None:
+    """Keep machine code in the cache on disk."""
+    for (name, key), code in codes.items():
+        shared_cache().put(code_key(kernels, name, key), pack_code(code))
+
+
+__all__ = ["Descriptor", "LoadedKernels", "Variants", "cached_codes", "code_for", "code_key",
+           "store_codes", "triton_version"]  # fmt: skip

@@ -1,0 +1,352 @@
+"""The native host function of a GPU's programs, over a stub of CUDA."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+import attrs
+import pytest
+import torch
+
+import irc
+from irc.boundary import cuda, torch_abi
+from irc.ir.passes import PassManager
+from irc.pipeline import pipeline_text
+from irc.program import host_program as P
+from irc.program.gpu_kernels import key_of
+from irc.program.read_host import read_host_program
+from irc.runtime.arguments import ArgumentError
+from tests.codegen.triton.test_models import FUNCTIONS
+from tests.runtime.gpu_stub import SHARED, Stub, check_keys, moved
+
+pytestmark = pytest.mark.skipif(
+    not torch_abi.available(), reason=f"native host: {torch_abi.unavailable_reason()}"
+)
+
+
+def lowered(function: Any, args: list[Any], dynamic: bool = False) -> Any:
+    """The host program of a function, with kernels for sm_90."""
+    module = irc.trace(function, args, dynamic=dynamic)
+    PassManager.parse(pipeline_text("triton", functional=False)).run(module)
+    return module
+
+
+@pytest.fixture
+def stub() -> Stub:
+    return Stub()
+
+
+def relu_and_one(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x) + 1
+
+
+@pytest.fixture(scope="module")
+def one_kernel() -> Any:
+    return lowered(relu_and_one, [torch.randn(8, 16)])
+
+
+def test_a_launch_gets_pointers_grid_and_stream(stub, one_kernel, monkeypatch):
+    call = stub.build(one_kernel, monkeypatch)
+    assert call.is_native and not stub.launches
+    x = torch.randn(8, 16)
+    stub.streams[0] = 0x57
+    (y,) = stub.call(call, x)
+    assert torch.equal(y, relu_and_one(x)) and y.stride() == (16, 1) and not y.requires_grad
+    (launch,) = stub.launches
+    assert launch.words == (x.data_ptr(), y.data_ptr()) and launch.zeros == (0, 0)
+    assert launch.block == (96, 1, 1) and launch.grid[1:] == (1, 1) and launch.grid[0] >= 1
+    assert launch.shared == SHARED and launch.stream == 0x57
+    stub.streams[0] = 0x58
+    stub.call(call, x)
+    assert stub.launches[0].stream == 0x58
+    assert stub.compiled == [("k0", 0)] and stub.loaded == [("k0:0", 0)] and not stub.guards
+
+
+def test_a_variant_is_had_once_for_each_alignment(stub, one_kernel, monkeypatch):
+    call = stub.build(one_kernel, monkeypatch)
+    base = torch.randn(9 * 16)
+    shifted = base[1:129].view(8, 16)
+    for x in (base[:128].view(8, 16), shifted, shifted, base[16:].view(8, 16)):
+        (y,) = stub.call(call, x)
+        assert torch.equal(y, relu_and_one(x))
+        check_keys(stub.launches, 2)
+    assert stub.loaded == [("k0:0", 0), ("k0:1", 0)]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS])
+def test_programs_have_eagers_values(stub, name, monkeypatch):
+    function, args = FUNCTIONS[name]
+    call = stub.build(lowered(function, args), monkeypatch)
+    assert call.is_native
+    results = stub.call(call, *[a.clone() for a in args])
+    expected = function(*args)
+    for ours, theirs in zip(results, expected if isinstance(expected, tuple) else (expected,),
+                            strict=True):  # fmt: skip
+        assert ours.stride() == theirs.stride() and ours.dtype == theirs.dtype
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def two_products(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    for _ in range(2):
+        x = torch.relu(x @ w) * 1.5 + 1
+        x = x.sum(1, keepdim=True) + x
+    return x
+
+
+def test_intermediates_are_in_one_block_and_products_in_torchs_shims(stub, monkeypatch):
+    args = [torch.randn(8, 16), torch.randn(16, 16)]
+    module = lowered(two_products, args)
+    seen = []
+    address = stub.gpu.symbol_address
+    stub.gpu.symbol_address = lambda name: seen.append(name) or address(name)
+    call = stub.build(module, monkeypatch)
+    assert "aoti_torch_cuda_mm_out" in seen
+    with torch.enable_grad():
+        (y,) = stub.call(call, args[0], args[1].requires_grad_())
+        assert torch.is_grad_enabled() and not y.requires_grad
+    torch.testing.assert_close(y, two_products(*args).detach())
+    words = {w for each in stub.launches for w in each.words} - {y.data_ptr()}
+    program = moved(read_host_program(module))
+    placed = [s for s in program.steps if isinstance(s, P.Alloc) and s.offset is not None]
+    size = max(s.offset + 4096 for s in placed)
+    assert placed and max(words) - min(words) < size
+
+
+def scaled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x * w, -1) + x.sum(0)
+
+
+def test_sizes_are_given_and_chosen_by(stub, monkeypatch):
+    module = lowered(scaled, [torch.randn(6, 40), torch.randn(40)], dynamic=True)
+    call = stub.build(module, monkeypatch)
+    kernels = {op.sym_name: op for op in module.ops if op.name == "kernel.func"}
+    for rows, columns in ((5, 48), (7, 33), (16, 64), (5, 48)):
+        x, w = torch.randn(rows, columns), torch.randn(columns)
+        (y,) = stub.call(call, x, w)
+        torch.testing.assert_close(y, scaled(x, w))
+        for each in stub.launches:
+            symbols = len(kernels[each.kernel].symbols or ())
+            check_keys([each], len(each.words) - symbols)
+            assert not symbols or {rows, columns} & set(each.words[-symbols:])
+    assert len(stub.loaded) == len(set(stub.loaded)) >= 3
+
+
+def test_more_kinds_than_a_descriptor_has_room_for(stub, monkeypatch):
+    module = lowered(lambda *t: sum(t), [torch.randn(4) for _ in range(5)])
+    call = stub.build(module, monkeypatch)
+    base = torch.randn(64)
+    for _ in range(2):
+        for kind in range(32):
+            given = [base[8 * i + (kind >> i & 1) :][:4] for i in range(5)]
+            (y,) = stub.call(call, *given)
+            torch.testing.assert_close(y, sum(given))
+            check_keys(stub.launches, 6)
+    assert len(stub.loaded) == 32
+
+
+def test_keys_of_many_arguments_share_their_last_bits():
+    pointers = [16] * 40
+    assert key_of(pointers, [3] * 20) == sum(1 << 32 + 2 * j for j in range(16))
+    pointers[35] = 20
+    assert key_of(pointers, []) == 1 << 31
+    assert key_of([], [1 << 40, 16]) == 1 << 33
+
+
+def test_native_keys_are_as_in_python(stub, monkeypatch):
+    """40 pointers and 18 sizes, through the native function itself."""
+    import ctypes
+
+    from irc.codegen.host import support_gpu
+    from irc.runtime import native
+    from irc.runtime.gpu_kernels import Descriptor
+
+    launch = ctypes.PYFUNCTYPE(
+        ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 2
+    )(native._gpu_support_object().address("irc_gpu_launch"))
+    asked = []
+    descriptor = Descriptor()
+    loader = asked.append
+    descriptor[support_gpu.POINTERS], descriptor[support_gpu.SIZES] = 40, 18
+    descriptor[support_gpu.LOADER] = id(loader)
+    generator = torch.Generator().manual_seed(5)
+    for turn in range(50):
+        bits = torch.randint(0, 40, (58,), generator=generator).tolist()
+        words = [16 * n + 16 if n % 7 or turn % 2 else n for n in bits[:40]]
+        words += [(n - 20) << (n % 36) for n in bits[40:]]
+        values = (ctypes.c_int64 * 60)(*words, 0, 0)
+        given = [ctypes.addressof(stub.gpu.table), ctypes.addressof(descriptor), 0, 1]
+        assert launch(*given, ctypes.addressof(values), 0) == support_gpu.NOT_LOADED
+        assert asked[-1] & (2**64 - 1) == key_of(words[:40], words[40:])
+    assert launch(*given[:3], 0, ctypes.addressof(values), 0) == 0 and len(asked) == 50
+    assert launch(*given[:3], 1 << 31, ctypes.addressof(values), 0) == 1
+
+
+@pytest.mark.parametrize("what", ["compile", "load"])
+def test_a_kernel_that_can_not_be_had_is_an_error_each_time(stub, one_kernel, what, monkeypatch):
+    call = stub.build(one_kernel, monkeypatch)
+    shifted = torch.randn(129)[1:].view(8, 16)
+    stub.refuses = what
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no code for k0" if what == "compile" else "no mem"):
+            stub.call(call, shifted)
+    stub.refuses = ""
+    assert torch.equal(stub.call(call, shifted)[0], relu_and_one(shifted))
+
+
+def test_a_launch_that_fails_is_an_error(stub, one_kernel, monkeypatch):
+    call = stub.build(one_kernel, monkeypatch)
+    stub.code = 700
+    with pytest.raises(RuntimeError, match="launching @k0: error 700"):
+        stub.call(call, torch.randn(8, 16))
+    stub.code = 0
+    stub.call(call, torch.randn(8, 16))
+
+
+def test_kernels_that_want_more_of_a_launch_are_left_to_python(stub, one_kernel, monkeypatch):
+    stub.refuses = "clusters"
+    assert not stub.build(one_kernel, monkeypatch).is_native
+
+
+def test_a_thread_without_a_context_gets_the_devices(stub, one_kernel, monkeypatch):
+    call = stub.build(one_kernel, monkeypatch)
+    x = torch.randn(8, 16)
+    stub.context = 0
+    stub.call(call, x)
+    assert stub.launches[0].context == stub.context_of(0) and stub.context == 0
+    assert [what for what, _ in stub.guards] == ["create", "delete"]
+    stub.guards.clear()
+    stub.context = stub.context_of(1)
+    stub.call(call, x)
+    assert stub.launches[0].context == stub.context_of(0)
+    assert stub.context == stub.context_of(1)
+    stub.code = 700
+    with pytest.raises(RuntimeError):
+        stub.call(call, x)
+    assert stub.context == stub.context_of(1) and len(stub.guards) == 4
+
+
+def test_each_step_is_on_the_gpu_of_its_arrays(stub, one_kernel, monkeypatch):
+    """y on the first GPU, z on the second, and again on the first."""
+    program = moved(read_host_program(one_kernel))
+    launch = next(s for s in program.steps if isinstance(s, P.Launch))
+    first = program.layouts[launch.tensors[0]]
+    second = attrs.evolve(first, device="cuda:1")
+    layouts = {0: first, 1: second, 2: first, 3: second, 4: first}
+    steps = tuple(
+        step
+        for source in range(2)
+        for step in (
+            P.Alloc(source + 2, layouts[source + 2]),
+            attrs.evolve(launch, tensors=(source, source + 2)),
+        )
+    ) + (P.Alloc(4, first), attrs.evolve(launch, tensors=(0, 4)))
+    program = attrs.evolve(
+        program, layouts=layouts, kinds=dict.fromkeys(layouts, "tensor"), registers=5, steps=steps,
+        arguments=(P.Argument("x", "tensor", 0, first), P.Argument("z", "tensor", 1, second)),
+        outputs=tuple(P.Output(r, "tensor", layouts[r]) for r in (2, 3, 4)),
+    )  # fmt: skip
+    functions = [op for op in one_kernel.ops if op.name == "kernel.func"]
+    call = stub.build_program(program, functions, monkeypatch)
+    stub.streams.update({0: 0x10, 1: 0x11})
+    x, z = torch.randn(8, 16), torch.randn(8, 16)
+    for ours, given in zip(stub.call(call, x, z), (x, z, x), strict=True):
+        assert torch.equal(ours, relu_and_one(given))
+    assert [each.stream for each in stub.launches] == [0x10, 0x11, 0x10]
+    contexts = [each.context - stub.context_of(0) for each in stub.launches]
+    assert contexts == [0, 1, 0] and stub.context == stub.context_of(0)
+    assert [what for what, _ in stub.guards] == ["create", "set", "delete"]
+    assert stub.loaded == [("k0:0", 0), ("k0:0", 1)]
+
+
+def test_arguments_that_do_not_fit_go_to_the_python_executor(stub, one_kernel, monkeypatch):
+    call = stub.build(one_kernel, monkeypatch)
+    for wrong in (torch.randn(8, 17), torch.randn(8, 16).double(), torch.randn(16, 8).t(), 3):
+        with pytest.raises(ArgumentError):
+            stub.call(call, wrong)
+    assert not stub.launches
+    given = [torch.randn(8, 16)]
+    (y,) = call.boxed(given)
+    assert not given and y.shape == (8, 16)
+
+
+def pick(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    return x[i] * 2
+
+
+def test_a_check_is_waited_for(stub, monkeypatch):
+    args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
+    call = stub.build(lowered(pick, args), monkeypatch)
+    assert call.is_native
+    torch.testing.assert_close(stub.call(call, *args)[0], pick(*args))
+    with pytest.raises((IndexError, RuntimeError)):
+        stub.call(call, args[0], torch.tensor([1, 10, 0]))
+
+
+def test_a_late_check_is_told_when_a_program_begins(stub, monkeypatch):
+    from irc.runtime import late_checks
+
+    told = []
+    monkeypatch.setattr(late_checks, "check_truth", lambda t, *rest: told.append((bool(t), rest)))
+    args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
+    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    stub.call(call, *args)
+    stub.call(call, args[0], torch.tensor([1, 10, 0]))
+    assert [truth for truth, _ in told] == [True, False]
+    fail = told[1][1][-1]
+    with pytest.raises((IndexError, RuntimeError)):
+        fail()
+    raised = []
+    monkeypatch.setattr(late_checks, "raise_failed", raised.append)
+    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    stub.call(call, *args)
+    assert not raised
+    stub.gpu.table[cuda.LATE] = 1
+    stub.call(call, *args)
+    assert raised == [0]
+
+
+def total(x: torch.Tensor) -> Any:
+    n = x.sum().item()
+    return x * 2, n
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_a_number_is_read(stub, dtype, monkeypatch):
+    x = torch.arange(12).to(dtype).view(3, 4)
+    try:
+        module = lowered(total, [x])
+    except irc.UserError as error:
+        pytest.skip(str(error))
+    y, n = stub.call(stub.build(module, monkeypatch), x)
+    assert torch.equal(y, x * 2) and n == total(x)[1]
+
+
+def test_programs_of_several_threads(stub, one_kernel, monkeypatch):
+    stub.runs = False
+    call = stub.build(one_kernel, monkeypatch)
+    x = torch.randn(8, 16)
+
+    def work() -> None:
+        for _ in range(200):
+            call(x)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(stub.launches) == 600
+
+
+def test_what_a_program_made_goes_with_it(stub, one_kernel, monkeypatch):
+    import weakref
+
+    call = stub.build(one_kernel, monkeypatch)
+    descriptor = next(o for k, o in call._objects.items() if k[0] == "gpu-kernel")
+    gone = weakref.ref(descriptor)
+    stub.call(call, torch.randn(8, 16))
+    del call, descriptor
+    gc.collect()
+    assert gone() is None
