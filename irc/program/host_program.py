@@ -267,7 +267,7 @@ class HostProgram:
     """The program of one function: checks of arguments, then steps in order, then outputs.
 
     `bindings` bind symbols to what arguments say; they happen before any step. `clocked`: every
-    `CallAten` adds the time it takes to `irc.program.clocks`. `late_checks`: on a GPU, truth values
+    `CallOperator` adds the time it takes to `irc.program.clocks`. `late_checks`: on a GPU, truth values
     that are asserted and not used otherwise are not waited for (`irc.runtime.late_checks`).
     """
 
