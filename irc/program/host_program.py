@@ -267,8 +267,9 @@ class HostProgram:
     """The program of one function: checks of arguments, then steps in order, then outputs.
 
     `bindings` bind symbols to what arguments say; they happen before any step. `clocked`: every
-    `CallOperator` adds the time it takes to `irc.program.clocks`. `late_checks`: on a GPU, truth values
-    that are asserted and not used otherwise are not waited for (`irc.runtime.late_checks`).
+    `CallOperator` adds the time it takes to `irc.program.clocks`. `late_checks`: on a GPU, truth
+    values that are asserted and not used otherwise are not waited for
+    (`irc.runtime.late_checks`).
     """
 
     name: str
