@@ -8,6 +8,7 @@ each is imported, lowered and built here.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import direct_calls, saved_functions
 from irc.frontend.decompositions import table as D
-from irc.frontend.fx import wide_statistics
+from irc.frontend.fx import attention
 from irc.frontend.fx.argument_views import show_arguments
 from irc.frontend.fx.dropouts import skip_dropouts
 from irc.frontend.fx.higher_order import expand_higher_order
@@ -114,7 +115,6 @@ def compile_graph(
     from torch._dynamo import disable
     from torch._dynamo.utils import counters
     from torch._functorch.aot_autograd import aot_module_simplified
-    from torch._functorch.partitioners import min_cut_rematerialization_partition as min_cut
 
     if any(isinstance(x, list | tuple | dict) for x in example_inputs):
         return compile_flattened(gm, example_inputs, options)
@@ -153,7 +153,7 @@ def compile_graph(
             fw_compiler=compiler("forward"),
             bw_compiler=compile_backward,
             inference_compiler=compiler("inference"),
-            partition_fn=min_cut if options.emulate_rounding else wide_statistics.partition,
+            partition_fn=attention.partition(options, functools.partial(target_of, (), options)),
             decompositions=D.decompositions(),
             keep_inference_input_mutations=True,
         )
@@ -208,6 +208,8 @@ def compile_fx(
         options = attrs.evolve(options, freezing=False)
     expand_higher_order(module, D.decompositions())
     writes = unwrap_mutating_calls(module)
+    if stage == "inference" and target.is_gpu:
+        attention.fuse_for(module, options, target)
     saved = saved_outputs(module) if stage == "forward" else frozenset()
     if stage != "backward":
         show_arguments(module, direct_calls.metadata())

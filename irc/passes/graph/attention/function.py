@@ -79,6 +79,10 @@ class AtenFunction:
         held = content_tensor(content.data, getattr(torch, self.dtype(value)), sizes)
         return held.expand(value.type.shape)
 
+    def number(self, value: Any) -> float | None:
+        held = self.constant(value) if isinstance(value.defining_op, graph.Constant) else None
+        return float(held) if held is not None and held.numel() == 1 else None
+
     def emit(self, name: str, *arguments: Any, **keywords: Any) -> Any:
         return self.results(name, arguments, keywords)[0]
 

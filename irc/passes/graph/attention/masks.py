@@ -24,38 +24,68 @@ LOWEST_OF = {"float64": LOWEST, "float32": LOWEST, "bfloat16": -3.38953138925153
 HIGHEST_NUMBER = -1e4
 #: Masks of constants are computed up to so many elements.
 MOST_ELEMENTS = 1 << 22
+#: The most operators between a mask and the constants that make it.
+_DEPTH = 24
 
 
 @attrs.frozen
 class MaskPlan:
     """causal: each query sees the keys up to its own position. mask: what is added, a value of four
     dimensions, or None. rows: where a row of the result is the attention's; elsewhere it is NaN.
-    None: everywhere."""
+    kept: where a row has a gradient; elsewhere numbers have replaced all its scores. None:
+    everywhere."""
 
     causal: bool = False
     mask: Value | None = None
     rows: Value | None = None
+    kept: Value | None = None
 
 
-def planned(program: Program, found: Attention, dtype: str) -> MaskPlan:
-    """The plan for masks of `dtype`; adds to the program what computes it. Raises NotAttention,
-    before it adds anything."""
+def planned(
+    program: Program, found: Attention, dtype: str, gradients: bool = False
+) -> MaskPlan:
+    """The plan for masks of `dtype`; adds to the program what computes it. gradients: they are
+    asked for, too. Raises NotAttention, before it adds anything."""
     if not found.masks:
         return MaskPlan()
     for mask in found.masks:
         if mask.number is not None and mask.number > HIGHEST_NUMBER:
             raise NotAttention(f"{mask.number:g} takes the place of scores, which is not far below")
-    known = _evaluated(program, found)
-    if known is not None and _is_causal(known):
+    known = _known(program, found)
+    if known.causal:
         return MaskPlan(causal=True)
-    proven = known is not None and bool((known > -math.inf).any(-1).all())
+    proven = known.highest > -math.inf
     _check(program, found, proven, dtype)
+    if gradients and known.highest <= HIGHEST_NUMBER:
+        if any(mask.number is not None for mask in found.masks):
+            return _with_gradients(program, found, dtype)
+        if not all(_is_bounded(program, mask, -HIGHEST_NUMBER) for mask in found.masks):
+            raise NotAttention("what is added to its scores may be so low that they are not seen")
     mask = _combined(program, found.masks, dtype)
     if proven or found.safe or all(_is_bounded(program, m) for m in found.masks):
         return MaskPlan(mask=mask)
     highest = program.emit("amax.default", mask, [-1], True)
     rows = program.emit("lt.Scalar", program.emit("abs.default", highest), math.inf)
     return MaskPlan(mask=mask, rows=rows)
+
+
+def _with_gradients(program: Program, found: Attention, dtype: str) -> MaskPlan:
+    """The plan where numbers take scores' places, which then have no gradient, and may take those
+    of a whole row: such a row's scores are made 0, whose softmax has the same gradient for the
+    values, and one for the query and the keys that is left out."""
+    infinite = {mask.number is not None and math.isinf(mask.number) for mask in found.masks}
+    if any(mask.number is None for mask in found.masks) or len(infinite) > 1:
+        raise NotAttention("masks of several kinds may leave a row without any key")
+    if dtype not in LOWEST_OF or found.safe:
+        raise NotAttention("a row may be left without any key")
+    lowest = LOWEST_OF[dtype]
+    masks = tuple(attrs.evolve(mask, number=lowest) for mask in found.masks)
+    mask = _combined(program, masks, dtype)
+    highest = program.emit("amax.default", mask, [-1], True)
+    kept = program.emit("gt.Scalar", highest, lowest / 2)
+    nothing = program.emit("full.default", [], 0.0, dtype=dtype)
+    mask = program.emit("where.self", kept, mask, nothing)
+    return MaskPlan(mask=mask, rows=kept if infinite == {True} else None, kept=kept)
 
 
 def _check(program: Program, found: Attention, proven: bool, dtype: str) -> None:
@@ -124,12 +154,12 @@ def aligned(program: Program, mask: Mask) -> Value:
 # -- what is known of a mask
 
 
-def _is_bounded(program: Program, mask: Mask) -> bool:
-    """Whether a mask leaves no score at -inf, and makes none NaN."""
+def _is_bounded(program: Program, mask: Mask, limit: float = -LOWEST) -> bool:
+    """Whether a mask leaves no score at -inf, makes none NaN, and adds nothing beyond a limit."""
     if mask.number is not None:
         return math.isfinite(mask.number)
     reach = interval(program, mask.tensor)
-    return reach is not None and all(abs(end * mask.factor) <= -LOWEST for end in reach)
+    return reach is not None and all(abs(end * mask.factor) <= limit for end in reach)
 
 
 def interval(program: Program, value: Value, depth: int = 12) -> tuple[float, float] | None:
@@ -184,6 +214,30 @@ def _inner_interval(program: Program, call: OperatorCall, depth: int) -> tuple[f
     return (min(ends), max(ends))
 
 
+@attrs.frozen
+class _MaskFacts:
+    """What is known of masks: whether they are causal, and the least that a row's keys have at most
+    (-inf: nothing is known)."""
+
+    causal: bool = False
+    highest: float = -math.inf
+
+
+def _known(program: Program, found: Attention) -> _MaskFacts:
+    """What is known of masks that constants make."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes():
+        try:
+            total = _evaluated(program, found)
+        except (RuntimeError, TypeError, ValueError, IndexError):  # an operator refuses it
+            total = None
+        if total is None:
+            return _MaskFacts()
+        highest = float(total.amax(-1).amin())
+        return _MaskFacts(_is_causal(total), -math.inf if math.isnan(highest) else highest)
+
+
 def _evaluated(program: Program, found: Attention) -> Any:
     """What all masks together add to the scores (-inf for a finite number, too), if constants
     alone make them, as a torch tensor of four dimensions; None otherwise."""
@@ -194,7 +248,7 @@ def _evaluated(program: Program, found: Attention) -> Any:
         return None
     total = torch.zeros(1, 1, queries, keys)
     for mask in found.masks:
-        held = evaluate(program, mask.tensor)
+        held = _evaluate(program, mask.tensor, _DEPTH, {})
         if held is None:
             return None
         for dim in range(held.dim() - 1, -1, -1):
@@ -223,19 +277,9 @@ def _is_causal(total: Any) -> bool:
     return bool(((total == 0) == seen).all() and ((total < HIGHEST_NUMBER) == ~seen).all())
 
 
-def evaluate(program: Program, value: Value, depth: int = 24) -> Any:
+def _evaluate(program: Program, value: Value, depth: int, known: dict[Any, Any]) -> Any:
     """A value as a torch tensor of the CPU, if constants alone make it, by operators that are no
     random numbers and write nothing; None otherwise."""
-    from torch.utils._python_dispatch import _disable_current_modes
-
-    with _disable_current_modes():
-        try:
-            return _evaluate(program, value, depth, {})
-        except (RuntimeError, TypeError, ValueError, IndexError):  # the operator refuses it
-            return None
-
-
-def _evaluate(program: Program, value: Value, depth: int, known: dict[Any, Any]) -> Any:
     if value in known:
         return known[value]
     held = program.constant(value)
@@ -287,4 +331,4 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-__all__ = ["HIGHEST_NUMBER", "LOWEST", "MaskPlan", "aligned", "evaluate", "interval", "planned"]
+__all__ = ["HIGHEST_NUMBER", "LOWEST", "MaskPlan", "aligned", "interval", "planned"]

@@ -1,7 +1,7 @@
 """What recognizing attention asks of a program, and how it adds operators to one.
 
 There are two programs of ATen's operators: functions of irc's aten level (`function`), and torch's
-graphs, in which a forward may stand with its backward (`irc.frontend.fx.attention`).
+graphs, in which a forward may stand with its backward (`irc.frontend.fx.fused_attention`).
 """
 
 from __future__ import annotations
@@ -59,6 +59,9 @@ class Program(Protocol):
 
     def constant(self, value: Value) -> Any:
         """The torch tensor that a value is, if that stands in the program."""
+
+    def number(self, value: Value) -> float | None:
+        """The number that a value of one element is, if that stands in the program."""
 
     def emit(self, name: str, *arguments: Any, **keywords: Any) -> Value:
         """A new call of an operator of aten's; its (first) result."""

@@ -86,11 +86,11 @@ class Mask:
 class Attention:
     """Attention as it was found. sizes: batch, heads, queries, keys.
 
-    `product` is the value of the second product, `weights` the probabilities as the softmax gives
-    them, `multiplied` as the product reads them. scale: a number, of the scores and of what
-    `query` and `key` were scaled by; score_scale of the scores alone. masks: in the order in which
-    they are applied. safe: a row without any key is 0, not NaN. copied: sizes of keys and values
-    that the written form copies.
+    `first` and `product` are the values of both products, `weights` the probabilities as the
+    softmax gives them, `multiplied` as the product reads them. scale: a number, of the scores and
+    of what `query` and `key` were scaled by; score_scale of the scores alone. masks: in the order
+    in which they are applied. safe: a row without any key is 0, not NaN. copied: sizes of keys and
+    values that the written form copies.
     """
 
     query: Operand
@@ -103,7 +103,7 @@ class Attention:
     product: Value
     weights: Value
     multiplied: Value
-    scores: Value
+    first: Value
     safe: bool
     copied: tuple[Sequence[Size], ...] = ()
 
@@ -142,7 +142,7 @@ def recognize(program: Program, product: Value, *, forward_only: bool = True) ->
     )
     return Attention(
         query, key, value, scale * query.factor * key.factor, scale, masks, sizes, product, soft,  # type: ignore[arg-type]
-        multiplied, made["self"], safe, copied,
+        multiplied, first, safe, copied,
     )  # fmt: skip
 
 
@@ -391,9 +391,9 @@ def number_of(program: Program, value: Any) -> float | None:
     if not program.is_tensor(value):
         return None
     for _ in range(8):
-        held = program.constant(value)
+        held = program.number(value)
         if held is not None:
-            return float(held.flatten()[0]) if held.numel() == 1 else None
+            return held
         call = program.call(value)
         if call is None:
             return None

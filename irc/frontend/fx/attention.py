@@ -1,0 +1,64 @@
+"""Where attention that was written by hand is fused in torch's graphs.
+
+The pass `fuse-attention` sees one program at a time. But probabilities that a forward saves for its
+backward are read by another program; and which fused kernel a GPU runs is torch's decision, made on
+fake tensors. So joint graphs, and graphs of a GPU, are rewritten here, with the pass's own
+recognition.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+
+from irc.frontend.fx import wide_statistics
+from irc.options.options import Options
+from irc.target import Target
+
+
+def partition(
+    options: Options, target_of: Callable[[fx.GraphModule], Target]
+) -> Callable[..., Any]:
+    """How a joint graph is cut into forward and backward: attentions are fused before, statistics
+    kept wide. target_of: what a graph is compiled for."""
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    if options.emulate_rounding:
+        return min_cut_rematerialization_partition
+
+    def fused(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
+        fuse_for(joint, options, target_of(joint))
+        return wide_statistics.partition(joint, *arguments, **keywords)
+
+    return fused
+
+
+def fuse_for(module: fx.GraphModule, options: Options, target: Target) -> int:
+    """Make operators of the attentions in a graph for a target, where the options have the
+    pass, with remarks if they ask for these; how many."""
+    if not options.pattern_matcher or options.emulate_rounding:
+        return 0
+    softmax = torch.ops.aten._softmax.default
+    if not module.graph.find_nodes(op="call_function", target=softmax):
+        return 0
+    from irc.frontend.fx.fused_attention import fuse
+    from irc.frontend.importing.locations import location_of
+    from irc.ir.passes.context import Remark, chosen_remarks
+
+    core_bytes = None if target.is_gpu else target.features.core_bytes
+    told: list[Remark] = []
+
+    def note(node: fx.Node, message: str) -> None:
+        told.append(Remark("fuse-attention", message, location_of(node), str(node.target)))
+
+    count = fuse(module, core_bytes, note if options.remarks else None)
+    for remark in chosen_remarks(told, options.remarks):
+        print(remark, file=sys.stderr)
+    return count
+
+
+__all__ = ["fuse_for", "partition"]

@@ -1,0 +1,248 @@
+"""Attention written by hand in training: operator and gradients, against eager mode in float64."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+import irc
+from irc.frontend import backend
+from irc.frontend.fx import fused_attention
+
+B, H, L, S, D = 2, 3, 5, 7, 4
+LOW = torch.finfo(torch.float32).min
+FUSED = "_scaled_dot_product_flash_attention_for_cpu"
+
+
+@pytest.fixture(autouse=True)
+def everything_pays(monkeypatch):
+    monkeypatch.setattr(fused_attention, "objection", lambda *given: "")
+    torch.manual_seed(0)
+
+
+def heads(length=L, count=H, dtype=torch.float32):
+    return torch.randn(B, length, count, D).to(dtype).transpose(1, 2)
+
+
+def leaves(arguments, dtype=None):
+    return [
+        a.detach().to(dtype or a.dtype).requires_grad_(a.is_floating_point())
+        if a.is_floating_point() else a
+        for a in arguments
+    ]  # fmt: skip
+
+
+def programs(function, *arguments, options=None, dynamic=False, names=True):
+    """Result and gradients of a compiled function, and the operators of its programs."""
+    torch._dynamo.reset()
+    given = leaves(arguments)
+    with backend.recording() as compiled:
+        made = torch.compile(function, backend="irc", dynamic=dynamic, options=options)(*given)
+        towards = torch.randn(made.shape, generator=torch.Generator().manual_seed(1))
+        made.backward(towards.to(made.dtype))
+    texts = [irc.print_op(entry.imported.module) for entry in compiled]
+    return [made, *(g.grad for g in given if g.requires_grad)], texts
+
+
+def check(function, *arguments, tolerance=5e-6, dynamic=False):
+    found, texts = programs(function, *arguments, dynamic=dynamic)
+    wide = leaves(arguments, torch.float64)
+    wanted = function(*wide)
+    towards = torch.randn(wanted.shape, generator=torch.Generator().manual_seed(1))
+    wanted.backward(towards.to(found[0].dtype).double())
+    for mine, exact in zip(found, [wanted, *(g.grad for g in wide if g.requires_grad)],
+                           strict=True):  # fmt: skip
+        torch.testing.assert_close(
+            mine.double(), exact, atol=tolerance, rtol=tolerance, equal_nan=True
+        )
+    forward, backward = texts
+    assert FUSED in forward and f"{FUSED}_backward" in backward
+    assert "aten.bmm" not in forward and "aten.bmm" not in backward
+
+
+def weights(scores, value):
+    return scores.softmax(-1) @ value
+
+
+def plain(q, k, v):
+    return weights(q @ k.mT / math.sqrt(D), v)
+
+
+def scaled_before(q, k, v):
+    return weights((q * 0.3) @ (k * 1.5).mT, v)
+
+
+def einsum(q, k, v):
+    p = torch.einsum("bhqd,bhkd->bhqk", q, k).softmax(-1)
+    return torch.einsum("bhqk,bhkd->bqhd", p, v)
+
+
+def flat(q, k, v):
+    q, k, v = (x.reshape(B * H, -1, D) for x in (q, k, v))
+    return torch.bmm(torch.bmm(q, k.mT).softmax(-1), v)
+
+
+def causal(q, k, v):
+    seen = torch.ones(L, S, dtype=torch.bool).tril()
+    return weights((q @ k.mT).masked_fill(~seen, -math.inf), v)
+
+
+def dropped(q, k, v):
+    return F.dropout((q @ k.mT).softmax(-1), 0.0, True) @ v
+
+
+@pytest.mark.parametrize("function", (plain, scaled_before, einsum, flat, causal, dropped),
+                         ids=lambda f: f.__name__)  # fmt: skip
+def test_gradients(function):
+    check(function, heads(), heads(S), heads(S))
+
+
+@pytest.mark.parametrize("function", (plain, einsum), ids=lambda f: f.__name__)
+def test_gradients_of_any_size(function):
+    check(function, heads(), heads(S), heads(S), dynamic=True)
+
+
+def masked(q, k, v, mask):
+    return weights((q @ k.mT * 0.5).masked_fill(mask, -math.inf), v)
+
+
+def lowest(q, k, v, mask):
+    return weights(torch.where(mask, LOW, q @ k.mT), v)
+
+
+@pytest.mark.parametrize("function", (masked, lowest), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", ((B, 1, 1, S), (B, H, L, S)))
+def test_rows_without_a_key(function, shape):
+    """As written: NaN, or the mean of the values, and gradients of neither query nor keys."""
+    mask = torch.rand(shape) > 0.6
+    mask.view(-1, S)[0] = True
+    check(function, heads(), heads(S), heads(S), mask)
+
+
+def test_a_bias_of_constants():
+    def sloped(q, k, v):
+        apart = torch.arange(S)[None, :] - torch.arange(L)[:, None]
+        slopes = torch.tensor([0.5, 0.25, 0.125], dtype=q.dtype)[:, None, None]
+        return weights(q @ k.mT + slopes * apart, v)
+
+    check(sloped, heads(), heads(S), heads(S))
+
+
+def test_a_mask_that_is_near():
+    def near(q, k, v, mask):
+        return weights(q @ k.mT + mask.to(q.dtype) * -9000.0, v)
+
+    check(near, heads(), heads(S), heads(S), torch.rand(B, 1, 1, S) > 0.5)
+
+
+def test_heads_in_groups():
+    def repeated(q, k, v):
+        k, v = (x.repeat_interleave(H, 1) for x in (k, v))
+        return plain(q, k, v)
+
+    check(repeated, heads(), heads(S, 1), heads(S, 1))
+
+
+def test_softmax_in_f32():
+    def upcast(q, k, v):
+        return F.softmax(q @ k.mT * 0.5, -1, dtype=torch.float32).to(q.dtype) @ v
+
+    given = [heads(n, dtype=torch.bfloat16) for n in (L, S, S)]
+    check(upcast, *given, tolerance=5e-2)
+
+
+def test_autocast():
+    def cast(q, k, v):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=q.dtype == torch.float32):
+            return plain(q, k, v).to(q.dtype)
+
+    check(cast, heads(), heads(S), heads(S), tolerance=5e-2)
+
+
+def test_several_layers():
+    def layers(x, w):
+        for _ in range(2):
+            q, k, v = ((x @ w).unflatten(-1, (3, H, D)).transpose(1, 3)).unbind(2)
+            x = x + plain(q, k, v).transpose(1, 2).flatten(2)
+        return x
+
+    check(layers, torch.randn(B, L, H * D), torch.randn(H * D, 3 * H * D) * 0.2)
+
+
+# -- what stays
+
+
+class Straight(torch.autograd.Function):
+    """A softmax with a backward of its own."""
+
+    @staticmethod
+    def forward(context, scores):
+        made = scores.softmax(-1)
+        context.save_for_backward(made)
+        return made
+
+    @staticmethod
+    def backward(context, grad):
+        (made,) = context.saved_tensors
+        return torch.ops.aten._softmax_backward_data(grad, made, -1, made.dtype) * 2.0
+
+
+def own_backward(q, k, v):
+    return Straight.apply(q @ k.mT) @ v
+
+
+def weights_read(q, k, v):
+    p = (q @ k.mT).softmax(-1)
+    return p @ v + p.sum()
+
+
+def learned(q, k, v, bias):
+    return weights(q @ k.mT + bias, v)
+
+
+def low(q, k, v, bias):
+    """Of rows that it hides, gradients would be those of another softmax."""
+    return weights(q @ k.mT + bias.detach(), v) + 0 * bias.sum()
+
+
+@pytest.mark.parametrize("function", (own_backward, weights_read, learned, low),
+                         ids=lambda f: f.__name__)  # fmt: skip
+def test_what_is_left_as_it_is_written(function):
+    given = [heads(), heads(S), heads(S)]
+    if function in (learned, low):
+        given.append(torch.randn(1, H, L, S))
+    found, texts = programs(function, *given)
+    assert not any(FUSED in text for text in texts)
+    eager = leaves(given)
+    wanted = function(*eager)
+    wanted.backward(torch.randn(wanted.shape, generator=torch.Generator().manual_seed(1)))
+    for mine, exact in zip(found, [wanted, *(g.grad for g in eager)], strict=True):
+        torch.testing.assert_close(mine, exact, atol=1e-5, rtol=1e-5)
+
+
+def test_a_checkpointed_attention_is_right():
+    def again(q, k, v):
+        return checkpoint(plain, q, k, v, use_reentrant=False) * 2.0
+
+    found, _ = programs(again, heads(), heads(S), heads(S))
+    torch.manual_seed(0)
+    given = leaves([heads(), heads(S), heads(S)])
+    wanted = again(*given)
+    wanted.backward(torch.randn(wanted.shape, generator=torch.Generator().manual_seed(1)))
+    for mine, exact in zip(found, [wanted, *(g.grad for g in given)], strict=True):
+        torch.testing.assert_close(mine, exact, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", ({"pattern_matcher": False}, {"emulate_rounding": True}))
+def test_options_that_switch_it_off(options):
+    _, texts = programs(plain, heads(), heads(S), heads(S), options=options)
+    assert not any(FUSED in text for text in texts)
+
+
+def test_remarks(capsys):
+    programs(plain, heads(), heads(S), heads(S), options={"remarks": "fuse-attention"})
+    assert "'aten.bmm.default': attention is one operator" in capsys.readouterr().err
+    programs(weights_read, heads(), heads(S), heads(S), options={"remarks": "fuse-attention"})
+    assert "its probabilities are read elsewhere, too" in capsys.readouterr().err
