@@ -1,7 +1,7 @@
 // a_loop_of_slices of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[8, 8] x f32, strides [8, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[8, 8] x f32, strides [8, 1]> {offset = #sym<0>, strides = #sym.dims<[8, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[8, 8] x f32, strides [8, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[8, 8] x f32, strides [8, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[8, 1]>}) attributes {level = "aten"} {
     %select = aten.select.int %arg0_1 {arguments = {dim = 1 : i64, index = 0 : i64, self = #aten.operand<0>}} : (tensor<[8, 8] x f32, strides [8, 1]>) -> tensor<[8] x f32, strides [8]>
     %full = aten.full.default {arguments = {device = #aten.device<"cpu">, dtype = #aten.dtype<"float32">, fill_value = 0 : i64, layout = #aten.layout<"strided">, pin_memory = false, size = [8 : i64, 8 : i64]}} : tensor<[8, 8] x f32, strides [8, 1]>
     %mul = aten.mul.Tensor %select {arguments = {other = 0.5 : f64, self = #aten.operand<0>}} : (tensor<[8] x f32, strides [8]>) -> tensor<[8] x f32, strides [1]>

@@ -1,7 +1,7 @@
 // an_optimizer_step of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[40, 40] x f32, strides [40, 1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[40, 40] x f32, strides [40, 1]> {kind = "input", name = "arg1", offset = #sym<0>}, %arg2_1: tensor<[40, 40] x f32, strides [40, 1]> {kind = "input", name = "arg2", offset = #sym<0>}) attributes {level = "aten", result_info = []} {
+  func.func @main(%arg0_1: tensor<[40, 40] x f32, strides [40, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}, %arg1_1: tensor<[40, 40] x f32, strides [40, 1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>}, %arg2_1: tensor<[40, 40] x f32, strides [40, 1]> {irc.kind = "input", irc.name = "arg2", irc.offset = #sym<0>}) attributes {level = "aten", result_info = []} {
     %0 = aten.mul.Tensor %arg2_1 {arguments = {other = 0.9 : f64, self = #aten.operand<0>}} : (tensor<[40, 40] x f32, strides [40, 1]>) -> tensor<[40, 40] x f32, strides [40, 1]>
     %1 = aten.add.Tensor %arg1_1, %0 {arguments = {alpha = 0.1 : f64, other = #aten.operand<0>, self = #aten.operand<1>}} : (tensor<[40, 40] x f32, strides [40, 1]>, tensor<[40, 40] x f32, strides [40, 1]>) -> tensor<[40, 40] x f32, strides [40, 1]>
     %abs_1 = aten.abs.default %1 {arguments = {self = #aten.operand<0>}} : (tensor<[40, 40] x f32, strides [40, 1]>) -> tensor<[40, 40] x f32, strides [40, 1]>

@@ -1,7 +1,7 @@
 // attention of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[4, 30, 16] x f32, strides [480, 16, 1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[4, 30, 16] x f32, strides [480, 16, 1]> {kind = "input", name = "arg1", offset = #sym<0>}, %arg2_1: tensor<[4, 30, 16] x f32, strides [480, 16, 1]> {kind = "input", name = "arg2", offset = #sym<0>}) -> (tensor<[4, 30, 16] x f32, strides [480, 16, 1]> {offset = #sym<0>, strides = #sym.dims<[480, 16, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[4, 30, 16] x f32, strides [480, 16, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}, %arg1_1: tensor<[4, 30, 16] x f32, strides [480, 16, 1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>}, %arg2_1: tensor<[4, 30, 16] x f32, strides [480, 16, 1]> {irc.kind = "input", irc.name = "arg2", irc.offset = #sym<0>}) -> (tensor<[4, 30, 16] x f32, strides [480, 16, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[480, 16, 1]>}) attributes {level = "aten"} {
     %permute = aten.permute.default %arg1_1 {arguments = {dims = [0 : i64, 2 : i64, 1 : i64], self = #aten.operand<0>}} : (tensor<[4, 30, 16] x f32, strides [480, 16, 1]>) -> tensor<[4, 16, 30] x f32, strides [480, 1, 16]>
     %expand = aten.expand.default %arg0_1 {arguments = {self = #aten.operand<0>, size = [4 : i64, 30 : i64, 16 : i64]}} : (tensor<[4, 30, 16] x f32, strides [480, 16, 1]>) -> tensor<[4, 30, 16] x f32, strides [480, 16, 1]>
     %view = aten.view.default %expand {arguments = {self = #aten.operand<0>, size = [4 : i64, 30 : i64, 16 : i64]}} : (tensor<[4, 30, 16] x f32, strides [480, 16, 1]>) -> tensor<[4, 30, 16] x f32, strides [480, 16, 1]>

@@ -1,7 +1,7 @@
 // cheap_values_read_twice of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[64, 33] x f32, strides [33, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[64, 32] x f32, strides [32, 1]> {offset = #sym<0>, strides = #sym.dims<[32, 1]>}, tensor<[64, 33] x f32, strides [33, 1]> {offset = #sym<0>, strides = #sym.dims<[33, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[64, 33] x f32, strides [33, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[64, 32] x f32, strides [32, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[32, 1]>}, tensor<[64, 33] x f32, strides [33, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[33, 1]>}) attributes {level = "aten"} {
     %mul = aten.mul.Tensor %arg0_1 {arguments = {other = 2 : i64, self = #aten.operand<0>}} : (tensor<[64, 33] x f32, strides [33, 1]>) -> tensor<[64, 33] x f32, strides [33, 1]>
     %add = aten.add.Tensor %mul {arguments = {other = 1 : i64, self = #aten.operand<0>}} : (tensor<[64, 33] x f32, strides [33, 1]>) -> tensor<[64, 33] x f32, strides [33, 1]>
     %slice_1 = aten.slice.Tensor %add {arguments = {dim = 1 : i64, end = 9223372036854775807 : i64, self = #aten.operand<0>, start = 1 : i64}} : (tensor<[64, 33] x f32, strides [33, 1]>) -> tensor<[64, 32] x f32, strides [33, 1]>

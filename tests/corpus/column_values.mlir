@@ -1,7 +1,7 @@
 // column_values of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[64] x f32, strides [1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[64, 128] x f32, strides [128, 1]> {kind = "input", name = "arg1", offset = #sym<0>}) -> (tensor<[64, 128] x f32, strides [128, 1]> {offset = #sym<0>, strides = #sym.dims<[128, 1]>}, tensor<[128, 64] x f32, strides [1, 128]> {offset = #sym<0>, strides = #sym.dims<[1, 128]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[64] x f32, strides [1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}, %arg1_1: tensor<[64, 128] x f32, strides [128, 1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>}) -> (tensor<[64, 128] x f32, strides [128, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[128, 1]>}, tensor<[128, 64] x f32, strides [1, 128]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[1, 128]>}) attributes {level = "aten"} {
     %add = aten.add.Tensor %arg0_1 {arguments = {other = 1.0e-05 : f64, self = #aten.operand<0>}} : (tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]>
     %rsqrt = aten.rsqrt.default %add {arguments = {self = #aten.operand<0>}} : (tensor<[64] x f32, strides [1]>) -> tensor<[64] x f32, strides [1]>
     %unsqueeze = aten.unsqueeze.default %rsqrt {arguments = {dim = 1 : i64, self = #aten.operand<0>}} : (tensor<[64] x f32, strides [1]>) -> tensor<[64, 1] x f32, strides [1, 1]>

@@ -1,7 +1,7 @@
 // expensive_values_read_twice of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[64, 33] x f32, strides [33, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[64, 32] x f32, strides [32, 1]> {offset = #sym<0>, strides = #sym.dims<[32, 1]>}, tensor<[64, 33] x f32, strides [33, 1]> {offset = #sym<0>, strides = #sym.dims<[33, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[64, 33] x f32, strides [33, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[64, 32] x f32, strides [32, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[32, 1]>}, tensor<[64, 33] x f32, strides [33, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[33, 1]>}) attributes {level = "aten"} {
     %exp = aten.exp.default %arg0_1 {arguments = {self = #aten.operand<0>}} : (tensor<[64, 33] x f32, strides [33, 1]>) -> tensor<[64, 33] x f32, strides [33, 1]>
     %sin = aten.sin.default %exp {arguments = {self = #aten.operand<0>}} : (tensor<[64, 33] x f32, strides [33, 1]>) -> tensor<[64, 33] x f32, strides [33, 1]>
     %tanh = aten.tanh.default %sin {arguments = {self = #aten.operand<0>}} : (tensor<[64, 33] x f32, strides [33, 1]>) -> tensor<[64, 33] x f32, strides [33, 1]>

@@ -1,7 +1,7 @@
 // few_long_rows of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[7, 60000] x f32, strides [60000, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[7] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}, tensor<[7] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[7, 60000] x f32, strides [60000, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[7] x f32, strides [1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>}, tensor<[7] x f32, strides [1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>}) attributes {level = "aten"} {
     %sum_1 = aten.sum.dim_IntList %arg0_1 {arguments = {dim = [1 : i64], self = #aten.operand<0>}} : (tensor<[7, 60000] x f32, strides [60000, 1]>) -> tensor<[7] x f32, strides [1]>
     %mean = aten.mean.dim %arg0_1 {arguments = {dim = [1 : i64], keepdim = true, self = #aten.operand<0>}} : (tensor<[7, 60000] x f32, strides [60000, 1]>) -> tensor<[7, 1] x f32, strides [1, 1]>
     %sub = aten.sub.Tensor %arg0_1, %mean {arguments = {other = #aten.operand<1>, self = #aten.operand<0>}} : (tensor<[7, 60000] x f32, strides [60000, 1]>, tensor<[7, 1] x f32, strides [1, 1]>) -> tensor<[7, 60000] x f32, strides [60000, 1]>

@@ -1,7 +1,7 @@
 // gathers_along_a_dimension of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[20, 8] x f32, strides [8, 1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[4, 8] x i64, strides [8, 1]> {kind = "input", name = "arg1", offset = #sym<0>}) -> (tensor<[4, 8] x f32, strides [8, 1]> {offset = #sym<0>, strides = #sym.dims<[8, 1]>}, tensor<[20, 8] x f32, strides [8, 1]> {offset = #sym<0>, strides = #sym.dims<[8, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[20, 8] x f32, strides [8, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}, %arg1_1: tensor<[4, 8] x i64, strides [8, 1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>}) -> (tensor<[4, 8] x f32, strides [8, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[8, 1]>}, tensor<[20, 8] x f32, strides [8, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[8, 1]>}) attributes {level = "aten"} {
     %gather = aten.gather.default %arg0_1, %arg1_1 {arguments = {dim = 0 : i64, index = #aten.operand<1>, self = #aten.operand<0>}} : (tensor<[20, 8] x f32, strides [8, 1]>, tensor<[4, 8] x i64, strides [8, 1]>) -> tensor<[4, 8] x f32, strides [8, 1]>
     %exp = aten.exp.default %gather {arguments = {self = #aten.operand<0>}} : (tensor<[4, 8] x f32, strides [8, 1]>) -> tensor<[4, 8] x f32, strides [8, 1]>
     %full = aten.full.default {arguments = {device = #aten.device<"cpu">, dtype = #aten.dtype<"float32">, fill_value = 0 : i64, layout = #aten.layout<"strided">, pin_memory = false, size = [20 : i64, 8 : i64]}} : tensor<[20, 8] x f32, strides [8, 1]>

@@ -1,7 +1,7 @@
 // joins_that_are_updated of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[12, 6] x f32, strides [6, 1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[3, 6] x f32, strides [6, 1]> {kind = "input", name = "arg1", offset = #sym<0>}) -> (tensor<[12, 6] x f32, strides [6, 1]> {offset = #sym<18>, strides = #sym.dims<[6, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[12, 6] x f32, strides [6, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}, %arg1_1: tensor<[3, 6] x f32, strides [6, 1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>}) -> (tensor<[12, 6] x f32, strides [6, 1]> {irc.offset = #sym<18>, irc.strides = #sym.dims<[6, 1]>}) attributes {level = "aten"} {
     %cat = aten.cat.default %arg0_1, %arg1_1 {arguments = {tensors = [#aten.operand<0>, #aten.operand<1>]}} : (tensor<[12, 6] x f32, strides [6, 1]>, tensor<[3, 6] x f32, strides [6, 1]>) -> tensor<[15, 6] x f32, strides [6, 1]>
     %0 = graph.constant {value = dense<0.0> : tensor<[] x f32, strides []>} : tensor<[] x f32, strides []>
     %lift_fresh_copy = aten.lift_fresh_copy.default %0 {arguments = {self = #aten.operand<0>}} : (tensor<[] x f32, strides []>) -> tensor<[] x f32, strides []>

@@ -1,7 +1,7 @@
 // masks of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[40, 40] x f32, strides [40, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[40, 40] x f32, strides [40, 1]> {offset = #sym<0>, strides = #sym.dims<[40, 1]>}, tensor<[40, 40] x f32, strides [40, 1]> {offset = #sym<0>, strides = #sym.dims<[40, 1]>}, tensor<[40, 40] x i1, strides [40, 1]> {offset = #sym<0>, strides = #sym.dims<[40, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[40, 40] x f32, strides [40, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[40, 40] x f32, strides [40, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[40, 1]>}, tensor<[40, 40] x f32, strides [40, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[40, 1]>}, tensor<[40, 40] x i1, strides [40, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[40, 1]>}) attributes {level = "aten"} {
     %full = aten.full.default {arguments = {device = #aten.device<"cpu">, dtype = #aten.dtype<"bool">, fill_value = true, layout = #aten.layout<"strided">, pin_memory = false, size = [40 : i64, 40 : i64]}} : tensor<[40, 40] x i1, strides [40, 1]>
     %tril = aten.tril.default %full {arguments = {self = #aten.operand<0>}} : (tensor<[40, 40] x i1, strides [40, 1]>) -> tensor<[40, 40] x i1, strides [40, 1]>
     %bitwise_not = aten.bitwise_not.default %tril {arguments = {self = #aten.operand<0>}} : (tensor<[40, 40] x i1, strides [40, 1]>) -> tensor<[40, 40] x i1, strides [40, 1]>

@@ -1,7 +1,7 @@
 // rounded_sums_and_scans of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[16, 33] x bf16, strides [33, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[16] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}, tensor<[16, 33] x f32, strides [33, 1]> {offset = #sym<0>, strides = #sym.dims<[33, 1]>}, tensor<[16, 33] x bf16, strides [33, 1]> {offset = #sym<0>, strides = #sym.dims<[33, 1]>}, tensor<[16, 33] x bf16, strides [33, 1]> {offset = #sym<0>, strides = #sym.dims<[33, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[16, 33] x bf16, strides [33, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[16] x f32, strides [1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>}, tensor<[16, 33] x f32, strides [33, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[33, 1]>}, tensor<[16, 33] x bf16, strides [33, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[33, 1]>}, tensor<[16, 33] x bf16, strides [33, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[33, 1]>}) attributes {level = "aten"} {
     %sum_1 = aten.sum.dim_IntList %arg0_1 {arguments = {dim = [1 : i64], self = #aten.operand<0>}} : (tensor<[16, 33] x bf16, strides [33, 1]>) -> tensor<[16] x bf16, strides [1]>
     %_to_copy = aten._to_copy.default %sum_1 {arguments = {dtype = #aten.dtype<"float32">, self = #aten.operand<0>}} : (tensor<[16] x bf16, strides [1]>) -> tensor<[16] x f32, strides [1]>
     %mul = aten.mul.Tensor %_to_copy {arguments = {other = 2 : i64, self = #aten.operand<0>}} : (tensor<[16] x f32, strides [1]>) -> tensor<[16] x f32, strides [1]>

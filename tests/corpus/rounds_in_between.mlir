@@ -1,7 +1,7 @@
 // rounds_in_between of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[16, 33] x f32, strides [33, 1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[33] x f32, strides [1]> {kind = "input", name = "arg1", offset = #sym<0>}) -> (tensor<[16, 33] x f32, strides [33, 1]> {offset = #sym<0>, strides = #sym.dims<[33, 1]>}, tensor<[16, 33] x f32, strides [33, 1]> {offset = #sym<0>, strides = #sym.dims<[33, 1]>}, tensor<[16, 33] x bf16, strides [33, 1]> {offset = #sym<0>, strides = #sym.dims<[33, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[16, 33] x f32, strides [33, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}, %arg1_1: tensor<[33] x f32, strides [1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>}) -> (tensor<[16, 33] x f32, strides [33, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[33, 1]>}, tensor<[16, 33] x f32, strides [33, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[33, 1]>}, tensor<[16, 33] x bf16, strides [33, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[33, 1]>}) attributes {level = "aten"} {
     %_to_copy = aten._to_copy.default %arg0_1 {arguments = {dtype = #aten.dtype<"bfloat16">, self = #aten.operand<0>}} : (tensor<[16, 33] x f32, strides [33, 1]>) -> tensor<[16, 33] x bf16, strides [33, 1]>
     %mul = aten.mul.Tensor %_to_copy {arguments = {other = 3 : i64, self = #aten.operand<0>}} : (tensor<[16, 33] x bf16, strides [33, 1]>) -> tensor<[16, 33] x bf16, strides [33, 1]>
     %_to_copy_1 = aten._to_copy.default %arg1_1 {arguments = {dtype = #aten.dtype<"bfloat16">, self = #aten.operand<0>}} : (tensor<[33] x f32, strides [1]>) -> tensor<[33] x bf16, strides [1]>

@@ -1,7 +1,7 @@
 // slices_and_steps of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[12, 40] x f32, strides [40, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[10, 40] x f32, strides [40, 1]> {offset = #sym<0>, strides = #sym.dims<[40, 1]>}, tensor<[12, 20] x f32, strides [20, 1]> {offset = #sym<0>, strides = #sym.dims<[20, 1]>}, tensor<[4] x f32, strides [120]> {alias_of = 0 : i64, offset = #sym<5>, strides = #sym.dims<[120]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[12, 40] x f32, strides [40, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[10, 40] x f32, strides [40, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[40, 1]>}, tensor<[12, 20] x f32, strides [20, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[20, 1]>}, tensor<[4] x f32, strides [120]> {irc.alias_of = 0 : i64, irc.offset = #sym<5>, irc.strides = #sym.dims<[120]>}) attributes {level = "aten"} {
     %slice_1 = aten.slice.Tensor %arg0_1 {arguments = {end = -1 : i64, self = #aten.operand<0>, start = 1 : i64}} : (tensor<[12, 40] x f32, strides [40, 1]>) -> tensor<[10, 40] x f32, strides [40, 1]>
     %slice_2 = aten.slice.Tensor %arg0_1 {arguments = {end = 9223372036854775807 : i64, self = #aten.operand<0>, start = 2 : i64}} : (tensor<[12, 40] x f32, strides [40, 1]>) -> tensor<[10, 40] x f32, strides [40, 1]>
     %add = aten.add.Tensor %slice_1, %slice_2 {arguments = {other = #aten.operand<1>, self = #aten.operand<0>}} : (tensor<[10, 40] x f32, strides [40, 1]>, tensor<[10, 40] x f32, strides [40, 1]>) -> tensor<[10, 40] x f32, strides [40, 1]>

@@ -1,7 +1,7 @@
 // split_axes of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[24, 6] x f32, strides [6, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[24, 6] x f32, strides [6, 1]> {offset = #sym<0>, strides = #sym.dims<[6, 1]>}, tensor<[4, 6] x f32, strides [6, 1]> {offset = #sym<0>, strides = #sym.dims<[6, 1]>}, tensor<[24, 6] x f32, strides [6, 1]> {offset = #sym<0>, strides = #sym.dims<[6, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[24, 6] x f32, strides [6, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[24, 6] x f32, strides [6, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[6, 1]>}, tensor<[4, 6] x f32, strides [6, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[6, 1]>}, tensor<[24, 6] x f32, strides [6, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[6, 1]>}) attributes {level = "aten"} {
     %view = aten.view.default %arg0_1 {arguments = {self = #aten.operand<0>, size = [4 : i64, 6 : i64, 6 : i64]}} : (tensor<[24, 6] x f32, strides [6, 1]>) -> tensor<[4, 6, 6] x f32, strides [36, 6, 1]>
     %exp = aten.exp.default %view {arguments = {self = #aten.operand<0>}} : (tensor<[4, 6, 6] x f32, strides [36, 6, 1]>) -> tensor<[4, 6, 6] x f32, strides [36, 6, 1]>
     %add = aten.add.Tensor %exp {arguments = {other = 1 : i64, self = #aten.operand<0>}} : (tensor<[4, 6, 6] x f32, strides [36, 6, 1]>) -> tensor<[4, 6, 6] x f32, strides [36, 6, 1]>

@@ -1,7 +1,7 @@
 // symbolic_gathers of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[s27, s18] x f32, strides [s18, 1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[3] x i64, strides [1]> {kind = "input", name = "arg1", offset = #sym<0>}) -> (tensor<[3, s18] x f32, strides [s18, 1]> {offset = #sym<0>, strides = #sym.dims<[s18, 1]>}, tensor<[s27, s18] x f32, strides [s18, 1]> {offset = #sym<0>, strides = #sym.dims<[s18, 1]>}, tensor<[s27, s18] x f32, strides [s18, 1]> {offset = #sym<0>, strides = #sym.dims<[s18, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[s27, s18] x f32, strides [s18, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}, %arg1_1: tensor<[3] x i64, strides [1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>}) -> (tensor<[3, s18] x f32, strides [s18, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[s18, 1]>}, tensor<[s27, s18] x f32, strides [s18, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[s18, 1]>}, tensor<[s27, s18] x f32, strides [s18, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[s18, 1]>}) attributes {level = "aten"} {
     %s27 = sym.bind_size %arg0_1 {dim = 0 : i64, hint = 20 : i64, minimum = 3 : i64, symbol = "s27"} : (tensor<[s27, s18] x f32, strides [s18, 1]>) -> index
     %s18 = sym.bind_size %arg0_1 {dim = 1 : i64, hint = 33 : i64, minimum = 33 : i64, symbol = "s18"} : (tensor<[s27, s18] x f32, strides [s18, 1]>) -> index
     sym.assert {lhs = #sym<3>, message = "Runtime assertion failed for expression s27 >= 3", relation = "le", rhs = #sym<s27>}

@@ -1,7 +1,7 @@
 // symbolic_joins_and_pads of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[s27, 6] x f32, strides [6, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[floordiv(s27, 2) + s27, 6] x f32, strides [6, 1]> {offset = #sym<0>, strides = #sym.dims<[6, 1]>}, tensor<[s27 + 2, 6] x f32, strides [6, 1]> {offset = #sym<0>, strides = #sym.dims<[6, 1]>}, tensor<[s27, 4, 6] x f32, strides [24, 6, 1]> {offset = #sym<0>, strides = #sym.dims<[24, 6, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[s27, 6] x f32, strides [6, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[floordiv(s27, 2) + s27, 6] x f32, strides [6, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[6, 1]>}, tensor<[s27 + 2, 6] x f32, strides [6, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[6, 1]>}, tensor<[s27, 4, 6] x f32, strides [24, 6, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[24, 6, 1]>}) attributes {level = "aten"} {
     %s27 = sym.bind_size %arg0_1 {dim = 0 : i64, hint = 20 : i64, minimum = 2 : i64, symbol = "s27"} : (tensor<[s27, 6] x f32, strides [6, 1]>) -> index
     sym.assert {lhs = #sym<floordiv(s27, 2)>, message = "Runtime assertion failed for expression ((s27//2)) <= s27", relation = "le", rhs = #sym<s27>}
     sym.assert {lhs = #sym<floordiv(s27, 2)>, message = "Runtime assertion failed for expression Ne((s27//2), 1)", relation = "ne", rhs = #sym<1>}

@@ -1,7 +1,7 @@
 // transposed_and_not of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[33, 70] x f32, strides [70, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[70, 33] x f32, strides [1, 70]> {offset = #sym<0>, strides = #sym.dims<[1, 70]>}, tensor<[33, 70] x f32, strides [70, 1]> {offset = #sym<0>, strides = #sym.dims<[70, 1]>}, tensor<[2310] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[33, 70] x f32, strides [70, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[70, 33] x f32, strides [1, 70]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[1, 70]>}, tensor<[33, 70] x f32, strides [70, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[70, 1]>}, tensor<[2310] x f32, strides [1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>}) attributes {level = "aten"} {
     %permute = aten.permute.default %arg0_1 {arguments = {dims = [1 : i64, 0 : i64], self = #aten.operand<0>}} : (tensor<[33, 70] x f32, strides [70, 1]>) -> tensor<[70, 33] x f32, strides [1, 70]>
     %add = aten.add.Tensor %permute {arguments = {other = 1 : i64, self = #aten.operand<0>}} : (tensor<[70, 33] x f32, strides [1, 70]>) -> tensor<[70, 33] x f32, strides [1, 70]>
     %mul = aten.mul.Tensor %arg0_1 {arguments = {other = 2 : i64, self = #aten.operand<0>}} : (tensor<[33, 70] x f32, strides [70, 1]>) -> tensor<[33, 70] x f32, strides [70, 1]>

@@ -1,7 +1,7 @@
 // updates_arguments of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[20, 30] x f32, strides [30, 1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[30] x f32, strides [1]> {kind = "input", name = "arg1", offset = #sym<0>}) -> (tensor<[20] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[20, 30] x f32, strides [30, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}, %arg1_1: tensor<[30] x f32, strides [1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>}) -> (tensor<[20] x f32, strides [1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>}) attributes {level = "aten"} {
     %0 = aten.mul.Tensor %arg0_1 {arguments = {other = 2 : i64, self = #aten.operand<0>}} : (tensor<[20, 30] x f32, strides [30, 1]>) -> tensor<[20, 30] x f32, strides [30, 1]>
     %1 = aten.add.Tensor %arg1_1, %0 {arguments = {other = #aten.operand<0>, self = #aten.operand<1>}} : (tensor<[30] x f32, strides [1]>, tensor<[20, 30] x f32, strides [30, 1]>) -> tensor<[20, 30] x f32, strides [30, 1]>
     %sum_1 = aten.sum.dim_IntList %1 {arguments = {dim = [0 : i64], self = #aten.operand<0>}} : (tensor<[20, 30] x f32, strides [30, 1]>) -> tensor<[30] x f32, strides [1]>

@@ -1,7 +1,7 @@
 // updates_parts of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[20, 30] x f32, strides [30, 1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[5, 30] x f32, strides [30, 1]> {kind = "input", name = "arg1", offset = #sym<0>}) -> (tensor<[20, 30] x f32, strides [30, 1]> {offset = #sym<0>, strides = #sym.dims<[30, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[20, 30] x f32, strides [30, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}, %arg1_1: tensor<[5, 30] x f32, strides [30, 1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>}) -> (tensor<[20, 30] x f32, strides [30, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[30, 1]>}) attributes {level = "aten"} {
     %slice_1 = aten.slice.Tensor %arg0_1 {arguments = {end = 8 : i64, self = #aten.operand<0>, start = 3 : i64}} : (tensor<[20, 30] x f32, strides [30, 1]>) -> tensor<[5, 30] x f32, strides [30, 1]>
     %0 = aten.copy.default %slice_1, %arg1_1 {arguments = {self = #aten.operand<0>, src = #aten.operand<1>}} : (tensor<[5, 30] x f32, strides [30, 1]>, tensor<[5, 30] x f32, strides [30, 1]>) -> tensor<[5, 30] x f32, strides [30, 1]>
     %1 = aten.slice_scatter.default %arg0_1, %0 {arguments = {end = 8 : i64, self = #aten.operand<0>, src = #aten.operand<1>, start = 3 : i64}} : (tensor<[20, 30] x f32, strides [30, 1]>, tensor<[5, 30] x f32, strides [30, 1]>) -> tensor<[20, 30] x f32, strides [30, 1]>

@@ -1,7 +1,7 @@
 // updates_symbolic_parts of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[s27, s18, s51] x f32, strides [s18*s51, s51, 1]> {kind = "input", name = "arg0", offset = #sym<0>}, %arg1_1: tensor<[s27, 1, s51] x f32, strides [s51, s51, 1]> {kind = "input", name = "arg1", offset = #sym<0>}) -> (tensor<[s27, s51] x f32, strides [s51, 1]> {offset = #sym<0>, strides = #sym.dims<[s51, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[s27, s18, s51] x f32, strides [s18*s51, s51, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}, %arg1_1: tensor<[s27, 1, s51] x f32, strides [s51, s51, 1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>}) -> (tensor<[s27, s51] x f32, strides [s51, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[s51, 1]>}) attributes {level = "aten"} {
     %s27 = sym.bind_size %arg0_1 {dim = 0 : i64, hint = 6 : i64, minimum = 2 : i64, symbol = "s27"} : (tensor<[s27, s18, s51] x f32, strides [s18*s51, s51, 1]>) -> index
     %s18 = sym.bind_size %arg0_1 {dim = 1 : i64, hint = 10 : i64, minimum = 3 : i64, symbol = "s18"} : (tensor<[s27, s18, s51] x f32, strides [s18*s51, s51, 1]>) -> index
     %s51 = sym.bind_size %arg0_1 {dim = 2 : i64, hint = 4 : i64, minimum = 2 : i64, symbol = "s51"} : (tensor<[s27, s18, s51] x f32, strides [s18*s51, s51, 1]>) -> index

@@ -1,7 +1,7 @@
 // upsampled of programs.py, functionalized.
 
 builtin.module {
-  func.func @main(%arg0_1: tensor<[1, 3, 6, 6] x f32, strides [108, 36, 6, 1]> {kind = "input", name = "arg0", offset = #sym<0>}) -> (tensor<[1, 3, 12, 12] x f32, strides [432, 144, 12, 1]> {offset = #sym<0>, strides = #sym.dims<[432, 144, 12, 1]>}, tensor<[1, 3, 9, 9] x f32, strides [243, 81, 9, 1]> {offset = #sym<0>, strides = #sym.dims<[243, 81, 9, 1]>}) attributes {level = "aten"} {
+  func.func @main(%arg0_1: tensor<[1, 3, 6, 6] x f32, strides [108, 36, 6, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>}) -> (tensor<[1, 3, 12, 12] x f32, strides [432, 144, 12, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[432, 144, 12, 1]>}, tensor<[1, 3, 9, 9] x f32, strides [243, 81, 9, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[243, 81, 9, 1]>}) attributes {level = "aten"} {
     %arange = aten.arange.default {arguments = {device = #aten.device<"cpu">, dtype = #aten.dtype<"float32">, end = 12 : i64, pin_memory = false}} : tensor<[12] x f32, strides [1]>
     %add = aten.add.Tensor %arange {arguments = {other = 0.0 : f64, self = #aten.operand<0>}} : (tensor<[12] x f32, strides [1]>) -> tensor<[12] x f32, strides [1]>
     %mul = aten.mul.Tensor %add {arguments = {other = 0.5 : f64, self = #aten.operand<0>}} : (tensor<[12] x f32, strides [1]>) -> tensor<[12] x f32, strides [1]>

@@ -62,8 +62,8 @@ def program(body: str, results: str = "", info: str = "") -> str:
          "operand types differ from the function's results"),
         (f"host.func @main(%x: {T}) attributes {{result_info = [{{}}]}} {{ host.return }}",
          "result_info has 1 entries, not 0"),
-        (program("", "%x", " {strides = #sym.dims<[1]>}"), None),
-        (program("", "%x", " {strides = #sym.dims<[2]>}"),
+        (program("", "%x", " {irc.strides = #sym.dims<[1]>}"), None),
+        (program("", "%x", " {irc.strides = #sym.dims<[2]>}"),
          r"result 0 has strides \[1\], its caller must see \[2\]"),
     ],
 )  # fmt: skip

@@ -112,7 +112,7 @@ def test_views_and_copies(body, error):
 )
 def test_results_have_the_strides_that_the_caller_must_see(level, strides, error):
     check(
-        f"func.func @main(%x: {ROWS}) -> ({ROWS} {{strides = #sym.dims<{strides}>}}) "
+        f"func.func @main(%x: {ROWS}) -> ({ROWS} {{irc.strides = #sym.dims<{strides}>}}) "
         f'attributes {{level = "{level}"}} {{ func.return %x : {ROWS} }}',
         error,
     )
@@ -121,7 +121,7 @@ def test_results_have_the_strides_that_the_caller_must_see(level, strides, error
 def test_strides_of_single_elements_do_not_count():
     one = "tensor<[1, 6] x f32, strides [6, 1]>"
     check(
-        f"func.func @main(%x: {one}) -> ({one} {{strides = #sym.dims<[9, 1]>}}) "
+        f"func.func @main(%x: {one}) -> ({one} {{irc.strides = #sym.dims<[9, 1]>}}) "
         f'attributes {{level = "loop"}} {{ func.return %x : {one} }}',
         None,
     )
@@ -214,15 +214,15 @@ def returned(kind, fact, value="%x"):
 @pytest.mark.parametrize(
     ("kind", "fact", "error"),
     [
-        (ROWS, "strides = #sym.dims<[6, 1]>", None),
-        (ROWS, "strides = #sym.dims<[6, 2]>", "its caller must see"),
-        (ROWS, "other = #sym.dims<[6, 2]>", None),
-        (ROWS, "strides = 1 : i64", "strides is 1 : i64, not a DimsAttr"),
-        ("tensor<[0, 6] x f32, strides [6, 1]>", "strides = #sym.dims<[1, 1]>", None),
-        ("tensor<[0, 6] x f32, strides [6, 1]>", "strides = #sym.dims<[1]>", "its caller must see"),
-        ("tensor<[1, 6] x f32, strides [6, 1]>", "strides = #sym.dims<[1, 1]>", None),
-        ("tensor<[2, 6] x f32, strides [6, 1]>", "strides = #sym.dims<[1, 1]>", "must see"),
-        ("tensor<[s0, 6] x f32, strides [6, 1]>", "strides = #sym.dims<[1, 1]>", "must see"),
+        (ROWS, "irc.strides = #sym.dims<[6, 1]>", None),
+        (ROWS, "irc.strides = #sym.dims<[6, 2]>", "its caller must see"),
+        (ROWS, "mine.other = #sym.dims<[6, 2]>", None),
+        (ROWS, "irc.strides = 1 : i64", "strides is 1 : i64, not a DimsAttr"),
+        ("tensor<[0, 6] x f32, strides [6, 1]>", "irc.strides = #sym.dims<[1, 1]>", None),
+        ("tensor<[0, 6] x f32, strides [6, 1]>", "irc.strides = #sym.dims<[1]>", "its caller must"),
+        ("tensor<[1, 6] x f32, strides [6, 1]>", "irc.strides = #sym.dims<[1, 1]>", None),
+        ("tensor<[2, 6] x f32, strides [6, 1]>", "irc.strides = #sym.dims<[1, 1]>", "must see"),
+        ("tensor<[s0, 6] x f32, strides [6, 1]>", "irc.strides = #sym.dims<[1, 1]>", "must see"),
     ],
 )
 def test_what_is_said_of_results(kind, fact, error):
@@ -231,5 +231,5 @@ def test_what_is_said_of_results(kind, fact, error):
 
 
 def test_a_number_that_is_returned_has_no_strides():
-    text = returned(ROWS, "strides = #sym.dims<[6, 2]>", "%n").replace("BIND", "")
+    text = returned(ROWS, "irc.strides = #sym.dims<[6, 2]>", "%n").replace("BIND", "")
     check(text, "strides .* do not fit index")

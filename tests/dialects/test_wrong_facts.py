@@ -77,16 +77,17 @@ INFO = """func.func @f(%x: tensor<[4] x f32, strides [1]> {argument}, %n: index)
 
 
 @pytest.mark.parametrize("argument, result, function, error", [
-    ("{}", "{alias_of = 0 : i64, strides = #sym.dims<[1]>}", "", None),
-    ("{}", "{alias_of = 1 : i64}", "", "alias_of is 1, which is no tensor"),
-    ("{}", "{alias_of = 2 : i64}", "", "alias_of is 2, not one of the 2 before"),
-    ("{}", "{alias_of = -1 : i64}", "", "alias_of is -1"),
-    ("{}", "{shares = 0 : i64}", "", "shares is 0, not one of the 0 before"),
-    ("{}", '{alias_of = "x"}', "", 'alias_of is "x", not a IntegerAttr'),
-    ("{strides = #sym.dims<[1, 1]>}", "{}", "", "do not fit tensor"),
-    ("{}", "{strides = #sym.dims<[9223372036854775807]>}", "", "further than memory does"),
-    ("{}", "{offset = #sym<4611686018427387904>, strides = #sym.dims<[1]>}", "", "further than"),
-    ("{offset = 3 : i64}", "{}", "", "offset is 3 : i64, not a DimAttr"),
+    ("{}", "{irc.alias_of = 0 : i64, irc.strides = #sym.dims<[1]>}", "", None),
+    ("{}", "{irc.alias_of = 1 : i64}", "", "alias_of is 1, which is no tensor"),
+    ("{}", "{irc.alias_of = 2 : i64}", "", "alias_of is 2, not one of the 2 before"),
+    ("{}", "{irc.alias_of = -1 : i64}", "", "alias_of is -1"),
+    ("{}", "{irc.shares = 0 : i64}", "", "shares is 0, not one of the 0 before"),
+    ("{}", '{irc.alias_of = "x"}', "", 'alias_of is "x", not a IntegerAttr'),
+    ("{irc.strides = #sym.dims<[1, 1]>}", "{}", "", "do not fit tensor"),
+    ("{}", "{irc.strides = #sym.dims<[9223372036854775807]>}", "", "further than memory does"),
+    ("{}", "{irc.offset = #sym<4611686018427387904>, irc.strides = #sym.dims<[1]>}", "",
+     "further than"),
+    ("{irc.offset = 3 : i64}", "{}", "", "offset is 3 : i64, not a DimAttr"),
     ("{}", "{}", "attributes {aliases = [[0 : i64, 4 : i64]]} ", "aliases names"),
     ("{}", "{}", "attributes {aliases = 1 : i64} ", "not a list of lists"),
 ])  # fmt: skip

@@ -147,7 +147,7 @@ def test_a_graph_that_reads_by_place_gets_the_old_strides() -> None:
 
 def test_the_pass_says_what_saved_results_have() -> None:
     text = """
-func.func @main(%x: tensor<[4, 1031] x f32, strides [1031, 1]>) -> (tensor<[4, 1031] x f32, strides [1031, 1]> {offset = #sym<0>, strides = #sym.dims<[1031, 1]>}, tensor<[4, 1031] x f32, strides [1031, 1]> {offset = #sym<0>, saved, strides = #sym.dims<[1031, 1]>}) attributes {level = "layout"} {
+func.func @main(%x: tensor<[4, 1031] x f32, strides [1031, 1]>) -> (tensor<[4, 1031] x f32, strides [1031, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[1031, 1]>}, tensor<[4, 1031] x f32, strides [1031, 1]> {irc.offset = #sym<0>, irc.saved, irc.strides = #sym.dims<[1031, 1]>}) attributes {level = "layout"} {
   %a = graph.exp %x : (tensor<[4, 1031] x f32, strides [1031, 1]>) -> tensor<[4, 1031] x f32, strides [1031, 1]>
   %b = graph.neg %a : (tensor<[4, 1031] x f32, strides [1031, 1]>) -> tensor<[4, 1031] x f32, strides [1031, 1]>
   func.return %a, %b : tensor<[4, 1031] x f32, strides [1031, 1]>, tensor<[4, 1031] x f32, strides [1031, 1]>

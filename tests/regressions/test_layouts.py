@@ -17,8 +17,8 @@ LOWER = ",".join(list(stages())[3:])
 def test_a_result_keeps_the_old_elements_of_an_argument_that_is_updated() -> None:
     """The interpreter returned the argument itself, with its new elements."""
     text = """
-    func.func @main(%x: tensor<3xf32> {strides = #sym.dims<[1]>}) ->
-        (tensor<3xf32> {strides = #sym.dims<[1]>}) attributes {level = "graph"} {
+    func.func @main(%x: tensor<3xf32> {irc.strides = #sym.dims<[1]>}) ->
+        (tensor<3xf32> {irc.strides = #sym.dims<[1]>}) attributes {level = "graph"} {
       %y = graph.neg %x : (tensor<3xf32>) -> tensor<3xf32>
       graph.update_input %y {argument = 0 : i64} : (tensor<3xf32>)
       func.return %x : tensor<3xf32>

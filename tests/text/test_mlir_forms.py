@@ -100,10 +100,33 @@ func.func @main(%a: i32, %b: i32, %x: bf16, %c: i1) -> i1 {
 
 
 def test_the_old_form_is_read_with_a_note() -> None:
-    told = "old.mlir:3:8: irc's old form of 5 operations .* `%0 = arith.cmpi slt, %a, %b : i32`"
+    told = "old.mlir:3:8: irc's old form of 5 operations, .* `%0 = arith.cmpi slt, %a, %b : i32`"
     with pytest.warns(FutureWarning, match=told):
         module = parse(OLD, "old.mlir")
     assert first_difference(module, parse(NEW)) is None
+
+
+BARE = """
+func.func @main(%x: tensor<4xf32> {name = "x"}, %y: f32 {mine.tag}) -> (tensor<4xf32> {saved}) {
+  return %x : tensor<4xf32>
+}
+"""
+
+
+def test_facts_of_arguments_without_their_dialect_are_read_with_a_note() -> None:
+    """MLIR refuses them: arguments may only have attributes of a dialect."""
+    new = BARE.replace("{name", "{irc.name").replace("{saved", "{irc.saved")
+    told = r"f.mlir:2:11: irc's old form of 1 operations.*`func.func @main\(%x: .* {irc.name = "
+    with pytest.warns(FutureWarning, match=told):
+        module = parse(BARE, "f.mlir")
+    assert first_difference(module, parse(new)) is None
+    assert print_op(module.lookup("main")).strip() == new.strip()
+    assert module.lookup("main").arg_info.elements[0].get("name") is not None
+    with pytest.raises(irc.UserError, match="given twice, with and without its dialect"):
+        parse(BARE.replace("{name", '{irc.name = "y", name'))
+    module.lookup("main").attributes["arg_info"] = parse_attribute("[{irc.name}, {}]")
+    with pytest.raises(irc.InvalidIR, match="'irc.name' is the text of 'name'"):
+        irc.verify(module)
 
 
 @pytest.mark.parametrize(

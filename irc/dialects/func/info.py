@@ -59,6 +59,8 @@ def verify_info(op: Any) -> None:
 
 def _verify_entries(op: Any, what: str, info: A.DictAttr, type_: Attribute) -> None:
     for name, attr in info.items:
+        if name.startswith("irc."):
+            op.fail(f"{what}: '{name}' is the text of '{name.removeprefix('irc.')}'")
         wanted = ENTRIES.get(name)
         if wanted is not None and not isinstance(attr, wanted):
             op.fail(f"{what}: {name} is {attr}, not a {wanted[0].__name__}")

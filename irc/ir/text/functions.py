@@ -2,6 +2,9 @@
 
     dialect.func @name(%x: T {info}, %n: index) -> (T {info}) attributes {...} { ... }
     func.func private @declared(T {info}, index) -> T
+
+An entry of `info` that is irc's, as `strides`, is written `irc.strides`: MLIR wants a dialect
+there.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 INFO = ("arg_info", "result_info")
 VISIBILITIES = ("private", "nested", "public")
 EMPTY = A.DictAttr({})
+PREFIX = "irc."
 
 
 def print_function(op: Operation, printer: Printer) -> None:
@@ -84,7 +88,8 @@ def _print_type(printer: Printer, type_: Type, info: Any) -> None:
     printer.type(type_)
     if info is not EMPTY:
         printer.text(" ")
-        printer.attribute(info)
+        named = ((k if "." in k else PREFIX + k, v) for k, v in info.items)
+        printer.attribute_dict(sorted(named, key=lambda entry: entry[0]))
 
 
 def parse_function(cls: type[Operation], parser: Parser) -> Operation:
@@ -92,22 +97,27 @@ def parse_function(cls: type[Operation], parser: Parser) -> Operation:
     visible = parser.kind == "word" and parser.token in VISIBILITIES
     if parser.kind != "at" and not visible:
         return parser.default_form(cls)
+    head = parser.start
     attributes: dict[str, Attribute] = {}
     if visible:
         attributes["sym_visibility"] = A.StringAttr(parser.word())
     attributes["sym_name"] = A.StringAttr(parser.symbol_name())
     arguments: list[tuple[str, int, Type]] = []
     argument_info: list[A.DictAttr] = []
+    old = False
     parser.expect("(")
     declared = False
     while not parser.at(")"):
         declared = visible and parser.kind != "value"
         arguments.append(("", 0, parser.type()) if declared else parser.argument())
-        argument_info.append(_optional_info(parser))
+        entry, bare = _optional_info(parser)
+        argument_info.append(entry)
+        old = old or bare
         if not parser.take(","):
             break
     parser.expect(")")
-    results, result_info = _parse_results(parser) if parser.take("->") else ([], [])
+    results, result_info, bare = _parse_results(parser) if parser.take("->") else ([], [], False)
+    old = old or bare
     for key, info in zip(INFO, (argument_info, result_info)):
         if any(entry is not EMPTY for entry in info):
             attributes[key] = A.ArrayAttr(info)
@@ -118,27 +128,43 @@ def parse_function(cls: type[Operation], parser: Parser) -> Operation:
         if key in attributes and key != "function_type":
             parser.fail(f"the attribute '{key}' is given twice", start)
         attributes[key] = attr
-    if declared or (visible and not parser.at("{")):
-        return cls((), (), attributes, (Region([]),))
-    return cls((), (), attributes, (parser.region(arguments),))
+    without_body = declared or (visible and not parser.at("{"))
+    region = Region([]) if without_body else parser.region(arguments)
+    op = cls((), (), attributes, (region,))
+    if old:
+        parser.old_forms.append((head, op))
+    return op
 
 
-def _optional_info(parser: Parser) -> A.DictAttr:
-    return A.DictAttr(parser.optional_attribute_dict())
+def _optional_info(parser: Parser) -> tuple[A.DictAttr, bool]:
+    """The dictionary that is next, and whether it is of the old form, where irc's own entries had
+    no dialect."""
+    if not parser.at("{"):
+        return EMPTY, False
+    start = parser.start
+    entries = parser.attribute_dict()
+    plain = {key.removeprefix(PREFIX): value for key, value in entries.items()}
+    if len(plain) < len(entries):
+        parser.fail("an entry is given twice, with and without its dialect", start)
+    return A.DictAttr(plain), any("." not in key for key in entries)
 
 
-def _parse_results(parser: Parser) -> tuple[list[Type], list[A.DictAttr]]:
+def _parse_results(parser: Parser) -> tuple[list[Type], list[A.DictAttr], bool]:
+    """The types of results, their dictionaries, and whether one of these is of the old form."""
     if not parser.take("("):
-        return [parser.type()], [EMPTY]
+        return [parser.type()], [EMPTY], False
     types: list[Type] = []
     infos: list[A.DictAttr] = []
+    old = False
     while not parser.at(")"):
         types.append(parser.type())
-        infos.append(_optional_info(parser))
+        info, bare = _optional_info(parser)
+        infos.append(info)
+        old = old or bare
         if not parser.take(","):
             break
     parser.expect(")")
-    return types, infos
+    return types, infos, old
 
 
 def print_typed_values(op: Operation, printer: Printer) -> None:

@@ -102,14 +102,13 @@ def note_old_forms(parser: Parser) -> None:
     """Warn that a text has forms that irc wrote before 0.2 and will not read for ever."""
     from irc.ir.text.printer import print_op
 
-    (start, first), count = parser.old_forms[0], len(parser.old_forms)
+    (start, first), count = min(parser.old_forms, key=lambda f: f[0]), len(parser.old_forms)
     place = parser.location_at(start)
-    new = print_op(first).strip()
+    new = print_op(first).strip().partition("\n")[0]
     new = new if len(new) <= MAX_QUOTED else new[:MAX_QUOTED] + "..."
     warnings.warn(
-        f"{place.filename}:{place.line}:{place.column}: irc's old form of {count} operations of "
-        f"arith or math, which will not be read in the next release; write `{new}`, as irc-opt "
-        "prints it",
+        f"{place.filename}:{place.line}:{place.column}: irc's old form of {count} operations, "
+        f"which will not be read in the next release; write `{new}`, as irc-opt prints it",
         FutureWarning,
         stacklevel=3,
     )

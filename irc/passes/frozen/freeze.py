@@ -29,7 +29,7 @@ class Freeze(Pass):
     Runs on the aten and the graph level.
 
     Before:
-        func.func @main(%w: tensor<2xf32> {value = dense<[1.0, 2.0]> : tensor<2xf32>},
+        func.func @main(%w: tensor<2xf32> {irc.value = dense<[1.0, 2.0]> : tensor<2xf32>},
                         %x: tensor<2xf32>) -> tensor<2xf32> {
           %y = graph.add %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     After:

@@ -1,6 +1,6 @@
 // Graph level: symbols, constants, calls; scalars that MLIR knows and that it doesn't.
 builtin.module {
-  func.func @main(%x: tensor<[s0, 5] x f32>, %n: index) -> (tensor<[5, s0] x f32> {alias_of = 0 : i64, strides = #sym.dims<[1, 5]>}) attributes {level = "graph"} {
+  func.func @main(%x: tensor<[s0, 5] x f32>, %n: index) -> (tensor<[5, s0] x f32> {irc.alias_of = 0 : i64, irc.strides = #sym.dims<[1, 5]>}) attributes {level = "graph"} {
     %s0 = sym.bind_size %x {dim = 0 : i64, hint = 8 : i64, symbol = "s0"} : (tensor<[s0, 5] x f32>) -> index
     %u0 = sym.bind %n {symbol = "u0"} : (index) -> index
     sym.assert {lhs = #sym<u0>, message = "u0 <= 2*s0 + 1", relation = "le", rhs = #sym<s0*2 + 1>}

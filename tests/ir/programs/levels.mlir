@@ -45,7 +45,7 @@ builtin.module {
     }
     kernel.return
   }
-  host.func @main(%x: tensor<[4] x f32, strides [1]> {name = "x"}) -> (tensor<[4] x f32, strides [1]> {alias_of = 0 : i64}) {
+  host.func @main(%x: tensor<[4] x f32, strides [1]> {irc.name = "x"}) -> (tensor<[4] x f32, strides [1]> {irc.alias_of = 0 : i64}) {
     %y = host.launch %x {callee = @k} : (tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, strides [1]>
     host.return %x : tensor<[4] x f32, strides [1]>
   }

@@ -2,7 +2,7 @@
 // written, so it stays an argument, and its number is now 0.
 // RUN: --freeze
 
-func.func @main(%w: tensor<2xf32> {kind = "parameter", value = dense<[1.0, 2.0]> : tensor<2xf32>}, %count: tensor<2xf32> {kind = "buffer", value = dense<[0.0, 3.0]> : tensor<2xf32>}, %x: tensor<2xf32>) -> tensor<2xf32> attributes {level = "graph"} {
+func.func @main(%w: tensor<2xf32> {irc.kind = "parameter", irc.value = dense<[1.0, 2.0]> : tensor<2xf32>}, %count: tensor<2xf32> {irc.kind = "buffer", irc.value = dense<[0.0, 3.0]> : tensor<2xf32>}, %x: tensor<2xf32>) -> tensor<2xf32> attributes {level = "graph"} {
   %y = graph.add %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   %n = graph.add %count, %y : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   graph.update_input %n {argument = 1 : i64} : (tensor<2xf32>)
@@ -10,7 +10,7 @@ func.func @main(%w: tensor<2xf32> {kind = "parameter", value = dense<[1.0, 2.0]>
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT:   func.func @main(%count: tensor<2xf32> {kind = "buffer"}, %x: tensor<2xf32>) -> tensor<2xf32> attributes {frozen = array<i64: 0>, level = "graph"} {
+// CHECK-NEXT:   func.func @main(%count: tensor<2xf32> {irc.kind = "buffer"}, %x: tensor<2xf32>) -> tensor<2xf32> attributes {frozen = array<i64: 0>, level = "graph"} {
 // CHECK-NEXT:     %w = graph.constant {value = dense<[1.0, 2.0]> : tensor<2xf32>} : tensor<2xf32>
 // CHECK-NEXT:     %y = graph.add %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
 // CHECK-NEXT:     %n = graph.add %count, %y : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>

@@ -63,9 +63,9 @@ def test_what_is_written_or_returned_stays(functional: bool) -> None:
 
 def test_references_by_position_are_renumbered() -> None:
     text = """
-    func.func @main(%w: tensor<2xf32> {value = dense<[1.0, 2.0]> : tensor<2xf32>},
+    func.func @main(%w: tensor<2xf32> {irc.value = dense<[1.0, 2.0]> : tensor<2xf32>},
         %x: tensor<2xf32>, %v: tensor<2xf32>)
-        -> (tensor<2xf32> {alias_of = 2 : i64}) attributes {level = "graph"} {
+        -> (tensor<2xf32> {irc.alias_of = 2 : i64}) attributes {level = "graph"} {
       %y = graph.add %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
       graph.update_input %y {argument = 1 : i64} : (tensor<2xf32>)
       func.return %v : tensor<2xf32>
@@ -84,7 +84,7 @@ def test_references_by_position_are_renumbered() -> None:
 
 def test_an_argument_in_a_group_of_a_written_one_stays() -> None:
     text = """
-    func.func @main(%w: tensor<2xf32> {value = dense<[1.0, 2.0]> : tensor<2xf32>},
+    func.func @main(%w: tensor<2xf32> {irc.value = dense<[1.0, 2.0]> : tensor<2xf32>},
         %x: tensor<2xf32>) -> tensor<2xf32>
         attributes {level = "graph", aliases = [[0 : i64, 1 : i64]]} {
       %y = graph.add %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>

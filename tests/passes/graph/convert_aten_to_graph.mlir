@@ -9,7 +9,7 @@ func.func @main(%x: tensor<[2, 4] x bf16, strides [4, 1]>, %y: tensor<[4] x bf16
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT:   func.func @main(%x: tensor<2x4xbf16> {strides = #sym.dims<[4, 1]>}, %y: tensor<4xbf16> {strides = #sym.dims<[1]>}) -> tensor<2x4xbf16> attributes {level = "graph"} {
+// CHECK-NEXT:   func.func @main(%x: tensor<2x4xbf16> {irc.strides = #sym.dims<[4, 1]>}, %y: tensor<4xbf16> {irc.strides = #sym.dims<[1]>}) -> tensor<2x4xbf16> attributes {level = "graph"} {
 // CHECK-NEXT:     %0 = graph.cast %x : (tensor<2x4xbf16>) -> tensor<2x4xf32>
 // CHECK-NEXT:     %1 = graph.cast %y : (tensor<4xbf16>) -> tensor<4xf32>
 // CHECK-NEXT:     %2 = graph.broadcast %1 {dims = array<i64: 1>} : (tensor<4xf32>) -> tensor<2x4xf32>

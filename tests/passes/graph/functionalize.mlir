@@ -11,7 +11,7 @@ func.func @main(%x: tensor<[4, 3] x f32, strides [3, 1]>, %y: tensor<[3] x f32, 
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT:   func.func @main(%x: tensor<[4, 3] x f32, strides [3, 1]>, %y: tensor<[3] x f32, strides [1]>) -> (tensor<[4, 3] x f32, strides [3, 1]> {strides = #sym.dims<[3, 1]>}) attributes {level = "aten"} {
+// CHECK-NEXT:   func.func @main(%x: tensor<[4, 3] x f32, strides [3, 1]>, %y: tensor<[3] x f32, strides [1]>) -> (tensor<[4, 3] x f32, strides [3, 1]> {irc.strides = #sym.dims<[3, 1]>}) attributes {level = "aten"} {
 // CHECK-NEXT:     %tail = aten.slice.Tensor %x {arguments = {end = 4 : i64, self = #aten.operand<0>, start = 1 : i64}} : (tensor<[4, 3] x f32, strides [3, 1]>) -> tensor<[3, 3] x f32, strides [3, 1]>
 // CHECK-NEXT:     %0 = aten.add.Tensor %y, %tail {arguments = {other = #aten.operand<0>, self = #aten.operand<1>}} : (tensor<[3] x f32, strides [1]>, tensor<[3, 3] x f32, strides [3, 1]>) -> tensor<[3, 3] x f32, strides [3, 1]>
 // CHECK-NEXT:     %1 = aten.slice_scatter.default %x, %0 {arguments = {end = 4 : i64, self = #aten.operand<0>, src = #aten.operand<1>, start = 1 : i64}} : (tensor<[4, 3] x f32, strides [3, 1]>, tensor<[3, 3] x f32, strides [3, 1]>) -> tensor<[4, 3] x f32, strides [3, 1]>

@@ -219,7 +219,7 @@ def test_an_argument_is_read_as_wider_elements_where_it_begins():
 
 
 HALVES = """
-func.func @main(%x: tensor<[4] x f32, strides [1]>) -> (tensor<[2] x f32, strides [1]> {offset = #sym<0>, strides = #sym.dims<[1]>}, tensor<[3] x f32, strides [1]> {offset = #sym<1>, shares = 0 : i64, strides = #sym.dims<[1]>}) attributes {level = "layout"} {
+func.func @main(%x: tensor<[4] x f32, strides [1]>) -> (tensor<[2] x f32, strides [1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>}, tensor<[3] x f32, strides [1]> {irc.offset = #sym<1>, irc.shares = 0 : i64, irc.strides = #sym.dims<[1]>}) attributes {level = "layout"} {
   %a = graph.full {value = 2.0 : f32} : tensor<[2] x f32, strides [1]>
   %b = graph.full {value = 2.0 : f32} : tensor<[3] x f32, strides [1]>
   func.return %a, %b : tensor<[2] x f32, strides [1]>, tensor<[3] x f32, strides [1]>
@@ -229,7 +229,7 @@ func.func @main(%x: tensor<[4] x f32, strides [1]>) -> (tensor<[2] x f32, stride
 
 def test_what_is_saved_for_the_backward_stays_apart():
     counts = []
-    for text in HALVES, HALVES.replace("offset =", "saved, offset ="):
+    for text in HALVES, HALVES.replace("irc.offset =", "irc.saved, irc.offset ="):
         module = irc.parse(text)
         context = PassManager.parse("insert-layout-copies", verify="each").run(module)
         counts.append(context.statistics["insert-layout-copies", "storages made of results"])

@@ -73,22 +73,23 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>)
   func.return %a, %b : tensor<[4, 6] x f32, strides [6, 1]>, tensor<[2, 6] x f32, strides [6, 1]>
 }
 """
-WHOLE = "{offset = #sym<0>, strides = #sym.dims<[6, 1]>}"
+WHOLE = "{irc.offset = #sym<0>, irc.strides = #sym.dims<[6, 1]>}"
 
 
 @pytest.mark.parametrize(
     ("second", "known"),
     [
-        ("{offset = #sym<6>, strides = #sym.dims<[6, 1]>, shares = 0 : i64}", {1: (0, 24)}),
-        ("{offset = #sym<6>, strides = #sym.dims<[6, 1]>}", {}),  # a storage of its own
-        ("{offset = #sym<6>, strides = #sym.dims<[6]>, shares = 0 : i64}", {}),
-        ("{strides = #sym.dims<[6, 1]>, shares = 0 : i64}", {}),
-        ("{offset = #sym<6>, shares = 0 : i64}", {}),
-        ("{offset = #sym<s0>, strides = #sym.dims<[6, 1]>, shares = 0 : i64}", {}),
-        ("{offset = #sym<6>, strides = #sym.dims<[s0, 1]>, shares = 0 : i64}", {}),
-        ("{offset = #sym<6>, strides = #sym.dims<[6, 1]>, shares = 0 : i64, alias_of = 0 : i64}",
-         {}),
-        ("{offset = #sym<18>, strides = #sym.dims<[6, 1]>, shares = 0 : i64}", {}),
+        ("{irc.offset = #sym<6>, irc.strides = #sym.dims<[6, 1]>, irc.shares = 0 : i64}",
+         {1: (0, 24)}),
+        ("{irc.offset = #sym<6>, irc.strides = #sym.dims<[6, 1]>}", {}),  # a storage of its own
+        ("{irc.offset = #sym<6>, irc.strides = #sym.dims<[6]>, irc.shares = 0 : i64}", {}),
+        ("{irc.strides = #sym.dims<[6, 1]>, irc.shares = 0 : i64}", {}),
+        ("{irc.offset = #sym<6>, irc.shares = 0 : i64}", {}),
+        ("{irc.offset = #sym<s0>, irc.strides = #sym.dims<[6, 1]>, irc.shares = 0 : i64}", {}),
+        ("{irc.offset = #sym<6>, irc.strides = #sym.dims<[s0, 1]>, irc.shares = 0 : i64}", {}),
+        ("{irc.offset = #sym<6>, irc.strides = #sym.dims<[6, 1]>, irc.shares = 0 : i64, "
+         "irc.alias_of = 0 : i64}", {}),
+        ("{irc.offset = #sym<18>, irc.strides = #sym.dims<[6, 1]>, irc.shares = 0 : i64}", {}),
     ],
 )  # fmt: skip
 def test_parts_of_results_are_found_where_places_are_known(second, known):
@@ -211,9 +212,9 @@ def test_pieces_of_symbolic_sizes_are_compared_by_ranges():
 HALVES = """
 func.func @main(%x: tensor<[s0] x f32, strides [1]>)
     -> (tensor<[floordiv(s0, 2)] x f32, strides [1]>
-          {offset = #sym<0>, strides = #sym.dims<[1]>},
+          {irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>},
         tensor<[floordiv(s0, 2)] x f32, strides [1]>
-          {offset = #sym<PLACE>, strides = #sym.dims<[1]>, shares = 0 : i64})
+          {irc.offset = #sym<PLACE>, irc.strides = #sym.dims<[1]>, irc.shares = 0 : i64})
     attributes {level = "layout"} {
   %n = sym.bind_size %x {dim = 0 : i64, symbol = "s0"} : (tensor<[s0] x f32, strides [1]>) -> index
   %a = graph.slice %x {dim = 0 : i64, start = #sym<0>, step = 1 : i64}

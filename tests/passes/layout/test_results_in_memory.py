@@ -57,8 +57,8 @@ TYPES = {
     "as": "F4", "h1": "H2", "x3": "F4", "c3": "F4", "a4": "F2",
 }  # fmt: skip
 WORDS = {
-    "o": "offset = #sym<{}>", "s": "strides = #sym.dims<[{}]>", "@": "shares = {} : i64",
-    "^": "alias_of = {} : i64", "!": "saved",
+    "o": "irc.offset = #sym<{}>", "s": "irc.strides = #sym.dims<[{}]>",
+    "@": "irc.shares = {} : i64", "^": "irc.alias_of = {} : i64", "!": "irc.saved",
 }
 
 

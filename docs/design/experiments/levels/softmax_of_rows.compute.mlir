@@ -1,5 +1,5 @@
 builtin.module {
-  func.func @main(%arg0_1: tensor<[5, 77] x f32, strides [77, 1]> {kind = "input", name = "arg0", offset = #sym<0>, strides = #sym.dims<[77, 1]>}, %arg1_1: tensor<[3] x i64, strides [1]> {kind = "input", name = "arg1", offset = #sym<0>, strides = #sym.dims<[1]>}, %arg2_1: tensor<[77] x f32, strides [1]> {kind = "input", name = "arg2", offset = #sym<0>, strides = #sym.dims<[1]>}) -> (tensor<[3, 77] x f32, strides [77, 1]> {offset = #sym<0>, strides = #sym.dims<[77, 1]>}) attributes {level = "loop"} {
+  func.func @main(%arg0_1: tensor<[5, 77] x f32, strides [77, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>, irc.strides = #sym.dims<[77, 1]>}, %arg1_1: tensor<[3] x i64, strides [1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>}, %arg2_1: tensor<[77] x f32, strides [1]> {irc.kind = "input", irc.name = "arg2", irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>}) -> (tensor<[3, 77] x f32, strides [77, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[77, 1]>}) attributes {level = "loop"} {
     %0 = loop.compute par(i0: 3) -> map {
       %1 = arith.constant 0 : i64
       loop.yield %1

@@ -1,5 +1,5 @@
 builtin.module {
-  func.func @main(%arg0_1: tensor<[5, 77] x f32, strides [77, 1]> {kind = "input", name = "arg0", offset = #sym<0>, strides = #sym.dims<[77, 1]>}, %arg1_1: tensor<[3] x i64, strides [1]> {kind = "input", name = "arg1", offset = #sym<0>, strides = #sym.dims<[1]>}, %arg2_1: tensor<[77] x f32, strides [1]> {kind = "input", name = "arg2", offset = #sym<0>, strides = #sym.dims<[1]>}) -> (tensor<[3, 77] x f32, strides [77, 1]> {offset = #sym<0>, strides = #sym.dims<[77, 1]>}) attributes {level = "loop"} {
+  func.func @main(%arg0_1: tensor<[5, 77] x f32, strides [77, 1]> {irc.kind = "input", irc.name = "arg0", irc.offset = #sym<0>, irc.strides = #sym.dims<[77, 1]>}, %arg1_1: tensor<[3] x i64, strides [1]> {irc.kind = "input", irc.name = "arg1", irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>}, %arg2_1: tensor<[77] x f32, strides [1]> {irc.kind = "input", irc.name = "arg2", irc.offset = #sym<0>, irc.strides = #sym.dims<[1]>}) -> (tensor<[3, 77] x f32, strides [77, 1]> {irc.offset = #sym<0>, irc.strides = #sym.dims<[77, 1]>}) attributes {level = "loop"} {
     %0 = host.launch %arg1_1 {callee = @k0} : (tensor<[3] x i64, strides [1]>) -> tensor<[] x i1, strides []>
     %1 = graph.item %0 : (tensor<[] x i1, strides []>) -> i1
     sym.assert_value %1 {error = "IndexError", message = "index out of bounds for dimension 0 with size 5"} : (i1)
