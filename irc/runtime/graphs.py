@@ -368,9 +368,7 @@ class GraphRunner:
         storages = {storage_address(arguments[i]) for i in written}
         last = family.instances[-1] if family.instances else None
         if last is not None:
-            for i, address in zip(last.in_place, last.addresses, strict=True):
-                if arguments[i].data_ptr() != address:
-                    family.moved.add(i)
+            family.moved.update(last.in_place.moved(arguments))
         in_place: list[int] = []
         buffered: list[int] = []
         for i in self._used:

@@ -7,6 +7,8 @@ own with that property, so that what is built on it is tested without a GPU.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -58,6 +60,74 @@ class GraphDriver(Protocol):
 
 # One capture at a time: torch keeps what is being captured for the whole process.
 _capturing = threading.Lock()
+_THIS_THREAD = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may do what they like
+_FREE_ON_LAUNCH = 1  # CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, as torch has it
+
+
+@functools.cache
+def _library() -> Any:
+    """CUDA's driver; calls release the interpreter lock."""
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """Call a function of the driver. Raises RuntimeError with its own words."""
+    library = _library()
+    code = getattr(library, name)(*arguments)
+    if code:
+        text = ctypes.c_char_p()
+        library.cuGetErrorString(code, ctypes.byref(text))
+        words = text.value.decode() if text.value else f"error {code}"
+        raise RuntimeError(f"{name}: {words}")
+
+
+class DriverGraph:
+    """A graph of the driver. torch's own takes the state of torch's generator to itself while it
+    captures, and no other thread may draw a random number then; this one knows of no generator."""
+
+    def __init__(self, gpu: int, pool: Any) -> None:
+        self._gpu, self._pool = gpu, pool
+        self._graph = ctypes.c_void_p()
+        self._ready = ctypes.c_void_p()
+        self._in_pool = False
+
+    def capture_begin(self, stream: int) -> None:
+        """What this thread launches on the stream is captured, what it allocates is the pool's."""
+        torch._C._cuda_beginAllocateCurrentThreadToPool(self._gpu, self._pool)
+        self._in_pool = True
+        try:
+            _call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), _THIS_THREAD)
+        except BaseException:
+            torch._C._cuda_endAllocateToPool(self._gpu, self._pool)
+            raise
+
+    def capture_end(self, stream: int) -> None:
+        """The capture is over; RuntimeError where an error spoilt it."""
+        try:
+            _call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(self._graph))
+        finally:
+            torch._C._cuda_endAllocateToPool(self._gpu, self._pool)
+
+    def instantiate(self) -> None:
+        """Get ready for replays."""
+        _call("cuGraphInstantiateWithFlags", ctypes.byref(self._ready), self._graph,
+              ctypes.c_uint64(_FREE_ON_LAUNCH))  # fmt: skip
+        _call("cuGraphDestroy", self._graph)
+        self._graph = ctypes.c_void_p()
+
+    def replay(self) -> None:
+        """Enqueue what was captured."""
+        stream = torch._C._cuda_getCurrentRawStream(self._gpu)
+        code = _library().cuGraphLaunch(self._ready, ctypes.c_void_p(stream))
+        if code:
+            raise RuntimeError(f"cuGraphLaunch: error {code} of CUDA's driver")
+
+    def __del__(self) -> None:
+        for name, held in (("cuGraphExecDestroy", self._ready), ("cuGraphDestroy", self._graph)):
+            if held.value:
+                getattr(_library(), name)(held)
+        if self._in_pool:
+            torch._C._cuda_releasePool(self._gpu, self._pool)
 
 
 class CudaDriver:
@@ -97,19 +167,37 @@ class CudaDriver:
         side = self._sides.get(here.cuda_stream)
         if side is None:
             side = self._sides[here.cuda_stream] = torch.cuda.Stream(self.gpu)
-        graph = torch.cuda.CUDAGraph()
         with _capturing, gc_paused, _own_workspaces():
             side.wait_stream(here)
             with torch.cuda.stream(side):
-                made = self._captured(graph, run, tensors, pool, random)
+                if random:
+                    made = self._with_generator(run, tensors, pool)
+                else:
+                    made = self._without_generator(run, tensors, pool, side.cuda_stream)
             here.wait_stream(side)
+        return made
+
+    def _without_generator(
+        self, run: Run, tensors: Sequence[Any], pool: Any, stream: int
+    ) -> tuple[CapturedGraph, Sequence[Any]]:
+        graph = DriverGraph(self.gpu, pool)
+        graph.capture_begin(stream)
+        try:
+            made = run(tensors)
+        except BaseException:
+            with contextlib.suppress(RuntimeError):  # what spoilt the capture is told already
+                graph.capture_end(stream)
+            raise
+        graph.capture_end(stream)
+        graph.instantiate()
         return graph, made
 
-    def _captured(
-        self, graph: Any, run: Run, tensors: Sequence[Any], pool: Any, random: bool
-    ) -> Sequence[Any]:
+    def _with_generator(
+        self, run: Run, tensors: Sequence[Any], pool: Any
+    ) -> tuple[CapturedGraph, Sequence[Any]]:
+        graph = torch.cuda.CUDAGraph()
         try:
-            self._begin(graph, pool, random)
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
         except BaseException:
             self._forget(graph, pool)
             raise
@@ -123,21 +211,7 @@ class CudaDriver:
         except BaseException:
             self._forget(graph, pool)
             raise
-        return made
-
-    def _begin(self, graph: Any, pool: Any, random: bool) -> None:
-        """Begin the capture. A graph takes the generator's state to itself while it is captured,
-        and no thread may draw a number then: one that draws none is given another state."""
-        generator = torch.cuda.default_generators[self.gpu]
-        if random:
-            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-            return
-        own = generator.graphsafe_get_state()
-        generator.graphsafe_set_state(generator.clone_state())
-        try:
-            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-        finally:
-            generator.graphsafe_set_state(own)
+        return graph, made
 
     def _abandon(self, graph: Any, pool: Any) -> None:
         """End a capture whose launches nobody wants."""

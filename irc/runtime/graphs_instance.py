@@ -17,10 +17,10 @@ from irc.runtime import late_checks
 from irc.runtime.graphs_cuts import Cut, GraphPiece
 from irc.runtime.graphs_driver import CapturedGraph, GraphDriver
 from irc.runtime.graphs_memory import (
+    Addresses,
     Results,
     buffer_for,
     copy_all,
-    same_addresses,
     storage_address,
 )
 from irc.runtime.python_host import PythonHost
@@ -93,8 +93,8 @@ class InstancePart:
 class Instance:
     """A captured call, for arguments of one kind.
 
-    `in_place`: positions of arguments that the graphs read where they are, at `addresses`;
-    `buffered`: those that are copied into `buffers` first. `own`: what graphs made, by register.
+    `in_place`: arguments that the graphs read where they are; `buffered`: positions of those that
+    are copied into `buffers` first. `own`: what graphs made, by register.
     """
 
     program: P.HostProgram
@@ -102,8 +102,7 @@ class Instance:
     symbols: Mapping[str, int]
     parts: list[InstancePart]
     pool: Any
-    in_place: list[int]
-    addresses: list[int]
+    in_place: Addresses
     buffered: list[int]
     buffers: list[torch.Tensor]
     written: frozenset[int]
@@ -121,7 +120,7 @@ class Instance:
 
     def is_for(self, arguments: list[Any]) -> bool:
         """Whether what it reads in place is where it was; the kinds are known to be right."""
-        if not same_addresses(arguments, self.in_place, self.addresses):
+        if not self.in_place.hold(arguments):
             return False
         if not self.written_storages:
             return True
@@ -291,8 +290,8 @@ class Capture:
                 parts = parts[:-1]
         graphs = [part.graph for part in parts if part.graph is not None]
         return Instance(
-            self.program, self.driver.stream(), self.symbols, parts, self.pool, in_place,
-            [arguments[i].data_ptr() for i in in_place], buffered, buffers, written,
+            self.program, self.driver.stream(), self.symbols, parts, self.pool,
+            Addresses(arguments, in_place), buffered, buffers, written,
             frozenset(storages), own, Results(made, self.kept, shared), given, others, constant,
             self.bumped, graphs[0] if len(parts) == 1 and graphs and not others else None,
         )  # fmt: skip

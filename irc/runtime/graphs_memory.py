@@ -11,7 +11,8 @@ import torch
 
 # How many refer to a storage, by its address in torch's memory.
 _use_count: Callable[[int], int] | None = getattr(torch._C, "_storage_Use_Count", None)
-# Where tensors of a list are, compared all at once: (tensors, addresses, positions).
+# Whether tensors of a list are where they were: (tensors, addresses, positions of those to look
+# at), the first two of one length.
 _are_at: Callable[..., bool] | None = getattr(
     torch._C, "_tensors_data_ptrs_at_indices_equal", None
 )
@@ -69,11 +70,25 @@ def _guard(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
     return check if tensors and check(*tensors) else None
 
 
-def same_addresses(arguments: list[Any], positions: list[int], addresses: list[int]) -> bool:
-    """Whether the tensors at these positions are where they were."""
-    if _are_at is not None:
-        return _are_at(arguments, addresses, positions)
-    return [arguments[i].data_ptr() for i in positions] == addresses
+class Addresses:
+    """Where the tensors at `positions` of a list are."""
+
+    def __init__(self, arguments: Sequence[Any], positions: list[int]) -> None:
+        self.positions = positions
+        self._every: list[int | None] = [None] * len(arguments)
+        for i in positions:
+            self._every[i] = arguments[i].data_ptr()
+
+    def hold(self, arguments: list[Any]) -> bool:
+        """Whether they are where they were."""
+        if _are_at is not None:
+            return _are_at(arguments, self._every, self.positions)
+        return not self.moved(arguments)
+
+    def moved(self, arguments: Sequence[Any]) -> list[int]:
+        """The positions of those that are elsewhere."""
+        every = self._every
+        return [i for i in self.positions if arguments[i].data_ptr() != every[i]]
 
 
 def buffer_for(tensor: torch.Tensor) -> torch.Tensor:

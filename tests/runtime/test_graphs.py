@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import warnings
+import weakref
 from typing import Any
 
 import pytest
@@ -319,6 +320,28 @@ def test_programs_of_one_pool_spoil_nothing(driver) -> None:
         for found, wanted in zip(results, (y, 3 * y, y), strict=True):
             torch.testing.assert_close(found, wanted)
     assert len({graph.pool for graph in driver.graphs}) == 1
+
+
+def test_a_pool_that_no_graph_is_left_in_is_not_taken_up_again(driver) -> None:
+    x, w = arguments()
+    for _ in range(3):
+        run = compiled(two_steps, x, w)
+        for _ in range(3):
+            torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+        del run
+        gc.collect()
+    assert len({graph.pool for graph in driver.graphs}) == 3
+
+
+def test_memory_of_inputs_is_not_kept_alive(driver) -> None:
+    x, w = arguments()
+    run = compiled(two_steps, x, w)
+    for _ in range(4):
+        x = torch.randn(3, 4)
+        seen = weakref.ref(x)
+        run.boxed([x, w])
+        del x
+        assert seen() is None
 
 
 # -- training

@@ -11,7 +11,7 @@ import irc
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import symbol
 from irc.program import host_program as P
-from irc.runtime import late_checks
+from irc.runtime import graphs_memory, late_checks
 from irc.runtime.graphs_cuts import Cut, cut
 
 GPU = "cuda:0"
@@ -207,3 +207,22 @@ def test_checks_inside_of_a_capture_are_collected() -> None:
     assert truth is flag
     with pytest.raises(IndexError, match="now"):
         check(Run())  # a flag of the CPU outside of a capture is looked at
+
+
+# -- where inputs are
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_addresses_are_compared_at_their_positions(fast: bool, monkeypatch) -> None:
+    def are_at(tensors: list[Any], addresses: list[Any], positions: list[int]) -> bool:
+        """As torch's function, which a build with CUDA has."""
+        return all(tensors[i].data_ptr() == addresses[i] for i in positions)
+
+    monkeypatch.setattr(graphs_memory, "_are_at", are_at if fast else None)
+    tensors = [torch.empty(3) for _ in range(4)]
+    where = graphs_memory.Addresses([7, *tensors], [2, 4])
+    assert where.hold([7, *tensors])
+    others = [torch.empty(3), tensors[1], torch.empty(3), tensors[3]]
+    assert where.hold([8, *others])
+    assert not where.hold([7, *tensors[:3], torch.empty(3)])
+    assert where.moved([7, *tensors[:3], torch.empty(3)]) == [4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -92,6 +93,44 @@ def test_random_numbers_are_those_of_plain_calls() -> None:
     found = [run(x, w)[0] for _ in range(5)]
     close(found, wanted)
     assert instances(run)
+
+
+def test_programs_come_and_go() -> None:
+    x, w = arguments()
+    for _ in range(4):
+        run = compiled(two_steps, x, w)
+        for _ in range(3):
+            close(run(x, w)[0], two_steps(x, w))
+        assert instances(run)
+        del run
+        gc.collect()
+        close(torch.rand(1 << 16, device="cuda").mean(), torch.tensor(0.5, device="cuda"))
+
+
+def test_other_threads_draw_numbers_while_a_graph_is_captured() -> None:
+    x, w = arguments()
+    errors: list[Exception] = []
+    done = threading.Event()
+
+    def draw() -> None:
+        try:
+            while not done.is_set():
+                torch.rand(16, device="cuda")
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    try:
+        for number in range(8):
+            run = compiled(lambda x, w, n=number: two_steps(x, w) + n, x, w)
+            for _ in range(3):
+                run(x, w)
+            assert instances(run)
+    finally:
+        done.set()
+        thread.join()
+    assert not errors
 
 
 @pytest.mark.parametrize("forwards", [1, 2, 6])
@@ -219,7 +258,8 @@ def test_sizes_and_what_the_host_reads() -> None:
 
     x, w = arguments()
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        run = torch.compile(f, backend="irc", options={"cuda_graphs": True}, dynamic=True)
+        run = torch.compile(f, backend="irc", dynamic=True,
+                                options={"cuda_graphs": True, "remarks": "graphs"})  # fmt: skip
         with torch.no_grad():
             for call in range(12):
                 x = torch.randn(2 + call % 3, 4, device="cuda")
