@@ -14,6 +14,7 @@ import sys
 import threading
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -50,6 +51,7 @@ REPLACES = 32
 """Calls of a size without a graph for which it takes the place of a size that nobody calls."""
 _FREE_CAPTURES, _REPLAYS_A_CAPTURE = 8, 16
 _REMEMBERED = 256
+_REFUSED = 8  # steps that are left out before a program is given up
 _PATIENCE = 0.05  # seconds that a call waits for another thread's
 
 class Context:
@@ -156,6 +158,18 @@ class Family:
         return self.captures < _FREE_CAPTURES + self.replays // _REPLAYS_A_CAPTURE
 
 
+_thread = threading.local()
+
+
+def _warm_here() -> weakref.WeakSet[Family]:
+    """The families that this thread has called without a graph: its handles of libraries are made,
+    which a capture could not do."""
+    found: weakref.WeakSet[Family] | None = getattr(_thread, "warm", None)
+    if found is None:
+        found = _thread.warm = weakref.WeakSet()
+    return found
+
+
 class GraphRunner:
     """Calls of one program, through graphs where that is right, else through `plain`.
 
@@ -176,6 +190,7 @@ class GraphRunner:
         self.off = ""
         self._host_of, self._gpu = host_of, host_steps.gpu_of(program)
         self._refused: dict[int, str] = {}
+        self._failed: Counter[int | None] = Counter()
         self._families: dict[Any, list[Family]] = {}
         self._told: set[str] = set()
         self._ticks = 0
@@ -328,8 +343,8 @@ class GraphRunner:
     ) -> list[Any] | None:
         if not self._has_place(family):
             return None
-        family.used = self._ticks
-        if not family.warm:
+        family.used, family.warm = self._ticks, True
+        if family not in _warm_here():
             return self._first(family, arguments)
         if not family.may_capture():
             self._tell_once("its inputs move too often: calls run without a graph")
@@ -356,7 +371,7 @@ class GraphRunner:
             run_piece(piece, host, symbols, values)
         bumped = {id(t) for t, old in zip(counted, before, strict=True) if t._version != old}
         family.bumped = [i for i in sorted(self.parts.cut.written) if id(arguments[i]) in bumped]
-        family.warm = True
+        _warm_here().add(family)
         family.see(arguments)
         return [None if o.register is None else values[o.register] for o in self.program.outputs]
 
@@ -437,18 +452,19 @@ class GraphRunner:
     def _refuse(self, family: Family, failure: CaptureFailed) -> None:
         """What a failed capture teaches: a step to leave out, or not to try again."""
         text = " ".join(str(failure.error).split())[:200]
-        family.failures += 1
+        number = failure.number
+        self._failed[number] += 1
         if isinstance(failure.error, torch.OutOfMemoryError):
             family.refused = "there is too little memory"
             self.tell(f"calls of a size are not captured: {text}")
-        elif failure.number is None or len(self._refused) >= INSTANCES:
+        elif self._failed[number] == 1:
+            self.tell(f"a capture failed and is tried again: {text}")
+        elif number is None or len(self._refused) == _REFUSED:
             self._stop(f"a capture failed: {text}")
-        elif family.failures > 1 or not isinstance(
-            self.program.steps[failure.number], P.Launch
-        ):  # a launch may have had to be compiled first
-            self._refused[failure.number] = f"a capture of it fails: {text}"
-            step = describe(self.program.steps[failure.number])
-            self.tell(f"{step} is left out of graphs: {self._refused[failure.number]}")
+        else:
+            self._refused[number] = f"a capture of it fails: {text}"
+            step = describe(self.program.steps[number])
+            self.tell(f"{step} is left out of graphs: {self._refused[number]}")
             self._cut()
 
     # -- telling
