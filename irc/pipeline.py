@@ -165,6 +165,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("accumulate-scatters", rounds_once),
         Step("hoist-assertions"),
         Step("reinplace"),
+        Step("flatten-concats"),
     ),
     "graph-to-layout": (
         Step("pack-weights", packs, {"convolutions": "layout_optimization"}),
@@ -183,6 +184,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     ),
     "fuse-loops": (
         Step("inline-computes"),
+        Step("place-pieces"),
         Step("factor-axes"),
         Step("rows-first"),
         Step("merge-computes"),

@@ -20,3 +20,11 @@ def view(frame: Frame, op: layout.ViewOp) -> torch.Tensor:
 @interprets(layout.CopyOp)
 def copy(frame: Frame, op: layout.CopyOp) -> torch.Tensor:
     return place(frame, frame[op.source], op.copy.type)
+
+
+@interprets(layout.JoinOp)
+def join(frame: Frame, op: layout.JoinOp) -> torch.Tensor:
+    pieces = [frame[piece] for piece in op.pieces]
+    rank = op.array.type.rank
+    whole = torch.cat([p if p.ndim == rank else p.unsqueeze(op.dim) for p in pieces], op.dim)
+    return place(frame, whole, op.array.type)

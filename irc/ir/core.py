@@ -273,9 +273,14 @@ class Operation(HasText):
 
     def replace_uses_of(self, old: Value, new: Value) -> None:
         """Replace each operand that is `old` by `new`."""
-        for index, operand in enumerate(self._operands):
-            if operand is old:
-                self.set_operand(index, new)
+        users, operands = old._users, self._operands
+        if old is new or users is None:
+            return
+        count = users.get(self, 0) if users.__class__ is dict else int(users is self)
+        index = -1
+        for _ in range(count):  # the search is in C: joins have thousands of operands
+            index = operands.index(old, index + 1)
+            self.set_operand(index, new)
 
     @property
     def result(self) -> OpResult:

@@ -233,3 +233,33 @@ def test_what_is_said_of_results(kind, fact, error):
 def test_a_number_that_is_returned_has_no_strides():
     text = returned(ROWS, "irc.strides = #sym.dims<[6, 2]>", "%n").replace("BIND", "")
     check(text, "strides .* do not fit index")
+
+
+PIECE = "tensor<[2, 6] x f32, strides [6, 1]>"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "made", "dim", "error"),
+    [
+        ([ROWS, ROWS], "tensor<[8, 6] x f32, strides [6, 1]>", 0, None),
+        ([ROWS, "tensor<[6] x f32, strides [1]>"], "tensor<[5, 6] x f32, strides [6, 1]>", 0, None),
+        ([ROWS, ROWS], "tensor<[4, 12] x f32, strides [12, 1]>", 1, None),
+        ([ROWS, ROWS], "tensor<[9, 6] x f32, strides [6, 1]>", 0, "don't have the size of"),
+        ([ROWS, ROWS], "tensor<[8, 6] x f32, strides [6, 1]>", 2, "joins along dimension 2"),
+        ([ROWS, PIECE], "tensor<[4, 12] x f32, strides [12, 1]>", 1, "can't be a piece of"),
+        ([ROWS, "tensor<[2] x f32, strides [1]>"], "tensor<[5, 6] x f32, strides [6, 1]>", 0,
+         "can't be a piece of"),
+        ([ROWS, ROWS], "tensor<[8, 6] x f64, strides [6, 1]>", 0, "can't be a piece of"),
+        ([ROWS, ROWS], "tensor<[8, 6] x f32, strides [0, 1]>", 0, "share a place"),
+        ([], "tensor<[0, 6] x f32, strides [6, 1]>", 0, None),
+    ],
+)  # fmt: skip
+def test_pieces_fill_the_array_that_they_are_joined_to(pieces, made, dim, error):
+    arguments = ", ".join(f"%a{k}: {piece}" for k, piece in enumerate(pieces))
+    operands = ", ".join(f"%a{k}" for k in range(len(pieces)))
+    text = (
+        f'func.func @main({arguments}) attributes {{level = "loop"}} {{\n'
+        f"%y = layout.join {operands} {{dim = {dim} : i64}} : ({', '.join(pieces)}) -> {made}\n"
+        "func.return }"
+    )
+    check(text, error)

@@ -428,6 +428,8 @@ def fresh(w: Writer, name: str) -> str:
         f"torch.cat([{name}.flatten(), {name}.reshape(-1)])", f"{name}.clone().contiguous()",
         f"torch.zeros({list(t.shape)})", f"ops.total({name})",
         f"torch.maximum({name}, {name}.flip(()))",
+        f"torch.stack([{name} * k for k in range({w.number(2, 60)})], {w.number(-1, 0)})",
+        f"torch.cat([{name}.flatten() * k for k in range({w.number(2, 60)})] + [{other}.ravel()])",
     )  # fmt: skip
 
 

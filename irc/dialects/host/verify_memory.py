@@ -15,8 +15,8 @@ from irc.dialects.host import ops as host
 from irc.dialects.host.launches import fail, kernel_of, operand_numbers
 from irc.dialects.host.memory import Aliases, Keepers, Life, is_tensor, lifetimes
 from irc.dialects.layout.places import begin_of
+from irc.ir.boxes import MemoryBox, box_in, overlap
 from irc.ir.core import Operation, Value
-from irc.ir.strides import last_element
 from irc.ir.symbols import Dim, Range, provable_le
 
 if TYPE_CHECKING:
@@ -139,15 +139,19 @@ class _MemoryWalk:
             self.write(op, value)
 
     def _shared_outs(self, op: host.LaunchOp, outs: Sequence[Value]) -> None:
-        before: dict[Value, list[Value]] = {}
-        for value in outs:
+        for values in self._by_root(outs).values():
+            pair = first_sharing(values)
+            if pair is not None:
+                one, other = pair
+                fail(op, f"writes {other.described} and {one.described}, which share memory")
+
+    def _by_root(self, values: Sequence[Value]) -> dict[Value, list[Value]]:
+        """The values that may be in the memory of each root, in order."""
+        found: dict[Value, list[Value]] = {}
+        for value in values:
             for root in self.aliases.of(value):
-                beside = before.setdefault(root, [])
-                for other in beside:
-                    if not are_apart(value, other):
-                        fail(op, f"writes {value.described} and {other.described}, "
-                             "which share memory")
-                beside.append(value)
+                found.setdefault(root, []).append(value)
+        return found
 
     def _shared_inputs(
         self, op: host.LaunchOp, callee: kernel.KernelFuncOp, inputs: Sequence[Value],
@@ -160,6 +164,10 @@ class _MemoryWalk:
         for position, source in enumerate(inputs):
             for root in self.aliases.of(source):
                 readers.setdefault(root, []).append(position)
+        for root, values in self._by_root(outs).items():
+            read = dict.fromkeys(inputs[p] for p in readers.get(root, ()))
+            if read and first_sharing([*values, *read]) is None:
+                del readers[root]
         for number, target in enumerate(outs, len(inputs)):
             shared = {p for root in self.aliases.of(target) for p in readers.get(root, ())}
             for position in sorted(shared):
@@ -205,16 +213,26 @@ def _pairs(flat: Sequence[int] | None) -> set[tuple[int, int]]:
     return set(zip((flat or ())[::2], (flat or ())[1::2], strict=True))
 
 
+def first_sharing(values: Sequence[Value]) -> tuple[Value, Value] | None:
+    """Two of some values in one memory that aren't known to have no element in common; None if
+    there are none."""
+    values = [value for value in values if 0 not in value.type.shape]  # type: ignore[attr-defined]
+    if len(values) < 2:
+        return None
+    boxes: list[MemoryBox] = []
+    (_, whole), *_ = places = [begin_of(value) for value in values]
+    for value, (begin, root) in zip(values, places, strict=True):
+        box = box_in(whole.type, value.type, begin) if root is whole else None  # type: ignore[arg-type]
+        if box is None:
+            return values[0], value if value is not values[0] else values[1]
+        boxes.append(box)
+    pair = overlap(boxes)
+    return None if pair is None else (values[pair[0]], values[pair[1]])
+
+
 def are_apart(one: Value, other: Value) -> bool:
-    """Whether two views of one value are known to have no element in common: the elements of one
-    end before those of the other begin."""
-    (first, root), (second, other_root) = begin_of(one), begin_of(other)
-    if root is not other_root or not isinstance(first, int) or not isinstance(second, int):
-        return False
-    reach, other_reach = (last_element(v.type) for v in (one, other))  # type: ignore[arg-type]
-    if reach is None or other_reach is None:
-        return False
-    return first + reach < second or second + other_reach < first
+    """Whether two views of one value are known to have no element in common."""
+    return first_sharing((one, other)) is None
 
 
 def _written_operands(op: host.CallAtenOp) -> set[int] | None:

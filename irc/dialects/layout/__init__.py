@@ -8,12 +8,14 @@ from irc.dialects.layout import verify
 from irc.dialects.layout.ops import (
     TENSOR,
     CopyOp,
+    JoinOp,
     ViewOp,
 )
 
 __all__ = [
     "verify",
     "CopyOp",
+    "JoinOp",
     "TENSOR",
     "ViewOp",
 ]

@@ -17,6 +17,7 @@ from irc.ir.core import Block, Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.hooks import verifies
 from irc.ir.strides import same_places, words
+from irc.ir.symbols import dim_sum
 from irc.ir.traits import MayAlias, ViewLike
 from irc.ir.types import TensorType
 
@@ -82,6 +83,25 @@ def verify_copy(op: ops.CopyOp) -> None:
     source, made = op.source.type, op.copy.type
     if made.with_strides(None) is not source.with_strides(None):
         op.fail(f"copies {source} to {made}: another size, element or device")
+    verify_places(op, made)
+
+
+@verifies(ops.JoinOp)
+def verify_join(op: ops.JoinOp) -> None:
+    """Pieces that fill the array, whose elements have a place each. Raises InvalidIR."""
+    made, dim = op.array.type, op.dim
+    if not 0 <= dim < made.rank:
+        op.fail(f"joins along dimension {dim} of {made}")
+    rest = (*made.shape[:dim], *made.shape[dim + 1 :])
+    for piece in op.pieces:
+        type_ = piece.type
+        fits = type_.shape == rest or (
+            type_.rank == made.rank and (*type_.shape[:dim], *type_.shape[dim + 1 :]) == rest
+        )
+        if not fits or (type_.element, type_.device) != (made.element, made.device):
+            op.fail(f"{type_} can't be a piece of {made} along dimension {dim}")
+    if dim_sum(op.sizes()) != made.shape[dim]:
+        op.fail(f"the pieces don't have the size of {made} along dimension {dim}")
     verify_places(op, made)
 
 

@@ -17,6 +17,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.strides import keeps_apart
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.functionalize.argument_storages import alias_groups
+from irc.passes.host.joined_memory import join_in_memory
 from irc.passes.host.memory_uses import LaunchReads, MemoryUses, place_of
 from irc.passes.host.results_apart import separate_results
 from irc.passes.host.to_host import TO_HOST
@@ -29,10 +30,11 @@ class Bufferize(Pass):
 
     Each array that a launch makes gets memory: an input's that dies there, where the kernel
     allows it; that of an argument which is updated with it, where nothing reads the argument's
-    old elements afterwards; else a `host.alloc`. A launch that combines into what its outputs hold
-    gets a copy there first, unless that is the same memory: by the kernel's copying variant, where
-    it has one and no output is in an input's memory. What is returned `escapes`. Remarks: why a
-    result that could be has not the memory of an input, and why something is copied.
+    old elements afterwards; its place in the array that it becomes a piece of; else a
+    `host.alloc`. A launch that combines into what its outputs hold gets a copy there first, unless
+    that is the same memory: by the kernel's copying variant, where it has one and no output is in
+    an input's memory. What is returned `escapes`. Remarks: why a result that could be has not the
+    memory of an input, and why something is copied.
 
     Before:
         func.func @main(%x: ...) -> ... {
@@ -93,6 +95,7 @@ class Bufferizer:
     ) -> None:
         self.function, self.kernels, self.context = function, kernels, context
         self.block = function.block
+        self.joined = join_in_memory(function)
         self.memory = MemoryUses(self.block)
         self.aliases, self.last_use = self.memory.aliases, self.memory.last_use
         self.order = self.memory.order
@@ -101,7 +104,7 @@ class Bufferizer:
             self.memory.use_forever(update.value)  # it is copied at the very end
         self.checked = checked_makers(self.block)
         self._reads: dict[host.LaunchOp, LaunchReads] = {}
-        self.ours: set[Value] = set()
+        self.ours: set[Value] = set(self.joined.arrays)
         self.returned: set[Value] = set()
         for value in function.return_op._operands:
             self.returned |= self.aliases.of(value)
@@ -136,7 +139,7 @@ class Bufferizer:
         inputs, outs = reads.inputs, []
         taken: set[Value] = set()
         for position, result in enumerate(op.results):
-            memory = self.direct.get(result)
+            memory = self.direct.get(result) or self._place_in_join(result)
             if memory is None:
                 memory = self._reused(op, reads, position, taken)
             if memory is None:
@@ -220,6 +223,15 @@ class Bufferizer:
         if not reads.reads_once(value):
             return "the kernel reads it as another input too"
         return ""
+
+    def _place_in_join(self, result: Value) -> Value | None:
+        """The part of a joined array that a result is a piece of, if it is made there."""
+        place = self.joined.places.get(result)
+        if place is None:
+            return None
+        (whole,) = self.aliases.of(place)
+        self.memory.move(result, whole)
+        return place
 
     def move_facts(self, result: Value, memory: Value) -> None:
         """`memory` now holds what `result` was: its life goes on, its views are views of it."""

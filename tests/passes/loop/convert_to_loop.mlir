@@ -1,5 +1,5 @@
 // The pass convert-to-loop: the parts of a softmax as computes over named axes.
-// RUN: --convert-to-loop
+// RUN: --convert-to-loop --target=avx512
 // VALUES: convert-to-loop
 
 func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32, strides [6, 1]> attributes {level = "layout"} {
@@ -10,7 +10,7 @@ func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32
   return %y : tensor<[4, 6] x f32, strides [6, 1]>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx512>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[4, 6] x f32, strides [6, 1]>) -> tensor<[4, 6] x f32, strides [6, 1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %e = loop.compute par(i0: 4, i1: 6) -> map {
 // CHECK-NEXT:       %0 = loop.read %x[i0, i1] : f32

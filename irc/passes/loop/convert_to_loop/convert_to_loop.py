@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from irc.analysis.loop import array_bytes, points
 from irc.dialects import arith, func, graph, layout, loop, sym
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.strides import last_element
 from irc.ir.types import FloatType
-from irc.passes.loop.convert_to_loop.support import TO_LOOP, ComputeBuilder, element_of
+from irc.passes.loop.convert_to_loop.support import LIBRARY, TO_LOOP, ComputeBuilder, element_of
+from irc.target import Target, target_of
+from irc.target.costs import Cost
 
 # What has no reason to stay without users.
-REMOVABLE = (loop.ComputeOp, layout.ViewOp, graph.Constant, graph.Pack)
+REMOVABLE = (loop.ComputeOp, layout.ViewOp, layout.JoinOp, graph.Constant, graph.Pack)
+# What reads arrays from memory, and is fused with nothing.
+MEMORY_READERS = (func.ReturnOp, graph.UpdateInput, *LIBRARY)
 
 
 @register_pass
@@ -22,7 +28,10 @@ class ConvertToLoop(Pass):
     """Turns every op of the graph level into `loop.compute`, but for calls and what the host does.
 
     A view becomes a compute that reads its source (for the computes among its users) and, where
-    a call, a return or the host wants it, a `layout.view`.
+    a call, a return or the host wants it, a `layout.view`. A concatenation chooses the piece that
+    an element is of, which readers can fuse with. Where that takes longer than storing each piece
+    in its place, or there are more than `most_selected`, pieces of known sizes are computes that
+    `layout.join` puts together.
 
     Before:
         %y = graph.add %a, %b : tensor<[4] x f32, strides [1]>
@@ -39,15 +48,43 @@ class ConvertToLoop(Pass):
     anchor = "func.func"
     preserves = "real"
     conversion = TO_LOOP
+    asks_target = True
+    most_selected: int = 128
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
-        converted = TO_LOOP.apply(op.block.ops, _LoopConversion())
+        converted = TO_LOOP.apply(op.block.ops, _LoopConversion(self._joins(target_of(context))))
         for inner in op.block.reversed_ops:
             if isinstance(inner, REMOVABLE) and all(r._users is None for r in inner.results):
                 inner.erase()
         op.attributes["level"] = A.StringAttr("loop")
         context.count("converted", converted)
+
+
+    def _joins(self, target: Target) -> Callable[[graph.Concat], bool]:
+        """Whether the pieces of a concatenation are joined in memory."""
+
+        def joins(op: graph.Concat) -> bool:
+            if last_element(op.joined.type) is None:
+                return False
+            selected, joined = join_costs(op, target.processor.near_bytes)
+            saved = target.operations(selected) - target.operations(joined)
+            return saved > 0 or len(op.sources) > self.most_selected
+
+        return joins
+
+
+def join_costs(op: graph.Concat, near_bytes: int) -> tuple[Cost, Cost]:
+    """What choosing a piece at each element costs, by two comparisons and a choice for each piece
+    but the first, and what storing every piece costs, by a launch each. What computes read that
+    are fused with the choice they load then."""
+    count, type_ = len(op.sources), op.joined.type
+    elements, size = points(type_.shape), array_bytes(type_)
+    selected = Cost(cheap=3 * (count - 1) * elements)
+    if all(isinstance(user, MEMORY_READERS) for user in op.joined.users):
+        return selected, Cost(launches=count)
+    far = 2 * size if size > near_bytes else 0
+    return selected, Cost(near=3 * elements, far=far, launches=count)
 
 
 class _LoopConversion:
@@ -57,13 +94,14 @@ class _LoopConversion:
     that it stands for; a value without an entry is its own handle.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, joins: Callable[[graph.Concat], bool]) -> None:
+        self.joins = joins
         self.handles: dict[Value, Value] = {}
         self.roundings = 0
 
     def convert(self, op: Operation, converter: Callable[[ComputeBuilder, Any], None]) -> None:
         """What the converter makes of an operation takes its place."""
-        builder = ComputeBuilder(Builder.before(op), op, self.handles)
+        builder = ComputeBuilder(Builder.before(op), op, self.handles, self.joins)
         converter(builder, op)
         if isinstance(op, graph.Cast) and _is_rounding(op):
             self._number_rounding(builder.results[0])
@@ -95,7 +133,7 @@ class _LoopConversion:
         if source is not None and not isinstance(source, BlockArgument):
             # Computes read through it, so that they can fuse with what it refines.
             refined: Any = op.results[0]
-            builder = ComputeBuilder(Builder.after(op), op, self.handles)
+            builder = ComputeBuilder(Builder.after(op), op, self.handles, self.joins)
             read = builder.map(lambda body, at: body.read(source, at), refined.type)
             refined.replace_all_uses_with(read)
             self.handles[read] = refined

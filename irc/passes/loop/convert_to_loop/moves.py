@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from irc.dialects import aten, graph, layout, loop
@@ -84,6 +86,9 @@ def in_range(body: Body, position: Dim, low: Dim, high: Dim) -> Value | None:
 def _concat(c: ComputeBuilder, op: graph.Concat) -> None:
     dim = op.dim
     sources = [v for v in op._operands if v.type.shape[dim] != 0]  # type: ignore[attr-defined]
+    if len(sources) > 1 and c.joins(op):
+        c.results = [_joined_in_memory(c, sources, dim)]
+        return
     starts: list[Dim] = []
     running: Dim = 0
     for source in sources:
@@ -104,6 +109,21 @@ def _concat(c: ComputeBuilder, op: graph.Concat) -> None:
         return value
 
     c.emit_map(value_of)
+
+
+def _joined_in_memory(c: ComputeBuilder, sources: Sequence[Value], dim: int) -> Value:
+    """The pieces, each computed with the strides of the whole, so that it can be made in place."""
+    strides = c.type.strides
+    pieces = []
+    for source in sources:
+        type_ = source.type.with_strides(strides)  # type: ignore[attr-defined]
+        pieces.append(c.map(partial(_element, source), type_))
+    joined: Value = c.builder.value(layout.JoinOp, pieces, dim=dim, result_types=c.type)
+    return joined
+
+
+def _element(source: Value, body: Body, at: tuple[Dim, ...]) -> Value:
+    return body.read(source, at)
 
 
 @converts(graph.Pad)

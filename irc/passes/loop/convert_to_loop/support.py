@@ -64,7 +64,7 @@ TO_LOOP = Conversion(
     ConversionTarget(
         legal=(
             "loop", "arith", "math", "sym", "flow", "func", "kernel", "host",
-            layout.ViewOp, graph.Item, graph.UpdateInput, *LIBRARY,
+            layout.ViewOp, layout.JoinOp, graph.Item, graph.UpdateInput, *LIBRARY,
         ),
         where={
             graph.Constant: in_memory,
@@ -81,12 +81,22 @@ converts = TO_LOOP.converts
 
 
 class ComputeBuilder:
-    """Builds the computes that replace one op; a converter ends in setting `results`."""
+    """Builds the computes that replace one op; a converter ends in setting `results`.
 
-    def __init__(self, builder: Builder, op: Operation, handles: dict[Value, Value]) -> None:
+    `joins`: whether a concatenation's pieces are joined in memory, rather than chosen in a body.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        op: Operation,
+        handles: dict[Value, Value],
+        joins: Callable[[graph.Concat], bool],
+    ) -> None:
         self.builder = builder
         self.op = op
         self.handles = handles
+        self.joins = joins
         self.results: list[Value] = []
 
     @property
