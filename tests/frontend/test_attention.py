@@ -5,10 +5,12 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
 import irc
 from irc.frontend import backend
+from irc.frontend.decompositions.table import decompositions
 from irc.frontend.fx import fused_attention
 
 B, H, L, S, D = 2, 3, 5, 7, 4
@@ -169,6 +171,24 @@ def test_several_layers():
         return x
 
     check(layers, torch.randn(B, L, H * D), torch.randn(H * D, 3 * H * D) * 0.2)
+
+
+def test_masks_that_a_gpu_multiplies_are_finite(monkeypatch):
+    """Its kernels multiply masks by log2(e)."""
+    bias = torch.zeros(B, 1, L, S)
+    bias[0, 0, 1] = LOW
+    bias[1, 0, 2] = -math.inf
+    given = heads(), heads(S), heads(S), bias
+
+    def added(q, k, v, bias):
+        return weights(q @ k.mT + bias, v)
+
+    monkeypatch.setattr(fused_attention, "_is_on_gpu", lambda node: True)
+    module = make_fx(added, tracing_mode="fake", decomposition_table=decompositions())(*given)
+    assert fused_attention.fuse(module, 0) == 1
+    assert any(node.target is torch.ops.aten.clamp_min.default for node in module.graph.nodes)
+    found, wanted = module(*given), added(*(g.double() for g in given))
+    torch.testing.assert_close(found.double(), wanted, equal_nan=True, rtol=1e-5, atol=1e-5)
 
 
 # -- what stays

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from irc.boundary import torch_abi
-from irc.boundary.aten_paths import Named
-from irc.codegen.host.aten import AtenCall, call_aten
+from irc.boundary.aten_paths import Named, find_operator
+from irc.codegen.host.aten import AtenCall, call_aten, needs_python
 from irc.codegen.host.emitter import I64, TensorSpec
 
 pytestmark = pytest.mark.skipif(
@@ -415,3 +415,14 @@ def test_large_arena_is_recycled():
 def test_spec_words():
     words = TensorSpec(6, (None, 8), (8, None)).words()
     assert words == [6, 2, 1, -1, 8, 8, -1]
+
+
+def test_nothing_for_a_tensor_that_is_not_optional_goes_by_python():
+    """C's entries take a handle there; the backward of attention without a mask is called so."""
+    callee = "aten._scaled_dot_product_efficient_attention_backward.default"
+    arguments = {a.name: 0 for a in find_operator(callee)._schema.arguments
+                 if str(a.type) != "Tensor"}  # fmt: skip
+    assert not needs_python(AtenCall(callee, arguments), find_operator(callee))
+    assert needs_python(AtenCall(callee, {**arguments, "attn_bias": None}), find_operator(callee))
+    optional = "aten._scaled_dot_product_flash_attention_for_cpu.default"
+    assert not needs_python(AtenCall(optional, {"attn_mask": None}), find_operator(optional))

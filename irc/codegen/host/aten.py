@@ -60,7 +60,7 @@ def call_aten(
 
     op = aten_paths.find_operator(call.callee)
     chosen = aten_paths.classify(op, floating=floating, device=call.device, gpu=emitter.gpu)
-    name = path or ("boxed" if _wraps_number(call, op) else chosen.name)
+    name = path or ("boxed" if needs_python(call, op) else chosen.name)
     if name == "shim":
         if chosen.name != "shim":
             raise ValueError(f"{call.callee} has no C shim that is right here")
@@ -72,14 +72,17 @@ def call_aten(
     return _call_boxed(emitter, call, op)
 
 
-def _wraps_number(call: AtenCall, op: Any) -> bool:
-    """Whether a number is given for a tensor, which only Python's entry makes one of, or a complex
-    number for a scalar, which C's have no type for."""
+def needs_python(call: AtenCall, op: Any) -> bool:
+    """Whether a number is given for a tensor, which only Python's entry makes one of, a complex
+    number for a scalar, which C's have no type for, or nothing for a tensor that isn't optional:
+    gradients of attention are asked for so, without a mask."""
     from irc.boundary.aten_paths import complex_number
 
     for argument in op._schema.arguments:
         value = call.arguments.get(argument.name)
         if isinstance(value, list) and complex_number(value) is not None:
+            return True
+        if value is None and argument.name in call.arguments and str(argument.type) == "Tensor":
             return True
         is_tensor = str(argument.type) in ("Tensor", "Optional[Tensor]")
         if is_tensor and value is not None and not isinstance(value, HostTensor):

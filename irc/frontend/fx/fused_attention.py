@@ -364,25 +364,51 @@ def _fuse_at(module: fx.GraphModule, product: fx.Node, core_bytes: int | None) -
         found = recognize(program, product)
     else:
         backward = backward_of(program, found)
-    reason = "" if core_bytes is None else objection(program, found, core_bytes)
+    if core_bytes is None:
+        reason = _objection_on_gpu(program, found)
+    else:
+        reason = objection(program, found, core_bytes)
     if reason:
         raise NotAttention(reason)
     if "recompute" in product.meta:
         raise NotAttention("it is computed again in the backward, as the program says")
-    before = set(module.graph.nodes)
+    try:
+        _replace_or_undo(program, found, backward)
+    except NotAttention:
+        if not found.key.is_grouped:
+            raise
+        # Not every fused kernel has heads that share keys.
+        program.place = product
+        _replace_or_undo(program, recognize(program, product, shares=False), backward)
+
+
+def _objection_on_gpu(program: TracedGraph, found: Attention) -> str:
+    """Why attention is better left as it is written on a GPU; "" where it isn't: the fused kernel
+    for f32 works on 32 queries at a time, whatever there is."""
+    few = program.estimate(found.sizes[2]) < 16
+    if few and program.dtype(found.query.base) == "float32":
+        return "the fused kernel for f32 is slow for so few queries"
+    return ""
+
+
+def _replace_or_undo(program: TracedGraph, found: Attention, backward: Backward | None) -> None:
+    """`_replace`; where it raises NotAttention, what it added is gone."""
+    graph = program.module.graph
+    before = set(graph.nodes)
     try:
         _replace(program, found, backward)
     except NotAttention:
-        for node in reversed(list(module.graph.nodes)):
+        for node in reversed(list(graph.nodes)):
             if node not in before:
-                module.graph.erase_node(node)
+                graph.erase_node(node)
         raise
 
 
 def _replace(program: TracedGraph, found: Attention, backward: Backward | None) -> None:
     product: fx.Node = found.product
     operands = [four_dimensions(program, o) for o in (found.query, found.key, found.value)]
-    plan = planned(program, found, _mask_dtype(program, found), backward is not None)
+    dtype, lifts = _mask_dtype(program, found), _is_on_gpu(found.product)
+    plan = planned(program, found, dtype, gradients=backward is not None, lifts=lifts)
     # A row without a gradient adds nothing to those of the keys if its query is 0.
     operands[0] = _where(program, plan.kept, operands[0], 0.0)
     place, gradient = program.place, None
@@ -445,10 +471,15 @@ def _where(
     return program.emit("where.self", rows, value, number)
 
 
+def _is_on_gpu(node: fx.Node) -> bool:
+    on_cpu: bool = node.meta["val"].device.type == "cpu"
+    return not on_cpu
+
+
 def _mask_dtype(program: TracedGraph, found: Attention) -> str:
     """The dtype of the mask that the operator is given. Raises NotAttention."""
-    dtype, device = program.dtype(found.query.base), found.product.meta["val"].device
-    if device.type == "cpu":
+    dtype = program.dtype(found.query.base)
+    if found.product.meta["val"].device.type == "cpu":
         return "float64" if dtype == "float64" else "float32"
     if found.safe and found.masks:
         raise NotAttention("its rows without a key are 0, and a GPU's kernels don't say that")

@@ -16,9 +16,14 @@ from irc.passes.graph.attention.dims import MOVES, VIEWS
 from irc.passes.graph.attention.program import NotAttention, OperatorCall, Program, Value
 from irc.passes.graph.attention.recognize import Attention, Mask, number_of
 
-LOWEST = -3.4028234663852886e38
-#: The number that takes a score's place in a mask of each dtype; beside it no score is seen.
-LOWEST_OF = {"float64": LOWEST, "float32": LOWEST, "bfloat16": -3.3895313892515355e38}
+#: The number that takes a score's place in a mask of each dtype: beside it no score is seen. A
+#: GPU's kernels multiply it by log2(e), and that must be finite.
+LOWEST = -1e30
+LOWEST_OF = {"float64": LOWEST, "float32": LOWEST, "bfloat16": LOWEST}
+#: The same where a row keeps a score.
+FAR_OF = {**LOWEST_OF, "float16": -65504.0}
+#: The largest number of f32.
+LARGEST = 3.4028234663852886e38
 #: Where a number takes a score's place it is this or less: `exp` of it is 0 beside a score that is
 #: 104 larger.
 HIGHEST_NUMBER = -1e4
@@ -42,10 +47,16 @@ class MaskPlan:
 
 
 def planned(
-    program: Program, found: Attention, dtype: str, gradients: bool = False
+    program: Program,
+    found: Attention,
+    dtype: str,
+    *,
+    gradients: bool = False,
+    lifts: bool = False,
 ) -> MaskPlan:
     """The plan for masks of `dtype`; adds to the program what computes it. gradients: they are
-    asked for, too. Raises NotAttention, before it adds anything."""
+    asked for, too. lifts: the operator needs masks of which log2(e) times each element is finite.
+    Raises NotAttention, before it adds anything."""
     if not found.masks:
         return MaskPlan()
     for mask in found.masks:
@@ -55,17 +66,21 @@ def planned(
     if known.causal:
         return MaskPlan(causal=True)
     proven = known.highest > -math.inf
-    _check(program, found, proven, dtype)
+    _check(program, found, proven or gradients, dtype)
     if gradients and known.highest <= HIGHEST_NUMBER:
         if any(mask.number is not None for mask in found.masks):
             return _with_gradients(program, found, dtype)
         if not all(_is_bounded(program, mask, -HIGHEST_NUMBER) for mask in found.masks):
             raise NotAttention("what is added to its scores may be so low that they are not seen")
     mask = _combined(program, found.masks, dtype)
-    if proven or found.safe or all(_is_bounded(program, m) for m in found.masks):
-        return MaskPlan(mask=mask)
-    highest = program.emit("amax.default", mask, [-1], True)
-    rows = program.emit("lt.Scalar", program.emit("abs.default", highest), math.inf)
+    rows = None
+    if not (proven or found.safe or all(_is_bounded(program, m) for m in found.masks)):
+        highest = program.emit("amax.default", mask, [-1], True)
+        rows = program.emit("lt.Scalar", program.emit("abs.default", highest), math.inf)
+    lowest = FAR_OF[dtype]
+    if lifts and not proven and any(m.number is None for m in found.masks):
+        if not all(_is_bounded(program, m, -lowest) for m in found.masks):
+            mask = program.emit("clamp_min.default", mask, lowest)
     return MaskPlan(mask=mask, rows=rows)
 
 
@@ -76,9 +91,9 @@ def _with_gradients(program: Program, found: Attention, dtype: str) -> MaskPlan:
     infinite = {mask.number is not None and math.isinf(mask.number) for mask in found.masks}
     if any(mask.number is None for mask in found.masks) or len(infinite) > 1:
         raise NotAttention("masks of several kinds may leave a row without any key")
-    if dtype not in LOWEST_OF or found.safe:
+    if found.safe:
         raise NotAttention("a row may be left without any key")
-    lowest = LOWEST_OF[dtype]
+    lowest = FAR_OF[dtype]
     masks = tuple(attrs.evolve(mask, number=lowest) for mask in found.masks)
     mask = _combined(program, masks, dtype)
     highest = program.emit("amax.default", mask, [-1], True)
@@ -88,18 +103,19 @@ def _with_gradients(program: Program, found: Attention, dtype: str) -> MaskPlan:
     return MaskPlan(mask=mask, rows=kept if infinite == {True} else None, kept=kept)
 
 
-def _check(program: Program, found: Attention, proven: bool, dtype: str) -> None:
-    """Refuse masks that a tensor added to the scores doesn't stand for."""
+def _check(program: Program, found: Attention, keeps: bool, dtype: str) -> None:
+    """Refuse masks that a tensor added to the scores does not stand for. keeps: each row keeps a
+    key, or what becomes of others is seen to."""
     replaced = False
     for mask in found.masks:
         if mask.number is None:
-            if replaced and not proven:
+            if replaced and not keeps:
                 raise NotAttention("something is added to scores that a number has replaced")
             if not program.dtype(mask.tensor).startswith(("float", "bfloat")):
                 raise NotAttention(f"a mask of {program.dtype(mask.tensor)} is added")
         elif math.isfinite(mask.number):
             replaced = True
-            if dtype not in LOWEST_OF and not proven:
+            if dtype not in LOWEST_OF and not keeps:
                 raise NotAttention(f"no {dtype} is so low that scores are not seen beside it")
 
 
@@ -114,9 +130,9 @@ def _combined(program: Program, masks: tuple[Mask, ...], dtype: str) -> Value:
                 tensor = program.emit("mul.Tensor", tensor, mask.factor)
             total = tensor if total is None else program.emit("add.Tensor", total, tensor)
             continue
-        # A finite number becomes the lowest, beside which no score is seen: such a row has the
-        # mean of the values, as one of equal scores.
-        number = -math.inf if math.isinf(mask.number) else LOWEST_OF.get(dtype, -math.inf)
+        # A finite number becomes one beside which no score is seen: such a row has the mean of the
+        # values, as one of equal scores.
+        number = -math.inf if math.isinf(mask.number) else FAR_OF[dtype]
         off = program.emit("full.default", [], number, dtype=dtype)
         on = program.emit("full.default", [], 0.0, dtype=dtype) if total is None else total
         choices = (on, off) if mask.keeps else (off, on)
@@ -154,7 +170,7 @@ def aligned(program: Program, mask: Mask) -> Value:
 # -- what is known of a mask
 
 
-def _is_bounded(program: Program, mask: Mask, limit: float = -LOWEST) -> bool:
+def _is_bounded(program: Program, mask: Mask, limit: float = LARGEST) -> bool:
     """Whether a mask leaves no score at -inf, makes none NaN, and adds nothing beyond a limit."""
     if mask.number is not None:
         return math.isfinite(mask.number)
@@ -175,7 +191,7 @@ def interval(program: Program, value: Value, depth: int = 12) -> tuple[float, fl
     if call is None:
         return None
     inner = _inner_interval(program, call, depth - 1)
-    largest = {"float16": 65504.0, "bfloat16": 3.3895e38}.get(program.dtype(value), -LOWEST)
+    largest = {"float16": 65504.0, "bfloat16": 3.3895e38}.get(program.dtype(value), LARGEST)
     if inner is None or max(abs(inner[0]), abs(inner[1])) > largest:
         return None
     return inner

@@ -108,11 +108,13 @@ class Attention:
     copied: tuple[Sequence[Size], ...] = ()
 
 
-def recognize(program: Program, product: Value, *, forward_only: bool = True) -> Attention:
+def recognize(
+    program: Program, product: Value, *, forward_only: bool = True, shares: bool = True
+) -> Attention:
     """The attention whose second product a value is. Raises NotAttention.
 
     forward_only: nothing but the product reads the probabilities, and factors of the query and the
-    key may become part of the scale.
+    key may become part of the scale. shares: there, several heads may share one of the keys'.
     """
     last = program.call(product)
     if last is None or last.name != "bmm.default":
@@ -131,8 +133,9 @@ def recognize(program: Program, product: Value, *, forward_only: bool = True) ->
     if any(isinstance(n, int) and n == 0 for n in sizes):
         raise NotAttention("it is empty", told=False)
     query = operand(program, made["self"], labels, (0, 1), forward_only, False)
-    key = operand(program, made["mat2"], labels, (1, 0), forward_only, forward_only)
-    value = operand(program, values, labels, (0, 1), False, forward_only)
+    shares = shares and forward_only
+    key = operand(program, made["mat2"], labels, (1, 0), forward_only, shares)
+    value = operand(program, values, labels, (0, 1), False, shares)
     if not _share_alike(program, key, value):
         key = operand(program, made["mat2"], labels, (1, 0), forward_only, False)
         value = operand(program, values, labels, (0, 1), False, False)
