@@ -390,7 +390,7 @@ class GraphRunner:
             tensor, seen = arguments[i], family.seen[i]
             place = storage_address(tensor)
             stays = (
-                i in written or place in storages or place in context.saved
+                place in storages or place in context.saved
                 or isinstance(tensor, torch.nn.Parameter)
                 or (i not in family.moved and seen is not None and seen() is tensor)
             )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import warnings
 import weakref
 from typing import Any
@@ -221,18 +222,31 @@ def test_versions_of_what_is_written_count_as_in_a_plain_call(driver) -> None:
 def test_an_input_that_shares_memory_with_a_written_one_is_not_copied(driver) -> None:
     def step(x, state):
         state.mul_(2)
-        return (x @ x.t()) @ (x @ state)
+        return (x @ x.t()) @ (x @ state), x.sum(0)
 
-    memory = torch.randn(4, 4)
     run = compiled(step, torch.randn(4, 4), torch.randn(4, 4))
-    apart = torch.randn(4, 4)
-    for given in (memory, memory, apart, memory.view(4, 4), memory[:], apart):
-        wanted, other = memory.clone(), given.clone()
-        shares = given.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr()
-        (found,) = run(given, memory)
-        torch.testing.assert_close(found, step(wanted if shares else other, wanted))
-        torch.testing.assert_close(memory, wanted)
-        memory /= 2
+    plain = irc.compile(step, (torch.randn(4, 4), torch.randn(4, 4))).executable
+    mine, other = torch.randn(8, 4), torch.empty(8, 4)
+    for rows in (None, None, None, slice(2, 6), slice(0, 4), slice(3, 7), None):
+        other.copy_(mine)
+        apart = torch.randn(4, 4)
+        found = run(apart if rows is None else mine[rows], mine[2:6])
+        wanted = plain(apart if rows is None else other[rows], other[2:6])
+        torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(mine, other)
+        mine /= 2
+    assert driver.replays >= 4
+
+
+def test_a_stream_is_not_used_twice_at_a_time(driver) -> None:
+    context = graphs.context_of(driver, 0)
+    assert context.acquire()
+    start = time.perf_counter()
+    assert not context.acquire()  # its own call inside of a call: no waiting
+    assert time.perf_counter() - start < graphs._PATIENCE
+    context.release()
+    assert context.acquire()
+    context.release()
 
 
 def test_an_argument_that_is_given_back_is_the_callers(driver) -> None:
@@ -437,6 +451,23 @@ def test_saved_tensors_are_free_again_when_the_outputs_are(driver, training) -> 
         gc.collect(0)
     assert driver.captures == 1
     assert driver.replays == 7
+
+
+def test_other_programs_between_forward_and_backward_spoil_no_saved_tensor(
+    driver, training
+) -> None:
+    model, run = training
+    x, w = arguments()
+    other = compiled(two_steps, x, w)
+    for _ in range(3):
+        other(x, w)
+    for _ in range(4):
+        x = torch.randn(3, 4)
+        y = run(x)
+        other(x, w)
+        found = torch.autograd.grad(y.square().mean(), list(model.parameters()))
+        wanted = torch.autograd.grad(model(x).square().mean(), list(model.parameters()))
+        torch.testing.assert_close(found, wanted)
 
 
 def test_gradients_are_the_callers(driver, training) -> None:
