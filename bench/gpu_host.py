@@ -23,6 +23,8 @@ import torch
 
 import irc  # noqa: F401  # so that an uninstalled checkout is found too
 from irc.boundary import cuda
+from irc.program import clocks
+from irc.runtime import late_checks
 
 ROUNDS = 20
 
@@ -133,11 +135,16 @@ def check_errors() -> None:
     call = torch.compile(picked, backend="irc")
     x, i = random(10, 4), torch.tensor([1, 9, 0], device="cuda")
     close(call(x, i), picked(x, i))
-    try:
-        call(x, i + 1)
-    except (IndexError, RuntimeError):
-        return
-    raise AssertionError("an index out of bounds was not told")
+    told = 0
+    for late in (False, True):
+        torch._dynamo.reset()
+        call = torch.compile(picked, backend="irc", options={"late_checks": late})
+        try:
+            call(x, i + 1)
+            late_checks.settle()
+        except (IndexError, RuntimeError):
+            told += 1
+    assert told == 2, "an index out of bounds was not told"
 
 
 def check_gradients() -> None:
@@ -202,7 +209,17 @@ def gpu_milliseconds(call: Callable[[], object]) -> tuple[float, int]:
     return sum(times) / 5e3, sum(counts) // 5
 
 
-def time_model(name: str, backend: str, dtype: torch.dtype) -> None:
+def print_clocks(run: Callable[[], object]) -> None:
+    """Microseconds of a call in each operator."""
+    clocks.reset()
+    for _ in range(ROUNDS):
+        run()
+    torch.cuda.synchronize()
+    for callee, taken in sorted(clocks.nanoseconds().items(), key=lambda pair: -pair[1])[:8]:
+        print(f"  {callee} {taken / ROUNDS / 1e3:.1f} us a call of the program", flush=True)
+
+
+def time_model(name: str, backend: str, dtype: torch.dtype, clocked: bool) -> None:
     """A line for one model by one backend, in this process."""
     from bench.builders import find
 
@@ -211,7 +228,8 @@ def time_model(name: str, backend: str, dtype: torch.dtype) -> None:
     inputs = [t.cuda().to(dtype) if t.is_floating_point() else t.cuda() for t in entry.inputs()]
     with torch.no_grad():
         eager = model(*inputs)
-        run = torch.compile(model, backend=backend)
+        options = {"clock_aten": True} if clocked else None
+        run = torch.compile(model, backend=backend, options=options)
         start = time.perf_counter()
         mine = run(*inputs)
         torch.cuda.synchronize()
@@ -223,6 +241,8 @@ def time_model(name: str, backend: str, dtype: torch.dtype) -> None:
             run(*inputs)
         wall, host = (milliseconds(lambda: run(*inputs), wait) for wait in (True, False))
         gpu, count = gpu_milliseconds(lambda: run(*inputs))
+        if clocked:
+            print_clocks(lambda: run(*inputs))
     import os
 
     side = f"{backend}{' python' if os.environ.get('IRC_FORCE_SLOW_HOST') == '1' else ''}"
@@ -237,13 +257,14 @@ def main() -> None:
     parser.add_argument("--model", action="append", default=[])
     parser.add_argument("--backend", default="irc")
     parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--clocks", action="store_true", help="the time in each operator, too")
     options = parser.parse_args()
     if options.checks:
         run_checks()
     for name in options.model:
         torch._dynamo.reset()
         try:
-            time_model(name, options.backend, getattr(torch, options.dtype))
+            time_model(name, options.backend, getattr(torch, options.dtype), options.clocks)
         except Exception as error:
             import traceback
 

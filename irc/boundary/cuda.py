@@ -78,6 +78,11 @@ class Gpu:
         function: int = self.driver.load(self.table[CONTEXTS + device], code, name, shared)
         return function
 
+    def make_current(self, device: int) -> None:
+        """Make a device's context this thread's current one."""
+        self.prepare(device)
+        self.driver.make_current(self.table[CONTEXTS + device])
+
     def error_text(self, code: int) -> str:
         """What the driver says of an error's number."""
         text: str = self.driver.error_text(code)
@@ -119,6 +124,10 @@ class DriverLibrary:
         self._call("cuCtxGetCurrent", ctypes.byref(context))
         return context.value or 0
 
+    def make_current(self, context: int) -> None:
+        """Make a context this thread's current one."""
+        self._call("cuCtxSetCurrent", ctypes.c_void_p(context))
+
     def context_of(self, device: int) -> int:
         """The primary context of a device, which torch uses, too."""
         torch.cuda.init()
@@ -132,12 +141,12 @@ class DriverLibrary:
         """As `Gpu.load`, in a context."""
         before = self.current_context()
         if before != context:
-            self._call("cuCtxSetCurrent", ctypes.c_void_p(context))
+            self.make_current(context)
         try:
             return self._load(code, name, shared)
         finally:
             if before != context:
-                self._call("cuCtxSetCurrent", ctypes.c_void_p(before))
+                self.make_current(before)
 
     def _load(self, code: bytes, name: str, shared: int) -> int:
         module, function = ctypes.c_void_p(), ctypes.c_void_p()

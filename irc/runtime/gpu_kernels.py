@@ -15,7 +15,9 @@ import ctypes
 import functools
 import importlib.metadata
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+import torch
 
 from irc.boundary.cuda import Gpu
 from irc.cache.keys import irc_key, key_of
@@ -23,6 +25,9 @@ from irc.cache.store import shared_cache
 from irc.codegen.host import support_gpu as words
 from irc.ir.diagnostics import UserError
 from irc.program.gpu_kernels import GpuKernels, MachineCode, pack_code, unpack_code
+from irc.runtime.native import gpu_support
+
+_INVALID_CONTEXT = 201
 
 
 class Descriptor(ctypes.c_uint64 * words.DESCRIPTOR_WORDS):  # type: ignore[misc]
@@ -124,6 +129,46 @@ class LoadedKernels:
         raise RuntimeError(f"{what}: {self.gpu.error_text(code)}")
 
 
+class NativeLauncher:
+    """As `irc.runtime.triton_kernels.Launcher`, over a program's machine code: for captures, and
+    for calls that the native host function hands over."""
+
+    def __init__(self, loaded: LoadedKernels, name: str) -> None:
+        self.loaded, self.name = loaded, name
+
+    def __call__(
+        self,
+        tensors: Sequence[torch.Tensor],
+        sizes: Sequence[int],
+        grid: int,
+        gpu: int,
+        stream: int,
+    ) -> None:
+        variants = self.loaded.variants(self.name, gpu)
+        given = [t.data_ptr() for t in tensors]
+        given += sizes
+        count = len(given) + words.SCRATCH_POINTERS
+        values = (ctypes.c_int64 * count)(*given)
+        start = ctypes.addressof(values)
+        params = (ctypes.c_void_p * count)(*range(start, start + 8 * count, 8))
+        launch, table = gpu_launch(), ctypes.addressof(self.loaded.gpu.table)
+        descriptor = ctypes.addressof(variants.descriptor)
+        code = launch(table, descriptor, stream, grid, start, ctypes.addressof(params))
+        if code == _INVALID_CONTEXT:  # a thread's first call of CUDA
+            self.loaded.gpu.make_current(gpu)
+            code = launch(table, descriptor, stream, grid, start, ctypes.addressof(params))
+        if code:
+            variants.failed(code)
+
+
+@functools.cache
+def gpu_launch() -> Callable[..., int]:
+    """`irc_gpu_launch` as a function of Python, which keeps the interpreter lock."""
+    pointer = ctypes.c_void_p
+    kinds = (pointer, pointer, pointer, ctypes.c_int64, pointer, pointer)
+    return ctypes.PYFUNCTYPE(ctypes.c_int32, *kinds)(gpu_support("irc_gpu_launch"))
+
+
 def code_key(kernels: GpuKernels, name: str, key: int) -> str:
     """The key under which the cache has machine code: all that decides it."""
     facts = kernels.kernels[name]
@@ -173,5 +218,5 @@ def store_codes(kernels: GpuKernels, codes: Mapping[tuple[str, int], MachineCode
         shared_cache().put(code_key(kernels, name, key), pack_code(code))
 
 
-__all__ = ["Descriptor", "LoadedKernels", "Variants", "cached_codes", "code_for", "code_key",
-           "store_codes", "triton_version"]  # fmt: skip
+__all__ = ["Descriptor", "LoadedKernels", "NativeLauncher", "Variants", "cached_codes", "code_for",
+           "code_key", "gpu_launch", "store_codes", "triton_version"]  # fmt: skip

@@ -37,10 +37,10 @@ def load_for_gpu(
     """What launches the kernels for the Python executor, the host function (None for one in
     Python), and the objects that it names."""
     kernels = gpu_kernels.unpack(code.kernels)
-    table = triton_kernels.TritonKernels(kernels)
     if not code.host or gpu is None:
-        return table, None, {}
+        return triton_kernels.TritonKernels(kernels), None, {}
     loaded = LoadedKernels(kernels, gpu, cached)
+    table = triton_kernels.TritonKernels(kernels, loaded)
     objects = {key: loaded.object(key) for key in code.slots if _is_of_gpu(key)}
     return table, NativeCode(code.host, ENTRY, code.slots, code.externals, gpu=gpu), objects
 

@@ -61,6 +61,11 @@ def _gpu_support_object() -> LoadedObject:
     return _made_support(support_gpu.support_text(), support_gpu.SIGNATURES, symbols)
 
 
+def gpu_support(name: str) -> int:
+    """Where a function of `irc.codegen.host.support_gpu` is."""
+    return _gpu_support_object().address(name)
+
+
 def _addresses(externals: Iterable[str], gpu: Gpu | None) -> dict[str, int]:
     """Where the functions are that a host module declares; KeyError for one that isn't anywhere."""
     found = {}

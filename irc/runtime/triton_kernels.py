@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from irc.program.gpu_kernels import GpuKernels
+from irc.runtime.gpu_kernels import LoadedKernels, NativeLauncher
 
 # How a launch is specialized: by the alignment of pointers and by facts of the sizes.
 Key = tuple[Any, ...]
@@ -69,19 +70,25 @@ def key_of(pointers: Sequence[int], sizes: Sequence[int], gpu: int) -> Key:
 
 
 class TritonKernels:
-    """A `KernelTable`: one Triton source for all kernels, each compiled at its first launch."""
+    """A `KernelTable`: one Triton source for all kernels, each compiled at its first launch; with
+    `loaded`, their machine code is launched, through the driver."""
 
-    def __init__(self, kernels: GpuKernels) -> None:
+    def __init__(self, kernels: GpuKernels, loaded: LoadedKernels | None = None) -> None:
+        self._loaded = loaded
         self.source = kernels.source
         self._options = {name: dict(each.options) for name, each in kernels.kernels.items()}
         self._outputs = {name: each.outputs for name, each in kernels.kernels.items()}
-        self._launchers: dict[str, Launcher] = {}
+        self._launchers: dict[str, Launcher | NativeLauncher] = {}
 
-    def launcher(self, name: str) -> Launcher:
+    def launcher(self, name: str) -> Launcher | NativeLauncher:
         """What launches the kernel."""
         found = self._launchers.get(name)
         if found is None:
-            found = self._launchers[name] = Launcher(self.source, name, self._options[name])
+            found = self._launchers[name] = (
+                Launcher(self.source, name, self._options[name])
+                if self._loaded is None
+                else NativeLauncher(self._loaded, name)
+            )
         return found
 
     def launch(

@@ -115,6 +115,9 @@ class Stub:
     def context_of(self, device: int) -> int:
         return _CONTEXT + device
 
+    def make_current(self, context: int) -> None:
+        self.context = context
+
     def load(self, context: int, code: bytes, name: str, shared: int) -> int:
         assert code == b"cubin of " + name.encode() and shared == SHARED
         if self.refuses == "load":
@@ -174,6 +177,8 @@ class Stub:
         places = (ctypes.c_uint64 * (count + 2)).from_address(params)
         words = [ctypes.c_int64.from_address(place).value for place in places]
         assert extra is None
+        if not self.context:
+            return 201  # CUDA_ERROR_INVALID_CONTEXT
         found = Launch(
             name, int(key_text), self.context, tuple(shape[:3]), tuple(shape[3:]), shared,
             stream or 0, tuple(words[:count]), tuple(words[count:]),

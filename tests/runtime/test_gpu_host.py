@@ -146,6 +146,27 @@ def test_more_kinds_than_a_descriptor_has_room_for(stub, monkeypatch):
     assert len(stub.loaded) == 32
 
 
+def test_the_python_executor_launches_the_same_code(stub, one_kernel, monkeypatch):
+    from irc.runtime.gpu_kernels import NativeLauncher
+
+    call = stub.build(one_kernel, monkeypatch)
+    variants = next(o for k, o in call._objects.items() if k[0] == "gpu-kernel").owner
+    launch = NativeLauncher(variants.owner, "k0")
+    base, y = torch.randn(129), torch.empty(8, 16)
+    stub.call(call, y)
+    grid = stub.launches.pop().grid[0]
+    stub.context = 0
+    for x in (base[:128], base[1:], base[:128]):
+        launch([x.view(8, 16), y], (), grid, 0, 0x77)
+        assert torch.equal(y, relu_and_one(x.view(8, 16)))
+    check_keys(stub.launches, 2)
+    assert {each.stream for each in stub.launches} == {0x77}
+    assert stub.context == stub.context_of(0) and len(stub.loaded) == 2
+    stub.code = 700
+    with pytest.raises(RuntimeError, match="launching @k0: error 700"):
+        launch([y, y], (), grid, 0, 0)
+
+
 def test_keys_of_many_arguments_share_their_last_bits():
     pointers = [16] * 40
     assert key_of(pointers, [3] * 20) == sum(1 << 32 + 2 * j for j in range(16))
