@@ -293,6 +293,19 @@ def test_aten_results_of_each_path_are_bit_equal(path):
         assert ours.stride() == theirs.stride()
 
 
+def test_none_for_a_tensor_goes_through_python():
+    """Operators take it that don't say so, as attention's gradients; this one does not."""
+
+    def body(e):
+        x = e.argument_tensor(0, spec(2, 2, strides=(2, 1)))
+        e.begin(below_autograd=True)
+        call = AtenCall("aten.mm.default", {"self": x, "mat2": None}, [2])
+        return [e.result_tensor(t) for t in call_aten(e, call, floating=True)]
+
+    with pytest.raises((RuntimeError, TypeError)):
+        build(1, body).call(torch.ones(2, 2))
+
+
 def test_python_error_in_a_boxed_call_passes_through():
     def body(e):
         e.begin()

@@ -61,11 +61,15 @@ _C_TYPES = {
 }
 
 
-def _declared_shims():
+def _declared_shims(device="cpu"):
     include = Path(torch.__file__).parent / "include/torch/csrc/inductor/aoti_torch"
-    text = "".join((include / f).read_text() for f in ("generated/c_shim_cpu.h", "c/shim_cpu.h"))
+    names = {
+        "cpu": ("generated/c_shim_cpu.h", "c/shim_cpu.h"),
+        "cuda": ("generated/c_shim_cuda.h",),
+    }
+    text = "".join((include / f).read_text() for f in names[device])
     declared = {}
-    for match in re.finditer(r"(aoti_torch_cpu_\w+)\(([^)]*)\)", text):
+    for match in re.finditer(rf"(aoti_torch_{device}_\w+)\(([^)]*)\)", text):
         parameters = [" ".join(p.split()) for p in match[2].split(",")]
         declared[match[1]] = [re.sub(r" ?\w+$", "", p) for p in parameters]
     return declared
@@ -80,6 +84,25 @@ def test_every_shim_has_the_signature_of_torchs_header():
             continue
         schema = torch._C._get_schema(f"{namespace}::{name}", overload)
         forms = [_C_TYPES[p.form] for p in aten_paths.shim_parameters(schema)]
+        assert forms == declared[symbol], symbol
+        compared += 1
+    assert compared >= 120
+
+
+def test_every_shim_of_a_gpu_has_the_signature_of_torchs_header():
+    declared = _declared_shims("cuda")
+    compared = 0
+    for key in sorted(aten_paths.SHIMS | aten_paths.CUDA_SHIMS):
+        symbol = aten_paths.shim_symbol(*key, "cuda")
+        if symbol not in declared:
+            assert key not in aten_paths.CUDA_SHIMS, symbol
+            continue
+        schema = torch._C._get_schema(f"{key[0]}::{key[1]}", key[2])
+        forms = [_C_TYPES[p.form] for p in aten_paths.shim_parameters(schema)]
+        results = [str(r.type) for r in schema.returns]
+        for number, kind in enumerate(results):
+            if kind == "int":
+                forms[len(forms) - len(results) + number] = "int64_t*"
         assert forms == declared[symbol], symbol
         compared += 1
     assert compared >= 120
