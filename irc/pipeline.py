@@ -197,7 +197,6 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     "loop-to-kernel": (
         Step("schedule", chooses=True),
         Step("form-kernels"),
-        Step("hoist-columns"),
         Step("join-launches"),
         Step("form-convolution-kernels"),
     ),

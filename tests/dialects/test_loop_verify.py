@@ -82,7 +82,75 @@ def test_groups(at, stored, error):
 
 def test_a_member_has_the_shared_axes():
     text = HEAD + GROUP.replace("AT", "i0").replace("STORED", "%z")
-    check(text.replace("par(i0: 4) red(i1: 6)", "par(j: 4) red(i1: 6)"), "do not start with")
+    check(text.replace("par(i0: 4) red(i1: 6)", "red(i1: 6) par(i0: 4)"), "do not start with")
+
+
+ONCE = """\
+  %y = loop.group (i0: 4) {
+    %s = loop.compute par(i0: 4) red(i1: 6) -> reduce(sum, f32) {
+      %a = loop.read %x[i0, i1] : f32
+      loop.yield %a
+    } : tensor<[4] x f32, strides [1]>
+    %r = loop.compute AXES -> OUT {
+      %a = loop.read SOURCE : f32
+      loop.yield %a
+    } : tensor<[6] x f32, strides [1]>
+    %q = loop.compute par(c: 6) -> map {
+      %a = loop.read %r[5 - c] : f32
+      loop.yield %a
+    } : tensor<[6] x f32, strides [1]>
+    %z = loop.compute par(i0: 4, i1: 6) -> map {
+      %b = loop.read %q[i1] : f32
+      %c = loop.read %s[i0] : f32
+      %d = arith.addf %b, %c : f32
+      loop.yield %d
+    } : tensor<[4, 6] x f32, strides [6, 1]>
+    loop.yield %z
+  } : tensor<[4, 6] x f32, strides [6, 1]>
+  func.return %y : tensor<[4, 6] x f32, strides [6, 1]>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("axes", "out", "source", "error"),
+    [
+        ("par(c: 6)", "map", "%x[0, c]", None),
+        ("par(c: 6) red(d: 2)", "reduce(sum, f32)", "%x[d, c]", "computed once is a map"),
+        ("par(c: 6)", "map", "%s[0]", "what is computed once reads what is computed at each point"),
+    ],
+)
+def test_what_a_group_computes_once(axes, out, source, error):
+    text = HEAD + ONCE.replace("AXES", axes).replace("OUT", out).replace("SOURCE", source)
+    check(text, error)
+
+
+def test_what_is_computed_once_has_a_known_size():
+    check("""
+func.func @main(%x: tensor<[s0] x f32, strides [1]>) -> tensor<[9] x f32, strides [1]>
+    attributes {level = "loop"} {
+  %n = sym.bind_size %x {dim = 0 : i64, symbol = "s0"} : (tensor<[s0] x f32, strides [1]>) -> index
+  %y = loop.group (i0: 9) {
+    %r = loop.compute par(c: s0) -> map {
+      %a = loop.read %x[c] : f32
+      loop.yield %a
+    } : tensor<[s0] x f32, strides [1]>
+    %z = loop.compute par(i0: 9) -> map {
+      %b = arith.constant 1.0 : f32
+      loop.yield %b
+    } : tensor<[9] x f32, strides [1]>
+    loop.yield %z
+  } : tensor<[9] x f32, strides [1]>
+  func.return %y : tensor<[9] x f32, strides [1]>
+}""", "what is computed once has a size that is known")
+
+
+def test_what_is_computed_once_is_not_stored():
+    text = HEAD + ONCE.replace("AXES", "par(c: 6)").replace("OUT", "map")
+    stored, returned = "[4, 6] x f32, strides [6, 1]>\n  func.return", "[6] x f32, strides [1]>"
+    text = text.replace("SOURCE", "%x[0, c]")
+    text = text.replace(f"{stored} %y", f"{returned}\n  func.return %x")
+    check(text.replace("loop.yield %z", "loop.yield %r"), "stores an array that is computed once")
 
 
 def test_a_member_does_not_scatter():

@@ -8,7 +8,7 @@ from typing import cast
 from irc.dialects.loop.schedule import complaints
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
-from irc.ir.core import Block, Value
+from irc.ir.core import Block, Operation, Value
 from irc.ir.definition import (
     Op,
     attribute,
@@ -219,6 +219,10 @@ class GroupOp(Op):
     of the shared axes (the leading indices are exactly the shared axes). A value yielded is stored
     and becomes a result; any other lives only for one point of the shared axes.
 
+    A member may have none of the shared axes: it is computed once, before their first point, as
+    what differs by column only is in a group of rows. It is a map of known size that reads what is
+    made outside, or once as well; the others read it anywhere, and it is not stored.
+
     `%y = loop.group (i: 4) { %o = loop.compute par(i: 4, j: 4) -> map {
     %a = loop.read %x[j, i] : f32 loop.yield %a } : tensor<[4, 4] x f32, strides [4, 1]>
     loop.yield %o } : tensor<[4, 4] x f32, strides [4, 1]>`
@@ -244,6 +248,13 @@ class GroupOp(Op):
     def local_symbols(self) -> tuple[str, ...]:
         """The shared axes' names."""
         return tuple(axis.name for axis in self.axis_list)
+
+    def is_once(self, member: Operation) -> bool:
+        """Whether a member has none of the shared axes: it is computed once, before the others."""
+        shared = self.axis_list
+        if not shared or not isinstance(member, ComputeOp):
+            return False
+        return {axis.name for axis in member.axis_list}.isdisjoint(a.name for a in shared)
 
     @property
     def yield_op(self) -> YieldOp:

@@ -107,10 +107,14 @@ def verify_group(op: GroupOp) -> None:
         if not isinstance(member, ComputeOp | GroupOp):
             raise InvalidIR(f"holds '{member.name}', which is neither compute nor group", op=op)
         if isinstance(member, ComputeOp):
-            if member.axis_list[: len(shared)] != shared:
-                raise InvalidIR("a member's axes do not start with the shared ones", op=member)
             if member.inits:
                 raise InvalidIR("a scatter can't be a member of a group", op=member)
+            if op.is_once(member):
+                _verify_once(member)
+                continue
+            if member.axis_list[: len(shared)] != shared:
+                text = "a member's axes do not start with the shared ones, nor has it none of them"
+                raise InvalidIR(text, op=member)
             _verify_inner_reads(op, member, leading)
     if len(terminator.values) != len(op.results):
         text = f"stores {len(terminator.values)} arrays for {len(op.results)} results"
@@ -121,12 +125,28 @@ def verify_group(op: GroupOp) -> None:
             raise InvalidIR("stores an array that was not made in it", op=op)
         if value.type is not result.type:
             raise InvalidIR(f"stores {value.type} as {result.type}", op=op)
+        if op.is_once(maker):
+            raise InvalidIR("stores an array that is computed once, for its members", op=op)
+
+
+def _verify_once(member: ComputeOp) -> None:
+    """A member that is computed once, before the points of the shared axes."""
+    if any(o.kind != "map" for o in member.output_list):
+        raise InvalidIR("what is computed once is a map", op=member)
+    if not all(isinstance(axis.extent, int) for axis in member.axis_list):
+        raise InvalidIR("what is computed once has a size that is known", op=member)
+    for read in member.reads:
+        maker: Operation | None = read.source.defining_op
+        outer = None if maker is None else maker.parent_op
+        if maker is not None and isinstance(outer, GroupOp) and not outer.is_once(maker):
+            text = "what is computed once reads what is computed at each point of shared axes"
+            raise InvalidIR(text, op=read)
 
 
 def _verify_inner_reads(group: GroupOp, member: ComputeOp, leading: tuple[Dim, ...]) -> None:
     for read in member.reads:
         maker: Operation | None = read.source.defining_op
-        if maker is not None and maker.parent_op is group:
+        if maker is not None and maker.parent_op is group and not group.is_once(maker):
             indices = tuple(read.indices)
             if indices[: len(leading)] != leading:
                 text = "reads another member's result at another point of the shared axes"

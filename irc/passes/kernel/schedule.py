@@ -32,7 +32,7 @@ from irc.passes.kernel.cpu.plan import (
     lane_stride,
     plan_for_cpu,
 )
-from irc.passes.kernel.cpu.schedule import CpuSchedule
+from irc.passes.kernel.cpu.schedule import CpuSchedule, Pairs
 from irc.passes.kernel.plan.plan import flatten
 from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
 from irc.target import Target, of_kind
@@ -150,14 +150,17 @@ def _scheduled(
         top.order = []
     else:
         top.scratch = SCRATCH_BYTES
-    for member, pairs, choice in zip(plan.members, own_pairs, choices, strict=True):
+    for member, pairs in zip(plan.once, own_pairs, strict=False):
+        scalar += _schedule_once(member, pairs, bits)
+    rest = own_pairs[len(plan.once) :]
+    for member, pairs, choice in zip(plan.members, rest, choices, strict=True):
         own = top if lone else CpuSchedule(collapse=[], order=[])
         own.collapse = own.collapse + pairs
         if best is None and choice is not None:
             _own_vectors(member, choice, bits, own)
         elif best is None:
             own.vector_axis = own.vector_axis if own.has("vector_axis") else ""
-            scalar.append((member.compute, _why_scalar(plan, member, bits)))
+            scalar.append((member.compute, _why_scalar([*plan.shared, *member.own], member, bits)))
         elif top.tile_axis:
             own.unroll = sum(1 for _ in member.compute.block.ops) <= UNROLLED_BODY
         own.order = own.order + _loop_order(member, own.vector_axis if best is None else "")
@@ -167,12 +170,25 @@ def _scheduled(
     return top, scalar
 
 
-def _why_scalar(plan: CpuPlan, member: CpuMember, bits: int) -> str:
+def _schedule_once(
+    member: CpuMember, pairs: Pairs, bits: int
+) -> list[tuple[Operation, str]]:
+    """The schedule of what is computed once; the compute with the reason if it stays scalar."""
+    own = CpuSchedule(collapse=pairs, vector_axis="")
+    _, choice = _own_choice(member, bits)
+    if choice is not None:
+        _own_vectors(member, choice, bits, own)
+    own.order = _loop_order(member, own.vector_axis)
+    member.compute.attributes["schedule"] = own.to_attribute()
+    return [] if choice is not None else [(member.compute, _why_scalar(member.own, member, bits))]
+
+
+def _why_scalar(axes: Iterable[Axis], member: CpuMember, bits: int) -> str:
     """Why no axis of a member, nor one that its group shares, has vectors."""
     if _needs_order(member):
         return "its scatter combines points in order"
     parts = []
-    for axis in [*plan.shared, *member.own]:
+    for axis in axes:
         if axis.kind == "scan":
             parts.append(f"{axis.name} is scanned in order")
         elif lanes_for(member, axis, bits) == 1:
@@ -291,25 +307,31 @@ def _choose_axes(plan: CpuPlan, bits: int) -> tuple[Axis | None, list[Axis | Non
     choices: list[Axis | None] = []
     own_total = 0.0
     for member in plan.members:
-        cost, choice = scalar_cost(member), None
-        for axis in reversed(member.own):
-            if axis.kind == "scan" or _needs_order(member):
-                continue
-            here = axis_cost(member, axis, bits)
-            if here < cost:
-                cost, choice = here, axis
+        cost, choice = _own_choice(member, bits)
         choices.append(choice)
         own_total += cost * _points(member)
     best = None
     for axis in reversed(plan.shared):
         # Under a shared vector axis scratch has a vector for each of its elements.
         lanes = min(lanes_for(m, axis, bits) for m in plan.members)
-        if plan.scratch_bytes * lanes > SCRATCH_BYTES:
+        if plan.table_bytes + plan.scratch_bytes * lanes > SCRATCH_BYTES:
             continue
         total = sum(axis_cost(m, axis, bits) * _points(m) for m in plan.members)
         if total < own_total:
             own_total, best = total, axis
     return best, choices
+
+
+def _own_choice(member: CpuMember, bits: int) -> tuple[float, Axis | None]:
+    """What a point of a member costs with vectors along the best of its own axes, and that one."""
+    cost, choice = scalar_cost(member), None
+    for axis in reversed(member.own):
+        if axis.kind == "scan" or _needs_order(member):
+            continue
+        here = axis_cost(member, axis, bits)
+        if here < cost:
+            cost, choice = here, axis
+    return cost, choice
 
 
 def _needs_order(member: CpuMember) -> bool:
@@ -331,7 +353,7 @@ def _shared_vectors(plan: CpuPlan, axis: Axis, target: Target, schedule: CpuSche
     if reduces:
         schedule.copies = _block_copies(plan.members, axis, lanes, bits)
         while schedule.copies > 1 and (
-            plan.scratch_bytes * lanes * schedule.copies > SCRATCH_BYTES
+            plan.table_bytes + plan.scratch_bytes * lanes * schedule.copies > SCRATCH_BYTES
         ):
             schedule.copies //= 2
     tile = None if reduces else _tile_axis(plan, axis, lanes)

@@ -33,7 +33,7 @@ from irc.passes.common.bodies import (
     compress_all,
     placeholders_of,
 )
-from irc.passes.loop.group_computes import group_members, name_unit_axes
+from irc.passes.loop.grouping import group_members, name_unit_axes, prepend
 from irc.passes.loop.merge_computes import merge_members
 
 # Verdicts are read by the host, a byte each: more than these only where the check has as many.
@@ -460,9 +460,9 @@ def _joined(group: loop.GroupOp, member: loop.ComputeOp) -> loop.GroupOp:
     assert block is not None
     block.insert_before(new, group)
     member.detach()
-    _prepend(region.blocks[0], member)
+    prepend(region.blocks[0], member)
     for op in region.blocks[0].ops:
-        name_unit_axes(op, inside, len(group.axis_list))
+        name_unit_axes(op, new)
     replaced: Sequence[Value] = [*stored, *group.results]
     for old, fresh in zip(replaced, new.results, strict=True):
         fresh.name_hint = old.name_hint
@@ -471,12 +471,6 @@ def _joined(group: loop.GroupOp, member: loop.ComputeOp) -> loop.GroupOp:
         )
     group.erase()
     return new
-
-
-def _prepend(block: Block, op: Operation) -> None:
-    first = block.first
-    assert first is not None
-    block.insert_before(op, first)
 
 
 __all__ = ["AttachChecks", "CheckPlace", "assertions_of", "is_check"]

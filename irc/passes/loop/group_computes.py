@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 import attrs
 
@@ -15,15 +15,15 @@ from irc.analysis.loop import (
     reads_by_source,
 )
 from irc.dialects import loop
-from irc.ir import attributes as A
-from irc.ir.core import Block, Operation, Region, Value
-from irc.ir.location import fuse
+from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim, format_dim, free_symbols
 from irc.ir.types import TensorType, element_bytes
-from irc.passes.common.bodies import axes_of, axis_name, make_axes
+from irc.passes.common.bodies import axes_of, axis_name
+from irc.passes.loop.grouping import group_members
 from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
+from irc.passes.loop.once import compute_once
 from irc.target import target_of
 from irc.target.costs import Cost
 
@@ -51,7 +51,9 @@ class GroupComputes(Pass):
     into one `loop.group`.
 
     A member reads another member's array at the same point of the shared axes only, so what one
-    point of them makes stays in cache or in registers.
+    point of them makes stays in cache or in registers. On a cpu a small map that is left, as the
+    square roots that a batch norm over channels-last images divides by, goes into the groups that
+    read it as a member with axes of its own: what is computed once.
 
     Before:
         %m = loop.compute par(i0: 4) red(i1: 8) -> reduce(max, f32) { ... }
@@ -81,6 +83,7 @@ class GroupComputes(Pass):
                 planner.clusters, block, lambda members: group_members(members, prefixes)
             )
             context.count("grouped", grouped)
+        context.count("computed once", compute_once(block, target_of(context), context))
 
 
 def group_with_readers(
@@ -396,49 +399,3 @@ def point_bytes(type_: object, shared: int) -> int:
     """The bytes of an array that belong to one point of its leading `shared` dimensions."""
     assert isinstance(type_, TensorType)
     return points(type_.shape[shared:]) * element_bytes(type_.element)
-
-
-def group_members(
-    members: Sequence[Operation], prefixes: dict[Operation, tuple[Dim, ...]]
-) -> loop.GroupOp:
-    """One group in the place of adjacent computes that share the axes of `prefixes`."""
-    inside = set(members)
-    extents = prefixes[members[0]]
-    stored = [
-        result
-        for member in members
-        for result in member.results
-        if any(user.parent_op not in inside for user in result.users)
-    ]
-    block = Block()
-    group = loop.GroupOp(
-        (),
-        [value.type for value in stored],
-        {"axes": make_axes(extents)},
-        (Region([block]),),
-        fuse([m.location for m in members], "group-computes"),
-    )
-    first = members[0]
-    assert first.parent is not None
-    first.parent.insert_before(group, first)
-    for old, new in zip(stored, group.results, strict=True):
-        new.name_hint = old.name_hint
-        old.replace_uses_if(new, lambda user: user.parent_op not in inside)
-    for member in members:
-        member.detach()
-        block.append(member)
-        name_unit_axes(member, inside, len(extents))
-    segments = A.DenseIntsAttr((len(stored), 0, 0))
-    block.append(loop.YieldOp(stored, (), {"operandSegmentSizes": segments}))
-    return group
-
-
-def name_unit_axes(member: Operation, inside: set[Operation], shared: int) -> None:
-    """Read other members at the shared axes by name, where 0 stood for an axis of one point."""
-    for source, reads in reads_by_source(member).items():
-        if source.defining_op not in inside:
-            continue
-        for read in reads:
-            indices = (*axes_of(shared), *tuple(read.indices)[shared:])
-            if indices != tuple(read.indices):
-                read.attributes["indices"] = A.DimsAttr(indices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 
 import attrs
 
@@ -16,12 +16,15 @@ from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.traits import Terminator
 from irc.ir.types import TensorType, element_bytes
-from irc.passes.common.bodies import Body, Transplant, clean_block, extents_of, ops_needed
+from irc.passes.common.bodies import clean_block, extents_of
+from irc.passes.common.substitution import substitute_read
 from irc.passes.loop.demand import drop_masks, drop_selects
+from irc.passes.loop.once import axes_that_matter, inlined_by, narrowed
 from irc.passes.loop.positions import fold_position, fold_scatters, is_true
 from irc.target import Target, target_of
 from irc.target.costs import Cost
 
+ONCE = "it differs by column only, and is computed once for its reader"
 NEEDED = "its array is needed anyway, by a result or by something else than a compute"
 
 
@@ -55,7 +58,9 @@ class InlineComputes(Pass):
 
     A map is inlined when it is a plain view, or when that takes less time (`irc.analysis.cost`):
     its readers evaluate it again, and read what it reads, but nothing stores its array or loads it.
-    All its readers inline it or none does, unless it is a plain view.
+    All its readers inline it or none does, unless it is a plain view. On a cpu a small map that one
+    of them would evaluate again and again is left for that one to compute once (`group-computes`);
+    where it differs along some of its axes only, that is a new map over these.
 
     Before:
         %a = loop.compute par(i: 4) -> map { %x = loop.read %s[i] ... %e = math.exp %x ... }
@@ -80,10 +85,11 @@ class InlineComputes(Pass):
         for outer in block.reversed_ops:
             if not isinstance(outer, loop.ComputeOp):
                 continue
-            if outer in chosen and all(r._users is None for r in outer.results):
+            inlines = outer in chosen or outer in chooser.once
+            if inlines and all(r._users is None for r in outer.results):
                 outer.erase()
                 continue
-            inlined += inline_into(outer, chosen)
+            inlined += inline_into(outer, chosen, chooser.once)
             fold_scatters(outer, extents_of(outer))
         context.count("inlined reads", inlined)
         context.count("proven checks", drop_proven_checks(block))
@@ -99,6 +105,10 @@ class _Chooser:
         self.block = block
         self.target, self.near_bytes = target, target.processor.near_bytes
         self.chosen: dict[Operation, None] = {}
+        # The maps that are left for their readers to compute once, with those that inline them.
+        self.once: dict[Operation | None, set[Operation]] = {}
+        # On a cpu, the axes of maps along which what they make differs.
+        self.matter: dict[Operation | None, frozenset[str]] = {}
         self.summaries: dict[Operation, Summary] = {}
         # The costs before and after that the last decision compared, if any.
         self.weighed: tuple[Cost, Cost] | None = None
@@ -108,6 +118,8 @@ class _Chooser:
         for op in self.block.ops:
             if isinstance(op, loop.ComputeOp):
                 self.summaries[op] = self.summarize(op)
+                if not self.target.is_gpu and is_map(op):
+                    self.matter[op] = axes_that_matter(op, self.matter)
                 if not is_map(op) or not compute_readers(op):
                     continue
                 reason = self.refusal(op)
@@ -163,6 +175,11 @@ class _Chooser:
             return f"{summary.reads} reads, over max_reads ({self.options.max_reads})"
         if summary.is_view:
             return None
+        if not external and self.is_left_alone(op):
+            return ONCE
+        summary = self.summaries[op]
+        if summary.is_view:
+            return None
         own = points(a.extent for a in op.axis_list)
         evaluations = sum(evaluated_points(read) for read in readers)
         if external and summary.reads:
@@ -180,6 +197,23 @@ class _Chooser:
                         "each point")  # fmt: skip
         return None
 
+    def is_left_alone(self, op: loop.ComputeOp) -> bool:
+        """Whether a map is left for its reader to compute once. Where not all of its axes matter,
+        that is a new map over those that do, and this one becomes a view of it."""
+        names = self.matter.get(op)
+        if names is None:
+            return False
+        inside = inlined_by(op, names, self.summaries[op].work, self.target)
+        if inside is None:
+            return False
+        if len(names) == len(op.axis_list):
+            self.once[op] = inside
+            return True
+        made = narrowed(op, names)
+        self.once[made] = inside
+        self.summaries[made], self.summaries[op] = self.summaries[op], self.summarize(op)
+        return False
+
     def choices(
         self, op: loop.ComputeOp, readers: list[loop.ReadOp], summary: Summary, own: int,
         evaluations: int, external: bool,
@@ -192,14 +226,13 @@ class _Chooser:
         speeds, more = self.target.processor, max(0, evaluations - own)
         array = op.results[0].type
         size, each = array_bytes(array), _element_bytes(array)
-        finishes = any(isinstance(s.defining_op, loop.ComputeOp) for s in summary.sources)
+        makers = {source.defining_op for source in summary.sources} - self.once.keys()
+        finishes = any(isinstance(maker, loop.ComputeOp) for maker in makers)
         again = summary.work
         if more and len(readers) == 1:
-            small = size <= self.near_bytes
-            # What differs by column only is computed once for each launch: `hoist-columns`.
-            again = 0 if small and not finishes else self.work_along(
-                op, repeated_axes(readers[0], op)
-            )  # fmt: skip
+            # A GPU waits for memory while it computes again what differs by column only.
+            spare = self.target.is_gpu and size <= self.near_bytes and not finishes
+            again = 0 if spare else self.work_along(op, repeated_axes(readers[0], op))
         # What is read from behind the cache each time that all points are evaluated.
         far = 0
         for source, bytes_ in summary.sources.items():
@@ -345,9 +378,13 @@ def evaluated_points(read: loop.ReadOp) -> int:
     return points(extents[:last])
 
 
-def inline_into(compute: loop.ComputeOp, chosen: dict[Operation, None]) -> int:
-    """Substitute the chosen maps into one compute, and what they read in turn; gives how many
-    reads went."""
+def inline_into(
+    compute: loop.ComputeOp,
+    chosen: dict[Operation, None],
+    some: Mapping[Operation | None, Set[Operation]],
+) -> int:
+    """Substitute the chosen maps into one compute, and those that are for `some` computes if it is
+    one of them, and what they read in turn; gives how many reads went."""
     block = compute.block
     extents = extents_of(compute)
     done: dict[tuple[object, ...], Value] = {}
@@ -361,7 +398,7 @@ def inline_into(compute: loop.ComputeOp, chosen: dict[Operation, None]) -> int:
             dead, op = op, op.next
             dead.erase()
             continue
-        if source is None or source not in chosen:
+        if source is None or (source not in chosen and compute not in some.get(source, ())):
             op = op.next
             continue
         assert isinstance(op, loop.ReadOp) and isinstance(source, loop.ComputeOp)
@@ -383,32 +420,3 @@ def inline_into(compute: loop.ComputeOp, chosen: dict[Operation, None]) -> int:
         drop_masks(block, extents)
         clean_block(block, lambda op: fold_position(op, block, extents))
     return inlined
-
-
-def substitute_read(read: loop.ReadOp, producer: loop.ComputeOp, extents: dict[str, Dim]) -> Value:
-    """The value that `read` gives, computed in place from the producer's body."""
-    assert read.parent is not None
-    into = Body(read.parent, read)
-    mapping = {a.name: d for a, d in zip(producer.axis_list, read.indices, strict=True)}
-    mask, other = read.mask, read.other
-    copier = Transplant(into, mapping, extents, read.positions, mask)
-    yielded = producer.yield_op.values[read.source.index]
-    for op in ops_needed(producer.block, yielded):
-        copier.copy(op)
-    value = copier.values.get(yielded, yielded)
-    into.location = read.location
-    if mask is None:
-        return value
-    maker = value.defining_op
-    only = yielded.defining_op
-    if other is None:
-        other = into.zero(value.type)
-    if isinstance(maker, loop.ReadOp) and isinstance(only, loop.ReadOp):
-        # The masked read gives `other` by itself; where only the inner mask fails, its own.
-        if only.mask is None:
-            inner: Value | None = other
-        else:
-            own = copier.values[only.other] if only.other is not None else into.zero(value.type)
-            inner = into.select(mask, own, other)
-        return into.read(maker.source, maker.indices, maker.positions, maker.mask, inner)
-    return into.select(mask, value, other)

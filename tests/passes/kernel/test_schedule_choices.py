@@ -93,8 +93,9 @@ def test_elements_as_wide_as_a_register():
     for made in (text, sums):
         plan = plan_for_cpu(flatten(computes(parsed(ARGUMENTS, made))[0]))
         assert _choose_axes(plan, 64) == (None, [None])
-        assert _why_scalar(plan, plan.members[0], 64) == why
-        assert _why_scalar(plan, plan.members[0], 128).startswith("along i0 a point costs")
+        axes = [*plan.shared, *plan.members[0].own]
+        assert _why_scalar(axes, plan.members[0], 64) == why
+        assert _why_scalar(axes, plan.members[0], 128).startswith("along i0 a point costs")
 
 
 def group(elements: int) -> str:

@@ -255,9 +255,10 @@ class BodyEmitter:
         given = None if other is None else self.lane_value(other, copy, width, scope)
         assert access.storage is not None
         # Scratch under a shared vector axis has room for all lanes of a point, but a lane that
-        # is no point may hold any position.
+        # is no point may hold any position. A table has some behind its end.
         scratch = access.storage.kind == "scratch" and self.state.shared is not None
-        roomy = scratch and not prepared.own_lane
+        table = access.storage.kind == "table" and prepared.stride == 1
+        roomy = table or (scratch and not prepared.own_lane)
         if lanes.mask is not None and not roomy:
             wanted = (
                 lanes.mask

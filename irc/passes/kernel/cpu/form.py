@@ -64,7 +64,7 @@ def kernel_symbols(plan: CpuPlan) -> list[str]:
     for axis in plan.axes():
         bound.add(axis.name)
         names |= free_symbols(axis.extent)
-    for member in plan.members:
+    for member in plan.everybody:
         for access in member.accesses():
             names |= free_symbols(access.expression)
             bound.update(access.positions)
@@ -100,7 +100,7 @@ class _CpuKernel:
         shared = {a.name for a in plan.shared}
         apply_collapses(plan.op, plan.shared, everything, [p for p in pairs if p[0] in shared])
         self.member_schedules = []
-        for member in plan.members:
+        for member in plan.everybody:
             if self.lone:
                 mine = self.schedule
                 names = {a.name for a in member.own}
@@ -137,8 +137,10 @@ class _CpuKernel:
         for axis in self.plan.axes():
             emitter.scalar(axis.extent, scope)
         self._scratch()
-        for nest in self.nests:
+        for nest in (*self.once, *self.nests):
             nest.body.enter(ENTRY, scope)
+        if self.once:
+            emitter.when(emitter.compare("slt", self.begin, self.end), self._compute_once)
         if self.shared_axis is not None and not self.outer:
             self._chunk()
         else:
@@ -209,26 +211,52 @@ class _CpuKernel:
             tile.last = emitter.least(tile.last, extent)
 
     def _nests(self) -> None:
-        self.nests: list[Nest] = []
-        for member, schedule in zip(self.plan.members, self.member_schedules, strict=True):
-            loops = ordered_loops(member, schedule)
-            if self.state.tile is not None:
-                loops.insert(0, self.state.tile.axis)
-            vectors = None
-            if self.state.shared is None and schedule.vector_axis in {a.name for a in loops}:
-                vectors = vectors_of(schedule)
-            self.nests.append(Nest(self.state, member, loops, vectors, schedule))
+        plan, schedules = self.plan, self.member_schedules
+        outside, count = self.state.before_points(), len(plan.once)
+        self.once = [self._nest(outside, *p) for p in zip(plan.once, schedules, strict=False)]
+        rest = zip(plan.members, schedules[count:], strict=True)
+        self.nests = [self._nest(self.state, *pair) for pair in rest]
+
+    def _nest(self, state: KernelState, member: CpuMember, schedule: CpuSchedule) -> Nest:
+        loops = ordered_loops(member, schedule)
+        if state.tile is not None:
+            loops.insert(0, state.tile.axis)
+        vectors = None
+        if state.shared is None and schedule.vector_axis in {a.name for a in loops}:
+            vectors = vectors_of(schedule)
+        return Nest(state, member, loops, vectors, schedule)
+
+    def _compute_once(self) -> None:
+        """What is computed once, before the first point."""
+        for nest in self.once:
+            scope = self.scope.child(OUTER)
+            nest.body.enter(OUTER, scope)
+            nest.run(scope)
 
     def _scratch(self) -> None:
         shared = self.state.shared
         lanes = 1 if shared is None else shared.width * shared.copies
         for place in self.plan.storage.values():
-            if place.kind == "scratch":
-                count = max(place.count, 1) * lanes  # of no elements, too: nothing is written there
+            if place.kind in ("scratch", "table"):
+                # Of no elements, too: nothing is written there.
+                count = max(place.count, 1) * (lanes if place.kind == "scratch" else 1)
+                if place.kind == "table":
+                    count += self._slack()
                 attributes: dict[str, Attribute] = {"count": A.IntegerAttr(count)}
                 pointer = kernel.PointerType(place.element)
                 value = self.emitter.add(kernel.ScratchOp, (), pointer, attributes)
                 self.state.pointers[place.value] = value
+
+    def _slack(self) -> int:
+        """How many elements a vector that begins at any place of a table may read behind it."""
+        most = 1
+        for nest in (*self.once, *self.nests):
+            vectors = nest.vectors
+            if vectors is not None:
+                axes = (*self.plan.shared, *nest.member.own)
+                extent = next(a.extent for a in axes if a.name == vectors.axis)
+                most = max(most, 1 if known_divisible(extent, vectors.width) else vectors.width)
+        return most - 1
 
     def _chunk(self) -> None:
         """One contiguous range of the shared vector axis."""

@@ -57,6 +57,15 @@ class KernelState:
         self.written: set[Value] = set()
         self.tile: TransposedTile | None = None
 
+    def before_points(self) -> KernelState:
+        """The same for what is computed before the shared axes: there are no vectors along them,
+        and no tile."""
+        state = KernelState(self.emitter)
+        state.pointers, state.positive, state.guards = self.pointers, self.positive, self.guards
+        state.level_of, state.extents = self.level_of, self.extents
+        state.written = self.written
+        return state
+
 
 @attrs.define(eq=False)
 class TransposedTile:
@@ -127,7 +136,8 @@ class Placement:
                 place = access.storage
                 if place is not None:
                     level = max(level, OUTER)
-                    if place.kind != "argument" or place.value in self.state.written:
+                    known = place.kind in ("argument", "table")
+                    if not known or place.value in self.state.written:
                         level = max(level, self.base)
                     if place.kind == "register" and isinstance(op, loop.ReadOp):
                         chosen = op.mask in self.varying or op.other in self.varying

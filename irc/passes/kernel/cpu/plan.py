@@ -57,7 +57,8 @@ class Axis:
 @attrs.define(eq=False)
 class Storage:
     """Where an array lives: `argument` (memory of the kernel's caller), `scratch` (one point's
-    part of a local, on the stack) or `register` (a scalar per point).
+    part of a local, on the stack), `register` (a scalar per point) or `table` (what is computed
+    once, whole on the stack).
 
     `strides`: of the dimensions from `skip` on, in elements.
     """
@@ -120,6 +121,7 @@ class CpuMember:
 @attrs.define(eq=False)
 class CpuPlan:
     """A kernel to be: `inputs` are read, `outputs` (results of `op`, then temporaries) written.
+    `once`: what each call computes before its first point, in order.
 
     initialized: pairs (input, output) of which the output holds the input's elements already;
     updates: those of them that may be one memory.
@@ -134,17 +136,31 @@ class CpuPlan:
     results: dict[Value, list[Value]]
     initialized: list[tuple[Value, Value]] = attrs.field(factory=list)
     updates: list[tuple[Value, Value]] = attrs.field(factory=list)
+    once: list[CpuMember] = attrs.field(factory=list)
 
     @property
     def scratch_bytes(self) -> int:
         """Bytes of scratch for one point of the shared axes."""
-        places = [p for p in self.storage.values() if p.kind == "scratch"]
+        return self._bytes("scratch")
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of what is computed once."""
+        return self._bytes("table")
+
+    def _bytes(self, kind: str) -> int:
+        places = [p for p in self.storage.values() if p.kind == kind]
         return sum(p.count * element_bytes(p.element) for p in places)
+
+    @property
+    def everybody(self) -> list[CpuMember]:
+        """What is computed once, then the members of the shared axes."""
+        return [*self.once, *self.members]
 
     def axes(self) -> Iterable[Axis]:
         """Every axis, shared ones first."""
         yield from self.shared
-        for member in self.members:
+        for member in self.everybody:
             yield from member.own
 
 
@@ -185,9 +201,10 @@ class _Placer:
 
     def run(self) -> CpuPlan:
         """The plan."""
+        self._place_tables()
         self._place_locals()
-        for compute in self.computes:
-            self.plan.members.append(self._member(compute))
+        self.plan.once += [self._member(compute) for compute in self.flat.once]
+        self.plan.members += [self._member(compute) for compute in self.computes]
         return self.plan
 
     def _start_scatters(self, op: loop.ComputeOp, copying: bool, free: set[str]) -> None:
@@ -214,17 +231,32 @@ class _Placer:
             type_ = result.type
             plan.storage[value] = Storage("argument", result, strides_of(type_))
 
+    def _place_tables(self) -> None:
+        """Room on the stack for all of what is computed once. Raises InvalidIR for too much."""
+        plan = self.plan
+        for compute in self.flat.once:
+            for result in compute.results:
+                sizes = result.type.shape  # type: ignore[attr-defined]
+                count = dim_product(sizes)
+                assert isinstance(count, int)
+                strides = contiguous_strides(sizes)
+                plan.storage[result] = Storage("table", result, strides, 0, count)
+        if plan.table_bytes > self.scratch:
+            text = f"{plan.table_bytes} bytes are computed once, over its scratch of {self.scratch}"
+            raise InvalidIR(text, op=plan.op)
+
     def _place_locals(self) -> None:
-        shared, room = len(self.plan.shared), self.scratch - self.plan.scratch_bytes
+        plan, shared = self.plan, len(self.plan.shared)
+        room = self.scratch - plan.scratch_bytes - plan.table_bytes
         for compute in self.computes:
             for result in compute.results:
-                if result in self.plan.storage:
+                if result in plan.storage:
                     continue
-                self.plan.storage[result] = place = local_storage(result, shared, room)
+                plan.storage[result] = place = local_storage(result, shared, room)
                 if place.kind == "scratch":
                     room -= place.count * element_bytes(place.element)
                 elif place.kind == "argument":
-                    self.plan.outputs.append(result)
+                    plan.outputs.append(result)
 
     def _member(self, op: loop.ComputeOp) -> CpuMember:
         taken = {a.name for a in self.plan.shared}
@@ -352,7 +384,7 @@ def local_storage(value: Value, shared: int, room: int) -> Storage:
 
 def find_collapses(plan: CpuPlan) -> tuple[Pairs, list[Pairs]]:
     """Pairs (outer, inner) of axes that may become one, in the order in which to apply them: of
-    the shared axes, and of each member's own.
+    the shared axes, and of each member's own (`everybody`).
 
     Two axes collapse when every expression steps along the outer one by as much as along the
     whole of the inner one. The plan is changed as `apply_collapses` does.
@@ -360,7 +392,7 @@ def find_collapses(plan: CpuPlan) -> tuple[Pairs, list[Pairs]]:
     everything = [a for m in plan.members for a in m.accesses()]
     shared = _collapse_list(plan.shared, everything, True)
     own = []
-    for member in plan.members:
+    for member in plan.everybody:
         ordered = any(o.kind == "scatter" for o in member.compute.output_list)
         own.append(_collapse_list(member.own, list(member.accesses()), not ordered))
     return shared, own

@@ -35,7 +35,10 @@ def remarks_about(
 def _schedule_of(compute: loop.ComputeOp, op: Operation) -> CpuSchedule:
     """The schedule that says which vectors a compute runs along: its own, or its group's."""
     shared = read_schedule(op.attributes.get("schedule"), op)
-    return read_schedule(compute.schedule, compute) if not shared.vector_axis else shared
+    once = isinstance(op, loop.GroupOp) and op.is_once(compute)
+    if once or not shared.vector_axis:
+        return read_schedule(compute.schedule, compute)
+    return shared
 
 
 # -- vectors

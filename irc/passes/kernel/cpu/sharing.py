@@ -51,9 +51,12 @@ def _written(plan: CpuPlan, member: CpuMember) -> Iterable[Value]:
 
 
 def _pointwise_reads(plan: CpuPlan) -> dict[Value, int]:
-    """The arrays that all members read at their own points only, each with its last reader."""
+    """The arrays that all members read at their own points only, each with its last reader.
+
+    What is computed once reads at any time: one call may do so when another has written.
+    """
     last: dict[Value, int] = {}
-    elsewhere: set[Value] = set()
+    elsewhere = {read.source for member in plan.once for read in member.compute.reads}
     for number, member in enumerate(plan.members):
         axes = tuple(symbol(a.name) for a in member.compute.axis_list)
         for op in member.reads:

@@ -14,6 +14,7 @@ import attrs
 from irc.dialects import loop
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
     Dim,
     Range,
@@ -126,7 +127,10 @@ class GpuPlan:
 
 
 def plan_for_gpu(flat: Plan) -> GpuPlan:
-    """The plan of a kernel for a gpu."""
+    """The plan of a kernel for a gpu. Raises InvalidIR."""
+    if flat.once:
+        raise InvalidIR("on a gpu nothing is computed once; the pass 'schedule' puts it where it "
+                        "is read", op=flat.once[0])  # fmt: skip
     members = [GpuMember(m.compute, list(m.shared), list(m.own)) for m in flat.members]
     _widen_rows(members)
     first = members[0]

@@ -30,7 +30,8 @@ class Member:
 class Plan:
     """A kernel to be.
 
-    axes: shared by all members. inputs: the arrays that are read, in the order of the kernel's
+    axes: shared by all members. once: what is computed once, before the first point of the axes,
+    and has axes of its own alone. inputs: the arrays that are read, in the order of the kernel's
     arguments. outputs: (result of `op`, the member's value that it holds), in their order.
     initialized: (input, result) of scatters: the result holds the input's elements already.
     alias: the members' values that the results of nested groups are.
@@ -43,6 +44,7 @@ class Plan:
     outputs: list[tuple[Value, Value]]
     initialized: list[tuple[Value, Value]]
     alias: dict[Value, Value]
+    once: list[loop.ComputeOp]
 
     @property
     def is_lone(self) -> bool:
@@ -53,12 +55,13 @@ class Plan:
 def flatten(op: Operation) -> Plan:
     """The plan of a top-level `loop.compute` or `loop.group`. Raises InvalidIR."""
     computes: list[loop.ComputeOp] = []
+    once: list[loop.ComputeOp] = []
     alias: dict[Value, Value] = {}
     outputs: list[tuple[Value, Value]]
     if isinstance(op, loop.GroupOp):
-        _collect(op, computes, alias)
+        _collect(op, computes, once, alias)
         if not computes:
-            raise InvalidIR("a loop.group without a loop.compute", op=op)
+            raise InvalidIR("a loop.group without a loop.compute that has its axes", op=op)
         axes = list(op.axis_list)
         yielded = [alias.get(v, v) for v in op.yield_op.values]
         outputs = list(zip(op.results, yielded, strict=True))
@@ -70,7 +73,7 @@ def flatten(op: Operation) -> Plan:
         raise InvalidIR(f"'{op.name}' is no loop.compute or loop.group", op=op)
     names = [a.name for a in axes]
     members = [Member(c, names, [a for a in c.axis_list if a.name not in names]) for c in computes]
-    inputs = _inputs(op, computes, alias)
+    inputs = _inputs(op, [*once, *computes], alias)
     results = {value: result for result, value in reversed(outputs)}
     initialized = [
         (init, results[made])
@@ -79,17 +82,20 @@ def flatten(op: Operation) -> Plan:
         for made in compute.results_of(number)
         if made in results
     ]
-    return Plan(op, axes, members, inputs, outputs, initialized, alias)
+    return Plan(op, axes, members, inputs, outputs, initialized, alias, once)
 
 
 def _collect(
-    op: loop.GroupOp, computes: list[loop.ComputeOp], alias: dict[Value, Value]
+    op: loop.GroupOp,
+    computes: list[loop.ComputeOp],
+    once: list[loop.ComputeOp],
+    alias: dict[Value, Value],
 ) -> None:
     for inner in op.block.ops:
         if isinstance(inner, loop.ComputeOp):
-            computes.append(inner)
+            (once if op.is_once(inner) else computes).append(inner)
         elif isinstance(inner, loop.GroupOp):
-            _collect(inner, computes, alias)
+            _collect(inner, computes, once, alias)
             for result, value in zip(inner.results, inner.yield_op.values, strict=True):
                 alias[result] = alias.get(value, value)
         elif not isinstance(inner, loop.YieldOp):

@@ -1,0 +1,68 @@
+"""Making a `loop.group` of computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irc.analysis.loop import reads_by_source
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.core import Block, Operation, Region
+from irc.ir.location import fuse
+from irc.ir.symbols import Dim
+from irc.passes.common.bodies import axes_of, make_axes
+
+
+def group_members(
+    members: Sequence[Operation], prefixes: dict[Operation, tuple[Dim, ...]]
+) -> loop.GroupOp:
+    """One group in the place of adjacent computes that share the axes of `prefixes`."""
+    inside = set(members)
+    extents = prefixes[members[0]]
+    stored = [
+        result
+        for member in members
+        for result in member.results
+        if any(user.parent_op not in inside for user in result.users)
+    ]
+    block = Block()
+    group = loop.GroupOp(
+        (),
+        [value.type for value in stored],
+        {"axes": make_axes(extents)},
+        (Region([block]),),
+        fuse([m.location for m in members], "group-computes"),
+    )
+    first = members[0]
+    assert first.parent is not None
+    first.parent.insert_before(group, first)
+    for old, new in zip(stored, group.results, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_uses_if(new, lambda user: user.parent_op not in inside)
+    for member in members:
+        member.detach()
+        block.append(member)
+        name_unit_axes(member, group)
+    segments = A.DenseIntsAttr((len(stored), 0, 0))
+    block.append(loop.YieldOp(stored, (), {"operandSegmentSizes": segments}))
+    return group
+
+
+def name_unit_axes(member: Operation, group: loop.GroupOp) -> None:
+    """Read other members at the shared axes by name, where 0 stood for an axis of one point."""
+    shared = len(group.axis_list)
+    for source, reads in reads_by_source(member).items():
+        maker = source.defining_op
+        if maker is None or maker.parent is not group.block or group.is_once(maker):
+            continue
+        for read in reads:
+            indices = (*axes_of(shared), *tuple(read.indices)[shared:])
+            if indices != tuple(read.indices):
+                read.attributes["indices"] = A.DimsAttr(indices)
+
+
+def prepend(block: Block, op: Operation) -> None:
+    """Put an operation before all others of a block."""
+    first = block.first
+    assert first is not None
+    block.insert_before(op, first)
