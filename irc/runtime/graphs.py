@@ -202,17 +202,26 @@ class GraphRunner:
         ]  # fmt: skip
         registers = {a.register: i for i, a in enumerate(program.arguments)}
         self._offsets = [registers[b.register] for b in program.bindings if b.offset]
+        #: Whether captures are of the native program, which doesn't tell the step that fails.
+        self._natively = plain.is_native
         self._cut()
 
     def _cut(self) -> None:
         found = cut(self.program, self.driver.device, self._refused)
-        hosts = tuple(self._host_of(piece.program) for piece in found.pieces)
-        self.parts = GraphParts(found, hosts)
-        taken = self.parts.captured
+        taken = {r for piece in found.pieces if piece.captured for r in piece.takes}
         self._used = [i for i, a in enumerate(self.program.arguments)
                       if a.kind == "tensor" and a.register in taken]  # fmt: skip
-        if not any(piece.captured for piece in found.pieces):
+        if not taken:
             self._stop("nothing in it can be captured, or too little for a graph")
+            return
+        whole = None
+        if self._natively:
+            whole = GraphParts.whole(self.program, found, self.plain.fast_call)
+        self._natively = whole is not None
+        if whole is None:
+            hosts = tuple(self._host_of(piece.program) for piece in found.pieces)
+            whole = GraphParts(found, hosts)
+        self.parts = whole
 
     # -- calls
 
@@ -457,6 +466,12 @@ class GraphRunner:
         if isinstance(failure.error, torch.OutOfMemoryError):
             family.refused = "there is too little memory"
             self.tell(f"calls of a size are not captured: {text}")
+        elif self._natively:  # by pieces it is known which step fails
+            self._natively = False
+            self._failed.clear()
+            self._cut()
+            for known in self._families.values():
+                _warm_here().difference_update(known)
         elif self._failed[number] == 1:
             self.tell(f"a capture failed and is tried again: {text}")
         elif number is None or len(self._refused) == _REFUSED:

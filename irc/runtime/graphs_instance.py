@@ -49,21 +49,43 @@ class PieceHost(PythonHost):
         return found
 
 
+class WholeHost:
+    """Runs a program that is one piece through its native form: no step is known to it."""
+
+    def __init__(self, program: P.HostProgram, piece: GraphPiece, call: Callable[..., Any]) -> None:
+        places = {o.register: i for i, o in enumerate(program.outputs)}
+        self._call, self._results = call, [places[r] for r in piece.gives]
+        self.at = len(piece.numbers)
+
+    def steps(self, symbols: Mapping[str, int], arguments: Sequence[Any]) -> list[Any]:
+        """The results of the piece, whose arguments are the program's."""
+        found = self._call(*arguments)
+        return [found[i] for i in self._results]
+
+
+AnyHost = PieceHost | WholeHost
+
+
 @attrs.frozen
 class GraphParts:
     """A program's pieces with what runs them, in order."""
 
     cut: Cut
-    hosts: tuple[PieceHost, ...]
+    hosts: tuple[AnyHost, ...]
 
-    @property
-    def captured(self) -> frozenset[int]:
-        """The registers that captured pieces take."""
-        return frozenset(r for p in self.cut.pieces if p.captured for r in p.takes)
+    @staticmethod
+    def whole(program: P.HostProgram, cut: Cut, call: Callable[..., Any]) -> GraphParts | None:
+        """A program of one captured piece as its native form `call` runs it; None for another."""
+        if len(cut.pieces) != 1 or not cut.pieces[0].captured:
+            return None
+        (piece,) = cut.pieces
+        piece = attrs.evolve(piece, takes=tuple(a.register for a in program.arguments))
+        host = WholeHost(program, piece, call)
+        return GraphParts(attrs.evolve(cut, pieces=(piece,)), (host,))
 
 
 def run_piece(
-    piece: GraphPiece, host: PieceHost, symbols: dict[str, int], values: dict[int, Any]
+    piece: GraphPiece, host: AnyHost, symbols: dict[str, int], values: dict[int, Any]
 ) -> None:
     """Run a piece as it is: from `values` by register, into these and `symbols`."""
     found = host.steps(symbols, [values[r] for r in piece.takes])
@@ -84,7 +106,7 @@ class InstancePart:
     """A piece of an instance: `graph` replays it, else `host` runs it; `feeds` are copied first."""
 
     piece: GraphPiece
-    host: PieceHost
+    host: AnyHost
     graph: CapturedGraph | None = None
     feeds: list[Feed] = attrs.field(factory=list)
 
@@ -251,7 +273,8 @@ class Capture:
                 standing.follow(truths)
             return found
 
-        part.host.at = 0
+        if isinstance(part.host, PieceHost):
+            part.host.at = 0
         try:
             graph, made = self.driver.capture(run, taken, self.pool, part.piece.random)
         except Exception as error:
@@ -297,4 +320,4 @@ class Capture:
         )  # fmt: skip
 
 
-__all__ = ["Capture", "CaptureFailed", "Instance", "GraphParts", "PieceHost", "run_piece"]
+__all__ = ["Capture", "CaptureFailed", "GraphParts", "Instance", "PieceHost", "run_piece"]

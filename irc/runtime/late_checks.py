@@ -251,7 +251,7 @@ def check_truth(truth: Any, every: bool, gpu: int, fail: Fail) -> None:
         truth = truth.all()
     found = getattr(_collected, "checks", None)
     if found is not None:
-        found.append((truth, fail))
+        found.append((truth.clone(), fail))  # its memory may be the next step's
     elif not truth.is_cuda:
         if not truth:
             fail()
