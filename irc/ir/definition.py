@@ -381,15 +381,21 @@ def _position_accessor(
 
 
 def _segment_accessor(position: int, kind: str) -> Callable[[Any], Any]:
-    def access(op: Any) -> Any:
+    def optional(op: Any) -> Any:
+        sizes = op.attributes[SEGMENTS].parameters[0]
+        return op._operands[sum(sizes[:position])] if sizes[position] else None
+
+    def first(op: Any) -> Any:
+        return tuple(op._operands[: op.attributes[SEGMENTS].parameters[0][0]])
+
+    def variadic(op: Any) -> Any:
         sizes = op.attributes[SEGMENTS].parameters[0]
         start = sum(sizes[:position])
-        items = op._operands[start : start + sizes[position]]
-        if kind == "variadic":
-            return tuple(items)
-        return items[0] if items else None
+        return tuple(op._operands[start : start + sizes[position]])
 
-    return access
+    if kind != "variadic":
+        return optional
+    return variadic if position else first
 
 
 def _attribute_accessor(field: AttributeField) -> property:

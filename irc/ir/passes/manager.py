@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import time
 import typing
 import warnings
@@ -35,7 +36,7 @@ from irc.ir.passes.context import PassContext, Remark, chosen_remarks
 from irc.ir.passes.failures import unexpected
 from irc.ir.registry import known_names as registered_names
 from irc.ir.registry import lookup_op, service
-from irc.ir.traits import SymbolTable
+from irc.ir.traits import SymbolOp, SymbolTable
 
 PassT = TypeVar("PassT", bound="type[Pass]")
 #: A pipeline's text, or what makes it of the options that a text gives the name.
@@ -306,6 +307,10 @@ def _convert_option(pass_name: str, key: str, kind: Any, text: str) -> Any:
     raise UserError(f"option '{key}' of pass '{pass_name}' is {wanted}, not '{text}'")
 
 
+#: A pass's name, or an option's; compiled where the first pipeline is read.
+_NAME = r"[\w.-]+"
+
+
 class _PipelineParser:
     """`a,b{x=1 y=two},func.func(c,d)`; errors give the position in the text."""
 
@@ -335,14 +340,11 @@ class _PipelineParser:
 
     def word(self) -> str:
         self.peek()
-        start = self.position
-        while self.position < len(self.text) and (
-            self.text[self.position].isalnum() or self.text[self.position] in "-_."
-        ):
-            self.position += 1
-        if start == self.position:
+        found = re.compile(_NAME).match(self.text, self.position)
+        if found is None:
             self.fail("expected a pass name")
-        return self.text[start : self.position]
+        self.position = found.end()
+        return found[0]
 
     def options(self) -> dict[str, str]:
         if self.peek() != "{":
@@ -422,6 +424,23 @@ class _PipelineParser:
         return steps
 
 
+def _anchors(op: Operation, anchor: str) -> list[Operation]:
+    """The operations called `anchor` inside of `op`. What a symbol names stands in a symbol table,
+    so that the bodies of functions are not searched for functions."""
+    cls = lookup_op(anchor)
+    if cls is None or SymbolOp not in cls.traits:
+        return [o for o in op.walk() if o.name == anchor and o is not op]
+    found: list[Operation] = []
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                if inner.name == anchor:
+                    found.append(inner)
+                if SymbolTable in inner.traits:
+                    found += _anchors(inner, anchor)
+    return found
+
+
 class PassManager:
     """Runs a list of passes on a module.
 
@@ -494,14 +513,13 @@ class PassManager:
 
     def _run_step(self, step: Pass | Nested, op: Operation, context: PassContext) -> None:
         if isinstance(step, Nested):
-            targets = [o for o in op.walk() if o.name == step.anchor and o is not op]
-            for target in targets:
+            for target in _anchors(op, step.anchor):
                 for inner in step.steps:
                     self._run_step(inner, target, context)
             return
         if step.anchor not in ("any", op.name):
             if SymbolTable in op.traits:
-                for target in [o for o in op.walk() if o.name == step.anchor]:
+                for target in _anchors(op, step.anchor):
                     self._run_pass(step, target, context)
                 return
             raise UserError(

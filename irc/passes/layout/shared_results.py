@@ -7,7 +7,6 @@ rewriting made them apart. Where none has all places, `joined_results` makes the
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
@@ -109,16 +108,30 @@ def groups(function: func.FuncOp) -> list[dict[int, Piece]]:
     each storage. Results without elements, and those whose places are not known, are left out."""
     found: dict[int, dict[int, Piece]] = {}
     info = function.result_info
-    ranges = functools.cache(lambda: facts_of(function).ranges)
     for position, value in enumerate(function.return_op._operands):
         entry = info[position] if info is not None and position < len(info) else None
         if isinstance(entry, A.DictAttr) and entry.get("alias_of") is None:
-            piece = _piece(value.type, entry, ranges)
+            piece = _piece(value.type, entry)
             first = entry.get("shares")
             key = first.value if isinstance(first, A.IntegerAttr) else position
             if piece is not None:
                 found.setdefault(key, {})[position] = piece
-    return list(found.values())
+    return _with_ranges(function, list(found.values()))
+
+
+def _with_ranges(
+    function: func.FuncOp, storages: list[dict[int, Piece]]
+) -> list[dict[int, Piece]]:
+    """The pieces, those with symbols knowing these' ranges where others are in their storage."""
+    together = [known for known in storages if len(known) > 1]
+    if all(piece.is_static for known in together for piece in known.values()):
+        return storages
+    ranges = facts_of(function).ranges
+    for known in together:
+        for position, piece in known.items():
+            if not piece.is_static:
+                known[position] = attrs.evolve(piece, ranges=ranges)
+    return storages
 
 
 def sources(function: func.FuncOp) -> dict[int, tuple[int, Dim]]:
@@ -126,7 +139,7 @@ def sources(function: func.FuncOp) -> dict[int, tuple[int, Dim]]:
     with the most elements), and how many bytes further on the result begins."""
     found: dict[int, tuple[int, Dim]] = {}
     for known in groups(function):
-        for number, piece in known.items():
+        for number, piece in known.items() if len(known) > 1 else ():
             holders = [k for k, other in known.items() if k == number or other.holds(piece)]
             best = max(holders, key=lambda k: (estimate(known[k].size), -k))
             if best != number:
