@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
 
-from irc.boundary import cuda, torch_abi
+from irc.boundary import torch_abi
 from irc.boundary.aten_paths import Dynamic, boxed_callable, find_operator
 from irc.codegen.host.names import ENTRY, kernel_symbol
 from irc.dialects import kernel, sym
@@ -38,6 +38,9 @@ from irc.runtime.graphs_options import GraphOptions
 from irc.target import Target
 from irc.target.attribute import settle
 from irc.target.cpu import TargetFeatures
+
+if TYPE_CHECKING:
+    from irc.boundary.cuda import Gpu
 
 #: Programs of more steps get the fast code generator for the host function: it takes a sixth of
 #: the time, and what its code costs more vanishes beside so many steps.
@@ -193,7 +196,7 @@ def _compile_for_gpu(
     processor = TargetFeatures.host()
     made = compile_for_gpu(
         program, used_kernels(module, program, "gpu"), target.gpu, processor,
-        cuda.installed() if options.native else None, hints=_hints(module.lookup(name)),
+        _gpu(options), hints=_hints(module.lookup(name)),
         cached=options.cache, opt_level=host_level(program),
     )  # fmt: skip
     return CompiledParts(
@@ -207,12 +210,21 @@ def gpu_key(options: BuildOptions) -> tuple[str, ...]:
     kernels are made for and by."""
     from irc.runtime.gpu_kernels import triton_version
 
-    gpu = cuda.installed() if options.native else None
+    gpu = _gpu(options)
     return (
         f"gpu={None if gpu is None else gpu.identity} late={options.late_checks}",
         TargetFeatures.host().cache_key(),
         triton_version(),
     )
+
+
+def _gpu(options: BuildOptions) -> Gpu | None:
+    """How GPUs are reached from this process, for a program that may be native."""
+    if not options.native:
+        return None
+    from irc.boundary import cuda  # not for programs of a CPU
+
+    return cuda.installed()
 
 
 def _hints(function: Any) -> dict[str, int]:
@@ -250,8 +262,7 @@ def _load(
         from irc.runtime.gpu_program import GpuCode, load_for_gpu
 
         code = GpuCode(parts.kernels, parts.host, parts.slots, parts.externals)
-        gpu = cuda.installed() if options.native else None
-        table, native, objects = load_for_gpu(code, gpu, cached=options.cache)
+        table, native, objects = load_for_gpu(code, _gpu(options), cached=options.cache)
         graphs = options.graphs if program.name == MAIN else None
         return make_executable(
             program, table, constants, native, counters, called, graphs, objects
