@@ -13,6 +13,7 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.gc import gc_paused
 from irc.ir.hooks import HasText
 from irc.ir.location import UNKNOWN, Location
+from irc.ir.walks import walk, walk_back
 
 
 class Value:
@@ -325,7 +326,7 @@ class Operation(HasText):
 
         The operation just yielded may be erased by the consumer.
         """
-        return _walk_back(self) if reverse else _walk([], self)
+        return walk_back(self) if reverse else walk([], self)
 
     # -- moving and erasing
 
@@ -523,43 +524,6 @@ class Block:
         self._ordered = True
 
 
-def _walk(waiting: list[Operation | Block], root: Operation | None = None) -> Iterator[Operation]:
-    """`root` and all inside it; then what waits, the last first: blocks, and operations with those
-    behind them. One generator whatever the depth, as every operation of a program goes through."""
-    if root is not None:
-        yield root
-        for region in reversed(root.regions):
-            waiting += reversed(region.blocks)
-    while waiting:
-        here = waiting.pop()
-        op = here.first if isinstance(here, Block) else here
-        while op is not None:
-            following = op.next
-            yield op
-            if op.regions:
-                if following is not None:
-                    waiting.append(following)
-                for region in reversed(op.regions):
-                    waiting += reversed(region.blocks)
-                break
-            op = following
-
-
-def _walk_back(root: Operation) -> Iterator[Operation]:
-    """All inside `root`, the last first, each behind what is inside it; then `root`."""
-    for region in reversed(root.regions):
-        for block in reversed(region.blocks):
-            op = block.last
-            while op is not None:
-                following = op.prev
-                if op.regions:
-                    yield from _walk_back(op)
-                else:
-                    yield op
-                op = following
-    yield root
-
-
 def _in_a_block(op: Operation) -> ValueError:
     return ValueError(f"{op.name} stands in a block already: detach it first")
 
@@ -590,7 +554,7 @@ class Region:
 
     def walk(self) -> Iterator[Operation]:
         """Every operation inside, pre-order."""
-        return _walk([*reversed(self.blocks)])
+        return walk([(block, None) for block in reversed(self.blocks)])
 
     def clone(self, mapping: dict[Value, Value]) -> Region:
         """A deep copy; `mapping` as in `Operation.clone`."""
