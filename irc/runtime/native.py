@@ -57,7 +57,8 @@ def _gpu_support_object() -> LoadedObject:
     from irc.codegen.host import support_gpu
 
     symbols = torch_abi.symbols()
-    symbols["irc_call_python"] = _support_object().address("irc_call_python")
+    for name in ("irc_call_python", "irc_check_tensor"):
+        symbols[name] = _support_object().address(name)
     return _made_support(support_gpu.support_text(), support_gpu.SIGNATURES, symbols)
 
 
@@ -148,6 +149,7 @@ _MADE: dict[object, Callable[..., object]] = {
     "dim": dim_callable,
     "late-errors": _late_errors,
     "late-check": _late_check,
+    "to-gpu": lambda device: lambda number: (number.to(f"cuda:{device}"),),
 }
 
 

@@ -17,6 +17,7 @@ from irc.pipeline import pipeline_text
 from irc.program import host_program as P
 from irc.program.gpu_kernels import key_of
 from irc.program.read_host import read_host_program
+from irc.runtime import native
 from irc.runtime.arguments import ArgumentError
 from tests.codegen.triton.test_models import FUNCTIONS
 from tests.runtime.gpu_stub import SHARED, Stub, check_keys, moved
@@ -180,7 +181,6 @@ def test_native_keys_are_as_in_python(stub, monkeypatch):
     import ctypes
 
     from irc.codegen.host import support_gpu
-    from irc.runtime import native
     from irc.runtime.gpu_kernels import Descriptor
 
     launch = ctypes.PYFUNCTYPE(
@@ -290,6 +290,40 @@ def test_arguments_that_do_not_fit_go_to_the_python_executor(stub, one_kernel, m
     given = [torch.randn(8, 16)]
     (y,) = call.boxed(given)
     assert not given and y.shape == (8, 16)
+
+
+@pytest.mark.parametrize("function", [torch.median, torch.neg])
+def test_a_number_of_the_cpu_is_an_operators_and_no_kernels(stub, function, monkeypatch):
+    number = torch.tensor(3.0)
+    call = stub.build(lowered(function, [number]), monkeypatch)
+    assert torch.equal(stub.call(call, number)[0], function(number))
+    stub.gpu.table[cuda.KEYS_REQUIRED] = 2**64 - 1  # no tensor is a GPU's
+    if function is torch.median:
+        assert torch.equal(stub.call(call, number)[0], number)
+    else:
+        with pytest.raises(AssertionError, match="CUDA"):  # Python's executor takes it there
+            stub.call(call, number)
+        assert not stub.launches
+
+
+def test_a_number_of_an_operator_goes_where_kernels_read_it(stub, monkeypatch):
+    def shifted(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return other.median() + x
+
+    x, other = torch.randn(4, 4), torch.randn(5)
+    brought = []
+    monkeypatch.setitem(
+        native._MADE, "to-gpu", lambda device: lambda n: (brought.append(device) or n + 1,)
+    )
+    call = stub.build(lowered(shifted, [x, other]), monkeypatch)
+    torch.testing.assert_close(stub.call(call, x, other)[0], shifted(x, other))
+    assert not brought
+    kind, stub.gpu.table[cuda.DEVICE_TYPE] = stub.gpu.table[cuda.DEVICE_TYPE], 99
+    with pytest.raises(RuntimeError):
+        stub.call(call, x, other)  # there is no memory on such a device
+    assert brought == [0]
+    stub.gpu.table[cuda.DEVICE_TYPE] = kind
+    torch.testing.assert_close(stub.call(call, x, other)[0], shifted(x, other))
 
 
 def pick(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:

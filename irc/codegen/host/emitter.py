@@ -99,20 +99,17 @@ class HostEmitter(HostMemory):
         return self.builder.gep(item, [constant(TENSOR_FIELD)], source_etype=I8)
 
     def argument_tensor(
-        self, index: int, spec: TensorSpec, place: tuple[Value, Value] | None = None
+        self, index: int, spec: TensorSpec, check: str = "irc_check_tensor", *given: Value
     ) -> HostTensor:
         """Argument `index`, checked against `spec`, with its data, sizes and strides.
 
-        `place`: the table of GPUs and the number of the one that it is on, None for the CPU.
+        `check`: the support function that looks at it, and what it is `given` before the rest.
         """
         b = self.builder
         item = self._item(index)
         out = self.alloca(PTR, 3)
-        checked = [self._runtime, item, self.constants(spec.words()), out]
-        if place is None:
-            failed = b.call(self._support("irc_check_tensor"), checked)
-        else:
-            failed = b.call(self._support("irc_gpu_check_tensor"), [*place, *checked])
+        checked = [*given, self._runtime, item, self.constants(spec.words()), out]
+        failed = b.call(self._support(check), checked)
         self.require(b.icmp_signed("==", failed, ir.Constant(I32, 0)))
         handle = self._handle_of(item)
         return HostTensor(handle, len(spec.sizes), table=out, argument=index)

@@ -8,6 +8,9 @@ As `lowering`, but for memory (one block a call from torch's allocator), launche
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from llvmlite import ir
 
 from irc.boundary import cuda
@@ -27,6 +30,7 @@ from irc.codegen.host.emitter import (
 )
 from irc.codegen.host.items import load_item
 from irc.codegen.host.lowering import ENTRY, ArrayPlace, EmittedHost, Lowering, dtype_code
+from irc.codegen.host.support import KIND_TENSOR
 from irc.codegen.host.support_gpu import SCRATCH_POINTERS
 from irc.program import host_program as P
 from irc.program.devices import device_number, main_device
@@ -71,6 +75,8 @@ class GpuLowering(Lowering):
         self.number = -1
         launches = [s for s in program.steps if isinstance(s, P.Launch)]
         words = max((len(s.tensors) + len(s.symbols) for s in launches), default=0)
+        #: What kernels read and write, views put aside.
+        self.launched = {program.root(r)[0] for s in launches for r in s.tensors}
         self._words = words + SCRATCH_POINTERS
         self.values = self.params = PTR(None)
 
@@ -124,8 +130,11 @@ class GpuLowering(Lowering):
     def argument(self, index: int, layout: P.Layout, fixed: TensorSpec) -> HostTensor:
         if layout.device == "cpu":
             return super().argument(index, layout, fixed)
-        place = self.table, constant(device_number(layout.device))
-        return self.emitter.argument_tensor(index, fixed, place)
+        register = self.program.arguments[index].register
+        number = not layout.sizes and register not in self.launched
+        check = "irc_gpu_check_number" if number else "irc_gpu_check_tensor"
+        device = constant(device_number(layout.device))
+        return self.emitter.argument_tensor(index, fixed, check, self.table, device)
 
     def step(self, number: int, step: P.Step) -> None:
         self.number = number
@@ -240,6 +249,32 @@ class GpuLowering(Lowering):
         code = b.call(e._support("irc_gpu_launch"), given)
         failed = ("gpu-launch-failed", step.kernel, device)
         e.fail_if_error(code, failed, [b.sext(code, I64)])
+
+    def keep(self, who: str, results: Sequence[P.Result], made: Sequence[Any]) -> None:
+        for result, value in zip(results, made, strict=True):
+            layout = result.layout
+            if layout is not None and not layout.sizes and layout.device != "cpu":
+                if isinstance(value, HostTensor) and result.register in self.launched:
+                    self._bring(value, device_number(layout.device))
+        super().keep(who, results, made)
+
+    def _bring(self, tensor: HostTensor, device: int) -> None:
+        """Put a copy in place of an operator's number that is on the CPU after all, where kernels
+        read it."""
+        b, e = self.builder, self.emitter
+        assert tensor.slot is not None
+        place = self.place(f"cuda:{device}")
+        assert place is not None
+        kind = e.alloca(I32)
+        ask = e.declare("aoti_torch_get_device_type", I32, (PTR, PTR))
+        e.fail_if_error(b.call(ask, [tensor.handle, kind]), ("shim-error", "device type"), [])
+        elsewhere = b.icmp_signed("!=", b.load(kind, typ=I32), place[0])
+        with b.if_then(elsewhere, likely=False):
+            (copy,) = call_object(e, ("to-gpu", device), [tensor.handle], [KIND_TENSOR], [0])
+            assert isinstance(copy, HostTensor) and copy.slot is not None
+            b.store(tensor.handle, e.slot(copy.slot))
+            b.store(copy.handle, e.slot(tensor.slot))
+        tensor.handle = b.load(e.slot(tensor.slot), typ=PTR)
 
     # Reading
 

@@ -413,7 +413,7 @@ class Lowering:
             return
         if len(made) != len(fresh):
             raise InvalidIR(f"{step.callee} has {len(made)} results, {len(fresh)} expected")
-        self._keep(step.callee, fresh, made)
+        self.keep(step.callee, fresh, made)
 
     def device(self, step: P.CallOperator) -> str:
         """Of which kind of device all tensors of a call are: "" where they differ."""
@@ -427,9 +427,9 @@ class Lowering:
         kinds = [_KINDS[result.kind] for result in step.results]
         ranks = [len(r.layout.sizes) for r in step.results if r.layout is not None]
         made = call_object(self.emitter, ("control", number), values, kinds, ranks)
-        self._keep(f"flow.{step.kind}", step.results, made)
+        self.keep(f"flow.{step.kind}", step.results, made)
 
-    def _keep(self, who: str, results: Sequence[P.Result], made: Sequence[Any]) -> None:
+    def keep(self, who: str, results: Sequence[P.Result], made: Sequence[Any]) -> None:
         """Take note of what a call gave; tensors remain to be checked."""
         for result, value in zip(results, made, strict=True):
             if result.kind == "none":

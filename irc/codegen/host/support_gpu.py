@@ -4,7 +4,9 @@
 a GPU in the program.
 
 `irc_gpu_check_tensor(table, device, runtime, object, spec, out) -> i32`: as `irc_check_tensor`, for
-a plain dense tensor of that GPU.
+a plain dense tensor of that GPU. `irc_gpu_check_number`, with the same arguments, also takes one of
+the CPU: torch takes its numbers (without dimensions) beside a GPU's tensors, and attention saves
+such as its own.
 
 `irc_gpu_enter(table, device, guard) -> i32`: makes the GPU this thread's current one if it isn't,
 and stores a guard of torch's, which remembers the one before, at `guard` (which holds null, or a
@@ -42,6 +44,7 @@ declare i32 @aoti_torch_get_sizes(ptr, ptr)
 declare i32 @aoti_torch_get_strides(ptr, ptr)
 declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
 declare i32 @aoti_torch_get_device_index(ptr, ptr)
+declare i32 @irc_check_tensor(ptr, ptr, ptr, ptr)
 declare ptr @irc_call_python(ptr, ptr, ptr, i64)
 declare void @Py_DecRef(ptr)
 @irc_int_kind = private constant [1 x i8] c"\\01"
@@ -72,6 +75,20 @@ _FOR_GPU = (
 )  # fmt: skip
 
 DEVICES = """
+define i32 @irc_gpu_check_number(ptr %table, i64 %device, ptr %runtime, ptr %object, ptr %spec,
+                                 ptr %out) {
+entry:
+  %e = call i32 @irc_gpu_check_tensor(ptr %table, i64 %device, ptr %runtime, ptr %object, ptr %spec,
+                                      ptr %out)
+  %ok = icmp eq i32 %e, 0
+  br i1 %ok, label %done, label %other
+done:
+  ret i32 0
+other:
+  %e.cpu = call i32 @irc_check_tensor(ptr %runtime, ptr %object, ptr %spec, ptr %out)
+  ret i32 %e.cpu
+}
+
 define i32 @irc_gpu_enter(ptr %table, i64 %device, ptr %guard) {
 entry:
   %now.out = alloca ptr
@@ -279,6 +296,7 @@ lost:
 
 SIGNATURES = {
     "irc_gpu_check_tensor": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
+    "irc_gpu_check_number": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
     "irc_gpu_enter": ("i32", ("ptr", "i64", "ptr")),
     "irc_gpu_leave": ("void", ("ptr", "ptr")),
     "irc_gpu_stream": ("i32", ("ptr", "i64", "ptr")),
