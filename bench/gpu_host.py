@@ -159,6 +159,41 @@ def check_gradients() -> None:
         close(a, b)
 
 
+def split(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A product on each of two GPUs."""
+    return torch.relu((torch.relu(x @ w) + 1).to(v.device) @ v) * 2
+
+
+def check_devices() -> None:
+    if torch.cuda.device_count() < 2:
+        print("(one GPU)")
+        return
+    x, w = random(64, 64), random(64, 64)
+    there = [t.to("cuda:1") for t in (x, w)]
+    call = torch.compile(two_products, backend="irc")
+    for given in ((x, w), there, (x, w)):
+        y = call(*given)
+        assert y.device == given[0].device and torch.cuda.current_device() == 0
+        close(y, two_products(*given))
+    both = torch.compile(split, backend="irc")
+    for _ in range(3):
+        close(both(x, w, there[1]), split(x, w, there[1]))
+    with torch.cuda.device(1), torch.cuda.stream(torch.cuda.Stream()):
+        close(call(*there), two_products(*there))
+        close(call(x, w), two_products(x, w))
+        assert torch.cuda.current_device() == 1
+
+
+def check_numbers() -> None:
+    def scaled(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        return x * n + 1
+
+    call = torch.compile(scaled, backend="irc")
+    x = random(8, 8)
+    for number in (torch.tensor(2.0), torch.tensor(3.0), torch.tensor(2.0, device="cuda")):
+        close(call(x, number), scaled(x, number))
+
+
 CHECKS: dict[str, Callable[[], None]] = {
     name.removeprefix("check_"): function
     for name, function in list(globals().items())
