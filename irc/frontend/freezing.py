@@ -210,8 +210,8 @@ def freeze_imported(
     with _disable_current_modes(), torch.no_grad():
         for position, place in enumerate(places):
             tensor = tensors[place]
-            kind = function.block.arguments[position].type
-            if tensor is None or place in derived or not isinstance(kind, TensorType):
+            type_ = function.block.arguments[position].type
+            if tensor is None or place in derived or not isinstance(type_, TensorType):
                 continue
             value = content_attribute(tensor, imported.module.resources, tensor_type(tensor))
             entry: Any = entries[position]

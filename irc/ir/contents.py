@@ -37,20 +37,20 @@ def content_key(tensor: torch.Tensor) -> str:
 
 
 def content_attribute(
-    tensor: torch.Tensor, resources: dict[str, Any], kind: TensorType | None = None
+    tensor: torch.Tensor, resources: dict[str, Any], type_: TensorType | None = None
 ) -> A.DenseAttr | A.ResourceAttr:
     """The attribute of a constant with these elements, its large content put into `resources`.
 
     kind: the attribute's type; by default contiguous sizes without strides.
     """
-    if kind is None:
+    if type_ is None:
         element = ELEMENT_OF_DTYPE[str(tensor.dtype).removeprefix("torch.")]
-        kind = TensorType(tuple(tensor.shape), element, None, str(tensor.device))
+        type_ = TensorType(tuple(tensor.shape), element, None, str(tensor.device))
     if tensor.numel() * tensor.element_size() <= INLINE_BYTES:
-        return A.DenseAttr(kind, bytes(tensor_bytes(tensor)))
+        return A.DenseAttr(type_, bytes(tensor_bytes(tensor)))
     key = content_key(tensor)
     resources[key] = tensor.detach()
-    return A.ResourceAttr(key, kind)
+    return A.ResourceAttr(key, type_)
 
 
 def content_tensor(content: Any, dtype: torch.dtype, sizes: Sequence[int]) -> torch.Tensor:

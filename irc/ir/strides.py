@@ -172,23 +172,23 @@ def reshape_strides(source: Dims, strides: Dims, target: Dims) -> tuple[Dim, ...
     return tuple(made)
 
 
-def last_element(kind: TensorType) -> int | None:
+def last_element(type_: TensorType) -> int | None:
     """The place of a tensor's last element, -1 for none; None where that isn't known."""
-    if kind.strides is None or not all(isinstance(d, int) for d in (*kind.shape, *kind.strides)):
+    if type_.strides is None or not all(isinstance(d, int) for d in (*type_.shape, *type_.strides)):
         return None
-    if 0 in kind.shape:
+    if 0 in type_.shape:
         return -1
-    return sum((n - 1) * s for n, s in zip(kind.shape, kind.strides, strict=True))  # type: ignore[return-value]
+    return sum((n - 1) * s for n, s in zip(type_.shape, type_.strides, strict=True))  # type: ignore[return-value]
 
 
-def same_places(kind: TensorType, wanted: Sequence[Dim | None]) -> bool:
+def same_places(type_: TensorType, wanted: Sequence[Dim | None]) -> bool:
     """Whether strides place every element as a type's do: those of sizes up to 1 don't count."""
-    assert kind.strides is not None
-    if len(wanted) != kind.rank:
+    assert type_.strides is not None
+    if len(wanted) != type_.rank:
         return False
-    return 0 in kind.shape or all(
+    return 0 in type_.shape or all(
         have == want or (isinstance(size, int) and size <= 1)
-        for size, have, want in zip(kind.shape, kind.strides, wanted, strict=True)
+        for size, have, want in zip(type_.shape, type_.strides, wanted, strict=True)
     )
 
 

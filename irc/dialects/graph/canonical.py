@@ -76,14 +76,14 @@ def full_of_item(op: ops.Full, rw: Any) -> Any:
     if not isinstance(item, ops.Item) or item.every:
         return rw.no_match("the value is no item of a tensor")
     source, made = item.source, tensor_type(op.results[0])
-    kind = tensor_type(source)
-    if kind.device != made.device:
+    type_ = tensor_type(source)
+    if type_.device != made.device:
         return rw.no_match("the item is on another device")
-    if isinstance(kind.element, FloatType) and not isinstance(made.element, FloatType):
+    if isinstance(type_.element, FloatType) and not isinstance(made.element, FloatType):
         return rw.no_match("a float becomes an integer")
-    if kind.rank:
-        source = rw.builder.value(shapes.Reshape, source, result_types=kind.with_shape(()))
-    if kind.element is not made.element:
+    if type_.rank:
+        source = rw.builder.value(shapes.Reshape, source, result_types=type_.with_shape(()))
+    if type_.element is not made.element:
         source = rw.insert(pointwise.Cast.to(source, made.element)).results[0]
     rw.replace(op, rw.builder.value(shapes.Broadcast, source, dims=(), result_types=made))
     return True

@@ -38,14 +38,14 @@ def reduced_shape(
     return tuple(s for d, s in enumerate(shape) if d not in dims)
 
 
-def _check_index(op: Op, kind: TensorType) -> None:
-    if kind.element is not i64 and kind.element is not i32:
-        op.fail(f"the index is {kind}; its elements must be i32 or i64")
+def _check_index(op: Op, type_: TensorType) -> None:
+    if type_.element is not i64 and type_.element is not i32:
+        op.fail(f"the index is {type_}; its elements must be i32 or i64")
 
 
-def _check_dims(op: Op, kind: TensorType, dims: Sequence[int]) -> None:
-    if any(not 0 <= d < kind.rank for d in dims) or list(dims) != sorted(set(dims)):
-        op.fail(f"dims {list(dims)} are not increasing dimensions of {kind}")
+def _check_dims(op: Op, type_: TensorType, dims: Sequence[int]) -> None:
+    if any(not 0 <= d < type_.rank for d in dims) or list(dims) != sorted(set(dims)):
+        op.fail(f"dims {list(dims)} are not increasing dimensions of {type_}")
 
 
 class Gather(InferredOp):

@@ -61,10 +61,10 @@ class Constant(Op):
         value = self.attributes["value"]
         if not isinstance(value, A.DenseAttr | A.ResourceAttr):
             self.fail("the value is neither dense elements nor a resource")
-        kind = value.type
-        if not isinstance(kind, TensorType):
-            self.fail(f"the value's type is {kind}, not a tensor")
-        check_result(self, kind, kind.element)
+        type_ = value.type
+        if not isinstance(type_, TensorType):
+            self.fail(f"the value's type is {type_}, not a tensor")
+        check_result(self, type_, type_.element)
 
 
 class Full(Op):
@@ -89,9 +89,9 @@ class Full(Op):
             return
         if not isinstance(value, SCALAR_ATTRIBUTES):
             self.fail(f"the value {value} is not a number")
-        kind = i1 if isinstance(value, A.BoolAttr) else value.type
-        if kind is not tensor_type(self.results[0]).element:
-            self.fail(f"the value is of type {kind}, the elements of {self.results[0].type}")
+        type_ = i1 if isinstance(value, A.BoolAttr) else value.type
+        if type_ is not tensor_type(self.results[0]).element:
+            self.fail(f"the value is of type {type_}, the elements of {self.results[0].type}")
 
 
 class Iota(Op):
@@ -168,9 +168,9 @@ class CallAten(Op):
             self.fail(f"written = {written} for {len(self._operands)} operands")
         kept = self.results[len(self.results) - len(written) :]
         for number, made in zip(written, kept, strict=False):
-            kind = self._operands[number].type
-            if len(kept) < len(written) or made.type.with_strides(None) is not kind.with_strides(None):  # type: ignore[attr-defined] # noqa: E501
-                self.fail(f"the result for written operand {number} is {made.type}, not {kind}")
+            type_ = self._operands[number].type
+            if len(kept) < len(written) or made.type.with_strides(None) is not type_.with_strides(None):  # type: ignore[attr-defined] # noqa: E501
+                self.fail(f"the result for written operand {number} is {made.type}, not {type_}")
 
     def _verify_strides(self, name: str, values: Sequence[Value]) -> None:
         """One `#sym.dims` for each tensor among `values`, that can be its strides."""
@@ -237,15 +237,15 @@ class FromScalar(Op):
     def infer_types(
         cls, operands: Sequence[Value], attributes: Mapping[str, Attribute]
     ) -> Sequence[Type]:
-        kind = operands[0].type
-        return (TensorType((), i64 if isinstance(kind, IndexType) else kind),)
+        type_ = operands[0].type
+        return (TensorType((), i64 if isinstance(type_, IndexType) else type_),)
 
     def verify_op(self) -> None:
-        kind = self._operands[0].type
-        expected = i64 if isinstance(kind, IndexType) else kind
+        type_ = self._operands[0].type
+        expected = i64 if isinstance(type_, IndexType) else type_
         made = tensor_type(self.results[0])
         if made.shape or made.element is not expected:
-            self.fail(f"gives {made} from {kind}")
+            self.fail(f"gives {made} from {type_}")
 
 
 class UpdateInput(Op):

@@ -83,11 +83,11 @@ class PointwiseOp(Op, abstract=True):
     def verify_op(self) -> None:
         first = self._operands[0].type
         for number, value in enumerate(self._operands):
-            kind = value.type
-            if not isinstance(kind, TensorType) or not isinstance(first, TensorType):
-                self.fail(f"operand {number} is {kind}, not a tensor")
-            if kind.shape != first.shape or kind.element is not first.element:
-                self.fail(f"operand {number} is {kind}, but operand 0 is {first}")
+            type_ = value.type
+            if not isinstance(type_, TensorType) or not isinstance(first, TensorType):
+                self.fail(f"operand {number} is {type_}, not a tensor")
+            if type_.shape != first.shape or type_.element is not first.element:
+                self.fail(f"operand {number} is {type_}, but operand 0 is {first}")
         source = tensor_type(self._operands[0])
         if not self.takes(source.element):
             self.fail(f"is not defined on {source.element}")

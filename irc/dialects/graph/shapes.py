@@ -15,15 +15,15 @@ from irc.ir.traits import Pure, ViewLike
 from irc.ir.types import TensorType
 
 
-def check_dim(op: Op, kind: TensorType, dim: int) -> None:
-    """Fail unless `dim` is a (non-negative) dimension of `kind`."""
-    if not 0 <= dim < kind.rank:
-        op.fail(f"there is no dimension {dim} in {kind}")
+def check_dim(op: Op, type_: TensorType, dim: int) -> None:
+    """Fail unless `dim` is a (non-negative) dimension of `type_`."""
+    if not 0 <= dim < type_.rank:
+        op.fail(f"there is no dimension {dim} in {type_}")
 
 
-def replace_size(kind: TensorType, dim: int, size: Dim) -> TensorType:
-    """`kind` with another size of dimension `dim`."""
-    return kind.with_shape([size if d == dim else s for d, s in enumerate(kind.shape)])
+def replace_size(type_: TensorType, dim: int, size: Dim) -> TensorType:
+    """`type_` with another size of dimension `dim`."""
+    return type_.with_shape([size if d == dim else s for d, s in enumerate(type_.shape)])
 
 
 class Reshape(Op):
@@ -267,11 +267,11 @@ class Concat(Op):
         made = tensor_type(self.results[0])
         check_dim(self, made, self.dim)
         for value in self._operands:
-            kind = tensor_type(value)
-            if replace_size(kind, self.dim, 0).shape != replace_size(made, self.dim, 0).shape:
-                self.fail(f"{kind} can't be a part of {made}")
-            if kind.element is not made.element:
-                self.fail(f"{kind} and {made} differ in their elements")
+            type_ = tensor_type(value)
+            if replace_size(type_, self.dim, 0).shape != replace_size(made, self.dim, 0).shape:
+                self.fail(f"{type_} can't be a part of {made}")
+            if type_.element is not made.element:
+                self.fail(f"{type_} and {made} differ in their elements")
 
 
 class Pad(Op):

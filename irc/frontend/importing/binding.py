@@ -44,9 +44,9 @@ class SymbolBinder:
         self.asserted: set[Any] = set()
         self.whole: dict[Any, Dim] = {}
 
-    def knows(self, kind: TensorType) -> bool:
+    def knows(self, type_: TensorType) -> bool:
         """Whether every symbol that the type mentions is bound."""
-        return all(free_symbols(d) <= self.bound for d in (*kind.shape, *(kind.strides or ())))
+        return all(free_symbols(d) <= self.bound for d in (*type_.shape, *(type_.strides or ())))
 
     # -- arguments
 

@@ -66,8 +66,8 @@ class _Parts:
             return self.importer.refuse(self.node, f"a condition of type {type(value).__name__}")
         tensor = self.operand(argument)
         if tensor.type.shape:  # type: ignore[attr-defined]
-            kind = TensorType((), i1, (), tensor.type.device)  # type: ignore[attr-defined]
-            tensor = self.importer.builder.value(graph.Reshape, tensor, result_types=kind)
+            type_ = TensorType((), i1, (), tensor.type.device)  # type: ignore[attr-defined]
+            tensor = self.importer.builder.value(graph.Reshape, tensor, result_types=type_)
         return self.importer.builder.value(graph.Item, tensor)
 
     def function(self, argument: fx.Node) -> A.SymbolRefAttr:

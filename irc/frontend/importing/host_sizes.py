@@ -64,11 +64,11 @@ def _opaque_sizes(program: func.FuncOp) -> Iterator[Expr]:
     seen: set[Any] = set()
     values = [*program.block.arguments, *(r for op in program.block.ops for r in op.results)]
     for value in values:
-        kind = value.type
-        if kind in seen or not isinstance(kind, TensorType):
+        type_ = value.type
+        if type_ in seen or not isinstance(type_, TensorType):
             continue
-        seen.add(kind)
-        for dim in (*kind.shape, *(kind.strides or ())):
+        seen.add(type_)
+        for dim in (*type_.shape, *(type_.strides or ())):
             yield from _opaque_parts(dim)
 
 

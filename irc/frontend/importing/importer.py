@@ -225,9 +225,9 @@ class _Importer:
         info: list[Attribute] = []
         sharing: dict[int, list[int]] = {}
         for position, (node, value) in enumerate(zip(placeholders, metas, strict=True)):
-            kind = arguments[position].type
-            if isinstance(kind, TensorType) and not self.binder.knows(kind):
-                self.refuse(node, f"an argument of type {kind}, with symbols bound nowhere,")
+            type_ = arguments[position].type
+            if isinstance(type_, TensorType) and not self.binder.knows(type_):
+                self.refuse(node, f"an argument of type {type_}, with symbols bound nowhere,")
             if isinstance(value, torch.Tensor):
                 storage = value.untyped_storage()._cdata
                 self.storages.setdefault((storage, *_bits(value)), position)
@@ -485,8 +485,8 @@ class _Importer:
         if not isinstance(value, torch.Tensor):
             name = type(value).__name__.removeprefix("Sym").lower()
             return A.DictAttr({"kind": A.StringAttr(name)})
-        kind = self.tensor_type(value)
-        entries: dict[str, Attribute] = {"strides": A.DimsAttr(kind.strides or ())}
+        type_ = self.tensor_type(value)
+        entries: dict[str, Attribute] = {"strides": A.DimsAttr(type_.strides or ())}
         offset = self.offset_of(value)
         if offset is not None:
             entries["offset"] = A.DimAttr(offset)
@@ -495,7 +495,7 @@ class _Importer:
         if argument is None:
             argument = self.storages.get((value.untyped_storage()._cdata, *_bits(value)))
         if argument is not None and (
-            self.same_element(argument, kind) or not self.caller_derives_views
+            self.same_element(argument, type_) or not self.caller_derives_views
         ):
             entries["alias_of"] = A.IntegerAttr(argument)
         # What is conjugated or negated when it is read has other elements than its storage.
@@ -514,10 +514,10 @@ class _Importer:
             return None
         return offset if free_symbols(offset) <= self.binder.bound else None
 
-    def same_element(self, argument: int, kind: TensorType) -> bool:
-        """Whether an argument has the element type of `kind`."""
+    def same_element(self, argument: int, type_: TensorType) -> bool:
+        """Whether an argument has the element type of `type_`."""
         known = self.function.block.arguments[argument].type
-        return isinstance(known, TensorType) and known.element is kind.element
+        return isinstance(known, TensorType) and known.element is type_.element
 
 
 def is_token(node: fx.Node) -> bool:
@@ -546,8 +546,8 @@ def _type_name(value: Any) -> str:
     return type(getattr(value, "real_obj", value)).__name__
 
 
-def _is_row_major(kind: Type) -> bool:
-    return isinstance(kind, TensorType) and is_contiguous(kind.shape, kind.strides or ())
+def _is_row_major(type_: Type) -> bool:
+    return isinstance(type_, TensorType) and is_contiguous(type_.shape, type_.strides or ())
 
 
 def _as_value(argument: Any) -> Value | None:
@@ -559,9 +559,9 @@ def add_constant(builder: Builder, module: ModuleOp, tensor: torch.Tensor) -> Va
     of the module, by the hash of its bytes."""
     shape = tuple(int(s) for s in tensor.shape)
     element, device = element_type(tensor.dtype), str(tensor.device)
-    kind = TensorType(shape, element, contiguous_strides(shape), device)
+    type_ = TensorType(shape, element, contiguous_strides(shape), device)
     with _disable_current_modes():  # real elements, also while torch traces with fake ones
-        attribute = content_attribute(tensor.detach().contiguous(), module.resources, kind)
+        attribute = content_attribute(tensor.detach().contiguous(), module.resources, type_)
     return builder.value(graph.Constant, value=attribute)
 
 

@@ -152,21 +152,21 @@ class Rewriter:
     def _in_memory_of(self, old: Value, value: Value) -> Value:
         """`value`, which replaces `old` and differs from it in its strides alone: made with these
         strides where the pattern made it, else copied."""
-        kind, have = old.type, value.type
-        strided = isinstance(kind, TensorType) and isinstance(have, TensorType)
-        if not strided or kind.with_strides(None) is not have.with_strides(None):  # type: ignore[attr-defined]
+        type_, have = old.type, value.type
+        strided = isinstance(type_, TensorType) and isinstance(have, TensorType)
+        if not strided or type_.with_strides(None) is not have.with_strides(None):  # type: ignore[attr-defined]
             maker = old.defining_op
             raise InternalError(
-                f"{maker.name if maker else 'a pattern'}: replacing a value of type {kind} by one "
+                f"{maker.name if maker else 'a pattern'}: replacing a value of type {type_} by one "
                 f"of type {have}"
             )
         maker = value.defining_op
         if maker in self.builder.made and "view" not in maker.attributes:  # type: ignore[union-attr]
-            value.type = kind
+            value.type = type_
             return value
         copy = lookup_op("layout.copy")
         assert copy is not None
-        return self.insert(copy((value,), (kind,), None, (), self.op.location)).results[0]
+        return self.insert(copy((value,), (type_,), None, (), self.op.location)).results[0]
 
     def erase(self, op: Operation) -> None:
         """Erase an operation without uses."""
@@ -222,9 +222,9 @@ class _NotifyingBuilder(Builder):
         self.made.append(op)
         self._driver.enqueue(op)
         for result in op.results:
-            kind = result.type
-            if kind.__class__ is TensorType and kind.strides is None and self.strided():
-                result.type = kind.with_strides(contiguous_strides(kind.shape))
+            type_ = result.type
+            if type_.__class__ is TensorType and type_.strides is None and self.strided():
+                result.type = type_.with_strides(contiguous_strides(type_.shape))
         return op
 
     def strided(self) -> bool:

@@ -60,14 +60,14 @@ class ConstantTerm:
     def __str__(self) -> str:
         return str(self.number).lower()
 
-    def equals(self, found: Number | None, kind: Type | None = None) -> bool:
+    def equals(self, found: Number | None, type_: Type | None = None) -> bool:
         """Whether a constant's number is this one, its kind and its sign of zero included."""
         number = self.number
         if type(found) is not type(number):
             return False
         if found == number:
             return math.copysign(1, found) == math.copysign(1, number)
-        rounds = isinstance(number, float) and getattr(kind, "element", kind) is f32
+        rounds = isinstance(number, float) and getattr(type_, "element", type_) is f32
         return rounds and _rounded(found) == _rounded(number)  # type: ignore[arg-type]
 
 
@@ -216,9 +216,9 @@ def register_constants(
     _constants[dialect] = read, make, frozenset(makers)
 
 
-def make_constant(dialect: str, builder: Builder, number: Number, kind: Type) -> Value:
+def make_constant(dialect: str, builder: Builder, number: Number, type_: Type) -> Value:
     """A value of a type (or of i1, for a truth value) that is a number in every element."""
-    return _constants[dialect][1](builder, number, kind)
+    return _constants[dialect][1](builder, number, type_)
 
 
 def may_match(term: Term, makers: Sequence[type], alike: bool) -> bool:

@@ -121,12 +121,12 @@ class Rule(Pattern):
         bound[RESULT] = op.results[0]
         if not self.holds(bound):
             return rw.no_match(f"{_condition(self.where)} does not hold")
-        kind = op.results[0].type
+        type_ = op.results[0].type
         if stays:
             value = bound[str(self.after)]
-            if isinstance(value, Value) and value.type is not kind:
-                return rw.no_match(f"{self.after} is {value.type}, not {kind}")
-        rw.replace(op, self.build(self.after, rw.builder, bound, kind))
+            if isinstance(value, Value) and value.type is not type_:
+                return rw.no_match(f"{self.after} is {value.type}, not {type_}")
+        rw.replace(op, self.build(self.after, rw.builder, bound, type_))
         return True
 
     selects = True
@@ -145,29 +145,29 @@ class Rule(Pattern):
         expression: Expression,
         builder: Builder,
         bindings: Mapping[str, Any],
-        kind: Type | None = None,
+        type_: Type | None = None,
     ) -> Value:
-        """The value of an expression, of the type `kind` (None: what its operation infers)."""
+        """The value of an expression, of the type `type_` (None: what its operation infers)."""
         if not isinstance(expression, Term):
             given = number_of(expression, bindings)
             if isinstance(given, Value):
                 return given
-            assert kind is not None
-            return make_constant(self.dialect, builder, given, kind)
+            assert type_ is not None
+            return make_constant(self.dialect, builder, given, type_)
         operands = [
             None if isinstance(number_of(o, bindings), bool | int | float)
             else self.build(o, builder, bindings)
             for o in expression.operands
         ]  # fmt: skip
         # A constant has the type of the last operand beside it (a select's first is a condition).
-        beside = next((value.type for value in reversed(operands) if value is not None), kind)
+        beside = next((value.type for value in reversed(operands) if value is not None), type_)
         values = [
             self.build(o, builder, bindings, beside) if value is None else value
             for o, value in zip(expression.operands, operands)
         ]
         attributes = attributes_of(expression, bindings)
         group = [values] if expression.cls._plain_operands is None else values
-        made: Value = builder.value(expression.cls, *group, result_types=kind, **attributes)
+        made: Value = builder.value(expression.cls, *group, result_types=type_, **attributes)
         return made
 
 

@@ -16,8 +16,8 @@ from irc.ir.types import FloatType, IntegerType, i1
 
 def element_type(value: Value) -> Type:
     """The type of a value's elements; of a scalar, its own."""
-    kind: Type = getattr(value.type, "element", value.type)
-    return kind
+    type_: Type = getattr(value.type, "element", value.type)
+    return type_
 
 
 def floating(x: Value) -> bool:

@@ -210,17 +210,17 @@ class Syntax:
 
 def constant_text(op: Operation) -> str | None:
     """A constant's value and type as MLIR has them; None for what it can't say."""
-    value, kind = op.attributes.get("value"), op.results[0].type
-    if isinstance(kind, VectorType | TensorType):
+    value, type_ = op.attributes.get("value"), op.results[0].type
+    if isinstance(type_, VectorType | TensorType):
         if isinstance(value, A.DenseAttr):
-            return str(value) if value.type is kind else None
+            return str(value) if value.type is type_ else None
         number = _bare(value)
-        static = all(isinstance(size, int) for size in kind.shape)
-        return None if number is None or not static else f"dense<{number}> : {kind}"
+        static = all(isinstance(size, int) for size in type_.shape)
+        return None if number is None or not static else f"dense<{number}> : {type_}"
     number = _bare(value)
-    if number is None or getattr(value, "type", i1) is not kind:
+    if number is None or getattr(value, "type", i1) is not type_:
         return None
-    return number if isinstance(value, A.BoolAttr) else f"{number} : {kind}"
+    return number if isinstance(value, A.BoolAttr) else f"{number} : {type_}"
 
 
 def _bare(value: Attribute | None) -> str | None:

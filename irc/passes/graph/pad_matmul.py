@@ -172,19 +172,19 @@ def padded(rw: Rewriter, value: Value, amounts: Any) -> Value:
     Where it is computed by elements, its other users read a part of the padded array: then there
     is one array, which the kernel that computes it writes, and no copy.
     """
-    kind = value.type
-    assert isinstance(kind, TensorType)
-    high = [0] * (kind.rank - len(amounts)) + list(amounts)
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    high = [0] * (type_.rank - len(amounts)) + list(amounts)
     if not any(high):
         return value
     source, order = unpermuted(value)
-    back = [high[order.index(dim)] for dim in range(kind.rank)]
+    back = [high[order.index(dim)] for dim in range(type_.rank)]
     whole = _padded_before(source, back)
     if whole is None:
         if not is_computed(source) or len(list(source.users)) == 1 or is_seen(source):
             return _pad(rw.builder, value, high)
         whole = _padded_for_all(rw, source, back)
-    if order == list(range(kind.rank)):
+    if order == list(range(type_.rank)):
         return whole
     made: Value = rw.builder.value(graph.Permute, whole, permutation=order)
     return made
@@ -217,13 +217,13 @@ def _padded_before(part: Value, high: Sequence[int]) -> Value | None:
 
 
 def _pad(builder: Builder, value: Value, high: Sequence[int]) -> Value:
-    kind = value.type
-    assert isinstance(kind, TensorType)
-    shape = [size + more for size, more in zip(kind.shape, high, strict=True)]
-    zero = graph.scalar_attribute(0, kind.element)
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    shape = [size + more for size, more in zip(type_.shape, high, strict=True)]
+    zero = graph.scalar_attribute(0, type_.element)
     return builder.value(
-        graph.Pad, value, low=[0] * kind.rank, high=list(high), value=zero,
-        result_types=kind.with_shape(shape),
+        graph.Pad, value, low=[0] * type_.rank, high=list(high), value=zero,
+        result_types=type_.with_shape(shape),
     )  # fmt: skip
 
 
@@ -256,9 +256,9 @@ def is_seen(value: Value) -> bool:
     return False
 
 
-def cut(builder: Builder, value: Value, kind: TensorType) -> Value:
-    """The first elements of each dimension, so many as `kind` has."""
-    for dim, size in enumerate(kind.shape):
+def cut(builder: Builder, value: Value, type_: TensorType) -> Value:
+    """The first elements of each dimension, so many as `type_` has."""
+    for dim, size in enumerate(type_.shape):
         current = value.type
         assert isinstance(current, TensorType)
         if current.shape[dim] != size:

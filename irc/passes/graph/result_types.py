@@ -110,8 +110,8 @@ def types_of_call(
     return found
 
 
-def _is_known(kind: TensorType) -> bool:
-    return all(isinstance(d, int) for d in (*kind.shape, *(kind.strides or ())))
+def _is_known(type_: TensorType) -> bool:
+    return all(isinstance(d, int) for d in (*type_.shape, *(type_.strides or ())))
 
 
 def _mentions_symbols(attribute: A.Attribute) -> bool:

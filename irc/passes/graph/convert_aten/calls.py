@@ -77,11 +77,11 @@ def eager_strides(op: aten.AtenOp, written: Sequence[int], contiguous: bool) -> 
     """The strides in which eager has the results of a call, and the operands that it writes."""
     strides: list[Attribute] = []
     for result in (*op.results, *(op.operands[k] for k in written)):
-        kind = result.type
-        if isinstance(kind, TensorType):
-            dims = kind.strides
+        type_ = result.type
+        if isinstance(type_, TensorType):
+            dims = type_.strides
             if contiguous or dims is None:
-                dims = contiguous_strides(kind.shape)
+                dims = contiguous_strides(type_.shape)
             strides.append(A.DimsAttr(dims))
     return A.ArrayAttr(strides)
 

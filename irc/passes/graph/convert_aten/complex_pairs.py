@@ -55,11 +55,11 @@ def is_complex(value: Value) -> bool:
     return isinstance(value.type, TensorType) and isinstance(value.type.element, ComplexType)
 
 
-def real_type(kind: Type) -> Type:
+def real_type(type_: Type) -> Type:
     """The type of one part of a complex tensor; any other type is itself."""
-    if isinstance(kind, TensorType) and isinstance(kind.element, ComplexType):
-        return TensorType(kind.shape, kind.element.element, None, kind.device)
-    return kind
+    if isinstance(type_, TensorType) and isinstance(type_.element, ComplexType):
+        return TensorType(type_.shape, type_.element.element, None, type_.device)
+    return type_
 
 
 def paired_values(function: func.FuncOp) -> set[Value]:
@@ -113,7 +113,7 @@ def part_of(call: Call, parts: Mapping[str, Any], number: int) -> Call:
         name: call.arguments[name] if part is None else _chosen(part, number)
         for name, part in parts.items()
     }
-    kinds = [real_type(kind) for kind in call.result_types]
+    kinds = [real_type(type_) for type_ in call.result_types]
     return Call(
         call.builder, call.op, arguments, call.sources, kinds, ranges=call.ranges,
         known=call.known, default_float=call.default_float,
@@ -135,17 +135,17 @@ def _chosen(part: Any, number: int) -> Any:
 
 def _operands(call: Call, parts: Mapping[str, Any]) -> Iterator[tuple[Value, Value | None]]:
     """Real and imaginary parts (None: 0) of both operands, in the shape of the result."""
-    kind = real_type(call.result)
-    assert isinstance(kind, TensorType)
+    type_ = real_type(call.result)
+    assert isinstance(type_, TensorType)
     real = part_of(call, parts, 0)
     for name in ("self", "other"):
         part = parts[name]
         if part is None:
             if isinstance(call.arguments[name], complex | Sequence):
                 decline("complex numbers are ATen's")
-            yield real.operand(call.arguments[name], kind.shape, kind.element), None
+            yield real.operand(call.arguments[name], type_.shape, type_.element), None
         else:
-            first, second = (real.operand(p, kind.shape, kind.element) for p in part)
+            first, second = (real.operand(p, type_.shape, type_.element) for p in part)
             yield first, second
 
 
@@ -208,12 +208,12 @@ def of_parts(c: Call, parts: Mapping[str, Any]) -> Pair:
 def cast(c: Call, parts: Mapping[str, Any]) -> Pair | Value:
     source = c.one_of("self", "a")
     pair = parts["self" if "self" in parts else "a"] or (source, None)
-    kind = real_type(c.result)
-    assert isinstance(kind, TensorType)
-    real = c.cast(pair[0], kind.element)
-    if kind is c.result_types[0]:
+    type_ = real_type(c.result)
+    assert isinstance(type_, TensorType)
+    real = c.cast(pair[0], type_.element)
+    if type_ is c.result_types[0]:
         return real
-    return real, c.full(0, real) if pair[1] is None else c.cast(pair[1], kind.element)
+    return real, c.full(0, real) if pair[1] is None else c.cast(pair[1], type_.element)
 
 
 @_converts("aten.polar.default")

@@ -58,9 +58,9 @@ class ConvertAtenToGraph(Pass):
         _FunctionConversion(op, context).run()
 
 
-def without_strides(kind: Type) -> Type:
+def without_strides(type_: Type) -> Type:
     """A tensor type as the graph level has it."""
-    return kind.with_strides(None) if isinstance(kind, TensorType) else kind
+    return type_.with_strides(None) if isinstance(type_, TensorType) else type_
 
 
 class _FunctionConversion:
@@ -176,8 +176,8 @@ class _FunctionConversion:
         value = attributes.get("value")
         if isinstance(op, graph.Constant) and isinstance(value, A.DenseAttr | A.ResourceAttr):
             first, second = value.parameters
-            kind = without_strides(first if isinstance(value, A.DenseAttr) else second)
-            parts = (kind, second) if isinstance(value, A.DenseAttr) else (first, kind)
+            type_ = without_strides(first if isinstance(value, A.DenseAttr) else second)
+            parts = (type_, second) if isinstance(value, A.DenseAttr) else (first, type_)
             attributes["value"] = type(value)(*parts)
         regions = [region.clone(dict(self.values)) for region in op.regions]
         types = [without_strides(r.type) for r in op.results]
@@ -208,21 +208,21 @@ class _FunctionConversion:
         """The values that `op` became, with its types: torch may know more of their sizes, by a
         fact that the program states before. Raises InvalidIR for other types."""
         made: list[Value | None] = []
-        for value, kind in zip(values, types, strict=True):
-            if value is not None and value.type is not kind:
-                value = self.refined(op, value, kind)
+        for value, type_ in zip(values, types, strict=True):
+            if value is not None and value.type is not type_:
+                value = self.refined(op, value, type_)
             made.append(value)
         return made
 
-    def refined(self, op: Operation, value: Value, kind: Type) -> Value:
+    def refined(self, op: Operation, value: Value, type_: Type) -> Value:
         have = value.type
         wrong: str | None = "another element, rank or device"
-        if isinstance(have, TensorType) and isinstance(kind, TensorType):
-            if have.rank == kind.rank and have.with_shape(kind.shape) is kind:
-                wrong = self.known.refuses_refinement(have, kind)
+        if isinstance(have, TensorType) and isinstance(type_, TensorType):
+            if have.rank == type_.rank and have.with_shape(type_.shape) is type_:
+                wrong = self.known.refuses_refinement(have, type_)
         if wrong is not None:
-            raise InvalidIR(f"{op.name} became {have}, not {kind}: {wrong}", op=op)
-        return self.builder.insert(sym.RefineOp((value,), (kind,))).results[0]
+            raise InvalidIR(f"{op.name} became {have}, not {type_}: {wrong}", op=op)
+        return self.builder.insert(sym.RefineOp((value,), (type_,))).results[0]
 
     def discard_after(self, last: Operation | None) -> None:
         """Erase what a converter made before it declined."""
@@ -273,8 +273,8 @@ class _StandIn(Value):
 
     __slots__ = ()
 
-    def __init__(self, kind: Type) -> None:
-        self.type = kind
+    def __init__(self, type_: Type) -> None:
+        self.type = type_
         self._users = None
         self.name_hint = None
 

@@ -130,8 +130,8 @@ def one_hot(c: Call) -> Value:
         decline("the number of classes is data")
     classes = c.iota(c.result.rank - 1, c.result)
     rank = c.result.rank
-    kind = c.self_.type
+    type_ = c.self_.type
     spread = c.emit_typed(
-        graph.Broadcast, c.self_, kind.with_shape(c.result.shape), dims=list(range(rank - 1))
+        graph.Broadcast, c.self_, type_.with_shape(c.result.shape), dims=list(range(rank - 1))
     )
     return c.cast(c.pointwise("eq", c.cast(spread, i64), classes), c.result.element)

@@ -141,9 +141,9 @@ def _masked_put(c: Call, source: Value, mask: Value) -> Value:
     first = next(d for d, i in enumerate(c.indices) if i is not None)
     dims = list(range(first, first + rank_of(mask)))
     mask = c.agree(mask, [c.result.shape[d] for d in dims])
-    kind = mask.type.with_shape(c.result.shape)  # type: ignore[attr-defined]
+    type_ = mask.type.with_shape(c.result.shape)  # type: ignore[attr-defined]
     if shape_of(mask) != c.result.shape:
-        mask = c.emit_typed(graph.Broadcast, mask, kind, dims=dims)
+        mask = c.emit_typed(graph.Broadcast, mask, type_, dims=dims)
     value = c.reshape(c.cast(values, c.result.element), ())
     return c.select(mask, c.broadcast(value, c.result.shape), source)
 
@@ -198,9 +198,9 @@ def embedding_backward(c: Call) -> Value:
     gradient = c.compute(_source(c, "grad_output"))
     if isinstance(c.padding_idx, int) and c.padding_idx >= 0:
         padding = c.pointwise("eq", index, c.full(c.padding_idx, index))
-        kind = padding.type.with_shape(shape_of(gradient))  # type: ignore[attr-defined]
+        type_ = padding.type.with_shape(shape_of(gradient))  # type: ignore[attr-defined]
         dims = list(range(rank_of(index)))
-        mask = c.emit_typed(graph.Broadcast, padding, kind, dims=dims)
+        mask = c.emit_typed(graph.Broadcast, padding, type_, dims=dims)
         gradient = c.select(mask, c.full(0, gradient), gradient)
     zeros = c.full(0, c.result, element_of(gradient))
     value = c.emit(

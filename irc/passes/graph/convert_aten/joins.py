@@ -47,8 +47,8 @@ def concat(c: Call, parts: Sequence[Value], dim: int) -> Value:
         return c.broadcast(parts[0], c.result.shape)
     joined = dim_sum([shape_of(p)[dim] for p in parts])
     if joined != c.result.shape[dim]:
-        kind = graph.replace_size(c.result, dim, joined)
-        value = c.emit(graph.Concat, list(parts), dim=dim, result_types=kind)
+        type_ = graph.replace_size(c.result, dim, joined)
+        value = c.emit(graph.Concat, list(parts), dim=dim, result_types=type_)
         return c.broadcast(value, c.result.shape)
     return c.emit(graph.Concat, list(parts), dim=dim, result_types=c.result)
 
@@ -101,8 +101,8 @@ def repeat(c: Call) -> Value:
         if position >= rank - rank_of(source):
             dims.append(len(wide))
         wide.append(size)
-    kind = source.type.with_shape(wide)  # type: ignore[attr-defined]
-    spread = c.emit_typed(graph.Broadcast, source, kind, dims=dims)
+    type_ = source.type.with_shape(wide)  # type: ignore[attr-defined]
+    spread = c.emit_typed(graph.Broadcast, source, type_, dims=dims)
     return c.reshape(spread, c.result.shape)
 
 
@@ -115,6 +115,6 @@ def repeat_interleave(c: Call) -> Value:
     shape = list(shape_of(source))
     wide = [*shape[: dim + 1], c.repeats, *shape[dim + 1 :]]
     dims = [d if d <= dim else d + 1 for d in range(len(shape))]
-    kind = source.type.with_shape(wide)  # type: ignore[attr-defined]
-    spread = c.emit_typed(graph.Broadcast, source, kind, dims=dims)
+    type_ = source.type.with_shape(wide)  # type: ignore[attr-defined]
+    spread = c.emit_typed(graph.Broadcast, source, type_, dims=dims)
     return c.reshape(spread, c.result.shape)

@@ -249,8 +249,8 @@ def batch_norm(c: Call) -> Sequence[Value]:
 
 def per_channel(c: Call, value: Value, shape: Sequence[Dim]) -> Value:
     """A tensor with one element per channel (dimension 1), repeated to `shape`."""
-    kind = value.type.with_shape(shape)  # type: ignore[attr-defined]
-    return c.emit_typed(graph.Broadcast, value, kind, dims=[1])
+    type_ = value.type.with_shape(shape)  # type: ignore[attr-defined]
+    return c.emit_typed(graph.Broadcast, value, type_, dims=[1])
 
 
 @converts("aten._weight_norm_interface_backward.default")
@@ -270,6 +270,6 @@ def weight_norm_backward(c: Call) -> Sequence[Value]:
     scale = c.broadcast(c.pointwise("div", g, norms), shape)
     results = c.pointwise("mul", across, scale), along
     return [
-        c.cast(c.reshape(value, kind.shape), kind.element)  # type: ignore[attr-defined]
-        for value, kind in zip(results, c.result_types, strict=True)
+        c.cast(c.reshape(value, type_.shape), type_.element)  # type: ignore[attr-defined]
+        for value, type_ in zip(results, c.result_types, strict=True)
     ]

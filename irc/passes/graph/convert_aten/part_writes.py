@@ -78,8 +78,8 @@ def _strided_scatter(
     c: Call, source: Value, part: Value, dim: int, start: Dim, step: int
 ) -> Value:
     width = shape_of(part)[dim]
-    kind = c.result.with_shape((width,)).with_element(i64)
-    positions = c.iota(0, kind)
+    type_ = c.result.with_shape((width,)).with_element(i64)
+    positions = c.iota(0, type_)
     positions = c.pointwise("mul", positions, c.full(step, positions))
     positions = c.pointwise("add", positions, c.full(start, positions))
     return c.emit(

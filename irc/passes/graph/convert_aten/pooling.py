@@ -53,10 +53,10 @@ def windows(
         value = graph.scalar_attribute(wrapped(outside, element), element)
         source = c.emit(graph.Pad, source, low=low, high=high, value=value)
     for k in range(count):
-        kind = graph.replace_size(tensor_type(source), rank - count + k, result_sizes[k])
-        shape = (*kind.shape, kernel[k])
+        type_ = graph.replace_size(tensor_type(source), rank - count + k, result_sizes[k])
+        shape = (*type_.shape, kernel[k])
         source = c.emit_typed(
-            graph.Window, source, kind.with_shape(shape), dim=rank - count + k, step=stride[k],
+            graph.Window, source, type_.with_shape(shape), dim=rank - count + k, step=stride[k],
             dilation=dilation[k],
         )  # fmt: skip
     return source
@@ -218,8 +218,8 @@ def _spread(
     valid = c.pointwise("and", valid, c.pointwise("lt", window, c.full(shape[dim], place)))
     window = c.select(valid, window, c.full(0, place))
     taken = c.emit(graph.Take, value, [window], dims=[dim], position=dim)
-    kind = valid.type.with_shape(shape_of(taken))  # type: ignore[attr-defined]
-    mask = c.emit_typed(graph.Broadcast, valid, kind, dims=[dim, dim + 1])
+    type_ = valid.type.with_shape(shape_of(taken))  # type: ignore[attr-defined]
+    mask = c.emit_typed(graph.Broadcast, valid, type_, dims=[dim, dim + 1])
     return c.reduce("sum", c.select(mask, taken, c.full(0, taken)), [dim + 1])
 
 
@@ -284,5 +284,5 @@ def _uneven_windows(c: Call, size: Dim, count: Dim) -> tuple[Value, Value]:
 
 def _along(c: Call, value: Value, like: Value, dims: list[int]) -> Value:
     """`value` with the shape of `like`, whose dimensions `dims` it has."""
-    kind = tensor_type(value).with_shape(shape_of(like))
-    return c.emit(graph.Broadcast, value, dims=dims, result_types=kind)
+    type_ = tensor_type(value).with_shape(shape_of(like))
+    return c.emit(graph.Broadcast, value, dims=dims, result_types=type_)

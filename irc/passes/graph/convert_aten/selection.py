@@ -51,8 +51,8 @@ def topk(c: Call) -> Sequence[Value]:
 
 
 def _spread(c: Call, value: Value, dims: Sequence[int], shape: Sequence[object]) -> Value:
-    kind = value.type.with_shape(tuple(shape))  # type: ignore[attr-defined]
-    return c.emit(graph.Broadcast, value, dims=list(dims), result_types=kind)
+    type_ = value.type.with_shape(tuple(shape))  # type: ignore[attr-defined]
+    return c.emit(graph.Broadcast, value, dims=list(dims), result_types=type_)
 
 
 def _ranks(c: Call, rows: Value, largest: bool) -> Value:

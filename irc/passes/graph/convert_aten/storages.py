@@ -30,8 +30,8 @@ def as_strided(c: Call) -> Value:
     """Positions count in the storage: that of the tensor which the source is a view of."""
     moved_source(c)
     root, offset = storage_owner(c, c.sources["self"])
-    kind = tensor_type(root)
-    order = None if kind.strides is None else dense_order(kind.shape, kind.strides)
+    type_ = tensor_type(root)
+    order = None if type_.strides is None else dense_order(type_.shape, type_.strides)
     base = c.converted(root)
     if c.storage_offset is not None:
         offset = c.storage_offset - storage_begin(c, root)
@@ -42,15 +42,15 @@ def as_strided(c: Call) -> Value:
     spans = [(size - 1) * step for size, step in zip(c.result.shape, c.stride, strict=True)]
     if order is None:
         decline("the storage's owner is not dense")
-    count, last = dim_product(kind.shape), dim_sum([offset, *spans])
+    count, last = dim_product(type_.shape), dim_sum([offset, *spans])
     facts = [(0, offset), (last + 1, count)] if 0 not in c.result.shape else []
     unproven = [f for f in facts if not provable_le(*f, c.ranges)]
     if unproven and is_callers(c, root):
         decline("not within the elements of the argument")
     # A tensor made here has no more storage than its elements.
     require_inside(c, unproven)
-    same = kind.strides == tuple(c.stride) and kind.shape == c.result.shape
-    as_made = c.result.with_element(kind.element)
+    same = type_.strides == tuple(c.stride) and type_.shape == c.result.shape
+    as_made = c.result.with_element(type_.element)
     window = base if same and offset == 0 else c.emit_typed(
         graph.StridedWindow, c.permute(base, order), as_made, strides=list(c.stride), offset=offset
     )  # fmt: skip
@@ -172,9 +172,9 @@ def as_strided_scatter(c: Call) -> Value:
     """Positions count in the storage of what the source is a view of; those that are no element of
     the source change nothing that is seen, but are not told apart here."""
     source, part = moved_source(c), c.cast(c.src, c.result.element)
-    kind = c.sources["self"].type
+    type_ = c.sources["self"].type
     root, begin = storage_owner(c, c.sources["self"])
-    order = None if kind.strides is None else dense_order(kind.shape, kind.strides)
+    order = None if type_.strides is None else dense_order(type_.shape, type_.strides)
     if order is None or begin is None:
         decline("the source is not dense, or where it begins is not known")
     shape = shape_of(part)
@@ -184,7 +184,7 @@ def as_strided_scatter(c: Call) -> Value:
     if c.storage_offset is not None:
         offset = c.storage_offset - storage_begin(c, root) - begin
     spans = [(size - 1) * step for size, step in zip(shape, c.stride, strict=True)]
-    length = dim_product(kind.shape)
+    length = dim_product(type_.shape)
     facts = [(0, offset), (dim_sum([offset, *spans]) + 1, length)]
     unproven = [f for f in facts if not provable_le(*f, c.ranges)]
     if unproven and is_callers(c, root):
@@ -197,5 +197,5 @@ def as_strided_scatter(c: Call) -> Value:
         places = c.pointwise("add", places, along)
     flat = c.reshape(c.permute(source, order), (length,))
     whole = c.emit(graph.Put, flat, part, [places], dims=[0], position=0, combiner="set")
-    ordered = c.reshape(whole, [kind.shape[d] for d in order])
+    ordered = c.reshape(whole, [type_.shape[d] for d in order])
     return c.permute(ordered, [order.index(d) for d in range(len(order))])

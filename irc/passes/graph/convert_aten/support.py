@@ -123,9 +123,9 @@ class Call:
 
     def result_at(self, number: int) -> TensorType:
         """The type of result `number`, a tensor."""
-        kind = self.result_types[number]
-        assert isinstance(kind, TensorType)
-        return kind
+        type_ = self.result_types[number]
+        assert isinstance(type_, TensorType)
+        return type_
 
     def one_of(self, *names: str) -> Any:
         """The first of these schema arguments that the operator has; None without any."""
@@ -183,9 +183,9 @@ class Call:
     ) -> Value:
         """A tensor of `number` (Python number, Expr, SSA scalar) with the shape of `like`; `wraps`
         as in `wrapped`."""
-        kind = like.type if isinstance(like, Value) else like
-        assert isinstance(kind, TensorType)
-        target = TensorType(kind.shape, element or kind.element, None, kind.device)
+        type_ = like.type if isinstance(like, Value) else like
+        assert isinstance(type_, TensorType)
+        target = TensorType(type_.shape, element or type_.element, None, type_.device)
         if isinstance(number, Expr):
             number = self.emit(sym.ValueOp, dim=number)
         if isinstance(number, Value):
@@ -199,8 +199,8 @@ class Call:
 
     def iota(self, dim: int, like: TensorType | Value, element: Type = i64) -> Value:
         """Positions along `dim` with the shape of `like`."""
-        kind = like.type if isinstance(like, Value) else like
-        target = TensorType(kind.shape, element, None, kind.device)  # type: ignore[attr-defined]
+        type_ = like.type if isinstance(like, Value) else like
+        target = TensorType(type_.shape, element, None, type_.device)  # type: ignore[attr-defined]
         return self.emit(graph.Iota, dim=dim, result_types=target)
 
     # -- shapes
@@ -210,30 +210,30 @@ class Call:
 
         One number of the CPU is repeated to the device of the result.
         """
-        kind = value.type
-        assert isinstance(kind, TensorType)
+        type_ = value.type
+        assert isinstance(type_, TensorType)
         shape = tuple(shape)
-        if kind.shape == shape:
+        if type_.shape == shape:
             return value
-        offset = len(shape) - kind.rank
+        offset = len(shape) - type_.rank
         if offset < 0:
-            decline(f"{kind} can't be broadcast to rank {len(shape)}")
+            decline(f"{type_} can't be broadcast to rank {len(shape)}")
         value = self.agree(value, shape[offset:])
-        kind = tensor_type(value)
-        if kind.shape == shape:
+        type_ = tensor_type(value)
+        if type_.shape == shape:
             return value
         dims = tuple(range(offset, len(shape)))
-        device = self.result.device if kind.rank == 0 else kind.device
-        target = TensorType(shape, kind.element, None, device)
+        device = self.result.device if type_.rank == 0 else type_.device
+        target = TensorType(shape, type_.element, None, device)
         return self.emit(graph.Broadcast, value, dims=dims, result_types=target)
 
     def agree(self, value: Value, shape: Sequence[Dim]) -> Value:
         """Refine sizes that a fact says are 1 or those of `shape`; others that torch knows to be
         equal to these, with an assertion."""
-        kind = value.type
-        assert isinstance(kind, TensorType)
+        type_ = value.type
+        assert isinstance(type_, TensorType)
         sizes = []
-        for have, want in zip(kind.shape, shape, strict=True):
+        for have, want in zip(type_.shape, shape, strict=True):
             if have == want or have == 1:
                 pass
             elif self.known.equal(have, 1):
@@ -249,21 +249,21 @@ class Call:
                 )
                 have = want
             sizes.append(have)
-        if tuple(sizes) == kind.shape:
+        if tuple(sizes) == type_.shape:
             return value
-        return self.emit_typed(sym.RefineOp, value, kind.with_shape(sizes))
+        return self.emit_typed(sym.RefineOp, value, type_.with_shape(sizes))
 
-    def emit_typed(self, cls: Any, value: Value, kind: Type, /, **attributes: Any) -> Value:
+    def emit_typed(self, cls: Any, value: Value, type_: Type, /, **attributes: Any) -> Value:
         """A one-operand operation with a given result type."""
-        return self.emit(cls, value, result_types=kind, **attributes)
+        return self.emit(cls, value, result_types=type_, **attributes)
 
     def reshape(self, value: Value, shape: Sequence[Dim]) -> Value:
         """`graph.reshape`, or `value` when the shape is the same."""
-        kind = value.type
-        assert isinstance(kind, TensorType)
-        if kind.shape == tuple(shape):
+        type_ = value.type
+        assert isinstance(type_, TensorType)
+        if type_.shape == tuple(shape):
             return value
-        return self.emit_typed(graph.Reshape, value, kind.with_shape(shape))
+        return self.emit_typed(graph.Reshape, value, type_.with_shape(shape))
 
     def permute(self, value: Value, order: Sequence[int]) -> Value:
         """`graph.permute`, or `value` for the identity."""
@@ -273,15 +273,14 @@ class Call:
 
     def slice(self, value: Value, dim: int, start: Dim, size: Dim, step: int = 1) -> Value:
         """`size` elements along `dim` from `start`."""
-        kind = value.type
-        assert isinstance(kind, TensorType)
+        type_ = value.type
+        assert isinstance(type_, TensorType)
         if isinstance(size, int) and size < 0:
             decline(f"a slice of {size} elements")
-        if start == 0 and step == 1 and size == kind.shape[dim]:
+        if start == 0 and step == 1 and size == type_.shape[dim]:
             return value
-        return self.emit_typed(
-            graph.Slice, value, graph.replace_size(kind, dim, size), dim=dim, start=start, step=step
-        )
+        part = graph.replace_size(type_, dim, size)
+        return self.emit_typed(graph.Slice, value, part, dim=dim, start=start, step=step)
 
     def reduce(
         self, combiner: str, value: Value, dims: Sequence[int], keepdim: bool = False
@@ -423,8 +422,8 @@ def _before(first: Type | None, second: Type | None) -> Type | None:
 def number_element(value: Any) -> Type:
     """The element type of a Python number, Expr or SSA scalar."""
     if isinstance(value, Value):
-        kind = value.type
-        return i64 if isinstance(kind, IndexType) else kind
+        type_ = value.type
+        return i64 if isinstance(type_, IndexType) else type_
     if isinstance(value, bool):
         return i1
     if isinstance(value, int | Expr):

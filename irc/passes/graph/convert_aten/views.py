@@ -136,8 +136,8 @@ def split(c: Call) -> Sequence[Value]:
     source = moved_source(c)
     dim = normalized(c.dim, rank_of(source))
     parts, start = [], 0
-    for kind in c.result_types:
-        size = kind.shape[dim]  # type: ignore[attr-defined]
+    for type_ in c.result_types:
+        size = type_.shape[dim]  # type: ignore[attr-defined]
         parts.append(c.slice(source, dim, start, size))
         start = start + size
     return parts
@@ -148,8 +148,8 @@ def unbind(c: Call) -> Sequence[Value]:
     source = moved_source(c)
     dim = normalized(c.dim, rank_of(source))
     return [
-        c.reshape(c.slice(source, dim, k, 1), kind.shape)  # type: ignore[attr-defined]
-        for k, kind in enumerate(c.result_types)
+        c.reshape(c.slice(source, dim, k, 1), type_.shape)  # type: ignore[attr-defined]
+        for k, type_ in enumerate(c.result_types)
     ]
 
 

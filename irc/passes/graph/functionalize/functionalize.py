@@ -139,10 +139,10 @@ class _Functionalizer:
         for base in bases(self.function, written, builder):
             root = Root(base.value, base.members[0], base.offset, base.members, base.allowed)
             for number in base.members:
-                kind = type_of(arguments[number])
+                type_ = type_of(arguments[number])
                 place = self.begin(number) - base.offset
-                step = StridedStep(root.type, kind, place, base.allowed, builder.location)
-                tensor = StorageTensor(root, (step,), arguments[number], 0, kind)
+                step = StridedStep(root.type, type_, place, base.allowed, builder.location)
+                tensor = StorageTensor(root, (step,), arguments[number], 0, type_)
                 self.tensors[arguments[number]] = tensor
             self.context.count("arguments with a common storage", len(base.members))
 
@@ -232,20 +232,20 @@ class _Functionalizer:
         source = self.tensors[op.operands[0]]
         self.refresh_operands(op)
         made = op.results[0]
-        kind = type_of(made)
-        chain = (*source.chain, RefineStep(op, source.type, kind))
-        self.tensors[made] = StorageTensor(source.root, chain, made, source.root.version, kind)
+        type_ = type_of(made)
+        chain = (*source.chain, RefineStep(op, source.type, type_))
+        self.tensors[made] = StorageTensor(source.root, chain, made, source.root.version, type_)
 
     def chain_of(
-        self, source: StorageTensor, op: aten.AtenOp, number: int, kind: TensorType
+        self, source: StorageTensor, op: aten.AtenOp, number: int, type_: TensorType
     ) -> tuple[ChainStep, ...]:
         """The chain of a view of `source`; as_strided counts from the storage, not from it."""
         if not op.schema.counts_from_storage:
-            return (*source.chain, ViewStep(op, number, source.type, kind))
+            return (*source.chain, ViewStep(op, number, source.type, type_))
         root = source.root
         given = aten.arguments_of(op)["storage_offset"]
         offset, begin = (self.place_of(source, op), 0) if given is None else (given, root.offset)
-        if not root.members and kind is root.type and offset == begin:
+        if not root.members and type_ is root.type and offset == begin:
             return ()
         steps: list[ChainStep] = []
         vector, allowed = root.type, root.allowed
@@ -254,11 +254,11 @@ class _Functionalizer:
             steps, vector = [flat], flat.type
             if root.argument is not None and flat.order() is None:
                 allowed = frozenset(positions(numbers(root.type.shape), strides_of(root.type)))
-        if kind.element is not vector.element:
-            view = ElementStep.of(vector, kind.element, op.location)
+        if type_.element is not vector.element:
+            view = ElementStep.of(vector, type_.element, op.location)
             begin, allowed = view.place(begin, op.location), view.allowed(allowed)
             steps, vector = [*steps, view], view.type
-        return (*steps, StridedStep(vector, kind, offset - begin, allowed, op.location))
+        return (*steps, StridedStep(vector, type_, offset - begin, allowed, op.location))
 
     def place_of(self, source: StorageTensor, op: aten.AtenOp) -> Any:
         """Where a tensor begins behind its root's begin, for an as_strided without an offset."""
@@ -290,8 +290,8 @@ class _Functionalizer:
     def change_metadata(self, op: aten.AtenOp, view: str) -> None:
         """transpose_ and the like: the tensor is from here on the view."""
         tensor = self.tensors[op.operands[0]]
-        kind = type_of(op.results[0])
-        if tensor.value is self.arguments.get(tensor) and kind is not tensor.type:
+        type_ = type_of(op.results[0])
+        if tensor.value is self.arguments.get(tensor) and type_ is not tensor.type:
             raise UserError(
                 f"'{op.name}' changes the sizes or strides of an argument for its caller", op=op
             )
@@ -299,12 +299,12 @@ class _Functionalizer:
         assert cls is not None
         builder = Builder.before(op)
         source = self.shown(tensor, builder)
-        made = cls([source], [kind], op.attributes, (), op.location)
+        made = cls([source], [type_], op.attributes, (), op.location)
         builder.insert(made)
         if source.type is not tensor.type:
             retype(made, types_of_call(cls.schema, made.operands, made.arguments))
-        tensor.chain = self.chain_of(tensor, made, 0, kind)
-        tensor.value, tensor.type = made.results[0], kind
+        tensor.chain = self.chain_of(tensor, made, 0, type_)
+        tensor.value, tensor.type = made.results[0], type_
         if cls.schema.counts_from_storage and tensor.root.version:
             tensor.version = -1
             self.dead.append(made)
@@ -544,8 +544,9 @@ class _Functionalizer:
         if root.version and root.argument is not None:
             return self.view_of_storage(tensor, written[root.argument], builder)
         if root.version and tensor.chain:
-            have, kind = type_of(root.value), root.type
-            if have.strides is None or not same_layout(kind.shape, have.strides, strides_of(kind)):
+            have, type_ = type_of(root.value), root.type
+            strides = strides_of(type_)
+            if have.strides is None or not same_layout(type_.shape, have.strides, strides):
                 return self.derive(tensor, builder)
             return self.view_of_storage(tensor, root.value, builder)
         return conform(builder, self.shown(tensor, builder), tensor.type)
@@ -562,8 +563,8 @@ class _Functionalizer:
         begin = tensor.root.offset
         if isinstance(view := chain[0], ElementStep):
             (length,) = view.source_type.shape
-            kind = view.source_type
-            vector = call(builder, "as_strided.default", kind, written, [length], [1], begin)
+            type_ = view.source_type
+            vector = call(builder, "as_strided.default", type_, written, [length], [1], begin)
             written, begin = view.replay(builder, vector), view.place(begin, builder.location)
             del chain[0]
         first = chain[0]

@@ -67,12 +67,12 @@ def place_key(tensor: StorageTensor) -> tuple[object, ...]:
     return (tensor.type, *(step.key() for step in tensor.chain))
 
 
-def conform(builder: Builder, value: Value, kind: TensorType) -> Value:
-    """The value with the strides of `kind` where they differ and are known."""
+def conform(builder: Builder, value: Value, type_: TensorType) -> Value:
+    """The value with the strides of `type_` where they differ and are known."""
     have = type_of(value)
-    if have.strides is None or kind.strides is None or not (is_static(have) and is_static(kind)):
+    if have.strides is None or type_.strides is None or not (is_static(have) and is_static(type_)):
         return value
-    if same_layout(kind.shape, have.strides, kind.strides):
+    if same_layout(type_.shape, have.strides, type_.strides):
         return value
-    flat = FlattenStep.of(kind, builder.location)
+    flat = FlattenStep.of(type_, builder.location)
     return flat.undo(builder, value, flat.replay(builder, value))

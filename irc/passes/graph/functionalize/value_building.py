@@ -37,48 +37,48 @@ def call(builder: Builder, name: str, type_: TensorType, *args: Any) -> Value:
 def retype(op: Operation, types: Sequence[TensorType] | None) -> None:
     """Give an operation's tensor results these types."""
     if types is not None:
-        for result, kind in zip(op.results, types, strict=False):
+        for result, type_ in zip(op.results, types, strict=False):
             if isinstance(result.type, TensorType):
-                result.type = kind.with_strides(None) if result.type.strides is None else kind
+                result.type = type_.with_strides(None) if result.type.strides is None else type_
 
 
 def contiguous(builder: Builder, value: Value) -> Value:
     """The value in row-major order."""
-    kind = type_of(value)
-    if kind.strides is None or kind.strides == contiguous_strides(kind.shape):
+    type_ = type_of(value)
+    if type_.strides is None or type_.strides == contiguous_strides(type_.shape):
         return value
     format_ = aten.MemoryFormatAttr("contiguous_format")
     entries = A.DictAttr({"self": aten.OperandAttr(0), "memory_format": format_})
-    return _insert(builder, "aten.clone.default", value, entries, dense(kind))
+    return _insert(builder, "aten.clone.default", value, entries, dense(type_))
 
 
 def cast(builder: Builder, value: Value, element: Any) -> Value:
     """The value with another element type."""
-    kind = type_of(value)
-    if kind.element is element:
+    type_ = type_of(value)
+    if type_.element is element:
         return value
     dtype = aten.DtypeAttr(DTYPE_OF_ELEMENT[element])
     entries = A.DictAttr({"self": aten.OperandAttr(0), "dtype": dtype})
-    return _insert(builder, "aten._to_copy.default", value, entries, kind.with_element(element))
+    return _insert(builder, "aten._to_copy.default", value, entries, type_.with_element(element))
 
 
 def _insert(
-    builder: Builder, name: str, value: Value, arguments: A.DictAttr, kind: TensorType
+    builder: Builder, name: str, value: Value, arguments: A.DictAttr, type_: TensorType
 ) -> Value:
     cls = aten.op_class(name)
     assert cls is not None
-    op = cls([value], [kind], {"arguments": arguments}, (), builder.location)
+    op = cls([value], [type_], {"arguments": arguments}, (), builder.location)
     retype(op, types_of_call(op.schema, op.operands, op.arguments))
     return builder.insert(op).results[0]
 
 
 def permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
     """The value with its dimensions in another order."""
-    kind = type_of(value)
-    if list(order) == list(range(kind.rank)):
+    type_ = type_of(value)
+    if list(order) == list(range(type_.rank)):
         return value
-    strides = None if kind.strides is None else [kind.strides[d] for d in order]
-    made = kind.with_shape([kind.shape[d] for d in order], strides)
+    strides = None if type_.strides is None else [type_.strides[d] for d in order]
+    made = type_.with_shape([type_.shape[d] for d in order], strides)
     return call(builder, "permute.default", made, value, list(order))
 
 
@@ -109,14 +109,14 @@ def scatter_strided(
 ) -> Value:
     """The vector `source` with `content` at these places. Where many elements share one (only
     equal ones are ever written so), the first is written."""
-    kind, shape = type_of(source), list(shape)
+    type_, shape = type_of(source), list(shape)
     for dim, (size, stride) in enumerate(zip(shape, strides, strict=True)):
         if stride == 0 and size != 1 and size != 0:
             shape[dim] = 1
             part = type_of(content).with_shape(shape, type_of(content).strides)
             content = call(builder, "slice.Tensor", part, content, dim, 0, 1)
     return call(
-        builder, "as_strided_scatter.default", kind, storage(builder, source), content,
+        builder, "as_strided_scatter.default", type_, storage(builder, source), content,
         list(shape), list(strides), offset,
     )  # fmt: skip
 
@@ -130,14 +130,14 @@ def type_of(value: Value) -> TensorType:
     return value.type
 
 
-def strides_of(kind: TensorType) -> tuple[Any, ...]:
+def strides_of(type_: TensorType) -> tuple[Any, ...]:
     """A type's strides; those of a contiguous tensor where it has none."""
-    return contiguous_strides(kind.shape) if kind.strides is None else kind.strides
+    return contiguous_strides(type_.shape) if type_.strides is None else type_.strides
 
 
-def is_static(kind: TensorType) -> bool:
+def is_static(type_: TensorType) -> bool:
     """Whether sizes and strides are numbers."""
-    return all(isinstance(d, int) for d in (*kind.shape, *(kind.strides or ())))
+    return all(isinstance(d, int) for d in (*type_.shape, *(type_.strides or ())))
 
 
 def numbers(dims: Sequence[Dim]) -> tuple[int, ...]:
@@ -190,8 +190,8 @@ def may_overlap(sizes: Sequence[Any], strides: Sequence[Any]) -> bool:
     return len(set(places)) < len(places)
 
 
-def in_order(kind: TensorType) -> TensorType:
+def in_order(type_: TensorType) -> TensorType:
     """The type with its strides' gaps left out: the order of dimensions in memory stays."""
-    if kind.strides is None or not is_static(kind):
-        return kind
-    return kind.with_strides(dense_like(kind.shape, [kind.strides]))
+    if type_.strides is None or not is_static(type_):
+        return type_
+    return type_.with_strides(dense_like(type_.shape, [type_.strides]))

@@ -133,19 +133,19 @@ class FlattenStep(ChainStep):
     location: Location = UNKNOWN
 
     @classmethod
-    def of(cls, kind: TensorType, location: Location) -> FlattenStep:
-        """The storage under a tensor of type `kind`."""
-        strides = strides_of(kind)
-        if strides == contiguous_strides(kind.shape):
-            length = dim_product(kind.shape)
-        elif is_static(kind):
-            length = extent(kind.shape, strides)
+    def of(cls, type_: TensorType, location: Location) -> FlattenStep:
+        """The storage under a tensor of `type_`."""
+        strides = strides_of(type_)
+        if strides == contiguous_strides(type_.shape):
+            length = dim_product(type_.shape)
+        elif is_static(type_):
+            length = extent(type_.shape, strides)
         else:
             raise UserError(
-                f"as_strided of a tensor of type {kind} needs known sizes or a contiguous tensor",
+                f"as_strided of a tensor of type {type_} needs known sizes or a contiguous tensor",
                 location,
             )
-        return cls(kind, kind.with_shape((length,), (1,)), location)
+        return cls(type_, type_.with_shape((length,), (1,)), location)
 
     def order(self) -> list[int] | None:
         """The dimensions from the slowest to the fastest, if the tensor fills its storage."""
@@ -176,17 +176,17 @@ class FlattenStep(ChainStep):
         )
 
     def undo(self, builder: Builder, source: Value, content: Value) -> Value:
-        kind = self.source_type
+        type_ = self.source_type
         order = self.order()
-        if kind is self.type:
+        if type_ is self.type:
             return content
         if order is None:
-            sizes, strides = list(kind.shape), list(strides_of(kind))
+            sizes, strides = list(type_.shape), list(strides_of(type_))
             whole = storage(builder, content)
-            return call(builder, "as_strided.default", kind, whole, sizes, strides, 0)
-        shape = [kind.shape[d] for d in order]
-        ordered = kind.with_shape(
-            shape, None if kind.strides is None else contiguous_strides(shape)
+            return call(builder, "as_strided.default", type_, whole, sizes, strides, 0)
+        shape = [type_.shape[d] for d in order]
+        ordered = type_.with_shape(
+            shape, None if type_.strides is None else contiguous_strides(shape)
         )
         whole = call(builder, "reshape.default", ordered, content, shape)
         return permuted(builder, whole, [order.index(d) for d in range(len(order))])
@@ -207,10 +207,10 @@ class StridedStep(ChainStep):
 
     def slice_type(self) -> TensorType | None:
         """The type of the slice of the storage that this is a reshape of, if it is one."""
-        kind = self.type
-        if strides_of(kind) != contiguous_strides(kind.shape):
+        type_ = self.type
+        if strides_of(type_) != contiguous_strides(type_.shape):
             return None
-        return kind.with_shape((dim_product(kind.shape),), (1,))
+        return type_.with_shape((dim_product(type_.shape),), (1,))
 
     def end(self) -> Any:
         """The place after the last element, of a slice."""
@@ -235,20 +235,20 @@ class StridedStep(ChainStep):
 
     def replay(self, builder: Builder, source: Value) -> Value:
         self.check()
-        kind, part = self.type, self.slice_type()
-        if part is not None and 0 not in kind.shape:
+        type_, part = self.type, self.slice_type()
+        if part is not None and 0 not in type_.shape:
             cut = call(builder, "slice.Tensor", part, source, 0, self.offset, self.end())
-            return call(builder, "reshape.default", kind, cut, list(kind.shape))
-        offset = 0 if 0 in kind.shape else self.offset  # no elements may lie anywhere
+            return call(builder, "reshape.default", type_, cut, list(type_.shape))
+        offset = 0 if 0 in type_.shape else self.offset  # no elements may lie anywhere
         return call(
-            builder, "as_strided.default", kind, storage(builder, source),
-            list(kind.shape), list(strides_of(kind)), offset,
+            builder, "as_strided.default", type_, storage(builder, source),
+            list(type_.shape), list(strides_of(type_)), offset,
         )  # fmt: skip
 
     def undo(self, builder: Builder, source: Value, content: Value) -> Value:
         self.check()
-        kind, part = self.type, self.slice_type()
-        if 0 in kind.shape:
+        type_, part = self.type, self.slice_type()
+        if 0 in type_.shape:
             return source
         if part is not None:
             flat = call(builder, "reshape.default", part, content, list(part.shape))
@@ -259,7 +259,7 @@ class StridedStep(ChainStep):
                 0, self.offset, self.end(),
             )  # fmt: skip
         return scatter_strided(
-            builder, source, content, kind.shape, strides_of(kind), self.offset
+            builder, source, content, type_.shape, strides_of(type_), self.offset
         )
 
 
@@ -319,14 +319,14 @@ class ElementStep(ChainStep):
 # -- whole chains
 
 
-def overlaps(kind: TensorType, chain: Sequence[ChainStep]) -> bool:
-    """Whether a tensor of type `kind`, seen through `chain`, may have two elements in one place.
+def overlaps(type_: TensorType, chain: Sequence[ChainStep]) -> bool:
+    """Whether a tensor of `type_`, seen through `chain`, may have two elements in one place.
 
     Of symbolic sizes only what makes a view overlap itself is looked at.
     """
-    if is_static(kind):
-        return may_overlap(kind.shape, strides_of(kind))
-    places = zip(kind.shape, strides_of(kind), strict=True)
+    if is_static(type_):
+        return may_overlap(type_.shape, strides_of(type_))
+    places = zip(type_.shape, strides_of(type_), strict=True)
     if any(stride == 0 and size != 1 for size, stride in places):
         return True
     return any(
@@ -346,25 +346,25 @@ def shows_storage(chain: Sequence[ChainStep]) -> bool:
 
 
 def invertible(
-    kind: TensorType, chain: Sequence[ChainStep], location: Location
+    type_: TensorType, chain: Sequence[ChainStep], location: Location
 ) -> tuple[ChainStep, ...]:
-    """A chain with the same effect on a root of type `kind` whose steps can be undone one by one.
+    """A chain with the same effect on a root of `type_` whose steps can be undone one by one.
 
     A view that overlaps itself can't, though a part of it may be written: such a chain becomes
     the places of its elements. Raises UserError where they are not known.
     """
     if not any(overlaps(s.type, chain[: k + 1]) for k, s in enumerate(chain[:-1])):
         return tuple(chain)
-    known = is_static(kind) and all(
-        isinstance(s, ViewStep | StridedStep | FlattenStep) and s.type.element is kind.element
+    known = is_static(type_) and all(
+        isinstance(s, ViewStep | StridedStep | FlattenStep) and s.type.element is type_.element
         for s in chain
     )
     if not known:
         raise UserError("writing through a view of overlapping elements in memory", location)
-    first, made = chain[0], meta_tensor(kind)
+    first, made = chain[0], meta_tensor(type_)
     if isinstance(first, FlattenStep):
         made = made.as_strided(first.type.shape, (1,), 0)
-    flat = FlattenStep.of(kind, location)
+    flat = FlattenStep.of(type_, location)
     allowed = None
     for step in chain:
         if isinstance(step, StridedStep):
@@ -376,9 +376,9 @@ def invertible(
                 step.op.schema, step.op.operands, step.op.arguments, {step.op.operands[0]: made}
             )
             made = outcome[step.result] if isinstance(outcome, tuple | list) else outcome
-    final = kind.with_shape(made.shape, made.stride())
+    final = type_.with_shape(made.shape, made.stride())
     place = StridedStep(flat.type, final, made.storage_offset(), allowed, location)
-    return (place,) if flat.type is kind else (flat, place)
+    return (place,) if flat.type is type_ else (flat, place)
 
 
 __all__ = ["ElementStep", "FlattenStep", "RefineStep", "ChainStep", "StridedStep", "ViewStep",

@@ -36,8 +36,8 @@ def _reshape_back(builder: Builder, step: Any, source: Value, content: Value) ->
         return call(
             builder, "view.dtype", dense(step.source_type), contiguous(builder, content), dtype
         )
-    kind = dense(step.source_type)
-    return call(builder, "reshape.default", kind, content, list(kind.shape))
+    type_ = dense(step.source_type)
+    return call(builder, "reshape.default", type_, content, list(type_.shape))
 
 
 def _permute_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
@@ -70,9 +70,9 @@ def _slice_back(builder: Builder, step: Any, source: Value, content: Value) -> V
 
 def _select_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
     given = step.arguments()
-    kind = dense(step.source_type)
+    type_ = dense(step.source_type)
     return call(
-        builder, "select_scatter.default", kind, source, content, given["dim"], given["index"]
+        builder, "select_scatter.default", type_, source, content, given["dim"], given["index"]
     )
 
 
@@ -85,20 +85,20 @@ def _diagonal_back(builder: Builder, step: Any, source: Value, content: Value) -
 
 
 def _split_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
-    kind = step.source_type
-    dim = step.arguments()["dim"] % kind.rank
+    type_ = step.source_type
+    dim = step.arguments()["dim"] % type_.rank
     sizes = [type_of(r).shape[dim] for r in step.op.results]
     start = dim_sum(sizes[: step.result])
     end = start + sizes[step.result]
     return call(
-        builder, "slice_scatter.default", dense(kind), source, content, dim, start, end, 1
+        builder, "slice_scatter.default", dense(type_), source, content, dim, start, end, 1
     )
 
 
 def _unbind_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
     dim = step.arguments()["dim"]
-    kind = dense(step.source_type)
-    return call(builder, "select_scatter.default", kind, source, content, dim, step.result)
+    type_ = dense(step.source_type)
+    return call(builder, "select_scatter.default", type_, source, content, dim, step.result)
 
 
 def _same(builder: Builder, step: Any, source: Value, content: Value) -> Value:
@@ -124,8 +124,8 @@ def _negative_back(builder: Builder, step: Any, source: Value, content: Value) -
 
 def undo_by_strides(builder: Builder, step: Any, source: Value, content: Value) -> Value:
     """Any other view: where its elements lie in a contiguous tensor, torch says."""
-    kind = dense(step.source_type)
-    place = place_of(step) if is_static(kind) else None
+    type_ = dense(step.source_type)
+    place = place_of(step) if is_static(type_) else None
     if place is None:
         raise UserError(
             f"writing through a view made by '{step.op.name}' is not supported",
@@ -133,12 +133,12 @@ def undo_by_strides(builder: Builder, step: Any, source: Value, content: Value) 
             notes=("the view has no inverse here",),
         )
     sizes, strides, offset = place
-    length = math.prod(kind.shape)
+    length = math.prod(type_.shape)
     flat = call(
-        builder, "reshape.default", kind.with_shape((length,), (1,)), source, [length]
+        builder, "reshape.default", type_.with_shape((length,), (1,)), source, [length]
     )
     whole = scatter_strided(builder, flat, content, sizes, strides, offset)
-    return call(builder, "reshape.default", kind, whole, list(kind.shape))
+    return call(builder, "reshape.default", type_, whole, list(type_.shape))
 
 
 def place_of(step: Any) -> tuple[Any, Any, int] | None:

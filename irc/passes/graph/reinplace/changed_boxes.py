@@ -68,16 +68,16 @@ class Box:
     def make(self, builder: Builder) -> Value:
         """The box as a value of the whole's rank."""
         value = self.value
-        kind = value.type
-        assert isinstance(kind, TensorType)
+        type_ = value.type
+        assert isinstance(type_, TensorType)
         for dim, (begin, size) in enumerate(zip(self.begins, self.sizes, strict=True)):
-            if size != kind.shape[dim]:
-                kind = kind.with_shape((*kind.shape[:dim], size, *kind.shape[dim + 1 :]))
+            if size != type_.shape[dim]:
+                type_ = type_.with_shape((*type_.shape[:dim], size, *type_.shape[dim + 1 :]))
                 value = builder.value(
-                    graph.Slice, value, dim=dim, start=begin, step=1, result_types=kind
+                    graph.Slice, value, dim=dim, start=begin, step=1, result_types=type_
                 )
-        if kind.shape != self.shape:
-            value = builder.value(graph.Reshape, value, result_types=kind.with_shape(self.shape))
+        if type_.shape != self.shape:
+            value = builder.value(graph.Reshape, value, result_types=type_.with_shape(self.shape))
         return value
 
 
@@ -94,12 +94,12 @@ class Changes:
 def changed_boxes(value: Value, whole: Value, ranges: Mapping[str, Range]) -> Changes | str:
     """Where `value` differs from `whole`, of its type, or why that isn't known. `ranges`: what is
     known of symbols."""
-    kind = whole.type
-    assert isinstance(kind, TensorType)
-    plain = tuple(range(kind.rank))
-    origin: Dims = (0,) * kind.rank
+    type_ = whole.type
+    assert isinstance(type_, TensorType)
+    plain = tuple(range(type_.rank))
+    origin: Dims = (0,) * type_.rank
     walk = _BoxWalk(whole, ranges)
-    pieces = walk.pieces(Box(value, origin, kind.shape, plain, origin))
+    pieces = walk.pieces(Box(value, origin, type_.shape, plain, origin))
     changed = [box for box in pieces if not box.is_own(whole)]
     if not changed or len(changed) == len(pieces):
         return "its new content is no update of a slice"

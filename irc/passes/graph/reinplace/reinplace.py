@@ -94,9 +94,9 @@ def parts_written(
 
 def bytes_outside(argument: BlockArgument, found: Changes) -> int | None:
     """The bytes of an argument that stay as they are; None if not known."""
-    kind = argument.type
-    assert isinstance(kind, TensorType)
-    return None if found.kept is None else found.kept * element_bytes(kind.element)
+    type_ = argument.type
+    assert isinstance(type_, TensorType)
+    return None if found.kept is None else found.kept * element_bytes(type_.element)
 
 
 def box_of(value: Value, source: Value) -> tuple[Dim, ...] | None:
@@ -191,9 +191,9 @@ def put_parts(
 
 def _put(builder: Builder, whole: Value, value: Value, starts: Sequence[Dim]) -> Value:
     """`whole` with the box from `starts` on replaced."""
-    part, kind = value.type, whole.type
-    assert isinstance(part, TensorType) and isinstance(kind, TensorType)
-    narrowed = [d for d in range(kind.rank) if part.shape[d] != kind.shape[d]]
+    part, type_ = value.type, whole.type
+    assert isinstance(part, TensorType) and isinstance(type_, TensorType)
+    narrowed = [d for d in range(type_.rank) if part.shape[d] != type_.shape[d]]
     first, last = min(narrowed), max(narrowed)
     dims = range(first, last + 1)
     positions = TensorType([part.shape[d] for d in dims], i64, None, part.device)
