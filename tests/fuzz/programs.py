@@ -429,7 +429,8 @@ def fresh(w: Writer, name: str) -> str:
         f"torch.zeros({list(t.shape)})", f"ops.total({name})",
         f"torch.maximum({name}, {name}.flip(()))",
         f"torch.stack([{name} * k for k in range({w.number(2, 60)})], {w.number(-1, 0)})",
-        f"torch.cat([{name}.flatten() * k for k in range({w.number(2, 60)})] + [{other}.ravel()])",
+        f"torch.cat([{name}.flatten() * k for k in range({w.number(2, 60)})] "
+        f"+ [({name} + {other}).ravel()])",
     )  # fmt: skip
 
 
