@@ -97,8 +97,9 @@ def buffer_for(tensor: torch.Tensor) -> torch.Tensor:
     if not tensor.numel():
         span = 0
     lead = tensor.data_ptr() % 16 // tensor.element_size()
-    flat = torch.empty(span + lead, dtype=tensor.dtype, device=tensor.device)
-    return flat.as_strided(tensor.shape, tensor.stride(), lead)
+    with torch.inference_mode(False):  # later calls write it, in that mode or not
+        flat = torch.empty(span + lead, dtype=tensor.dtype, device=tensor.device)
+        return flat.as_strided(tensor.shape, tensor.stride(), lead)
 
 
 def copy_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> None:

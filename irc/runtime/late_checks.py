@@ -190,10 +190,11 @@ def _board(gpu: int | None, count: int) -> Board:
     boards = _boards.setdefault(-1 if gpu is None else gpu, [])
     if not boards or not boards[-1].has(count):
         size = max(count, BOARD)
-        seen = torch.empty(size, dtype=torch.uint8, pin_memory=gpu is not None)
-        flags = torch.empty(size, dtype=torch.uint8, device="cpu" if gpu is None else gpu)
         wait = _no_wait if gpu is None else functools.partial(torch.cuda.synchronize, gpu)
-        boards.append(Board(flags, seen, wait))
+        with torch.inference_mode(False):  # other calls write it, in that mode or not
+            seen = torch.empty(size, dtype=torch.uint8, pin_memory=gpu is not None)
+            flags = torch.empty(size, dtype=torch.uint8, device="cpu" if gpu is None else gpu)
+            boards.append(Board(flags, seen, wait))
         _settle_at_exit()
     return boards[-1]
 
@@ -211,7 +212,8 @@ def checks_of(gpu: int) -> Checks:
     """The checks of a GPU by its number."""
     found = _all.get(gpu)
     if found is None:
-        memory = torch.empty(PLACES, dtype=torch.uint8, pin_memory=True)
+        with torch.inference_mode(False):
+            memory = torch.empty(PLACES, dtype=torch.uint8, pin_memory=True)
         wait = functools.partial(torch.cuda.synchronize, gpu)
         _board(gpu, 0)  # a capture of somebody else's could not make it
         found = _all[gpu] = Checks(memory, wait, _note)

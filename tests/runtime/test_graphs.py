@@ -392,6 +392,38 @@ def test_memory_of_inputs_is_not_kept_alive(driver) -> None:
         assert seen() is None
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_inference_mode_may_come_and_go(first: bool, driver) -> None:
+    def step(x, state):
+        y = torch.relu(x @ state)
+        state.add_(y.t() @ y)
+        return y @ state
+
+    state = torch.randn(4, 4) / 4
+    run, wanted = compiled(step, torch.randn(3, 4), state), state.clone()
+    for call in range(6):
+        with torch.inference_mode((call % 4 < 2) == first):
+            x = torch.randn(3, 4) / 4
+            (y,) = run(x, state)
+            torch.testing.assert_close(y, step(x, wanted))
+            torch.testing.assert_close(state, wanted)
+            assert y.is_inference() == torch.is_inference_mode_enabled()
+    assert driver.captures == 1
+
+
+def test_autocast_and_frozen_weights(driver) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)).eval()
+    run = torch.compile(model, backend="irc",
+                        options={"cuda_graphs": True, "freezing": True})  # fmt: skip
+    with torch.no_grad():
+        for _ in range(4):
+            x = torch.randn(3, 4)
+            torch.testing.assert_close(run(x), model(x))
+            with torch.autocast("cpu", torch.bfloat16):
+                torch.testing.assert_close(run(x), model(x), rtol=2e-2, atol=2e-2)
+
+
 # -- training
 
 

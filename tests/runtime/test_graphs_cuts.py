@@ -193,6 +193,20 @@ def test_a_standing_check_keeps_a_failure_until_it_is_told() -> None:
     board.raise_failed()
 
 
+def test_standing_checks_may_be_made_in_inference_mode(monkeypatch) -> None:
+    monkeypatch.setattr(late_checks, "_boards", {})
+    truths = [(torch.tensor(False), failing("index"))]
+    with torch.inference_mode():
+        standing = late_checks.standing(None, 1)
+    standing.follow(truths)
+    with pytest.raises(IndexError, match="index"):
+        late_checks.raise_failed(-1)
+    with torch.inference_mode():
+        standing.follow(truths)
+    with pytest.raises(IndexError, match="index"):
+        late_checks.raise_failed(-1)
+
+
 def test_checks_inside_of_a_capture_are_collected() -> None:
     flag = torch.tensor(False)
     step = P.ReadItem(1, 0, "bool")
