@@ -227,6 +227,19 @@ def test_a_mask_in_another_order():
     check(added, heads(), heads(S), heads(S), torch.randn(B, 1, S, L).mT)
 
 
+@pytest.mark.parametrize("shape", ((B * H, 1, S), (B * H, L, S), (1, L, S), (L, S)))
+def test_batch_and_heads_in_one_dimension(shape):
+    """As BLOOM adds its slopes."""
+
+    def sloped(q, k, v, slopes):
+        q, k, v = (x.reshape(B * H, -1, D) for x in (q, k, v))
+        scores = torch.baddbmm(slopes, q, k.mT, beta=1.0, alpha=0.5).view(B, H, L, S)
+        return torch.bmm(scores.softmax(-1).view(B * H, L, S), v).view(B, H, L, D)
+
+    torch.manual_seed(16)
+    check(sloped, heads(), heads(S), heads(S), torch.randn(shape))
+
+
 def test_several_masks():
     def several(q, k, v, bias, padding):
         seen = torch.ones(L, S, dtype=torch.bool).tril()

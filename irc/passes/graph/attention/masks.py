@@ -145,7 +145,9 @@ def _combined(program: Program, masks: tuple[Mask, ...], dtype: str) -> Value:
 
 def aligned(program: Program, mask: Mask) -> Value:
     """A mask with four dimensions: batch, heads, queries, keys."""
-    value, rank = mask.tensor, len(program.shape(mask.tensor))
+    value, rank = mask.tensor, len(mask.shape)
+    if rank != len(program.shape(value)):
+        value = program.emit("reshape.default", value, list(mask.shape))
     taken = [dim for dim in mask.slots if dim is not None]
     spare = [dim for dim in range(rank) if dim not in taken]
     missing = 4 - len(taken) - len(spare)
@@ -267,6 +269,7 @@ def _evaluated(program: Program, found: Attention) -> Any:
         held = _evaluate(program, mask.tensor, _DEPTH, {})
         if held is None:
             return None
+        held = held.reshape(mask.shape)
         for dim in range(held.dim() - 1, -1, -1):
             if dim not in mask.slots and held.shape[dim] == 1:
                 held = held.squeeze(dim)

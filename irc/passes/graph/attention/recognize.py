@@ -70,12 +70,14 @@ class Mask:
     """A change of the scores before the softmax.
 
     tensor: what is added, or with `number` the condition under which that number takes the score's
-    place (`keeps`: the condition under which the score stays). factor: of what is added. slots: the
-    dimension of the tensor for each of batch, heads, queries and keys (None: it has no such
-    dimension, or one of size 1).
+    place (`keeps`: the condition under which the score stays). factor: of what is added. shape: its
+    sizes, as which it is to be seen where batch and heads are one dimension of it. slots: the
+    dimension of that for each of batch, heads, queries and keys (None: it has no such dimension, or
+    one of size 1).
     """
 
     tensor: Value
+    shape: tuple[Size, ...]
     slots: tuple[int | None, ...]
     number: float | None = None
     keeps: bool = False
@@ -282,8 +284,8 @@ def _scores(
         if step.mask is not None:
             assert here is not None
             tensor, number, keeps, factor = step.mask
-            slots = _mask_slots(program, tensor, here, labels)
-            masks.append(Mask(tensor, slots, number, keeps, factor))
+            shape, slots = _mask_slots(program, tensor, here, labels)
+            masks.append(Mask(tensor, shape, slots, number, keeps, factor))
         elif step.call is not None:
             here = through(program, here, step.call, step.result)  # type: ignore[arg-type]
             if here is None:
@@ -370,18 +372,24 @@ def _has_shape(program: Program, value: Value, shape: Sequence[Size]) -> bool:
 
 def _mask_slots(
     program: Program, tensor: Value, groups: Groups, labels: tuple[Group, ...]
-) -> tuple[int | None, ...]:
-    """Which dimension of a mask, which is broadcast to these groups, each label is."""
+) -> tuple[tuple[Size, ...], tuple[int | None, ...]]:
+    """The sizes of a mask, which is broadcast to these groups, with batch and heads apart, and
+    which of its dimensions each label is."""
     shape = program.shape(tensor)
     places: dict[Label, int] = {}
-    for dim, size in enumerate(shape):
-        group = groups[len(groups) - len(shape) + dim]
-        if is_one(size) or not group:
+    sizes: list[Size] = []
+    for size, group in zip(shape, groups[len(groups) - len(shape) :], strict=True):
+        if is_one(size) or len(group) < 2:
+            places.update((label, len(sizes)) for label in group if not is_one(size))
+            sizes.append(size)
             continue
-        if len(group) != 1:
-            raise NotAttention("a mask has batch and heads in one dimension")
-        places[group[0]] = dim
-    return tuple(places.get(group[0]) if group else None for group in labels)
+        if not all(isinstance(label.size, int) for label in group):
+            raise NotAttention("a mask has batch and heads, which change, in one dimension")
+        for label in group:
+            places[label] = len(sizes)
+            sizes.append(label.size)
+    slots = tuple(places.get(group[0]) if group else None for group in labels)
+    return tuple(sizes), slots
 
 
 # -- numbers
