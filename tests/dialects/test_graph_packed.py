@@ -188,6 +188,7 @@ def test_a_sum_is_computed_in_memory_that_dies() -> None:
         ('format = "convolution"', 'format = "blocked"', "format 'blocked' is not one of"),
         ("groups = 1 : i64}", "groups = 2 : i64}", "don't fit the channels"),
         ("tensor<2x8x5x4xf32>", "tensor<2x8x5x5xf32>", "not sizes"),
+        ("tensor<2x8x5x4xf32>", "tensor<2x8x20xf32>", "not sizes"),
         ("tensor<8xf32>", "tensor<4xf32>", "the bias is"),
     ],
 )
@@ -196,7 +197,7 @@ def test_ill_formed_operations_are_refused(old: str, new: str, message: str) -> 
     assert text != convolution()
     with pytest.raises(IRCError, match=message):
         module = irc.parse(text, resources=dict.fromkeys("wb", torch.zeros(1)))
-        irc.ir.verifier.verify(module)
+        irc.verify(module)
 
 
 def test_no_other_operation_takes_a_packed_weight() -> None:
@@ -206,7 +207,7 @@ def test_no_other_operation_takes_a_packed_weight() -> None:
         "  func.return",
     )
     with pytest.raises(IRCError):
-        irc.ir.verifier.verify(irc.parse(text, resources=dict.fromkeys("wb", torch.zeros(1))))
+        irc.verify(irc.parse(text, resources=dict.fromkeys("wb", torch.zeros(1))))
 
 
 def test_every_activation_has_a_meaning() -> None:

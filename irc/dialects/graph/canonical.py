@@ -75,17 +75,17 @@ def full_of_item(op: ops.Full, rw: Any) -> Any:
     item = op._operands[0].defining_op if op._operands else None
     if not isinstance(item, ops.Item) or item.every:
         return rw.no_match("the value is no item of a tensor")
-    source, made = item.source, tensor_type(op.results[0])
+    source, result_type = item.source, tensor_type(op.results[0])
     type_ = tensor_type(source)
-    if type_.device != made.device:
+    if type_.device != result_type.device:
         return rw.no_match("the item is on another device")
-    if isinstance(type_.element, FloatType) and not isinstance(made.element, FloatType):
+    if isinstance(type_.element, FloatType) and not isinstance(result_type.element, FloatType):
         return rw.no_match("a float becomes an integer")
     if type_.rank:
         source = rw.builder.value(shapes.Reshape, source, result_types=type_.with_shape(()))
-    if type_.element is not made.element:
-        source = rw.insert(pointwise.Cast.to(source, made.element)).results[0]
-    rw.replace(op, rw.builder.value(shapes.Broadcast, source, dims=(), result_types=made))
+    if type_.element is not result_type.element:
+        source = rw.insert(pointwise.Cast.to(source, result_type.element)).results[0]
+    rw.replace(op, rw.builder.value(shapes.Broadcast, source, dims=(), result_types=result_type))
     return True
 
 

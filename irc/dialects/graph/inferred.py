@@ -8,6 +8,7 @@ from typing import cast
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
 from irc.ir.definition import Op
+from irc.ir.symbols import Dim
 from irc.ir.types import TensorType
 
 
@@ -34,10 +35,10 @@ class InferredOp(Op, abstract=True):
 
     def verify_op(self) -> None:
         self.verify_operands()
-        wanted = type(self).infer_types(self._operands, self.attributes)
-        for made, kind in zip(self.results, wanted, strict=True):
-            assert isinstance(kind, TensorType)
-            check_type(self, made.type, kind, kind.element)
+        inferred = type(self).infer_types(self._operands, self.attributes)
+        for result, type_ in zip(self.results, inferred, strict=True):
+            assert isinstance(type_, TensorType)
+            check_type(self, result.type, type_, type_.element)
 
 
 def check_result(op: Op, source: TensorType, element: Type) -> None:
@@ -45,12 +46,22 @@ def check_result(op: Op, source: TensorType, element: Type) -> None:
     check_type(op, op.results[0].type, source, element)
 
 
-def check_type(op: Op, made: Type, source: TensorType, element: Type) -> None:
+def check_sizes(op: Op, source: TensorType, sizes: Sequence[Dim]) -> None:
+    """Fail unless the only result has these sizes, where they are numbers, and the device and
+    element of `source`."""
+    result_type = tensor_type(op.results[0])
+    pairs = zip(sizes, result_type.shape)
+    if result_type.rank != len(sizes) or any(isinstance(a, int) and a != b for a, b in pairs):
+        op.fail(f"gives {result_type}, not sizes {list(sizes)}")
+    check_result(op, source.with_shape(result_type.shape), source.element)
+
+
+def check_type(op: Op, result_type: Type, source: TensorType, element: Type) -> None:
     """Fail unless a result's type has the sizes and device of `source` and this element type."""
     if (
-        not isinstance(made, TensorType)
-        or made.shape != source.shape
-        or made.device != source.device
-        or made.element is not element
+        not isinstance(result_type, TensorType)
+        or result_type.shape != source.shape
+        or result_type.device != source.device
+        or result_type.element is not element
     ):
-        op.fail(f"the result is {made}, not sizes {source.shape} of {element}")
+        op.fail(f"the result is {result_type}, not sizes {source.shape} of {element}")

@@ -106,10 +106,10 @@ class Iota(Op):
     tensor = result(TENSOR)
 
     def verify_op(self) -> None:
-        made = tensor_type(self.results[0])
-        if not isinstance(made.element, IntegerType) or made.element is i1:
-            self.fail(f"the elements are {made.element}, not integers")
-        check_dim(self, made, self.dim)
+        result_type = tensor_type(self.results[0])
+        if not isinstance(result_type.element, IntegerType) or result_type.element is i1:
+            self.fail(f"the elements are {result_type.element}, not integers")
+        check_dim(self, result_type, self.dim)
 
 
 class Undefined(Op):
@@ -243,9 +243,9 @@ class FromScalar(Op):
     def verify_op(self) -> None:
         type_ = self._operands[0].type
         expected = i64 if isinstance(type_, IndexType) else type_
-        made = tensor_type(self.results[0])
-        if made.shape or made.element is not expected:
-            self.fail(f"gives {made} from {type_}")
+        result_type = tensor_type(self.results[0])
+        if result_type.shape or result_type.element is not expected:
+            self.fail(f"gives {result_type} from {type_}")
 
 
 class UpdateInput(Op):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.dialects.graph.inferred import check_result
+from irc.dialects.graph.inferred import check_result, check_sizes
 from irc.dialects.graph.pointwise import TENSOR
 from irc.ir import attributes as A
 from irc.ir.definition import Op, attribute, of, operand, optional_operand, result
@@ -139,7 +139,7 @@ class PackedConv(_PackedOp):
     groups = attribute(A.IntegerAttr)
 
     def verify_op(self) -> None:
-        image, weight, made = self.source.type, self.weight.type.tensor, self.value.type
+        image, weight = self.source.type, self.weight.type.tensor
         if image.rank != weight.rank or image.rank < 3:
             self.fail(f"a weight {weight} doesn't fit an image {image}")
         if image.shape[1] != weight.shape[1] * self.groups or weight.shape[0] % self.groups:
@@ -149,10 +149,7 @@ class PackedConv(_PackedOp):
             reach = self.dilation[k] * (weight.shape[k + 2] - 1) + 1
             room = image.shape[k + 2] + 2 * self.padding[k] - reach
             sizes.append(floordiv(room, self.stride[k]) + 1)
-        known = [a for a, b in zip(sizes, made.shape, strict=True) if isinstance(a, int)]
-        if known != [b for a, b in zip(sizes, made.shape, strict=True) if isinstance(a, int)]:
-            self.fail(f"gives {made}, not sizes {sizes}")
-        check_result(self, image.with_shape(made.shape), image.element)
+        check_sizes(self, image, sizes)
         self.verify_epilogue()
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.dialects.graph.inferred import check_result
+from irc.dialects.graph.inferred import check_sizes
 from irc.dialects.graph.packed import ACTIVATIONS
 from irc.dialects.graph.pointwise import TENSOR
 from irc.dialects.graph.winograd import PRODUCTS, TAPS
@@ -41,14 +41,10 @@ class _PanelOp(Op, abstract=True):
 
     def verify_image(self, sizes: list[Dim]) -> None:
         """Fail unless image and result are of f32, the result with these sizes behind the first."""
-        image, made = self.source.type, self.value.type
-        if made.rank != 4 or image.element is not f32:
-            self.fail(f"gives {made} from {image}; both are images of f32")
-        wanted: list[Dim] = [image.shape[0], made.shape[1], *sizes]
-        known = [a for a, b in zip(wanted, made.shape, strict=True) if isinstance(a, int)]
-        if known != [b for a, b in zip(wanted, made.shape, strict=True) if isinstance(a, int)]:
-            self.fail(f"gives {made}, not sizes {wanted}")
-        check_result(self, image.with_shape(made.shape), image.element)
+        image, result_type = self.source.type, self.value.type
+        if result_type.rank != 4 or image.element is not f32:
+            self.fail(f"gives {result_type} from {image}; both are images of f32")
+        check_sizes(self, image, [image.shape[0], result_type.shape[1], *sizes])
 
     def verify_weight(self, products: tuple[int, ...]) -> None:
         """Fail unless the weight is [panels, *products, channels, panel] with the channels of

@@ -292,10 +292,10 @@ class Cast(Op):
     value = result(TENSOR)
 
     def verify_op(self) -> None:
-        made = tensor_type(self.results[0])
-        if made.element not in DTYPE_OF_ELEMENT:
-            self.fail(f"{made.element} is not an element type of tensors")
-        check_result(self, tensor_type(self._operands[0]), made.element)
+        result_type = tensor_type(self.results[0])
+        if result_type.element not in DTYPE_OF_ELEMENT:
+            self.fail(f"{result_type.element} is not an element type of tensors")
+        check_result(self, tensor_type(self._operands[0]), result_type.element)
 
     @classmethod
     def to(cls, source: Value, element: Type) -> Cast:
@@ -315,10 +315,10 @@ class Bitcast(Op):
     value = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
-        if element_bytes(source.element) != element_bytes(made.element):
-            self.fail(f"{source.element} and {made.element} differ in width")
-        check_result(self, source, made.element)
+        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        if element_bytes(source.element) != element_bytes(result_type.element):
+            self.fail(f"{source.element} and {result_type.element} differ in width")
+        check_result(self, source, result_type.element)
 
 
 def scalar_attribute(value: bool | int | float, element: Type) -> Attribute:

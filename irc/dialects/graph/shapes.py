@@ -40,11 +40,11 @@ class Reshape(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
-        before, after = dim_product(source.shape), dim_product(made.shape)
+        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        before, after = dim_product(source.shape), dim_product(result_type.shape)
         if isinstance(before, int) and isinstance(after, int) and before != after:
             self.fail(f"{before} elements become {after}")
-        check_result(self, source.with_shape(made.shape), source.element)
+        check_result(self, source.with_shape(result_type.shape), source.element)
 
 
 class Permute(InferredOp):
@@ -89,14 +89,15 @@ class Broadcast(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made, dims = tensor_type(self._operands[0]), tensor_type(self.results[0]), self.dims
+        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        dims = self.dims
         if len(dims) != source.rank or list(dims) != sorted(set(dims)):
             self.fail(f"dims {list(dims)} don't name one result dimension per source dimension")
         for size, dim in zip(source.shape, dims, strict=True):
-            check_dim(self, made, dim)
-            if size != 1 and size != made.shape[dim]:
-                self.fail(f"size {size} can't become {made.shape[dim]} (dimension {dim})")
-        check_result(self, source.with_shape(made.shape), source.element)
+            check_dim(self, result_type, dim)
+            if size != 1 and size != result_type.shape[dim]:
+                self.fail(f"size {size} can't become {result_type.shape[dim]} (dimension {dim})")
+        check_result(self, source.with_shape(result_type.shape), source.element)
 
 
 class Slice(Op):
@@ -117,11 +118,11 @@ class Slice(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
         check_dim(self, source, self.dim)
         if self.step < 1:
             self.fail(f"step {self.step} is less than 1")
-        size = made.shape[self.dim] if made.rank > self.dim else 0
+        size = result_type.shape[self.dim] if result_type.rank > self.dim else 0
         last = self.start + (size - 1) * self.step
         extent = source.shape[self.dim]
         if isinstance(last, int) and isinstance(extent, int) and size and not 0 <= last < extent:
@@ -165,13 +166,13 @@ class Window(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
         check_dim(self, source, self.dim)
-        if made.rank != source.rank + 1:
-            self.fail(f"rank {source.rank} becomes {made.rank}, not {source.rank + 1}")
+        if result_type.rank != source.rank + 1:
+            self.fail(f"rank {source.rank} becomes {result_type.rank}, not {source.rank + 1}")
         if self.step < 0 or self.dilation < 0:
             self.fail("step and dilation may not be negative")
-        count, width = made.shape[self.dim], made.shape[-1]
+        count, width = result_type.shape[self.dim], result_type.shape[-1]
         size = source.shape[self.dim]
         last = (count - 1) * self.step + (width - 1) * self.dilation
         if isinstance(last, int) and isinstance(size, int) and count and width and last >= size:
@@ -196,13 +197,13 @@ class Diagonal(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
         check_dim(self, source, self.dim1)
         check_dim(self, source, self.dim2)
         if self.dim1 == self.dim2:
             self.fail("dim1 and dim2 are the same dimension")
         rest = [s for d, s in enumerate(source.shape) if d not in (self.dim1, self.dim2)]
-        check_result(self, source.with_shape((*rest, made.shape[-1])), source.element)
+        check_result(self, source.with_shape((*rest, result_type.shape[-1])), source.element)
 
 
 class StridedWindow(Op):
@@ -221,18 +222,18 @@ class StridedWindow(Op):
     view = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
-        if len(self.strides) != made.rank:
-            self.fail(f"{len(self.strides)} strides for {made.rank} dimensions")
-        check_result(self, source.with_shape(made.shape), source.element)
-        self.verify_places(source, made)
+        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        if len(self.strides) != result_type.rank:
+            self.fail(f"{len(self.strides)} strides for {result_type.rank} dimensions")
+        check_result(self, source.with_shape(result_type.shape), source.element)
+        self.verify_places(source, result_type)
 
-    def verify_places(self, source: TensorType, made: TensorType) -> None:
+    def verify_places(self, source: TensorType, result_type: TensorType) -> None:
         """Refuse a window that is known to leave the source."""
-        steps = [(n - 1) * s for n, s in zip(made.shape, self.strides, strict=True)]
+        steps = [(n - 1) * s for n, s in zip(result_type.shape, self.strides, strict=True)]
         count = dim_product(source.shape)
         dims = (self.offset, count, *steps)
-        if 0 in made.shape or not all(isinstance(d, int) for d in dims):
+        if 0 in result_type.shape or not all(isinstance(d, int) for d in dims):
             return
         first = self.offset + sum(min(s, 0) for s in steps)
         last = self.offset + sum(max(s, 0) for s in steps)
@@ -264,14 +265,15 @@ class Concat(Op):
     def verify_op(self) -> None:
         if not self._operands:
             self.fail("needs at least one operand")
-        made = tensor_type(self.results[0])
-        check_dim(self, made, self.dim)
+        result_type = tensor_type(self.results[0])
+        check_dim(self, result_type, self.dim)
         for value in self._operands:
             type_ = tensor_type(value)
-            if replace_size(type_, self.dim, 0).shape != replace_size(made, self.dim, 0).shape:
-                self.fail(f"{type_} can't be a part of {made}")
-            if type_.element is not made.element:
-                self.fail(f"{type_} and {made} differ in their elements")
+            others = replace_size(type_, self.dim, 0).shape
+            if others != replace_size(result_type, self.dim, 0).shape:
+                self.fail(f"{type_} can't be a part of {result_type}")
+            if type_.element is not result_type.element:
+                self.fail(f"{type_} and {result_type} differ in their elements")
 
 
 class Pad(Op):
@@ -300,12 +302,12 @@ class Pad(Op):
         return (source.with_shape(shape),)
 
     def verify_op(self) -> None:
-        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
         if not len(self.low) == len(self.high) == source.rank:
             self.fail(f"low and high need one entry for each of {source.rank} dimensions")
         if not isinstance(self.value, SCALAR_ATTRIBUTES):
             self.fail(f"the value {self.value} is not a number")
-        check_result(self, source.with_shape(made.shape), source.element)
+        check_result(self, source.with_shape(result_type.shape), source.element)
 
 
 class DiagonalEmbed(Op):
@@ -325,12 +327,12 @@ class DiagonalEmbed(Op):
     embedded = result(TENSOR)
 
     def verify_op(self) -> None:
-        source, made = tensor_type(self._operands[0]), tensor_type(self.results[0])
-        check_dim(self, made, self.dim1)
-        check_dim(self, made, self.dim2)
-        if made.rank != source.rank + 1 or self.dim1 == self.dim2:
-            self.fail(f"{source} can't be embedded into {made}")
-        check_result(self, source.with_shape(made.shape), source.element)
+        source, result_type = tensor_type(self._operands[0]), tensor_type(self.results[0])
+        check_dim(self, result_type, self.dim1)
+        check_dim(self, result_type, self.dim2)
+        if result_type.rank != source.rank + 1 or self.dim1 == self.dim2:
+            self.fail(f"{source} can't be embedded into {result_type}")
+        check_result(self, source.with_shape(result_type.shape), source.element)
 
 
 class Copy(InferredOp):

@@ -38,19 +38,19 @@ def linearize(indices: Dims, shape: Dims) -> Dim:
 
 
 def _types(op: Operation) -> tuple[TensorType, TensorType]:
-    source, made = op._operands[0].type, op.results[0].type
-    assert isinstance(source, TensorType) and isinstance(made, TensorType)
-    return source, made
+    source, result_type = op._operands[0].type, op.results[0].type
+    assert isinstance(source, TensorType) and isinstance(result_type, TensorType)
+    return source, result_type
 
 
 # -- indices: where element (i0, i1, ...) of the result is in the source
 
 
 def _reshape_indices(op: shapes.Reshape, at: Dims, extents: Extents) -> list[Dim]:
-    source, made = _types(op)
+    source, result_type = _types(op)
     indices: list[Dim] = [0] * source.rank
-    for left, right in regroup(source.shape, made.shape):
-        linear = linearize([at[d] for d in right], [made.shape[d] for d in right])
+    for left, right in regroup(source.shape, result_type.shape):
+        linear = linearize([at[d] for d in right], [result_type.shape[d] for d in right])
         parts = delinearize(linear, [source.shape[d] for d in left], extents)
         for dim, part in zip(left, parts, strict=True):
             indices[dim] = part
@@ -132,11 +132,11 @@ def view_strides(
 
     held: the type with the strides of the source in memory, if the operand's are not these.
     """
-    source, made = _types(op)
+    source, result_type = _types(op)
     strides = (held or source).strides
     assert strides is not None, "strides of the source are not decided"
     if isinstance(op, shapes.Reshape):
-        found = reshape_strides(source.shape, strides, made.shape)
+        found = reshape_strides(source.shape, strides, result_type.shape)
         return None if found is None else (found, 0)
     if isinstance(op, shapes.Reverse):
         return None
@@ -147,10 +147,10 @@ def view_strides(
     if isinstance(op, shapes.Permute):
         return tuple(strides[d] for d in op.permutation), 0
     if isinstance(op, shapes.Broadcast):
-        spread: list[Dim] = [0] * made.rank
+        spread: list[Dim] = [0] * result_type.rank
         for dim, (size, stride) in zip(op.dims, zip(source.shape, strides, strict=True),
                                        strict=True):  # fmt: skip
-            spread[dim] = stride if size == made.shape[dim] else 0
+            spread[dim] = stride if size == result_type.shape[dim] else 0
         return tuple(spread), 0
     if isinstance(op, shapes.Slice):
         stepped = [s * op.step if d == op.dim else s for d, s in enumerate(strides)]

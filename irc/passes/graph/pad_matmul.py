@@ -153,17 +153,17 @@ def pad_product(call: graph.CallAten, product: MatrixProduct, rw: Rewriter) -> N
         wanted = [0 if size == 1 else p for size, p in
                   zip(value.type.shape, (m, n)[2 - value.type.rank :], strict=True)]  # fmt: skip
         operands[bias.index] = padded(rw, value, wanted)
-    made = call.results[0].type
-    assert isinstance(made, TensorType)
-    shape = (*made.shape[:-2], product.m + m, product.n + n)
+    result_type = call.results[0].type
+    assert isinstance(result_type, TensorType)
+    shape = (*result_type.shape[:-2], product.m + m, product.n + n)
     attributes: dict[str, A.Attribute] = {
         "callee": A.StringAttr(product.callee),
         "arguments": call.attributes["arguments"],
         "eager_strides": A.ArrayAttr([A.DimsAttr(contiguous_strides(shape))]),
     }
-    larger = graph.CallAten(operands, [made.with_shape(shape)], attributes, (), call.location)
-    builder.insert(larger)
-    rw.replace(call, [cut(builder, larger.results[0], made)])
+    types = [result_type.with_shape(shape)]
+    larger = builder.insert(graph.CallAten(operands, types, attributes, (), call.location))
+    rw.replace(call, [cut(builder, larger.results[0], result_type)])
 
 
 def padded(rw: Rewriter, value: Value, amounts: Any) -> Value:

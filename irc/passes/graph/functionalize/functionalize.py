@@ -277,14 +277,14 @@ class _Functionalizer:
         """Whether an operator that may return a view does so here, in eager mode."""
         if schema.namespace == "aten" and Fact.MAYBE_VIEW not in schema.facts:
             return True
-        made = op.results[0].type
-        assert isinstance(made, TensorType)
-        if source.type.strides is None or made.strides is None:
+        result_type = op.results[0].type
+        assert isinstance(result_type, TensorType)
+        if source.type.strides is None or result_type.strides is None:
             raise UserError(
                 f"whether '{op.name}' gives a view can't be told without strides", op=op
             )
         if Fact.SELF_IF_ALIKE in schema.facts:
-            return source.type is made
+            return source.type is result_type
         return is_view_call(schema, source.type, op)
 
     def change_metadata(self, op: aten.AtenOp, view: str) -> None:

@@ -78,8 +78,8 @@ def permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
     if list(order) == list(range(type_.rank)):
         return value
     strides = None if type_.strides is None else [type_.strides[d] for d in order]
-    made = type_.with_shape([type_.shape[d] for d in order], strides)
-    return call(builder, "permute.default", made, value, list(order))
+    result_type = type_.with_shape([type_.shape[d] for d in order], strides)
+    return call(builder, "permute.default", result_type, value, list(order))
 
 
 def storage(builder: Builder, vector: Value) -> Value:

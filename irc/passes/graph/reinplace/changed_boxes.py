@@ -182,11 +182,11 @@ class _BoxWalk:
 
 def _reshaped(box: Box, maker: graph.Reshape) -> Box | None:
     """The box of what is reshaped, if that only adds or drops dimensions of size 1."""
-    made, source = box.value.type, maker.source.type
-    assert isinstance(made, TensorType) and isinstance(source, TensorType)
-    ours = [d for d, size in enumerate(made.shape) if size != 1]
+    result_type, source = box.value.type, maker.source.type
+    assert isinstance(result_type, TensorType) and isinstance(source, TensorType)
+    ours = [d for d, size in enumerate(result_type.shape) if size != 1]
     theirs = [d for d, size in enumerate(source.shape) if size != 1]
-    if [made.shape[d] for d in ours] != [source.shape[d] for d in theirs]:
+    if [result_type.shape[d] for d in ours] != [source.shape[d] for d in theirs]:
         return None
     known = dict(zip(theirs, ours, strict=True))
     begins = tuple(box.begins[known[d]] if d in known else 0 for d in range(source.rank))
