@@ -19,7 +19,12 @@ from irc.ir.types import TensorType, element_bytes
 from irc.passes.common.bodies import clean_block, extents_of
 from irc.passes.common.substitution import substitute_read
 from irc.passes.loop.demand import drop_masks, drop_selects
-from irc.passes.loop.once import axes_that_matter, inlined_by, narrowed
+from irc.passes.loop.once import (
+    axes_that_matter,
+    costs_more_than_a_load,
+    inlined_by,
+    narrowed,
+)
 from irc.passes.loop.positions import fold_position, fold_scatters, is_true
 from irc.target import Target, target_of
 from irc.target.costs import Cost
@@ -107,8 +112,8 @@ class _Chooser:
         self.chosen: dict[Operation, None] = {}
         # The maps that are left for their readers to compute once, with those that inline them.
         self.once: dict[Operation | None, set[Operation]] = {}
-        # On a cpu, the axes of maps along which what they make differs.
-        self.matter: dict[Operation | None, frozenset[str]] = {}
+        # The axes of maps along which what they make differs, as far as that was asked.
+        self.matter: dict[Operation, frozenset[str]] = {}
         self.summaries: dict[Operation, Summary] = {}
         # The costs before and after that the last decision compared, if any.
         self.weighed: tuple[Cost, Cost] | None = None
@@ -118,8 +123,6 @@ class _Chooser:
         for op in self.block.ops:
             if isinstance(op, loop.ComputeOp):
                 self.summaries[op] = self.summarize(op)
-                if not self.target.is_gpu and is_map(op):
-                    self.matter[op] = axes_that_matter(op, self.matter)
                 if not is_map(op) or not compute_readers(op):
                     continue
                 reason = self.refusal(op)
@@ -200,10 +203,11 @@ class _Chooser:
     def is_left_alone(self, op: loop.ComputeOp) -> bool:
         """Whether a map is left for its reader to compute once. Where not all of its axes matter,
         that is a new map over those that do, and this one becomes a view of it."""
-        names = self.matter.get(op)
-        if names is None:
+        classes = self.summaries[op].work
+        if not costs_more_than_a_load(classes, self.target):
             return False
-        inside = inlined_by(op, names, self.summaries[op].work, self.target)
+        names = axes_that_matter(op, self.matter)
+        inside = inlined_by(op, names, classes, self.target)
         if inside is None:
             return False
         if len(names) == len(op.axis_list):

@@ -9,7 +9,7 @@ thread would do by itself anyway (`serial`), and a launch less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 from irc.analysis.cost import class_of, work
@@ -38,24 +38,39 @@ from irc.target.costs import Cost
 Kernel = loop.ComputeOp | loop.GroupOp
 
 
+def costs_more_than_a_load(classes: int, target: Target) -> bool:
+    """Whether one evaluation of a map (`class_of`) takes longer on a cpu than to load what was
+    computed once: no other is."""
+    if target.is_gpu or not classes:
+        return False
+    return target.operations(work(classes, 1)) > target.processor.access
+
+
 def axes_that_matter(
-    op: loop.ComputeOp, known: Mapping[Operation | None, Set[str]]
+    op: loop.ComputeOp, known: dict[Operation, frozenset[str]]
 ) -> frozenset[str]:
-    """The axes along which what a map makes differs. known: those of the maps before it."""
-    found: set[str] = set()
+    """The axes along which what a map makes differs. known: those of other maps, and then of all
+    that it depends on."""
+    found = known.get(op)
+    if found is not None:
+        return found
+    axes = [axis.name for axis in op.axis_list]
+    used: set[str] = set()
     for inner in op.block.ops:
         if isinstance(inner, loop.IndexOp):
-            found |= free_symbols(inner.expression)
+            used |= free_symbols(inner.expression)
         elif isinstance(inner, loop.ReadOp):
-            maker = inner.source.defining_op
-            names = known.get(maker)
-            if names is None:
-                found.update(*map(free_symbols, inner.indices))
-                continue
-            for own, dim in zip(maker.axis_list, inner.indices, strict=True):  # type: ignore[union-attr]
-                if own.name in names:
-                    found |= free_symbols(dim)
-    return frozenset([a.name for a in op.axis_list if a.name in found])
+            maker, dims = inner.source.defining_op, inner.indices
+            if isinstance(maker, loop.ComputeOp) and is_map(maker):
+                names = axes_that_matter(maker, known)
+                dims = [d for a, d in zip(maker.axis_list, dims, strict=True) if a.name in names]
+            used.update(*map(free_symbols, dims))
+        else:
+            continue
+        if used.issuperset(axes):
+            break
+    found = known[op] = frozenset(used.intersection(axes))
+    return found
 
 
 def inlined_by(
@@ -65,7 +80,7 @@ def inlined_by(
     where they read it, while the others compute it once; None where all or none of them had better.
     names: the axes that matter; classes: what one evaluation does (`class_of`)."""
     count = points(a.extent for a in op.axis_list if a.name in names)
-    if target.is_gpu or not classes or not _may_be_once(op, count, target):
+    if not _may_be_once(op, count, target):
         return None
     if len(names) < len(op.axis_list) and len(op.results) > 1:
         return None
@@ -179,12 +194,12 @@ def compute_once(block: Block, target: Target, context: PassContext) -> int:
 
 def _may_be_once(op: loop.ComputeOp, count: int, target: Target) -> bool:
     """Whether an operation is a map of known sizes, and small with `count` elements a result."""
+    most = target.processor.near_bytes
+    if any(count * element_bytes(r.type.element) > most for r in op.results):  # type: ignore[attr-defined]
+        return False
     if not is_map(op) or op.schedule is not None:
         return False
-    if not all(isinstance(axis.extent, int) and axis.extent for axis in op.axis_list):
-        return False
-    most = target.processor.near_bytes
-    return all(count * element_bytes(r.type.element) <= most for r in op.results)  # type: ignore[attr-defined]
+    return all(isinstance(axis.extent, int) and axis.extent for axis in op.axis_list)
 
 
 def _has_place(outer: Operation | None, target: Target) -> bool:
@@ -293,4 +308,6 @@ def _move(op: loop.ComputeOp, kernel: Kernel, read: Sequence[OpResult]) -> None:
     group_members([made, kernel], {made: shared})
 
 
-__all__ = ["axes_that_matter", "compute_once", "inlined_by", "narrowed"]
+__all__ = [
+    "axes_that_matter", "compute_once", "costs_more_than_a_load", "inlined_by", "narrowed",
+]  # fmt: skip
