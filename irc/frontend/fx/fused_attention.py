@@ -20,13 +20,13 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.passes.graph.attention.dims import moves, start, through
-from irc.passes.graph.attention.fuse_attention import objection
 from irc.passes.graph.attention.masks import MaskPlan, planned
 from irc.passes.graph.attention.program import NotAttention, OperatorCall
 from irc.passes.graph.attention.recognize import (
     CHOICES,
     Attention,
     number_of,
+    objection,
     operand,
     recognize,
     scaling,

@@ -12,8 +12,8 @@ from irc.ir.rewrite.passes import PatternPass
 from irc.ir.rewrite.patterns import pattern
 from irc.passes.graph.attention.function import FUSED, AtenFunction
 from irc.passes.graph.attention.masks import planned
-from irc.passes.graph.attention.program import NotAttention, Program
-from irc.passes.graph.attention.recognize import Attention, recognize
+from irc.passes.graph.attention.program import NotAttention
+from irc.passes.graph.attention.recognize import Attention, objection, recognize
 from irc.passes.graph.attention.rewrite import four_dimensions
 from irc.target import Target, target_of
 
@@ -60,22 +60,6 @@ def fused(program: AtenFunction, found: Attention) -> Value:
     nothing = program.emit("full.default", [], math.nan, dtype=program.dtype(query))
     made: Value = program.emit("where.self", plan.rows, result, nothing)
     return made
-
-
-def objection(program: Program, found: Attention, cache: int) -> str:
-    """Why attention is better left as it is written on a CPU; "" where it isn't. The written form
-    is as fast where its scores, and what it copies, stay in `cache` bytes of a core's."""
-    dtype = program.dtype(found.query.base)
-    if dtype == "float64":
-        return "products of f64 are faster than the fused operator"
-    width = 4 if dtype == "float32" else 2
-    scores = math.prod(map(program.estimate, found.sizes)) * width
-    copied = sum(math.prod(map(program.estimate, shape)) for shape in found.copied) * width
-    if width == 2 and program.estimate(found.sizes[2]) == 1:
-        return ""  # products of one row in 16 bits are the library's slowest
-    if scores > cache or copied > cache:
-        return ""
-    return f"its scores ({scores} bytes) and what is copied ({copied}) stay in a core's cache"
 
 
 @register_pass
@@ -127,4 +111,4 @@ class FuseAttention(PatternPass):
         return (self, target_of(context)) if written else None
 
 
-__all__ = ["FuseAttention", "fused", "objection"]
+__all__ = ["FuseAttention", "fused"]

@@ -539,4 +539,21 @@ def copies(program: Program, value: Value) -> bool:
     return False
 
 
-__all__ = ["Attention", "Mask", "Operand", "copies", "number_of", "operand", "recognize", "scaling"]
+def objection(program: Program, found: Attention, cache: int) -> str:
+    """Why attention is better left as it is written on a CPU; "" where it isn't. The written form
+    is as fast where its scores, and what it copies, stay in `cache` bytes of a core's."""
+    dtype = program.dtype(found.query.base)
+    if dtype == "float64":
+        return "products of f64 are faster than the fused operator"
+    width = 4 if dtype == "float32" else 2
+    scores = math.prod(map(program.estimate, found.sizes)) * width
+    copied = sum(math.prod(map(program.estimate, shape)) for shape in found.copied) * width
+    if width == 2 and program.estimate(found.sizes[2]) == 1:
+        return ""  # products of one row in 16 bits are the library's slowest
+    if scores > cache or copied > cache:
+        return ""
+    return f"its scores ({scores} bytes) and what is copied ({copied}) stay in a core's cache"
+
+
+__all__ = ["Attention", "Mask", "Operand", "copies", "number_of", "objection", "operand", "recognize",
+           "scaling"]  # fmt: skip
