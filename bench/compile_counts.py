@@ -13,7 +13,8 @@ Rows, each of a new process:
 
 The last column is the number of irc's modules that the row's process loaded. With `--against`
 (`irc@REVISION` or `irc@FOLDER`) each row is run for both, and the ratio is this checkout's. With
-`--functions N` the N functions that rose most are listed for each row, by name.
+`--functions N` the N functions that rose most are listed for each row, by name. With
+`--seconds REPEATS` the rows are clocked instead, in seconds of processor time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,11 +31,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.common import ROOT, folder_of, geometric_mean, side_name, table, write_results
-from bench.opcodes import Counted, counting
+from bench.common import (
+    ROOT,
+    folder_of,
+    geometric_mean,
+    median_ratio,
+    print_load,
+    side_name,
+    table,
+    write_results,
+)
+from bench.opcodes import Clocked, Counted
 
 IR_TASKS = ("parse", "build", "print", "verify", "clone", "canonicalize", "cse", "dce", "rewrite")
 WARM = ("block", "convolutions", "pointwise")
+Measure = Counted | Clocked
 
 
 # -- the programs
@@ -152,8 +164,8 @@ def _loaded_torch() -> None:
     import torch._functorch.partitioners  # noqa: F401
 
 
-def _help(counted: Counted) -> None:
-    with counting(counted):
+def _help(counted: Measure) -> None:
+    with counted.running():
         from irc.tools.irc_opt import main
 
         try:
@@ -162,19 +174,19 @@ def _help(counted: Counted) -> None:
             pass
 
 
-def _entry(counted: Counted) -> None:
+def _entry(counted: Measure) -> None:
     _loaded_torch()
-    with counting(counted):
+    with counted.running():
         import irc.frontend.backend  # noqa: F401
 
 
-def _first(counted: Counted, name: str) -> None:
+def _first(counted: Measure, name: str) -> None:
     _loaded_torch()
     _programs()
-    with counting(counted):
+    with counted.running():
         import irc  # noqa: F401
     step = _step(name)
-    with counting(counted):
+    with counted.running():
         step()
 
 
@@ -187,18 +199,18 @@ def _loaded() -> None:
     _step("tokens")()
 
 
-def _compile(counted: Counted, name: str) -> None:
+def _compile(counted: Measure, name: str) -> None:
     import torch
 
     _loaded()
     torch._dynamo.reset()
     os.environ["IRC_CACHE_DIR"] = tempfile.mkdtemp(dir=os.environ["IRC_CACHE_DIR"])
     step = _step(name)
-    with counting(counted):
+    with counted.running():
         step()
 
 
-def _lower(counted: Counted, name: str) -> None:
+def _lower(counted: Measure, name: str) -> None:
     _loaded()
     import torch
 
@@ -211,12 +223,12 @@ def _lower(counted: Counted, name: str) -> None:
     modules = [compiled.imported.module for compiled in record]
     for module in modules:
         pipeline.lower(module.clone(), functional=True)
-    with counting(counted), gc_paused:
+    with counted.running(), gc_paused:
         for module in modules:
             pipeline.lower(module, functional=True)
 
 
-def _ir(counted: Counted, name: str) -> None:
+def _ir(counted: Measure, name: str) -> None:
     from bench.ir_speed import irc_tasks, program
 
     text = program(1000)
@@ -224,7 +236,7 @@ def _ir(counted: Counted, name: str) -> None:
     for timed in (False, True):
         module = [] if name in ("parse", "build") else [tasks["parse"]()]
         if timed:
-            with counting(counted):
+            with counted.running():
                 tasks[name](*module)
         else:
             tasks[name](*module)
@@ -236,16 +248,18 @@ ROWS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 
-def child(row: str) -> dict[str, Any]:
-    """The figures of a row, counted in this process."""
+def child(row: str, clock: bool = False) -> dict[str, Any]:
+    """The figures of a row, counted (or clocked) in this process."""
     folder = str(Path.cwd() / "irc")
-    counted = Counted(folder)
+    counted = Clocked() if clock else Counted(folder)
     kind, _, name = row.partition(" ")
     ROWS[kind](counted, *([name] if name else []))
     modules = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "irc"}
     strangers = [n for n, m in modules.items() if not str(m.__file__).startswith(folder)]
     if strangers:  # beside an editable install its modules are found, too
         raise SystemExit(f"of another checkout: {', '.join(strangers)}")
+    if isinstance(counted, Clocked):
+        return {"seconds": counted.seconds, "modules": len(modules)}
     places = [[*place, count] for place, count in counted.places().items()]
     return {"opcodes": counted.total(), "modules": len(modules), "places": places}
 
@@ -263,7 +277,7 @@ def rows() -> list[str]:
     ]  # fmt: skip
 
 
-def run_row(row: str, side: str, cache: str) -> dict[str, Any]:
+def run_row(row: str, side: str, cache: str, clock: bool = False) -> dict[str, Any]:
     """A row's figures from a new process of a side; CalledProcessError if it fails."""
     revision = side.partition("@")[2]
     environment = {
@@ -273,14 +287,15 @@ def run_row(row: str, side: str, cache: str) -> dict[str, Any]:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
         subprocess.run(
-            [sys.executable, "-m", "bench.compile_counts", "--child", row, "--into", file.name],
+            [sys.executable, "-m", "bench.compile_counts", "--child", row, "--into", file.name,
+             *["--clock"] * clock],
             cwd=folder_of(revision) if revision else ROOT, env=environment, check=True,
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
         return json.load(file)
 
 
-def measure(row: str, side: str) -> dict[str, Any]:
+def measure(row: str, side: str, clock: bool = False) -> dict[str, Any]:
     """A row's figures; a first process, not counted, leaves bytecode, and a warm row's cache."""
     with tempfile.TemporaryDirectory() as folder:
         first, second = (os.path.join(folder, n) for n in ("first", "second"))
@@ -288,7 +303,27 @@ def measure(row: str, side: str) -> dict[str, Any]:
             os.mkdir(path, 0o700)
         if row.startswith(("warm", "help", "entry", "cold")):
             run_row(row, side, first)
-        return run_row(row, side, first if row.startswith("warm") else second)
+        return run_row(row, side, first if row.startswith("warm") else second, clock)
+
+
+def measure_seconds(names: list[str], sides: list[str], repeats: int) -> dict[str, Any]:
+    """Seconds of processor time of each row by side, the sides in turn; prints medians and the
+    median of the ratios."""
+    results: dict[str, Any] = {}
+    cells = []
+    for row in names:
+        found: dict[str, list[float]] = {side: [] for side in sides}
+        for number in range(repeats):
+            for side in sides if number % 2 == 0 else sides[::-1]:
+                found[side].append(measure(row, side, clock=True)["seconds"])
+        results[row] = found
+        cell = [row, *(f"{statistics.median(times):.3f}" for times in found.values())]
+        if len(sides) > 1:
+            cell.append(f"{median_ratio(*found.values()):.3f}")
+        cells.append(cell)
+        print(*cell, flush=True)
+    print(table(["row, seconds", *sides, *["ratio"] * (len(sides) > 1)], cells))
+    return results
 
 
 def risen(mine: dict[str, Any], peer: dict[str, Any], count: int) -> str:
@@ -319,17 +354,26 @@ def main() -> None:
     parser.add_argument("--against", default=None, type=side_name, metavar="irc@REVISION")
     parser.add_argument("--filter", default="", help="only rows whose name holds one of these, a,b")
     parser.add_argument("--functions", type=int, default=0, help="list what rose most")
+    parser.add_argument("--seconds", type=int, default=0, metavar="REPEATS",
+                        help="processor time instead, of so many processes a side")  # fmt: skip
+    parser.add_argument("--clock", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--into", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        Path(options.into).write_text(json.dumps(child(options.child)))
+        Path(options.into).write_text(json.dumps(child(options.child, options.clock)))
         return
     sides = ["irc", *([options.against] if options.against else [])]
     wanted = options.filter.split(",")
+    names = [r for r in rows() if any(part in r for part in wanted)]
+    if options.seconds:
+        print_load()
+        write_results("compile_seconds", measure_seconds(names, sides, options.seconds))
+        print_load()
+        return
     results: dict[str, Any] = {}
     cells = []
-    for row in [r for r in rows() if any(part in r for part in wanted)]:
+    for row in names:
         found = {side: measure(row, side) for side in sides}
         results[row] = {s: {k: f[k] for k in ("opcodes", "modules")} for s, f in found.items()}
         counts = [f["opcodes"] for f in found.values()]

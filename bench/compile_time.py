@@ -2,6 +2,7 @@
 
     python -m bench.compile_time [--backends irc,inductor,aot_eager] [--filter resnet] [--append]
     python -m bench.compile_time --report     (what bench/results/compile_time.json holds)
+    python -m bench.compile_time --against irc@REVISION     (irc beside irc as a commit has it)
 
 *Cold*: a new process, empty caches, imports done before the clock starts; the first call less a
 warm call, median of 3.  *Warm*: the same with the caches that a cold run left.  Goals: cold at most
@@ -14,7 +15,8 @@ the own part.  Goals: one kernel no slower than Inductor, ten kernels' own part 
 
 `--append` adds repeats to those of former runs, so that a long measurement can be taken in pieces:
 `--model bert-base --backends inductor --repeats 1 --append`.  Figures of a model by backend are
-medians over all of its repeats.
+medians over all of its repeats. `bench.compile_counts` counts opcodes instead: the same figure on
+any machine.
 """
 
 from __future__ import annotations
@@ -118,8 +120,8 @@ def measure_model(model: str, backends: list[str], repeats: int) -> tuple[Repeat
     """Cold and warm compile seconds of each repeat by backend, the backends in turn; failures."""
     found: Repeats = {backend: {"cold": [], "warm": []} for backend in backends}
     failures: dict[str, str] = {}
-    for _ in range(repeats):
-        for backend in backends:
+    for number in range(repeats):
+        for backend in backends if number % 2 == 0 else backends[::-1]:
             if backend in failures:
                 continue
             try:
@@ -149,10 +151,16 @@ def joined(old: Repeats, new: Repeats) -> Repeats:
     return both
 
 
-def model_row(model: str, repeats: Repeats) -> list[str]:
+def shown(models: dict[str, Repeats]) -> list[str]:
+    """The backends of a table's columns: the usual ones, and other revisions that were measured."""
+    measured = [backend for repeats in models.values() for backend in repeats]
+    return [*dict.fromkeys((*BACKENDS_SHOWN, *measured))]
+
+
+def model_row(model: str, repeats: Repeats, backends: list[str]) -> list[str]:
     """Cold and warm seconds of each backend."""
     cells, figures = [model], figures_of(repeats)
-    for backend in BACKENDS_SHOWN:
+    for backend in backends:
         one = figures.get(backend)
         cells += [f"{one['cold']:.2f}", f"{one['warm']:.2f}"] if one else ["-", "-"]
     return [*cells, str(min(len(kinds["cold"]) for kinds in repeats.values()))]
@@ -183,6 +191,9 @@ def compared(repeats: Repeats) -> str:
     if "aot_eager" in figures:
         eager = figures["aot_eager"]["cold"]
         words += [f"{k} {mine[k] - eager:+.2f} s against aot_eager's cold" for k in mine]
+    for other in (name for name in repeats if name.startswith("irc@")):
+        pairs = {k: (repeats["irc"][k], repeats[other][k]) for k in mine}
+        words += [f"{k} {median_ratio(*pair):.3f} of {other}'s" for k, pair in pairs.items()]
     return ", ".join(words)
 
 
@@ -256,10 +267,12 @@ def report(results: dict[str, Any]) -> None:
     """Print what was measured, and which goals it meets."""
     for name, found in results["calls"].items():
         print(name, {k: round(v, 2) for k, v in found.items()}, flush=True)
-    head = ["model", *(f"{b} {kind}" for b in BACKENDS_SHOWN for kind in ("cold", "warm"))]
     models = {model: repeats for model, repeats in results["models"].items() if repeats}
+    backends = shown(models)
+    head = ["model", *(f"{b} {kind}" for b in backends for kind in ("cold", "warm"))]
     if models:
-        print(table([*head, "repeats"], [model_row(m, found) for m, found in models.items()]))
+        rows = [model_row(m, found, backends) for m, found in models.items()]
+        print(table([*head, "repeats"], rows))
     for model, repeats in models.items():
         print(model, compared(repeats), goals_met(repeats), flush=True)
 
@@ -291,6 +304,8 @@ def main() -> None:
         report(results)
         return
     backends = options.backends.split(",")
+    if options.against.startswith("irc@"):
+        backends = ["irc", options.against]
     print_load()
     for name in () if options.skip_calls else _graphs():
         try:

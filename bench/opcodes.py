@@ -8,6 +8,7 @@ irc is below. Two runs with one hash seed give the same number, but for a few hu
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,12 +81,28 @@ class Counted:
         return step
 
 
-@contextmanager
-def counting(counted: Counted) -> Iterator[Counted]:
-    """Count what is executed inside."""
-    before = sys.gettrace()
-    sys.settrace(counted.enter)
-    try:
-        yield counted
-    finally:
-        sys.settrace(before)
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count what is executed inside."""
+        before = sys.gettrace()
+        sys.settrace(self.enter)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+
+class Clocked:
+    """Seconds of processor time instead, torch's among them."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Clock what is executed inside."""
+        start = time.process_time()
+        try:
+            yield
+        finally:
+            self.seconds += time.process_time() - start
