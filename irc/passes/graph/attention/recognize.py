@@ -555,5 +555,5 @@ def objection(program: Program, found: Attention, cache: int) -> str:
     return f"its scores ({scores} bytes) and what is copied ({copied}) stay in a core's cache"
 
 
-__all__ = ["Attention", "Mask", "Operand", "copies", "number_of", "objection", "operand", "recognize",
-           "scaling"]  # fmt: skip
+__all__ = ["Attention", "Mask", "Operand", "copies", "number_of", "objection", "operand",
+           "recognize", "scaling"]  # fmt: skip
