@@ -326,6 +326,33 @@ def test_a_number_of_an_operator_goes_where_kernels_read_it(stub, monkeypatch):
     torch.testing.assert_close(stub.call(call, x, other)[0], shifted(x, other))
 
 
+def test_memory_that_is_not_there_is_torchs_error(stub, monkeypatch):
+    from irc.boundary import aten_paths
+
+    asked = []
+    monkeypatch.setattr(aten_paths.Named, "resolve", _without_gpus(asked))
+    module = lowered(lambda x, y: x[:, None] * y, [torch.randn(6), torch.randn(5)], dynamic=True)
+    call = stub.build(module, monkeypatch)
+    x = torch.zeros(1 << 23)
+    with pytest.raises(RuntimeError, match="alloc"):
+        torch.empty(1 << 46)
+    with pytest.raises(RuntimeError, match="alloc"):
+        stub.call(call, x, x)
+    assert "cuda:0" in asked and not stub.launches
+
+
+def _without_gpus(asked: list[str]) -> Any:
+    from irc.boundary.aten_paths import Named
+
+    resolve = Named.resolve
+
+    def resolved(self: Named) -> object:
+        asked.append(self.name)
+        return torch.device("cpu") if self.kind == "device" else resolve(self)
+
+    return resolved
+
+
 def pick(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
     return x[i] * 2
 

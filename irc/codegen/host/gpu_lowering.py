@@ -154,9 +154,8 @@ class GpuLowering(Lowering):
 
     def alloc(self, step: P.Alloc) -> None:
         layout = step.layout
-        place, dtype = self.place(layout.device), dtype_code(layout.dtype)
         if step.offset is None or not self.in_arena(step):
-            tensor = self.emitter.empty(*self.sizes(layout), dtype, place)
+            tensor = self.fresh(*self.sizes(layout), layout.dtype, layout.device)
             self.borrow(step.register, layout, tensor)
             return
         if not self.bases:
@@ -165,6 +164,28 @@ class GpuLowering(Lowering):
         self.places[step.register] = ArrayPlace(
             layout, lambda: self._address(at), lambda: self._in_block(layout, at)
         )
+
+    def fresh(
+        self, sizes: Sequence[Size], strides: Sequence[Size], dtype: str, device: str
+    ) -> HostTensor:
+        """A new tensor; torch's own error tells where there is no memory for it."""
+        from irc.boundary.aten_paths import Dynamic, Named
+
+        values: list[Value] = []
+
+        def slot(size: Size) -> Any:
+            if isinstance(size, int):
+                return size
+            values.append(size)
+            return Dynamic(len(values) - 1)
+
+        arguments = (
+            ("size", tuple(map(slot, sizes))), ("stride", tuple(map(slot, strides))),
+            ("dtype", Named("dtype", dtype)), ("device", Named("device", device)),
+        )  # fmt: skip
+        failure = ("aten-replay", "aten.empty_strided.default", arguments), values
+        code = dtype_code(dtype)
+        return self.emitter.empty(sizes, strides, code, self.place(device), failure)
 
     def in_arena(self, step: P.Alloc) -> bool:
         """Only the memory of one GPU is in one block."""
@@ -181,8 +202,7 @@ class GpuLowering(Lowering):
         else:
             padded = self.builder.and_(self.builder.add(total, constant(15)), constant(-16))
             elements = self.builder.lshr(padded, constant(size.bit_length() - 1))
-        place = self.place(f"cuda:{self.main}")
-        base = self.emitter.empty([elements], [1], dtype_code(dtype), place)
+        base = self.fresh([elements], [1], dtype, f"cuda:{self.main}")
         self.emitter.data(base)
         self.bases[dtype] = base
         self._arena_base = base

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from llvmlite import ir
 
@@ -79,10 +79,12 @@ class HostMemory(HostBase):
         strides: Sequence[Size],
         dtype: int,
         place: tuple[Value, Value] | None = None,
+        failure: tuple[Hashable, Sequence[Value]] = (("shim-error", "empty_strided"), ()),
     ) -> HostTensor:
         """A new uninitialized tensor with exactly these strides, owned.
 
-        `place`: the type and the index of its device, None for the CPU.
+        `place`: the type and the index of its device, None for the CPU; `failure`: what raises the
+        error, and what it is called with.
         """
         device_type, index = place or (I32(0), I32(-1))
         slot = self.new_slots(1)
@@ -101,7 +103,7 @@ class HostMemory(HostBase):
                 self.slot(slot),
             ],
         )
-        self.fail_if_error(failed, ("shim-error", "empty_strided"), [])
+        self.fail_if_error(failed, *failure)
         tensor = self.own(len(sizes), slot)
         return tensor
 
