@@ -1,0 +1,74 @@
+"""Kernels compiled by Triton to machine code, for the keys of launches."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+import torch
+
+import irc
+from irc.codegen.triton import machine_code
+from irc.dialects import kernel
+from irc.ir.diagnostics import InternalError
+from irc.ir.passes import PassManager
+from irc.pipeline import pipeline_text
+from irc.program.gpu_kernels import KernelFacts, key_of
+from irc.target.gpu import GpuFeatures
+
+
+@pytest.fixture(scope="module")
+def described():
+    module = irc.trace(lambda x: torch.relu(x) + x.sum(), [torch.randn(6, 40)], dynamic=True)
+    PassManager.parse(pipeline_text("triton", functional=False)).run(module)
+    functions = [op for op in module.ops if isinstance(op, kernel.KernelFuncOp)]
+    return machine_code.describe(functions, GpuFeatures.sm_90())
+
+
+def test_a_key_decides_types_and_hints():
+    facts = KernelFacts(("*fp32", "*bf16", "i64", "i64"), (1,), ())
+    key = key_of([16, 8], [48, 1 << 40 | 1])
+    signature, hints = machine_code._specialized(facts, key)
+    assert signature == {"p0": "*fp32", "p1": "*bf16", "n2": "i32", "n3": "i64"}
+    assert hints == {(0,): [["tt.divisibility", 16]], (2,): [["tt.divisibility", 16]]}
+
+
+def test_kernels_are_compiled_for_their_keys(described):
+    names = list(described.kernels)
+    wanted = [(name, key) for name in names for key in (0, 1 | 1 << 32)]
+    codes = machine_code.compile_codes(described, wanted)
+    assert list(codes) == wanted
+    for (name, _), code in codes.items():
+        assert code.code.startswith(b"\x7fELF") and code.symbol == name and not code.special
+        options = dict(described.kernels[name].options)
+        assert code.threads == 32 * options["num_warps"] and code.shared >= 0
+    assert len({code.code for code in codes.values()}) > len(names)
+    assert machine_code.compile_codes(described, []) == {}
+
+
+@pytest.mark.parametrize("extra, fits", [(-1, False), (0, True), (2, True), (3, False)])
+def test_other_parameters_than_a_launch_gives_are_an_error(extra, fits):
+    parameters = ", ".join([".param .u64 k_param"] * (3 + extra))
+    ptx = f".visible .entry k(\n{parameters}\n) .reqntid 128"
+    if fits:
+        machine_code._check_parameters("k", 3, ptx)
+        return
+    with pytest.raises(InternalError, match=f"takes {3 + extra} parameters for 3 arguments"):
+        machine_code._check_parameters("k", 3, ptx)
+
+
+def test_what_a_launch_does_not_give_is_told(described, monkeypatch):
+    import triton
+
+    name = next(iter(described.kernels))
+    compile_ = triton.compile
+
+    def special(*given, **named):
+        made = compile_(*given, **named)
+        facts = made.metadata._asdict() | {"num_ctas": 2, "global_scratch_size": 128}
+        made.metadata = type("Metadata", (), {"_asdict": lambda self: facts})()
+        return made
+
+    monkeypatch.setattr(triton, "compile", special)
+    code = machine_code.compile_code(described, name, 0)
+    assert code.special == "num_ctas, global_scratch_size"
+    assert attrs.evolve(code, special="").symbol == name
