@@ -7,7 +7,6 @@ after each operation, so that a fold gives the bits that the operation would.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from irc.dialects.arith import ops
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
+from irc.ir.floats import round_to_format
 from irc.ir.hooks import folds
 from irc.ir.rewrite.expressions import ConstantTerm
 from irc.ir.types import FloatType, IndexType, VectorType, bf16, f16, f32, f64, i1
@@ -50,33 +50,9 @@ def unsigned(value: int, width: int) -> int:
 def round_float(value: float, type_: Type) -> float:
     """`value` rounded to nearest even in a float type. Other types than f16, bf16, f32 and f64
     have no fold and raise ValueError."""
-    if type_ is f64:
-        return value
-    if type_ is f32:
-        return _pack_round(value, "<f")
-    if type_ is f16:
-        return _pack_round(value, "<e")
-    if type_ is bf16:
-        return _round_bf16(value) if math.isfinite(value) else value
-    raise ValueError(f"no rounding to {type_}")
-
-
-def _pack_round(value: float, code: str) -> float:
-    try:
-        return float(struct.unpack(code, struct.pack(code, value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def _round_bf16(value: float) -> float:
-    # Rounding f64 -> f32 -> bf16 would round twice; work on the bits of the f64.
-    _, exponent = math.frexp(value)  # 2**exponent is above the number, half of it is not
-    smallest = -133  # the exponent of the least subnormal, 2**-133
-    unit = max(exponent - 8, smallest)
-    scaled = math.ldexp(value, -unit)
-    rounded = math.ldexp(float(round(scaled)), unit)
-    largest = 3.3895313892515355e38
-    return math.copysign(math.inf if abs(rounded) > largest else rounded, value)
+    if type_ not in (f16, bf16, f32, f64):
+        raise ValueError(f"no rounding to {type_}")
+    return value if value != value else round_to_format(value, str(type_))
 
 
 def number_of(attr: Attribute | None) -> Number | None:

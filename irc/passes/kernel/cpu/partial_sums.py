@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from irc.analysis.loop import estimate
 from irc.dialects import loop
+from irc.ir.attributes import Type
 from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import FloatType
 from irc.passes.kernel.cpu.plan import Axis, CpuMember
@@ -42,7 +43,10 @@ def cut_sums(member: CpuMember, schedule: CpuSchedule, shared: bool) -> None:
     loops = [a for n in schedule.order for a in member.own if a.name == n and a.kind != "par"]
     scans = any(o.kind == "scan" for o in outputs)
     along = not shared and (not own or any(a.name == own for a in loops))
-    restarts = any(_restarts(o, along and not scans) for o in outputs)
+    restarts = any(
+        sums_restart(o.combiner, o.accumulator, o.kind == "scan", along and not scans)
+        for o in outputs
+    )
     schedule.chunks, schedule.partial = {}, []
     for number, axis in enumerate(loops):
         vectors = axis.name == own
@@ -68,12 +72,11 @@ def cut_sums(member: CpuMember, schedule: CpuSchedule, shared: bool) -> None:
         schedule.compensated = not _are_few(combined_points(member.compute), block)
 
 
-def _restarts(output: loop.ResultAttr, along: bool) -> bool:
+def sums_restart(combiner: str, accumulator: Type | None, scans: bool, along: bool) -> bool:
     """Whether rounding asks for sums of partial sums; `along`: one result of all lanes."""
-    if output.combiner == "moments":
+    if combiner == "moments":
         return not along
-    return (output.combiner == "sum" and output.kind == "reduce"
-            and isinstance(output.accumulator, FloatType))  # fmt: skip
+    return combiner == "sum" and not scans and isinstance(accumulator, FloatType)
 
 
 def _are_few(points: Dim, block: int) -> bool:

@@ -20,6 +20,7 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
 from irc.ir.types import FloatType, IntegerType, i1, i8, i32, i64, index
 from irc.passes.kernel.cpu.emit import Emitter
+from irc.passes.kernel.cpu.partial_sums import sums_restart
 
 
 @attrs.define(eq=False)
@@ -108,7 +109,7 @@ class Reducer:
     @property
     def restarts(self) -> bool:
         """Whether rounding asks for sums of partial sums."""
-        return self.combiner == "sum" and not self.scans and isinstance(self.type, FloatType)
+        return sums_restart(self.combiner, self.type, self.scans, self.shape.horizontal)
 
     def flipped(self, value: Value) -> Value:
         """A value with its sign bit flipped if this reducer works on such."""
@@ -292,10 +293,6 @@ class MomentsReducer(Reducer):
         count_width = shape.width if shape.horizontal and shape.uneven else 1
         state = [*zeros, self.number(0, count_width)]
         return state + ([self.number(0, 1)] * 3 if shape.peeled else [])
-
-    @property
-    def restarts(self) -> bool:
-        return not self.shape.horizontal
 
     def join(self, state: list[Value], other: list[Value]) -> list[Value]:
         changes, rest = self.changes(state, other)
