@@ -266,3 +266,9 @@ def test_remarks(capsys):
     assert "'aten.bmm.default': attention is one operator" in capsys.readouterr().err
     programs(weights_read, heads(), heads(S), heads(S), options={"remarks": "fuse-attention"})
     assert "its probabilities are read elsewhere, too" in capsys.readouterr().err
+
+
+def test_fuel_stops_it(capsys):
+    _, texts = programs(plain, heads(), heads(S), heads(S), options={"fuel": 0})
+    assert not any(FUSED in text for text in texts)
+    assert "0 attentions of torch's graph are fused" in capsys.readouterr().err

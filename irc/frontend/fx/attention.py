@@ -55,9 +55,12 @@ def fuse_for(module: fx.GraphModule, options: Options, target: Target) -> int:
     def note(node: fx.Node, message: str) -> None:
         told.append(Remark("fuse-attention", message, location_of(node), str(node.target)))
 
-    count = fuse(module, core_bytes, note if options.remarks else None)
+    limit = options.fuel if options.fuel >= 0 else None
+    count = fuse(module, core_bytes, note if options.remarks else None, limit)
     for remark in chosen_remarks(told, options.remarks):
         print(remark, file=sys.stderr)
+    if limit is not None:
+        print(f"irc: fuel: {count} attentions of torch's graph are fused", file=sys.stderr)
     return count
 
 

@@ -86,6 +86,9 @@ class TracedGraph:
             return first == second
         return statically_known_true(first == second)
 
+    def is_positive(self, size: Any) -> bool:
+        return size > 0 if isinstance(size, int) else statically_known_true(size > 0)
+
     def constant(self, value: fx.Node) -> Any:
         if value.op != "get_attr":
             return None
@@ -321,13 +324,15 @@ def traced_attention(
     return traced
 
 
-def fuse(module: fx.GraphModule, core_bytes: int | None, told: Any = None) -> int:
+def fuse(
+    module: fx.GraphModule, core_bytes: int | None, told: Any = None, limit: int | None = None
+) -> int:
     """Make operators of the attentions in a graph; how many. core_bytes: of a CPU's second-level
     cache, where small ones stay as they are; None on a GPU. told: is given each node with what was
-    done, or the reason why not."""
+    done, or the reason why not. limit: how many may be made (None: all)."""
     count = 0
     for node in list(module.graph.find_nodes(op="call_function", target=aten.bmm.default)):
-        if not _may_be_attention(node):
+        if not _may_be_attention(node) or count == limit:
             continue
         try:
             _fuse_at(module, node, core_bytes)

@@ -389,6 +389,19 @@ def test_what_is_left_as_it_is_written(function):
     assert texts == ([f"attention is left as it is written: {reason}"] if reason else [])
 
 
+def test_what_may_be_empty():
+    """ATen's operator divides by sizes."""
+
+    def some(q, k, v, taken):
+        rows = taken.nonzero().squeeze(1)
+        return plain(q, k.index_select(2, rows), v.index_select(2, rows))
+
+    _, found, texts = fused(some, heads(), heads(S), heads(S), torch.rand(S) > 0.5)
+    assert not found and texts == ["attention is left as it is written: it may be empty"]
+    _, found, texts = fused(plain, heads(), heads(0), heads(0))
+    assert not found
+
+
 def test_other_widths_of_values():
     _, found, texts = fused(plain, heads(), heads(S), heads(S, width=3))
     assert not found and texts == [

@@ -12,7 +12,7 @@ from irc.ir import attributes as A
 from irc.ir.contents import content_tensor
 from irc.ir.core import Value
 from irc.ir.strides import dense_like, reshape_strides
-from irc.ir.symbols import Dim
+from irc.ir.symbols import Dim, Range, known_positive
 from irc.ir.types import (
     DTYPE_OF_ELEMENT,
     ELEMENT_OF_DTYPE,
@@ -29,10 +29,12 @@ FUSED = "_scaled_dot_product_flash_attention_for_cpu.default"
 
 
 class AtenFunction:
-    """A function of the aten level as a program; new operators go where `builder` says."""
+    """A function of the aten level as a program; new operators go where `builder` says.
+    ranges: what is known of its symbols."""
 
-    def __init__(self, builder: Any = None) -> None:
+    def __init__(self, builder: Any, ranges: Mapping[str, Range]) -> None:
         self.builder = builder
+        self.ranges = ranges
 
     def call(self, value: Any) -> OperatorCall | None:
         op = value.defining_op
@@ -66,6 +68,9 @@ class AtenFunction:
 
     def same(self, first: Any, second: Any) -> bool:
         return bool(first == second)
+
+    def is_positive(self, size: Any) -> bool:
+        return known_positive(size, self.ranges)
 
     def constant(self, value: Any) -> Any:
         op = value.defining_op

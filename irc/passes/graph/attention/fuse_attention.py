@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from irc.dialects import aten, func
+from irc.dialects.sym.facts import facts_of
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.passes import PatternPass
@@ -15,7 +16,7 @@ from irc.passes.graph.attention.masks import planned
 from irc.passes.graph.attention.program import NotAttention
 from irc.passes.graph.attention.recognize import Attention, objection, recognize
 from irc.passes.graph.attention.rewrite import four_dimensions
-from irc.target import Target, target_of
+from irc.target import target_of
 
 SOFTMAX, PRODUCT = "aten._softmax.default", "aten.bmm.default"
 
@@ -23,10 +24,10 @@ SOFTMAX, PRODUCT = "aten._softmax.default", "aten.bmm.default"
 # bmm(softmax(bmm(q, k^T) * scale + mask), v) -> attention(q, k, v, mask, scale)
 @pattern(aten.AtenOp, name="aten.fuse_attention", counted="fused")
 def fuse(op: Any, rw: Any) -> Any:
-    if op.qualified != PRODUCT:
-        return rw.no_match("it is no product")
-    options, target = rw.state
-    program = AtenFunction(rw.builder)
+    if op.qualified != PRODUCT or op.results[0].type.device != "cpu":
+        return rw.no_match("it is no product on a CPU")
+    options, target, ranges = rw.state
+    program = AtenFunction(rw.builder, ranges)
     try:
         found = recognize(program, op.results[0])
         reason = objection(program, found, target.features.core_bytes)
@@ -103,12 +104,12 @@ class FuseAttention(PatternPass):
 
     patterns = (fuse,)
 
-    def prepare(self, op: Operation, context: PassContext) -> tuple[FuseAttention, Target] | None:
+    def prepare(self, op: Operation, context: PassContext) -> Any:
         assert isinstance(op, func.FuncOp)
         if target_of(context).is_gpu:
             return None  # which kernel it runs is decided where the graph is traced
         written = any(isinstance(o, aten.AtenOp) and o.qualified == SOFTMAX for o in op.block.ops)
-        return (self, target_of(context)) if written else None
+        return (self, target_of(context), facts_of(op).ranges) if written else None
 
 
 __all__ = ["FuseAttention", "fused"]

@@ -57,6 +57,9 @@ class Program(Protocol):
     def same(self, first: Size, second: Size) -> bool:
         """Whether two sizes are known to be equal."""
 
+    def is_positive(self, size: Size) -> bool:
+        """Whether a size is known not to be 0."""
+
     def constant(self, value: Value) -> Any:
         """The torch tensor that a value is, if that stands in the program."""
 

@@ -132,8 +132,8 @@ def recognize(
     made = program.call(first)
     assert made is not None
     sizes = tuple(group[0].size if group else 1 for group in labels)
-    if any(isinstance(n, int) and n == 0 for n in sizes):
-        raise NotAttention("it is empty", told=False)
+    if not all(map(program.is_positive, sizes)):
+        raise NotAttention("it may be empty")  # and ATen's operator divides by sizes
     query = operand(program, made["self"], labels, (0, 1), forward_only, False)
     shares = shares and forward_only
     key = operand(program, made["mat2"], labels, (1, 0), forward_only, shares)
@@ -162,6 +162,8 @@ def _check(program: Program, query: Operand, key: Operand, value: Operand) -> No
     if len(dtypes) != 1 or not dtypes <= set(FLOATS):
         raise NotAttention(f"its operands are of {', '.join(sorted(dtypes))}")
     widths = [o.slots[3][0].size if o.slots[3] else 1 for o in (query, key, value)]
+    if not program.is_positive(widths[0]):
+        raise NotAttention("it may be empty")
     if not program.same(widths[0], widths[2]):
         raise NotAttention("keys and values are of other sizes")
 
