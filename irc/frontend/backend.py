@@ -65,9 +65,9 @@ class recording:
 
     def __enter__(self) -> list[Compiled]:
         self._outer = _state.record
-        made: list[Compiled] = []
-        _state.record = made
-        return made
+        record: list[Compiled] = []
+        _state.record = record
+        return record
 
     def __exit__(self, *exc: object) -> None:
         _state.record = self._outer
@@ -277,8 +277,8 @@ def target_of(
     on one."""
     if options.target != "auto":
         return Target.named(options.target)
-    made = [] if module is None else [node.meta.get("val") for node in module.graph.nodes]
-    devices = {x.device.type for x in (*inputs, *made) if isinstance(x, torch.Tensor)}
+    values = [] if module is None else [node.meta.get("val") for node in module.graph.nodes]
+    devices = {x.device.type for x in (*inputs, *values) if isinstance(x, torch.Tensor)}
     return Target.host(gpu="cuda" in devices)
 
 

@@ -70,11 +70,11 @@ def content_tensor(content: Any, dtype: torch.dtype, sizes: Sequence[int]) -> to
     count = 1
     for size in shape:
         count *= size
-    wanted = count * torch.empty(0, dtype=dtype).element_size()
+    byte_count = count * torch.empty(0, dtype=dtype).element_size()
     given = 0 if flat is None else flat.numel()
-    if given != wanted:
+    if given != byte_count:
         raise InvalidIR(
-            f"a constant of {dtype} {list(shape)} has {wanted} bytes, its content {given}"
+            f"a constant of {dtype} {list(shape)} has {byte_count} bytes, its content {given}"
         )
     if flat is None or not given:
         return torch.empty(shape, dtype=dtype)

@@ -181,14 +181,14 @@ def last_element(type_: TensorType) -> int | None:
     return sum((n - 1) * s for n, s in zip(type_.shape, type_.strides, strict=True))  # type: ignore[return-value]
 
 
-def same_places(type_: TensorType, wanted: Sequence[Dim | None]) -> bool:
+def same_places(type_: TensorType, strides: Sequence[Dim | None]) -> bool:
     """Whether strides place every element as a type's do: those of sizes up to 1 don't count."""
     assert type_.strides is not None
-    if len(wanted) != type_.rank:
+    if len(strides) != type_.rank:
         return False
     return 0 in type_.shape or all(
         have == want or (isinstance(size, int) and size <= 1)
-        for size, have, want in zip(type_.shape, type_.strides, wanted, strict=True)
+        for size, have, want in zip(type_.shape, type_.strides, strides, strict=True)
     )
 
 

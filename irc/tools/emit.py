@@ -15,11 +15,11 @@ def emit(module: Operation, form: str) -> str:
         raise UserError(
             "the program has no kernels to emit code for", notes=("run form-kernels first",)
         )
-    wanted = "gpu" if form == "triton" else "cpu"
-    other = next((k for k in kernels if k.target != wanted), None)
+    target = "gpu" if form == "triton" else "cpu"
+    other = next((k for k in kernels if k.target != target), None)
     if other is not None:
         raise UserError(
-            f"{form} is emitted for kernels of a {wanted}, @{other.sym_name} is for a "
+            f"{form} is emitted for kernels of a {target}, @{other.sym_name} is for a "
             f"{other.target}", other.location, notes=("lower-to-cpu and lower-to-gpu make them",),
         )  # fmt: skip
     if form == "triton":

@@ -194,10 +194,10 @@ def statistics_report(context: PassContext) -> str:
     return "\n".join(lines)
 
 
-def remarks_report(context: PassContext, wanted: str = "") -> str:
+def remarks_report(context: PassContext, pattern: str = "") -> str:
     """One line per remark: where, which pass, about which operation, what.
 
     wanted: a regular expression that must be found in a line (after its place). Raises UserError
     for a bad one.
     """
-    return "\n".join(str(remark) for remark in chosen_remarks(context.remarks, wanted))
+    return "\n".join(str(remark) for remark in chosen_remarks(context.remarks, pattern))

@@ -138,8 +138,8 @@ def _compare_numbers(
     first = old[0]
     if loose or any(other != first for other in old[1:]):
         return None
-    made = [torch.as_tensor(x) for x in (first, new)]
-    same = type(first) is type(new) and bool(_close(made[0], made[1], tolerance))
+    pair = [torch.as_tensor(x) for x in (first, new)]
+    same = type(first) is type(new) and bool(_close(pair[0], pair[1], tolerance))
     return None if same else Difference(name, f"{first!r} before, {new!r} after")
 
 

@@ -51,14 +51,14 @@ class Inputs:
     def fresh(self, mode: str) -> list[Any]:
         """Copies, with strides, offsets and shared storage; floats as f64 in mode "real"."""
         copies = [s.to(carried(s.dtype, mode), copy=True) for s in self.storages]
-        made: list[Any] = []
+        arguments: list[Any] = []
         for argument in self.arguments:
             if not isinstance(argument, PlacedTensor):
-                made.append(argument)
+                arguments.append(argument)
                 continue
             memory = copies[argument.storage].view(carried(argument.dtype, mode))
-            made.append(memory.as_strided(argument.shape, argument.strides, argument.offset))
-        return made
+            arguments.append(memory.as_strided(argument.shape, argument.strides, argument.offset))
+        return arguments
 
     def copy(self) -> Inputs:
         """The same arguments in storages of their own."""

@@ -103,13 +103,13 @@ def make_case(rule: Rule, types: Sequence[Type], seed: int) -> Case | None:
     builder = Builder.at_end(function.block)
     bound: dict[str, Any] = dict(zip(values_of(rule), function.block.arguments, strict=True))
     try:
-        made = _build(rule, rule.before, builder, bound, random.Random(seed))
-        builder.create(ReturnOp, [made])
+        root = _build(rule, rule.before, builder, bound, random.Random(seed))
+        builder.create(ReturnOp, [root])
         function.refresh_type()
         verify(module)
     except (IRCError, OverflowError, ValueError):
         return None
-    bound[RESULT] = made
+    bound[RESULT] = root
     return Case(module, bound) if rule.holds(bound) else None
 
 

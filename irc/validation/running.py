@@ -89,10 +89,10 @@ class Watch:
             if not isinstance(type_, TensorType) or not isinstance(content, torch.Tensor):
                 continue
             try:
-                wanted = frame.dims(type_.shape)
+                sizes = frame.dims(type_.shape)
             except InvalidIR:  # a symbol that is bound later
                 continue
-            if list(content.shape) != wanted:
+            if list(content.shape) != sizes:
                 raise Inconsistent(
                     f"a value of type {type_} has the sizes {list(content.shape)}", op=op
                 )

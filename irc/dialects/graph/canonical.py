@@ -58,14 +58,14 @@ def permute(op: shapes.Permute, rw: Any) -> Any:
 def _merge(op: Any, inner: Any, rw: Any, **attributes: Any) -> Any:
     """Replace a view op of a view op by one with these attributes. What shares its operand's
     memory (the flag `view`) goes on to do so, or stays as it is."""
-    made = type(op).make(inner.source, result_types=op.view.type, **attributes)
+    merged = type(op).make(inner.source, result_types=op.view.type, **attributes)
     if "view" in op.attributes:
-        found = view_strides(made) if "view" in inner.attributes else None
+        found = view_strides(merged) if "view" in inner.attributes else None
         if found is None or not same_places(op.view.type, found[0]):
-            made.erase()
+            merged.erase()
             return rw.no_match("the two are no view together")
-        made.attributes["view"] = A.UNIT
-    rw.replace(op, made)
+        merged.attributes["view"] = A.UNIT
+    rw.replace(op, merged)
     return True
 
 

@@ -167,10 +167,10 @@ class CallAten(Op):
         if any(not 0 <= k < len(self._operands) for k in written):
             self.fail(f"written = {written} for {len(self._operands)} operands")
         kept = self.results[len(self.results) - len(written) :]
-        for number, made in zip(written, kept, strict=False):
-            type_ = self._operands[number].type
-            if len(kept) < len(written) or made.type.with_strides(None) is not type_.with_strides(None):  # type: ignore[attr-defined] # noqa: E501
-                self.fail(f"the result for written operand {number} is {made.type}, not {type_}")
+        for number, value in zip(written, kept, strict=False):
+            type_, have = tensor_type(self._operands[number]), tensor_type(value)
+            if len(kept) < len(written) or have.with_strides(None) is not type_.with_strides(None):
+                self.fail(f"the result for written operand {number} is {have}, not {type_}")
 
     def _verify_strides(self, name: str, values: Sequence[Value]) -> None:
         """One `#sym.dims` for each tensor among `values`, that can be its strides."""

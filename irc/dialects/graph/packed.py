@@ -74,9 +74,9 @@ class Pack(Op):
 
     def verify_op(self) -> None:
         source: Any = self.weight.type
-        made = self.packed.type.tensor
+        packed_type = self.packed.type.tensor
         shape = source.shape[::-1] if self.transposed else source.shape
-        if shape != made.shape or source.element is not made.element:
+        if shape != packed_type.shape or source.element is not packed_type.element:
             self.fail(f"gives {self.packed.type} from {source}")
         if source.rank < 2 or any(not isinstance(size, int) for size in source.shape):
             self.fail(f"{source} is no weight of known sizes")
@@ -105,21 +105,21 @@ class _PackedOp(Op, abstract=True):
 
     def verify_epilogue(self) -> None:
         """Fail unless bias, `other` and activation fit the result."""
-        made: Any = self.results[0].type
+        result_type: Any = self.results[0].type
         bias, other = self.bias, self.other
         channels = self.weight.type.tensor.shape[0]
         if bias is not None and bias.type.shape != (channels,):
             self.fail(f"the bias is {bias.type}, not one element for each of {channels} channels")
-        if other is not None and other.type.shape != made.shape:
-            self.fail(f"what is added is {other.type}, not of sizes {made.shape}")
+        if other is not None and other.type.shape != result_type.shape:
+            self.fail(f"what is added is {other.type}, not of sizes {result_type.shape}")
         given = self.scalars or ()
         activation = self.activation
-        wanted = 0 if activation is None else ACTIVATIONS[activation]
-        if len(given) != wanted or any(not isinstance(s, A.FloatAttr) for s in given):
-            self.fail(f"activation {activation} takes {wanted} scalars, {len(given)} given")
+        count = 0 if activation is None else ACTIVATIONS[activation]
+        if len(given) != count or any(not isinstance(s, A.FloatAttr) for s in given):
+            self.fail(f"activation {activation} takes {count} scalars, {len(given)} given")
         for value in (self.source, bias, other):
-            if value is not None and value.type.element is not made.element:
-                self.fail(f"{value.type} has other elements than {made}")
+            if value is not None and value.type.element is not result_type.element:
+                self.fail(f"{value.type} has other elements than {result_type}")
 
 
 class PackedConv(_PackedOp):

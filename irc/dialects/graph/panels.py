@@ -64,20 +64,20 @@ class _PanelOp(Op, abstract=True):
 
     def verify_epilogue(self) -> None:
         """Fail unless bias, `other` and activation fit the result."""
-        made: Any = self.value.type
+        result_type: Any = self.value.type
         bias, other = self.bias, self.other
-        if bias is not None and bias.type.shape != (made.shape[1],):
-            self.fail(f"the bias is {bias.type}, not one element for each of {made.shape[1]} "
-                      "channels")  # fmt: skip
-        if other is not None and other.type.shape != made.shape:
-            self.fail(f"what is added is {other.type}, not of sizes {made.shape}")
+        if bias is not None and bias.type.shape != (result_type.shape[1],):
+            channels = f"{result_type.shape[1]} channels"
+            self.fail(f"the bias is {bias.type}, not one element for each of {channels}")
+        if other is not None and other.type.shape != result_type.shape:
+            self.fail(f"what is added is {other.type}, not of sizes {result_type.shape}")
         for value in (bias, other):
-            if value is not None and value.type.element is not made.element:
-                self.fail(f"{value.type} has other elements than {made}")
+            if value is not None and value.type.element is not result_type.element:
+                self.fail(f"{value.type} has other elements than {result_type}")
         name, given = self.activation, self.scalars or ()
-        wanted = 0 if name is None else ACTIVATIONS[name]
-        if len(given) != wanted or any(not isinstance(s, A.FloatAttr) for s in given):
-            self.fail(f"activation {name} takes {wanted} scalars, {len(given)} given")
+        count = 0 if name is None else ACTIVATIONS[name]
+        if len(given) != count or any(not isinstance(s, A.FloatAttr) for s in given):
+            self.fail(f"activation {name} takes {count} scalars, {len(given)} given")
 
 
 class WinogradConv(_PanelOp):

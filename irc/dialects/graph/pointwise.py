@@ -133,9 +133,9 @@ def _define(
         "traits": frozenset(traits),
         **attributes,
     }
-    made: type[PointwiseT] = type(class_name, (base,), members)
-    POINTWISE[name] = made
-    return made
+    cls: type[PointwiseT] = type(class_name, (base,), members)
+    POINTWISE[name] = cls
+    return cls
 
 
 def _unary(name: str, domain: str, doc: str, **attributes: Any) -> type[_Unary]:

@@ -69,5 +69,5 @@ def masked_scatter_backward(grad: Tensor, mask: Tensor, sizes: list[Any]) -> Ten
     number = mask.reshape(-1).cumsum(0).clamp(min=1) - 1
     given = torch.where(mask, grad, 0).reshape(-1)
     # Places past the last value, where the mask does not hold, add nothing to one more.
-    made = grad.new_zeros(count + 1)
-    return made.index_put([number.clamp(max=count)], given, accumulate=True)[:count].view(sizes)
+    gradient = grad.new_zeros(count + 1)
+    return gradient.index_put([number.clamp(max=count)], given, accumulate=True)[:count].view(sizes)

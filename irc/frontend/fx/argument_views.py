@@ -79,10 +79,10 @@ def _view_of(output: fx.Node, result: Any, argument: fx.Node, written: set[Any])
     for step in reversed(chain):
         args = (shown, *step.args[1:])
         with output.graph.inserting_before(output):
-            made = output.graph.call_function(step.target, args, dict(step.kwargs))  # type: ignore[arg-type]
+            view = output.graph.call_function(step.target, args, dict(step.kwargs))  # type: ignore[arg-type]
         given, keywords = fx.map_arg((args, dict(step.kwargs)), lambda n: n.meta["val"])
-        made.meta = {**step.meta, "val": step.target(*given, **keywords)}  # type: ignore[operator]
-        shown = made
+        view.meta = {**step.meta, "val": step.target(*given, **keywords)}  # type: ignore[operator]
+        shown = view
     return shown
 
 

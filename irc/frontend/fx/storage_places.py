@@ -218,11 +218,11 @@ def copied(module: fx.GraphModule) -> fx.GraphModule:
     for old, new in copies.items():
         if hasattr(old, "_dynamo_source"):
             new._dynamo_source = old._dynamo_source
-    made = fx.GraphModule(module, graph)
-    made.meta = dict(module.meta)
+    copy = fx.GraphModule(module, graph)
+    copy.meta = dict(module.meta)
     for name, value in vars(module).items():  # what Dynamo tells AOTAutograd
-        vars(made).setdefault(name, value)
-    return made
+        vars(copy).setdefault(name, value)
+    return copy
 
 
 def _relative_diagonal(graph: fx.Graph, node: fx.Node) -> None:

@@ -116,11 +116,11 @@ def _refine(argument: Value, names: dict[Expr, Dim], last: Operation | None) -> 
     users = [op for op in argument.users if not isinstance(op, sym.Binder)]
     # Strides leave the types later: what the new symbols make of them is kept here.
     entries = {"strides": A.DimsAttr(refined.strides)}
-    made = Builder.after(last).insert(sym.RefineOp((argument,), (refined,), entries)).results[0]
+    refinement = Builder.after(last).insert(sym.RefineOp((argument,), (refined,), entries))
     for user in users:
         for position, operand in enumerate(user.operands):
             if operand is argument:
-                user.set_operand(position, made)
+                user.set_operand(position, refinement.results[0])
 
 
 def _replaced(content: Any, names: dict[Expr, Dim]) -> Any:

@@ -36,13 +36,13 @@ class Remark:
         return f"{where}remark: {self.text}"
 
 
-def chosen_remarks(remarks: Iterable[Remark], wanted: str = "") -> list[Remark]:
-    """Each remark once in which the regular expression `wanted` is found. Raises UserError."""
+def chosen_remarks(remarks: Iterable[Remark], pattern: str = "") -> list[Remark]:
+    """Each remark once in which the regular expression `pattern` is found. Raises UserError."""
     try:
-        found = re.compile(wanted)
+        expression = re.compile(pattern)
     except re.error as error:
-        raise UserError(f"remarks: '{wanted}' is no regular expression: {error}") from None
-    return [remark for remark in dict.fromkeys(remarks) if found.search(remark.text)]
+        raise UserError(f"remarks: '{pattern}' is no regular expression: {error}") from None
+    return [remark for remark in dict.fromkeys(remarks) if expression.search(remark.text)]
 
 
 @attrs.define

@@ -170,17 +170,17 @@ def _pass_modules() -> tuple[str, ...]:
 def lookup_pass(name: str) -> type[Pass]:
     """The pass called `name`, importing its file if need be. Raises UserError."""
     if name not in _passes:
-        wanted = name.replace("-", "_")
+        leaf = name.replace("-", "_")
         for module in _pass_modules():
-            if module.rpartition(".")[2] == wanted:
+            if module.rpartition(".")[2] == leaf:
                 importlib.import_module(module)
         if name not in _passes:
             load_entry_points()
-    found = _passes.get(name)
-    if found is None:
+    cls = _passes.get(name)
+    if cls is None:
         hint = did_you_mean(name, known_names())
         raise UserError(f"unknown pass '{name}'{hint}", notes=("--list-passes names them all",))
-    return found
+    return cls
 
 
 def known_names() -> list[str]:
@@ -285,26 +285,26 @@ def make_pass(name: str, options: dict[str, str]) -> Pass:
     return cls(**values)
 
 
-def _convert_option(pass_name: str, key: str, kind: Any, text: str) -> Any:
-    arguments = [a for a in typing.get_args(kind) if a is not type(None)]
-    origin = typing.get_origin(kind)
+def _convert_option(pass_name: str, key: str, type_: Any, text: str) -> Any:
+    arguments = [a for a in typing.get_args(type_) if a is not type(None)]
+    origin = typing.get_origin(type_)
     if origin in (tuple, list):
         return tuple(
             _convert_option(pass_name, key, arguments[0], t) for t in text.split(",") if t
         )
     if arguments and origin is not typing.Literal:
-        kind = arguments[0]
+        type_ = arguments[0]
     try:
-        if kind is bool:
+        if type_ is bool:
             return {"true": True, "1": True, "": True, "false": False, "0": False}[text.lower()]
-        if kind in (int, float, str):
-            return kind(text)
+        if type_ in (int, float, str):
+            return type_(text)
         if origin is typing.Literal and text in arguments:
             return text
     except (KeyError, ValueError):
         pass
-    wanted = getattr(kind, "__name__", None) or " or ".join(map(str, arguments)) or str(kind)
-    raise UserError(f"option '{key}' of pass '{pass_name}' is {wanted}, not '{text}'")
+    expected = getattr(type_, "__name__", None) or " or ".join(map(str, arguments)) or str(type_)
+    raise UserError(f"option '{key}' of pass '{pass_name}' is {expected}, not '{text}'")
 
 
 #: A pass's name, or an option's; compiled where the first pipeline is read.

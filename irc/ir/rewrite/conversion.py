@@ -325,8 +325,8 @@ class Conversion:
                 return ()
             except Declined as declined:
                 reasons.append(f"{converter.name}: {declined}")
-                while (made := op.prev) is not None and made is not before:
-                    made.erase()
+                while (previous := op.prev) is not None and previous is not before:
+                    previous.erase()
             except (IRCError, RecursionError, StartAgain):
                 raise
             except Exception as error:

@@ -239,11 +239,11 @@ def rule(
         if preserves not in ("bits", "real"):
             raise UserError(f"rule '{function.__name__}' preserves bits or real, not {preserves!r}")
         name, module = f"{before.dialect}.{function.__name__}", function.__module__
-        made = Rule(name, list(parameters), before, after, where, preserves, module, fold)
-        _rules[name] = made
+        rule_ = Rule(name, list(parameters), before, after, where, preserves, module, fold)
+        _rules[name] = rule_
         if canonical and not fold:
-            register_canonicalization(made)
-        return made
+            register_canonicalization(rule_)
+        return rule_
 
     return decorate if function is None else decorate(function)
 

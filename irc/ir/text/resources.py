@@ -132,11 +132,11 @@ def write_beside(text_file: Path, text: str, resources: Mapping[str, Any]) -> No
     """
     from irc.ir.text.attribute_text import quote
 
-    wanted = used_keys(text)
-    if not wanted:
+    keys = used_keys(text)
+    if not keys:
         return
-    chosen = {key: content for key, content in resources.items() if quote(key) in wanted}
-    missing = wanted - {quote(key) for key in chosen}
+    chosen = {key: content for key, content in resources.items() if quote(key) in keys}
+    missing = keys - {quote(key) for key in chosen}
     if missing:
         raise UserError(f"the constant {min(missing)} of the program is nowhere to be found")
     write_resources(beside(text_file), chosen)

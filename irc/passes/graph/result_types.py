@@ -102,11 +102,11 @@ def types_of_call(
     device = tensors[0].device if tensors else "cpu"
     listed = outcome if isinstance(outcome, tuple | list) else (outcome,)
     found = []
-    for made in listed:
-        element = ELEMENT_OF_DTYPE.get(str(getattr(made, "dtype", "")).removeprefix("torch."))
+    for tensor in listed:
+        element = ELEMENT_OF_DTYPE.get(str(getattr(tensor, "dtype", "")).removeprefix("torch."))
         if element is None:
             return None
-        found.append(TensorType(made.shape, element, None if plain else made.stride(), device))
+        found.append(TensorType(tensor.shape, element, None if plain else tensor.stride(), device))
     return found
 
 

@@ -56,11 +56,11 @@ def leave_to_aten(c: Call) -> Sequence[Value]:
     operands = [c.converted(o) for o in op.operands]
     count = len(c.result_types)
     kinds = [*c.result_types, *(operands[k].type for k in written)]
-    made = graph.CallAten(operands, kinds, entries, (), op.location)
-    c.builder.insert(made)
-    for number, content in zip(written, made.results[count:], strict=True):
+    called = graph.CallAten(operands, kinds, entries, (), op.location)
+    c.builder.insert(called)
+    for number, content in zip(written, called.results[count:], strict=True):
         c.becomes(op.operands[number], content)
-    return made.results[:count]
+    return called.results[:count]
 
 
 def _is_apart(value: Value) -> bool:

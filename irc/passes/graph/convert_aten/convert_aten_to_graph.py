@@ -113,8 +113,8 @@ class _FunctionConversion:
             if self.complex and not is_call and converter is not update_input:
                 if stays_complex(op):
                     decline("complex elements are ATen's")
-            made = converter(call)
-            values = [made] if isinstance(made, Value) else list(made)
+            outcome = converter(call)
+            values = [outcome] if isinstance(outcome, Value) else list(outcome)
             self.define(op, self.checked(op, values, call.result_types))
         except Declined as declined:
             self.reason = str(declined)
@@ -140,13 +140,13 @@ class _FunctionConversion:
     def convert_paired(self, op: Operation) -> None:
         assert self.call is not None
         try:
-            made = convert_pair(self.call, self.pairs)
+            outcome = convert_pair(self.call, self.pairs)
         except Declined as declined:
             raise StartAgain from declined
-        if isinstance(made, Value):
-            self.define(op, self.checked(op, [made], self.call.result_types))
+        if isinstance(outcome, Value):
+            self.define(op, self.checked(op, [outcome], self.call.result_types))
         else:
-            self.pairs[op.results[0]] = made
+            self.pairs[op.results[0]] = outcome
 
     def convert_arguments(self) -> None:
         """Move the strides of arguments from their types to `arg_info`."""
@@ -183,8 +183,8 @@ class _FunctionConversion:
         types = [without_strides(r.type) for r in op.results]
         copy = type(op)(operands, types, attributes, regions, op.location)
         for inner in copy.walk() if regions else ():
-            for made in inner.results:
-                made.type = without_strides(made.type)
+            for result in inner.results:
+                result.type = without_strides(result.type)
         self.builder.insert(copy)
         self.define(op, copy.results)
 
@@ -207,12 +207,12 @@ class _FunctionConversion:
     ) -> list[Value | None]:
         """The values that `op` became, with its types: torch may know more of their sizes, by a
         fact that the program states before. Raises InvalidIR for other types."""
-        made: list[Value | None] = []
+        refined: list[Value | None] = []
         for value, type_ in zip(values, types, strict=True):
             if value is not None and value.type is not type_:
                 value = self.refined(op, value, type_)
-            made.append(value)
-        return made
+            refined.append(value)
+        return refined
 
     def refined(self, op: Operation, value: Value, type_: Type) -> Value:
         have = value.type
@@ -227,9 +227,9 @@ class _FunctionConversion:
     def discard_after(self, last: Operation | None) -> None:
         """Erase what a converter made before it declined."""
         while self.function.block.last is not last:
-            made = self.function.block.last
-            assert made is not None
-            made.erase()
+            op = self.function.block.last
+            assert op is not None
+            op.erase()
 
     def new_argument(self, argument: Any) -> Any:
         """An argument on the graph level; None for a complex value that is a pair."""

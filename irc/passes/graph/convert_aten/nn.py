@@ -176,8 +176,8 @@ def layer_norm(c: Call) -> Sequence[Value]:
     source = float_tensor(c, c.input)
     rank, count = rank_of(source), len(c.normalized_shape)
     dims = list(range(rank - count, rank))
-    made = c.builder.create(graph.Moments, source, dims=dims, keepdim=True)
-    mean, deviations = made.results
+    moments = c.builder.create(graph.Moments, source, dims=dims, keepdim=True)
+    mean, deviations = moments.results
     size = dim_product([shape_of(source)[d] for d in dims])
     variance = c.pointwise("div", deviations, c.full(size, deviations))
     scale = c.pointwise("rsqrt", c.pointwise("add", variance, c.full(c.eps, variance)))
@@ -204,8 +204,8 @@ def group_norm(c: Call) -> Sequence[Value]:
         decline("the number of groups is symbolic")
     width = shape[1] // c.group
     grouped = c.reshape(source, (shape[0], c.group, width * dim_product(shape[2:])))
-    made = c.builder.create(graph.Moments, grouped, dims=[2], keepdim=True)
-    mean, deviations = made.results
+    moments = c.builder.create(graph.Moments, grouped, dims=[2], keepdim=True)
+    mean, deviations = moments.results
     variance = c.pointwise("div", deviations, c.full(shape_of(grouped)[2], deviations))
     scale = c.pointwise("rsqrt", c.pointwise("add", variance, c.full(c.eps, variance)))
     result = c.pointwise("sub", grouped, c.broadcast(mean, shape_of(grouped)))

@@ -89,10 +89,10 @@ def max_pool_backward(c: Call, *, count: int) -> Value:
     plane = dim_product(c.result.shape[-count:])
     zeros = c.full(0, c.result.with_shape((*outer, plane)), element_of(gradient))
     parts = [c.reshape(v, (*outer, window)) for v in (c.indices, gradient)]
-    made = c.emit(
+    sums = c.emit(
         graph.Scatter, zeros, *parts, dim=len(outer), combiner="sum", check_bounds=True
     )
-    return c.finish(c.reshape(made, c.result.shape))
+    return c.finish(c.reshape(sums, c.result.shape))
 
 
 def _flat_position(

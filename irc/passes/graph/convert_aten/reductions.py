@@ -156,11 +156,11 @@ def variance(c: Call, *, root: bool = False, with_mean: bool = False) -> Any:
     correction = c.arguments.get("correction", None)
     if correction is None:
         correction = 1 if c.arguments.get("unbiased", True) else 0
-    made = c.builder.create(
+    moments = c.builder.create(
         graph.Moments, _accumulated(c, source, c.result.element, "moments"), dims=dims,
         keepdim=keepdim,
     )  # fmt: skip
-    mean_, deviations = made.results
+    mean_, deviations = moments.results
     count = _count(source, dims)
     divisor: Value
     if isinstance(count, int) and isinstance(correction, int | float):

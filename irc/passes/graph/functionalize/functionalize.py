@@ -201,12 +201,12 @@ class _Functionalizer:
         """An operator that writes nothing: its results are views, or new storages."""
         source = self.tensors.get(op.operands[0]) if op.operands else None
         changed = self.refresh_operands(op)
-        wanted = [r.type for r in op.results]
+        types = [r.type for r in op.results]
         if schema.returns_alias and source is not None and self.is_view(op, schema, source):
             if changed:
                 retype(op, types_of_call(schema, op.operands, op.arguments))
             for number, made in enumerate(op.results):
-                kind = wanted[number]
+                kind = types[number]
                 assert isinstance(kind, TensorType)
                 chain = self.chain_of(source, op, number, kind)
                 root = source.root
@@ -216,12 +216,12 @@ class _Functionalizer:
             return
         if changed:
             retype(op, types_of_call(schema, op.operands, op.arguments))
-        self.add_roots(op, wanted)
+        self.add_roots(op, types)
 
-    def add_roots(self, op: Operation, wanted: Sequence[Any] = ()) -> None:
-        """Each result is a storage of its own, with eager's strides (those of `wanted`)."""
+    def add_roots(self, op: Operation, types: Sequence[Any] = ()) -> None:
+        """Each result is a storage of its own, with eager's strides (those of `types`)."""
         builder = Builder.after(op)
-        for made, kind in zip(op.results, wanted or [r.type for r in op.results], strict=True):
+        for made, kind in zip(op.results, types or [r.type for r in op.results], strict=True):
             if isinstance(made.type, TensorType):
                 value = conform(builder, made, kind)
                 self.tensors[made] = StorageTensor(Root(value), (), value, 0, kind)
@@ -450,11 +450,11 @@ class _Functionalizer:
     ) -> None:
         """The operator on other operands; results that are new tensors are those of the copy."""
         unique, arguments = merged(operands, op.arguments)
-        made = type(op)(unique, op.result_types, {"arguments": arguments}, (), op.location)
-        builder.insert(made)
+        writer = type(op)(unique, op.result_types, {"arguments": arguments}, (), op.location)
+        builder.insert(writer)
         if schema.returns_alias:
             return
-        for old, new in zip(op.results, made.results, strict=True):
+        for old, new in zip(op.results, writer.results, strict=True):
             old.replace_all_uses_with(new)
             if isinstance(new.type, TensorType):
                 self.tensors[new] = StorageTensor(Root(new), (), new, 0, new.type)

@@ -154,13 +154,13 @@ def place_of(step: Any) -> tuple[Any, Any, int] | None:
 
     sources = [Source(), *step.op.operands[1:]]
     outcome, tensors = call_on_meta(step.op.schema, sources, step.op.arguments)
-    made = outcome[step.result] if isinstance(outcome, tuple | list) else outcome
+    view = outcome[step.result] if isinstance(outcome, tuple | list) else outcome
     memory = tensors[sources[0]].untyped_storage()
-    if made.untyped_storage()._cdata != memory._cdata:
+    if view.untyped_storage()._cdata != memory._cdata:
         return None
-    if made.dtype != tensors[sources[0]].dtype or made.is_conj() or made.is_neg():
+    if view.dtype != tensors[sources[0]].dtype or view.is_conj() or view.is_neg():
         return None
-    return tuple(made.shape), tuple(made.stride()), made.storage_offset()
+    return tuple(view.shape), tuple(view.stride()), view.storage_offset()
 
 
 UNDO: dict[str, Undo] = {
