@@ -536,3 +536,23 @@ def test_vectors_of_one_number_fold_as_the_number():
     PassManager.parse("canonicalize").run(module)
     made = function.return_op.values[0].owner
     assert isinstance(made, arith.ConstantOp) and made.results[0].type is kind
+
+
+def test_what_the_rules_say_is_folded_as_what_they_are():
+    import irc.dialects.arith.rules  # noqa: F401  (the folds learn from them)
+
+    assert arith_fold.OF_ITSELF == {"subi": 0, "xori": 0}
+    assert arith_fold.ABSORBING == {"muli": 0, "andi": 0}
+    assert {"andi", "ori", "minimumf", "maxui"} <= arith_fold.IDEMPOTENT
+    assert arith_fold.RIGHT_IDENTITY["addi"] == 0 and arith_fold.RIGHT_IDENTITY["mulf"] == 1.0
+    for table in (arith_fold.OF_ITSELF, arith_fold.ABSORBING, arith_fold.RIGHT_IDENTITY):
+        assert "muli" not in arith_fold.IDEMPOTENT and "minimumf" not in table
+
+
+@pytest.mark.parametrize("type_", [T.ui8, T.i8])
+@pytest.mark.parametrize("number", [0, 127, 128, 129, 255])
+def test_numbers_of_unsigned_attributes_are_read_as_signed(type_, number):
+    if type_ is T.i8 and number > 127:
+        number -= 256
+    signed = number - 256 if number > 127 else number
+    assert arith_fold.number_of(A.IntegerAttr(number, type_)) == signed

@@ -96,6 +96,14 @@ def test_options_of_the_build_are_in_the_key(monkeypatch):
     assert key() == key(native=False)
 
 
+def test_what_only_a_gpu_asks_is_in_the_keys_of_its_programs_alone():
+    def key(target, **options):
+        return program_cache.module_key(given(target), BuildOptions(**options))
+
+    assert key("sm_90") != key("sm_90", late_checks=not OPTIONS.late_checks)
+    assert key("avx2") == key("avx2", late_checks=not OPTIONS.late_checks)
+
+
 @pytest.mark.parametrize(
     "change, reason",
     [(lambda b: b + b"x", "lengths don't fit"), (lambda b: b[:-1], "lengths don't fit"),

@@ -123,3 +123,21 @@ def test_rounding_as_eager_has_it_leaves_the_additions():
     assert "accumulate-scatters" in pipeline_text()
     text = pipeline_text("llvm", from_mapping({"emulate_rounding": True}))
     assert "accumulate-scatters" not in text
+
+
+TRUTHS = """
+func.func @main(%x: tensor<9xELEMENT>, %v: tensor<3xELEMENT>, %i: tensor<3xi64>) -> tensor<9xELEMENT> attributes {level = "graph"} {
+  %z = graph.full {value = ZERO} : tensor<9xELEMENT>
+  %p = graph.put %z, %v, %i {check_bounds, combiner = "sum", dims = array<i64: 0>, position = 0 : i64} : (tensor<9xELEMENT>, tensor<3xELEMENT>, tensor<3xi64>) -> tensor<9xELEMENT>
+  %y = graph.add %x, %p : (tensor<9xELEMENT>, tensor<9xELEMENT>) -> tensor<9xELEMENT>
+  return %y : tensor<9xELEMENT>
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(("element", "zero", "count"), [("i1", "false", 0), ("i32", "0 : i32", 1)])
+def test_truths_are_no_sums(element, zero, count):
+    module = irc.parse(TRUTHS.replace("ELEMENT", element).replace("ZERO", zero))
+    context = PassContext()
+    PassManager.parse("accumulate-scatters").run(module, context)
+    assert context.statistics["accumulate-scatters", "accumulated"] == count

@@ -171,3 +171,19 @@ def test_the_python_host_agrees() -> None:
     assert torch.equal(run.run_python({}, [X, INDEX])[0], run(X, INDEX))
     with pytest.raises(IndexError):
         run.run_python({}, [X, torch.full_like(INDEX, FAR)])
+
+
+def test_a_check_stays_where_no_fuel_is_left():
+    from irc.ir.passes import PassContext, PassManager
+    from irc.ir.rewrite.fuel import Fuel
+    from irc.pipeline import pipeline_text
+
+    before, name, _ = pipeline_text().partition("attach-checks")
+    for limit in (0, 1):
+        module, context = irc.trace(embedding, (X, INDEX)), PassContext()
+        PassManager.parse(f"functional,{before.rstrip(',')}").run(module, context)
+        context = PassContext(fuel=Fuel(limit))
+        PassManager.parse(name).run(module, context)
+        remarks = [str(remark) for remark in context.remarks]
+        assert any("fuel" in remark for remark in remarks) is (limit == 0), remarks
+        assert context.fuel.spent == limit
