@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from irc.analysis.cost import USUAL
 from irc.analysis.loop import array_bytes
 from irc.dialects import arith, loop
 from irc.ir.core import Block, Value
@@ -63,8 +62,9 @@ def drop_selects(block: Block) -> int:
     return dropped
 
 
-def drop_masks(block: Block, extents: Mapping[str, Dim]) -> int:
-    """Read small arrays everywhere where what a mask gives instead doesn't matter; how many went.
+def drop_masks(block: Block, extents: Mapping[str, Dim], near_bytes: int) -> int:
+    """Read arrays of up to `near_bytes` everywhere where what a mask gives instead doesn't matter;
+    how many went.
 
     A map that is put into a `pad` reads only where the pad does. What it reads by column alone, a
     scale for each channel, is then the same in all rows, and needs no mask where it is in bounds.
@@ -72,7 +72,7 @@ def drop_masks(block: Block, extents: Mapping[str, Dim]) -> int:
     masked = [
         op for op in block.ops
         if isinstance(op, loop.ReadOp) and op.mask is not None
-        and array_bytes(op.source.type) <= USUAL.near_bytes and is_inside(op, extents)
+        and array_bytes(op.source.type) <= near_bytes and is_inside(op, extents)
     ]  # fmt: skip
     if not masked:
         return 0

@@ -94,7 +94,7 @@ class InlineComputes(Pass):
             if inlines and all(r._users is None for r in outer.results):
                 outer.erase()
                 continue
-            inlined += inline_into(outer, chosen, chooser.once)
+            inlined += inline_into(outer, chosen, chooser.once, chooser.near_bytes)
             fold_scatters(outer, extents_of(outer))
         context.count("inlined reads", inlined)
         context.count("proven checks", drop_proven_checks(block))
@@ -386,9 +386,11 @@ def inline_into(
     compute: loop.ComputeOp,
     chosen: dict[Operation, None],
     some: Mapping[Operation | None, Set[Operation]],
+    near_bytes: int,
 ) -> int:
     """Substitute the chosen maps into one compute, and those that are for `some` computes if it is
-    one of them, and what they read in turn; gives how many reads went."""
+    one of them, and what they read in turn; gives how many reads went. Arrays of up to `near_bytes`
+    are read without a mask where that may be."""
     block = compute.block
     extents = extents_of(compute)
     done: dict[tuple[object, ...], Value] = {}
@@ -421,6 +423,6 @@ def inline_into(
         inlined += 1
     if inlined:
         drop_selects(block)
-        drop_masks(block, extents)
+        drop_masks(block, extents, near_bytes)
         clean_block(block, lambda op: fold_position(op, block, extents))
     return inlined

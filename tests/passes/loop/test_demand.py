@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 import irc
+from tests.passes.loop.texts import computes, parsed, ran
 
 TO_LOOP = (
     "decompose-aten,convert-aten-to-graph,canonicalize,cse,assign-layouts,insert-layout-copies,cse,"
@@ -81,3 +82,22 @@ def test_large_arrays_divisors_and_reads_past_the_end_keep_their_masks():
     ):
         assert masked_reads(inlined(f, x, scale)[0]) == {"arg0_1", "arg1_1"}, f.__name__
         torch.testing.assert_close(irc.compile(f, (x, scale))(x, scale), f(x, scale))
+
+
+def test_which_arrays_are_small_is_the_targets():
+    text = """%m = loop.compute par(i0: 5, i1: 7) -> map {
+      %a = loop.read %x[i0, i1] : f32
+      %b = loop.read %v[i1] : f32
+      %c = arith.mulf %a, %b : f32
+      loop.yield %c } : f32[5, 7]
+    %y = loop.compute par(i0: 6, i1: 7) -> map {
+      %k = loop.index {expression = #sym<i0>} : index
+      %n = arith.constant 5 : index
+      %t = arith.cmpi slt, %k, %n : index
+      %a = loop.read %m[i0, i1] (where %t) : f32
+      loop.yield %a } : f32[6, 7]"""
+    for near, masked in ((27, ["x", "v"]), (28, ["x"])):
+        module = parsed("%x: f32[5, 7], %v: f32[7]", text, "%y: f32[6, 7]")
+        ran(module, "inline-computes", f"#irc.target<avx2, near_bytes = {near}>")
+        (made,) = computes(module)
+        assert [r.source.name_hint for r in made.reads if r.mask is not None] == masked
