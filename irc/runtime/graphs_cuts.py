@@ -25,6 +25,9 @@ from irc.runtime.late_checks import late_steps
 LEAST_WORK = 2
 """Launches and calls of a piece below which a graph gains nothing over making them."""
 
+GIVES_BACK = "it only gives back what is there"
+"""Why the last piece is not captured that makes views of arguments, and numbers, for the caller."""
+
 _TAGS = {
     "dynamic_output_shape": "the size of its result is found in data",
     "data_dependent_output": "it gives the host a number of the GPU",
@@ -377,7 +380,7 @@ class _PieceMaker:
         rest = [r for r in outputs if r not in made_in and r not in self.arguments]
         if rest:
             steps = self._demanded(rest, set(), allocated)
-            parts.append(("it only gives back what is there", steps))
+            parts.append((GIVES_BACK, steps))
         needed = set(outputs)
         pieces: list[GraphPiece] = []
         for reason, steps in reversed(parts):

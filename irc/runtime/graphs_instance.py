@@ -14,7 +14,7 @@ import torch
 
 from irc.program import host_program as P
 from irc.runtime import late_checks
-from irc.runtime.graphs_cuts import Cut, GraphPiece
+from irc.runtime.graphs_cuts import GIVES_BACK, Cut, GraphPiece
 from irc.runtime.graphs_driver import CapturedGraph, GraphDriver
 from irc.runtime.graphs_memory import (
     Addresses,
@@ -191,6 +191,12 @@ class Instance:
         return found
 
 
+def _only_tells_sizes(piece: GraphPiece) -> bool:
+    """Whether a piece gives numbers that depend on the arguments' sizes, and does nothing else."""
+    steps = piece.program.steps
+    return piece.reason == GIVES_BACK and all(isinstance(s, P.SymbolValue) for s in steps)
+
+
 class CaptureFailed(Exception):
     """A capture ended with an error: `number` is the step in the whole program, None where no step
     is known to be its cause. `results` are the call's results all the same."""
@@ -308,9 +314,8 @@ class Capture:
         written = self.parts.cut.written
         storages = {storage_address(arguments[i]) for i in written
                     if isinstance(arguments[i], torch.Tensor)} if buffered else set()  # fmt: skip
-        if parts and not parts[-1].piece.captured:
-            if self.parts.cut.constant.issuperset(parts[-1].piece.gives) and not others:
-                parts = parts[:-1]
+        if len(parts) > 1 and _only_tells_sizes(parts[-1].piece):
+            parts = parts[:-1]
         graphs = [part.graph for part in parts if part.graph is not None]
         return Instance(
             self.program, self.driver.stream(), self.symbols, parts, self.pool,

@@ -51,9 +51,10 @@ class Recorded:
                 own.data.copy_(new)
 
     def spoil(self) -> None:
-        """Somebody else's temporary values are where the results were."""
+        """Somebody else's temporary values are where the results were that this graph made."""
+        read = {t.untyped_storage().data_ptr() for t in self.tensors if isinstance(t, torch.Tensor)}
         for own in self.made:
-            if isinstance(own, torch.Tensor):
+            if isinstance(own, torch.Tensor) and own.untyped_storage().data_ptr() not in read:
                 whole = torch.empty(0, dtype=torch.uint8).set_(own.untyped_storage())
                 whole.fill_(SPOILED)
 

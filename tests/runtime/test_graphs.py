@@ -502,6 +502,30 @@ def test_other_programs_between_forward_and_backward_spoil_no_saved_tensor(
         torch.testing.assert_close(found, wanted)
 
 
+def test_what_follows_the_last_graph_is_not_forgotten(driver) -> None:
+    """A gradient of an embedding is summed up behind the check of its indices, which cuts."""
+
+    class Embedded(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.norm = nn.Embedding(10, 8), nn.LayerNorm(8)
+            self.weight, self.last = nn.Parameter(torch.randn(8, 8)), nn.Linear(8, 10)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = torch.tanh(self.table(x) @ self.weight)
+            return self.last(self.norm(x @ self.weight + x))
+
+    torch.manual_seed(0)
+    model = Embedded()
+    run = torch.compile(model, backend="irc", mode="reduce-overhead")
+    for _ in range(4):
+        x = torch.randint(0, 10, (3, 5))
+        torch.testing.assert_close(gradients(model, run, x), gradients(model, model, x))
+    assert driver.captures == 2
+    with pytest.raises(IndexError):
+        run(torch.full((3, 5), 10))
+
+
 def test_gradients_are_the_callers(driver, training) -> None:
     model, run = training
     twin = Small()
