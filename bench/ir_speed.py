@@ -78,8 +78,9 @@ def irc_tasks(text: str, ops: int) -> dict[str, Callable[[], Any]]:
     from irc import PassManager, pattern
     from irc.dialects import arith, func
     from irc.ir import types as T
+    from irc.ir.registry import lookup_op
 
-    ModuleOp: Any = irc.lookup_op("builtin.module")  # in a file of another name in older revisions
+    ModuleOp: Any = lookup_op("builtin.module")  # in a file of another name in older revisions
 
     @pattern(arith.SubIOp, name="bench.sub_to_add")
     def sub_to_add(op: Any, rw: Any) -> None:
