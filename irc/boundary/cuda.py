@@ -278,12 +278,18 @@ def _tested() -> tuple[Gpu | None, str | None]:
     return (gpu, None) if reason is None else (None, reason)
 
 
+@functools.cache
+def _is_there() -> bool:
+    """Whether torch sees a GPU; asked once, since it takes microseconds."""
+    return torch.cuda.is_available()
+
+
 def unavailable_reason() -> str | None:
     """Why programs of a GPU have no native host function here; None when they can."""
     reason = torch_abi.unavailable_reason()
     if reason is not None:
         return reason
-    if not torch.cuda.is_available():
+    if not _is_there():
         return "there is no GPU"
     return _tested()[1]
 

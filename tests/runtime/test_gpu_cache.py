@@ -89,3 +89,22 @@ def test_a_warm_start_loads_no_triton(monkeypatch):
     (launch,) = stub.launches
     assert launch.words == (x.data_ptr(), y.data_ptr()) and launch.shared == SHARED
     assert launch.kernel == "k0" and y.shape == x.shape
+
+
+def test_without_a_gpu_the_reason_is_told(monkeypatch):
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    assert cuda.unavailable_reason() == "there is no GPU" and cuda.installed() is None
+    monkeypatch.setenv("IRC_FORCE_SLOW_HOST", "1")
+    assert "IRC_FORCE_SLOW_HOST" in str(cuda.unavailable_reason())
+
+
+def test_a_driver_that_is_not_as_expected_is_named(monkeypatch):
+    """The self-test itself, with a device that is not there."""
+    monkeypatch.setattr(cuda, "_is_there", lambda: True)
+    cuda._tested.cache_clear()
+    try:
+        assert "the self-test failed" in str(cuda.unavailable_reason())
+        assert cuda.installed() is None
+    finally:
+        cuda._tested.cache_clear()

@@ -166,6 +166,7 @@ EDGES = {
     "runtime/padded_matmul.py": "Target.host get_device_name get_float32_matmul_precision",
     "boundary/torch_abi.py": "environ",  # IRC_FORCE_SLOW_HOST: how this process calls
     "tools/cache_command.py": "Target.host",  # prints it
+    "tools/bisect_command.py": "Target.host",  # whether the whole program can run here
     "cache/store.py": "environ",  # where the cache lies
     "cache/limits.py": "environ",  # how large it may become
     "codegen/triton/runtime.py": "environ",  # whether Triton interprets, in this process
