@@ -13,6 +13,7 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.gc import gc_paused
 from irc.ir.hooks import HasText
 from irc.ir.location import UNKNOWN, Location
+from irc.ir.use_places import LONG, note_replaced, places_of
 from irc.ir.walks import walk, walk_back
 
 
@@ -83,11 +84,12 @@ class Value:
         if users is not None:
             uses = users.items() if users.__class__ is dict else ((users, 1),)
             for user, count in uses:
-                operands, index = user._operands, -1
-                for _ in range(count):
-                    index = operands.index(self, index + 1)
-                    operands[index] = new
+                operands = user._operands
+                for place in places_of(user, self, count):
+                    operands[place] = new
                     _add_use(new, user)
+                if len(operands) > LONG:
+                    note_replaced(self, new)
             self._users = None
         if new.name_hint is None:
             new.name_hint = self.name_hint
@@ -274,14 +276,15 @@ class Operation(HasText):
 
     def replace_uses_of(self, old: Value, new: Value) -> None:
         """Replace each operand that is `old` by `new`."""
-        users, operands = old._users, self._operands
+        users = old._users
         if old is new or users is None:
             return
         count = users.get(self, 0) if users.__class__ is dict else int(users is self)
-        index = -1
-        for _ in range(count):  # the search is in C: joins have thousands of operands
-            index = operands.index(old, index + 1)
-            self.set_operand(index, new)
+        if count:
+            for place in places_of(self, old, count):
+                self.set_operand(place, new)
+            if len(self._operands) > LONG:
+                note_replaced(old, new)
 
     @property
     def result(self) -> OpResult:
