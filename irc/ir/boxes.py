@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import attrs
 
 from irc.ir.strides import last_element
+from irc.ir.symbols import Dim
 from irc.ir.types import TensorType
 
 
 @attrs.frozen
 class MemoryBox:
-    """A part of an array of known sizes. first, last: the places in memory that it lies between,
-    both included; starts, ends: the positions along each dimension, None if they aren't known."""
+    """A part of an array. first, last: the places in memory that it lies between, both included;
+    None where they depend on symbols. starts, ends: the positions along each dimension; the end of
+    a dimension that a part has whole is its size. None if they aren't known."""
 
-    first: int
-    last: int
+    first: int | None
+    last: int | None
     starts: tuple[int, ...] | None
-    ends: tuple[int, ...] | None
+    ends: tuple[Dim, ...] | None
 
 
 def box_in(whole: TensorType, part: TensorType, offset: Any) -> MemoryBox | None:
-    """Where a view of `whole` lies, `offset` elements behind its first; None where that depends on
-    symbols, or there is nothing in it."""
-    reach = last_element(part)
-    if reach is None or reach < 0 or not isinstance(offset, int) or whole.strides is None:
+    """Where a view of `whole` lies, `offset` elements behind its first; None where nothing is known
+    of that, or there is nothing in it."""
+    if not isinstance(offset, int) or whole.strides is None or 0 in part.shape:
         return None
+    reach = last_element(part)
     sizes = _sizes(whole, part)
     starts = None if sizes is None else _starts(whole, sizes, offset)
-    if sizes is None or starts is None:
-        return MemoryBox(offset, offset + reach, None, None)
+    if starts is None or sizes is None:
+        return None if reach is None else MemoryBox(offset, offset + reach, None, None)
     ends = tuple(a + n for a, n in zip(starts, sizes, strict=True))
-    return MemoryBox(offset, offset + reach, starts, ends)
+    return MemoryBox(offset, None if reach is None else offset + reach, starts, ends)
 
 
-def _sizes(whole: Any, part: Any) -> list[int] | None:
+def _sizes(whole: Any, part: Any) -> list[Dim] | None:
     """The size of a part along each dimension of the whole, which its strides tell; None if it is
-    no box."""
-    dims = (*whole.shape, *whole.strides)
-    if not all(isinstance(d, int) and d >= 0 for d in dims):
+    no box, or that depends on symbols."""
+    if not all(isinstance(d, int) and d >= 0 for d in whole.strides):
         return None
-    sizes, dim = [1] * whole.rank, 0
+    sizes: list[Dim] = [1] * whole.rank
+    dim = 0
     for size, stride in zip(part.shape, part.strides, strict=True):
         if size == 1:
             continue
@@ -55,13 +57,17 @@ def _sizes(whole: Any, part: Any) -> list[int] | None:
     return sizes
 
 
-def _starts(whole: Any, sizes: Sequence[int], offset: int) -> tuple[int, ...] | None:
+def _starts(whole: Any, sizes: Sequence[Dim], offset: int) -> tuple[int, ...] | None:
     """The first position along each dimension of a box of `whole`; None if it is none."""
     starts, rest = [0] * whole.rank, offset
     for dim in sorted(range(whole.rank), key=lambda d: -whole.strides[d]):
-        if whole.shape[dim] != 1 and whole.strides[dim]:
+        size, all_of_it = sizes[dim], whole.shape[dim]
+        if all_of_it != 1 and whole.strides[dim]:
             starts[dim], rest = divmod(rest, whole.strides[dim])
-        if starts[dim] + sizes[dim] > whole.shape[dim]:
+        if starts[dim] == 0 and size == all_of_it:
+            continue
+        known = isinstance(size, int) and isinstance(all_of_it, int)
+        if not known or starts[dim] + size > all_of_it:
             return None
     return None if rest else tuple(starts)
 
@@ -69,11 +75,11 @@ def _starts(whole: Any, sizes: Sequence[int], offset: int) -> tuple[int, ...] | 
 def overlap(boxes: Sequence[MemoryBox]) -> tuple[int, int] | None:
     """The numbers of two boxes that aren't known to have no element in common; None if there are
     none. In n log n steps where the boxes are stretches of memory or of one dimension."""
-    if _in_a_row((b.first, b.last + 1) for b in boxes):
+    if _in_a_row([(b.first, b.last) for b in boxes], 1):
         return None
     if boxes and all(b.starts is not None for b in boxes):
         spans: list[Any] = [list(zip(b.starts, b.ends, strict=True)) for b in boxes]  # type: ignore[arg-type]
-        if any(_in_a_row(span[dim] for span in spans) for dim in range(len(spans[0]))):
+        if any(_in_a_row([span[dim] for span in spans], 0) for dim in range(len(spans[0]))):
             return None
     for number, box in enumerate(boxes):
         for other in range(number):
@@ -84,17 +90,21 @@ def overlap(boxes: Sequence[MemoryBox]) -> tuple[int, int] | None:
 
 def are_apart(one: MemoryBox, other: MemoryBox) -> bool:
     """Whether two boxes of one array are known to have no element in common."""
-    if one.last < other.first or other.last < one.first:
+    if _in_a_row([(one.first, one.last), (other.first, other.last)], 1):
         return True
     if one.starts is None or other.starts is None or one.ends is None or other.ends is None:
         return False
-    ends = zip(one.starts, one.ends, other.starts, other.ends, strict=True)
-    return any(end <= second or other_end <= first for first, end, second, other_end in ends)
+    mine = zip(one.starts, one.ends, strict=True)
+    others = zip(other.starts, other.ends, strict=True)
+    return any(_in_a_row(pair, 0) for pair in zip(mine, others, strict=True))
 
 
-def _in_a_row(stretches: Iterable[tuple[int, int]]) -> bool:
-    """Whether stretches, in their order, each end before the next one begins."""
-    return all(a[1] <= b[0] for a, b in pairwise(sorted(stretches)))
+def _in_a_row(stretches: Sequence[tuple[Any, Any]], step: int) -> bool:
+    """Whether stretches of known bounds, in their order, are apart: each begins at least `step`
+    behind the end of the one before."""
+    if not all(isinstance(bound, int) for stretch in stretches for bound in stretch):
+        return False
+    return all(a[1] + step <= b[0] for a, b in pairwise(sorted(stretches)))
 
 
 __all__ = ["MemoryBox", "are_apart", "box_in", "overlap"]

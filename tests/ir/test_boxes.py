@@ -70,11 +70,27 @@ def test_parts_of_nothing_and_of_unknown_size_are_no_boxes():
 
     assert box_in(array([4, 4]), array([0, 4]), 0) is None
     assert box_in(array([4, 4]), array([symbol("s0")], [1]), 0) is None
+    assert box_in(array([symbol("s0"), 4]), array([symbol("s1"), 1], [4, 1]), 0) is None
     assert box_in(array([4, 4]), array([2], [1]), symbol("s0")) is None
 
 
 def test_columns_side_by_side_are_apart_without_a_look_at_each_pair():
-    whole = array([3, 5000])
-    boxes = [box_in(whole, array([3], [5000]), k) for k in range(5000)]
+    whole = array([3, 300])
+    boxes = [box_in(whole, array([3], [300]), k) for k in range(300)]
     assert overlap(boxes) is None
-    assert overlap([*boxes, boxes[7]]) == (7, 5000)
+    assert overlap([*boxes, boxes[7]]) == (7, 300)
+
+
+def test_columns_of_an_array_of_unknown_length_are_apart():
+    from irc.ir.symbols import symbol
+
+    rows = symbol("s0")
+    whole = array([rows, 9, 2], [18, 2, 1])
+    boxes = [box_in(whole, array([rows, 2], [18, 1]), 2 * k) for k in range(9)]
+    assert overlap(boxes) is None and overlap([*boxes, boxes[4]]) == (4, 9)
+    wide = box_in(whole, array([rows, 3, 2], [18, 2, 1]), 4)
+    assert [are_apart(wide, box) for box in boxes] == [k not in (2, 3, 4) for k in range(9)]
+    assert box_in(whole, array([rows, 3, 2], [18, 2, 1]), 14) is None  # it leaves its rows
+    lone = box_in(whole, array([2], [1]), 0)
+    assert lone.starts is None  # there may be no row at all
+    assert not are_apart(lone, boxes[0]) and not are_apart(lone, boxes[1])

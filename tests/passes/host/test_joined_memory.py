@@ -155,6 +155,17 @@ def test_gradients_through_slices_that_are_written():
     torch.testing.assert_close(got, expected)
 
 
+def test_a_size_that_is_not_known_beside_the_joined_one():
+    f = running_sums(30)
+    compiled = torch.compile(f, backend="irc", dynamic=True)
+    for rows in (3, 70, 5):
+        x = torch.randn(rows, 30, 8)
+        torch._dynamo.mark_dynamic(x, 0)
+        torch._dynamo.mark_static(x, 1)
+        torch._dynamo.mark_static(x, 2)
+        torch.testing.assert_close(compiled(x), f(x), rtol=0, atol=0)
+
+
 def test_sizes_that_are_not_known_keep_the_choice_of_a_piece():
     def f(*parts):
         return torch.cat([p * 2 for p in parts], 1)

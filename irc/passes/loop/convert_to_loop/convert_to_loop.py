@@ -11,7 +11,6 @@ from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.strides import last_element
 from irc.ir.types import FloatType
 from irc.passes.loop.convert_to_loop.support import LIBRARY, TO_LOOP, ComputeBuilder, element_of
 from irc.target import Target, target_of
@@ -30,8 +29,8 @@ class ConvertToLoop(Pass):
     A view becomes a compute that reads its source (for the computes among its users) and, where
     a call, a return or the host wants it, a `layout.view`. A concatenation chooses the piece that
     an element is of, which readers can fuse with. Where that takes longer than storing each piece
-    in its place, or there are more than `most_selected`, pieces of known sizes are computes that
-    `layout.join` puts together.
+    in its place, or there are more than `most_selected`, pieces whose places are known are computes
+    that `layout.join` puts together.
 
     Before:
         %y = graph.add %a, %b : tensor<[4] x f32, strides [1]>
@@ -65,7 +64,8 @@ class ConvertToLoop(Pass):
         """Whether the pieces of a concatenation are joined in memory."""
 
         def joins(op: graph.Concat) -> bool:
-            if last_element(op.joined.type) is None:
+            whole: Any = op.joined.type
+            if not all(isinstance(d, int) for d in (*whole.strides, whole.shape[op.dim])):
                 return False
             selected, joined = join_costs(op, target.processor.near_bytes)
             saved = target.operations(selected) - target.operations(joined)
