@@ -178,7 +178,8 @@ def _torch_address(name: str) -> int | None:
 
 def dense_keys() -> tuple[int, int]:
     """(required, allowed) bits of the key word of a plain dense tensor of a GPU."""
-    plain = torch._C._dispatch_keys(torch.empty(1, device="cuda")).raw_repr()
+    with torch.inference_mode(False):
+        plain = torch._C._dispatch_keys(torch.empty(1, device="cuda")).raw_repr()
     with torch.inference_mode():
         required = torch._C._dispatch_keys(torch.empty(1, device="cuda")).raw_repr()
     autocast = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA).raw_repr()

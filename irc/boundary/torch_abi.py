@@ -234,7 +234,8 @@ def dense_cpu_keys() -> tuple[int, int]:
     from torch.utils._python_dispatch import _disable_current_modes
 
     with _disable_current_modes():  # a compile runs under fake tensors
-        plain = _key_word(torch.ones(1))
+        with torch.inference_mode(False):
+            plain = _key_word(torch.ones(1))
         with torch.inference_mode():
             required = _key_word(torch.ones(1))
     required &= ~(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU).raw_repr() & ~0xFFFF)

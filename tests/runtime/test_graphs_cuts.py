@@ -28,7 +28,7 @@ def launch(*tensors: int, symbols: tuple[str, ...] = ()) -> P.Launch:
 
 
 def call(name: str, *operands: int, results: tuple[P.Result, ...] = ()) -> P.CallOperator:
-    names = [a.name for a in torch.ops.aten.__getattr__(name).default._schema.arguments]
+    names = [a.name for a in getattr(torch.ops.aten, name).default._schema.arguments]
     given = tuple(zip(names, map(P.Register, operands), strict=False))
     return P.CallOperator(f"aten.{name}.default", given, results, True)
 

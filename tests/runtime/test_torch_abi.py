@@ -150,3 +150,10 @@ def test_boxed_callable_fills_lists_and_names():
     with pytest.raises(ValueError, match="dtype"):
         aten_paths.Named("dtype", "os").resolve()
     assert os.name
+
+
+def test_the_keys_of_plain_tensors_are_learned_in_inference_mode_too():
+    learn = torch_abi.dense_cpu_keys.__wrapped__
+    with torch.inference_mode():
+        found = learn()
+    assert found == learn() == torch_abi.dense_cpu_keys()

@@ -14,7 +14,7 @@ def twice_is_once(x):
 
 
 @rule(canonical=False)
-def double_negation(x):
+def negated_twice(x):
     return terms.neg(terms.neg(x)), x
 
 
@@ -24,7 +24,7 @@ class PlantedRules(PatternPass):
 
     name = "test-planted-rules"
     summary = "a right rule and a wrong one"
-    patterns = (twice_is_once, double_negation)
+    patterns = (twice_is_once, negated_twice)
 
 
 @irc.register_pass

@@ -29,8 +29,8 @@ class ConvertToLoop(Pass):
     A view becomes a compute that reads its source (for the computes among its users) and, where
     a call, a return or the host wants it, a `layout.view`. A concatenation chooses the piece that
     an element is of, which readers can fuse with. Where that takes longer than storing each piece
-    in its place, or there are more than `most_selected`, pieces whose places are known are computes
-    that `layout.join` puts together.
+    in its place, or there are more than `most_selected`, `fewest_joined` pieces or more whose places
+    are known are computes that `layout.join` puts together.
 
     Before:
         %y = graph.add %a, %b : tensor<[4] x f32, strides [1]>
@@ -48,6 +48,7 @@ class ConvertToLoop(Pass):
     preserves = "real"
     conversion = TO_LOOP
     asks_target = True
+    fewest_joined: int = 5
     most_selected: int = 128
 
     def run(self, op: Operation, context: PassContext) -> None:
@@ -65,7 +66,8 @@ class ConvertToLoop(Pass):
 
         def joins(op: graph.Concat) -> bool:
             whole: Any = op.joined.type
-            if not all(isinstance(d, int) for d in (*whole.strides, whole.shape[op.dim])):
+            known = all(isinstance(d, int) for d in (*whole.strides, whole.shape[op.dim]))
+            if not known or len(op.sources) < self.fewest_joined:
                 return False
             selected, joined = join_costs(op, target.processor.near_bytes)
             saved = target.operations(selected) - target.operations(joined)
