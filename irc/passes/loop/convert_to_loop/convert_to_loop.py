@@ -28,9 +28,9 @@ class ConvertToLoop(Pass):
 
     A view becomes a compute that reads its source (for the computes among its users) and, where
     a call, a return or the host wants it, a `layout.view`. A concatenation chooses the piece that
-    an element is of, which readers can fuse with. Where that takes longer than storing each piece
-    in its place, or there are more than `most_selected`, `fewest_joined` pieces or more whose places
-    are known are computes that `layout.join` puts together.
+    an element is of, which readers can fuse with. `fewest_joined` pieces or more, of known places,
+    are computes that `layout.join` puts together, where choosing takes longer than storing each
+    piece in its place, or there are more than `most_selected`.
 
     Before:
         %y = graph.add %a, %b : tensor<[4] x f32, strides [1]>
