@@ -117,3 +117,9 @@ def test_the_gradient_of_ldexp(exponent):
         function(*leaves).sum().backward()
         gradients.append([leaf.grad for leaf in leaves if leaf.requires_grad])
     torch.testing.assert_close(*gradients)
+
+
+def test_ldexp_of_16_bits_rounds_the_power_as_eager_does():
+    torch.manual_seed(3)
+    x, y = torch.randn(500).bfloat16() * 9, torch.tensor(3.609375, dtype=torch.bfloat16)
+    assert torch.equal(torch.compile(torch.ldexp, backend="irc")(x, y), torch.ldexp(x, y))

@@ -47,7 +47,10 @@ def _is_wide(source: torch.Tensor) -> bool:
 
 def ldexp(source: torch.Tensor, other: torch.Tensor) -> Any:
     """`source * 2**other`, of floats and integers exact where the power itself leaves the range of
-    the dtype; their result has the dtype of the floats. ATen refuses bools as their exponents."""
+    the dtype; their result has the dtype of the floats. ATen refuses bools as their exponents. It
+    rounds the power of 16-bit floats, a factor of them all: gradients that cancel show that."""
+    if source.dtype is other.dtype and source.dtype.itemsize == 2 and other.is_floating_point():
+        return NotImplemented
     if other.is_floating_point() or other.is_complex() or not _is_wide(source):
         return source * torch.pow(2.0, other)
     if source.is_complex():
