@@ -7,9 +7,18 @@ import pytest
 import irc
 from irc.ir import attributes as A
 from irc.ir import types as T
+from irc.ir.builder import Builder
 from irc.ir.definition import Op
+from irc.ir.location import FileLocation
 from irc.ir.registry import lookup_op
-from irc.passes.common.bodies import Body, _fold, clean_block, extents_of, placeholder_number
+from irc.passes.common.bodies import (
+    Body,
+    _fold,
+    clean_block,
+    extents_of,
+    make_compute,
+    placeholder_number,
+)
 from irc.passes.loop.convert_to_loop.scalar_semantics import is_unsigned
 from irc.passes.loop.demand import is_inside
 from tests.passes.loop.texts import computes, expanded, parsed
@@ -134,3 +143,42 @@ def test_a_position_that_does_not_matter_is_in_no_bounds():
 )
 def test_unsigned_elements(element, unsigned):
     assert is_unsigned(element) is unsigned
+
+
+@pytest.mark.parametrize(
+    ("value", "type_", "wanted"),
+    [(True, T.i1, A.BoolAttr(True)), (0, T.i1, A.BoolAttr(False)),
+     (5, T.i32, A.IntegerAttr(5, T.i32)), (2, T.f32, A.FloatAttr(2.0, T.f32))],
+)  # fmt: skip
+def test_constants_are_attributes_of_their_type(value, type_, wanted):
+    constant = Body().constant(value, type_)
+    assert constant.type is type_ and constant.defining_op.attributes["value"] is wanted
+
+
+def test_a_compute_is_where_it_is_said_to_be_or_where_it_is_built():
+    op = only("%z = loop.read %x[i0, 0] : f32 loop.yield %z")
+    builder = Builder.before(op)
+    builder.location = FileLocation("model.py", 3, 0)
+    for given in (None, FileLocation("other.py", 7, 0)):
+        body = Body()
+        body.finish([body.constant(1.0, T.f32)])
+        types = [op.results[0].type]
+        made = make_compute(builder, op.attributes["axes"], op.output_list, types, body, (), given)
+        assert made.location is (builder.location if given is None else given)
+
+
+def test_a_fold_of_ones_own_is_asked_where_the_dialects_have_none():
+    op = only("""%z = loop.read %x[i0, 0] : f32
+        %n = arith.negf %z : f32
+        %o = arith.constant -0.0 : f32
+        %s = arith.addf %n, %o : f32 loop.yield %s""")
+    asked = []
+
+    def fold(inner):
+        asked.append(inner.name)
+        return inner._operands[0] if inner.name == "arith.negf" else None
+
+    assert clean_block(op.block) >= 1  # x + -0.0
+    clean_block(op.block, fold)
+    assert "arith.negf" in asked and "arith.addf" not in asked
+    assert [o.name for o in op.block.ops] == ["loop.read", "loop.yield"]
