@@ -575,3 +575,16 @@ def test_places_in_no_order_are_not_known_to_meet(stored):
     else:
         body = places + f"%l = kernel.gather %x[%s] : {WIDE}\n" + store("%i", "%v", WIDE)
     check(cpu(body), None)
+
+
+def test_values_are_looked_through_only_so_deep():
+    adds = "".join(f"%a{k + 1} = arith.addi %a{k}, %n : index\n" for k in range(70))
+    module = irc.parse(cpu("%a0 = arith.muli %i, %n : index\n" + adds))
+    sums = [op.results[0] for op in module.walk() if op.name == "arith.addi"][1:]
+    assert sharing.key_of(sums[0], {}) != sums[0], "it is what it adds"
+    assert sharing.key_of(sums[0], {}, sharing._DEEPEST) != sums[0]
+    assert sharing.key_of(sums[0], {}, sharing._DEEPEST + 1) is sums[0]
+    key, depth = sharing.key_of(sums[-1], {}), 0
+    while isinstance(key, tuple):
+        key, depth = key[4], depth + 1
+    assert depth == sharing._DEEPEST + 1 and key is sums[-1 - depth]

@@ -16,7 +16,7 @@ from irc.cache.store import DiskCache
 from irc.dialects import graph
 from irc.ir.passes import PassContext, PassManager
 from irc.options.options import from_mapping
-from irc.passes.graph.pad_matmul import MatrixProduct, intensity
+from irc.passes.graph.pad_matmul import MatrixProduct, intensity, product_of
 from irc.pipeline import pipeline_text
 from irc.runtime.padded_matmul import on_target
 from irc.target import Target
@@ -224,3 +224,16 @@ def test_an_array_that_the_caller_sees_is_padded_in_a_copy() -> None:
     returned = next(op for op in module.walk() if op.name == "func.return").operands
     source: Any = returned[1].defining_op.operands[0].defining_op  # type: ignore[union-attr]
     assert isinstance(source, graph.Exp)
+
+
+def test_the_batch_of_a_product() -> None:
+    def batch(function: Any, *args: torch.Tensor) -> int:
+        module = irc.trace(function, args)
+        PassManager.parse(GRAPH).run(module, PassContext())
+        (call,) = [op for op in module.walk() if isinstance(op, graph.CallAten)]
+        product = product_of(call)
+        assert product is not None
+        return product.batch
+
+    assert batch(torch.bmm, random(3, 6, 9), random(3, 9, 10)) == 3
+    assert batch(torch.mm, random(6, 9), random(9, 10)) == 1

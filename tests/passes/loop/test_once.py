@@ -7,6 +7,8 @@ import torch
 
 from irc.dialects import loop
 from irc.interp.core import run
+from irc.passes.loop import once
+from irc.target import Target
 from tests.passes.loop.texts import body_of, computes, heads, parsed, ran, remarks
 
 ARGUMENTS = "%x: f32[40, 30], %v: f32[30], %w: f32[30], %s: f32[40]"
@@ -157,3 +159,24 @@ def test_sizes_that_are_not_known():
     module = parsed("%v: f32[s0]", bind + "".join(text), "%y: f32[40, s0]")
     ran(module, "inline-computes,group-computes", "avx2")
     assert "group" not in "".join(heads(module))
+
+
+@pytest.mark.parametrize(
+    ("axes", "out", "kept", "wanted"),
+    [
+        ("par(i0: 40, i1: 30)", "map", "40, 30", True),
+        ("par(i0: 1)", "map", "1", True),
+        ("par(i0: 40) red(i1: 30)", "reduce(sum, f32)", "40", True),
+        ("par(i0: 1) red(i1: 30)", "reduce(sum, f32)", "1", False),
+        ("red(i0: 40)", "reduce(sum, f32)", "", False),
+        ("red(i0: 40) par(i1: 30)", "reduce(sum, f32)", "30", False),
+        ("par(i0: 40) red(i1: 30) par(i2: 2)", "reduce(sum, f32)", "40, 2", False),
+        ("par(j0: 40, j1: 30)", "map", "40, 30", False),
+    ],
+)
+def test_which_kernels_may_be_groups(axes, out, kept, wanted):
+    """Those of leading par axes that `split-reductions` leaves alone."""
+    text = f"%y = loop.compute {axes} -> {out} {{ loop.yield %f }} : f32[{kept}]\n"
+    (op,) = computes(parsed("%f: f32", text))
+    assert once._has_place(op, Target.named("avx2")) is wanted
+    assert not once._has_place(None, Target.named("avx2"))

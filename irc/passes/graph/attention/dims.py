@@ -11,6 +11,7 @@ Each dimension of a view is a group of labels, row-major; one of size 1 is the e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import attrs
 
@@ -44,7 +45,7 @@ def start(program: Program, value: Value) -> Groups:
     return tuple(() if is_one(n) else (Label(n, d),) for d, n in enumerate(shape))
 
 
-def moves(call: OperatorCall | None) -> bool:
+def moves(call: OperatorCall | None) -> TypeGuard[OperatorCall]:
     """Whether a call gives its operand's elements under other dimensions."""
     return call is not None and (call.name in VIEWS or call.name in MOVES)
 

@@ -533,7 +533,7 @@ def _are_heads(batch: Group, heads: Group, shared: bool) -> bool:
 def copies(program: Program, value: Value) -> bool:
     """Whether the written form copies a product's factor before the product."""
     call = program.call(value)
-    while call is not None and moves(call):
+    while moves(call):
         if call.name == "clone.default":
             return True
         value = call["self"]
