@@ -554,6 +554,19 @@ def test_what_the_rules_say_is_folded_as_what_they_are():
         assert "muli" not in arith_fold.IDEMPOTENT and "minimumf" not in table
 
 
+def test_a_rule_that_says_no_fold_is_refused():
+    """As op(x, y) -> 0 does."""
+    from types import SimpleNamespace as Part
+
+    from irc.dialects.arith import rules
+
+    zero = rules.muli_zero.after
+    before = Part(cls=arith.MulIOp, operands=(Part(), Part()))
+    for after in (zero, Part()):
+        with pytest.raises(AssertionError, match="no fold is made of x -> y"):
+            arith_fold.learn(Part(before=before, after=after, equation="x -> y"))
+
+
 @pytest.mark.parametrize("type_", [T.ui8, T.i8])
 @pytest.mark.parametrize("number", [0, 127, 128, 129, 255])
 def test_numbers_of_unsigned_attributes_are_read_as_signed(type_, number):

@@ -81,20 +81,6 @@ def test_without_fuel_nothing_happens_and_it_is_told() -> None:
     assert [r.message for r in context.remarks] == [NO_FUEL]
 
 
-def test_the_last_rewrite_that_fuel_allows_may_be_the_last_there_is() -> None:
-    """An operation that is gone is not looked at again."""
-
-    @pattern(arith.SubIOp, name="test.goes")
-    def goes(op: Any, rw: Any) -> Any:
-        rw.erase(op)
-        return True
-
-    module, context = irc.parse(TEXT), PassContext(fuel=Fuel(1))
-    apply_patterns(module, [goes], context, None)
-    assert names(module) == ["muli", "muli", "addi"]
-    assert not context.remarks, "nothing was left for want of fuel"
-
-
 def test_a_rewrite_spends_a_unit_with_the_patterns_name() -> None:
     fuel = Fuel(None)
     run(fuel=fuel)

@@ -14,6 +14,7 @@ from irc.ir.definition import Op, attribute, operand, result, variadic_operand, 
 from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.location import UNKNOWN, FileLocation, FusedLocation
 from irc.ir.module import ModuleOp
+from irc.ir.passes import PassContext
 from irc.ir.registry import unregistered_op
 from irc.ir.rewrite.driver import (
     apply_patterns_greedily,
@@ -21,6 +22,8 @@ from irc.ir.rewrite.driver import (
     pattern,
     register_materializer,
 )
+from irc.ir.rewrite.fuel import NO_FUEL, Fuel
+from irc.ir.rewrite.passes import apply_patterns
 from irc.ir.rewrite.patterns import PatternPlan
 from irc.ir.traits import Commutative, ConstantLike, Pure
 
@@ -508,3 +511,21 @@ def test_what_a_pattern_changed_is_looked_at_again():
     module, function = program(Other)
     assert apply_patterns_greedily(module, [three])
     assert names(function).count("testrw.keep") == 3
+
+
+def test_the_last_rewrite_that_fuel_allows_may_be_the_last_there_is():
+    """An operation that is gone is not looked at again."""
+
+    @pattern(Keep, name="testrw.goes")
+    def goes(op, rw):
+        rw.erase(op)
+
+    for argument, left in ((True, False), (False, True)):
+        module, function = program()
+        value = function.block.first.results[0]
+        inputs = [] if argument else [value]
+        Builder.before(function.return_op).create(Keep, inputs)
+        context = PassContext(fuel=Fuel(1))
+        assert apply_patterns(module, [goes], context)
+        assert names(function) == ["testrw.number", "func.return"]
+        assert [r.message for r in context.remarks] == [NO_FUEL] * left, "what made its operands"
