@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from irc.analysis.cost import class_of
 from irc.dialects import loop
 from irc.interp.core import run
 from irc.passes.loop import once
@@ -180,3 +181,32 @@ def test_which_kernels_may_be_groups(axes, out, kept, wanted):
     (op,) = computes(parsed("%f: f32", text))
     assert once._has_place(op, Target.named("avx2")) is wanted
     assert not once._has_place(None, Target.named("avx2"))
+
+
+def inlined(made: str, size: str = "30") -> object:
+    """Which readers evaluate a map again that 40 rows read; None: all or none had better."""
+    text = column(made=made) + rows(["%x[i0, i1]", "%m[i1]"])
+    bind = '%n = sym.bind_size %q {dim = 0 : i64, symbol = "s0"} : (f32[s0]) -> index\n'
+    module = parsed(
+        ARGUMENTS.replace("30", size) + ", %q: f32[s0]", bind + text.replace("30", size)
+    )
+    op = computes(module)[0]
+    return once.inlined_by(op, {"i0"}, sum(map(class_of, op.block.ops)), Target.named("avx2"))
+
+
+def test_only_small_maps_of_known_sizes_are_computed_once():
+    assert inlined(EXP) == set()
+    assert inlined(EXP, "s0") is None, "how many it has is not known"
+    assert inlined("arith.negf") is None
+
+
+@pytest.mark.parametrize("mask", ["", "(where %c)"])
+def test_along_which_axes_a_map_is_read(mask):
+    """Under a mask a read may be evaluated at any point of its reader."""
+    reader = (f"%y = loop.compute par(i0: 40, i1: 30) -> map {{ %c = loop.index {{expression ="
+              f" #sym<i0>}} : index\n %k = arith.constant 3 : index\n"
+              f"%b = arith.cmpi slt, %c, %k : index\n %a = loop.read %m[i1] {mask} : f32\n"
+              f"%z = arith.addf %a, %a : f32\n loop.yield %z }} : f32[40, 30]\n")  # fmt: skip
+    op, other = computes(parsed(ARGUMENTS, column() + reader.replace("(where %c)", "(where %b)")))
+    assert list(once._places(op, {"i0"})) == [(other, None if mask else {"i1"})]
+    assert list(once._places(op, set())) == [(other, None if mask else set())]
