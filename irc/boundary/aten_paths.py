@@ -16,13 +16,13 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import torch
 
 from irc.boundary import torch_abi
-from irc.dialects.aten.schema import load_own_operators
+from irc.dialects.aten.schema import OWN, load_own_operators
 from irc.ir.diagnostics import UserError
 
 if TYPE_CHECKING:
@@ -338,6 +338,17 @@ def find_operator(callee: str) -> torch._ops.OpOverload:
     return getattr(found, overload or "default")
 
 
+def function_of(op: torch._ops.OpOverload) -> Callable[..., Any]:
+    """What to call for an operator in Python: one of irc's own is a function, which needs no way
+    through torch."""
+    if op.namespace not in OWN:
+        return op
+    from irc.dialects.aten.own import FUNCTIONS
+
+    namespace, name = op._schema.name.split("::")
+    return FUNCTIONS.get(f"{namespace}.{name}.default", op)
+
+
 def _fill(template: object, values: tuple[object, ...]) -> object:
     if isinstance(template, Dynamic):
         return values[template.index]
@@ -380,6 +391,7 @@ def boxed_callable(
     `arguments` are (schema name, template) pairs: constants, `Named`, `Dynamic`, tuples for lists.
     """
     op = find_operator(callee)
+    function = function_of(op)
     templates = {name: _resolve_names(template) for name, template in arguments}
     positional = []
     for argument in op._schema.arguments:
@@ -389,7 +401,7 @@ def boxed_callable(
 
     def call(*values: object) -> tuple[object, ...]:
         keywords = {name: _fill(template, values) for name, template in templates.items()}
-        result = op(*(_fill(template, values) for template in positional), **keywords)
+        result = function(*(_fill(template, values) for template in positional), **keywords)
         if isinstance(result, (tuple, list)):
             return tuple(_flat(result))
         return () if result is None and not op._schema.returns else (result,)

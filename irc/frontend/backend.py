@@ -30,6 +30,7 @@ from irc.frontend.fx.saved_activations import report_strides, saved_outputs, tak
 from irc.frontend.fx.sparse_results import take_sparse, with_rest
 from irc.frontend.fx.storage_places import take_storages
 from irc.frontend.fx.synthetic_bases import cut_to_size
+from irc.frontend.fx.user_kernels import take_kernels
 from irc.frontend.importing.importer import Given, Imported, Output, import_graph
 from irc.ir.gc import gc_paused
 from irc.options.options import Options, parse_options
@@ -207,7 +208,7 @@ def compile_fx(
         # Without frozen weights the passes for them would only cost time.
         options = attrs.evolve(options, freezing=False)
     expand_higher_order(module, D.decompositions())
-    writes = unwrap_mutating_calls(module)
+    writes = unwrap_mutating_calls(module) | take_kernels(module)
     if stage == "inference" and target.is_gpu:
         attention.fuse_for(module, options, target)
     saved = saved_outputs(module) if stage == "forward" else frozenset()

@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 from irc.frontend import backend
 from irc.frontend.freezing import freezer_of
 from irc.frontend.fx.higher_order import expand_higher_order
+from irc.frontend.fx.user_kernels import take_kernels
 from irc.frontend.importing.importer import import_graph
 from irc.frontend.importing.locations import is_torchs
 from irc.ir.diagnostics import UserError
@@ -103,6 +104,7 @@ def trace(
     fn, args, kwargs, dynamic = exported(fn, args, kwargs, dynamic)
     traced = trace_function(fn, args, kwargs, dynamic=dynamic)
     expand_higher_order(traced.graph, {})
+    take_kernels(traced.graph)
     imported = import_graph(
         traced.graph,
         argument_kinds=traced.kinds,

@@ -158,7 +158,7 @@ def _call(step: P.CallOperator, owner: Any) -> Ready | None:
             break
         positional.append(_content(given.pop(argument.name)))
     named = [(name, *_content(content)) for name, content in given.items()]
-    function = BINDINGS.get(step.callee, op)
+    function = BINDINGS.get(step.callee) or aten_paths.function_of(op)
     results = [(r.register, _expectation(r)) for r in step.results]
 
     def call(run: Any) -> None:

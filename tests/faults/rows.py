@@ -37,6 +37,7 @@ ROWS: dict[str, str] = {
     "C3": "jagged nested tensors",
     "C4": "copy_ of a number",
     "C5": "expanded complex results, empty reductions, scatters and softmaxes",
+    "C6": "Triton kernels of the user's in the graph",
     "C7": "sparse gradients of embeddings; arguments with the conjugate bit",
     "C8": "classes of errors are eager's",
     "C9": "aliasing and strides of results are eager's",

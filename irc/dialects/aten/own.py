@@ -9,11 +9,31 @@ the operators that draw. Importing this module makes the operators known to torc
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import torch
 
 NAMESPACE = "irc"
 
-_library = torch.library.Library(NAMESPACE, "DEF")
+#: What each of irc's own operators does, by "namespace.name.default": programs call that itself.
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+_libraries: dict[str, Any] = {}
+
+
+def define(
+    namespace: str, schema: str, function: Callable[..., Any], tags: Sequence[Any] = ()
+) -> Any:
+    """Make an operator known to torch; gives the library that it is of."""
+    library = _libraries.get(namespace)
+    if library is None:
+        library = _libraries[namespace] = torch.library.Library(namespace, "DEF")
+    library.define(schema, tags=tuple(tags))
+    name = schema.partition("(")[0]
+    library.impl(name, function, "CompositeExplicitAutograd")
+    FUNCTIONS[f"{namespace}.{name}.default"] = function
+    return library
 
 
 def rng_state(device: torch.device) -> torch.Tensor:
@@ -33,10 +53,8 @@ def set_rng_state(state: torch.Tensor, device: torch.device) -> None:
 
 def _define() -> None:
     drawn = (torch.Tag.nondeterministic_seeded,)
-    _library.define("rng_state(Device device) -> Tensor", tags=drawn)
-    _library.define("set_rng_state(Tensor state, Device device) -> ()", tags=drawn)
-    for function in (rng_state, set_rng_state):
-        _library.impl(function.__name__, function, "CompositeExplicitAutograd")
+    define(NAMESPACE, "rng_state(Device device) -> Tensor", rng_state, drawn)
+    define(NAMESPACE, "set_rng_state(Tensor state, Device device) -> ()", set_rng_state, drawn)
 
 
 _define()

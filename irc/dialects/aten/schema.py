@@ -30,8 +30,10 @@ _TOKEN = re.compile(
 )
 
 
+#: The namespaces of irc's own operators.
+OWN = frozenset(("irc", "irc_triton"))
 #: The namespaces whose operators are known to let go of their operands when they return.
-CORE = frozenset(("aten", "prims", "mkldnn"))
+CORE = frozenset(("aten", "prims", "mkldnn", *OWN))
 
 
 @attrs.frozen
@@ -333,6 +335,8 @@ def load_own_operators(namespace: str) -> None:
     """Make irc's own operators known to torch if `namespace` is theirs."""
     if namespace == "irc":
         import irc.dialects.aten.own  # noqa: F401  (its import defines them)
+    elif namespace == "irc_triton":
+        import irc.dialects.aten.user_kernels  # noqa: F401
 
 
 def find_overload(qualified: str) -> Any:
