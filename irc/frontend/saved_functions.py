@@ -19,6 +19,9 @@ import torch
 from torch import fx
 from torch._dynamo.aot_compile_types import SerializableCallable
 
+from irc.frontend.fx.user_kernels import is_kernel
+from irc.frontend.importing.locations import location_of
+from irc.ir.diagnostics import UserError
 from irc.options.options import Options
 
 #: What torch's own cache of compiled graphs asks of a backend, which saved functions go without.
@@ -48,6 +51,13 @@ class SavedFunction(SerializableCallable):
         from torch.fx._graph_pickler import Options as PicklerOptions
 
         for node in graph.graph.nodes:
+            if is_kernel(node):
+                raise UserError(
+                    "a function that calls a Triton kernel can't be saved: its graph has the "
+                    "kernel's number in this process, and no other process knows it",
+                    location_of(node),
+                    notes=("torch.library.triton_op makes an operator of it, with a name",),
+                )
             for name in ("nn_module_stack", "source_fn_stack", "example_value"):
                 node.meta.pop(name, None)
         self.graph = GraphPickler.dumps((graph, list(inputs)), PicklerOptions(ops_filter=None))

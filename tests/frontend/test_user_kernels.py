@@ -474,6 +474,16 @@ def test_a_compiled_kernel_gets_no_tensor_of_the_cpu() -> None:
     assert x.tolist() == [2.5, 2.5, 2.5, 1.0]
 
 
+def test_a_function_with_a_kernel_is_not_saved(launches: Launches) -> None:
+    """Its graph has a number of this process; that of an operator has a name."""
+    x = torch.randn(8)
+    plain = torch.compile(lambda x: fused(x, None), backend="irc", fullgraph=True)
+    with pytest.raises(Exception, match="calls a Triton kernel can't be saved"):
+        plain.aot_compile(((x,), {}))
+    named = torch.compile(lambda x: triple(x) + 1, backend="irc", fullgraph=True)
+    torch.testing.assert_close(named.aot_compile(((x,), {}))(x), 3 * x + 1)
+
+
 def test_descriptors_of_the_old_kind_are_refused_by_name() -> None:
     from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table as table
     from torch._subclasses import FakeTensorMode

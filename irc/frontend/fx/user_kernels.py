@@ -47,14 +47,14 @@ def take_kernels(module: fx.GraphModule) -> bool:
     found = [node for node in module.graph.nodes if is_kernel(node)]
     writes = False
     for node in found:
-        writes |= _Call(node).replace()
+        writes |= _KernelCall(node).replace()
     if found:
         module.graph.lint()
         module.recompile()
     return writes
 
 
-class _Call:
+class _KernelCall:
     """One call of a kernel: its operands by the names of the parameters, and what else is given."""
 
     def __init__(self, node: fx.Node) -> None:
