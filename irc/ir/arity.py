@@ -26,10 +26,10 @@ _arities: dict[type[Operation], Arity] = {}
 
 def arity_of(cls: type[Op]) -> Arity:
     """The bounds of an operation class."""
-    found = _arities.get(cls)
-    if found is None:
-        found = _arities[cls] = Arity(cls)
-    return found
+    arity = _arities.get(cls)
+    if arity is None:
+        arity = _arities[cls] = Arity(cls)
+    return arity
 
 
 def _bounds(fields: Sequence[Field]) -> tuple[int, int]:

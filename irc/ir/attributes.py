@@ -56,16 +56,16 @@ class IntegerAttr(Attribute):
         if value.__class__ is not int:
             value = int(value)
         key = (value, type)
-        found = cls._table.get(key)
-        if found is None:
-            found = cls._intern(key, (_of_width(value, type), type))
-        return found
+        interned = cls._table.get(key)
+        if interned is None:
+            interned = cls._intern(key, (_of_width(value, type), type))
+        return interned
 
     @classmethod
     def _intern(cls, key: Any, parameters: tuple[Any, ...]) -> Any:
-        found = super()._intern(parameters, parameters)
+        interned = super()._intern(parameters, parameters)
         # The other number with these bits leads to the same object.
-        return found if key == parameters else cls._table.setdefault(key, found)
+        return interned if key == parameters else cls._table.setdefault(key, interned)
 
 
 def _of_width(value: int, type_: Type) -> int:
@@ -93,8 +93,8 @@ class FloatAttr(Attribute):
         element: Any = type
         value = round_to_format(float(value), element.name)
         key = (struct.pack("<d", value), type)
-        found = cls._table.get(key)
-        return found if found is not None else cls._intern(key, (value, type))
+        interned = cls._table.get(key)
+        return interned if interned is not None else cls._intern(key, (value, type))
 
 
 class StringAttr(Attribute):
@@ -140,8 +140,8 @@ class DimsAttr(Attribute):
 
     def __new__(cls, dims: Iterable[Dim | None]) -> DimsAttr:
         key = (tuple(dims),)
-        found = cls._table.get(key)
-        return found if found is not None else cls._intern(key, key)
+        interned = cls._table.get(key)
+        return interned if interned is not None else cls._intern(key, key)
 
     def __iter__(self) -> Iterator[Dim | None]:
         return iter(self.parameters[0])
@@ -159,8 +159,8 @@ class ArrayAttr(Attribute):
 
     def __new__(cls, elements: Iterable[Attribute]) -> ArrayAttr:
         key = (tuple(elements),)
-        found = cls._table.get(key)
-        return found if found is not None else cls._intern(key, key)
+        interned = cls._table.get(key)
+        return interned if interned is not None else cls._intern(key, key)
 
     def __iter__(self) -> Iterator[Attribute]:
         return iter(self.parameters[0])
@@ -181,8 +181,8 @@ class DenseIntsAttr(Attribute):
 
     def __new__(cls, values: Iterable[int]) -> DenseIntsAttr:
         key = (tuple(int(v) for v in values),)
-        found = cls._table.get(key)
-        return found if found is not None else cls._intern(key, key)
+        interned = cls._table.get(key)
+        return interned if interned is not None else cls._intern(key, key)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.parameters[0])
@@ -216,8 +216,8 @@ class DictAttr(Attribute):
     ) -> DictAttr:
         pairs = entries.items() if isinstance(entries, Mapping) else entries
         key = (tuple(sorted(pairs, key=entry_name)),)
-        found = cls._table.get(key)
-        return found if found is not None else cls._intern(key, key)
+        interned = cls._table.get(key)
+        return interned if interned is not None else cls._intern(key, key)
 
     def get(self, name: str, default: Any = None) -> Any:
         """The entry called `name`, or `default`."""

@@ -71,12 +71,12 @@ def content_tensor(content: Any, dtype: torch.dtype, sizes: Sequence[int]) -> to
     for size in shape:
         count *= size
     byte_count = count * torch.empty(0, dtype=dtype).element_size()
-    given = 0 if flat is None else flat.numel()
-    if given != byte_count:
+    held = 0 if flat is None else flat.numel()
+    if held != byte_count:
         raise InvalidIR(
-            f"a constant of {dtype} {list(shape)} has {byte_count} bytes, its content {given}"
+            f"a constant of {dtype} {list(shape)} has {byte_count} bytes, its content {held}"
         )
-    if flat is None or not given:
+    if flat is None or not held:
         return torch.empty(shape, dtype=dtype)
     return flat.view(dtype).reshape(shape)
 

@@ -187,8 +187,8 @@ def wrap(value: Any, cls: type[Attribute] = Attribute) -> Attribute:
 FieldT = TypeVar("FieldT", bound=Field)
 
 
-def _of_kind(fields: Iterable[Field], kind: type[FieldT]) -> tuple[FieldT, ...]:
-    return tuple(f for f in fields if isinstance(f, kind))
+def _of_kind(fields: Iterable[Field], cls: type[FieldT]) -> tuple[FieldT, ...]:
+    return tuple(f for f in fields if isinstance(f, cls))
 
 
 class Op(Operation):

@@ -32,11 +32,11 @@ def dominator_tree(region: Region) -> tuple[dict[Block, list[Block]], list[Block
         changed = False
         for block in reversed(order[:-1]):
             ready = [p for p in predecessors[block] if p in dominator]
-            found = ready[0]
+            nearest = ready[0]
             for other in ready[1:]:
-                found = meet(other, found)
-            if dominator.get(block) is not found:
-                dominator[block] = found
+                nearest = meet(other, nearest)
+            if dominator.get(block) is not nearest:
+                dominator[block] = nearest
                 changed = True
     children: dict[Block, list[Block]] = {block: [] for block in order}
     for block in region.blocks:

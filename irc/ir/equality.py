@@ -25,12 +25,12 @@ class _Comparison:
         self.late: list[tuple[Value, Value, str]] = []
 
     def ops(self, a: Operation, b: Operation, path: str) -> str | None:
-        found = self.compare(a, b, path)
-        if found is None:
+        difference = self.compare(a, b, path)
+        if difference is None:
             for left, right, where in self.late:
                 if self.values.get(left, left) is not right:
                     return f"{where}: different values"
-        return found
+        return difference
 
     def compare(self, a: Operation, b: Operation, path: str) -> str | None:
         if a.name != b.name:
@@ -56,9 +56,9 @@ class _Comparison:
         if len(a.regions) != len(b.regions):
             return f"{path}: {len(a.regions)} and {len(b.regions)} regions"
         for number, (left_region, right_region) in enumerate(zip(a.regions, b.regions)):
-            found = self.regions(left_region, right_region, f"{path} region {number}")
-            if found is not None:
-                return found
+            difference = self.regions(left_region, right_region, f"{path} region {number}")
+            if difference is not None:
+                return difference
         return None
 
     def regions(self, a: Region, b: Region, path: str) -> str | None:
@@ -74,9 +74,9 @@ class _Comparison:
             x, y = left.first, right.first
             number = 0
             while x is not None and y is not None:
-                found = self.compare(x, y, f"{path} op {number}")
-                if found is not None:
-                    return found
+                difference = self.compare(x, y, f"{path} op {number}")
+                if difference is not None:
+                    return difference
                 x, y, number = x.next, y.next, number + 1
             if x is not None or y is not None:
                 more = x if x is not None else y

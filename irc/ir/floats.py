@@ -44,19 +44,19 @@ def float_bits(value: float, name: str) -> int:
             return int.from_bytes(struct.pack("<f", value), "little")
         except OverflowError:
             return 0x7F800000 if value > 0 else 0xFF800000
-    exponent_bits, mantissa_bits, bias, kind = FORMATS[name]
+    exponent_bits, mantissa_bits, bias, specials = FORMATS[name]
     bits = double_bits(value)
     sign = (bits >> 63) << (exponent_bits + mantissa_bits)
     top = (1 << exponent_bits) - 1
     if value != value:
-        return _nan_bits(bits, sign, exponent_bits, mantissa_bits, kind)
+        return _nan_bits(bits, sign, exponent_bits, mantissa_bits, specials)
     if not value:
-        return 0 if kind == "unsigned zero" else sign
+        return 0 if specials == "unsigned zero" else sign
     largest, overflow = _limits(name)
     magnitude = largest + 1 if math.isinf(value) else _round_magnitude(value, mantissa_bits, bias)
     if magnitude > largest:
-        return overflow if kind == "unsigned zero" else sign | overflow
-    if kind == "unsigned zero" and magnitude == 0:
+        return overflow if specials == "unsigned zero" else sign | overflow
+    if specials == "unsigned zero" and magnitude == 0:
         return 0
     assert magnitude >> mantissa_bits <= top
     return sign | magnitude
@@ -65,12 +65,12 @@ def float_bits(value: float, name: str) -> int:
 @cache
 def _limits(name: str) -> tuple[int, int]:
     """The magnitude bits of the largest finite number, and of what lies beyond it."""
-    exponent_bits, mantissa_bits, _, kind = FORMATS[name]
+    exponent_bits, mantissa_bits, _, specials = FORMATS[name]
     all_ones = (1 << (exponent_bits + mantissa_bits)) - 1
-    if kind == "ieee":
+    if specials == "ieee":
         infinity = ((1 << exponent_bits) - 1) << mantissa_bits
         return infinity - 1, infinity
-    if kind == "finite":
+    if specials == "finite":
         return all_ones - 1, all_ones
     return all_ones, 1 << (exponent_bits + mantissa_bits)
 
@@ -85,11 +85,11 @@ def _round_magnitude(value: float, mantissa_bits: int, bias: int) -> int:
     return whole + ((scale + bias - 1) << mantissa_bits)
 
 
-def _nan_bits(bits: int, sign: int, exponent_bits: int, mantissa_bits: int, kind: str) -> int:
-    if kind == "unsigned zero":
+def _nan_bits(bits: int, sign: int, exponent_bits: int, mantissa_bits: int, specials: str) -> int:
+    if specials == "unsigned zero":
         return 1 << (exponent_bits + mantissa_bits)
     top = ((1 << exponent_bits) - 1) << mantissa_bits
-    if kind == "finite":
+    if specials == "finite":
         return sign | top | ((1 << mantissa_bits) - 1)
     payload = (bits & _MANTISSA_MASK) >> (_DOUBLE_MANTISSA - mantissa_bits)
     return sign | top | (payload or 1)
@@ -99,16 +99,16 @@ def bits_float(bits: int, name: str) -> float:
     """The value of a bit pattern of the format `name`; a NaN keeps sign and payload."""
     if name == "f64":
         return struct.unpack("<d", bits.to_bytes(8, "little"))[0]
-    exponent_bits, mantissa_bits, bias, kind = FORMATS[name]
+    exponent_bits, mantissa_bits, bias, specials = FORMATS[name]
     sign = bits >> (exponent_bits + mantissa_bits)
     exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1)
     mantissa = bits & ((1 << mantissa_bits) - 1)
     magnitude = (exponent << mantissa_bits) | mantissa
-    if kind == "unsigned zero" and sign and not magnitude:
+    if specials == "unsigned zero" and sign and not magnitude:
         return math.nan
     largest, overflow = _limits(name)
     if magnitude > largest:
-        if kind == "ieee" and magnitude == overflow:
+        if specials == "ieee" and magnitude == overflow:
             return -math.inf if sign else math.inf
         payload = mantissa << (_DOUBLE_MANTISSA - mantissa_bits)
         pattern = (sign << 63) | (0x7FF << _DOUBLE_MANTISSA) | payload

@@ -25,7 +25,7 @@ class _Pause:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        type_: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:

@@ -50,23 +50,23 @@ class Attribute(HasText):
     def __new__(cls, *parameters: Any) -> Any:
         if cls._by_bits:
             return cls._intern(_by_bits(parameters), parameters)
-        found = cls._table.get(parameters)
-        if found is not None:
-            return found
+        interned = cls._table.get(parameters)
+        if interned is not None:
+            return interned
         parameters = _plain(parameters)
         return cls._intern(parameters, parameters)
 
     @classmethod
     def _intern(cls, key: Any, parameters: tuple[Any, ...]) -> Any:
-        found = cls._table.get(key)
-        if found is None:
+        interned = cls._table.get(key)
+        if interned is None:
             self = object.__new__(cls)
             self.parameters = parameters
             self._text = None
             self.validate()
             # setdefault is atomic under the interpreter lock: two threads agree on one object.
-            found = cls._table.setdefault(key, self)
-        return found
+            interned = cls._table.setdefault(key, self)
+        return interned
 
     def validate(self) -> None:
         """Raise ValueError when the parameters make no sense together."""

@@ -17,10 +17,10 @@ known_mentions: dict[Attribute, frozenset[str]] = {}
 
 def mentioned_symbols(attr: Attribute) -> frozenset[str]:
     """The names of the symbols in `attr`."""
-    found = known_mentions.get(attr)
-    if found is None:
-        found = known_mentions[attr] = _collect(attr.parameters)
-    return found
+    symbols = known_mentions.get(attr)
+    if symbols is None:
+        symbols = known_mentions[attr] = _collect(attr.parameters)
+    return symbols
 
 
 def _collect(parameter: Any) -> frozenset[str]:
@@ -29,10 +29,10 @@ def _collect(parameter: Any) -> frozenset[str]:
     if isinstance(parameter, Attribute):
         return mentioned_symbols(parameter)
     if isinstance(parameter, tuple | list):
-        found: frozenset[str] = _NONE
+        symbols: frozenset[str] = _NONE
         for part in parameter:
             inner = _collect(part)
             if inner:
-                found = found | inner
-        return found
+                symbols = symbols | inner
+        return symbols
     return _NONE

@@ -84,16 +84,16 @@ class ModuleOp(Op):
 
     def lookup(self, name: str) -> Operation | None:
         """The symbol operation called `name`; of several, which no valid module has, any."""
-        found = self._named.get(name)
-        if found is None or found.parent is not self.block or _symbol_name(found) != name:
+        entry = self._named.get(name)
+        if entry is None or entry.parent is not self.block or _symbol_name(entry) != name:
             # What was noted is only a guess: operations come, go and change their names.
             self._named = {}
             for op in self.block.ops:
                 own = _symbol_name(op)
                 if own is not None:
                     self._named.setdefault(own, op)
-            found = self._named.get(name)
-        return found
+            entry = self._named.get(name)
+        return entry
 
     def clone(self, mapping: dict | None = None) -> ModuleOp:
         copy = super().clone(mapping)

@@ -78,9 +78,9 @@ def register_resolver(dialect: str, resolve: Callable[[str], type[Operation] | N
 def provides(name: str) -> Callable[[ServiceT], ServiceT]:
     """The class or function below is what `service(name)` gives."""
 
-    def install(given: ServiceT) -> ServiceT:
-        _services[name] = given
-        return given
+    def install(service: ServiceT) -> ServiceT:
+        _services[name] = service
+        return service
 
     return install
 
@@ -121,17 +121,17 @@ def load_dialect(name: str) -> bool:
 
 def lookup_op(name: str) -> type[Operation] | None:
     """The class of the operation `name`, loading its dialect if need be; None if unknown."""
-    found = _ops.get(name) or _made.get(name)
-    if found is not None:
-        return found
+    cls = _ops.get(name) or _made.get(name)
+    if cls is not None:
+        return cls
     dialect = name.partition(".")[0]
     load_dialect(dialect)
-    found = _ops.get(name)
-    if found is None and dialect in _resolvers:
-        found = _resolvers[dialect](name)
-        if found is not None:
-            _made[name] = found
-    return found
+    cls = _ops.get(name)
+    if cls is None and dialect in _resolvers:
+        cls = _resolvers[dialect](name)
+        if cls is not None:
+            _made[name] = cls
+    return cls
 
 
 def lookup_attribute(name: str) -> type[Attribute] | None:
@@ -146,11 +146,11 @@ def lookup_attribute(name: str) -> type[Attribute] | None:
 
 def unregistered_op(name: str) -> type[Operation]:
     """The class that stands for an operation irc does not know (only with allow-unregistered)."""
-    found = _unregistered.get(name)
-    if found is None:
+    cls = _unregistered.get(name)
+    if cls is None:
         members: dict[str, Any] = {"__slots__": (), "name": name}
-        found = _unregistered[name] = type("UnregisteredOp", (Operation,), members)
-    return found
+        cls = _unregistered[name] = type("UnregisteredOp", (Operation,), members)
+    return cls
 
 
 def registered_ops(dialect: str | None = None) -> list[type[Operation]]:

@@ -154,22 +154,22 @@ def reshape_strides(source: Dims, strides: Dims, target: Dims) -> tuple[Dim, ...
     """The strides of a view with other sizes, or None where only a copy can give it."""
     if is_contiguous(source, strides):
         return contiguous_strides(target)
-    made: list[Dim] = [1] * len(target)
+    steps: list[Dim] = [1] * len(target)
     for left, right in regroup(source, target):
         for outer, inner in zip(left, left[1:], strict=False):
             if strides[outer] != strides[inner] * source[inner]:
                 return None
         running: Dim = strides[left[-1]] if left else 1
         for dim in reversed(right):
-            made[dim] = running
+            steps[dim] = running
             running = running * target[dim]
     # A dimension of size 1 steps over everything inside it, as eager shows it.
     following: Dim = 1
     for dim in range(len(target) - 1, -1, -1):
         if target[dim] == 1:
-            made[dim] = following
-        following = made[dim] * target[dim]
-    return tuple(made)
+            steps[dim] = following
+        following = steps[dim] * target[dim]
+    return tuple(steps)
 
 
 def last_element(type_: TensorType) -> int | None:

@@ -20,8 +20,8 @@ class IntegerType(Type):
 
     def __new__(cls, width: int, unsigned: bool = False) -> IntegerType:
         key = (width, bool(unsigned))
-        found = cls._table.get(key)
-        return found if found is not None else cls._intern(key, key)
+        interned = cls._table.get(key)
+        return interned if interned is not None else cls._intern(key, key)
 
     def validate(self) -> None:
         if not 1 <= self.width <= 128:
@@ -70,8 +70,8 @@ class FunctionType(Type):
 
     def __new__(cls, inputs: Iterable[Type], results: Iterable[Type]) -> FunctionType:
         key = (tuple(inputs), tuple(results))
-        found = cls._table.get(key)
-        return found if found is not None else cls._intern(key, key)
+        interned = cls._table.get(key)
+        return interned if interned is not None else cls._intern(key, key)
 
 
 class VectorType(Type):
@@ -85,8 +85,8 @@ class VectorType(Type):
 
     def __new__(cls, shape: Iterable[int], element: Type) -> VectorType:
         key = (tuple(shape), element)
-        found = cls._table.get(key)
-        return found if found is not None else cls._intern(key, key)
+        interned = cls._table.get(key)
+        return interned if interned is not None else cls._intern(key, key)
 
 
 #: Elements and places in memory count in signed integers of 64 bits.
@@ -125,8 +125,8 @@ class TensorType(Type):
             None if strides is None else tuple(strides),
             device,
         )
-        found = cls._table.get(key)
-        return found if found is not None else cls._intern(key, key)
+        interned = cls._table.get(key)
+        return interned if interned is not None else cls._intern(key, key)
 
     def validate(self) -> None:
         if self.strides is not None and len(self.strides) != len(self.shape):

@@ -483,14 +483,14 @@ def _local_symbols(op: Operation) -> Sequence[str]:
 
 def _bound_at_entry(block: Block) -> set[str]:
     """The symbols that binders of a function's arguments bind in its entry block."""
-    found = set()
+    symbols = set()
     for argument in block.arguments:
         for user in argument.users:
             attr = user.attributes.get("symbol")
             if isinstance(attr, A.StringAttr) and user.parent is block:
                 if BindsSymbol in user.traits:
-                    found.add(attr.value)
-    return found
+                    symbols.add(attr.value)
+    return symbols
 
 
 def _bound_by_users(op: Operation, name: str) -> bool:

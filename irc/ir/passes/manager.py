@@ -152,12 +152,12 @@ def _pass_modules() -> tuple[str, ...]:
     from importlib.util import find_spec
 
     def inside(place: str, folders: Sequence[str]) -> Iterator[str]:
-        for found in pkgutil.iter_modules(folders, place + "."):
-            if found.ispkg:
-                last = found.name.rpartition(".")[2]
-                yield from inside(found.name, [os.path.join(f, last) for f in folders])
+        for module in pkgutil.iter_modules(folders, place + "."):
+            if module.ispkg:
+                last = module.name.rpartition(".")[2]
+                yield from inside(module.name, [os.path.join(f, last) for f in folders])
             else:
-                yield found.name
+                yield module.name
 
     modules: list[str] = []
     for place in PASS_MODULES:
@@ -340,11 +340,11 @@ class _PipelineParser:
 
     def word(self) -> str:
         self.peek()
-        found = re.compile(_NAME).match(self.text, self.position)
-        if found is None:
+        match = re.compile(_NAME).match(self.text, self.position)
+        if match is None:
             self.fail("expected a pass name")
-        self.position = found.end()
-        return found[0]
+        self.position = match.end()
+        return match[0]
 
     def options(self) -> dict[str, str]:
         if self.peek() != "{":
@@ -430,15 +430,15 @@ def _anchors(op: Operation, anchor: str) -> list[Operation]:
     cls = lookup_op(anchor)
     if cls is None or SymbolOp not in cls.traits:
         return [o for o in op.walk() if o.name == anchor and o is not op]
-    found: list[Operation] = []
+    anchors: list[Operation] = []
     for region in op.regions:
         for block in region.blocks:
             for inner in block.ops:
                 if inner.name == anchor:
-                    found.append(inner)
+                    anchors.append(inner)
                 if SymbolTable in inner.traits:
-                    found += _anchors(inner, anchor)
-    return found
+                    anchors += _anchors(inner, anchor)
+    return anchors
 
 
 class PassManager:

@@ -422,14 +422,14 @@ def conversion(pass_name: str) -> Conversion:
     """The boundary that a pass is, importing its file if need be. Raises UserError."""
     from irc.ir.passes import all_passes, lookup_pass
 
-    found: Conversion | None = lookup_pass(pass_name).conversion
-    if found is None:
+    boundary: Conversion | None = lookup_pass(pass_name).conversion
+    if boundary is None:
         known = [name for name, cls in all_passes().items() if cls.conversion is not None]
         raise UserError(
             f"pass '{pass_name}' is no boundary between levels",
             notes=(f"those that are: {', '.join(known)}",),
         )
-    return found
+    return boundary
 
 
 def converts(

@@ -75,8 +75,8 @@ class Rewriter:
         builder.block = op.parent  # type: ignore[assignment]  # the driver visits attached ones
         builder.anchor = op
         builder.location = op.location
-        if builder.made:
-            builder.made.clear()
+        if builder.inserted:
+            builder.inserted.clear()
         self.reason = ""
 
     @property
@@ -161,7 +161,7 @@ class Rewriter:
                 f"of type {have}"
             )
         maker = value.defining_op
-        if maker in self.builder.made and "view" not in maker.attributes:  # type: ignore[union-attr]
+        if maker in self.builder.inserted and "view" not in maker.attributes:  # type: ignore[union-attr]
             value.type = type_
             return value
         copy = lookup_op("layout.copy")
@@ -209,17 +209,17 @@ class _NotifyingBuilder(Builder):
     """A builder that tells the driver what it makes. Where the matched operation's results have
     strides, a tensor that is made without gets those of a row-major one."""
 
-    __slots__ = ("_driver", "made")
+    __slots__ = ("_driver", "inserted")
 
     def __init__(self, driver: Driver, op: Operation) -> None:
         assert op.parent is not None
         super().__init__(op.parent, op, op.location)
         self._driver = driver
-        self.made: list[Operation] = []
+        self.inserted: list[Operation] = []
 
     def insert(self, op: Any) -> Any:
         super().insert(op)
-        self.made.append(op)
+        self.inserted.append(op)
         self._driver.enqueue(op)
         for result in op.results:
             type_ = result.type
@@ -252,8 +252,8 @@ class Driver:
         #: Why operations were declined, of those that a user expects to be rewritten.
         self.declined: dict[Operation, str] = {}
         self.stopped = False  # by want of fuel
-        found = pattern_set(tuple(patterns), fold)
-        self.plan, self.plans = found.plan, found.plans
+        indexed = pattern_set(tuple(patterns), fold)
+        self.plan, self.plans = indexed.plan, indexed.plans
         self.worklist: list[Operation] = []
         self.rewrites = self.limit = 0
         self.counts = counts

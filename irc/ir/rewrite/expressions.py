@@ -60,15 +60,15 @@ class ConstantTerm:
     def __str__(self) -> str:
         return str(self.number).lower()
 
-    def equals(self, found: Number | None, type_: Type | None = None) -> bool:
+    def equals(self, other: Number | None, type_: Type | None = None) -> bool:
         """Whether a constant's number is this one, its kind and its sign of zero included."""
         number = self.number
-        if type(found) is not type(number):
+        if type(other) is not type(number):
             return False
-        if found == number:
-            return math.copysign(1, found) == math.copysign(1, number)
+        if other == number:
+            return math.copysign(1, other) == math.copysign(1, number)
         rounds = isinstance(number, float) and getattr(type_, "element", type_) is f32
-        return rounds and _rounded(found) == _rounded(number)  # type: ignore[arg-type]
+        return rounds and _rounded(other) == _rounded(number)  # type: ignore[arg-type]
 
 
 def _rounded(number: float) -> float:
@@ -175,27 +175,27 @@ def _takes_terms(cls: type[Op]) -> bool:
     return cls._plain_operands is not None or len(cls.operand_fields) == 1
 
 
-def expression(given: Any) -> Expression:
+def expression(written: Any) -> Expression:
     """A term, a variable, a number, or a function that computes one. Raises UserError."""
-    if isinstance(given, Variable | ConstantTerm | Computed | Term):
-        return given
-    if isinstance(given, bool | int | float):
-        return ConstantTerm(given)
-    if isinstance(given, FunctionType):
-        return Computed(given)
-    raise UserError(f"a rule is of terms, its parameters and numbers, not of {given!r}")
+    if isinstance(written, Variable | ConstantTerm | Computed | Term):
+        return written
+    if isinstance(written, bool | int | float):
+        return ConstantTerm(written)
+    if isinstance(written, FunctionType):
+        return Computed(written)
+    raise UserError(f"a rule is of terms, its parameters and numbers, not of {written!r}")
 
 
-def names_in(given: Any) -> Iterator[str]:
+def names_in(term: Any) -> Iterator[str]:
     """The variables of an expression or an attribute, by name."""
-    if isinstance(given, Variable):
-        yield given.name
-    elif isinstance(given, Computed):
-        yield from given.asked
-    elif isinstance(given, Term):
-        if given.name:
-            yield given.name
-        for part in (*given.operands, *given.attributes.values()):
+    if isinstance(term, Variable):
+        yield term.name
+    elif isinstance(term, Computed):
+        yield from term.asked
+    elif isinstance(term, Term):
+        if term.name:
+            yield term.name
+        for part in (*term.operands, *term.attributes.values()):
             yield from names_in(part)
 
 
@@ -235,10 +235,10 @@ def may_match(term: Term, makers: Sequence[type], alike: bool) -> bool:
 
 
 def _may_be(dialect: str, makers: Sequence[type], operands: Sequence[Expression]) -> bool:
-    for maker, found in zip(makers, operands, strict=True):
-        if isinstance(found, Term) and maker is not found.cls:
+    for maker, part in zip(makers, operands, strict=True):
+        if isinstance(part, Term) and maker is not part.cls:
             return False
-        if isinstance(found, ConstantTerm | NumberVariable) and maker not in _constants[dialect][2]:
+        if isinstance(part, ConstantTerm | NumberVariable) and maker not in _constants[dialect][2]:
             return False
     return True
 
@@ -277,40 +277,40 @@ class Match:
             self.bound[term.name] = op.results[0]
         return True
 
-    def value(self, value: Value, wanted: Expression, dialect: str) -> bool:
+    def value(self, value: Value, term: Expression, dialect: str) -> bool:
         """Whether a value is what an expression says."""
-        kind = wanted.__class__
-        if kind is Variable:
-            found = self.bound.setdefault(wanted.name, value)  # type: ignore[union-attr]
-            return found is value or _is_equal_constant(found, value)
-        if kind is Term:
+        cls = term.__class__
+        if cls is Variable:
+            bound = self.bound.setdefault(term.name, value)  # type: ignore[union-attr]
+            return bound is value or _is_equal_constant(bound, value)
+        if cls is Term:
             maker = value.defining_op
-            return maker is not None and self.op(maker, wanted)  # type: ignore[arg-type]
-        if kind is ConstantTerm:
-            return wanted.equals(_constants[dialect][0](value), value.type)  # type: ignore[union-attr]
-        if not isinstance(wanted, NumberVariable):
+            return maker is not None and self.op(maker, term)  # type: ignore[arg-type]
+        if cls is ConstantTerm:
+            return term.equals(_constants[dialect][0](value), value.type)  # type: ignore[union-attr]
+        if not isinstance(term, NumberVariable):
             return False
         number = _constants[dialect][0](value)
         if number is None:
             return False
-        return ConstantTerm(self.bound.setdefault(wanted.name, number)).equals(number)
+        return ConstantTerm(self.bound.setdefault(term.name, number)).equals(number)
 
     def _all(self, term: Term, values: Sequence[Value]) -> bool:
-        for value, wanted in zip(values, term.operands):
-            if not self.value(value, wanted, term.dialect):
+        for value, expected in zip(values, term.operands):
+            if not self.value(value, expected, term.dialect):
                 return False
         return True
 
     def _attributes(self, op: Operation, term: Term, ignored: str) -> bool:
         """Whether the attributes are those written; a variable takes what the operation has."""
         written = {name: unwrap(value) for name, value in op.attributes.items() if name != ignored}
-        for name, wanted in term.attributes.items():
-            if isinstance(wanted, Variable):
-                found = getattr(op, name)
-                if self.bound.setdefault(wanted.name, found) != found:
+        for name, expected in term.attributes.items():
+            if isinstance(expected, Variable):
+                value = getattr(op, name)
+                if self.bound.setdefault(expected.name, value) != value:
                     return False
                 written.pop(name, None)
-            elif isinstance(wanted, Computed) or written.pop(name, _ABSENT) != wanted:
+            elif isinstance(expected, Computed) or written.pop(name, _ABSENT) != expected:
                 return False
         return not written
 

@@ -45,9 +45,9 @@ def apply_patterns(
     patterns = tuple(patterns)
     driver = Driver(patterns, False, counts, context.fuel, context, state)
     changed = driver.run(root, None, rooted=True, backward=backward)
-    for made in patterns:
-        if counts[made.name]:
-            context.count(made.counted, counts[made.name])
+    for applied in patterns:
+        if counts[applied.name]:
+            context.count(applied.counted, counts[applied.name])
     if driver.stopped:
         context.remark(NO_FUEL)
     if driver.declined and context.explains:

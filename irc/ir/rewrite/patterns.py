@@ -91,10 +91,10 @@ def canonicalization(
     return decorate
 
 
-def register_canonicalization(made: Pattern) -> Pattern:
+def register_canonicalization(rule: Pattern) -> Pattern:
     """Have the pass `canonicalize` apply a pattern."""
-    _canonical[made] = None
-    return made
+    _canonical[rule] = None
+    return rule
 
 
 def canonicalization_patterns() -> list[Pattern]:
@@ -131,11 +131,11 @@ class PatternPlan:
         else:
             alike = len(operands) > 1 and operands[-1] is operands[-2]
             key = (*[v.owner.__class__ for v in operands], alike)  # type: ignore[attr-defined]
-        found = known.get(key)
-        if found is None:
+        chosen = known.get(key)
+        if chosen is None:
             *makers, alike = key
-            found = known[key] = [p for p in self.patterns if p.may_match(makers, alike)]
-        return found
+            chosen = known[key] = [p for p in self.patterns if p.may_match(makers, alike)]
+        return chosen
 
 
 class PatternSet:
@@ -155,15 +155,15 @@ class PatternSet:
 
     def plan(self, cls: type[Operation]) -> PatternPlan:
         """What is done with the operations of a class."""
-        found = self.plans.get(cls)
-        if found is None:
+        plan = self.plans.get(cls)
+        if plan is None:
             entries: dict[int, Pattern] = {}
             for base in cls.__mro__:
                 if base in self.rooted:
                     entries.update(self.rooted[base])
             patterns = [entries[number] for number in sorted(entries)]
-            found = self.plans[cls] = PatternPlan(cls, patterns, self.fold)
-        return found
+            plan = self.plans[cls] = PatternPlan(cls, patterns, self.fold)
+        return plan
 
 
 @functools.lru_cache(maxsize=64)

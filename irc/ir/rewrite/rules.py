@@ -149,11 +149,11 @@ class Rule(Pattern):
     ) -> Value:
         """The value of an expression, of the type `type_` (None: what its operation infers)."""
         if not isinstance(expression, Term):
-            given = number_of(expression, bindings)
-            if isinstance(given, Value):
-                return given
+            number = number_of(expression, bindings)
+            if isinstance(number, Value):
+                return number
             assert type_ is not None
-            return make_constant(self.dialect, builder, given, type_)
+            return make_constant(self.dialect, builder, number, type_)
         operands = [
             None if isinstance(number_of(o, bindings), bool | int | float)
             else self.build(o, builder, bindings)
@@ -167,30 +167,30 @@ class Rule(Pattern):
         ]
         attributes = attributes_of(expression, bindings)
         group = [values] if expression.cls._plain_operands is None else values
-        made: Value = builder.value(expression.cls, *group, result_types=type_, **attributes)
-        return made
+        value: Value = builder.value(expression.cls, *group, result_types=type_, **attributes)
+        return value
 
 
-def number_of(given: Expression, bindings: Mapping[str, Any]) -> Any:
+def number_of(term: Expression, bindings: Mapping[str, Any]) -> Any:
     """The number that an operand is, or the value that a variable stands for; None for a term."""
-    if isinstance(given, ConstantTerm):
-        return given.number
-    if isinstance(given, Computed):
-        return given.of(bindings)
-    return bindings[given.name] if isinstance(given, Variable) else None
+    if isinstance(term, ConstantTerm):
+        return term.number
+    if isinstance(term, Computed):
+        return term.of(bindings)
+    return bindings[term.name] if isinstance(term, Variable) else None
 
 
 def attributes_of(term: Term, bindings: Mapping[str, Any]) -> dict[str, Any]:
     """A term's attributes as plain values; those without one are left out."""
-    found = {}
+    attributes = {}
     for name, written in term.attributes.items():
         if isinstance(written, Variable):
             written = bindings[written.name]
         elif isinstance(written, Computed):
             written = written.of(bindings)
         if written is not None:
-            found[name] = written
-    return found
+            attributes[name] = written
+    return attributes
 
 
 def _asked(where: Callable[..., bool], variables: Sequence[str]) -> tuple[str, ...]:

@@ -134,18 +134,18 @@ class _SympyReader:
         self.memo: dict[Any, _SympyValue] = {}
 
     def read(self, e: Any) -> _SympyValue:
-        found = self.memo.get(e)
-        if found is None:
-            found = self.memo[e] = self._compute(e, type(e).__name__)
-        return found
+        value = self.memo.get(e)
+        if value is None:
+            value = self.memo[e] = self._compute(e, type(e).__name__)
+        return value
 
     def dim(self, e: Any) -> Dim:
         return _integer(self.read(e), e)
 
-    def _compute(self, e: Any, kind: str) -> _SympyValue:
+    def _compute(self, e: Any, name: str) -> _SympyValue:
         if isinstance(e, (bool, int)):
             return _SympyValue(int(e))
-        if isinstance(e, float) or kind == "Float":
+        if isinstance(e, float) or name == "Float":
             return _float_constant(float(e))
         if getattr(e, "is_Integer", False):
             return _SympyValue(int(e))
@@ -153,25 +153,25 @@ class _SympyReader:
             return _SympyValue(int(e.p), int(e.q))
         if getattr(e, "is_Symbol", False):
             return _SympyValue(symbol(self.name_of(e) if self.name_of else e.name))
-        if kind in ("BooleanTrue", "BooleanFalse"):
-            return _SympyValue(int(kind == "BooleanTrue"))
-        if kind == "Add":
+        if name in ("BooleanTrue", "BooleanFalse"):
+            return _SympyValue(int(name == "BooleanTrue"))
+        if name == "Add":
             return self._sum([self.read(a) for a in e.args])
-        if kind == "Mul":
+        if name == "Mul":
             return self._product([self.read(a) for a in e.args])
-        if kind == "Pow":
+        if name == "Pow":
             return self._pow(*e.args)
-        if kind in ("floor", "ceiling"):
-            return self._round(self.read(e.args[0]), kind)
-        if kind in ("Max", "Min"):
-            return self._extreme([self.read(a) for a in e.args], kind)
-        return self._call(e, kind)
+        if name in ("floor", "ceiling"):
+            return self._round(self.read(e.args[0]), name)
+        if name in ("Max", "Min"):
+            return self._extreme([self.read(a) for a in e.args], name)
+        return self._call(e, name)
 
-    def _call(self, e: Any, kind: str) -> _SympyValue:
-        if kind in _INTEGER_FUNCTIONS:
-            return _SympyValue(_INTEGER_FUNCTIONS[kind](*[self.dim(a) for a in e.args]))
-        if kind in _RELATIONS:
-            name, swapped = _RELATIONS[kind]
+    def _call(self, e: Any, called: str) -> _SympyValue:
+        if called in _INTEGER_FUNCTIONS:
+            return _SympyValue(_INTEGER_FUNCTIONS[called](*[self.dim(a) for a in e.args]))
+        if called in _RELATIONS:
+            name, swapped = _RELATIONS[called]
             left, right = [self.read(a) for a in e.args]
             # a/b < c/d is kept as floats only where a side is one already.
             if left.floating or right.floating:
@@ -179,37 +179,37 @@ class _SympyReader:
             else:
                 sides = [self.dim(a) for a in e.args]
             return _SympyValue(function(name, *(reversed(sides) if swapped else sides)))
-        if kind in _ROUNDINGS:
+        if called in _ROUNDINGS:
             value = self.read(e.args[0])
             if not value.floating and value.below == 1:
                 return value
-            return _SympyValue(function(_ROUNDINGS[kind], _as_float(value)))
-        if kind == "ToFloat":
+            return _SympyValue(function(_ROUNDINGS[called], _as_float(value)))
+        if called == "ToFloat":
             return _SympyValue(_as_float(self.read(e.args[0])), 1, True)
-        if kind == "IntTrueDiv":
+        if called == "IntTrueDiv":
             return _SympyValue(function("int_true_div", *[self.dim(a) for a in e.args]), 1, True)
-        if kind in _FLOAT_FUNCTIONS:
-            return self._float_call(e, kind)
-        if kind == "Identity":
+        if called in _FLOAT_FUNCTIONS:
+            return self._float_call(e, called)
+        if called == "Identity":
             return self.read(e.args[0])
-        if kind == "Abs":
+        if called == "Abs":
             x = self.dim(e.args[0])
             return _SympyValue(maximum(x, -x))
-        if kind == "Where":
+        if called == "Where":
             condition, yes, no = [self.dim(a) for a in e.args]
             return _SympyValue(function("where", condition, yes, no))
-        if kind == "Piecewise":
+        if called == "Piecewise":
             return self._piecewise(e)
         if getattr(e, "is_Function", False) and type(type(e)).__name__ == "UndefinedFunction":
-            return _SympyValue(function(kind, *[self.dim(a) for a in e.args]))
-        raise SymbolError(f"no integer meaning is known for {kind}: {e}")
+            return _SympyValue(function(called, *[self.dim(a) for a in e.args]))
+        raise SymbolError(f"no integer meaning is known for {called}: {e}")
 
-    def _float_call(self, e: Any, kind: str) -> _SympyValue:
-        if kind == "RoundDecimal":
+    def _float_call(self, e: Any, name: str) -> _SympyValue:
+        if name == "RoundDecimal":
             arguments = [_as_float(self.read(e.args[0])), self.dim(e.args[1])]
         else:
             arguments = [_as_float(self.read(a)) for a in e.args]
-        return _SympyValue(function(_FLOAT_FUNCTIONS[kind], *arguments), 1, True)
+        return _SympyValue(function(_FLOAT_FUNCTIONS[name], *arguments), 1, True)
 
     def _piecewise(self, e: Any) -> _SympyValue:
         *cases, (last, always) = [tuple(case.args) for case in e.args]
@@ -247,18 +247,18 @@ class _SympyReader:
             return _SympyValue(above, below)
         return _SympyValue(_power(value.above, power.above), _power(value.below, power.above))
 
-    def _round(self, value: _SympyValue, kind: str) -> _SympyValue:
+    def _round(self, value: _SympyValue, mode: str) -> _SympyValue:
         if value.floating:
-            name = "floor_to_int" if kind == "floor" else "ceil_to_int"
+            name = "floor_to_int" if mode == "floor" else "ceil_to_int"
             return _SympyValue(function(name, value.above))
-        divide = floordiv if kind == "floor" else ceildiv
+        divide = floordiv if mode == "floor" else ceildiv
         return _SympyValue(divide(value.above, value.below))
 
-    def _extreme(self, values: list[_SympyValue], kind: str) -> _SympyValue:
+    def _extreme(self, values: list[_SympyValue], which: str) -> _SympyValue:
         if any(v.floating or v.below != 1 for v in values):
-            name = f"float_{kind.lower()}"
+            name = f"float_{which.lower()}"
             return _SympyValue(function(name, *[_as_float(v) for v in values]), 1, True)
-        extreme = maximum if kind == "Max" else minimum
+        extreme = maximum if which == "Max" else minimum
         return _SympyValue(extreme(*[v.above for v in values]))
 
 

@@ -60,20 +60,20 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         if isinstance(a, int):
             return a // b
     key = (a, b)
-    found = _FLOORDIVS.get(key)
-    if found is None:
+    quotient = _FLOORDIVS.get(key)
+    if quotient is None:
         if isinstance(a, Expr) and isinstance(b, int):
-            found = _floordiv_by_constant(a, b)
+            quotient = _floordiv_by_constant(a, b)
         elif a == 0:
-            found = 0
+            quotient = 0
         else:
             common = gcd(content(a), content(b))
             if common > 1:
-                found = floordiv(divide_exactly(a, common), divide_exactly(b, common))
+                quotient = floordiv(divide_exactly(a, common), divide_exactly(b, common))
             else:
-                found = function_node("floordiv", (a, b))
-        remember(_FLOORDIVS, key, found)
-    return found
+                quotient = function_node("floordiv", (a, b))
+        remember(_FLOORDIVS, key, quotient)
+    return quotient
 
 
 def _floordiv_by_constant(a: Expr, divisor: int) -> Dim:
@@ -118,21 +118,21 @@ def mod(a: Dim, b: Dim) -> Dim:
         if isinstance(a, int):
             return a % b
     key = (a, b)
-    found = _MODS.get(key)
-    if found is None:
+    remainder = _MODS.get(key)
+    if remainder is None:
         if isinstance(a, Expr) and isinstance(b, int):
-            found = _mod_by_constant(a, b)
+            remainder = _mod_by_constant(a, b)
         elif a == 0:
-            found = 0
+            remainder = 0
         else:
             common = gcd(content(a), content(b))
             if common > 1:
                 # (g*a) % (g*b) -> g * (a % b)
-                found = common * mod(divide_exactly(a, common), divide_exactly(b, common))
+                remainder = common * mod(divide_exactly(a, common), divide_exactly(b, common))
             else:
-                found = function_node("mod", (a, b))
-        remember(_MODS, key, found)
-    return found
+                remainder = function_node("mod", (a, b))
+        remember(_MODS, key, remainder)
+    return remainder
 
 
 def _mod_by_constant(a: Expr, divisor: int) -> Dim:

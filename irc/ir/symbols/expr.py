@@ -73,10 +73,10 @@ class Expr:
         if type(other) is not int and not isinstance(other, (Expr, int)):
             return NotImplemented
         key = (self, other)
-        found = _ADDS.get(key)
-        if found is None:
-            found = remember(_ADDS, key, _add(self, other))
-        return found
+        total = _ADDS.get(key)
+        if total is None:
+            total = remember(_ADDS, key, _add(self, other))
+        return total
 
     __radd__ = __add__
 
@@ -84,11 +84,11 @@ class Expr:
         if type(other) is not int and not isinstance(other, (Expr, int)):
             return NotImplemented
         key = (self, other)
-        found = _PRODUCT_MEMO.get(key)
-        if found is None:
-            found = _multiply(self, other) if isinstance(other, Expr) else _scale(self, other)
-            remember(_PRODUCT_MEMO, key, found)
-        return found
+        product = _PRODUCT_MEMO.get(key)
+        if product is None:
+            product = _multiply(self, other) if isinstance(other, Expr) else _scale(self, other)
+            remember(_PRODUCT_MEMO, key, product)
+        return product
 
     __rmul__ = __mul__
 

@@ -145,11 +145,11 @@ def _least_of(parts: list[Range]) -> Range:
 
 def symbolic_divisors(d: Expr) -> set[str]:
     """The symbols that stand as a divisor, or as a factor of one, anywhere in d."""
-    found: set[str] = set()
+    divisors: set[str] = set()
     for node in postorder(d):
         if isinstance(node, (FloorQuotient, Mod, CeilQuotient)):
-            found.update(_sizes_of_product(node.arguments[1]))
-    return found
+            divisors.update(_sizes_of_product(node.arguments[1]))
+    return divisors
 
 
 def _sizes_of_product(d: Dim) -> list[str]:
@@ -185,17 +185,17 @@ class Facts:
                 self._symbols[name] = Range(1, known.hi)
 
     def of_symbol(self, name: str) -> Range:
-        found = self._symbols.get(name)
-        if found is None:
-            found = self.ranges.get(name, SIZE)
+        known = self._symbols.get(name)
+        if known is None:
+            known = self.ranges.get(name, SIZE)
             if name in self.extents:
                 last = _plus(self.of(self.extents[name]).hi, -1)
-                lo = 0 if found.lo is None else max(found.lo, 0)
-                highs = [h for h in (found.hi, last) if h is not None]
+                lo = 0 if known.lo is None else max(known.lo, 0)
+                highs = [h for h in (known.hi, last) if h is not None]
                 # An axis of extent 0 has no points: any range holds for it.
-                found = Range(lo, max(lo, min(highs)) if highs else None)
-            self._symbols[name] = found
-        return found
+                known = Range(lo, max(lo, min(highs)) if highs else None)
+            self._symbols[name] = known
+        return known
 
     def of(self, d: Dim) -> Range:
         """A range that holds every value of d."""
@@ -203,14 +203,14 @@ class Facts:
             return Range(d, d)
         if type(d) is Symbol:
             return self.of_symbol(d.name)
-        found = self._memo.get(d)
-        if found is None:
+        known = self._memo.get(d)
+        if known is None:
             if d.depth > DEEP:
                 for part in postorder(d):
                     if part not in self._memo:
                         self._memo[part] = self._compute(part)
-            found = self._memo[d] = self._compute(d)
-        return found
+            known = self._memo[d] = self._compute(d)
+        return known
 
     def _compute(self, d: Expr) -> Range:
         if isinstance(d, Symbol):

@@ -87,10 +87,10 @@ class _Simplifier:
     def visit(self, d: Dim) -> Dim:
         if not isinstance(d, Expr) or d.polynomial:
             return d
-        found = self.memo.get(d)
-        if found is None:
-            found = self.memo[d] = self._rebuild(d)
-        return found
+        simplified = self.memo.get(d)
+        if simplified is None:
+            simplified = self.memo[d] = self._rebuild(d)
+        return simplified
 
     def _rebuild(self, d: Expr) -> Dim:
         if isinstance(d, Sum):

@@ -177,8 +177,8 @@ class _DimParser:
             raise self.error("unexpected character")
 
     def error(self, message: str) -> SymbolSyntaxError:
-        found = "the end" if self.kind == "end" else repr(self.value[:40])
-        return SymbolSyntaxError(f"{message}, found {found}", self.start)
+        token = "the end" if self.kind == "end" else repr(self.value[:40])
+        return SymbolSyntaxError(f"{message}, found {token}", self.start)
 
     def take(self, mark: str) -> bool:
         if self.kind != "mark" or self.value != mark:

@@ -71,9 +71,9 @@ def substitute(d: Dim, mapping: Mapping[str, Dim]) -> Dim:
 def _substitute(d: Expr, mapping: Mapping[str, Dim], memo: dict[Expr, Dim]) -> Dim:
     if type(d) is Symbol:
         return mapping.get(d.name, d)
-    found = memo.get(d)
-    if found is not None:
-        return found
+    substituted = memo.get(d)
+    if substituted is not None:
+        return substituted
     if d.symbols.isdisjoint(mapping):
         return d
     if type(d) is Sum:
@@ -109,11 +109,11 @@ def replace(d: Dim, mapping: Mapping[Expr, Dim]) -> Dim:
 def _replace(d: Dim, mapping: Mapping[Expr, Dim], memo: dict[Expr, Dim]) -> Dim:
     if not isinstance(d, Expr):
         return d
-    found = mapping.get(d)
-    if found is None:
-        found = memo.get(d)
-    if found is not None:
-        return found
+    replaced = mapping.get(d)
+    if replaced is None:
+        replaced = memo.get(d)
+    if replaced is not None:
+        return replaced
     result: Dim = d
     if isinstance(d, Sum):
         terms, constant = terms_of(d)
@@ -287,15 +287,15 @@ def coefficient(d: Dim, name: str) -> Dim | None:
 
 
 def _coefficient(d: Expr, name: str) -> Dim | None:
-    found: list[Dim] = []
+    terms: list[Dim] = []
     for monomial, scale in terms_of(d)[0]:
         if name not in monomial.symbols:
             continue
         rest = _without(monomial, name)
         if rest is None:
             return None
-        found.append(rest * scale)
-    return dim_sum(found)
+        terms.append(rest * scale)
+    return dim_sum(terms)
 
 
 def _without(monomial: Expr, name: str) -> Dim | None:
@@ -315,12 +315,12 @@ def _without(monomial: Expr, name: str) -> Dim | None:
 def affine_parts(d: Dim, names: Iterable[str]) -> tuple[dict[str, Dim], Dim] | None:
     """`({name: coefficient}, rest)` with d = sum(coefficient * name) + rest and no name in any
     coefficient or in rest; None when d is not affine in the names together."""
-    wanted = frozenset(names)
-    parts: dict[str, list[Dim]] = {name: [] for name in sorted(wanted)}
+    chosen = frozenset(names)
+    parts: dict[str, list[Dim]] = {name: [] for name in sorted(chosen)}
     terms, constant = terms_of(d)
     rest: dict[Expr, int] = {}
     for monomial, scale in terms:
-        used = monomial.symbols & wanted
+        used = monomial.symbols & chosen
         if not used:
             rest[monomial] = scale
             continue
@@ -331,4 +331,4 @@ def affine_parts(d: Dim, names: Iterable[str]) -> tuple[dict[str, Dim], Dim] | N
         if stride is None:
             return None
         parts[name].append(stride * scale)
-    return {name: dim_sum(found) for name, found in parts.items()}, from_terms(rest, constant)
+    return {name: dim_sum(terms) for name, terms in parts.items()}, from_terms(rest, constant)

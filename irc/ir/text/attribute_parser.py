@@ -104,9 +104,9 @@ class AttributeParser(TypeParser):
             return self._symbol()
         if kind == "mark" and token in "[{":
             self.enter()
-            made = self._array() if token == "[" else A.DictAttr(self.attribute_dict())
+            attr = self._array() if token == "[" else A.DictAttr(self.attribute_dict())
             self.leave()
-            return made
+            return attr
         if kind == "word":
             special = _WORDS.get(token)
             if special is not None:
@@ -238,12 +238,12 @@ class AttributeParser(TypeParser):
         """An alias, or a dialect's attribute or type."""
         start = self.start
         if "." not in token:
-            found = self.aliases.get(token)
-            if found is None:
+            named = self.aliases.get(token)
+            if named is None:
                 self.fail(f"the alias '{token}' is not defined")
             self.advance()
-            self.spend(found, start)
-            return found
+            self.spend(named, start)
+            return named
         cls = lookup_attribute(token[1:])
         if cls is None or issubclass(cls, Type) != (token[0] == "!"):
             return self._opaque(token)
@@ -252,7 +252,7 @@ class AttributeParser(TypeParser):
         read = getattr(cls, "parse_parameters", None)
         is_open = self.take("<")
         if is_open and read is not None:
-            made = self.build(start, read, self)
+            attr = self.build(start, read, self)
             self.expect(">")
         else:
             parameters = []
@@ -271,9 +271,9 @@ class AttributeParser(TypeParser):
             wrong = wrong_parameter(cls, parameters)
             if wrong is not None:
                 self.fail(f"{token}: {wrong}", start)
-            made = self.build(start, cls, *parameters)
+            attr = self.build(start, cls, *parameters)
         self.leave()
-        return made
+        return attr
 
     def spend(self, attr: Attribute, start: int) -> None:
         """Count the text that an alias stands for, which is bounded for all of them together: a
@@ -307,15 +307,15 @@ class AttributeParser(TypeParser):
         start, cls = self.start, lookup_attribute(f"arith.{keyword}")
         self.expect(keyword)
         self.expect("<")
-        made = self.build(start, cls.parse_parameters, self)  # type: ignore[union-attr]
+        attr = self.build(start, cls.parse_parameters, self)  # type: ignore[union-attr]
         self.expect(">")
-        return made
+        return attr
 
     def _opaque(self, token: str) -> Attribute:
         """An attribute or type of an unknown dialect, as text."""
         if not self.allow_unregistered:
-            kind = "type" if token[0] == "!" else "attribute"
-            self.fail(f"unknown {kind} '{token}'")
+            what = "type" if token[0] == "!" else "attribute"
+            self.fail(f"unknown {what} '{token}'")
         text = self.bracketed_text()
         return OpaqueType(text) if token[0] == "!" else OpaqueAttr(text)
 
@@ -421,28 +421,28 @@ class AttributeParser(TypeParser):
         """`loc(...)`."""
         self.expect("loc")
         self.expect("(")
-        made = self.location_body()
+        location = self.location_body()
         self.expect(")")
-        return made
+        return location
 
     def location_body(self) -> Location:
         """What stands between the parentheses of `loc(...)`."""
         if self.kind == "hash":
-            found = self.aliases.get(self.token)
-            if not isinstance(found, Location):
+            named = self.aliases.get(self.token)
+            if not isinstance(named, Location):
                 self.fail(f"the location '{self.token}' is not defined")
-            self.spend(found, self.start)
+            self.spend(named, self.start)
             self.advance()
-            return found
+            return named
         if self.take("unknown"):
             return UNKNOWN
         self.enter()
         if self.at("loc"):
-            made = self.location()
+            location = self.location()
         else:
-            made = self._fused() if self.at("fused") else self._file_or_name()
+            location = self._fused() if self.at("fused") else self._file_or_name()
         self.leave()
-        return made
+        return location
 
     def _fused(self) -> Location:
         self.advance()

@@ -84,8 +84,8 @@ def _array_element(parser: AttributeParser, element: T.IntegerType | T.FloatType
     if "." in token or not token[0].isdigit():
         parser.fail(f"{token} is no element of {element}", start)
     number = -parser.to_int(token) if negative else parser.to_int(token)
-    made = parser.build(start, A.IntegerAttr, number, element)
-    return A.BoolAttr(bool(made.value)) if element is T.i1 else made
+    element_attr = parser.build(start, A.IntegerAttr, number, element)
+    return A.BoolAttr(bool(element_attr.value)) if element is T.i1 else element_attr
 
 
 def _blob(parser: AttributeParser) -> bytes:

@@ -54,12 +54,12 @@ def print_function(op: Operation, printer: Printer) -> None:
             hidden.add(key)
         infos.append(info.elements if key in hidden else (EMPTY,) * count)  # type: ignore[union-attr]
     printer.text(f" @{name_text(name.value)}(")
-    for number, kind in enumerate(inputs):
+    for number, input_type in enumerate(inputs):
         printer.text(", " if number else "")
         if blocks:
             printer.value(blocks[0].arguments[number])
             printer.text(": ")
-        _print_type(printer, kind, infos[0][number])
+        _print_type(printer, input_type, infos[0][number])
     printer.text(")")
     results = type_.results
     if results:

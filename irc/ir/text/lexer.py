@@ -203,8 +203,8 @@ class Lexer:
         """Raise UserError that `what` should stand where the next token is."""
         if self.kind == "bad" and self.token == '"':
             self.fail("this string has no end on its line")
-        found = self.token if len(self.token) <= 40 else self.token[:37] + "..."
-        shown = _KIND_WORDS.get(self.kind, f"'{found}'")
+        excerpt = self.token if len(self.token) <= 40 else self.token[:37] + "..."
+        shown = _KIND_WORDS.get(self.kind, f"'{excerpt}'")
         if self.kind == "bad" and self.token.isprintable():
             shown = f"'{self.token}'"
         self.fail(f"expected {what}, found {shown}")

@@ -156,10 +156,10 @@ def parse_type(text: str, **options: Any) -> Type:
 def _parse_whole(text: str, read: Callable[[Parser], Any], options: dict[str, Any]) -> Any:
     try:
         parser = Parser(text, **options)
-        made = read(parser)
+        whole = read(parser)
         if parser.kind != "end":
             parser.fail_expecting("the end of the text")
-        return made
+        return whole
     except RecursionError:
         raise UserError("the text is nested too deeply") from None
 
@@ -209,10 +209,10 @@ class Parser(ScopeParser):
             self.fail(f"'{name}' is defined twice")
         self.advance()
         self.expect("=")
-        made = self.type() if kind == "bang" else self.attribute()
+        value = self.type() if kind == "bang" else self.attribute()
         if name == "#sym":
             self.fail("'#sym' can't be redefined", start)
-        self.aliases[name] = made
+        self.aliases[name] = value
 
     # -- operations
 
@@ -286,8 +286,8 @@ class Parser(ScopeParser):
             self.line_start = text.rfind("\n", known, offset) + 1
         self.line_known = offset
         key = (self.filename, self.line, offset - self.line_start + 1)
-        found = FileLocation._table.get(key)
-        return FileLocation._intern(key, key) if found is None else found
+        interned = FileLocation._table.get(key)
+        return FileLocation._intern(key, key) if interned is None else interned
 
     def op(self) -> Operation:
         """One operation, with its results' names and its location."""
@@ -331,10 +331,10 @@ class Parser(ScopeParser):
     def _declare(self, declares: Callable[[], dict[str, type[Operation]]], start: int) -> None:
         """Make known what an operation declares, for the text that follows it."""
         try:
-            found = declares()
+            classes = declares()
         except UserError as error:
             self.fail(error.message, start, *error.notes)
-        for name, cls in found.items():
+        for name, cls in classes.items():
             self.declared[name] = cls
             self.line_forms.pop(name, None)
 
@@ -470,12 +470,12 @@ class Parser(ScopeParser):
             self.fail_expecting("':' and the type of the constant")
         return (type_,)
 
-    def _count_mismatch(self, start: int, cls: type[Operation], given: int, typed: int) -> None:
+    def _count_mismatch(self, start: int, cls: type[Operation], operands: int, typed: int) -> None:
         expected = ""
         if issubclass(cls, Op):
-            message = arity_error(cls, given, sum(f.kind == "one" for f in cls.result_fields), 0)
+            message = arity_error(cls, operands, sum(f.kind == "one" for f in cls.result_fields), 0)
             expected = f"; it {message}" if message and "operand" in message else ""
-        self.fail(f"{cls.name}: {typed} types for {given} operands{expected}", start)
+        self.fail(f"{cls.name}: {typed} types for {operands} operands{expected}", start)
 
     def _open_segments(self, cls: type[Operation]) -> bool:
         return issubclass(cls, Op) and needs_segments(cls.operand_fields)

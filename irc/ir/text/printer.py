@@ -369,10 +369,10 @@ class Printer(TextWriter):
             text = attribute_text(attr, self.generic)
             if count < 2 or len(text) < (12 if isinstance(attr, Location) else LONG_TYPE):
                 continue
-            kind = "!t" if isinstance(attr, Type) else "#a"
-            kind = "#loc" if isinstance(attr, Location) else kind
-            alias = self.aliases[attr] = f"{kind}{numbers[kind]}"
-            numbers[kind] += 1
+            prefix = "!t" if isinstance(attr, Type) else "#a"
+            prefix = "#loc" if isinstance(attr, Location) else prefix
+            alias = self.aliases[attr] = f"{prefix}{numbers[prefix]}"
+            numbers[prefix] += 1
             self.out.append(f"{alias} = {text}\n")
 
 

@@ -103,9 +103,9 @@ def parse_file(
     """
     from irc.ir.text import parser
 
-    given = ResourceFile(beside(path)) if resources is None else resources
+    contents = ResourceFile(beside(path)) if resources is None else resources
     return parser.parse_file(
-        path, allow_unregistered=allow_unregistered, resources=given, trusted=trusted
+        path, allow_unregistered=allow_unregistered, resources=contents, trusted=trusted
     )
 
 

@@ -185,13 +185,13 @@ class ScopeParser(AttributeParser):
     def arguments(self) -> list[tuple[str, int, Type]]:
         """`(%a: T, %b: U)`."""
         self.expect("(")
-        found = []
+        arguments = []
         if not self.at(")"):
-            found.append(self.argument())
+            arguments.append(self.argument())
             while self.take(","):
-                found.append(self.argument())
+                arguments.append(self.argument())
         self.expect(")")
-        return found
+        return arguments
 
     def region(
         self, arguments: Sequence[tuple[str, int, Type]] = (), entry: bool = True

@@ -84,23 +84,23 @@ class Syntax:
     def _words_behind(self, op: Operation) -> dict[str, str] | None:
         """The text of the attributes that stand as words behind the operands, by their names; None
         where one is nothing that a word says."""
-        found = {}
+        words = {}
         for word, name in self.marks.items():
             if op.attributes.get(name) is A.UNIT:
-                found[name] = f" {word}"
+                words[name] = f" {word}"
         mode = op.attributes.get(self.mode)
         if mode is not None:
             if not isinstance(mode, A.StringAttr) or not mode.value.isidentifier():
                 return None
-            found[self.mode] = f" {mode.value}"
+            words[self.mode] = f" {mode.value}"
         for keyword, name in self.flags.items():
             flag = op.attributes.get(name)
             if flag is not None:
                 text = str(flag)
                 if not text.startswith(f"#arith.{keyword}<"):
                     return None
-                found[name] = " " + text.removeprefix("#arith.")
-        return found
+                words[name] = " " + text.removeprefix("#arith.")
+        return words
 
     @staticmethod
     def _collected(printer: Printer, write: Any) -> str:
@@ -113,19 +113,19 @@ class Syntax:
 
     def _types(self, op: Operation) -> list[Type] | None:
         """The types that are written, or None where the others don't follow from them."""
-        given = [v.type for v in op._operands]
-        made = op.results[0].type
+        operands = [v.type for v in op._operands]
+        result = op.results[0].type
         if self.types == "cast":
-            return [given[0], made]
+            return [operands[0], result]
         if self.types == "choice":
-            condition, *values = given
-            if any(kind is not made for kind in values):
+            condition, *values = operands
+            if any(type_ is not result for type_ in values):
                 return None
-            return [made] if condition is i1 else [condition, made]
+            return [result] if condition is i1 else [condition, result]
         inferred = type(op).infer_types(op._operands, op.attributes)  # type: ignore[attr-defined]
-        if any(kind is not given[0] for kind in given) or inferred[0] is not made:
+        if any(type_ is not operands[0] for type_ in operands) or inferred[0] is not result:
             return None
-        return [given[0]]
+        return [operands[0]]
 
     # -- reading
 
@@ -186,8 +186,8 @@ class Syntax:
             return [first], [parser.type()]
         if self.types == "choice":
             if parser.take(","):
-                made = parser.type()
-                return [first, made, made], [made]
+                second = parser.type()
+                return [first, second, second], [second]
             return [i1, first, first], [first]
         return [first] * count, None
 
@@ -200,12 +200,12 @@ class Syntax:
             parser.reset(begin)
             return None
         value = parser.attribute()
-        kind = parser.type() if parser.take(":") else getattr(value, "type", None)
-        if isinstance(value, A.BoolAttr) and kind is None:
-            kind = i1
-        if not isinstance(kind, Type):
+        type_ = parser.type() if parser.take(":") else getattr(value, "type", None)
+        if isinstance(value, A.BoolAttr) and type_ is None:
+            type_ = i1
+        if not isinstance(type_, Type):
             parser.fail_expecting("':' and the type of the constant")
-        return (), (kind,), {**attributes, "value": one_number(value)}
+        return (), (type_,), {**attributes, "value": one_number(value)}
 
 
 def constant_text(op: Operation) -> str | None:

@@ -78,23 +78,23 @@ class TypeParser(Lexer):
     def dims(self, placeholder: Callable[[str, int], str] | None = None) -> tuple[Any, ...]:
         """A bracketed list of symbolic expressions; `?` gives None."""
         self.expect("[")
-        found: list[Dim | None] = []
+        sizes: list[Dim | None] = []
         if not self.take("]"):
             while True:
-                found.append(None if self.take("?") else self.dim(placeholder))
+                sizes.append(None if self.take("?") else self.dim(placeholder))
                 if not self.take(","):
                     break
             self.expect("]")
-        return tuple(found)
+        return tuple(sizes)
 
     # -- types
 
     def type(self) -> Type:
         """A type."""
-        found = self.optional_type()
-        if found is None:
+        type_ = self.optional_type()
+        if type_ is None:
             self.fail_expecting("a type")
-        return found
+        return type_
 
     def optional_type(self) -> Type | None:
         """A type if one is next, else None."""
@@ -112,17 +112,17 @@ class TypeParser(Lexer):
             self.enter()
             self.advance()
             self.expect("<")
-            made = getattr(self, f"_{token}_type")()
+            type_ = getattr(self, f"_{token}_type")()
             self.expect(">")
             self.leave()
-            return made
+            return type_
         if kind == "mark" and token == "(":
             return self.function_type()
         if kind == "bang":
-            made = self.dialect_attribute(token)
-            if not isinstance(made, Type):
+            type_ = self.dialect_attribute(token)
+            if not isinstance(type_, Type):
                 self.fail(f"'{token}' is not a type")
-            return made
+            return type_
         return None
 
     def _integer_type(self, match: re.Match[str]) -> Type:
