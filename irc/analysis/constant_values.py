@@ -58,15 +58,15 @@ def cone(values: Iterable[Value], until: Iterable[Value] = ()) -> list[Operation
 
     All stand in one block.
     """
-    found: dict[Operation, None] = {}
+    ops: dict[Operation, None] = {}
     stops = set(until)
     stack = [v for v in values if v not in stops]
     while stack:
         op = stack.pop().defining_op
-        if op is not None and op not in found:
-            found[op] = None
+        if op is not None and op not in ops:
+            ops[op] = None
             stack.extend(o for o in op.operands if o not in stops)
-    return in_order(found)
+    return in_order(ops)
 
 
 def in_order(ops: Iterable[Operation]) -> list[Operation]:
@@ -78,10 +78,10 @@ def in_order(ops: Iterable[Operation]) -> list[Operation]:
     return sorted(ops, key=cmp_to_key(compare))
 
 
-def byte_size(kind: TensorType) -> int:
+def byte_size(type_: TensorType) -> int:
     """How many bytes a tensor of known sizes has when it is dense."""
-    count = element_bytes(kind.element)
-    for size in kind.shape:
+    count = element_bytes(type_.element)
+    for size in type_.shape:
         assert isinstance(size, int)
         count *= size
     return count

@@ -30,27 +30,27 @@ _CLASSES: dict[type[Operation], int] = {}
 
 def class_of(op: Operation) -> int:
     """The class of a scalar operation: NOTHING, CHEAP, DIVISION or FUNCTION, by its traits."""
-    found = _CLASSES.get(op.__class__)
-    return _class_of(op.__class__) if found is None else found
+    known = _CLASSES.get(op.__class__)
+    return _class_of(op.__class__) if known is None else known
 
 
-def _class_of(kind: type[Operation]) -> int:
-    traits = kind.traits
-    found = _CLASSES[kind] = (
+def _class_of(cls: type[Operation]) -> int:
+    traits = cls.traits
+    known = _CLASSES[cls] = (
         NOTHING if Free in traits
         else DIVISION if Slow in traits
         else FUNCTION if Elementary in traits
         else CHEAP
     )  # fmt: skip
-    return found
+    return known
 
 
 def op_cost(op: Operation, speeds: Speeds = USUAL) -> int:
     """What one evaluation of a scalar operation takes, in operations."""
-    kind = class_of(op)
-    if kind <= CHEAP:
-        return kind
-    return speeds.division if kind == DIVISION else speeds.function
+    class_ = class_of(op)
+    if class_ <= CHEAP:
+        return class_
+    return speeds.division if class_ == DIVISION else speeds.function
 
 
 def work(classes: int, points: int) -> Cost:

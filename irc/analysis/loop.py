@@ -45,12 +45,12 @@ def computes_in(op: Operation) -> list[loop.ComputeOp]:
 
 def reads_by_source(op: Operation) -> dict[Value, list[loop.ReadOp]]:
     """The reads inside a compute or group by the array that they read."""
-    found: dict[Value, list[loop.ReadOp]] = {}
+    reads: dict[Value, list[loop.ReadOp]] = {}
     for region in op.regions:
         for inner in region.walk():
             if isinstance(inner, loop.ReadOp):
-                found.setdefault(inner.source, []).append(inner)
-    return found
+                reads.setdefault(inner.source, []).append(inner)
+    return reads
 
 
 def outer_op(op: Operation, block: Block) -> Operation:
@@ -122,7 +122,7 @@ class Clusters:
         self._merges = 0
         self._found_at = [-1] * count
         # What the last questions found: from which cluster, by others, and not looked behind yet.
-        self._looked_from, self._found, self._rest = -1, set[int](), list[int]()
+        self._looked_from, self._passed, self._rest = -1, set[int](), list[int]()
         # The order: the neighbours of each cluster (`count` is both ends), and ascending labels.
         self._next = [*range(1, count + 1), 0]
         self._previous = [count, *range(count)]
@@ -175,19 +175,19 @@ class Clusters:
         """The clusters that some other one needs which `later` needs; all of them that stand at
         `earlier` or behind it."""
         if self._looked_from != later:
-            self._looked_from, self._found = later, set()
+            self._looked_from, self._passed = later, set()
             self._rest = list(self.direct(later))
-        label, bound, found = self._label, self._label[earlier], self._found
+        label, bound, passed = self._label, self._label[earlier], self._passed
         stack = [c for c in self._rest if label[c] > bound]
         if stack:
             self._rest = [c for c in self._rest if label[c] <= bound]
             direct = self.direct(later)
             while stack:
-                for cluster in self.direct(stack.pop()) - found:
-                    found.add(cluster)
+                for cluster in self.direct(stack.pop()) - passed:
+                    passed.add(cluster)
                     if cluster not in direct:
                         (stack if label[cluster] > bound else self._rest).append(cluster)
-        return found
+        return passed
 
     def direct(self, cluster: int) -> set[int]:
         """The clusters that `cluster` uses directly."""
@@ -223,13 +223,13 @@ class Clusters:
     def _between(self, first: int, second: int) -> list[int]:
         """The clusters behind `first` that must come before `second`, in order."""
         label, bound = self._label, self._label[first]
-        found: set[int] = set()
+        between: set[int] = set()
         stack = [second]
         while stack:
-            new = {d for d in self.direct(stack.pop()) if label[d] > bound} - found
-            found |= new
+            new = {d for d in self.direct(stack.pop()) if label[d] > bound} - between
+            between |= new
             stack += new
-        return sorted(found, key=label.__getitem__)
+        return sorted(between, key=label.__getitem__)
 
     def _unlink(self, cluster: int) -> None:
         before, after = self._previous[cluster], self._next[cluster]

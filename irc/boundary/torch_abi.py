@@ -297,10 +297,10 @@ def _test_exclusion() -> str | None:
     code = _key_code(key)
     before = is_excluded(code)
     try:
-        for wanted in (True, False):
-            set_excluded(code, wanted)
+        for excluded in (True, False):
+            set_excluded(code, excluded)
             seen = torch._C._dispatch_tls_is_dispatch_key_excluded(key)
-            if seen is not wanted or is_excluded(code) is not wanted:
+            if seen is not excluded or is_excluded(code) is not excluded:
                 return "exclusion of dispatch keys on this thread doesn't answer"
     finally:
         set_excluded(code, before)
@@ -369,8 +369,8 @@ def available() -> bool:
 def symbols() -> dict[str, int]:
     """Name and address of every function that host code may call, for the JIT's linker."""
     names = (*REQUIRED_SYMBOLS, *_PYTHON_SYMBOLS, *_LIBC_SYMBOLS)
-    found = {name: symbol_address(name) for name in names}
-    return {name: address for name, address in found.items() if address is not None}
+    addresses = {name: symbol_address(name) for name in names}
+    return {name: address for name, address in addresses.items() if address is not None}
 
 
 # The table that every native function reaches through its context: what differs by process.

@@ -213,7 +213,7 @@ class OpenFolder:
 
     def kept(self) -> list[Kept]:
         """The entries, in no order. Temporary files that a process left when it died go."""
-        found = []
+        entries = []
         old = time.time() - STALE_SECONDS
         with contextlib.suppress(OSError), os.scandir(self.descriptor) as listed:
             for each in listed:
@@ -222,10 +222,10 @@ class OpenFolder:
                 with contextlib.suppress(OSError):  # gone meanwhile
                     status = each.stat(follow_symlinks=False)
                     if re.fullmatch(_ENTRY_NAME, each.name):
-                        found.append(Kept(each.name, status.st_size, status.st_mtime))
+                        entries.append(Kept(each.name, status.st_size, status.st_mtime))
                     elif status.st_mtime < old:
                         self.remove(each.name)
-        return found
+        return entries
 
     def foreign_names(self) -> list[str]:
         """Names that irc doesn't give, sorted. Raises OSError."""

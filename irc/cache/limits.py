@@ -25,10 +25,10 @@ def parse_size(text: str) -> int | None:
     """Bytes from "512M", "2 GiB" or "1000000"; None for "none", no limit. Raises UserError."""
     if text.strip().lower() == "none":
         return None
-    found = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
+    if match is None:
         raise UserError(f"a size of the cache is a number with K, M, G or T, or none, not {text!r}")
-    return int(found[1]) * _UNITS[found[2].upper()]
+    return int(match[1]) * _UNITS[match[2].upper()]
 
 
 def size_text(size: int | None) -> str:

@@ -29,11 +29,11 @@ class ProgramArtifact(CacheArtifact):
     @property
     def content(self) -> bytes:  # type: ignore[override]
         """The entry; empty if the cache has lost it."""
-        return self.__dict__.get("given") or shared_cache().get(self.key) or b""
+        return self.__dict__.get("entry") or shared_cache().get(self.key) or b""
 
     @content.setter
-    def content(self, given: bytes) -> None:
-        self.__dict__["given"] = given
+    def content(self, entry: bytes) -> None:
+        self.__dict__["entry"] = entry
 
     @staticmethod
     def encode(content: Any) -> bytes:

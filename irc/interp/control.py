@@ -28,14 +28,14 @@ def run_while(condition: Program, body: Program, carried: int, stacked: bool) ->
 
     def loop(*operands: Any) -> Sequence[Any]:
         values, rest = operands[:carried], operands[carried:]
-        made: list[Sequence[Any]] = []
+        collected: list[Sequence[Any]] = []
         begun = False
         while condition(*values, *rest)[0]:
             values, begun = tuple(body(*values, *rest)), True
             if stacked:
-                made.append(values)
+                collected.append(values)
         if stacked and begun:
-            return tuple(torch.stack(each) for each in zip(*made, strict=True))
+            return tuple(torch.stack(each) for each in zip(*collected, strict=True))
         if begun:
             return values
         return tuple(_copy(v.unsqueeze(0) if stacked else v) for v in values)
@@ -56,8 +56,8 @@ def run_scan(combine: Program, carried: int, scanned: int) -> Program:
         stacks: list[torch.Tensor] = []
         for number in range(length):
             slices = [a.select(0, number) for a in arrays]
-            made = combine(*values, *slices, *rest)
-            values, elements = made[:carried], made[carried:]
+            results = combine(*values, *slices, *rest)
+            values, elements = results[:carried], results[carried:]
             if not number:
                 stacks = [e.new_empty((length, *e.shape)) for e in elements]
             for stack, element in zip(stacks, elements, strict=True):

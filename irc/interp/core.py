@@ -89,9 +89,9 @@ class Frame:
     def __getitem__(self, value: Value) -> Any:
         frame: Frame | None = self
         while frame is not None:
-            found = frame.values.get(value, _MISSING)
-            if found is not _MISSING:
-                return found
+            content = frame.values.get(value, _MISSING)
+            if content is not _MISSING:
+                return content
             frame = frame.parent
         raise InvalidIR(f"a value of type {value.type} is read before it is computed")
 
@@ -159,10 +159,10 @@ def _find_handler(op: Operation) -> Handler:
     if module is not None:
         importlib.import_module(module)
     for cls in type(op).__mro__:
-        found = _handlers.get(cls)
-        if found is not None:
-            _handlers[type(op)] = found
-            return found
+        handler = _handlers.get(cls)
+        if handler is not None:
+            _handlers[type(op)] = handler
+            return handler
     raise NoMeaning(f"the interpreter has no meaning for '{op.name}'", op=op)
 
 
@@ -188,10 +188,10 @@ def torch_dtype(element: Type) -> torch.dtype:
     """The torch dtype of an element type (index: int64; i1: bool)."""
     if isinstance(element, T.IndexType):
         return torch.int64
-    found = _DTYPES.get(element)
-    if found is None:
+    dtype = _DTYPES.get(element)
+    if dtype is None:
         raise UserError(f"torch has no dtype for {element}")
-    return found
+    return dtype
 
 
 def carried(dtype: torch.dtype, mode: str) -> torch.dtype:

@@ -20,8 +20,8 @@ Function = Callable[..., list[Any]]
 @interprets(flow.CondOp)
 def cond(frame: Frame, op: flow.CondOp) -> list[Any]:
     condition, *inputs = _operands(frame, op)
-    made = run_cond(_called(frame, op, op.then), _called(frame, op, op.otherwise))
-    return _as_typed(frame, op, made(condition, *inputs))
+    branch = run_cond(_called(frame, op, op.then), _called(frame, op, op.otherwise))
+    return _as_typed(frame, op, branch(condition, *inputs))
 
 
 @interprets(flow.WhileOp)
@@ -50,17 +50,17 @@ def _called(frame: Frame, op: flow.FlowOp, name: str) -> Function:
 
 def _operands(frame: Frame, op: flow.FlowOp) -> list[Any]:
     """Arrays row by row, as functions take them; numbers as Python's."""
-    found = []
+    contents = []
     for operand in op.operands:
         content = frame[operand]
         is_array = isinstance(operand.type, TensorType)
-        found.append(content.contiguous() if is_array else scalar_of(content))
-    return found
+        contents.append(content.contiguous() if is_array else scalar_of(content))
+    return contents
 
 
 def _as_typed(frame: Frame, op: flow.FlowOp, contents: Any) -> list[Any]:
     """Results with the strides of their types."""
-    made = []
+    typed = []
     for result, content in zip(op.results, contents, strict=True):
         type_: Any = result.type
         known = isinstance(type_, TensorType) and type_.strides is not None
@@ -68,5 +68,5 @@ def _as_typed(frame: Frame, op: flow.FlowOp, contents: Any) -> list[Any]:
             strides = [frame.dim(d) for d in type_.strides]
             target = torch.empty_strided(content.shape, strides, dtype=content.dtype)
             content = target.copy_(content)
-        made.append(content)
-    return made
+        typed.append(content)
+    return typed

@@ -34,8 +34,8 @@ def return_(frame: Frame, op: func.ReturnOp) -> None:
 def _kept(frame: Frame, op: func.ReturnOp, values: list[Any]) -> list[Any]:
     """The results before arguments are updated: one in an argument's memory that is no alias of
     it for the caller keeps the old elements."""
-    given = [frame.state["arguments"][number] for number, _ in frame.state["updates"]]
-    changed = {t.untyped_storage()._cdata for t in given}
+    arguments = [frame.state["arguments"][number] for number, _ in frame.state["updates"]]
+    changed = {t.untyped_storage()._cdata for t in arguments}
     infos = getattr(op.parent_op, "result_info", None)
     kept = []
     for position, value in enumerate(values):

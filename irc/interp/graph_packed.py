@@ -46,11 +46,11 @@ def host_pack(frame: Frame, op: host.PackOp) -> Tensor:
 
 
 def finished(
-    made: Tensor, other: Tensor | None, activation: str | None, scalars: Sequence[float]
+    product: Tensor, other: Tensor | None, activation: str | None, scalars: Sequence[float]
 ) -> Tensor:
-    """`activation(made + other)`."""
-    made = made if other is None else made + other
-    return made if activation is None else ACTIVATIONS[activation](made, *scalars)
+    """`activation(product + other)`."""
+    product = product if other is None else product + other
+    return product if activation is None else ACTIVATIONS[activation](product, *scalars)
 
 
 def optional(frame: Frame, value: Any) -> Tensor | None:
@@ -68,31 +68,32 @@ def _convolution(
     )
 
 
-def placed(frame: Frame, made: Tensor, op: Any) -> Tensor:
+def placed(frame: Frame, content: Tensor, op: Any) -> Tensor:
     """A result with the strides that its type says, once strides are decided."""
     strides = op.value.type.strides
     if strides is None:
-        return made
-    return torch.empty_strided(made.shape, frame.dims(strides), dtype=made.dtype).copy_(made)
+        return content
+    held = torch.empty_strided(content.shape, frame.dims(strides), dtype=content.dtype)
+    return held.copy_(content)
 
 
 @interprets(graph.PackedConv)
 def packed_conv(frame: Frame, op: graph.PackedConv) -> Tensor:
-    made = _convolution(
+    product = _convolution(
         frame[op.source], frame[op.weight], optional(frame, op.bias), list(op.stride),
         list(op.padding), list(op.dilation), op.groups,
     )  # fmt: skip
     scalars = [s.value for s in op.scalars or ()]
-    made = finished(made, optional(frame, op.other), op.activation, scalars)
-    return placed(frame, made, op)
+    product = finished(product, optional(frame, op.other), op.activation, scalars)
+    return placed(frame, product, op)
 
 
 @interprets(graph.PackedLinear)
 def packed_linear(frame: Frame, op: graph.PackedLinear) -> Tensor:
-    made = functional.linear(frame[op.source], frame[op.weight], optional(frame, op.bias))
+    product = functional.linear(frame[op.source], frame[op.weight], optional(frame, op.bias))
     scalars = [s.value for s in op.scalars or ()]
-    made = finished(made, optional(frame, op.other), op.activation, scalars)
-    return placed(frame, made, op)
+    product = finished(product, optional(frame, op.other), op.activation, scalars)
+    return placed(frame, product, op)
 
 
 # -- torch's operators on packed weights
@@ -105,21 +106,23 @@ def call_packed(
     namespace, _, name = callee.removeprefix("aten.extern.").partition(".")
     if namespace != "mkldnn":
         return None
-    given = {key: decode(frame, attr, inputs) for key, attr in arguments.items()}
-    x, weight, bias = given["X"], given["W"], given.get("B")
+    values = {key: decode(frame, attr, inputs) for key, attr in arguments.items()}
+    x, weight, bias = values["X"], values["W"], values.get("B")
     if name.startswith("_linear_pointwise"):
-        made = functional.linear(x, weight, bias)
+        product = functional.linear(x, weight, bias)
     elif name.startswith("_convolution_pointwise"):
-        made = _convolution(
-            x, weight, bias, given["stride"], given["padding"], given["dilation"], given["groups"]
-        )
+        product = _convolution(
+            x, weight, bias,
+            values["stride"], values["padding"], values["dilation"], values["groups"],
+        )  # fmt: skip
     else:
         raise UserError(f"the interpreter has no meaning for mkldnn.{name}")
-    made = made.contiguous() if x.dim() < 4 else made.to(memory_format=torch.channels_last)
-    binary = given.get("other") is not None
-    attr = given.get("unary_attr") if binary else given["attr"]
-    key = given.get("algorithm")
+    product = product.contiguous() if x.dim() < 4 else product.to(memory_format=torch.channels_last)
+    binary = values.get("other") is not None
+    attr = values.get("unary_attr") if binary else values["attr"]
+    key = values.get("algorithm")
     activation = _NAMED.get((attr, key)) or _NAMED.get(attr, attr)
-    scalars = given.get("scalars") or ()
-    made = finished(made, given.get("other"), None if attr == "none" else activation, scalars)
-    return given["other"].copy_(made) if name.endswith("_.binary") else made
+    scalars = values.get("scalars") or ()
+    activation = None if attr == "none" else activation
+    product = finished(product, values.get("other"), activation, scalars)
+    return values["other"].copy_(product) if name.endswith("_.binary") else product

@@ -34,31 +34,31 @@ def convolve(source: Tensor, weight: Tensor, channels: int, padding: tuple[int, 
     factors = weight.permute(1, 2, 0, 3).reshape(READS, READS, weight.shape[2], -1)
     factors = factors[..., :channels]
     sums = torch.einsum("ijntuc,ijco->nijtuo", parts, factors.to(source.dtype))
-    made = torch.einsum("xi,nijtuo,yj->notxuy", a, sums, a)
-    return made.reshape(source.shape[0], channels, TILE * down, TILE * right)[:, :, :high, :wide]
+    outputs = torch.einsum("xi,nijtuo,yj->notxuy", a, sums, a)
+    return outputs.reshape(source.shape[0], channels, TILE * down, TILE * right)[:, :, :high, :wide]
 
 
 @interprets(graph.WinogradConv)
 def winograd_conv(frame: Frame, op: graph.WinogradConv) -> Tensor:
     channels = op.value.type.shape[1]
     assert isinstance(channels, int)
-    made = convolve(frame[op.source], frame[op.weight], channels, tuple(op.padding))
-    return _finished(frame, op, made)
+    product = convolve(frame[op.source], frame[op.weight], channels, tuple(op.padding))
+    return _finished(frame, op, product)
 
 
 @interprets(graph.PanelConv)
 def panel_conv(frame: Frame, op: graph.PanelConv) -> Tensor:
     weight: Tensor = frame[op.weight]
     rows = weight.transpose(1, 2).reshape(-1, weight.shape[1])[: op.value.type.shape[1]]
-    made = functional.conv2d(frame[op.source], rows[:, :, None, None], stride=list(op.stride))
-    return _finished(frame, op, made)
+    product = functional.conv2d(frame[op.source], rows[:, :, None, None], stride=list(op.stride))
+    return _finished(frame, op, product)
 
 
-def _finished(frame: Frame, op: graph.WinogradConv | graph.PanelConv, made: Tensor) -> Tensor:
-    """`activation(made + bias + other)`, with the strides of the result."""
+def _finished(frame: Frame, op: graph.WinogradConv | graph.PanelConv, product: Tensor) -> Tensor:
+    """`activation(product + bias + other)`, with the strides of the result."""
     bias = optional(frame, op.bias)
     if bias is not None:
-        made = made + bias.reshape(-1, 1, 1)
+        product = product + bias.reshape(-1, 1, 1)
     scalars = [s.value for s in op.scalars or ()]
-    made = finished(made, optional(frame, op.other), op.activation, scalars)
-    return placed(frame, made, op)
+    product = finished(product, optional(frame, op.other), op.activation, scalars)
+    return placed(frame, product, op)

@@ -46,14 +46,14 @@ def launch_(frame: Frame, op: host.LaunchOp) -> list[torch.Tensor]:
     if not isinstance(callee, kernel.KernelFuncOp):
         raise InvalidIR(f"there is no kernel @{op.callee}", op=op)
     inputs = [frame[v] for v in op.inputs]
-    made = [fresh(frame, cast(TensorType, r.type)) for r in op.results]
-    tensors = [*inputs, *(frame[v] for v in op.outs), *made]
-    if made and callee.initialized is not None:
+    results = [fresh(frame, cast(TensorType, r.type)) for r in op.results]
+    tensors = [*inputs, *(frame[v] for v in op.outs), *results]
+    if results and callee.initialized is not None:
         pairs = list(callee.initialized)
         for source, target in zip(pairs[::2], pairs[1::2], strict=True):
             tensors[target].copy_(tensors[source])
     launch(frame, callee, tensors)
-    return made
+    return results
 
 
 @interprets(host.AllocOp)
@@ -91,8 +91,8 @@ def resource(frame: Frame, attr: A.Attribute) -> torch.Tensor:
     from irc.ir.contents import content_tensor
 
     element = attr.type.element
-    made = content_tensor(content, torch_dtype(element), frame.dims(attr.type.shape))
-    return made.to(frame.dtype(element))
+    tensor = content_tensor(content, torch_dtype(element), frame.dims(attr.type.shape))
+    return tensor.to(frame.dtype(element))
 
 
 @interprets(host.HostConstantOp)

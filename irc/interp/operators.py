@@ -77,11 +77,11 @@ def bind(
     return positional, keywords
 
 
-def _as_argument(content: Any, kind: str) -> Any:
+def _as_argument(content: Any, type_: str) -> Any:
     """A data-dependent scalar is a tensor in the frame; operators want a Python number."""
-    if isinstance(content, torch.Tensor) and "Tensor" not in kind:
+    if isinstance(content, torch.Tensor) and "Tensor" not in type_:
         return content.item()
-    if isinstance(content, list) and "Tensor" not in kind:
+    if isinstance(content, list) and "Tensor" not in type_:
         return [c.item() if isinstance(c, torch.Tensor) else c for c in content]
     return content
 

@@ -10,19 +10,19 @@ from irc.program import host_program as P
 
 def device_number(device: str) -> int:
     """The number of a GPU by its name, `cuda:1`. Raises InvalidIR for another device."""
-    kind, _, number = device.partition(":")
-    if kind != "cuda" or not (number or "0").isdecimal():
+    type_, _, number = device.partition(":")
+    if type_ != "cuda" or not (number or "0").isdecimal():
         raise InvalidIR(f"{device} is no GPU that programs run on")
     return int(number or "0")
 
 
 def main_device(program: P.HostProgram) -> int:
     """The GPU that most of a program's tensors are on. InvalidIR for a program of the CPU."""
-    found = Counter(layout.device for layout in program.layouts.values() if layout.device != "cpu")
-    if not found:
+    counts = Counter(layout.device for layout in program.layouts.values() if layout.device != "cpu")
+    if not counts:
         raise InvalidIR("the program has no tensors of a GPU")
-    most = max(found.values())
-    return min(device_number(device) for device, count in found.items() if count == most)
+    most = max(counts.values())
+    return min(device_number(device) for device, count in counts.items() if count == most)
 
 
 __all__ = ["device_number", "main_device"]

@@ -13,9 +13,9 @@ from irc.ir.core import Operation, Value
 
 
 def evaluate(
-    ops: Sequence[Operation], wanted: Sequence[Value], module: Operation | None
+    ops: Sequence[Operation], results: Sequence[Value], module: Operation | None
 ) -> list[torch.Tensor]:
-    """The contents of `wanted`, computed by the interpreter in the declared types, on the CPU.
+    """The contents of `results`, computed by the interpreter in the declared types, on the CPU.
 
     ops: all that they are made of, in order. A content is let go after its last use.
     """
@@ -24,7 +24,7 @@ def evaluate(
 
     frame = Frame(module)
     waiting = Counter(o for op in ops for o in op.operands)
-    waiting.update(wanted)
+    waiting.update(results)
     with torch.device("cpu"):  # also where the user chose another default
         for op in ops:
             frame.execute(op)
@@ -34,7 +34,7 @@ def evaluate(
                 waiting[operand] -= 1
                 if not waiting[operand]:
                     del frame.values[operand]
-    return [frame[value] for value in wanted]
+    return [frame[value] for value in results]
 
 
 @attrs.frozen

@@ -57,7 +57,7 @@ class KernelFacts:
     @property
     def pointers(self) -> int:
         """How many of its arguments are pointers."""
-        return sum(kind.startswith("*") for kind in self.signature)
+        return sum(type_.startswith("*") for type_ in self.signature)
 
 
 @attrs.frozen

@@ -64,9 +64,9 @@ def dying_after(
         for register in registers_in(step):
             if register in tensors:
                 last[group(register)] = number
-                found = members.setdefault(group(register), [])
-                if register not in found:
-                    found.append(register)
+                group_members = members.setdefault(group(register), [])
+                if register not in group_members:
+                    group_members.append(register)
     kept = {group(o.register) for o in program.outputs if o.register is not None}
     dying: dict[int, tuple[int, ...]] = {}
     for root, number in last.items():

@@ -107,9 +107,9 @@ class _ProgramReader:
         """A register for a value that an operation makes."""
         register = self.registers[value] = len(self.registers)
         self.kinds[register] = kind_of(value.type)
-        kind = value.type.tensor if isinstance(value.type, PackedType) else value.type
-        if isinstance(kind, T.TensorType):
-            self.layouts[register] = layout_of(kind, value.defining_op)
+        type_ = value.type.tensor if isinstance(value.type, PackedType) else value.type
+        if isinstance(type_, T.TensorType):
+            self.layouts[register] = layout_of(type_, value.defining_op)
         return register
 
     def __getitem__(self, value: Value) -> int:
@@ -255,8 +255,8 @@ class _ProgramReader:
             for name in ("carried", "scanned", "stacked")
             if name in op.attributes
         }
-        kind: Any = op.name.removeprefix("flow.")
-        self.steps.append(P.Control(kind, op.callees, operands, self._results(op), **numbers))
+        form: Any = op.name.removeprefix("flow.")
+        self.steps.append(P.Control(form, op.callees, operands, self._results(op), **numbers))
 
     def _content(self, attr: A.Attribute, op: Any) -> Any:
         if isinstance(attr, A.IntegerAttr | A.FloatAttr | A.BoolAttr | A.StringAttr):
@@ -269,15 +269,15 @@ class _ProgramReader:
             return tuple(attr.values)
         if isinstance(attr, A.ArrayAttr):
             return tuple(self._content(a, op) for a in attr)
-        kind = attr.mnemonic
-        if kind == "none":
+        mnemonic = attr.mnemonic
+        if mnemonic == "none":
             return None
-        if kind == "operand":
+        if mnemonic == "operand":
             return P.Register(self[op._operands[attr.parameters[0]]])
-        if kind == "device":
+        if mnemonic == "device":
             return P.NamedArgument("device", attr.parameters[0])
-        if kind in ("dtype", "memory_format", "layout"):
-            return P.NamedArgument(kind, attr.parameters[0])
+        if mnemonic in ("dtype", "memory_format", "layout"):
+            return P.NamedArgument(mnemonic, attr.parameters[0])
         raise InvalidIR(f"{attr} can't be passed to an operator", op=op)
 
     def return_(self, op: host.HostReturnOp) -> None:
@@ -293,19 +293,19 @@ class _ProgramReader:
         register = self[value]
         kind = self.kinds[register]
         layout = self.layouts.get(register)
-        wanted = info.get("strides")
+        strides = info.get("strides")
         if kind == "none":
             return P.Output(None, "none")
-        if layout is not None and wanted is not None:
+        if layout is not None and strides is not None:
             if layout.strides is None:
-                layout = attrs.evolve(layout, strides=wanted.dims)
+                layout = attrs.evolve(layout, strides=strides.dims)
             elif any(
                 a != b and not (isinstance(size, int) and size <= 1)
-                for a, b, size in zip(layout.strides, wanted.dims, layout.sizes, strict=True)
+                for a, b, size in zip(layout.strides, strides.dims, layout.sizes, strict=True)
             ):
                 raise InvalidIR(
                     f"a result has strides {list(map(str, layout.strides))}, the caller must see "
-                    f"{list(map(str, wanted.dims))}", op=op
+                    f"{list(map(str, strides.dims))}", op=op
                 )  # fmt: skip
         alias = info.get("alias_of")
         return P.Output(register, kind, layout, None if alias is None else alias.value)
@@ -328,8 +328,8 @@ def _scalar_bytes(value: float, element: T.Type) -> bytes:
     import torch
 
     dtype = getattr(torch, T.DTYPE_OF_ELEMENT[element])
-    made = torch.tensor(value, dtype=dtype).reshape(1).view(torch.uint8)
-    return bytes(made.tolist())
+    scalar = torch.tensor(value, dtype=dtype).reshape(1).view(torch.uint8)
+    return bytes(scalar.tolist())
 
 
 def _check_aliases(program: P.HostProgram) -> None:

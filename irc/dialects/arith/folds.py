@@ -195,8 +195,8 @@ def learn(rule: Rule) -> None:
         raise AssertionError(f"no fold is made of {rule.equation}")
 
 
-def _same_number(value: Number, wanted: Number) -> bool:
-    return value == wanted and math.copysign(1.0, value) == math.copysign(1.0, wanted)
+def _same_number(value: Number, other: Number) -> bool:
+    return value == other and math.copysign(1.0, value) == math.copysign(1.0, other)
 
 
 @folds(ops._IntegerBinary, ops._FloatBinary)

@@ -125,10 +125,10 @@ class _FlagsAttr(A.Attribute):
     separator: ClassVar[str] = ","
 
     def __new__(cls, words: Iterable[str] = ()) -> Any:
-        given = set(words)
-        if cls.every and cls.every in given:
-            given = set(cls.known)
-        key = (tuple(word for word in cls.known if word in given),)
+        flags = set(words)
+        if cls.every and cls.every in flags:
+            flags = set(cls.known)
+        key = (tuple(word for word in cls.known if word in flags),)
         return cls._table.get(key) or cls._intern(key, key)
 
     def print_parameters(self, writer: TextWriter) -> None:

@@ -32,13 +32,13 @@ def _number(value: Value) -> Number | None:
 
 def _constant(builder: Builder, number: Number, type_: Type) -> Value:
     """A constant of a type, or of i1 for a truth value."""
-    kind = with_element(type_, i1) if isinstance(number, bool) else type_
-    element = folds.element_of(kind)
+    result_type = with_element(type_, i1) if isinstance(number, bool) else type_
+    element = folds.element_of(result_type)
     fits = bool if element is i1 else float if isinstance(element, FloatType) else int
     if type(number) is not fits:
         raise UserError(f"{number} is no constant of {element}")
     attr = folds.attribute_of(number, element)
-    value: Value = builder.value(ConstantOp, value=attr, result_types=kind)
+    value: Value = builder.value(ConstantOp, value=attr, result_types=result_type)
     return value
 
 

@@ -70,10 +70,10 @@ class DtypeAttr(NamedAttr):
     @property
     def element(self) -> Type:
         """The element type. Raises UserError for a dtype without one."""
-        found = ELEMENT_OF_DTYPE.get(self.name)
-        if found is None:
+        element = ELEMENT_OF_DTYPE.get(self.name)
+        if element is None:
             raise UserError(f"dtype {self.name} has no element type here")
-        return found
+        return element
 
 
 @register_attribute
@@ -129,17 +129,17 @@ class AtenOp(Op, abstract=True):
 def verify_arguments(op: Any, schema: Schema) -> None:
     """The dictionary `arguments` of an operation that calls the operator with this schema: names
     that it has, all that it needs, and of its types. Raises InvalidIR."""
-    given = op.attributes.get("arguments")
-    if not isinstance(given, A.DictAttr):
+    arguments = op.attributes.get("arguments")
+    if not isinstance(arguments, A.DictAttr):
         op.fail("needs the dictionary 'arguments'")
-    entries = given.as_dict()
+    entries = arguments.as_dict()
     for name in entries:
         if schema.argument(name) is None:
             op.fail(f"the operator has no argument '{name}'", schema.text)
     for argument in schema.arguments:
         if argument.name not in entries and not argument.has_default:
             op.fail(f"argument '{argument.name}' is missing", schema.text)
-    used = set(operand_indices(given))
+    used = set(operand_indices(arguments))
     if used != set(range(len(op._operands))):
         op.fail(f"arguments mention operands {sorted(used)} of {len(op._operands)}")
     for argument in schema.arguments:
@@ -166,9 +166,9 @@ def _verify_tensor(op: Any, argument: SchemaArgument, attr: Attribute) -> None:
         parts = parts[1:]  # a complex number, in its two parts
     for part in parts:
         if isinstance(part, OperandAttr):
-            kind = op._operands[part.index].type
-            if not isinstance(kind, TensorType | LibraryTensorType):
-                op.fail(f"argument '{argument.name}' is {kind}, not a tensor")
+            type_ = op._operands[part.index].type
+            if not isinstance(type_, TensorType | LibraryTensorType):
+                op.fail(f"argument '{argument.name}' is {type_}, not a tensor")
         elif part is not NONE and not isinstance(part, NUMBERS):
             op.fail(f"argument '{argument.name}' is {part}, not a tensor")
 
@@ -178,8 +178,8 @@ def _is_tensor(op: Any, attr: Attribute) -> bool:
     number, which a scalar or a tensor of rank 0 may be."""
     if not isinstance(attr, OperandAttr):
         return False
-    kind = op._operands[attr.index].type
-    return isinstance(kind, TensorType) and kind.rank > 0
+    type_ = op._operands[attr.index].type
+    return isinstance(type_, TensorType) and type_.rank > 0
 
 
 # What may stand for an argument of each of a schema's types; any other type takes anything.
@@ -200,20 +200,20 @@ _ATTRIBUTES: dict[str, tuple[type[Attribute], ...]] = {
 }
 
 
-def _fits(kind: str, attr: Attribute) -> bool:
+def _fits(type_: str, attr: Attribute) -> bool:
     """Whether an attribute may stand for an argument of a schema's type that is no tensor."""
-    if kind.endswith("?"):
-        return attr is NONE or _fits(kind[:-1], attr)
-    if kind.endswith("[]"):
-        element = kind[:-2]
+    if type_.endswith("?"):
+        return attr is NONE or _fits(type_[:-1], attr)
+    if type_.endswith("[]"):
+        element = type_[:-2]
         if isinstance(attr, A.ArrayAttr):
             return all(_fits(element, part) for part in attr) and not (
                 "int" in element.lower() and any(isinstance(part, A.BoolAttr) for part in attr)
             )
         if isinstance(attr, A.DimsAttr | A.DenseIntsAttr):
             return "int" in element.lower()
-        kind = element.removesuffix("?")
-    known = _ATTRIBUTES.get(kind)
+        type_ = element.removesuffix("?")
+    known = _ATTRIBUTES.get(type_)
     return known is None or isinstance(attr, known)
 
 
@@ -261,13 +261,13 @@ def declarations(op: Operation) -> list[SchemaOp]:
 
 def known_schema(qualified: str, op: Operation) -> Schema | None:
     """The schema of an operator, from torch or declared in the module around `op`."""
-    found = find_schema(qualified)
-    if found is None:
+    parsed = find_schema(qualified)
+    if parsed is None:
         for declaration in declarations(op):
             schema = declaration.declared()
             if schema.qualified == qualified:
                 return schema
-    return found
+    return parsed
 
 
 def callee_schema(op: Any) -> Schema | None:
@@ -310,8 +310,8 @@ _classes: dict[tuple[str, frozenset[str]], type[AtenOp]] = {}
 def class_of(schema: Schema) -> type[AtenOp]:
     """The operation class of an operator with this schema, which no name leads to."""
     key = schema.text, schema.tags
-    found = _classes.get(key)
-    return found or _classes.setdefault(key, _make_class(schema))
+    cls = _classes.get(key)
+    return cls or _classes.setdefault(key, _make_class(schema))
 
 
 def _make_class(schema: Schema) -> type[AtenOp]:
@@ -335,10 +335,10 @@ def _resolve(name: str) -> type[AtenOp] | None:
     qualified = qualified_name(name)
     if qualified.count(".") != 2:
         return None
-    found = op_class(qualified)
-    if found is None:
+    cls = op_class(qualified)
+    if cls is None:
         op_class.cache_clear()  # a library that is loaded later may bring it
-    return found
+    return cls
 
 
 register_resolver("aten", _resolve)
@@ -364,18 +364,18 @@ def encode(value: Any, operand_of: Callable[[Any], int | None]) -> Attribute:
                             A.FloatAttr(value.imag)])  # fmt: skip
     if isinstance(value, list | tuple):
         return A.ArrayAttr([encode(v, operand_of) for v in value])
-    kind = type(value)
-    if kind.__module__ == "torch":
+    cls = type(value)
+    if cls.__module__ == "torch":
         text = str(value)
-        if kind.__name__ == "dtype":
+        if cls.__name__ == "dtype":
             return DtypeAttr(text.removeprefix("torch."))
-        if kind.__name__ == "device":
+        if cls.__name__ == "device":
             return DeviceAttr(text)
-        if kind.__name__ == "layout":
+        if cls.__name__ == "layout":
             return LayoutAttr(text.removeprefix("torch."))
-        if kind.__name__ == "memory_format":
+        if cls.__name__ == "memory_format":
             return MemoryFormatAttr(text.removeprefix("torch."))
-    raise UserError(f"an argument of type {kind.__module__}.{kind.__qualname__} is not supported")
+    raise UserError(f"an argument of type {cls.__module__}.{cls.__qualname__} is not supported")
 
 
 def decode(attr: Attribute, operands: Sequence[Value]) -> Any:
@@ -408,20 +408,20 @@ def to_torch(value: Any) -> Any:
 
     if isinstance(value, DeviceAttr):
         return torch.device(value.name)
-    found = getattr(torch, value.name, None)
-    wanted = getattr(torch, value.mnemonic)
-    if not isinstance(found, wanted):
+    constant = getattr(torch, value.name, None)
+    cls = getattr(torch, value.mnemonic)
+    if not isinstance(constant, cls):
         raise UserError(f"torch has no {value.mnemonic} '{value.name}'")
-    return found
+    return constant
 
 
 def arguments_of(op: Any) -> dict[str, Any]:
     """Every argument of an aten operation or call by its schema name, defaults filled in."""
     schema = schema_of(op)
-    given = op.attributes["arguments"].as_dict()
+    written = op.attributes["arguments"].as_dict()
     operands = op.operands
     return {
-        a.name: decode(given[a.name], operands) if a.name in given else a.default
+        a.name: decode(written[a.name], operands) if a.name in written else a.default
         for a in schema.arguments
     }
 
@@ -430,10 +430,11 @@ def bind_arguments(op: Any) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword arguments of an aten operation (or call), in schema order, with
     SSA values for operands; defaults of keyword-only arguments are left out."""
     schema = schema_of(op)
-    given = op.attributes["arguments"].as_dict()
+    written = op.attributes["arguments"].as_dict()
     every = arguments_of(op)
     positional = [every[a.name] for a in schema.arguments if not a.kwarg_only]
-    keywords = {n.name: every[n.name] for n in schema.arguments if n.kwarg_only and n.name in given}
+    named = [n.name for n in schema.arguments if n.kwarg_only and n.name in written]
+    keywords = {name: every[name] for name in named}
     return positional, keywords
 
 
@@ -508,7 +509,7 @@ def overload_name(overload: Any) -> str:
 def overload_of(op: Any) -> Any:
     """torch's OpOverload of an aten operation or call. Raises UserError."""
     qualified = op.qualified if isinstance(op, AtenOp) else qualified_name(op.callee)
-    found = find_overload(qualified)
-    if found is None:
+    overload = find_overload(qualified)
+    if overload is None:
         raise UserError(f"torch has no operator '{qualified}'", op=op)
-    return found
+    return overload

@@ -19,33 +19,33 @@ def verify_cond(op: CondOp) -> None:
     if op.condition.type is not i1:
         op.fail(f"the condition is {op.condition.type}, not i1")
     for name in op.callees:
-        kind = called_type(op, name)
-        if kind is not None:
-            check_same(op, name, "argument", kind.inputs, [v.type for v in op.inputs])
-            check_same(op, name, "result", kind.results, op.result_types)
+        callee = called_type(op, name)
+        if callee is not None:
+            check_same(op, name, "argument", callee.inputs, [v.type for v in op.inputs])
+            check_same(op, name, "result", callee.results, op.result_types)
 
 
 @verifies_references(WhileOp)
 def verify_while(op: WhileOp) -> None:
     """The body gives what is carried, the condition one truth value. Raises InvalidIR."""
     _check_counts(op, op.carried)
-    given = [v.type for v in op.inputs]
-    carried = given[: op.carried]
+    inputs = [v.type for v in op.inputs]
+    carried = inputs[: op.carried]
     for name in op.callees:
-        kind = called_type(op, name)
-        if kind is not None:
-            check_same(op, name, "argument", kind.inputs, given)
-    kind = called_type(op, op.condition)
-    if kind is not None and (len(kind.results) != 1 or not _is_truth(kind.results[0])):
-        shown = ", ".join(map(str, kind.results))
+        callee = called_type(op, name)
+        if callee is not None:
+            check_same(op, name, "argument", callee.inputs, inputs)
+    callee = called_type(op, op.condition)
+    if callee is not None and (len(callee.results) != 1 or not _is_truth(callee.results[0])):
+        shown = ", ".join(map(str, callee.results))
         op.fail(f"the condition @{op.condition} gives ({shown}), not one i1 or tensor of one")
-    kind = called_type(op, op.body)
-    if kind is not None:
-        check_same(op, op.body, "result", kind.results, carried)
-    made: Sequence[Type] = op.result_types
+    callee = called_type(op, op.body)
+    if callee is not None:
+        check_same(op, op.body, "result", callee.results, carried)
+    results: Sequence[Type] = op.result_types
     if op.stacked:
-        made = [_slice(op, "result", t) for t in made]
-    check_same(op, "", "result", made, carried)
+        results = [_slice(op, "result", t) for t in results]
+    check_same(op, "", "result", results, carried)
 
 
 @verifies_references(ScanOp)
@@ -54,9 +54,9 @@ def verify_scan(op: ScanOp) -> None:
     _check_counts(op, op.carried, op.scanned)
     if op.scanned < 1:
         op.fail("there is no array to scan: scanned is 0")
-    given = [v.type for v in op.inputs]
-    carried, rest = given[: op.carried], given[op.carried + op.scanned :]
-    arrays = given[op.carried : op.carried + op.scanned]
+    inputs = [v.type for v in op.inputs]
+    carried, rest = inputs[: op.carried], inputs[op.carried + op.scanned :]
+    arrays = inputs[op.carried : op.carried + op.scanned]
     slices = [_slice(op, "scanned operand", t) for t in arrays]
     lengths = {t.shape[0] for t in arrays if isinstance(t, TensorType)}
     known = {n for n in lengths if isinstance(n, int)}
@@ -64,15 +64,15 @@ def verify_scan(op: ScanOp) -> None:
         op.fail(f"the arrays have different lengths: {', '.join(map(str, sorted(known)))}")
     if len(op.results) < op.carried:
         op.fail(f"{len(op.results)} results for {op.carried} carried values")
-    kind = called_type(op, op.combine)
-    if kind is None:
+    callee = called_type(op, op.combine)
+    if callee is None:
         return
     elements = [_slice(op, "stacked result", t) for t in op.result_types[op.carried :]]
-    for made in op.result_types[op.carried :]:
-        if any(differ(made.shape[0], n) for n in lengths):  # type: ignore[attr-defined]
-            op.fail(f"a stacked result is {made}, of another length than the arrays")
-    check_same(op, op.combine, "argument", kind.inputs, [*carried, *slices, *rest])
-    check_same(op, op.combine, "result", kind.results, [*carried, *elements])
+    for stacked in op.result_types[op.carried :]:
+        if any(differ(stacked.shape[0], n) for n in lengths):  # type: ignore[attr-defined]
+            op.fail(f"a stacked result is {stacked}, of another length than the arrays")
+    check_same(op, op.combine, "argument", callee.inputs, [*carried, *slices, *rest])
+    check_same(op, op.combine, "result", callee.results, [*carried, *elements])
     check_same(op, "", "result", op.result_types[: op.carried], carried)
 
 

@@ -27,14 +27,14 @@ def function_of(op: Any, name: str) -> Any:
     module = next((a for a in op.ancestors() if isinstance(a, ModuleOp)), None)
     if module is None:
         return None
-    found = module.lookup(name)
-    if found is None or FunctionLike not in found.traits:
-        what = "nothing" if found is None else f"a {found.name}"
+    function = module.lookup(name)
+    if function is None or FunctionLike not in function.traits:
+        what = "nothing" if function is None else f"a {function.name}"
         op.fail(f"there is no function @{name} in the module, but {what}")
     own = next((a for a in op.ancestors() if FunctionLike in a.traits), None)
-    if own is not None and _reaches(module, found, own):
+    if own is not None and _reaches(module, function, own):
         op.fail(f"@{name} calls the function that this stands in: there is no recursion")
-    return found
+    return function
 
 
 def _reaches(module: Any, start: Any, target: Operation) -> bool:
@@ -68,26 +68,26 @@ def called_by(function: Operation) -> Iterable[str]:
 
 
 def check_same(
-    op: Any, name: str, what: str, types: Sequence[Type], wanted: Sequence[Type]
+    op: Any, name: str, what: str, types: Sequence[Type], declared: Sequence[Type]
 ) -> None:
     """`types`, of the function `name`, are those that the operation has; "": its own results."""
     who = f"@{name} has" if name else "there are"
-    if len(types) != len(wanted):
-        op.fail(f"{who} {len(types)} {what}s, not {len(wanted)}")
-    for number, (found, expected) in enumerate(zip(types, wanted, strict=True)):
-        if not _fits(found, expected):
+    if len(types) != len(declared):
+        op.fail(f"{who} {len(types)} {what}s, not {len(declared)}")
+    for number, (type_, expected) in enumerate(zip(types, declared, strict=True)):
+        if not _fits(type_, expected):
             of = f" of @{name}" if name else ""
-            op.fail(f"{what} {number}{of} is {found}, not {expected}")
+            op.fail(f"{what} {number}{of} is {type_}, not {expected}")
 
 
-def _fits(found: Type, wanted: Type) -> bool:
+def _fits(type_: Type, declared: Type) -> bool:
     """Whether types are the same but for strides and for symbols, which each function has for
     itself."""
-    if not isinstance(found, TensorType) or not isinstance(wanted, TensorType):
-        return found is wanted
-    same = found.element is wanted.element and found.device == wanted.device
-    return same and found.rank == wanted.rank and not any(
-        differ(a, b) for a, b in zip(found.shape, wanted.shape, strict=True)
+    if not isinstance(type_, TensorType) or not isinstance(declared, TensorType):
+        return type_ is declared
+    same = type_.element is declared.element and type_.device == declared.device
+    return same and type_.rank == declared.rank and not any(
+        differ(a, b) for a, b in zip(type_.shape, declared.shape, strict=True)
     )
 
 

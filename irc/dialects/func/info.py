@@ -61,9 +61,9 @@ def _verify_entries(op: Any, what: str, info: A.DictAttr, type_: Attribute) -> N
     for name, attr in info.items:
         if name.startswith("irc."):
             op.fail(f"{what}: '{name}' is the text of '{name.removeprefix('irc.')}'")
-        wanted = ENTRIES.get(name)
-        if wanted is not None and not isinstance(attr, wanted):
-            op.fail(f"{what}: {name} is {attr}, not a {wanted[0].__name__}")
+        classes = ENTRIES.get(name)
+        if classes is not None and not isinstance(attr, classes):
+            op.fail(f"{what}: {name} is {attr}, not a {classes[0].__name__}")
     strides, offset = info.get("strides"), info.get("offset")
     if strides is None:
         return

@@ -70,19 +70,19 @@ def verify_return(op: ReturnOp) -> None:
 @verifies_references(CallOp)
 def verify_call(op: CallOp) -> None:
     """The function takes the operands and gives the results. Raises InvalidIR."""
-    kind = called_type(op, op.callee)
-    if kind is not None:
-        check_same(op, op.callee, "argument", kind.inputs, [v.type for v in op._operands])
-        check_same(op, op.callee, "result", kind.results, op.result_types)
+    callee = called_type(op, op.callee)
+    if callee is not None:
+        check_same(op, op.callee, "argument", callee.inputs, [v.type for v in op._operands])
+        check_same(op, op.callee, "result", callee.results, op.result_types)
 
 
 def verify_result_strides(op: Op, infos: A.ArrayAttr | None) -> None:
     """Each returned tensor has the strides that its caller must see. Raises InvalidIR."""
     for position, (value, info) in enumerate(zip(op._operands, infos or (), strict=False)):
-        kind = value.type
-        wanted = info.get("strides") if isinstance(info, A.DictAttr) else None
-        if not isinstance(wanted, A.DimsAttr) or not isinstance(kind, TensorType):
+        type_ = value.type
+        strides = info.get("strides") if isinstance(info, A.DictAttr) else None
+        if not isinstance(strides, A.DimsAttr) or not isinstance(type_, TensorType):
             continue
-        if kind.strides is not None and not same_places(kind, wanted.dims):
-            op.fail(f"result {position} has strides {words(kind.strides)}, its caller must see "
-                    f"{words(wanted.dims)}")  # fmt: skip
+        if type_.strides is not None and not same_places(type_, strides.dims):
+            op.fail(f"result {position} has strides {words(type_.strides)}, its caller must see "
+                    f"{words(strides.dims)}")  # fmt: skip

@@ -60,8 +60,8 @@ def _merge(op: Any, inner: Any, rw: Any, **attributes: Any) -> Any:
     memory (the flag `view`) goes on to do so, or stays as it is."""
     merged = type(op).make(inner.source, result_types=op.view.type, **attributes)
     if "view" in op.attributes:
-        found = view_strides(merged) if "view" in inner.attributes else None
-        if found is None or not same_places(op.view.type, found[0]):
+        place = view_strides(merged) if "view" in inner.attributes else None
+        if place is None or not same_places(op.view.type, place[0]):
             merged.erase()
             return rw.no_match("the two are no view together")
         merged.attributes["view"] = A.UNIT

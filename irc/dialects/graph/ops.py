@@ -181,11 +181,11 @@ class CallAten(Op):
         assert isinstance(strides, A.ArrayAttr)
         if len(strides) != len(tensors):
             self.fail(f"{name} has {len(strides)} entries for {len(tensors)} tensors")
-        for entry, kind in zip(strides, tensors, strict=True):
-            if not isinstance(entry, A.DimsAttr) or len(entry) != kind.rank:
-                self.fail(f"{name} has {entry} for {kind}")
+        for entry, type_ in zip(strides, tensors, strict=True):
+            if not isinstance(entry, A.DimsAttr) or len(entry) != type_.rank:
+                self.fail(f"{name} has {entry} for {type_}")
             try:
-                kind.with_strides(tuple(entry))  # type: ignore[arg-type]
+                type_.with_strides(tuple(entry))  # type: ignore[arg-type]
             except ValueError as error:
                 self.fail(f"{name}: {error}")
 

@@ -112,11 +112,11 @@ class _PackedOp(Op, abstract=True):
             self.fail(f"the bias is {bias.type}, not one element for each of {channels} channels")
         if other is not None and other.type.shape != result_type.shape:
             self.fail(f"what is added is {other.type}, not of sizes {result_type.shape}")
-        given = self.scalars or ()
+        scalars = self.scalars or ()
         activation = self.activation
         count = 0 if activation is None else ACTIVATIONS[activation]
-        if len(given) != count or any(not isinstance(s, A.FloatAttr) for s in given):
-            self.fail(f"activation {activation} takes {count} scalars, {len(given)} given")
+        if len(scalars) != count or any(not isinstance(s, A.FloatAttr) for s in scalars):
+            self.fail(f"activation {activation} takes {count} scalars, {len(scalars)} given")
         for value in (self.source, bias, other):
             if value is not None and value.type.element is not result_type.element:
                 self.fail(f"{value.type} has other elements than {result_type}")

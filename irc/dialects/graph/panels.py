@@ -74,10 +74,10 @@ class _PanelOp(Op, abstract=True):
         for value in (bias, other):
             if value is not None and value.type.element is not result_type.element:
                 self.fail(f"{value.type} has other elements than {result_type}")
-        name, given = self.activation, self.scalars or ()
+        name, scalars = self.activation, self.scalars or ()
         count = 0 if name is None else ACTIVATIONS[name]
-        if len(given) != count or any(not isinstance(s, A.FloatAttr) for s in given):
-            self.fail(f"activation {name} takes {count} scalars, {len(given)} given")
+        if len(scalars) != count or any(not isinstance(s, A.FloatAttr) for s in scalars):
+            self.fail(f"activation {name} takes {count} scalars, {len(scalars)} given")
 
 
 class WinogradConv(_PanelOp):

@@ -117,9 +117,9 @@ def _define(
     if commutes:
         traits.add(Commutative)
     operands = "%x" if base is _Unary else "%x, %y"
-    kind = "tensor<4xf32>" if domain in ("float", "number", "comparable") else "tensor<4xi32>"
-    target = "tensor<4xi1>" if gives_bool else kind
-    sources = ", ".join([kind] * (1 if base is _Unary else 2))
+    type_ = "tensor<4xf32>" if domain in ("float", "number", "comparable") else "tensor<4xi32>"
+    target = "tensor<4xi1>" if gives_bool else type_
+    sources = ", ".join([type_] * (1 if base is _Unary else 2))
     example = f"`%z = graph.{name} {operands} : ({sources}) -> {target}`"
     class_name = "".join(part.capitalize() for part in name.split("_"))
     members = {

@@ -28,12 +28,13 @@ graph = Dialect("graph")
 def _constant(builder: Builder, number: bool | int | float, type_: Type) -> Value:
     """A full tensor of a type's sizes, of its element type, or of i1 for a truth value."""
     assert isinstance(type_, TensorType)
-    kind = type_.with_element(i1) if isinstance(number, bool) else type_
-    fits = bool if kind.element is i1 else float if isinstance(kind.element, FloatType) else int
+    result_type = type_.with_element(i1) if isinstance(number, bool) else type_
+    element = result_type.element
+    fits = bool if element is i1 else float if isinstance(element, FloatType) else int
     if type(number) is not fits:
-        raise UserError(f"{number} is no constant of {kind.element}")
-    attr = scalar_attribute(number, kind.element)
-    value: Value = builder.value(Full, None, value=attr, result_types=kind)
+        raise UserError(f"{number} is no constant of {result_type.element}")
+    attr = scalar_attribute(number, result_type.element)
+    value: Value = builder.value(Full, None, value=attr, result_types=result_type)
     return value
 
 

@@ -136,8 +136,8 @@ def view_strides(
     strides = (held or source).strides
     assert strides is not None, "strides of the source are not decided"
     if isinstance(op, shapes.Reshape):
-        found = reshape_strides(source.shape, strides, result_type.shape)
-        return None if found is None else (found, 0)
+        reshaped = reshape_strides(source.shape, strides, result_type.shape)
+        return None if reshaped is None else (reshaped, 0)
     if isinstance(op, shapes.Reverse):
         return None
     if isinstance(op, shapes.StridedWindow):

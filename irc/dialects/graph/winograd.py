@@ -63,11 +63,11 @@ def _last(count: int) -> tuple[Fraction, ...]:
 
 def _coefficients(roots: list[Fraction]) -> tuple[Fraction, ...]:
     """The coefficients of the product of (x - root), lowest first, of READS in all."""
-    found = [Fraction(1)]
+    product = [Fraction(1)]
     for root in roots:
-        higher, lower = [Fraction(0), *found], [*found, Fraction(0)]
-        found = [a - root * b for a, b in zip(higher, lower, strict=True)]
-    return tuple(found + [Fraction(0)] * (READS - len(found)))
+        higher, lower = [Fraction(0), *product], [*product, Fraction(0)]
+        product = [a - root * b for a, b in zip(higher, lower, strict=True)]
+    return tuple(product + [Fraction(0)] * (READS - len(product)))
 
 
 @attrs.frozen(kw_only=True)

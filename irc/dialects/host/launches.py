@@ -18,11 +18,11 @@ def kernel_of(op: host.LaunchOp) -> KernelFuncOp | None:
     module = next((a for a in op.ancestors() if isinstance(a, ModuleOp)), None)
     if module is None:
         return None
-    found = module.lookup(op.callee)
-    if not isinstance(found, KernelFuncOp):
-        what = "nothing" if found is None else f"a {found.name}"
+    kernel = module.lookup(op.callee)
+    if not isinstance(kernel, KernelFuncOp):
+        what = "nothing" if kernel is None else f"a {kernel.name}"
         op.fail(f"there is no kernel @{op.callee} in the module, but {what}")
-    return found
+    return kernel
 
 
 def fail(op: Operation, message: str, *notes: str) -> NoReturn:

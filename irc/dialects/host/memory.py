@@ -98,12 +98,12 @@ class Keepers:
         return any(self._function_keeps(body) for body in called if body is not None)
 
     def _function_keeps(self, function: Operation) -> bool:
-        found = self.functions.get(function)
-        if found is None:
+        known = self.functions.get(function)
+        if known is None:
             self.functions[function] = False  # a recursive call adds nothing
             inner = (op for block in function.regions[0].blocks for op in block.ops)
-            found = self.functions[function] = any(map(self.keeps, inner))
-        return found
+            known = self.functions[function] = any(map(self.keeps, inner))
+        return known
 
 
 def is_tensor(value: Value) -> bool:

@@ -60,10 +60,10 @@ def verify_return(op: ops.HostReturnOp) -> None:
     if not isinstance(function, ops.HostFuncOp):
         return
     declared = getattr(function.function_type, "results", ())
-    given = tuple(v.type for v in op._operands)
-    if given != declared:
+    returned = tuple(v.type for v in op._operands)
+    if returned != declared:
         op.fail("operand types differ from the function's results",
-                f"returned: ({', '.join(map(str, given))})",
+                f"returned: ({', '.join(map(str, returned))})",
                 f"declared: ({', '.join(map(str, declared))})")  # fmt: skip
     verify_result_strides(op, function.result_info)
 
@@ -102,11 +102,11 @@ def verify_launch(op: ops.LaunchOp) -> None:
 
 def _verify_elements(op: ops.LaunchOp, arrays: Sequence[Value], pointers: Sequence[Any]) -> None:
     for position, (value, pointer) in enumerate(zip(arrays, pointers, strict=True)):
-        kind: Any = value.type
-        if signless(kind.element) is not signless(pointer.element):
+        type_: Any = value.type
+        if signless(type_.element) is not signless(pointer.element):
             count = len(op.inputs)
             number, what = (position, "input") if position < count else (position - count, "output")
-            op.fail(f"{what} {number} is {kind}, but @{op.callee} takes a {pointer}")
+            op.fail(f"{what} {number} is {type_}, but @{op.callee} takes a {pointer}")
 
 
 def _sizes_differ(one: TensorType, other: TensorType) -> bool:
@@ -156,24 +156,24 @@ def verify_copy(op: ops.HostCopyOp) -> None:
 @verifies(ops.ItemOp)
 def verify_item(op: ops.ItemOp) -> None:
     """One element, as the scalar that stands for it. Raises InvalidIR."""
-    kind = op.source.type
+    type_ = op.source.type
     if op.attributes.get("every") is not None:
-        if kind.element is not i1:
-            op.fail(f"'every' wants elements of i1, not {kind.element}")
-    elif any(size != 1 for size in kind.shape if isinstance(size, int)):
-        op.fail(f"{kind} has not exactly one element")
-    if op.scalar.type is not scalar_type(kind.element):
-        op.fail(f"gives {op.scalar.type}, not {scalar_type(kind.element)}")
+        if type_.element is not i1:
+            op.fail(f"'every' wants elements of i1, not {type_.element}")
+    elif any(size != 1 for size in type_.shape if isinstance(size, int)):
+        op.fail(f"{type_} has not exactly one element")
+    if op.scalar.type is not scalar_type(type_.element):
+        op.fail(f"gives {op.scalar.type}, not {scalar_type(type_.element)}")
 
 
 @verifies(ops.HostConstantOp)
 def verify_constant(op: ops.HostConstantOp) -> None:
     """Elements of the tensor's size and type. Raises InvalidIR."""
-    kind, value = op.tensor.type, op.attributes["value"]
+    type_, value = op.tensor.type, op.attributes["value"]
     if isinstance(value, A.DenseAttr | A.ResourceAttr):
         held: Any = value.type
-        if getattr(held, "element", None) is not kind.element or held.shape != kind.shape:
-            op.fail(f"its elements are {held}, not those of {kind}")
+        if getattr(held, "element", None) is not type_.element or held.shape != type_.shape:
+            op.fail(f"its elements are {held}, not those of {type_}")
     elif not isinstance(value, A.IntegerAttr | A.FloatAttr | A.BoolAttr):
         op.fail(f"{value} is no constant: dense elements, a resource or a number")
 

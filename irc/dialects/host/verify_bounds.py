@@ -33,9 +33,9 @@ def verify_launch_bounds(
         return  # no program runs
     lasts: dict[Value, int] = {}
     for argument, array in zip(callee.block.arguments, arrays, strict=False):
-        kind = array.type
-        assert isinstance(kind, TensorType)
-        last = last_element(kind)
+        type_ = array.type
+        assert isinstance(type_, TensorType)
+        last = last_element(type_)
         if last is not None:
             lasts[argument] = last
     if lasts:
@@ -105,8 +105,8 @@ class _Kernel:
             )  # fmt: skip
 
     def constant(self, value: Value) -> int | None:
-        found = self.offset(value)
-        return found[1] if found is not None and not found[0] else None
+        offset = self.offset(value)
+        return offset[1] if offset is not None and not offset[0] else None
 
     def offset(self, value: Value) -> Offset | None:
         if value not in self.offsets:
@@ -152,5 +152,5 @@ class _Kernel:
         width = width_of(type_)
         function = function_of(op)
         assert function is not None
-        made = function(first, second, width)
-        return None if made is None else ({}, wrap_integer(made, width))
+        number = function(first, second, width)
+        return None if number is None else ({}, wrap_integer(number, width))

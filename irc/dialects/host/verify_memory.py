@@ -56,8 +56,8 @@ class _MemoryWalk:
         """Check one operation and take note of what it does."""
         self.aliases.add(op)
         if isinstance(op, host.AllocOp):
-            kind: Any = op.memory.type
-            if 0 not in kind.shape:
+            type_: Any = op.memory.type
+            if 0 not in type_.shape:
                 self.empty.add(op.memory)
         elif isinstance(op, host.LaunchOp):
             self.launch(op)
@@ -147,11 +147,11 @@ class _MemoryWalk:
 
     def _by_root(self, values: Sequence[Value]) -> dict[Value, list[Value]]:
         """The values that may be in the memory of each root, in order."""
-        found: dict[Value, list[Value]] = {}
+        by_root: dict[Value, list[Value]] = {}
         for value in values:
             for root in self.aliases.of(value):
-                found.setdefault(root, []).append(value)
-        return found
+                by_root.setdefault(root, []).append(value)
+        return by_root
 
     def _shared_inputs(
         self, op: host.LaunchOp, callee: kernel.KernelFuncOp, inputs: Sequence[Value],

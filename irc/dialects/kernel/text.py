@@ -107,7 +107,7 @@ def parse_for(cls: type[Operation], parser: Parser) -> Operation:
 
 def _carried(parser: Parser) -> list[tuple[str, int, str, int]]:
     """`(%a = %x, %b = %y)`: names and offsets of both."""
-    found = []
+    carried = []
     parser.expect("(")
     while not parser.at(")"):
         if parser.kind != "value":
@@ -117,12 +117,12 @@ def _carried(parser: Parser) -> list[tuple[str, int, str, int]]:
         parser.expect("=")
         if parser.kind != "value":
             parser.fail_expecting("a value '%name'")
-        found.append((name, at, parser.token, parser.start))
+        carried.append((name, at, parser.token, parser.start))
         parser.advance()
         if not parser.take(","):
             break
     parser.expect(")")
-    return found
+    return carried
 
 
 @prints(ops.IfOp)

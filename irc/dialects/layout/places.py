@@ -12,21 +12,21 @@ from irc.ir.traits import MemoryView
 from irc.ir.types import TensorType
 
 
-def verify_same_memory(op: Op, source: TensorType, made: TensorType) -> None:
+def verify_same_memory(op: Op, source: TensorType, view: TensorType) -> None:
     """A view's type against its source's: element, device, strides. Raises InvalidIR."""
-    if made.element is not source.element or made.device != source.device:
-        op.fail(f"{made} is no view of {source}: another element or device")
-    if made.strides is None or source.strides is None:
-        op.fail(f"a view of {source} as {made} needs the strides of both")
+    if view.element is not source.element or view.device != source.device:
+        op.fail(f"{view} is no view of {source}: another element or device")
+    if view.strides is None or source.strides is None:
+        op.fail(f"a view of {source} as {view} needs the strides of both")
 
 
-def verify_places(op: Op, made: TensorType) -> None:
+def verify_places(op: Op, type_: TensorType) -> None:
     """Fresh memory: strides, and no place for two elements. Raises InvalidIR."""
-    if made.strides is None:
-        op.fail(f"{made} has no strides: memory needs them")
-    for size, stride in zip(made.shape, made.strides or (), strict=True):
-        if stride == 0 and not (isinstance(size, int) and size <= 1) and 0 not in made.shape:
-            op.fail(f"two elements of {made} share a place in memory")
+    if type_.strides is None:
+        op.fail(f"{type_} has no strides: memory needs them")
+    for size, stride in zip(type_.shape, type_.strides or (), strict=True):
+        if stride == 0 and not (isinstance(size, int) and size <= 1) and 0 not in type_.shape:
+            op.fail(f"two elements of {type_} share a place in memory")
 
 
 def begin_of(value: Value) -> tuple[Dim, Value]:
@@ -39,9 +39,9 @@ def begin_of(value: Value) -> tuple[Dim, Value]:
     return offset, value
 
 
-def verify_inside(op: Op, made: TensorType, offset: Dim, memory: TensorType) -> None:
+def verify_inside(op: Op, view: TensorType, offset: Dim, memory: TensorType) -> None:
     """A view stays inside of memory, where sizes are known. Raises InvalidIR."""
-    reach, room = last_element(made), last_element(memory)
+    reach, room = last_element(view), last_element(memory)
     if reach is None or room is None or not isinstance(offset, int) or reach < 0:
         return
     if offset < 0 or offset + reach > room:

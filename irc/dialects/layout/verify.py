@@ -53,16 +53,16 @@ def _verify_flagged(op: Operation) -> None:
     if ViewLike not in op.traits:
         raise InvalidIR("has the flag 'view', which is of operations that only show elements "
                         "of their operand", op=op)  # fmt: skip
-    source, made = op._operands[0].type, op.results[0].type
-    assert isinstance(source, TensorType) and isinstance(made, TensorType)
-    if source.strides is None or made.strides is None:
+    source, result = op._operands[0].type, op.results[0].type
+    assert isinstance(source, TensorType) and isinstance(result, TensorType)
+    if source.strides is None or result.strides is None:
         raise InvalidIR(f"has the flag 'view' on types without strides: {source}", op=op)
-    found = view_strides(op)
-    if found is None:
-        raise InvalidIR(f"has the flag 'view', but {made} of {source} takes a copy", op=op)
-    if not same_places(made, found[0]):
-        raise InvalidIR(f"has the flag 'view' and strides {words(made.strides)}; a view of "
-                        f"{source} has {words(found[0])}", op=op)  # fmt: skip
+    place = view_strides(op)
+    if place is None:
+        raise InvalidIR(f"has the flag 'view', but {result} of {source} takes a copy", op=op)
+    if not same_places(result, place[0]):
+        raise InvalidIR(f"has the flag 'view' and strides {words(result.strides)}; a view of "
+                        f"{source} has {words(place[0])}", op=op)  # fmt: skip
 
 
 # -- operations of the layout dialect
@@ -80,29 +80,29 @@ def verify_view(op: ops.ViewOp) -> None:
 @verifies(ops.CopyOp)
 def verify_copy(op: ops.CopyOp) -> None:
     """The same elements, each in a place of its own. Raises InvalidIR."""
-    source, made = op.source.type, op.copy.type
-    if made.with_strides(None) is not source.with_strides(None):
-        op.fail(f"copies {source} to {made}: another size, element or device")
-    verify_places(op, made)
+    source, result = op.source.type, op.copy.type
+    if result.with_strides(None) is not source.with_strides(None):
+        op.fail(f"copies {source} to {result}: another size, element or device")
+    verify_places(op, result)
 
 
 @verifies(ops.JoinOp)
 def verify_join(op: ops.JoinOp) -> None:
     """Pieces that fill the array, whose elements have a place each. Raises InvalidIR."""
-    made, dim = op.array.type, op.dim
-    if not 0 <= dim < made.rank:
-        op.fail(f"joins along dimension {dim} of {made}")
-    rest = (*made.shape[:dim], *made.shape[dim + 1 :])
+    whole, dim = op.array.type, op.dim
+    if not 0 <= dim < whole.rank:
+        op.fail(f"joins along dimension {dim} of {whole}")
+    rest = (*whole.shape[:dim], *whole.shape[dim + 1 :])
     for piece in op.pieces:
         type_ = piece.type
         fits = type_.shape == rest or (
-            type_.rank == made.rank and (*type_.shape[:dim], *type_.shape[dim + 1 :]) == rest
+            type_.rank == whole.rank and (*type_.shape[:dim], *type_.shape[dim + 1 :]) == rest
         )
-        if not fits or (type_.element, type_.device) != (made.element, made.device):
-            op.fail(f"{type_} can't be a piece of {made} along dimension {dim}")
-    if dim_sum(op.sizes()) != made.shape[dim]:
-        op.fail(f"the pieces don't have the size of {made} along dimension {dim}")
-    verify_places(op, made)
+        if not fits or (type_.element, type_.device) != (whole.element, whole.device):
+            op.fail(f"{type_} can't be a piece of {whole} along dimension {dim}")
+    if dim_sum(op.sizes()) != whole.shape[dim]:
+        op.fail(f"the pieces don't have the size of {whole} along dimension {dim}")
+    verify_places(op, whole)
 
 
 def has_own_memory(value: Value) -> bool:

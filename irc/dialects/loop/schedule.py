@@ -29,9 +29,9 @@ class Key:
     check: Check
 
 
-def _number(value: Attribute, fits: Callable[[int], bool], wanted: str) -> str:
-    given = value.value if isinstance(value, A.IntegerAttr) else None
-    return "" if isinstance(given, int) and fits(given) else f"{_shown(value)}, not {wanted}"
+def _number(value: Attribute, fits: Callable[[int], bool], expected: str) -> str:
+    number = value.value if isinstance(value, A.IntegerAttr) else None
+    return "" if isinstance(number, int) and fits(number) else f"{_shown(value)}, not {expected}"
 
 
 def _shown(value: Attribute) -> str:
@@ -45,16 +45,16 @@ def _is_power(number: int) -> bool:
 
 def powers(least: int = 1, most: int = 1 << 30) -> Check:
     """Powers of two; with `least` of 0, that too."""
-    wanted = f"a power of two up to {most}" if most < 1 << 30 else "a power of two"
+    expected = f"a power of two up to {most}" if most < 1 << 30 else "a power of two"
     return lambda v: _number(
-        v, lambda n: (n == 0 and least == 0) or (_is_power(n) and n <= most), wanted
+        v, lambda n: (n == 0 and least == 0) or (_is_power(n) and n <= most), expected
     )
 
 
 def numbers(least: int, most: int | None = None) -> Check:
     """Integers."""
-    wanted = f"at least {least}" if most is None else f"from {least} to {most}"
-    return lambda v: _number(v, lambda n: n >= least and (most is None or n <= most), wanted)
+    expected = f"at least {least}" if most is None else f"from {least} to {most}"
+    return lambda v: _number(v, lambda n: n >= least and (most is None or n <= most), expected)
 
 
 def words(*known: str) -> Check:
@@ -77,8 +77,8 @@ def flag(value: Attribute) -> str:
 
 def names(value: Attribute) -> str:
     """The names of axes, each once."""
-    found = _strings(value, 1)
-    return "" if found is not None and len(set(found)) == len(found) else (
+    words = _strings(value, 1)
+    return "" if words is not None and len(set(words)) == len(words) else (
         f"{_shown(value)}, not the names of axes, each once"
     )
 
@@ -90,15 +90,15 @@ def pairs(value: Attribute) -> str:
 
 def counts(value: Attribute) -> str:
     """Names with a number of points."""
-    found = _strings(value, 2)
-    ok = found is not None and all(text.split()[1].isdigit() for text in found)
+    entries = _strings(value, 2)
+    ok = entries is not None and all(text.split()[1].isdigit() for text in entries)
     return "" if ok else f"{_shown(value)}, not axes with their points, as in \"i0 4096\""
 
 
 def places(value: Attribute) -> str:
     """Different numbers from 0 on."""
-    given = value.values if isinstance(value, A.DenseIntsAttr) else (-1,)
-    fits = len(set(given)) == len(given) and all(n >= 0 for n in given)
+    dims = value.values if isinstance(value, A.DenseIntsAttr) else (-1,)
+    fits = len(set(dims)) == len(dims) and all(n >= 0 for n in dims)
     return "" if fits else f"{_shown(value)}, not numbers of row axes, each once"
 
 
@@ -190,21 +190,21 @@ KEYS: Mapping[str, Mapping[str, Key]] = {"cpu": CPU, "gpu": GPU}
 
 def complaints(target: str, entries: A.DictAttr) -> list[str]:
     """What is wrong with the entries of a schedule for a target, a text "key is ..." each."""
-    known, found = KEYS[target], []
+    known, reasons = KEYS[target], []
     for key, value in entries.items:
         if key not in known:
-            found.append(f"'{key}' is none of {', '.join(known)}")
+            reasons.append(f"'{key}' is none of {', '.join(known)}")
         elif text := known[key].check(value):
-            found.append(f"{key} is {text}")
-    return found or (_cpu_sizes(entries.as_dict()) if target == "cpu" else [])
+            reasons.append(f"{key} is {text}")
+    return reasons or (_cpu_sizes(entries.as_dict()) if target == "cpu" else [])
 
 
 def _cpu_sizes(entries: Mapping[str, Any]) -> list[str]:
     """Numbers that must be multiples of others."""
-    given = {k: v.value for k, v in entries.items() if isinstance(v, A.IntegerAttr)}
-    lanes, found = given.get("lanes", 1), []
-    if given.get("block", 0) % (lanes * given.get("copies", 1)):
-        found.append(f"block is {given['block']}, not a multiple of its vectors")
-    if given.get("tile_block", 0) % lanes:
-        found.append(f"tile_block is {given['tile_block']}, not a multiple of its lanes")
-    return found
+    sizes = {k: v.value for k, v in entries.items() if isinstance(v, A.IntegerAttr)}
+    lanes, reasons = sizes.get("lanes", 1), []
+    if sizes.get("block", 0) % (lanes * sizes.get("copies", 1)):
+        reasons.append(f"block is {sizes['block']}, not a multiple of its vectors")
+    if sizes.get("tile_block", 0) % lanes:
+        reasons.append(f"tile_block is {sizes['tile_block']}, not a multiple of its lanes")
+    return reasons

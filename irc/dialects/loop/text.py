@@ -373,10 +373,10 @@ def parse_yield(cls: type[Operation], parser: Parser) -> Operation:
     types: tuple[Type | None, ...] = (None,) * len(names)
     if parser.take(":"):
         start = parser.start
-        given = parser.parenthesized_types() if parser.at("(") else parser.type_list()
-        if len(given) != len(names):
-            parser.fail(f"{len(given)} types for {len(names)} values", start)
-        types = given
+        written = parser.parenthesized_types() if parser.at("(") else parser.type_list()
+        if len(written) != len(names):
+            parser.fail(f"{len(written)} types for {len(names)} values", start)
+        types = written
     values = [parser.use(name, place, t) for (name, place), t in zip(names, types)]
     attributes[SEGMENTS] = A.DenseIntsAttr((len(values), len(extra), len(masks)))
     return cls([*values, *extra, *masks], (), attributes)

@@ -69,17 +69,17 @@ class Known:
         self._proven.add((a, b))
         return True
 
-    def refuses_refinement(self, source: TensorType, made: TensorType) -> str | None:
-        """Why `source` is not known to be `made`, a type of the same rank; None if it is.
+    def refuses_refinement(self, source: TensorType, refined: TensorType) -> str | None:
+        """Why `source` is not known to be `refined`, a type of the same rank; None if it is.
 
         The stride of a dimension with at most one element may be any.
         """
-        for dim, (have, want) in enumerate(zip(source.shape, made.shape, strict=True)):
+        for dim, (have, want) in enumerate(zip(source.shape, refined.shape, strict=True)):
             if not self.equal(have, want):
                 return f"no fact says that size {dim}, {have}, is {want}"
-        if source.strides is None or made.strides is None:
+        if source.strides is None or refined.strides is None:
             return None
-        places = zip(made.shape, source.strides, made.strides, strict=True)
+        places = zip(refined.shape, source.strides, refined.strides, strict=True)
         for dim, (size, have, want) in enumerate(places):
             if have != want and size not in (0, 1) and not self.equal(have, want):
                 return f"no fact says that stride {dim}, {have}, is {want}"
@@ -104,8 +104,8 @@ def _equalities(ops: Sequence[Operation], relations: Iterable[Relation]) -> Iter
             if isinstance(maker, sym.ValueOp):
                 yield symbol(op.symbol) - maker.dim
         elif isinstance(op, sym.BindSizeOp):
-            kind = op.source.type
-            dims = kind.strides if op.stride else kind.shape
+            type_ = op.source.type
+            dims = type_.strides if op.stride else type_.shape
             if dims is not None:
                 yield symbol(op.symbol) - dims[op.dim]
     for relation in relations:
@@ -198,10 +198,10 @@ def _depends_linearly(target: Dim, zeros: Sequence[Dim]) -> bool:
 
 def _coefficients(d: Dim) -> dict[Dim, Fraction]:
     terms, constant = terms_of(d)
-    found: dict[Dim, Fraction] = {m: Fraction(c) for m, c in terms}
+    coefficients: dict[Dim, Fraction] = {m: Fraction(c) for m, c in terms}
     if constant:
-        found[1] = Fraction(constant)
-    return found
+        coefficients[1] = Fraction(constant)
+    return coefficients
 
 
 __all__ = ["Known", "known_of"]

@@ -168,10 +168,12 @@ class RefineOp(Op):
     refined = result(of(TensorType))
 
     def verify_op(self) -> None:
-        source, made = self.source.type, self.refined.type
-        if made.element is not source.element or made.device != source.device:
-            self.fail(f"{source} is refined to {made}: another element or device")
-        if made.rank != source.rank or (made.strides is None) != (source.strides is None):
-            self.fail(f"{source} is refined to {made}: another rank, or strides on one side only")
-        if self.strides is not None and len(self.strides) != made.rank:
-            self.fail(f"{len(self.strides)} strides are given for {made}")
+        source, refined = self.source.type, self.refined.type
+        if refined.element is not source.element or refined.device != source.device:
+            self.fail(f"{source} is refined to {refined}: another element or device")
+        if refined.rank != source.rank or (refined.strides is None) != (source.strides is None):
+            self.fail(
+                f"{source} is refined to {refined}: another rank, or strides on one side only"
+            )
+        if self.strides is not None and len(self.strides) != refined.rank:
+            self.fail(f"{len(self.strides)} strides are given for {refined}")
