@@ -44,19 +44,19 @@ def search(
     from irc.validation.bisection import Bisection, plain_context
 
     bisection = Bisection(module, steps, judge, context=context or plain_context, report=say)
-    found = bisection.first_pass(*(plan.passes or (0, None)))
-    if found is None:
+    wrong = bisection.first_pass(*(plan.passes or (0, None)))
+    if wrong is None:
         say("no pass makes it wrong\n")
         return False
-    say(f"pass {found.position} is the first, {found.name}: {found.message}\n")
-    rewrite = bisection.first_rewrite(found, *(plan.rewrites or (0, None)))
+    say(f"pass {wrong.position} is the first, {wrong.name}: {wrong.message}\n")
+    rewrite = bisection.first_rewrite(wrong, *(plan.rewrites or (0, None)))
     say(f"  {rewrite or 'no single rewrite of it: the pass itself'}\n")
-    path, command = keep(found, judge, plan.directory)
+    path, command = keep(wrong, judge, plan.directory)
     say(f"  the program before it: {path}\n  to see it again: {command}\n")
     return True
 
 
-def keep(found: Any, judge: Any, directory: str | None) -> tuple[Path, str]:
+def keep(wrong: Any, judge: Any, directory: str | None) -> tuple[Path, str]:
     """Write the program before the pass as a reproducer, with the arguments; gives the file and
     the command that replays it."""
     import torch
@@ -66,15 +66,15 @@ def keep(found: Any, judge: Any, directory: str | None) -> tuple[Path, str]:
 
     folder = Path(directory or tempfile.mkdtemp(prefix="irc-bisect-"))
     folder.mkdir(parents=True, exist_ok=True)
-    passes = list(passes_of([found.step]))
-    path = folder / f"{found.position}-{passes[0].name}.mlir"
+    passes = list(passes_of([wrong.step]))
+    path = folder / f"{wrong.position}-{passes[0].name}.mlir"
     flags = ["--check-semantics=each"]
     if judge.function == "main":
         saved = path.with_suffix(".inputs.pt")
         torch.save({"arguments": judge.inputs.fresh("exact")}, saved)
         flags += ["--check-semantics-inputs", str(saved)]
     command = replay_command(path, passes, *flags)
-    write_reproducer(path, found.name, found.message, found.before, command=command)
+    write_reproducer(path, wrong.name, wrong.message, wrong.before, command=command)
     return path, command
 
 

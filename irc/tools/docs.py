@@ -31,12 +31,12 @@ BEFORE_AFTER = re.compile(r"^(Before|After):", re.MULTILINE)
 
 def pages() -> dict[str, str]:
     """Every page's text by file name."""
-    found = {f"{name}.md": dialect_page(name) for name in registry.DIALECT_MODULES}
-    found["passes.md"] = passes_page()
-    found["rules.md"] = rules_page()
-    found["schedules.md"] = schedules_page()
-    found["../options.md"] = options_page()
-    return {"README.md": index_page(), **found}
+    texts = {f"{name}.md": dialect_page(name) for name in registry.DIALECT_MODULES}
+    texts["passes.md"] = passes_page()
+    texts["rules.md"] = rules_page()
+    texts["schedules.md"] = schedules_page()
+    texts["../options.md"] = options_page()
+    return {"README.md": index_page(), **texts}
 
 
 def index_page() -> str:
@@ -178,8 +178,8 @@ def _operation(cls: type[Op]) -> Iterator[str]:
     ]
     if rows:
         yield from ("", "| field | kind | what it is |", "|---|---|---|")
-        for kind, field, number, what, declared in rows:
-            yield f"| `{field}` | {_kind(kind, number)} | {_cell(_field_text(what, declared))} |"
+        for what_is, field, number, what, declared in rows:
+            yield f"| `{field}` | {_kind(what_is, number)} | {_cell(_field_text(what, declared))} |"
     traits = sorted(trait.__name__ for trait in cls.traits)
     facts = [f"Traits: {', '.join(traits)}."] if traits else []
     if cls.parents:
@@ -188,8 +188,8 @@ def _operation(cls: type[Op]) -> Iterator[str]:
         yield from ("", " ".join(facts))
 
 
-def _kind(kind: str, number: str) -> str:
-    return {"one": kind, "optional": f"{kind}, optional", "variadic": f"{kind}s"}[number]
+def _kind(what: str, number: str) -> str:
+    return {"one": what, "optional": f"{what}, optional", "variadic": f"{what}s"}[number]
 
 
 def _field_text(what: str, field: Field) -> str:
@@ -202,8 +202,8 @@ def _field_text(what: str, field: Field) -> str:
 def _attributes(dialect: str) -> list[type[Attribute]]:
     """The attributes and types with a text of their own, by name."""
     every: list[type[Attribute]] = list(all_subclasses(Attribute))
-    found = [cls for cls in every if cls.__dict__.get("dialect") == dialect]
-    return sorted((cls for cls in found if _is_known(cls)), key=lambda cls: cls.mnemonic)
+    classes = [cls for cls in every if cls.__dict__.get("dialect") == dialect]
+    return sorted((cls for cls in classes if _is_known(cls)), key=lambda cls: cls.mnemonic)
 
 
 def _is_known(cls: type[Attribute]) -> bool:
@@ -332,8 +332,8 @@ def _pass(cls: Any) -> Iterator[str]:
     if fields:
         yield from ("", "| option | type | default |", "|---|---|---|")
         for field in fields:
-            kind = getattr(field.type, "__name__", None) or str(field.type)
-            yield f"| `{field.name}` | {_cell(str(kind))} | `{_cell(repr(field.default))}` |"
+            type_ = getattr(field.type, "__name__", None) or str(field.type)
+            yield f"| `{field.name}` | {_cell(str(type_))} | `{_cell(repr(field.default))}` |"
 
 
 def _indented_part(text: str) -> tuple[str, str]:

@@ -110,10 +110,10 @@ def load_arguments(path: Path) -> list[Any]:
     import torch
 
     content = torch.load(path, weights_only=True)
-    found = content["arguments"] if isinstance(content, dict) else content
-    if not isinstance(found, list | tuple):
+    arguments = content["arguments"] if isinstance(content, dict) else content
+    if not isinstance(arguments, list | tuple):
         raise UserError(f"{path} holds {type(content).__name__}, not a list of arguments")
-    return list(found)
+    return list(arguments)
 
 
 def parse_sizes(texts: Sequence[str]) -> dict[str, int]:

@@ -37,28 +37,28 @@ DEFEATED: dict[str, tuple[str, ...]] = {
 
 def check_idle(arguments: argparse.Namespace, has_passes: bool) -> None:
     """Raise UserError for a flag that would do nothing."""
-    given = {name for name in vars(arguments) if _is_given(arguments, name)}
-    lists = [name for name in LISTS if name in given]
+    flags = {name for name in vars(arguments) if _is_given(arguments, name)}
+    lists = [name for name in LISTS if name in flags]
     if lists:
-        others = given - {lists[0], "load", "debug"}
+        others = flags - {lists[0], "load", "debug"}
         if others or has_passes:
             other = _flag(min(others)) if others else "a pass"
             raise UserError(f"{_flag(lists[0])} prints its list and ends: {other} would do nothing")
         return
-    if "run_reproducer" in given and has_passes:
+    if "run_reproducer" in flags and has_passes:
         raise UserError("--run-reproducer takes the file's pipeline: other passes would not run")
-    if not has_passes and "run_reproducer" not in given:
+    if not has_passes and "run_reproducer" not in flags:
         for name in OF_PASSES:
-            if name in given:
+            if name in flags:
                 raise UserError(f"{_flag(name)} does nothing without passes")
-    for name, wanted in NEEDS.items():
-        if name in given and not given & set(wanted):
+    for name, needed in NEEDS.items():
+        if name in flags and not flags & set(needed):
             raise UserError(
-                f"{_flag(name)} does nothing without {' or '.join(map(_flag, wanted))}"
+                f"{_flag(name)} does nothing without {' or '.join(map(_flag, needed))}"
             )
     for name, stronger in DEFEATED.items():
         for other in stronger:
-            if name in given and other in given:
+            if name in flags and other in flags:
                 raise UserError(f"{_flag(name)} does nothing with {_flag(other)}")
 
 

@@ -60,10 +60,10 @@ class PrintIR(Instrumentation):
 
         if self.function is not None:
             lookup = getattr(op, "lookup", None)
-            found = lookup(self.function) if lookup is not None else None
-            if found is None:
+            function = lookup(self.function) if lookup is not None else None
+            if function is None:
                 return ""
-            op = found
+            op = function
         return print_op(op, generic=self.generic)
 
     def _emit(self, when: str, pass_: Pass, text: str) -> None:

@@ -237,14 +237,14 @@ def _instrumentations(arguments: argparse.Namespace, manager: Any) -> list[Any]:
     from irc.ir.passes import Pass, step_text
     from irc.tools import instrumentation as hooks
 
-    made: list[Any] = []
+    instrumentations: list[Any] = []
     changed = arguments.print_ir_after_change
     before = hooks.EVERY if arguments.print_ir_before_all else arguments.print_ir_before
     after = (
         hooks.EVERY if arguments.print_ir_after_all or changed else arguments.print_ir_after
     )
     if before or after or arguments.print_ir_after_failure:
-        made.append(
+        instrumentations.append(
             hooks.PrintIR(
                 before,
                 after,
@@ -261,22 +261,22 @@ def _instrumentations(arguments: argparse.Namespace, manager: Any) -> list[Any]:
             start = next(i for i, s in enumerate(manager.steps) if hooks.contains(s, failed))
             return ",".join(step_text(s) for s in manager.steps[start:])
 
-        made.append(hooks.CrashReproducer(Path(arguments.crash_reproducer), remaining))
+        instrumentations.append(hooks.CrashReproducer(Path(arguments.crash_reproducer), remaining))
     if arguments.pass_timeout:
-        made.append(hooks.TimeLimit(arguments.pass_timeout))
+        instrumentations.append(hooks.TimeLimit(arguments.pass_timeout))
     if arguments.check_semantics is not None:
-        made.append(_semantics_check(arguments, manager.count()))
-    return made
+        instrumentations.append(_semantics_check(arguments, manager.count()))
+    return instrumentations
 
 
 def _semantics_check(arguments: argparse.Namespace, total: int) -> Any:
     from irc.validation.semantics import MAX_ELEMENTS, SemanticsCheck
 
-    given, folder = arguments.check_semantics_inputs, arguments.check_semantics_dir
+    inputs, folder = arguments.check_semantics_inputs, arguments.check_semantics_dir
     return SemanticsCheck(
         arguments.check_semantics,
         total=total,
-        inputs=load_arguments(Path(given)) if given else None,
+        inputs=load_arguments(Path(inputs)) if inputs else None,
         folder=Path(folder) if folder else None,
         max_elements=arguments.check_semantics_max or MAX_ELEMENTS,
     )
@@ -346,9 +346,9 @@ def _check_diagnostics(
         error.attach_source(name, source)
         positions = file_positions(error.location)
         line = positions[0].line if positions else 0
-        for wanted in expected:
-            if wanted[0] == line and wanted[1] in str(error):
-                expected.remove(wanted)
+        for expectation in expected:
+            if expectation[0] == line and expectation[1] in str(error):
+                expected.remove(expectation)
                 break
         else:
             print(f"unexpected error: {error}", file=sys.stderr)

@@ -25,14 +25,14 @@ def show_dialects() -> str:
     """All dialects: how many operations and attributes each has, and what it is for."""
     from irc.ir import registry
 
-    found: dict[str, str] = {}
+    rows: dict[str, str] = {}
     for name in registry.dialects():
         registry.load_dialect(name)
         module = registry.dialect_module(name)
         head = inspect.cleandoc(module.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
         count = len(registry.registered_ops(name))
-        found[name] = f"{count:4} operations  {head.partition(': ')[2] or head}"
-    return table(found)
+        rows[name] = f"{count:4} operations  {head.partition(': ')[2] or head}"
+    return table(rows)
 
 
 def table(entries: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:

@@ -188,24 +188,24 @@ class Bisection:
                 return module, position + 1, told(error), fuel.spent
         return module, high, "", fuel.spent
 
-    def first_rewrite(self, found: FirstWrong, low: int = 0, high: int | None = None) -> str:
+    def first_rewrite(self, wrong: FirstWrong, low: int = 0, high: int | None = None) -> str:
         """The first rewrite of a pass with which the program is wrong; "" where it is wrong without
         any, or no number of rewrites shows it.
 
         Rewrites count from the first of the whole pipeline, as `irc-opt --fuel` does. low, high:
         with `low` of them the program is right, with `high` wrong.
         """
-        step, before = found.step, found.before
+        step, before = wrong.step, wrong.before
 
         def run(limit: int | None) -> tuple[Fuel, str]:
-            module, fuel = before.clone(), counting(found.spent, limit)
+            module, fuel = before.clone(), counting(wrong.spent, limit)
             try:
                 PassManager([step]).run(module, self.context(fuel))
             except Exception as error:
                 return fuel, told(error)
             return fuel, self.judge(module)
 
-        return halved(run, max(low, found.spent), high, self.report)
+        return halved(run, max(low, wrong.spent), high, self.report)
 
 
 def counting(spent: int, limit: int | None) -> Fuel:
@@ -264,10 +264,10 @@ def guilty_rewrite(
     """
 
     def run(limit: int | None) -> tuple[Fuel, str]:
-        made, fuel = module.clone(), Fuel(limit)
+        trial, fuel = module.clone(), Fuel(limit)
         context = PassContext(target=target, fuel=fuel, explains=False)
-        PassManager.parse(pipeline).run(made, context)
-        return fuel, "wrong" if is_wrong(made) else ""
+        PassManager.parse(pipeline).run(trial, context)
+        return fuel, "wrong" if is_wrong(trial) else ""
 
     return halved(run, 0)
 

@@ -85,9 +85,9 @@ def compare(
             old, new = contents[: len(before)], contents[len(before) :]
             exact = None if real is None else getattr(real, place)[number]
             for version in new:
-                found = _compare_one(name, old, version, tolerance, loose, exact)
-                if found is not None:
-                    return found
+                difference = _compare_one(name, old, version, tolerance, loose, exact)
+                if difference is not None:
+                    return difference
     return None
 
 

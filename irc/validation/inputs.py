@@ -117,24 +117,24 @@ def make_inputs(
     arguments = function.regions[0].blocks[0].arguments
     owner = _owners(function, len(arguments))
     extents: dict[int, int] = {}
-    made: list[Any] = []
+    inputs: list[Any] = []
     for position, argument in enumerate(arguments):
         if not isinstance(argument.type, TensorType):
-            made.append(_scalar(argument, env))
+            inputs.append(_scalar(argument, env))
             continue
         placed = _place(function, position, env, owner[position])
         needed = _extent(placed) * placed.dtype.itemsize
         extents[placed.storage] = max(extents.get(placed.storage, 0), needed)
-        made.append(placed)
+        inputs.append(placed)
     storages = {}
     for number, size in extents.items():
-        dtype = made[number].dtype
+        dtype = inputs[number].dtype
         count = -(-size // dtype.itemsize)
         storages[number] = _random(count, dtype, generator, integers, positive)
     order = {number: k for k, number in enumerate(storages)}
     final = [
         attrs.evolve(a, storage=order[a.storage]) if isinstance(a, PlacedTensor) else a
-        for a in made
+        for a in inputs
     ]
     return Inputs(tuple(storages.values()), tuple(final))
 
@@ -217,7 +217,7 @@ def _scalar(argument: Any, env: Mapping[str, int]) -> Any:
         symbol = user.attributes.get("symbol")
         if symbol is not None and symbol.value in env:
             return env[symbol.value]
-    kind = str(argument.type)
-    if kind == "i1":
+    type_ = str(argument.type)
+    if type_ == "i1":
         return True
-    return DEFAULT_INTEGER if kind[0] == "i" else DEFAULT_FLOAT
+    return DEFAULT_INTEGER if type_[0] == "i" else DEFAULT_FLOAT

@@ -71,11 +71,11 @@ def elements_for(rule: Rule, dtypes: Sequence[str] = DTYPES) -> list[Type]:
 
 def values_of(rule: Rule) -> list[str]:
     """The variables of a rule that are arguments of its cases: no numbers, attributes or names."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for part in _parts(rule.before):
         if isinstance(part, Variable) and not isinstance(part, NumberVariable):
-            found[part.name] = None
-    return [name for name in rule.variables if name in found]
+            names[part.name] = None
+    return [name for name in rule.variables if name in names]
 
 
 def _parts(term: Expression) -> Iterator[Expression]:
@@ -127,24 +127,24 @@ def _build(
     if beside is None:
         raise ValueError("only numbers")
     operands = []
-    for value, given in zip(known, term.operands, strict=True):
-        if isinstance(given, NumberVariable) and given.name not in bound:
-            bound[given.name] = _number_of(rng, getattr(beside, "element", beside))
-        operands.append(value if value is not None else rule.build(given, builder, bound, beside))
+    for value, part in zip(known, term.operands, strict=True):
+        if isinstance(part, NumberVariable) and part.name not in bound:
+            bound[part.name] = _number_of(rng, getattr(beside, "element", beside))
+        operands.append(value if value is not None else rule.build(part, builder, bound, beside))
     attributes: dict[str, Any] = {}
-    kind: Type | None = None
+    type_: Type | None = None
     if term.cls in _draws:
-        attributes, kind = _draws[term.cls](rng, operands)
-    for name, given in term.attributes.items():
-        if isinstance(given, Variable):
-            bound.setdefault(given.name, attributes.get(name))
-        assert not isinstance(given, Computed)
+        attributes, type_ = _draws[term.cls](rng, operands)
+    for name, part in term.attributes.items():
+        if isinstance(part, Variable):
+            bound.setdefault(part.name, attributes.get(name))
+        assert not isinstance(part, Computed)
     written = attributes_of(term, bound)
     group: Sequence[Any] = [operands] if term.cls._plain_operands is None else operands
-    made: Value = builder.value(term.cls, *group, result_types=kind, **written)
+    result: Value = builder.value(term.cls, *group, result_types=type_, **written)
     if term.name:
-        bound[term.name] = made
-    return made
+        bound[term.name] = result
+    return result
 
 
 def _number_of(rng: random.Random, element: Type) -> bool | int | float:
@@ -165,8 +165,8 @@ def _elements(of: Callable[[Type], bool]) -> list[Type]:
 
 @draws(graph.Cast)
 def _cast(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, Any], Type | None]:
-    kind: Any = operands[0].type
-    return {}, kind.with_element(rng.choice(_elements(lambda e: True)))
+    type_: Any = operands[0].type
+    return {}, type_.with_element(rng.choice(_elements(lambda e: True)))
 
 
 @draws(arith.ExtFOp, arith.TruncFOp)
@@ -177,43 +177,43 @@ def _floats(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, An
 
 @draws(arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp)
 def _integers(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, Any], Type | None]:
-    found = _elements(lambda e: isinstance(e, IntegerType) and not e.unsigned)
-    return {}, arith.with_element(operands[0].type, rng.choice(found))
+    elements = _elements(lambda e: isinstance(e, IntegerType) and not e.unsigned)
+    return {}, arith.with_element(operands[0].type, rng.choice(elements))
 
 
 @draws(arith.BitcastOp)
 def _bits(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, Any], Type | None]:
     source: Any = arith.element_type(operands[0].type)
-    found = _elements(lambda e: e.width == source.width and not getattr(e, "unsigned", False))  # type: ignore[attr-defined]
-    return {}, arith.with_element(operands[0].type, rng.choice(found))
+    elements = _elements(lambda e: e.width == source.width and not getattr(e, "unsigned", False))  # type: ignore[attr-defined]
+    return {}, arith.with_element(operands[0].type, rng.choice(elements))
 
 
 @draws(graph.Concat)
 def _joined(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, Any], Type | None]:
-    kind: Any = operands[0].type
-    dim = rng.randrange(kind.rank)  # none of rank 0: a ValueError
+    type_: Any = operands[0].type
+    dim = rng.randrange(type_.rank)  # none of rank 0: a ValueError
     size = sum(o.type.shape[dim] for o in operands)  # type: ignore[attr-defined]
-    return {"dim": dim}, graph.replace_size(kind, dim, size)
+    return {"dim": dim}, graph.replace_size(type_, dim, size)
 
 
 @draws(graph.Pad)
 def _padded(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, Any], Type | None]:
-    kind: Any = operands[0].type
+    type_: Any = operands[0].type
     some = rng.random() < 0.5
-    low, high = ([rng.randrange(3) * some for _ in kind.shape] for _ in range(2))
-    shape = [a + s + b for a, s, b in zip(low, kind.shape, high, strict=True)]
-    number = graph.scalar_attribute(_number_of(rng, kind.element), kind.element)
-    return {"low": low, "high": high, "value": number}, kind.with_shape(shape)
+    low, high = ([rng.randrange(3) * some for _ in type_.shape] for _ in range(2))
+    shape = [a + s + b for a, s, b in zip(low, type_.shape, high, strict=True)]
+    number = graph.scalar_attribute(_number_of(rng, type_.element), type_.element)
+    return {"low": low, "high": high, "value": number}, type_.with_shape(shape)
 
 
 @draws(graph.Slice)
 def _slice(rng: random.Random, operands: Sequence[Value]) -> tuple[dict[str, Any], Type | None]:
-    kind: Any = operands[0].type
-    dim = rng.randrange(kind.rank)  # none of rank 0: a ValueError
+    type_: Any = operands[0].type
+    dim = rng.randrange(type_.rank)  # none of rank 0: a ValueError
     whole = rng.random() < 0.5
-    start = 0 if whole else rng.randrange(kind.shape[dim] + 1)
-    size = kind.shape[dim] - start
-    return {"dim": dim, "start": start, "step": 1}, graph.replace_size(kind, dim, size)
+    start = 0 if whole else rng.randrange(type_.shape[dim] + 1)
+    size = type_.shape[dim] - start
+    return {"dim": dim, "start": start, "step": 1}, graph.replace_size(type_, dim, size)
 
 
 @draws(graph.Reduce)

@@ -61,8 +61,8 @@ class Failure:
     def __str__(self) -> str:
         lines = [f"rule '{self.rule.name}' is wrong: {self.rule.equation}"]
         for name, value in zip(values_of(self.rule), self.arguments, strict=True):
-            kind = str(value.dtype).removeprefix("torch.")
-            lines.append(f"  {name} = {value.tolist()} ({kind} of sizes {list(value.shape)})")
+            dtype = str(value.dtype).removeprefix("torch.")
+            lines.append(f"  {name} = {value.tolist()} ({dtype} of sizes {list(value.shape)})")
         if self.message:
             lines.append(f"  {self.message}")
         else:
@@ -185,8 +185,8 @@ def _apply(rule: Rule, module: Any) -> int:
 
 def _interpret(module: Any, arguments: Sequence[torch.Tensor], preserves: str) -> torch.Tensor:
     real = preserves == "real"
-    given = [a.double() if real and a.is_floating_point() else a for a in arguments]
-    (result,) = run(module, *given, mode="real" if real else "exact")
+    inputs = [a.double() if real and a.is_floating_point() else a for a in arguments]
+    (result,) = run(module, *inputs, mode="real" if real else "exact")
     return torch.as_tensor(result, dtype=torch.float64 if isinstance(result, float) else None)
 
 
@@ -214,7 +214,7 @@ def _smallest(
     """The failure of one element alone, where one fails alone."""
     for place in itertools.product(*map(range, arguments[0].shape)):
         alone = [a[place].clone() for a in arguments]
-        found = run_case(rule, elements, alone, seed=seed)
-        if isinstance(found, Failure):
-            return found
+        smaller = run_case(rule, elements, alone, seed=seed)
+        if isinstance(smaller, Failure):
+            return smaller
     return failure

@@ -185,7 +185,7 @@ class SemanticsCheck(Instrumentation):
     def _make_trials(self, module: Any, name: str, context: PassContext) -> Iterator[Trial]:
         """Trials that the program before accepts: up to two assignments of the symbols."""
         function = module.lookup(name)
-        found = 0
+        count = 0
         why = "no values of its symbols respect its facts"
         for attempt, (sizes, inputs) in enumerate(self._candidates(function, name)):
             elements = volume(function, sizes)
@@ -198,13 +198,13 @@ class SemanticsCheck(Instrumentation):
             else:
                 trial = run_trial(module, name, sizes, inputs, self.seed)
                 if isinstance(trial, Trial):
-                    found += 1
+                    count += 1
                     yield trial
                 else:
                     why = f"the interpreter raises {type(trial).__name__}: {trial}"
-            if found == ASSIGNMENTS or attempt == MAX_ATTEMPTS:
+            if count == ASSIGNMENTS or attempt == MAX_ATTEMPTS:
                 break
-        if not found:
+        if not count:
             self.skipped[name] = why
             context.remark(f"@{name} is not checked in the interpreter: {why}", function)
 
@@ -235,10 +235,10 @@ class SemanticsCheck(Instrumentation):
             self._trials[name] = []
             return
         tolerance = self._tolerance(pass_, before.lookup(name))
-        found = first_difference(trial.outcomes, now, pass_.preserves, tolerance)
-        if found is not None:
-            trial, found = self._shrink(pass_, before, after, name, trial, found)
-            raise self._failure(pass_, before, after, name, trial, *found)
+        difference = first_difference(trial.outcomes, now, pass_.preserves, tolerance)
+        if difference is not None:
+            trial, difference = self._shrink(pass_, before, after, name, trial, difference)
+            raise self._failure(pass_, before, after, name, trial, *difference)
         trial.outcomes = now
 
     @staticmethod
@@ -252,13 +252,13 @@ class SemanticsCheck(Instrumentation):
         after: Any,
         name: str,
         trial: Trial,
-        found: tuple[str, Difference],
+        difference: tuple[str, Difference],
     ) -> tuple[Trial, tuple[str, Difference]]:
         """The trial with the smallest symbols' values at which the outcomes still differ."""
         function = before.lookup(name)
         tolerance = self._tolerance(pass_, function)
         if self.given is not None and name == "main":
-            return trial, found
+            return trial, difference
         for sizes in smaller(function, trial.sizes):
             for positive in (False, True):
                 inputs = make_inputs(function, sizes, self.seed, positive=positive)
@@ -269,7 +269,7 @@ class SemanticsCheck(Instrumentation):
                 differs = first_difference(small.outcomes, now, pass_.preserves, tolerance)
                 if differs is not None:
                     return small, differs
-        return trial, found
+        return trial, difference
 
     def _failure(
         self,
@@ -322,9 +322,9 @@ def _sizes_text(sizes: Mapping[str, int]) -> str:
 
 def _model_line(function: Operation, difference: Difference) -> list[str]:
     """Where the output that differs was made: a line of the model or of the text."""
-    kind, _, number = difference.output.partition(" ")
+    what, _, number = difference.output.partition(" ")
     terminator = function.regions[0].blocks[0].last
-    if kind != "result" or not number.isdigit() or terminator is None:
+    if what != "result" or not number.isdigit() or terminator is None:
         return []
     maker = terminator.operands[int(number)].defining_op
     places = [] if maker is None else file_positions(maker.location)
@@ -372,9 +372,9 @@ def first_difference(
     for mode in reversed(MODES):
         if mode in before:
             real = before["real"][0] if mode == "exact" and "real" in before else None
-            found = compare(before[mode], after[mode], mode, preserves, real, tolerance)
-            if found is not None:
-                return mode, found
+            difference = compare(before[mode], after[mode], mode, preserves, real, tolerance)
+            if difference is not None:
+                return mode, difference
     return None
 
 

@@ -20,29 +20,29 @@ MAX_STEPS = 20_000
 
 
 def assignments(
-    function: Operation, given: Mapping[str, int] | None = None, seed: int = 0
+    function: Operation, fixed: Mapping[str, int] | None = None, seed: int = 0
 ) -> Iterator[dict[str, int]]:
     """Different values of the symbols of the arguments, without end unless there are none left.
 
     The first is near the hints, the second gives each symbol another value where it can, the
     rest are random. Each respects the ranges and relations of `facts_of(function)` that mention
     arguments only, and gives every size in a type at least 0. A function without symbols has one
-    empty assignment. `given` values are kept as they are.
+    empty assignment. `fixed` values are kept as they are.
     """
-    search = _Search(function, dict(given or {}))
-    found: list[dict[str, int]] = []
+    search = _Search(function, dict(fixed or {}))
+    chosen: list[dict[str, int]] = []
     generator = random.Random(seed)
     misses = 0
     for attempt in range(1 << 30):
-        env = search.solve(search.candidates(attempt, generator, found))
+        env = search.solve(search.candidates(attempt, generator, chosen))
         if env is None and attempt == 0:
             return
-        if env is None or env in found:
+        if env is None or env in chosen:
             misses += 1
             if misses == 12:
                 return
             continue
-        found.append(env)
+        chosen.append(env)
         yield env
         if not search.names:
             return
@@ -82,9 +82,9 @@ def argument_entry(function: Operation, position: int, name: str) -> Any:
 class _Search:
     """Depth-first search over the symbols of the arguments, in the order of their binders."""
 
-    def __init__(self, function: Operation, given: dict[str, int]) -> None:
+    def __init__(self, function: Operation, fixed: dict[str, int]) -> None:
         self.function = function
-        self.given = given
+        self.fixed = fixed
         self.facts: FunctionFacts = facts_of(function)
         known = self.facts.symbols
         outside = [name for name, s in known.items() if s.kind != "data"]
@@ -98,7 +98,7 @@ class _Search:
         self.steps = 0
 
     def candidates(
-        self, attempt: int, generator: random.Random, found: Sequence[Mapping[str, int]]
+        self, attempt: int, generator: random.Random, chosen: Sequence[Mapping[str, int]]
     ) -> dict[str, Sequence[int]]:
         """For each symbol the values to try, the best first."""
         lists: dict[str, Sequence[int]] = {}
@@ -110,8 +110,8 @@ class _Search:
                 first.insert(0, hint)
             elif attempt > 1:
                 generator.shuffle(first)
-            if attempt == 1 and found:
-                first = [v for v in first if v != found[0][name]]
+            if attempt == 1 and chosen:
+                first = [v for v in first if v != chosen[0][name]]
             low = None if known is None else known.range.lo
             near = [] if low is None or low < 72 else [low + k for k in (0, 1, 3, 8, 64)]
             lists[name] = list(dict.fromkeys([*first, *near, *EVERY, *(-v for v in (1, 2, 5))]))
@@ -142,8 +142,8 @@ class _Search:
     def _values(
         self, name: str, env: dict[str, int], candidates: Sequence[int]
     ) -> Iterator[int]:
-        if name in self.given:
-            yield self.given[name]
+        if name in self.fixed:
+            yield self.fixed[name]
             return
         if name in self.strides:
             dense = self._dense_stride(name, env)

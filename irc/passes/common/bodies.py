@@ -65,13 +65,13 @@ _classes: dict[str, type[Operation]] = {}
 
 def op_class(name: str) -> type[Operation]:
     """The class of the operation `name`, which must exist."""
-    found = _classes.get(name)
-    if found is None:
+    cls = _classes.get(name)
+    if cls is None:
         known = lookup_op(name)
         if known is None:
             raise KeyError(f"no operation {name}")
-        found = _classes[name] = known
-    return found
+        cls = _classes[name] = known
+    return cls
 
 
 _NO_SEGMENTS: dict[str, Attribute] = {}
@@ -98,15 +98,15 @@ class Body:
     ) -> Value:
         """An operation with one result; the one made before if it was equal."""
         key = (cls, tuple(operands), type_, *attributes.items())
-        found = self._made.get(key)
-        if found is None:
+        value = self._made.get(key)
+        if value is None:
             op = cls(operands, (type_,), attributes, (), self.location)
             if self.anchor is None:
                 self.block.append(op)
             else:
                 self.block.insert_before(op, self.anchor)
-            found = self._made[key] = op.results[0]
-        return found
+            value = self._made[key] = op.results[0]
+        return value
 
     def op(self, name: str, *operands: Value, type: Type | None = None, **attrs: Any) -> Value:
         """An arith or math operation; `type` is the result's (default: the first operand's)."""
@@ -343,18 +343,18 @@ def ops_needed(block: Block, value: Value) -> list[Operation]:
     maker = value.defining_op
     if maker is None or maker.parent is not block:
         return []
-    wanted: set[Operation] = set()
+    needed: set[Operation] = set()
     stack = [maker]
     while stack:
         op = stack.pop()
-        if op in wanted:
+        if op in needed:
             continue
-        wanted.add(op)
+        needed.add(op)
         for operand in op._operands:
             source = operand.defining_op
             if source is not None and source.parent is block:
                 stack.append(source)
-    return [op for op in block.ops if op in wanted]
+    return [op for op in block.ops if op in needed]
 
 
 # -- cleaning
@@ -368,7 +368,7 @@ def clean_block(block: Block, fold: Fold | None = None) -> int:
 
     `fold` gives a simpler value for an operation that the dialects' own folds leave.
     """
-    made: dict[Any, Operation] = {}
+    first_of: dict[Any, Operation] = {}
     removed = 0
     for op in block.ops:
         if Terminator in op.traits or len(op.results) != 1 or op.regions:
@@ -386,11 +386,11 @@ def clean_block(block: Block, fold: Fold | None = None) -> int:
         if Commutative in op.traits and len(operands) == 2 and id(operands[0]) > id(operands[1]):
             operands = [operands[1], operands[0]]
         key = (type(op), tuple(operands), result.type, frozenset(op.attributes.items()))
-        found = made.get(key)
-        if found is None:
-            made[key] = op
+        first = first_of.get(key)
+        if first is None:
+            first_of[key] = op
             continue
-        result.replace_all_uses_with(found.results[0])
+        result.replace_all_uses_with(first.results[0])
         op.erase()
         removed += 1
     for op in block.reversed_ops:

@@ -52,15 +52,15 @@ def _visit_block(block: Block, scopes: list[dict[Any, Operation]], fuel: Fuel | 
             commutes = kinds[op.__class__] = _kind(op.__class__)
         if commutes >= 0 and op.results:
             key = operation_key(op, commutes == 1)
-            found = known.get(key)
-            for scope in outer if found is None else ():
-                found = scope.get(key)
-                if found is not None:
+            earlier = known.get(key)
+            for scope in outer if earlier is None else ():
+                earlier = scope.get(key)
+                if earlier is not None:
                     break
-            if found is None:
+            if earlier is None:
                 known[key] = op
             elif fuel is None or fuel.spend("cse", op):
-                for old, new in zip(op.results, found.results, strict=True):
+                for old, new in zip(op.results, earlier.results, strict=True):
                     old.replace_all_uses_with(new)
                 op.erase()
                 merged += 1

@@ -70,7 +70,7 @@ def follow(
     value = product.call.results[0]
     element = tensor_type(value).element
     dim, steps, views = product.channel, [], []  # type: ignore[var-annotated]
-    found: Chain | None = None
+    chain: Chain | None = None
     while True:
         users = list(value.users)
         if len(users) != 1:
@@ -94,9 +94,9 @@ def follow(
             steps.append(step)
         value = user.results[0]
         if steps and tensor_type(value).element is element:
-            found = Chain(value, tuple(steps), tuple(views))
-    if found is None or _is_worth(product, found):
-        return found
+            chain = Chain(value, tuple(steps), tuple(views))
+    if chain is None or _is_worth(product, chain):
+        return chain
     return None
 
 
@@ -114,9 +114,9 @@ def _moved(view: graph.Reshape | graph.Permute, dim: int) -> int | None:
     """Where a view has dimension `dim` of its source; None where it doesn't stay one."""
     if isinstance(view, graph.Permute):
         return list(view.permutation).index(dim)
-    source, made = tensor_type(view.source).shape, tensor_type(view.view).shape
-    for left, right in regroup(source, made):
-        if left == [dim] and len(right) == 1 and source[dim] == made[right[0]]:
+    source, target = tensor_type(view.source).shape, tensor_type(view.view).shape
+    for left, right in regroup(source, target):
+        if left == [dim] and len(right) == 1 and source[dim] == target[right[0]]:
             return right[0]
     return None
 
@@ -138,10 +138,10 @@ def _step(user: Operation, value: Value, dim: int, constants: ConstantValues) ->
 def varies_along(value: Value, dim: int, constants: ConstantValues) -> bool:
     """Whether the elements of `value` are constant and can be seen to differ along `dim` only.
     Its other sizes may be symbolic."""
-    kind, op = tensor_type(value), value.defining_op
-    if not isinstance(kind.shape[dim], int):
+    type_, op = tensor_type(value), value.defining_op
+    if not isinstance(type_.shape[dim], int):
         return False
-    if all(size == 1 for d, size in enumerate(kind.shape) if d != dim):
+    if all(size == 1 for d, size in enumerate(type_.shape) if d != dim):
         return value in constants
     if isinstance(op, graph.Full):
         return not op.operands
@@ -156,9 +156,9 @@ def varies_along(value: Value, dim: int, constants: ConstantValues) -> bool:
 
 def vector(builder: Builder, value: Value, dim: int) -> Value:
     """The elements of `value`, which `varies_along` `dim`, as a tensor of that one dimension."""
-    kind, op = tensor_type(value), value.defining_op
-    small = kind.with_shape((kind.shape[dim],))
-    if all(size == 1 for d, size in enumerate(kind.shape) if d != dim):
+    type_, op = tensor_type(value), value.defining_op
+    small = type_.with_shape((type_.shape[dim],))
+    if all(size == 1 for d, size in enumerate(type_.shape) if d != dim):
         return reshaped(builder, value, small.shape)
     if isinstance(op, graph.Broadcast):
         source = tensor_type(op.source)
@@ -168,8 +168,8 @@ def vector(builder: Builder, value: Value, dim: int) -> Value:
         return reshaped(builder, op.source, small.shape)
     assert op is not None
     operands = [vector(builder, o, dim) for o in op.operands]
-    made = type(op)(operands, [small], dict(op.attributes), (), op.location)
-    return builder.insert(made).results[0]
+    narrow = type(op)(operands, [small], dict(op.attributes), (), op.location)
+    return builder.insert(narrow).results[0]
 
 
 def fold_chain(product: WeightedProduct, chain: Chain, rw: Rewriter) -> None:
@@ -182,9 +182,9 @@ def fold_chain(product: WeightedProduct, chain: Chain, rw: Rewriter) -> None:
     element, computed = tensor_type(product.weight).element, wide(chain.steps)
     weight = product.weight
     if scale is not None:
-        kind = tensor_type(weight).with_element(computed)
+        type_ = tensor_type(weight).with_element(computed)
         factor = builder.value(
-            graph.Broadcast, scale, dims=[product.weight_dim], result_types=kind
+            graph.Broadcast, scale, dims=[product.weight_dim], result_types=type_
         )
         weight = builder.value(graph.Mul, converted(builder, weight, computed), factor)
         weight = converted(builder, weight, element)
@@ -199,9 +199,9 @@ def fold_chain(product: WeightedProduct, chain: Chain, rw: Rewriter) -> None:
         bias = converted(builder, bias, element)
     value = product.replaced(builder, weight, bias)
     for view in chain.views:
-        kind = tensor_type(view.results[0]).with_element(element)
+        type_ = tensor_type(view.results[0]).with_element(element)
         value = builder.insert(
-            type(view)((value,), (kind,), dict(view.attributes), (), view.location)
+            type(view)((value,), (type_,), dict(view.attributes), (), view.location)
         ).results[0]
     rw.replace(end, [value])
 

@@ -46,48 +46,48 @@ class FoldConstants(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
         module = op.parent_op
-        wanted = self.chosen(op, context)
-        missing = [v for v in wanted if not _at_hand(v, module)]
+        roots = self.chosen(op, context)
+        missing = [v for v in roots if not _at_hand(v, module)]
         for value in missing:
             context.remark("not folded: a constant it needs is not beside the program", _op(value))
-        wanted = [
-            v for v in wanted if v not in missing and context.spend("fold-constants", _op(v))
+        roots = [
+            v for v in roots if v not in missing and context.spend("fold-constants", _op(v))
         ]
-        if not wanted:
+        if not roots:
             return
         assert isinstance(module, ModuleOp)
-        fold(wanted, module, context)
-        context.count("folded", len(wanted))
+        fold(roots, module, context)
+        context.count("folded", len(roots))
         erase_unused(op)
 
     def chosen(self, function: func.FuncOp, context: PassContext) -> list[Value]:
         """The values to fold: each is used by something that is not."""
         constants = ConstantValues()
-        found: dict[Value, None] = {}
+        roots: dict[Value, None] = {}
         for op in function.block.ops:
             if not constants.is_constant(op):
                 for operand in op.operands:
                     if operand in constants:
-                        self.choose(operand, found, context)
-        return list(found)
+                        self.choose(operand, roots, context)
+        return list(roots)
 
-    def choose(self, root: Value, found: dict[Value, None], context: PassContext) -> None:
-        """Add `root` to `found`, or as much of what it is made of as is worth it."""
+    def choose(self, root: Value, roots: dict[Value, None], context: PassContext) -> None:
+        """Add `root` to `roots`, or as much of what it is made of as is worth it."""
         stack, seen = [root], {root}
         while stack:
             value = stack.pop()
             laid_out = _is_laid_out(value)
-            if value in found or (is_free(value) and not laid_out):
+            if value in roots or (is_free(value) and not laid_out):
                 continue
-            kind = value.type
-            assert isinstance(kind, TensorType)
+            type_ = value.type
+            assert isinstance(type_, TensorType)
             leaves = [op for op in cone([value]) if isinstance(op, graph.Constant)]
             known = sum(byte_size(op.tensor.type) for op in leaves)
-            size = byte_size(kind)
+            size = byte_size(type_)
             is_view = isinstance(value.defining_op, graph.Permute | graph.Broadcast)
             fits = size <= max(known, self.limit)
             if leaves and (laid_out or (fits and not is_view)):
-                found[value] = None
+                roots[value] = None
                 continue
             if leaves and not is_view:
                 context.remark(
@@ -98,25 +98,25 @@ class FoldConstants(Pass):
             stack.extend(fresh)
 
 
-def fold(wanted: list[Value], module: ModuleOp, context: PassContext) -> None:
+def fold(roots: list[Value], module: ModuleOp, context: PassContext) -> None:
     """Replace constant values by `graph.constant`s of their contents."""
     from irc.ir.contents import content_attribute
     from irc.program.folded import FoldedConstants, evaluate
 
-    ops = cone(wanted)
-    contents = evaluate(ops, wanted, module)
-    recipe = _recipe(ops, wanted)
+    ops = cone(roots)
+    contents = evaluate(ops, roots, module)
+    recipe = _recipe(ops, roots)
     before = set(module.resources)
     large: dict[str, int] = {}
-    for number, (value, content) in enumerate(zip(wanted, contents, strict=True)):
+    for number, (value, content) in enumerate(zip(roots, contents, strict=True)):
         op = _op(value)
         content = content.contiguous()
-        kind = value.type
-        assert isinstance(kind, TensorType)
-        attribute = content_attribute(content, module.resources, kind)
-        made = Builder.before(op).create(graph.Constant, value=attribute)
-        made.location, made.tensor.name_hint = op.location, value.name_hint
-        value.replace_all_uses_with(made.tensor)
+        type_ = value.type
+        assert isinstance(type_, TensorType)
+        attribute = content_attribute(content, module.resources, type_)
+        constant = Builder.before(op).create(graph.Constant, value=attribute)
+        constant.location, constant.tensor.name_hint = op.location, value.name_hint
+        value.replace_all_uses_with(constant.tensor)
         if isinstance(attribute, A.ResourceAttr) and attribute.key not in before:
             large.setdefault(attribute.key, number)
     if large:
@@ -129,24 +129,24 @@ def fold(wanted: list[Value], module: ModuleOp, context: PassContext) -> None:
         context.folded.append(FoldedConstants(text, tuple(large)))
 
 
-def _recipe(ops: list[Operation], wanted: list[Value]) -> ModuleOp:
-    """A module whose function without arguments computes `wanted`."""
+def _recipe(ops: list[Operation], roots: list[Value]) -> ModuleOp:
+    """A module whose function without arguments computes `roots`."""
     module = ModuleOp.empty()
-    function = func.FuncOp.create("main", (), [v.type for v in wanted])
+    function = func.FuncOp.create("main", (), [v.type for v in roots])
     module.block.append(function)
     builder = Builder.at_end(function.block)
     mapping: dict[Value, Value] = {}
     for op in ops:
         builder.insert(op.clone(mapping))
-    builder.create(func.ReturnOp, [mapping[v] for v in wanted])
+    builder.create(func.ReturnOp, [mapping[v] for v in roots])
     return module
 
 
 def _is_laid_out(value: Value) -> bool:
     """Whether a value is the weight of a convolution that reads it in an order of its own."""
     kinds = graph.WinogradConv | graph.PanelConv
-    made = not isinstance(value.defining_op, graph.Constant)
-    return made and any(isinstance(u, kinds) and u.weight is value for u in value.users)
+    computed = not isinstance(value.defining_op, graph.Constant)
+    return computed and any(isinstance(u, kinds) and u.weight is value for u in value.users)
 
 
 def _at_hand(value: Value, module: Operation | None) -> bool:

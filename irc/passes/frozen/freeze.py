@@ -58,12 +58,12 @@ class Freeze(Pass):
 
 def known_values(function: func.FuncOp) -> dict[int, A.Attribute]:
     """The elements of arguments that `arg_info` tells, by position."""
-    found: dict[int, A.Attribute] = {}
+    values: dict[int, A.Attribute] = {}
     for position, entry in enumerate(function.arg_info or ()):
         value = entry.get("value")
         if value is not None:
-            found[position] = value
-    return found
+            values[position] = value
+    return values
 
 
 def arguments_that_stay(function: func.FuncOp) -> set[int]:
@@ -108,9 +108,9 @@ def _effects(op: Operation) -> tuple[list[Value], list[Value]]:
         return [], []
     written: list[Value] = []
     shares: list[Value] = []
-    given = aten.arguments_of(op)
+    arguments = aten.arguments_of(op)
     for argument in op.schema.arguments:
-        value = given[argument.name]
+        value = arguments[argument.name]
         listed = value if isinstance(value, list) else [value]
         tensors = [v for v in listed if isinstance(v, Value)]
         if argument.is_write:
@@ -126,11 +126,11 @@ def freeze_arguments(function: func.FuncOp, values: Mapping[int, A.Attribute]) -
     builder = Builder.at_start(block)
     for position in sorted(values):
         argument = block.arguments[position]
-        kind, value = argument.type, values[position]
-        assert isinstance(kind, TensorType)
-        made = builder.value(graph.Constant, value=_typed(value, kind), result_types=kind)
-        made.name_hint = argument.name_hint
-        argument.replace_all_uses_with(made)
+        type_, value = argument.type, values[position]
+        assert isinstance(type_, TensorType)
+        constant = builder.value(graph.Constant, value=_typed(value, type_), result_types=type_)
+        constant.name_hint = argument.name_hint
+        argument.replace_all_uses_with(constant)
     numbers: dict[int, int] = {}
     for position in range(len(block.arguments)):
         if position not in values:
@@ -144,12 +144,12 @@ def freeze_arguments(function: func.FuncOp, values: Mapping[int, A.Attribute]) -
     function.refresh_type()
 
 
-def _typed(value: A.Attribute, kind: TensorType) -> A.Attribute:
+def _typed(value: A.Attribute, type_: TensorType) -> A.Attribute:
     """The attribute with the type that the argument has (with its strides)."""
     if isinstance(value, A.DenseAttr):
-        return A.DenseAttr(kind, value.data)
+        return A.DenseAttr(type_, value.data)
     assert isinstance(value, A.ResourceAttr)
-    return A.ResourceAttr(value.key, kind)
+    return A.ResourceAttr(value.key, type_)
 
 
 def _renumber(function: func.FuncOp, numbers: Mapping[int, int]) -> None:
@@ -179,11 +179,11 @@ def _without_value(entry: A.Attribute) -> A.Attribute:
 
 def _moved(entry: A.Attribute, numbers: Mapping[int, int]) -> A.Attribute:
     assert isinstance(entry, A.DictAttr)
-    found = entry.as_dict()
-    alias = found.get("alias_of")
+    info = entry.as_dict()
+    alias = info.get("alias_of")
     if isinstance(alias, A.IntegerAttr):
-        found = {**found, "alias_of": A.IntegerAttr(numbers[alias.value])}
-    return A.DictAttr(found)
+        info = {**info, "alias_of": A.IntegerAttr(numbers[alias.value])}
+    return A.DictAttr(info)
 
 
 __all__ = ["Freeze", "arguments_that_stay", "freeze_arguments", "known_values"]

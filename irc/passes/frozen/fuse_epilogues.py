@@ -107,7 +107,7 @@ ACTIVATIONS = (gelu_tanh, gelu, hardswish, hardtanh, leaky_relu, silu, relu, sig
 
 
 @attrs.define
-class Found:
+class Epilogue:
     """A function of a packed operation's result that can be fused into it.
 
     `views`: the reshapes and permutations between the two, from the packed operation on.
@@ -120,7 +120,7 @@ class Found:
     other: Value | None = None
 
 
-def match_activation(op: Operation) -> Found | None:
+def match_activation(op: Operation) -> Epilogue | None:
     """The activation that `op` ends, of a packed operation whose result nothing else reads."""
     if not isinstance(op, graph.PointwiseOp | graph.Select):
         return None
@@ -136,21 +136,21 @@ def match_activation(op: Operation) -> Found | None:
             for user in value.users
         ):
             continue
-        found = packed_behind(source)
-        if found is None or found.packed.activation is not None:
+        epilogue = packed_behind(source)
+        if epilogue is None or epilogue.packed.activation is not None:
             continue
-        if isinstance(found.packed, PANELS) and name not in graph.PANEL_ACTIVATIONS:
+        if isinstance(epilogue.packed, PANELS) and name not in graph.PANEL_ACTIVATIONS:
             continue
-        adds = found.packed.other is not None
-        if adds and (name != "relu" or isinstance(found.packed, graph.PackedLinear)):
+        adds = epilogue.packed.other is not None
+        if adds and (name != "relu" or isinstance(epilogue.packed, graph.PackedLinear)):
             continue
-        found.activation = name
-        found.scalars = tuple(float(match.bound[s]) for s in known.scalars)
-        return found
+        epilogue.activation = name
+        epilogue.scalars = tuple(float(match.bound[s]) for s in known.scalars)
+        return epilogue
     return None
 
 
-def packed_behind(value: Value) -> Found | None:
+def packed_behind(value: Value) -> Epilogue | None:
     """The packed operation that `value` is the result of, through reshapes and permutations that
     nothing else reads."""
     views: list[Any] = []
@@ -161,10 +161,10 @@ def packed_behind(value: Value) -> Found | None:
         if len(list(value.users)) != 1:
             return None
         maker = value.defining_op
-    return Found(maker, views[::-1]) if isinstance(maker, PACKED) else None
+    return Epilogue(maker, views[::-1]) if isinstance(maker, PACKED) else None
 
 
-def match_addition(op: Operation) -> Found | None:
+def match_addition(op: Operation) -> Epilogue | None:
     """An addition of something else to a packed operation's result that nothing else reads.
 
     Where both sides are such results, the one whose memory then dies is what is added.
@@ -175,59 +175,63 @@ def match_addition(op: Operation) -> Found | None:
     for mine, other in ((lhs, rhs), (rhs, lhs)):
         if mine is other or len(list(mine.users)) != 1:
             continue
-        found = packed_behind(mine)
-        if found is None or found.packed.activation is not None or found.packed.other is not None:
+        epilogue = packed_behind(mine)
+        if epilogue is None:
             continue
-        if can_add(other, found):
-            found.other = other
-            return found
+        if epilogue.packed.activation is not None or epilogue.packed.other is not None:
+            continue
+        if can_add(other, epilogue):
+            epilogue.other = other
+            return epilogue
     return None
 
 
-def can_add(other: Value, found: Found) -> bool:
+def can_add(other: Value, epilogue: Epilogue) -> bool:
     """Whether the packed operation can read `other`: something with memory, in its own order."""
     if isinstance(other.defining_op, graph.Broadcast | graph.Full):
         return False
-    return isinstance(found.packed, graph.PackedLinear) or not found.views
+    return isinstance(epilogue.packed, graph.PackedLinear) or not epilogue.views
 
 
 # relu(packed_linear(x, w)) -> packed_linear(x, w, activation="relu"), and all of `ACTIVATIONS`
 @pattern(graph.PointwiseOp, graph.Select, name="graph.fuse_activation", counted="activations")
 def fuse_activation(op: Any, rw: Any) -> Any:
-    found = match_activation(op)
-    if found is None:
+    epilogue = match_activation(op)
+    if epilogue is None:
         return rw.no_match("it ends no activation of a packed operation")
-    fuse(op, found, rw)
+    fuse(op, epilogue, rw)
     return True
 
 
 # add(packed_linear(x, w), y) -> packed_linear(x, w, y)
 @pattern(graph.Add, name="graph.fuse_addition", counted="additions")
 def fuse_addition(op: Any, rw: Any) -> Any:
-    found = match_addition(op)
-    if found is None:
+    epilogue = match_addition(op)
+    if epilogue is None:
         return rw.no_match("nothing is added to a packed operation's result")
-    fuse(op, found, rw)
+    fuse(op, epilogue, rw)
     return True
 
 
-def fuse(op: Operation, found: Found, rw: Rewriter) -> None:
+def fuse(op: Operation, epilogue: Epilogue, rw: Rewriter) -> None:
     """Replace `op` by the packed operation that computes it, too."""
-    packed, builder = found.packed, rw.builder
-    rw.remark(f"{found.activation or 'add'} is computed in {packed.name}")
-    other = packed.other if found.other is None else _undo(builder, found.views, found.other)
+    packed, builder = epilogue.packed, rw.builder
+    rw.remark(f"{epilogue.activation or 'add'} is computed in {packed.name}")
+    other = packed.other
+    if epilogue.other is not None:
+        other = _undo(builder, epilogue.views, epilogue.other)
     operands = [v for v in (packed.source, packed.weight, packed.bias, other) if v is not None]
     attributes = dict(packed.attributes)
     flags = (1, 1, int(packed.bias is not None), int(other is not None))
     attributes[SEGMENTS] = A.DenseIntsAttr(flags)
-    if found.activation:
-        attributes["activation"] = A.StringAttr(found.activation)
-    if found.scalars:
-        attributes["scalars"] = A.ArrayAttr([A.FloatAttr(s) for s in found.scalars])
-    made = type(packed)(operands, packed.result_types, attributes, (), op.location)
-    builder.insert(made)
-    value = made.results[0]
-    for view in found.views:
+    if epilogue.activation:
+        attributes["activation"] = A.StringAttr(epilogue.activation)
+    if epilogue.scalars:
+        attributes["scalars"] = A.ArrayAttr([A.FloatAttr(s) for s in epilogue.scalars])
+    fused = type(packed)(operands, packed.result_types, attributes, (), op.location)
+    builder.insert(fused)
+    value = fused.results[0]
+    for view in epilogue.views:
         value = _again(builder, view, value)
     rw.replace(op, [value])
 
@@ -235,8 +239,8 @@ def fuse(op: Operation, found: Found, rw: Rewriter) -> None:
 def _again(builder: Builder, view: Any, value: Value) -> Value:
     """The same view of another value."""
     attributes = dict(view.attributes)
-    made = type(view)([value], view.result_types, attributes, (), view.location)
-    return builder.insert(made).results[0]
+    moved = type(view)([value], view.result_types, attributes, (), view.location)
+    return builder.insert(moved).results[0]
 
 
 def _undo(builder: Builder, views: list[Any], other: Value) -> Value:
@@ -247,8 +251,8 @@ def _undo(builder: Builder, views: list[Any], other: Value) -> Value:
             inverse = [order.index(d) for d in range(len(order))]
             other = builder.value(graph.Permute, other, permutation=inverse)
         else:
-            kind = view.source.type
-            other = builder.value(graph.Reshape, other, result_types=kind)
+            type_ = view.source.type
+            other = builder.value(graph.Reshape, other, result_types=type_)
     return other
 
 

@@ -52,9 +52,9 @@ class MergeLinears(Pass):
                 continue
             key = product.source, product.weight.type, product.permuted, product.bias is None
             groups.setdefault(key, []).append(product)
-        for found in groups.values():
-            for start in range(0, len(found), max(self.limit, 2)):
-                group = found[start : start + max(self.limit, 2)]
+        for calls in groups.values():
+            for start in range(0, len(calls), max(self.limit, 2)):
+                group = calls[start : start + max(self.limit, 2)]
                 if len(group) > 1 and context.spend("merge-linears", group[0].call):
                     merge(group)
                     context.count("merged", len(group))
@@ -84,10 +84,10 @@ def merge(group: Sequence[WeightedProduct]) -> None:
 
 def joined(builder: Builder, values: Sequence[Value], dim: int) -> Value:
     """Tensors of equal sizes one after another along `dim`."""
-    kind = tensor_type(values[0])
-    size = kind.shape[dim]
+    type_ = tensor_type(values[0])
+    size = type_.shape[dim]
     assert isinstance(size, int)
-    wide = graph.replace_size(kind, dim, size * len(values))
+    wide = graph.replace_size(type_, dim, size * len(values))
     return builder.value(graph.Concat, list(values), dim=dim, result_types=wide)
 
 

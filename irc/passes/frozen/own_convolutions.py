@@ -41,22 +41,22 @@ def common_sizes(
 ) -> dict[str, Any] | str:
     """What every `ConvolutionShape` has, of a convolution with a constant f32 weight of
     `taps` x `taps`; or why it is none."""
-    values, given = operands_of(call)
+    values, arguments = operands_of(call)
     image, weight = values["input"], values["weight"]
     assert image is not None and weight is not None
-    source, kind = tensor_type(image), tensor_type(weight)
+    source, weights = tensor_type(image), tensor_type(weight)
     if weight not in constants:
         return "its weight is no constant"
-    if given["transposed"] is A.TRUE:
+    if arguments["transposed"] is A.TRUE:
         return "it is transposed"
-    if {source.element, kind.element} != {f32} or source.device != "cpu":
+    if {source.element, weights.element} != {f32} or source.device != "cpu":
         return f"it is of {source.element} on {source.device}, not of f32 on cpu"
-    if kind.shape[2:] != (taps, taps):
-        return f"its weights are {'x'.join(map(str, kind.shape[2:]))}, not {taps}x{taps}"
+    if weights.shape[2:] != (taps, taps):
+        return f"its weights are {'x'.join(map(str, weights.shape[2:]))}, not {taps}x{taps}"
     if 0 in (*source.shape, *tensor_type(call.results[0]).shape):
         return "it has no elements"
     batch, channels, high, wide = source.shape
-    out = kind.shape[0]
+    out = weights.shape[0]
     assert isinstance(channels, int) and isinstance(out, int)
     return {
         "batch": batch, "height": high, "width": wide, "channels": channels, "channels_out": out,

@@ -27,13 +27,13 @@ LEAST_ROWS = 2
 def operands_of(call: graph.CallAten) -> tuple[dict[str, Value | None], Mapping[str, Any]]:
     """A call's tensors by the names of its schema's arguments (None where one is absent), and all
     its arguments."""
-    given = call.arguments.as_dict()
+    arguments = call.arguments.as_dict()
     values = {
         name: call._operands[attr.index]
-        for name, attr in given.items()
+        for name, attr in arguments.items()
         if isinstance(attr, aten.OperandAttr)
     }
-    return {name: values.get(name) for name in given}, given
+    return {name: values.get(name) for name in arguments}, arguments
 
 
 def constant_of(value: Value) -> Value | None:
@@ -67,15 +67,15 @@ def declined(call: graph.CallAten, rw: Any, why: str) -> bool:
 def pack_convolution(call: Any, rw: Any) -> Any:
     if call.callee != CONVOLUTION or not rw.state.options.takes(CONVOLUTION):
         return rw.no_match("it is no convolution to pack")
-    values, given = operands_of(call)
+    values, arguments = operands_of(call)
     image, weight, bias = values["input"], values["weight"], values.get("bias")
     assert image is not None and weight is not None
-    why = convolution_objection(image, weight, given, rw.state.elements)
+    why = convolution_objection(image, weight, arguments, rw.state.elements)
     if why is not None:
         return declined(call, rw, why)
-    shape: dict[str, A.Attribute] = {"groups": given["groups"]}
+    shape: dict[str, A.Attribute] = {"groups": arguments["groups"]}
     for name in ("stride", "padding", "dilation"):
-        numbers = integers(given[name])
+        numbers = integers(arguments[name])
         if numbers is None:
             return declined(call, rw, f"its {name} is symbolic")
         spatial = image.type.rank - 2  # type: ignore[attr-defined]
@@ -87,12 +87,12 @@ def pack_convolution(call: Any, rw: Any) -> Any:
 
 
 def convolution_objection(
-    image: Value, weight: Value, given: Mapping[str, Any], elements: Sequence[str]
+    image: Value, weight: Value, arguments: Mapping[str, Any], elements: Sequence[str]
 ) -> str | None:
     """Why the weight of a convolution can't be packed; None where it can."""
     if constant_of(weight) is None:
         return "it is no constant"
-    if given["transposed"] is A.TRUE:
+    if arguments["transposed"] is A.TRUE:
         return "the convolution is transposed"
     why = objection(elements, image.type, weight.type)
     if why is None and image.type.rank not in (4, 5):  # type: ignore[attr-defined]
@@ -135,7 +135,7 @@ def objection(packable: Sequence[str], *types: Any) -> str | None:
 def pack_product(call: Any, rw: Any) -> Any:
     if call.callee not in PRODUCTS:
         return rw.no_match("it is no product")
-    values, given = operands_of(call)
+    values, arguments = operands_of(call)
     rows, right = values.get("mat1") or values["self"], values["mat2"]
     bias = values["self"] if call.callee == "aten.addmm.default" else None
     assert rows is not None and right is not None
@@ -159,9 +159,9 @@ def product_objection(
     why = objection(elements, rows.type, weight.type)
     if why is not None:
         return why
-    given = call.arguments.as_dict()
+    arguments = call.arguments.as_dict()
     for name in ("beta", "alpha"):
-        factor = given.get(name)
+        factor = arguments.get(name)
         if factor is not None and factor.value != 1:  # type: ignore[attr-defined]
             return f"{name} is {factor.value}"  # type: ignore[attr-defined]
     count, out = call.results[0].type.shape  # type: ignore[attr-defined]
@@ -175,14 +175,14 @@ def product_objection(
 def _pack(
     builder: Builder, weight: Value, format_: str, sizes: list[int] | None, **shape: A.Attribute
 ) -> Value:
-    kind: Any = weight.type
+    type_: Any = weight.type
     if "transposed" in shape:
-        kind = kind.with_shape(kind.shape[::-1])
+        type_ = type_.with_shape(type_.shape[::-1])
     attributes = {"format": A.StringAttr(format_), **shape}
     if sizes is not None:
         attributes["input"] = A.DenseIntsAttr(sizes)
-    made = graph.Pack([weight], [graph.PackedType(kind)], attributes, (), builder.location)
-    return builder.insert(made).results[0]
+    pack = graph.Pack([weight], [graph.PackedType(type_)], attributes, (), builder.location)
+    return builder.insert(pack).results[0]
 
 
 def packed_op(
@@ -192,10 +192,10 @@ def packed_op(
     if bias is not None:
         operands.append(bias)
     segments = A.DenseIntsAttr((1, 1, int(bias is not None), 0))
-    made: Operation = cls(
+    packed: Operation = cls(
         operands, call.result_types, {**shape, SEGMENTS: segments}, (), call.location
     )
-    return made
+    return packed
 
 
 @attrs.frozen

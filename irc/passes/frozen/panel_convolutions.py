@@ -35,12 +35,12 @@ def shape_of(call: graph.CallAten, constants: ConstantValues, bits: int) -> Pane
     common = common_sizes(call, constants, 1, bits)
     if isinstance(common, str):
         return common
-    _, given = operands_of(call)
-    lists = [integers(given[name]) for name in ("stride", "padding")]
+    _, arguments = operands_of(call)
+    lists = [integers(arguments[name]) for name in ("stride", "padding")]
     if any(numbers is None for numbers in lists):
         return "its stride or padding is symbolic"
     stride, padding = ((n * 2)[:2] for n in lists if n is not None)
-    groups = given["groups"].value
+    groups = arguments["groups"].value
     if padding != [0, 0] or groups != 1:
         return f"its padding is {padding}, and it has {groups} groups"
     return PanelShape(stride=(stride[0], stride[1]), **common)
@@ -49,7 +49,7 @@ def shape_of(call: graph.CallAten, constants: ConstantValues, bits: int) -> Pane
 def is_followed_by_function(value: Value) -> bool:
     """Whether a reader of a value, or a reader of that, is a function such as a sigmoid."""
     readers = list(value.users)
-    readers += [further for op in readers for made in op.results for further in made.users]
+    readers += [further for op in readers for result in op.results for further in result.users]
     return any(isinstance(op, FUNCTIONS) for op in readers)
 
 
@@ -80,9 +80,9 @@ def in_panels(rw: Rewriter, weight: Value, panel: int) -> Value:
     panels, builder = -(-out // panel), rw.builder
     wide = padded(rw, weight, (-out % panel, 0, 0, 0))
     rows = reshaped(builder, wide, (panels, panel, inner))
-    kind = tensor_type(rows).with_shape((panels, inner, panel))
-    made: Value = builder.value(graph.Permute, rows, permutation=[0, 2, 1], result_types=kind)
-    return made
+    type_ = tensor_type(rows).with_shape((panels, inner, panel))
+    permuted: Value = builder.value(graph.Permute, rows, permutation=[0, 2, 1], result_types=type_)
+    return permuted
 
 
 @register_pass

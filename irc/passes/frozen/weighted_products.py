@@ -48,36 +48,36 @@ class WeightedProduct:
     def replaced(self, builder: Builder, weight: Value, bias: Value | None) -> Value:
         """The result of the same product with another weight (for `self.weight`) and bias, put
         at the builder's place. The number of channels may be another one."""
-        made = tensor_type(self.call.results[0])
+        result = tensor_type(self.call.results[0])
         count = tensor_type(weight).shape[self.weight_dim]
-        shape: list[Dim] = [*made.shape]
+        shape: list[Dim] = [*result.shape]
         shape[self.channel] = count
         if self.permuted:
             weight = builder.value(
                 graph.Permute, weight, permutation=[1, 0],
                 result_types=tensor_type(weight).with_shape(tensor_type(weight).shape[::-1]),
             )  # fmt: skip
-        given = dict(self.call.arguments.as_dict())
+        arguments = dict(self.call.arguments.as_dict())
         callee, operands = self.call.callee, [self.source, weight]
         if self.is_convolution:
             names = ("input", "weight", "bias")
         else:
             callee = LINEARS[0 if bias is None else 1]
             names = ("self", "mat2", "") if bias is None else ("mat1", "mat2", "self")
-            given = {}
+            arguments = {}
         for number, name in enumerate(names):
             if name and number < 2:
-                given[name] = aten.OperandAttr(number)
+                arguments[name] = aten.OperandAttr(number)
         if bias is not None:
-            given[names[2]] = aten.OperandAttr(2)
+            arguments[names[2]] = aten.OperandAttr(2)
             operands.append(bias)
-        kind = made.with_shape(shape)
+        type_ = result.with_shape(shape)
         entries: dict[str, A.Attribute] = {
             "callee": A.StringAttr(callee),
-            "arguments": A.DictAttr(given),
-            "eager_strides": A.ArrayAttr([_strides(self.call, made, kind)]),
+            "arguments": A.DictAttr(arguments),
+            "eager_strides": A.ArrayAttr([_strides(self.call, result, type_)]),
         }
-        call = graph.CallAten(operands, [kind], entries, (), self.call.location)
+        call = graph.CallAten(operands, [type_], entries, (), self.call.location)
         builder.insert(call)
         return call.results[0]
 
@@ -96,8 +96,8 @@ def weighted_product(op: Operation, constants: ConstantValues) -> WeightedProduc
     """`op` as a product with a constant weight (and bias) of floats; None for anything else."""
     if not isinstance(op, graph.CallAten):
         return None
-    made = op.results[0].type if len(op.results) == 1 else None
-    if not isinstance(made, TensorType) or not isinstance(made.element, FloatType):
+    result = op.results[0].type if len(op.results) == 1 else None
+    if not isinstance(result, TensorType) or not isinstance(result.element, FloatType):
         return None
     if op.callee == CONVOLUTION:
         return _convolution(op, constants)
@@ -105,12 +105,12 @@ def weighted_product(op: Operation, constants: ConstantValues) -> WeightedProduc
 
 
 def _convolution(op: graph.CallAten, constants: ConstantValues) -> WeightedProduct | None:
-    given = aten.arguments_of(op)
-    source, weight, bias = given["input"], given["weight"], given["bias"]
+    arguments = aten.arguments_of(op)
+    source, weight, bias = arguments["input"], arguments["weight"], arguments["bias"]
     if weight not in constants or (bias is not None and bias not in constants):
         return None
-    transposed = _is_true(given["transposed"])
-    if transposed and given["groups"] != 1:
+    transposed = _is_true(arguments["transposed"])
+    if transposed and arguments["groups"] != 1:
         return None
     if tensor_type(source).rank != tensor_type(weight).rank:
         return None
@@ -118,11 +118,11 @@ def _convolution(op: graph.CallAten, constants: ConstantValues) -> WeightedProdu
 
 
 def _linear(op: graph.CallAten, constants: ConstantValues) -> WeightedProduct | None:
-    given = aten.arguments_of(op)
-    bias = given["self"] if op.callee == LINEARS[1] else None
-    source = given["mat1"] if op.callee == LINEARS[1] else given["self"]
-    weight = given["mat2"]
-    if weight not in constants or any(given.get(k, 1) != 1 for k in ("alpha", "beta")):
+    arguments = aten.arguments_of(op)
+    bias = arguments["self"] if op.callee == LINEARS[1] else None
+    source = arguments["mat1"] if op.callee == LINEARS[1] else arguments["self"]
+    weight = arguments["mat2"]
+    if weight not in constants or any(arguments.get(k, 1) != 1 for k in ("alpha", "beta")):
         return None
     columns = tensor_type(weight).shape[1]
     if bias is not None and (
@@ -141,17 +141,17 @@ def _is_true(argument: object) -> bool:
 
 def tensor_type(value: Value) -> TensorType:
     """The type of a value that is a tensor."""
-    kind = value.type
-    assert isinstance(kind, TensorType)
-    return kind
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    return type_
 
 
 def reshaped(builder: Builder, value: Value, shape: tuple[Dim, ...]) -> Value:
     """`value` under other sizes."""
-    kind = tensor_type(value)
-    if kind.shape == shape:
+    type_ = tensor_type(value)
+    if type_.shape == shape:
         return value
-    return builder.value(graph.Reshape, value, result_types=kind.with_shape(shape))
+    return builder.value(graph.Reshape, value, result_types=type_.with_shape(shape))
 
 
 __all__ = ["WeightedProduct", "reshaped", "tensor_type", "weighted_product"]

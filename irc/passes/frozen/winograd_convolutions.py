@@ -47,14 +47,14 @@ def shape_of(
     common = common_sizes(call, constants, TAPS, bits)
     if isinstance(common, str):
         return common
-    _, given = operands_of(call)
-    lists = [integers(given[name]) for name in ("stride", "dilation", "padding")]
+    _, arguments = operands_of(call)
+    lists = [integers(arguments[name]) for name in ("stride", "dilation", "padding")]
     if any(numbers is None for numbers in lists):
         return "its stride, dilation or padding is symbolic"
     stride, dilation, padding = ((n * 2)[:2] for n in lists if n is not None)
     if stride != [1, 1] or dilation != [1, 1]:
         return f"its stride is {stride}, its dilation {dilation}"
-    groups = given["groups"].value
+    groups = arguments["groups"].value
     if groups != 1:
         return f"it has {groups} groups"
     if min(padding) < 0:
@@ -130,29 +130,29 @@ def _weight_matrix(builder: Builder) -> Value:
     """G', of TAPS by READS."""
     rows = zip(*weight_matrix(), strict=True)
     numbers = [float(v) for row in rows for v in row]
-    kind = TensorType((TAPS, READS), f64)
+    type_ = TensorType((TAPS, READS), f64)
     data = struct.pack(f"<{len(numbers)}d", *numbers)
-    return builder.value(graph.Constant, value=A.DenseAttr(kind, data), result_types=kind)
+    return builder.value(graph.Constant, value=A.DenseAttr(type_, data), result_types=type_)
 
 
 def _times(builder: Builder, left: Value, right: Value) -> Value:
     """A matrix product."""
-    kind = tensor_type(left)
-    shape: tuple[Dim, ...] = (kind.shape[0], tensor_type(right).shape[1])
+    type_ = tensor_type(left)
+    shape: tuple[Dim, ...] = (type_.shape[0], tensor_type(right).shape[1])
     arguments: dict[str, Any] = {"self": aten.OperandAttr(0), "mat2": aten.OperandAttr(1)}
     entries: dict[str, A.Attribute] = {
         "callee": A.StringAttr("aten.mm.default"),
         "arguments": A.DictAttr(arguments),
         "eager_strides": A.ArrayAttr([A.DimsAttr(contiguous_strides(shape))]),
     }
-    call = graph.CallAten([left, right], [kind.with_shape(shape)], entries, (), builder.location)
+    call = graph.CallAten([left, right], [type_.with_shape(shape)], entries, (), builder.location)
     return builder.insert(call).results[0]
 
 
 def _permuted(builder: Builder, value: Value, order: Sequence[int]) -> Value:
-    kind = tensor_type(value)
-    made = kind.with_shape([kind.shape[d] for d in order])
-    return builder.value(graph.Permute, value, permutation=list(order), result_types=made)
+    type_ = tensor_type(value)
+    permuted = type_.with_shape([type_.shape[d] for d in order])
+    return builder.value(graph.Permute, value, permutation=list(order), result_types=permuted)
 
 
 @register_pass

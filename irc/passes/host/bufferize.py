@@ -266,10 +266,10 @@ class Bufferizer:
 
     def _reads_of(self, op: host.LaunchOp) -> LaunchReads:
         """What a launch reads, before any of them has got memory."""
-        found = self._reads.get(op)
-        if found is None:
-            found = self._reads[op] = LaunchReads(op, self.kernels.get(op.callee), self.aliases)
-        return found
+        reads = self._reads.get(op)
+        if reads is None:
+            reads = self._reads[op] = LaunchReads(op, self.kernels.get(op.callee), self.aliases)
+        return reads
 
     def _add_earlier(self, value: Value, argument: Value, direct: dict[Value, Value]) -> None:
         """Where a launch combines into what another one made, which dies there, both may be done in

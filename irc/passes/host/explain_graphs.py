@@ -48,7 +48,7 @@ class ExplainGraphs(Pass):
         if not device:
             context.remark("nothing is captured: its arrays are not on one GPU")
             return
-        found = cut(program, device)
-        for number, reason in sorted(found.reasons.items()):
+        plan = cut(program, device)
+        for number, reason in sorted(plan.reasons.items()):
             context.remark(f"is not captured: {reason}", origins[number])
-        context.count("graphs", sum(piece.captured for piece in found.pieces))
+        context.count("graphs", sum(piece.captured for piece in plan.pieces))

@@ -42,20 +42,20 @@ def join_in_memory(function: func.FuncOp) -> JoinedMemory:
     for join in joins:
         array: Any = join.array
         known = max((bound.get(name, 0) for name in mentioned_symbols(array.type)), default=-1)
-        made = {
+        pieces = {
             piece: order[piece.defining_op]  # type: ignore[index]
             for piece, begin in zip(join._operands, join.begins(), strict=True)
             if times[piece] == 1 and piece not in apart and _is_box(piece, begin, array.type)
         }
-        made = {piece: number for piece, number in made.items() if number > known}
-        first = min(made, key=made.__getitem__).defining_op if made else join
+        pieces = {piece: number for piece, number in pieces.items() if number > known}
+        first = min(pieces, key=pieces.__getitem__).defining_op if pieces else join
         assert first is not None
         before, at_join = Builder.before(first), Builder.before(join)
         whole: Value = before.value(host.AllocOp, result_types=array.type)
         whole.name_hint = array.name_hint
         arrays.append(whole)
         for piece, begin in zip(join._operands, join.begins(), strict=True):
-            if piece in made:
+            if piece in pieces:
                 view = before.value(host.HostViewOp, whole, offset=begin, result_types=piece.type)
                 places[piece] = view
                 continue

@@ -81,10 +81,10 @@ class LaunchReads:
         self._initialized = self._sources(None if callee is None else callee.initialized)
 
     def _sources(self, pairs: Sequence[int] | None) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        sources: dict[int, list[int]] = {}
         for source, target in zip((pairs or ())[::2], (pairs or ())[1::2], strict=True):
-            found.setdefault(target - len(self.inputs), []).append(source)
-        return found
+            sources.setdefault(target - len(self.inputs), []).append(source)
+        return sources
 
     def places_of(self, position: int) -> Iterable[int]:
         """The inputs in whose memory result number `position` may be computed."""
@@ -98,10 +98,10 @@ class LaunchReads:
         """The array of which the launch makes result number `position` by changing some elements,
         if it may do so in place, another launch made it and it is one input only."""
         changed = set(self._initialized.get(position, ()))
-        found = [self.inputs[source] for source in self.places_of(position) if source in changed]
-        if len(found) != 1 or not self.reads_once(found[0]):
+        inputs = [self.inputs[source] for source in self.places_of(position) if source in changed]
+        if len(inputs) != 1 or not self.reads_once(inputs[0]):
             return None
-        return found[0] if isinstance(found[0].defining_op, host.LaunchOp) else None
+        return inputs[0] if isinstance(inputs[0].defining_op, host.LaunchOp) else None
 
 
 def place_of(result: Any) -> int:

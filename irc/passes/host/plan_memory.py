@@ -81,16 +81,16 @@ class _PlacedBuffer:
 
     def busy(self, life: Life) -> list[tuple[int, int]]:
         """The bytes of the allocations that are in use while `life` lasts, in order."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         node, lasting, begun = life.start + self._leaves, self._lasting, self._begun
         while node:
             if node in lasting:
-                found += lasting[node].all()
+                spans += lasting[node].all()
             node >>= 1
         for node in self._between(life.start + 1, life.end):
             if node in begun:
-                found += begun[node].all()
-        return sorted(found)
+                spans += begun[node].all()
+        return sorted(spans)
 
     def _between(self, first: int, last: int) -> Iterator[int]:
         """The fewest nodes that have the steps from `first` to `last` and no others."""

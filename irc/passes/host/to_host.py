@@ -51,10 +51,10 @@ def launch(b: Bufferizer, op: host.LaunchOp) -> None:
 
 @converts(layout.ViewOp)
 def view(b: Bufferizer, op: layout.ViewOp) -> None:
-    made = Builder.before(op).insert(
+    view_op = Builder.before(op).insert(
         host.HostViewOp(op._operands, op.result_types, {"offset": op.attributes["offset"]})
     )
-    b.replace(op, made)
+    b.replace(op, view_op)
 
 
 @converts(graph.CallAten)
@@ -66,11 +66,11 @@ def call(b: Bufferizer, op: graph.CallAten) -> None:
         _call_out(b, op)
         return
     attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
-    made = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
-    b.replace(op, Builder.before(op).insert(made))
-    if made.callee in GIVES_FRESH_MEMORY:
+    call_op = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
+    b.replace(op, Builder.before(op).insert(call_op))
+    if call_op.callee in GIVES_FRESH_MEMORY:
         # What they give is nobody else's: a kernel that reads it last may write there.
-        b.ours.update(value for value in made.results if is_tensor(value))
+        b.ours.update(value for value in call_op.results if is_tensor(value))
 
 
 def _call_writing(b: Bufferizer, op: graph.CallAten) -> None:
@@ -141,8 +141,8 @@ def pack(b: Bufferizer, op: graph.Pack) -> None:
     attributes = {"callee": A.StringAttr(callee), "arguments": A.DictAttr(arguments)}
     if op.transposed:
         attributes["transposed"] = A.UNIT
-    made = host.PackOp(op._operands, op.result_types, attributes, (), op.location)
-    b.replace(op, Builder.before(op).insert(made))
+    pack_op = host.PackOp(op._operands, op.result_types, attributes, (), op.location)
+    b.replace(op, Builder.before(op).insert(pack_op))
 
 
 @converts(graph.PackedConv, graph.PackedLinear)
@@ -172,15 +172,15 @@ def _dies_at(b: Bufferizer, op: Any, value: Value | None) -> bool:
 
 @converts(graph.Item)
 def item(b: Bufferizer, op: graph.Item) -> None:
-    made = host.ItemOp(op._operands, op.result_types, dict(op.attributes), (), op.location)
-    b.replace(op, Builder.before(op).insert(made))
+    item_op = host.ItemOp(op._operands, op.result_types, dict(op.attributes), (), op.location)
+    b.replace(op, Builder.before(op).insert(item_op))
 
 
 @converts(graph.Constant)
 def constant(b: Bufferizer, op: graph.Constant) -> None:
     entries = {"value": op.attributes["value"]}
-    made = host.HostConstantOp((), op.result_types, entries, (), op.location)
-    b.replace(op, Builder.before(op).insert(made))
+    constant_op = host.HostConstantOp((), op.result_types, entries, (), op.location)
+    b.replace(op, Builder.before(op).insert(constant_op))
 
 
 @converts(graph.FromScalar)

@@ -195,8 +195,8 @@ def test_what_is_added_has_memory_of_its_own(case, taken, turned):
 def test_only_a_linear_is_added_to_behind_views(cls, taken):
     p = Packed()
     packed = p.op if cls is graph.PackedLinear else convolution(cls)[1].defining_op
-    assert F.can_add(p.other, F.Found(packed, []))
-    assert F.can_add(p.other, F.Found(packed, [p.op])) is taken
+    assert F.can_add(p.other, F.Epilogue(packed, []))
+    assert F.can_add(p.other, F.Epilogue(packed, [p.op])) is taken
 
 
 # -- reinplace
