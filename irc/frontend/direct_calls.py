@@ -42,18 +42,18 @@ def metadata() -> Any:
 
 
 def direct_call(
-    compiled: Executables, found: Any, inputs: Sequence[Any]
+    compiled: Executables, metadata: Any, inputs: Sequence[Any]
 ) -> Callable[..., tuple[Any, ...]] | None:
     """The function of positional arguments that can stand for AOTAutograd's, or None: the native
     one, or on a GPU the Python host's.
 
-    `found` is the `metadata` of this very graph, `inputs` are the example inputs.
+    `metadata` is that of this very graph, `inputs` are the example inputs.
     """
     if compiled.count != 1 or compiled.stage != "inference" or not compiled.plain:
         return None
     executable = compiled.executable
     fast = getattr(executable, "is_native", False) or getattr(executable, "is_on_gpu", False)
-    if not fast or not _needs_no_wrapper(found, inputs):
+    if not fast or not _needs_no_wrapper(metadata, inputs):
         return None
     if len(executable.info.arguments) != len(inputs):
         return None
@@ -61,26 +61,26 @@ def direct_call(
     return call
 
 
-def _needs_no_wrapper(found: Any, inputs: Sequence[Any]) -> bool:
+def _needs_no_wrapper(metadata: Any, inputs: Sequence[Any]) -> bool:
     """Whether AOTAutograd's wrapper would only pass arguments and results through."""
     from torch._functorch._aot_autograd.schemas import MutationType, OutputType
 
-    if found is None or len(found.input_info) != len(inputs):
+    if metadata is None or len(metadata.input_info) != len(inputs):
         return False
     plain_outputs = (OutputType.non_alias, OutputType.unsafe_view_alias)
     return (
         all(type(x) in (torch.Tensor, torch.nn.Parameter, int, float, bool)
             or _is_fake(x) for x in inputs)
-        and all(i.mutation_type is MutationType.NOT_MUTATED for i in found.input_info)
-        and all(o.output_type in plain_outputs and not o.dynamic_dims for o in found.output_info)
-        and not found.num_intermediate_bases
-        and not found.tokens
-        and not found.is_rng_op_functionalized
-        and not found.num_graphsafe_rng_states
-        and found.grad_enabled_mutation is None
-        and not getattr(found, "act_input_indices", ())
-        and not any(is_subclass(m) for m in (*found.subclass_inp_meta,
-                                              *found.subclass_fw_graph_out_meta))
+        and all(i.mutation_type is MutationType.NOT_MUTATED for i in metadata.input_info)
+        and all(o.output_type in plain_outputs and not o.dynamic_dims for o in metadata.output_info)
+        and not metadata.num_intermediate_bases
+        and not metadata.tokens
+        and not metadata.is_rng_op_functionalized
+        and not metadata.num_graphsafe_rng_states
+        and metadata.grad_enabled_mutation is None
+        and not getattr(metadata, "act_input_indices", ())
+        and not any(is_subclass(m) for m in (*metadata.subclass_inp_meta,
+                                              *metadata.subclass_fw_graph_out_meta))
     )  # fmt: skip
 
 

@@ -168,11 +168,11 @@ def freezer_of(
 
 def is_of_module(source: Any) -> bool:
     """Whether Dynamo found a value in a module (and not in one that FSDP shards)."""
-    kind = getattr(source, "guard_source", None)
-    kind = kind() if callable(kind) else kind
-    if kind is None or kind.is_fsdp_module():
+    origin = getattr(source, "guard_source", None)
+    origin = origin() if callable(origin) else origin
+    if origin is None or origin.is_fsdp_module():
         return False
-    return bool(kind.is_unspecialized_nn_module() or kind.is_specialized_nn_module())
+    return bool(origin.is_unspecialized_nn_module() or origin.is_specialized_nn_module())
 
 
 def is_plain(value: Any) -> bool:
@@ -227,12 +227,12 @@ def _bases_of_results(tokens: int) -> set[int]:
     """The arguments of AOTAutograd's graph that it makes results of itself, as views."""
     context = TracingContext.try_get()
     metadata = getattr(context, "fw_metadata", None)
-    found: set[int] = set()
+    bases: set[int] = set()
     for info in getattr(metadata, "output_info", ()) or ():
-        kind = getattr(info.output_type, "name", "")
-        if info.base_idx is not None and kind in ("is_input", "alias_of_input"):
-            found.add(info.base_idx + tokens)
-    return found
+        output_type = getattr(info.output_type, "name", "")
+        if info.base_idx is not None and output_type in ("is_input", "alias_of_input"):
+            bases.add(info.base_idx + tokens)
+    return bases
 
 
 class FrozenProgram:
@@ -301,9 +301,9 @@ class FrozenProgram:
                 written = sum(map(_VERSION, live)) != self._writes
                 if written or list(map(_ADDRESS, live)) != self._addresses:
                     self._renew(arguments)
-        given = list(self._rest(arguments))
+        rest = list(self._rest(arguments))
         arguments.clear()
-        return self._run(given)
+        return self._run(rest)
 
     def _renew(self, arguments: Sequence[Any]) -> None:
         """Make the program for the tensors that are given now."""
@@ -341,11 +341,11 @@ def erase(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
 
     Gives what stands for each now: a tensor that no module has stays itself.
     """
-    wanted = {id(t): t for t in tensors if t is not None}
+    erased = {id(t): t for t in tensors if t is not None}
     stand_ins: dict[int, torch.Tensor] = {}
     for table in _tables_of_modules():
         for name, value in list(table.items()):
-            old = wanted.get(id(value))
+            old = erased.get(id(value))
             if old is not None:
                 stand_in = stand_ins.get(id(old))
                 if stand_in is None:
@@ -361,10 +361,10 @@ def _tables_of_modules() -> Iterator[dict[str, Any]]:
     """
     is_module: dict[type, bool] = {}
     for thing in gc.get_objects():
-        kind = type(thing)
-        known = is_module.get(kind)
+        cls = type(thing)
+        known = is_module.get(cls)
         if known is None:
-            known = is_module[kind] = issubclass(kind, torch.nn.Module)
+            known = is_module[cls] = issubclass(cls, torch.nn.Module)
         if known:
             attributes = thing.__dict__
             for name in ("_parameters", "_buffers"):

@@ -47,8 +47,8 @@ def _of(boundary: Conversion, revision: int) -> frozenset[Any]:
 
 def packets_of(names: Iterable[str]) -> frozenset[Any]:
     """The packets of the operators that operations' names stand for, if torch has them."""
-    found = (find_overload(qualified_name(name)) for name in names)
-    return frozenset(overload.overloadpacket for overload in found if overload is not None)
+    overloads = (find_overload(qualified_name(name)) for name in names)
+    return frozenset(overload.overloadpacket for overload in overloads if overload is not None)
 
 
 # -- what is kept
@@ -60,12 +60,12 @@ def _key() -> str:
 
 @functools.cache
 def _named(names: tuple[str, ...]) -> frozenset[Any]:
-    found = set()
+    packets = set()
     for name in names:
         namespace, _, packet = name.partition(".")
         load_own_operators(namespace)
-        found.add(getattr(getattr(torch.ops, namespace), packet))
-    return frozenset(found)
+        packets.add(getattr(getattr(torch.ops, namespace), packet))
+    return frozenset(packets)
 
 
 def _own() -> frozenset[Any] | None:

@@ -46,22 +46,22 @@ class DecomposeAten(Pass):
                 decomposer = Decomposer(symbol_hints(op))
             if not decomposer.can_decompose(inner):
                 continue
-            made = decomposer.decompose(inner)
-            if isinstance(made, str):
-                context.remark(f"'{inner.name}' stays: {made}", inner)
+            graph_or_reason = decomposer.decompose(inner)
+            if isinstance(graph_or_reason, str):
+                context.remark(f"'{inner.name}' stays: {graph_or_reason}", inner)
                 continue
-            _inline(op, inner, made, decomposer.names)
+            _inline(op, inner, graph_or_reason, decomposer.names)
             context.count("decomposed")
         op.refresh_type()
 
 
 def symbol_hints(function: func.FuncOp) -> dict[str, int]:
     """The hint of each symbol that the function binds."""
-    found = {}
+    hints = {}
     for op in function.block.ops:
         if isinstance(op, sym.Binder):
-            found[op.symbol] = DEFAULT_HINT if op.hint is None else op.hint
-    return found
+            hints[op.symbol] = DEFAULT_HINT if op.hint is None else op.hint
+    return hints
 
 
 def _inline(

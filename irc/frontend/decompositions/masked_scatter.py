@@ -67,7 +67,7 @@ def masked_scatter_backward(grad: Tensor, mask: Tensor, sizes: list[Any]) -> Ten
         count = count * size
     grad, mask = torch.broadcast_tensors(grad, mask)
     number = mask.reshape(-1).cumsum(0).clamp(min=1) - 1
-    given = torch.where(mask, grad, 0).reshape(-1)
+    taken = torch.where(mask, grad, 0).reshape(-1)
     # Places past the last value, where the mask does not hold, add nothing to one more.
     gradient = grad.new_zeros(count + 1)
-    return gradient.index_put([number.clamp(max=count)], given, accumulate=True)[:count].view(sizes)
+    return gradient.index_put([number.clamp(max=count)], taken, accumulate=True)[:count].view(sizes)

@@ -88,9 +88,9 @@ def _table(converters: frozenset[Any]) -> dict[Any, Callable[..., Any]]:
         aten.grid_sampler_2d, aten.log_sigmoid_forward, aten.logaddexp,
         aten.native_group_norm_backward,
     ):  # fmt: skip
-        found = table.get(packet.default)
-        if found is not None:
-            table[packet.default] = in_f32(found)
+        function = table.get(packet.default)
+        if function is not None:
+            table[packet.default] = in_f32(function)
     for overload in (
         aten.native_layer_norm.default, aten.native_group_norm.default,
         aten.linalg_vector_norm.default, aten.logsumexp.default,
@@ -114,16 +114,16 @@ def core_table() -> dict[Any, Callable[..., Any]]:
 
     Those come with an import of torch.export, a tenth of a second.
     """
-    made = getattr(torch._decomp, "_core_aten_decompositions_post_autograd", None)
-    return dict(made() if made is not None else torch._decomp.core_aten_decompositions())
+    of_torch = getattr(torch._decomp, "_core_aten_decompositions_post_autograd", None)
+    return dict(of_torch() if of_torch is not None else torch._decomp.core_aten_decompositions())
 
 
 def like_source(function: Callable[..., Any]) -> Callable[..., Any]:
     """A decomposition whose result has the memory format that its first argument suggests."""
 
     def formatted(source: torch.Tensor, *rest: Any, **keywords: Any) -> Any:
-        made = function(source, *rest, **keywords)
-        return made.contiguous(memory_format=suggest_memory_format(source))
+        result = function(source, *rest, **keywords)
+        return result.contiguous(memory_format=suggest_memory_format(source))
 
     return formatted
 
@@ -133,10 +133,10 @@ def shuffled(function: Callable[..., Any]) -> Callable[..., Any]:
     that the source suggests."""
 
     def shuffle(source: torch.Tensor, groups: int) -> Any:
-        made = function(source, groups)
+        result = function(source, groups)
         if source.device.type != "cpu" or source.numel() == 0:
-            return made
-        return made.clone(memory_format=suggest_memory_format(source))
+            return result
+        return result.clone(memory_format=suggest_memory_format(source))
 
     return shuffle
 
@@ -145,8 +145,8 @@ def truths(source: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool
     """`any` and `all` over no dimension at all: what is true, as new elements in order."""
     if dim is None or len(dim):
         return NotImplemented
-    made = source.ne(0).to(torch.uint8 if source.dtype == torch.uint8 else torch.bool)
-    return made.clone(memory_format=torch.contiguous_format)
+    truth = source.ne(0).to(torch.uint8 if source.dtype == torch.uint8 else torch.bool)
+    return truth.clone(memory_format=torch.contiguous_format)
 
 
 def in_f32(function: Callable[..., Any]) -> Callable[..., Any]:

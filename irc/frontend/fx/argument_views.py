@@ -16,14 +16,14 @@ from torch import Tensor, fx
 from irc.frontend.direct_calls import is_subclass
 
 
-def show_arguments(module: fx.GraphModule, found: Any) -> None:
-    """Let results that `found`, AOTAutograd's account of the graph, says are views of arguments
+def show_arguments(module: fx.GraphModule, metadata: Any) -> None:
+    """Let results that `metadata`, AOTAutograd's account of the graph, says are views of arguments
     be views of them, in place, where sizes of arguments are symbolic."""
     from torch._functorch._aot_autograd.schemas import OutputType
 
-    if found is None or found.tokens:
+    if metadata is None or metadata.tokens:
         return
-    if any(map(is_subclass, (*found.subclass_inp_meta, *found.subclass_fw_graph_out_meta))):
+    if any(map(is_subclass, (*metadata.subclass_inp_meta, *metadata.subclass_fw_graph_out_meta))):
         return
     graph = module.graph
     arguments = graph.find_nodes(op="placeholder")
@@ -31,8 +31,8 @@ def show_arguments(module: fx.GraphModule, found: Any) -> None:
         return
     (output,) = graph.find_nodes(op="output")
     results: list[Any] = list(output.args[0])  # type: ignore[arg-type]
-    changed, count = False, found.num_mutated_inp_runtime_indices
-    for number, info in enumerate(found.output_info, count):
+    changed, count = False, metadata.num_mutated_inp_runtime_indices
+    for number, info in enumerate(metadata.output_info, count):
         if info.output_type is not OutputType.alias_of_input or number >= len(results):
             continue
         argument = arguments[info.base_idx]
@@ -80,8 +80,8 @@ def _view_of(output: fx.Node, result: Any, argument: fx.Node, written: set[Any])
         args = (shown, *step.args[1:])
         with output.graph.inserting_before(output):
             view = output.graph.call_function(step.target, args, dict(step.kwargs))  # type: ignore[arg-type]
-        given, keywords = fx.map_arg((args, dict(step.kwargs)), lambda n: n.meta["val"])
-        view.meta = {**step.meta, "val": step.target(*given, **keywords)}  # type: ignore[operator]
+        values, keywords = fx.map_arg((args, dict(step.kwargs)), lambda n: n.meta["val"])
+        view.meta = {**step.meta, "val": step.target(*values, **keywords)}  # type: ignore[operator]
         shown = view
     return shown
 

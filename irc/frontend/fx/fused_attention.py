@@ -54,10 +54,10 @@ class TracedGraph:
         if target.namespace != "aten" or target._schema.is_mutable:
             return None
         declared = target._schema.arguments
-        given = {a.name: a.default_value if a.has_default_value() else None for a in declared}
-        given.update(zip((a.name for a in declared), value.args, strict=False))
-        given.update(value.kwargs)
-        words = {name: _word(argument) for name, argument in given.items()}
+        arguments = {a.name: a.default_value if a.has_default_value() else None for a in declared}
+        arguments.update(zip((a.name for a in declared), value.args, strict=False))
+        arguments.update(value.kwargs)
+        words = {name: _word(argument) for name, argument in arguments.items()}
         return OperatorCall(str(target).removeprefix("aten."), words)
 
     def is_tensor(self, value: Any) -> bool:
@@ -115,17 +115,17 @@ class TracedGraph:
         """A new node of a call, with what it gives for fake tensors."""
         keywords = keywords or {}
         with self.module.graph.inserting_before(self.place):
-            made = self.module.graph.call_function(target, tuple(arguments), keywords)
-        self.note(made)
-        given, named = fx.node.map_arg((tuple(arguments), keywords), lambda n: n.meta["val"])
+            node = self.module.graph.call_function(target, tuple(arguments), keywords)
+        self.note(node)
+        values, named = fx.node.map_arg((tuple(arguments), keywords), lambda n: n.meta["val"])
         with self.place.meta["val"].fake_mode:
-            made.meta["val"] = target(*given, **named)
-        return made
+            node.meta["val"] = target(*values, **named)
+        return node
 
-    def note(self, made: fx.Node) -> None:
+    def note(self, node: fx.Node) -> None:
         """Give a new node the notes of `place`: where it comes from, and whose it is."""
         kept = ("stack_trace", "nn_module_stack", "source_fn_stack", "seq_nr", _TAG)
-        made.meta.update({k: v for k, v in self.place.meta.items() if k in kept})
+        node.meta.update({k: v for k, v in self.place.meta.items() if k in kept})
 
     def merged(self, value: fx.Node) -> fx.Node:
         """A value with its first two dimensions as one."""
@@ -142,10 +142,10 @@ class TracedGraph:
         return self.emit("reshape.default", value, [together, *rest])
 
 
-def _word(given: Any) -> Any:
-    if isinstance(given, torch.dtype | torch.memory_format | torch.layout):
-        return str(given).removeprefix("torch.")
-    return str(given) if isinstance(given, torch.device) else given
+def _word(argument: Any) -> Any:
+    if isinstance(argument, torch.dtype | torch.memory_format | torch.layout):
+        return str(argument).removeprefix("torch.")
+    return str(argument) if isinstance(argument, torch.device) else argument
 
 
 # -- the backward of an attention
@@ -163,31 +163,31 @@ class Backward:
     begin: fx.Node
 
 
-def backward_of(program: TracedGraph, found: Attention) -> Backward:
+def backward_of(program: TracedGraph, attention: Attention) -> Backward:
     """The backward of an attention whose probabilities it reads. Raises NotAttention."""
-    soft: fx.Node = found.weights
+    soft: fx.Node = attention.weights
     ends = [n for n in _aliases(soft) if n.target is aten._softmax_backward_data.default]
     if len(ends) != 1:
         raise NotAttention("its probabilities are read elsewhere, too")
     (end,) = ends
-    product, values = found.product, found.product.args[1]
+    product, values = attention.product, attention.product.args[1]
     grown, turned = _product_behind(program, end.args[0])
     gradient = grown.args[0]
     if not _is_transposed(turned, values) or not isinstance(gradient, fx.Node):
         raise NotAttention("its backward is not that of two products")
     by_value = None
-    for user in found.multiplied.users:
+    for user in attention.multiplied.users:
         if user is product or user is end or user.target in _ALIASES:
             continue  # what reads aliases is checked below
         readers = list(user.users)
-        if not _is_transposed(user, found.multiplied) or len(readers) != 1:
+        if not _is_transposed(user, attention.multiplied) or len(readers) != 1:
             raise NotAttention("its probabilities are read elsewhere, too")
         by_value = readers[0]
         if by_value.target is not aten.bmm.default or by_value.args != (user, gradient):
             raise NotAttention("its backward is not that of two products")
-    _check_readers(found, end)
-    scores = _scores_gradient(program, found, end)
-    query, key = _factors(found, scores)
+    _check_readers(attention, end)
+    scores = _scores_gradient(program, attention, end)
+    query, key = _factors(attention, scores)
     nodes = {node: number for number, node in enumerate(program.module.graph.nodes)}
     begin = min((n for n in (by_value, grown) if n is not None), key=nodes.__getitem__)
     return Backward(gradient, query, key, by_value, begin)
@@ -202,16 +202,16 @@ def _aliases(node: fx.Node) -> Iterator[fx.Node]:
             yield user
 
 
-def _check_readers(found: Attention, end: fx.Node) -> None:
+def _check_readers(attention: Attention, end: fx.Node) -> None:
     """Refuse probabilities that anything but both products and the softmax's backward reads."""
     inside: set[fx.Node] = set()
-    node = found.multiplied
-    while node is not found.weights:
+    node = attention.multiplied
+    while node is not attention.weights:
         inside.add(node)
         node = node.args[0]
-    for node in (found.weights, *inside):
+    for node in (attention.weights, *inside):
         for user in _aliases(node):
-            known = user in inside or user is end or user in found.multiplied.users
+            known = user in inside or user is end or user in attention.multiplied.users
             if not known:
                 raise NotAttention("its probabilities are read elsewhere, too")
 
@@ -235,11 +235,11 @@ def _is_transposed(node: Any, source: Any) -> bool:
     return permuted and node.args[0] is source and list(node.args[1]) == [0, 2, 1]
 
 
-def _scores_gradient(program: TracedGraph, found: Attention, end: fx.Node) -> fx.Node:
+def _scores_gradient(program: TracedGraph, attention: Attention, end: fx.Node) -> fx.Node:
     """The gradient of the first product, behind that of the softmax."""
     scale, node, groups = 1.0, end, start(program, end)
     top = groups
-    conditions = [mask.tensor for mask in found.masks if mask.number is not None]
+    conditions = [mask.tensor for mask in attention.masks if mask.number is not None]
     while True:
         readers = list(node.users)
         if readers and all(r.target is aten.bmm.default for r in readers):
@@ -269,15 +269,15 @@ def _scores_gradient(program: TracedGraph, found: Attention, end: fx.Node) -> fx
     first, last = top[:-2], top[-2:]
     if groups != (tuple(label for group in first for label in group), *last):
         raise NotAttention("the gradient of its scores is moved")
-    if not math.isclose(scale, found.score_scale, rel_tol=1e-6):
+    if not math.isclose(scale, attention.score_scale, rel_tol=1e-6):
         raise NotAttention("the gradient of its scores has another scale")
     return node
 
 
-def _factors(found: Attention, scores: fx.Node) -> tuple[fx.Node | None, fx.Node | None]:
+def _factors(attention: Attention, scores: fx.Node) -> tuple[fx.Node | None, fx.Node | None]:
     """The gradients of the first product's factors."""
     query = key = None
-    first, second = found.first.args
+    first, second = attention.first.args
     for reader in scores.users:
         left, right = reader.args
         if left is scores and _is_transposed(right, second) and query is None:
@@ -293,7 +293,7 @@ def _factors(found: Attention, scores: fx.Node) -> tuple[fx.Node | None, fx.Node
 
 
 def traced_attention(
-    given: Sequence[Any], mask: Any, gradient: Any, causal: bool, scale: float, grouped: bool
+    operands: Sequence[Any], mask: Any, gradient: Any, causal: bool, scale: float, grouped: bool
 ) -> fx.GraphModule:
     """What torch traces of `scaled_dot_product_attention` for fake tensors: a graph of query, key,
     value, with `gradient` the gradient of the result, and the mask, if there is one. With a
@@ -310,12 +310,12 @@ def traced_attention(
     def both(q: Any, k: Any, v: Any, grad: Any, *masks: Any) -> Any:
         with torch.enable_grad():
             leaves = [x.detach().requires_grad_() for x in (q, k, v)]
-            made = attend(*leaves, *masks)
-            return made.detach(), *torch.autograd.grad(made, leaves, grad)
+            result = attend(*leaves, *masks)
+            return result.detach(), *torch.autograd.grad(result, leaves, grad)
 
     masks = [] if mask is None else [mask]
     function = attend if gradient is None else both
-    inputs = [*given, *([] if gradient is None else [gradient]), *masks]
+    inputs = [*operands, *([] if gradient is None else [gradient]), *masks]
     with torch.no_grad():
         traced = make_fx(function, decomposition_table=decompositions())(*inputs)
     targets = [str(node.target) for node in traced.graph.nodes]
@@ -364,44 +364,44 @@ def _may_be_attention(node: fx.Node) -> bool:
 def _fuse_at(module: fx.GraphModule, product: fx.Node, core_bytes: int | None) -> None:
     program = TracedGraph(module, product)
     backward = None
-    found = recognize(program, product, forward_only=False)
-    if len(list(_aliases(found.weights))) == 1 and len(found.multiplied.users) == 1:
-        found = recognize(program, product)
+    attention = recognize(program, product, forward_only=False)
+    if len(list(_aliases(attention.weights))) == 1 and len(attention.multiplied.users) == 1:
+        attention = recognize(program, product)
     else:
-        backward = backward_of(program, found)
+        backward = backward_of(program, attention)
     if core_bytes is None:
-        reason = _objection_on_gpu(program, found)
+        reason = _objection_on_gpu(program, attention)
     else:
-        reason = objection(program, found, core_bytes)
+        reason = objection(program, attention, core_bytes)
     if reason:
         raise NotAttention(reason)
     if "recompute" in product.meta:
         raise NotAttention("it is computed again in the backward, as the program says")
     try:
-        _replace_or_undo(program, found, backward)
+        _replace_or_undo(program, attention, backward)
     except NotAttention:
-        if not found.key.is_grouped:
+        if not attention.key.is_grouped:
             raise
         # Not every fused kernel has heads that share keys.
         program.place = product
         _replace_or_undo(program, recognize(program, product, shares=False), backward)
 
 
-def _objection_on_gpu(program: TracedGraph, found: Attention) -> str:
+def _objection_on_gpu(program: TracedGraph, attention: Attention) -> str:
     """Why attention is better left as it is written on a GPU; "" where it isn't: the fused kernel
     for f32 works on 32 queries at a time, whatever there is."""
-    few = program.estimate(found.sizes[2]) < 16
-    if few and program.dtype(found.query.base) == "float32":
+    few = program.estimate(attention.sizes[2]) < 16
+    if few and program.dtype(attention.query.base) == "float32":
         return "the fused kernel for f32 is slow for so few queries"
     return ""
 
 
-def _replace_or_undo(program: TracedGraph, found: Attention, backward: Backward | None) -> None:
+def _replace_or_undo(program: TracedGraph, attention: Attention, backward: Backward | None) -> None:
     """`_replace`; where it raises NotAttention, what it added is gone."""
     graph = program.module.graph
     before = set(graph.nodes)
     try:
-        _replace(program, found, backward)
+        _replace(program, attention, backward)
     except NotAttention:
         for node in reversed(list(graph.nodes)):
             if node not in before:
@@ -409,11 +409,12 @@ def _replace_or_undo(program: TracedGraph, found: Attention, backward: Backward 
         raise
 
 
-def _replace(program: TracedGraph, found: Attention, backward: Backward | None) -> None:
-    product: fx.Node = found.product
-    operands = [four_dimensions(program, o) for o in (found.query, found.key, found.value)]
-    dtype, lifts = _mask_dtype(program, found), _is_on_gpu(found.product)
-    plan = planned(program, found, dtype, gradients=backward is not None, lifts=lifts)
+def _replace(program: TracedGraph, attention: Attention, backward: Backward | None) -> None:
+    product: fx.Node = attention.product
+    factors = attention.query, attention.key, attention.value
+    operands = [four_dimensions(program, factor) for factor in factors]
+    dtype, lifts = _mask_dtype(program, attention), _is_on_gpu(attention.product)
+    plan = planned(program, attention, dtype, gradients=backward is not None, lifts=lifts)
     # A row without a gradient adds nothing to those of the keys if its query is 0.
     operands[0] = _where(program, plan.kept, operands[0], 0.0)
     place, gradient = program.place, None
@@ -428,8 +429,8 @@ def _replace(program: TracedGraph, found: Attention, backward: Backward | None) 
     values = [part.meta["val"] for part in operands]
     traced = traced_attention(
         values, None if plan.mask is None else plan.mask.meta["val"],
-        None if gradient is None else gradient.meta["val"], plan.causal, found.scale,
-        found.key.is_grouped,
+        None if gradient is None else gradient.meta["val"], plan.causal, attention.scale,
+        attention.key.is_grouped,
     )  # fmt: skip
     results = _inlined(program, traced, parts, place, gradient)
     program.place = place
@@ -448,11 +449,11 @@ def _labels(program: TracedGraph, query: fx.Node, key: fx.Node) -> Any:
 
 
 def _replace_gradients(
-    program: TracedGraph, plan: MaskPlan, backward: Backward, made: Sequence[fx.Node]
+    program: TracedGraph, plan: MaskPlan, backward: Backward, operands: Sequence[fx.Node]
 ) -> None:
     """Put gradients into the places of those that were written. A row that is NaN makes those of
     all values NaN."""
-    query, key, value = made
+    query, key, value = operands
     if backward.query is not None:
         query = program.merged(_where(program, plan.kept, query, 0.0))
         backward.query.replace_all_uses_with(query)
@@ -481,14 +482,14 @@ def _is_on_gpu(node: fx.Node) -> bool:
     return not on_cpu
 
 
-def _mask_dtype(program: TracedGraph, found: Attention) -> str:
+def _mask_dtype(program: TracedGraph, attention: Attention) -> str:
     """The dtype of the mask that the operator is given. Raises NotAttention."""
-    dtype = program.dtype(found.query.base)
-    if found.product.meta["val"].device.type == "cpu":
+    dtype = program.dtype(attention.query.base)
+    if attention.product.meta["val"].device.type == "cpu":
         return "float64" if dtype == "float64" else "float32"
-    if found.safe and found.masks:
+    if attention.safe and attention.masks:
         raise NotAttention("its rows without a key are 0, and a GPU's kernels don't say that")
-    for mask in found.masks:
+    for mask in attention.masks:
         if mask.number is None and program.dtype(mask.tensor) not in (dtype, "bool"):
             raise NotAttention(f"a mask of {program.dtype(mask.tensor)} is added, not of {dtype}")
     return dtype
@@ -509,8 +510,8 @@ def _inlined(
     backward = program.place
     for node in traced.graph.nodes:
         if node.op == "placeholder":
-            copies[node] = given = next(arguments)
-            if given is gradient:
+            copies[node] = argument = next(arguments)
+            if argument is gradient:
                 late.add(node)
             continue
         if node.op == "output":
@@ -524,8 +525,8 @@ def _inlined(
             late.add(node)
         program.place = backward if is_late else forward
         with program.module.graph.inserting_before(program.place):
-            copies[node] = made = program.module.graph.node_copy(node, copies.__getitem__)
-        program.note(made)
+            copies[node] = copied = program.module.graph.node_copy(node, copies.__getitem__)
+        program.note(copied)
     raise AssertionError("a graph has an output")
 
 

@@ -63,7 +63,7 @@ class _Expansion:
         if id(module) in self.done:
             return
         self.done.add(id(module))
-        made: set[fx.Node] = set()
+        inlined: set[fx.Node] = set()
         for node in list(module.graph.nodes):
             if not is_higher_order(node):
                 continue
@@ -72,11 +72,11 @@ class _Expansion:
             name = node.target.name()  # type: ignore[union-attr]
             if name in random_states.OPERATORS:
                 node = random_states.expand_random(node)
-                made.add(node)
+                inlined.add(node)
             if name in DENSE or node.target in self.table:
-                made |= _inline(module, node, self.trace(module, node))
-        if made:
-            _refresh_views(module, made)
+                inlined |= _inline(module, node, self.trace(module, node))
+        if inlined:
+            _refresh_views(module, inlined)
             _drop_unused_graphs(module)
             module.recompile()
 
@@ -101,12 +101,12 @@ class _Expansion:
             fakes = _apart([leaves[place].meta["val"] for place in places])
             if node.target.name() == "invoke_subgraph":  # type: ignore[union-attr]
                 return self.made(call, fakes)
-            wanted = _with_gradients(node)
+            differentiated = _with_gradients(node)
             marked = [
-                fake.detach().requires_grad_() if leaves[place] in wanted else fake
+                fake.detach().requires_grad_() if leaves[place] in differentiated else fake
                 for place, fake in zip(places, fakes, strict=True)
             ]
-            plain = self.made(call, marked) if wanted else call
+            plain = self.made(call, marked) if differentiated else call
             return self.made(torch.func.functionalize(plain, remove="mutations"), fakes)
 
     def made(self, function: Callable[..., Any], fakes: list[Any]) -> fx.GraphModule:
@@ -127,7 +127,7 @@ def _apart(fakes: list[Any]) -> list[Any]:
     """The fake values, none of which shares its storage with an earlier one: tracing knows a
     tensor by its identity, and torch may give the results of several calls the same one."""
     seen: set[int] = set()
-    found = []
+    distinct = []
     for fake in fakes:
         if isinstance(fake, torch.Tensor):
             storage = fake.untyped_storage()._cdata
@@ -136,8 +136,8 @@ def _apart(fakes: list[Any]) -> list[Any]:
                     fake.size(), fake.stride(), dtype=fake.dtype, device=fake.device
                 )
             seen.add(storage)
-        found.append(fake)
-    return found
+        distinct.append(fake)
+    return distinct
 
 
 def _dense(target: Any) -> Callable[..., Any]:
@@ -153,10 +153,10 @@ def graph_at(module: fx.GraphModule, leaf: Any) -> fx.GraphModule | None:
     """The graph that an argument of a higher-order operator names; None for anything else."""
     if not isinstance(leaf, fx.Node) or leaf.op != "get_attr":
         return None
-    found: Any = module
+    attribute: Any = module
     for part in str(leaf.target).split("."):
-        found = getattr(found, part)
-    return found if isinstance(found, fx.GraphModule) else None
+        attribute = getattr(attribute, part)
+    return attribute if isinstance(attribute, fx.GraphModule) else None
 
 
 def graphs_of(module: fx.GraphModule, node: fx.Node) -> list[fx.GraphModule]:
@@ -182,8 +182,8 @@ def _constant(module: fx.GraphModule, leaf: Any) -> Any:
         return None if isinstance(leaf, fx.Node) else leaf
 
     def run(*values: Any) -> Any:
-        made = fx.Interpreter(graph).run(*values)
-        return list(made) if isinstance(made, list) else made
+        results = fx.Interpreter(graph).run(*values)
+        return list(results) if isinstance(results, list) else results
 
     return run
 
@@ -196,21 +196,21 @@ def _inline(module: fx.GraphModule, node: fx.Node, traced: fx.GraphModule) -> se
     copies: dict[fx.Node, fx.Node] = {}
     result: Any = ()
     with graph.inserting_before(node):
-        for made in traced.graph.nodes:
-            if made.op == "placeholder":
-                copies[made] = next(arguments)
-            elif made.op == "output":
-                values = fx.map_arg(made.args[0], lambda n: n.meta.get("val"))
-                result = fx.map_arg(made.args[0], lambda n: copies[n])
+        for inner in traced.graph.nodes:
+            if inner.op == "placeholder":
+                copies[inner] = next(arguments)
+            elif inner.op == "output":
+                values = fx.map_arg(inner.args[0], lambda n: n.meta.get("val"))
+                result = fx.map_arg(inner.args[0], lambda n: copies[n])
                 _rebind(node, values)
             else:
-                copy = copies[made] = graph.node_copy(made, lambda n: copies[n])
-                copy.meta = dict(made.meta)
-                copy.meta["stack_trace"] = made.stack_trace or node.stack_trace
-                if made.target is _CAST and not isinstance(made.args[0], fx.Node):
+                copy = copies[inner] = graph.node_copy(inner, lambda n: copies[n])
+                copy.meta = dict(inner.meta)
+                copy.meta["stack_trace"] = inner.stack_trace or node.stack_trace
+                if inner.target is _CAST and not isinstance(inner.args[0], fx.Node):
                     _make_number_a_tensor(copy)
-                if made.op == "get_attr":
-                    copy.target = _adopt(module, getattr(traced, str(made.target)))
+                if inner.op == "get_attr":
+                    copy.target = _adopt(module, getattr(traced, str(inner.target)))
     single = not isinstance(node.meta.get("val"), list | tuple)
     _replace(node, result[0] if single else result)
     return {copies[n] for n in copies if n.op != "placeholder"}
@@ -256,17 +256,17 @@ def _replace(node: fx.Node, result: Any) -> None:
     node.graph.erase_node(node)
 
 
-def _refresh_views(module: fx.GraphModule, made: set[fx.Node]) -> None:
+def _refresh_views(module: fx.GraphModule, inlined: set[fx.Node]) -> None:
     """Make views of what was put in anew: who reads the graph knows them by whose storage they
     share, and torch may give all calls of one graph the same fake tensors."""
     for node in module.graph.nodes:
-        if _is_view(node) and made.intersection(node.all_input_nodes):
+        if _is_view(node) and inlined.intersection(node.all_input_nodes):
             args, keywords = fx.map_arg((node.args, dict(node.kwargs)), lambda n: n.meta["val"])
             mode = detect_fake_mode([n.meta["val"] for n in node.all_input_nodes])
             assert mode is not None
             with mode, torch.no_grad():
                 node.meta["val"] = node.target(*args, **keywords)
-            made.add(node)
+            inlined.add(node)
 
 
 def _is_view(node: fx.Node) -> bool:

@@ -56,22 +56,22 @@ def expand_random(node: fx.Node) -> fx.Node:
 
 def _copy(node: fx.Node, target: Any, args: tuple[Any, ...], kwargs: Any = None) -> fx.Node:
     """A call at the model's line of `node`, with what it gives for fake arguments."""
-    made = node.graph.call_function(target, args, kwargs or {})
-    made.meta["stack_trace"] = node.stack_trace or _line_of(node)
+    copied = node.graph.call_function(target, args, kwargs or {})
+    copied.meta["stack_trace"] = node.stack_trace or _line_of(node)
     if target not in (_GET, _SET):
         mode = _mode_of(node)
         values = fx.map_arg((args, kwargs), lambda n: n.meta["val"])
         with mode, torch.no_grad():
-            made.meta["val"] = target(*values[0], **values[1])
-    return made
+            copied.meta["val"] = target(*values[0], **values[1])
+    return copied
 
 
 def _line_of(node: fx.Node) -> str | None:
     """The model's line of the nearest reader that has one: torch gives these calls none."""
     for user in node.users:
-        found = user.stack_trace or _line_of(user)
-        if found:
-            return found
+        line = user.stack_trace or _line_of(user)
+        if line:
+            return line
     return None
 
 

@@ -43,9 +43,9 @@ def take_sparse(module: fx.GraphModule) -> Rest | None:
         for source in node.all_input_nodes:
             if source not in outside:
                 needed.setdefault(source, len(returned) + len(needed))
-    given = {k: entry for k, entry in enumerate(returned) if entry in outside}
-    rest = _graph_of(list(outside), list(needed), list(given.values()))
-    kept = [None if k in given else entry for k, entry in enumerate(returned)]
+    untouched = {k: entry for k, entry in enumerate(returned) if entry in outside}
+    rest = _graph_of(list(outside), list(needed), list(untouched.values()))
+    kept = [None if k in untouched else entry for k, entry in enumerate(returned)]
     output.args = ([*kept, *needed],)
     for node in reversed(outside):
         module.graph.erase_node(node)
@@ -54,8 +54,8 @@ def take_sparse(module: fx.GraphModule) -> Rest | None:
     def run(results: list[Any]) -> list[Any]:
         outputs = list(results[: len(returned)])
         with torch.no_grad():
-            made = rest(*results[len(returned) :])
-        for position, value in zip(given, made, strict=True):
+            results_of_rest = rest(*results[len(returned) :])
+        for position, value in zip(untouched, results_of_rest, strict=True):
             outputs[position] = value
         return outputs
 

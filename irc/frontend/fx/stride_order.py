@@ -44,10 +44,10 @@ def ordered(overload: Any, function: Callable[..., Any] | None) -> Callable[...,
         written = tensors if _of_one_order(tensors) else _in_order(overload, tensors)
         if function is None and all(new is old for new, old in zip(written, tensors, strict=True)):
             return NotImplemented
-        given = list(args)
+        operands = list(args)
         for place, tensor in zip(places, written, strict=True):
-            given[place] = tensor
-        return (function or overload)(*given, **keywords)
+            operands[place] = tensor
+        return (function or overload)(*operands, **keywords)
 
     return compute
 
@@ -67,8 +67,8 @@ def _in_order(overload: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
     order = _order(whole)
     decided = [dim for dim in order if dim in several]
     return [
-        given if [dim for dim in _order([t]) if dim in several] == decided else _written(t, order)
-        for given, t in zip(tensors, whole, strict=True)
+        tensor if [dim for dim in _order([t]) if dim in several] == decided else _written(t, order)
+        for tensor, t in zip(tensors, whole, strict=True)
     ]
 
 

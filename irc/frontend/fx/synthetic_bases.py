@@ -15,17 +15,17 @@ from torch import fx
 
 def cut_to_size(run: Callable[..., Any], module: fx.GraphModule) -> Callable[..., Any]:
     """`run`, a boxed function of the graph's arguments, with bases as long as in the graph."""
-    found = []
+    lengths = []
     for position, node in enumerate(module.graph.find_nodes(op="placeholder")):
         value = node.meta.get("val")
         is_base = type(node.meta.get("desc")).__name__ == "SyntheticBaseAOTInput"
         if is_base and isinstance(value, torch.Tensor) and isinstance(value.shape[0], int):
-            found.append((position, value.shape[0]))
-    if not found:
+            lengths.append((position, value.shape[0]))
+    if not lengths:
         return run
 
     def call(arguments: list[Any]) -> Any:
-        for position, length in found:
+        for position, length in lengths:
             if arguments[position].numel() > length:
                 arguments[position] = arguments[position][:length]
         return run(arguments)

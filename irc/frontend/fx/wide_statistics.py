@@ -85,11 +85,11 @@ def _in_f32(user: fx.Node, narrow: fx.Node, wide: fx.Node) -> fx.Node:
     arguments: list[Any] = []
     with graph.inserting_before(user), value.fake_mode:
 
-        def emit(target: Any, *given: Any) -> fx.Node:
-            made = graph.call_function(target, given)
-            made.meta.update(user.meta)
-            made.meta["val"] = target(*(_value(g) for g in given))
-            return made
+        def emit(target: Any, *operands: Any) -> fx.Node:
+            node = graph.call_function(target, operands)
+            node.meta.update(user.meta)
+            node.meta["val"] = target(*(_value(g) for g in operands))
+            return node
 
         for argument in user.args:
             if argument is narrow:
@@ -110,11 +110,11 @@ def _same_view(view: fx.Node, wide: fx.Node) -> fx.Node:
     value = view.meta["val"]
     arguments = [_value(a) for a in view.args[1:]]
     with view.graph.inserting_before(view):
-        made = view.graph.call_function(view.target, (wide, *view.args[1:]), view.kwargs)  # type: ignore[arg-type]
-    made.meta.update(view.meta)
+        moved = view.graph.call_function(view.target, (wide, *view.args[1:]), view.kwargs)  # type: ignore[arg-type]
+    moved.meta.update(view.meta)
     with value.fake_mode:
-        made.meta["val"] = view.target(wide.meta["val"], *arguments, **view.kwargs)  # type: ignore[operator]
-    return made
+        moved.meta["val"] = view.target(wide.meta["val"], *arguments, **view.kwargs)  # type: ignore[operator]
+    return moved
 
 
 def _is_cast(node: fx.Node, to: Collection[torch.dtype]) -> bool:
@@ -149,8 +149,8 @@ def _is_statistic(wide: fx.Node, size: int | None = None, reach: int = _REACH) -
         return False
     if isinstance(target, torch._ops.OpOverload):
         if target.overloadpacket in _REDUCTIONS:
-            found = _elements(wide.all_input_nodes[0])
-            return found is not None and found >= 2 * size
+            count = _elements(wide.all_input_nodes[0])
+            return count is not None and count >= 2 * size
         if torch.Tag.pointwise not in target.tags and target not in (*_VIEWS, *_CASTS):
             return False
     elif target is not operator.getitem:

@@ -76,9 +76,9 @@ class SymbolBinder:
     def bind_if_symbol(self, value: Any, cls: Any, source: Value, **extra: Any) -> None:
         """Bind what is nothing but a symbol."""
         if isinstance(value, torch.SymInt):
-            found = symbols.expression(value)
-            if found.is_Symbol:
-                self.bind(found, cls, source, **extra)
+            symbol = symbols.expression(value)
+            if symbol.is_Symbol:
+                self.bind(symbol, cls, source, **extra)
 
     def bind(self, symbol: Any, cls: Any, source: Value, **extra: Any) -> None:
         """Bind a sympy symbol, with its range and hint, unless it is bound already."""
@@ -91,11 +91,11 @@ class SymbolBinder:
             maximum = None  # what torch assumes of a result's size is not checked in eager mode
         if minimum is None:
             minimum = 0 if cls is sym.BindSizeOp else symbols.INT64_MIN
-        made = self.builder.create(
+        binding = self.builder.create(
             cls, source, symbol=symbol.name, minimum=minimum, maximum=maximum,
             hint=symbols.hint(self.shape_env, symbol), **extra,
         )  # fmt: skip
-        made.results[0].name_hint = symbol.name
+        binding.results[0].name_hint = symbol.name
         self.bound.add(symbol.name)
         if cls is sym.BindSizeOp:
             self.sizes.add(symbol.name)
@@ -174,16 +174,16 @@ class SymbolBinder:
     def _bind_path(self, symbol: Any, path: Sequence[Any], value: Any) -> None:
         method, dim, divisor = "", None, None
         for key in path:
-            kind = type(key).__name__
-            if kind == "SequenceKey" and isinstance(value, list):
+            key_type = type(key).__name__
+            if key_type == "SequenceKey" and isinstance(value, list):
                 value = value[key.idx]
-            elif kind == "SequenceKey":
+            elif key_type == "SequenceKey":
                 dim = key.idx
-            elif kind == "CallMethodKey":
+            elif key_type == "CallMethodKey":
                 method = key.name
-            elif kind == "DivideByKey":
+            elif key_type == "DivideByKey":
                 divisor = symbols.dim_of(key.divisor)
-            elif kind != "ConvertIntKey":
+            elif key_type != "ConvertIntKey":
                 raise UserError(f"a data-dependent value at {list(path)} is not supported")
         if method == "storage_offset":
             return  # a value of its own here: nothing depends on where it lies in its storage
@@ -219,10 +219,10 @@ class SymbolBinder:
     def dim_of_floats(self, expression: Any) -> Dim:
         """The Dim of an integer or a condition that mentions floats: what is rounded to an
         integer is computed, read back and bound to a symbol of its own, and so is a condition."""
-        found = self.whole.get(expression)
-        if found is None:
-            found = self.whole[expression] = self._dim_of_floats(expression)
-        return found
+        dim = self.whole.get(expression)
+        if dim is None:
+            dim = self.whole[expression] = self._dim_of_floats(expression)
+        return dim
 
     def _dim_of_floats(self, expression: Any) -> Dim:
         if expression.is_Boolean or expression.is_Relational:

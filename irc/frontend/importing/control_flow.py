@@ -49,13 +49,13 @@ class _Parts:
         return [self.operand(a) for a in arguments]
 
     def operand(self, argument: Any) -> Value:
-        found = self.importer.argument(argument)
-        if isinstance(found, Value):
-            return found
-        if isinstance(found, int | Expr) and not isinstance(found, bool):
-            return self.importer.builder.value(sym.ValueOp, dim=found)
+        content = self.importer.argument(argument)
+        if isinstance(content, Value):
+            return content
+        if isinstance(content, int | Expr) and not isinstance(content, bool):
+            return self.importer.builder.value(sym.ValueOp, dim=content)
         name = self.node.target.name()  # type: ignore[union-attr]
-        return self.importer.refuse(self.node, f"a {type(found).__name__} as operand of {name}")
+        return self.importer.refuse(self.node, f"a {type(content).__name__} as operand of {name}")
 
     def condition(self, argument: Any) -> Value:
         """The truth value that a condition is."""

@@ -33,13 +33,13 @@ IN_KERNELS = frozenset({"floordiv", "mod", "ceildiv", "min", "max"})
 
 def bind_host_sizes(program: func.FuncOp) -> None:
     """Bind a symbol to each such size in the types of `program`, and replace it everywhere."""
-    found = dict.fromkeys(_opaque_sizes(program))
-    if not found:
+    sizes = dict.fromkeys(_opaque_sizes(program))
+    if not sizes:
         return
     taken = {op.symbol for op in program.block.ops if isinstance(op, sym.Binder)}
     names: dict[Expr, Dim] = {}
     binders: set[Operation] = set()
-    for size in found:
+    for size in sizes:
         name = f"h{len(names)}"
         while name in taken:
             name += "_"

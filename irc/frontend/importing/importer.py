@@ -114,10 +114,10 @@ def import_graph(
 
 def element_type(dtype: torch.dtype) -> Type:
     """The element type of a torch dtype. Raises UserError for one that irc does not have."""
-    found = ELEMENT_OF_DTYPE.get(str(dtype).removeprefix("torch."))
-    if found is None:
+    element = ELEMENT_OF_DTYPE.get(str(dtype).removeprefix("torch."))
+    if element is None:
         raise UserError(f"tensors of {dtype} are not supported")
-    return found
+    return element
 
 
 def tensor_type(
@@ -126,8 +126,8 @@ def tensor_type(
     """The type with eager's strides; `raw` leaves out equalities that torch learned later, and
     `dim_of` (by default from the expression) gives the Dim of a size or stride."""
     if value.layout is not torch.strided or value.is_quantized or value.is_nested:
-        kind = "quantized" if value.is_quantized else str(value.layout)
-        raise UserError(f"tensors of layout {kind} are not supported")
+        layout = "quantized" if value.is_quantized else str(value.layout)
+        raise UserError(f"tensors of layout {layout} are not supported")
     convert = dim_of or (symbols.raw_dim_of if raw else symbols.dim_of)
     shape = [convert(s) for s in value.shape]
     strides = [convert(s) for s in value.stride()]
@@ -208,12 +208,12 @@ class _Importer:
         nowhere yet. A size that is a rounded float is bound now."""
         if self.binder.floats:
             return tensor_type(value, dim_of=self.integer)
-        found = tensor_type(value)
-        if not unbound and not self.binder.knows(found):
-            found = tensor_type(value, raw=True)
+        type_ = tensor_type(value)
+        if not unbound and not self.binder.knows(type_):
+            type_ = tensor_type(value, raw=True)
         if id(value) in self.row_major:
-            return found.with_strides(contiguous_strides(found.shape))
-        return found
+            return type_.with_strides(contiguous_strides(type_.shape))
+        return type_
 
     def arguments(self, placeholders: Sequence[fx.Node]) -> None:
         arguments = self.function.block.arguments
@@ -341,12 +341,12 @@ class _Importer:
             return self.float_scalar(node, value)
         if isinstance(value, _NUMBERS) and node not in self.values:
             return value
-        found = self.values[node]
-        if isinstance(found, Given):
+        content = self.values[node]
+        if isinstance(content, Given):
             return self.refuse(node, f"an operator with an argument of type {_type_name(value)}")
-        if isinstance(found, Value) and isinstance(value, torch.Tensor):
-            return self.refined(found, value)
-        return found
+        if isinstance(content, Value) and isinstance(value, torch.Tensor):
+            return self.refined(content, value)
+        return content
 
     def integer(self, value: Any) -> Dim:
         expression = symbols.expression(value)
@@ -367,21 +367,21 @@ class _Importer:
         return raw
 
     def float_scalar(self, node: fx.Node, value: torch.SymFloat) -> Value:
-        found = self.values.get(node)
-        if found is None:
+        scalar = self.values.get(node)
+        if scalar is None:
             expression = symbols.expression(value)
             tensor = scalars.float_tensor(self.builder, expression, self.binder.floats)
-            found = self.values[node] = self.builder.value(graph.Item, tensor)
-        return found
+            scalar = self.values[node] = self.builder.value(graph.Item, tensor)
+        return scalar
 
-    def refined(self, found: Value, value: torch.Tensor) -> Value:
-        """`found`, with what torch learned about its sizes since it was made."""
-        wanted = self.tensor_type(value, True)
-        if found.type is wanted or not self.binder.knows(wanted):
-            return found
-        if isinstance(found.defining_op, graph.Constant):
-            return found
-        return self.builder.insert(sym.RefineOp((found,), (wanted,))).results[0]
+    def refined(self, operand: Value, value: torch.Tensor) -> Value:
+        """`operand`, with what torch learned about its sizes since it was made."""
+        refined_type = self.tensor_type(value, True)
+        if operand.type is refined_type or not self.binder.knows(refined_type):
+            return operand
+        if isinstance(operand.defining_op, graph.Constant):
+            return operand
+        return self.builder.insert(sym.RefineOp((operand,), (refined_type,))).results[0]
 
     def assertion(self, node: fx.Node, short: str) -> None:
         subject = node.args[0]
@@ -403,14 +403,14 @@ class _Importer:
                 )
 
     def constant(self, node: fx.Node) -> Any:
-        found: Any = self.graph_module
+        attribute: Any = self.graph_module
         for part in str(node.target).split("."):
-            found = getattr(found, part)
-        if isinstance(found, fx.GraphModule):
+            attribute = getattr(attribute, part)
+        if isinstance(attribute, fx.GraphModule):
             return None  # what uses it is refused by name
-        if not isinstance(found, torch.Tensor):
-            return self.refuse(node, f"the attribute {node.target}, a {type(found).__name__},")
-        return add_constant(self.builder, self.module, found)
+        if not isinstance(attribute, torch.Tensor):
+            return self.refuse(node, f"the attribute {node.target}, a {type(attribute).__name__},")
+        return add_constant(self.builder, self.module, attribute)
 
     def nested(self, module: fx.GraphModule, name: str) -> func.FuncOp:
         """A graph that control flow calls, as a function of the same module."""
@@ -437,9 +437,9 @@ class _Importer:
             is_number = isinstance(value, _NUMBERS) and entry not in self.values
             if isinstance(entry, fx.Node) and self.values.get(entry) is TOKEN:
                 value = None  # torch throws it away
-            given = self.values.get(entry) if isinstance(entry, fx.Node) else None
-            if isinstance(given, Given):
-                outputs.append(given)
+            content = self.values.get(entry) if isinstance(entry, fx.Node) else None
+            if isinstance(content, Given):
+                outputs.append(content)
                 continue
             if not isinstance(entry, fx.Node) or value is None or is_number:
                 outputs.append(Literal(value))
@@ -459,16 +459,16 @@ class _Importer:
             return self.truth(node, value)
         if isinstance(value, torch.SymInt):
             return self.builder.value(sym.ValueOp, dim=self.integer(value))
-        found = self.operand(node)
-        if not isinstance(found, Value):
+        operand = self.operand(node)
+        if not isinstance(operand, Value):
             return self.refuse(node, "an output that is a list")
-        return found
+        return operand
 
     def truth(self, node: fx.Node, value: torch.SymBool) -> Value:
         """A condition as a scalar (i1)."""
-        found = self.values.get(node)
-        if isinstance(found, Value):
-            return found
+        truth = self.values.get(node)
+        if isinstance(truth, Value):
+            return truth
         expression = symbols.expression(value)
         if self.binder.has_floats(expression):
             known = self.binder.floats
@@ -572,11 +572,11 @@ def _flatten(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     parts = [_flatten(v) for v in value]
 
     def rebuild(values: list[Any]) -> Any:
-        made, start = [], 0
+        entries, start = [], 0
         for leaves, inner in parts:
-            made.append(inner(values[start : start + len(leaves)]))
+            entries.append(inner(values[start : start + len(leaves)]))
             start += len(leaves)
-        return made
+        return entries
 
     return [leaf for leaves, _ in parts for leaf in leaves], rebuild
 

@@ -50,19 +50,19 @@ def float_tensor(builder: Builder, expression: Any, known: Mapping[str, Value]) 
         return known[expression.name]
     if not any(s.name in known for s in expression.free_symbols) and expression.is_integer:
         return integer_tensor(builder, expression)
-    kind = type(expression).__name__
+    class_name = type(expression).__name__
     parts = [float_tensor(builder, a, known) for a in expression.args]
-    if kind in _UNARY:
-        name = _UNARY[kind]
+    if class_name in _UNARY:
+        name = _UNARY[class_name]
         return parts[0] if name is None else builder.value(graph.POINTWISE[name], parts[0])
-    if kind in _BINARY:
-        return builder.value(graph.POINTWISE[_BINARY[kind]], *parts)
-    if kind in _FOLDED:
+    if class_name in _BINARY:
+        return builder.value(graph.POINTWISE[_BINARY[class_name]], *parts)
+    if class_name in _FOLDED:
         total = parts[0]
         for part in parts[1:]:
-            total = builder.value(graph.POINTWISE[_FOLDED[kind]], total, part)
+            total = builder.value(graph.POINTWISE[_FOLDED[class_name]], total, part)
         return total
-    raise UserError(f"the symbolic number {expression} is not supported ({kind})")
+    raise UserError(f"the symbolic number {expression} is not supported ({class_name})")
 
 
 def integer_tensor(builder: Builder, expression: Any) -> Value:
@@ -106,22 +106,22 @@ def condition_tensor(builder: Builder, condition: Any, known: Mapping[str, Value
 
     As `float_tensor`; raises UserError for a condition without a meaning here.
     """
-    kind = type(condition).__name__
-    if kind in ("BooleanTrue", "BooleanFalse", "bool"):
+    class_name = type(condition).__name__
+    if class_name in ("BooleanTrue", "BooleanFalse", "bool"):
         truth = TensorType((), i1, ())
         return builder.value(graph.Full, None, value=bool(condition), result_types=truth)
-    if kind in RELATIONS:
-        name, swapped = RELATIONS[kind]
+    if class_name in RELATIONS:
+        name, swapped = RELATIONS[class_name]
         left, right = (float_tensor(builder, a, known) for a in condition.args)
         if swapped:
             left, right = right, left
         return builder.value(graph.POINTWISE[name], left, right)
-    if kind not in _CONNECTIVES and kind != "Not":
-        raise UserError(f"the symbolic condition {condition} is not supported ({kind})")
+    if class_name not in _CONNECTIVES and class_name != "Not":
+        raise UserError(f"the symbolic condition {condition} is not supported ({class_name})")
     parts = [condition_tensor(builder, a, known) for a in condition.args]
-    if kind == "Not":
+    if class_name == "Not":
         return builder.value(graph.POINTWISE["not"], parts[0])
     total = parts[0]
     for part in parts[1:]:
-        total = builder.value(graph.POINTWISE[_CONNECTIVES[kind]], total, part)
+        total = builder.value(graph.POINTWISE[_CONNECTIVES[class_name]], total, part)
     return total

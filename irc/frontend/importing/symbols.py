@@ -61,10 +61,10 @@ def shape_env_of(metas: Iterable[Any]) -> Any:
 
 def bounds(shape_env: Any, symbol: Any) -> tuple[int | None, int | None]:
     """The inclusive range of a sympy symbol; None where it is unbounded (or beyond int64)."""
-    found = shape_env.var_to_range.get(symbol) if shape_env is not None else None
-    if found is None:
+    interval = shape_env.var_to_range.get(symbol) if shape_env is not None else None
+    if interval is None:
         return None, None
-    return _bound(found.lower), _bound(found.upper)
+    return _bound(interval.lower), _bound(interval.upper)
 
 
 def _bound(value: Any) -> int | None:
@@ -95,38 +95,38 @@ def is_ragged(value: Any) -> bool:
         return False
     if value.node.is_nested_int():
         return True
-    found = value.node.expr
-    known = _hints(value.node.shape_env).get(found) if found.is_Symbol else None
+    expression = value.node.expr
+    known = _hints(value.node.shape_env).get(expression) if expression.is_Symbol else None
     return type(known).__name__ == "SingletonInt"
 
 
 def unbacked_bindings(shape_env: Any, node: Any) -> dict[Any, Any]:
     """sympy symbol -> key path into the node's value, for the unbacked symbols made there."""
-    found = node.meta.get("unbacked_bindings")
-    if not found or shape_env is None:
+    bindings = node.meta.get("unbacked_bindings")
+    if not bindings or shape_env is None:
         return {}
     from torch.fx.experimental.symbolic_shapes import resolve_unbacked_bindings
 
-    return resolve_unbacked_bindings(shape_env, found) or {}
+    return resolve_unbacked_bindings(shape_env, bindings) or {}
 
 
 def is_equality(condition: Any) -> bool:
     """Whether a sympy condition says that two numbers are equal, perhaps among more."""
-    kind = type(condition).__name__
-    if kind == "And":
+    class_name = type(condition).__name__
+    if class_name == "And":
         return any(map(is_equality, condition.args))
-    return kind in RELATIONS and RELATIONS[kind][0] == "eq"
+    return class_name in RELATIONS and RELATIONS[class_name][0] == "eq"
 
 
 def relations_of(condition: Any) -> list[tuple[str, Dim, Dim]]:
     """A sympy condition as facts that must all hold: (relation, lhs, rhs). Raises SymbolError."""
-    kind = type(condition).__name__
-    if kind == "And":
+    class_name = type(condition).__name__
+    if class_name == "And":
         return [fact for part in condition.args for fact in relations_of(part)]
-    if kind in ("BooleanTrue", "bool") and bool(condition):
+    if class_name in ("BooleanTrue", "bool") and bool(condition):
         return []
-    if kind in RELATIONS:
-        name, swapped = RELATIONS[kind]
+    if class_name in RELATIONS:
+        name, swapped = RELATIONS[class_name]
         try:
             left, right = (from_sympy(a) for a in condition.args)
         except SymbolError:
