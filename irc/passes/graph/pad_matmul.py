@@ -66,8 +66,8 @@ def padding_of(size: Dim, multiple: int) -> int:
 
 def factors(call: graph.CallAten) -> tuple[int, int]:
     """The numbers of the operands that are a call's factors."""
-    given = call.arguments.as_dict()
-    first, second = (given[name] for name in FACTORS[call.callee])
+    arguments = call.arguments.as_dict()
+    first, second = (arguments[name] for name in FACTORS[call.callee])
     assert isinstance(first, aten.OperandAttr) and isinstance(second, aten.OperandAttr)
     return first.index, second.index
 
@@ -150,9 +150,9 @@ def pad_product(call: graph.CallAten, product: MatrixProduct, rw: Rewriter) -> N
         value = operands[bias.index]
         assert isinstance(value.type, TensorType)
         # Dimensions of size 1 are broadcast.
-        wanted = [0 if size == 1 else p for size, p in
+        amounts = [0 if size == 1 else p for size, p in
                   zip(value.type.shape, (m, n)[2 - value.type.rank :], strict=True)]  # fmt: skip
-        operands[bias.index] = padded(rw, value, wanted)
+        operands[bias.index] = padded(rw, value, amounts)
     result_type = call.results[0].type
     assert isinstance(result_type, TensorType)
     shape = (*result_type.shape[:-2], product.m + m, product.n + n)
@@ -186,8 +186,8 @@ def padded(rw: Rewriter, value: Value, amounts: Any) -> Value:
         whole = _padded_for_all(rw, source, back)
     if order == list(range(type_.rank)):
         return whole
-    made: Value = rw.builder.value(graph.Permute, whole, permutation=order)
-    return made
+    permuted: Value = rw.builder.value(graph.Permute, whole, permutation=order)
+    return permuted
 
 
 def _padded_for_all(rw: Rewriter, source: Value, high: Sequence[int]) -> Value:
@@ -204,7 +204,7 @@ def _padded_for_all(rw: Rewriter, source: Value, high: Sequence[int]) -> Value:
 def _padded_before(part: Value, high: Sequence[int]) -> Value | None:
     """The array of which `part` was cut off, if that is `part` with `high` zeros more."""
     assert isinstance(part.type, TensorType)
-    wanted = tuple(size + more for size, more in zip(part.type.shape, high, strict=True))
+    sizes = tuple(size + more for size, more in zip(part.type.shape, high, strict=True))
     maker = part.defining_op
     while isinstance(maker, graph.Slice) and maker.start == 0 and maker.step == 1:
         part = maker.source
@@ -213,7 +213,7 @@ def _padded_before(part: Value, high: Sequence[int]) -> Value | None:
         return None
     assert isinstance(part.type, TensorType)
     zero = graph.scalar_attribute(0, part.type.element)
-    return part if part.type.shape == wanted and maker.attributes["value"] is zero else None
+    return part if part.type.shape == sizes and maker.attributes["value"] is zero else None
 
 
 def _pad(builder: Builder, value: Value, high: Sequence[int]) -> Value:
@@ -321,9 +321,9 @@ class PadMatmul(PatternPass):
             return None
         bits = 16 if product.dtype in ("float16", "bfloat16") else 32
         half = (self.balance or target_of(context).operations_per_byte(bits)) / 2
-        found = intensity(product)
-        if found <= half:
-            return f"it is not compute-bound ({found:.0f} operations a byte, {half:.0f} needed)"
+        reached = intensity(product)
+        if reached <= half:
+            return f"it is not compute-bound ({reached:.0f} operations a byte, {half:.0f} needed)"
         speedup = context.measure(product) if context.measure else None
         if speedup is not None and speedup <= LEAST_SPEEDUP:
             return f"padded, it is {speedup:.2f} times as fast"

@@ -57,15 +57,15 @@ def call_on_meta(
     schema: Schema,
     operands: Sequence[Value],
     arguments: A.DictAttr,
-    given: Mapping[Value, Any] | None = None,
+    known: Mapping[Value, Any] | None = None,
 ) -> tuple[Any, dict[Value, Any]]:
-    """Call an operator on meta tensors (those `given`, and others made for the operands' types);
+    """Call an operator on meta tensors (those `known`, and others made for the operands' types);
     gives its outcome and the tensors.
 
     Raises whatever the operator raises, NotImplementedError if it has no meta form.
     """
     overload = find_overload(schema.qualified)
-    tensors: dict[Value, Any] = dict(given or {})
+    tensors: dict[Value, Any] = dict(known or {})
     keywords = {
         name: _python(aten.decode(attr, operands), tensors) for name, attr in arguments.items
     }
@@ -80,8 +80,8 @@ def element_of_call(
         outcome, _ = call_on_meta(schema, operands, arguments)
     except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
         return None
-    made = outcome[number] if isinstance(outcome, tuple | list) else outcome
-    return ELEMENT_OF_DTYPE.get(str(made.dtype).removeprefix("torch."))
+    tensor = outcome[number] if isinstance(outcome, tuple | list) else outcome
+    return ELEMENT_OF_DTYPE.get(str(tensor.dtype).removeprefix("torch."))
 
 
 def types_of_call(
@@ -101,13 +101,13 @@ def types_of_call(
     plain = bool(tensors) and all(k.strides is None for k in tensors)
     device = tensors[0].device if tensors else "cpu"
     listed = outcome if isinstance(outcome, tuple | list) else (outcome,)
-    found = []
+    types = []
     for tensor in listed:
         element = ELEMENT_OF_DTYPE.get(str(getattr(tensor, "dtype", "")).removeprefix("torch."))
         if element is None:
             return None
-        found.append(TensorType(tensor.shape, element, None if plain else tensor.stride(), device))
-    return found
+        types.append(TensorType(tensor.shape, element, None if plain else tensor.stride(), device))
+    return types
 
 
 def _is_known(type_: TensorType) -> bool:
@@ -131,10 +131,10 @@ def is_view_call(schema: Schema, source: TensorType, op: aten.AtenOp) -> bool:
     `source`. Raises UserError where torch can't say."""
     memory = meta_tensor(source)
     try:
-        made, _ = call_on_meta(schema, op.operands, op.arguments, {op.operands[0]: memory})
+        results, _ = call_on_meta(schema, op.operands, op.arguments, {op.operands[0]: memory})
     except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
         raise UserError(
             f"whether '{op.name}' gives a view can't be told: {error}", op=op
         ) from None
-    first = made[0] if isinstance(made, tuple | list) else made
+    first = results[0] if isinstance(results, tuple | list) else results
     return bool(first.untyped_storage()._cdata == memory.untyped_storage()._cdata)

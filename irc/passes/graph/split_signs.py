@@ -79,17 +79,17 @@ def _may_be_negative(binder: sym.BindOp) -> bool:
 
 def _mentioned(function: func.FuncOp) -> set[str]:
     """The symbols that are more than what others are bound to."""
-    found: set[str] = set()
+    symbols: set[str] = set()
     for op in function.walk():
         if isinstance(op, sym.ValueOp) and all(
             isinstance(user, sym.BindOp) for user in op.results[0].users
         ):
             continue
         for attribute in op.attributes.values():
-            found |= mentioned_symbols(attribute)
+            symbols |= mentioned_symbols(attribute)
         for value in op.results:
-            found |= mentioned_symbols(value.type)
-    return found
+            symbols |= mentioned_symbols(value.type)
+    return symbols
 
 
 def _parts(binder: sym.BindOp, taken: set[str]) -> list[Part]:

@@ -67,8 +67,8 @@ def through(program: Program, groups: Groups, call: OperatorCall, result: Value)
         place = call["dim"] % (rank + 1)
         return (*groups[:place], (), *groups[place:])
     if name.startswith("squeeze."):
-        given = call.arguments.get("dim", list(range(rank)))
-        dims = {d % rank for d in (given if isinstance(given, list | tuple) else [given])}
+        dim = call.arguments.get("dim", list(range(rank)))
+        dims = {d % rank for d in (dim if isinstance(dim, list | tuple) else [dim])}
         return tuple(g for d, g in enumerate(groups) if g or d not in dims)
     if name == "expand.default":
         return _expanded(groups, shape)
@@ -77,15 +77,15 @@ def through(program: Program, groups: Groups, call: OperatorCall, result: Value)
 
 def _expanded(groups: Groups, shape: Sequence[Size]) -> Groups:
     missing = len(shape) - len(groups)
-    made: list[Group] = [() if is_one(n) else (Label(n),) for n in shape[:missing]]
+    expanded: list[Group] = [() if is_one(n) else (Label(n),) for n in shape[:missing]]
     for group, size in zip(groups, shape[missing:], strict=True):
-        made.append(group if group or is_one(size) else (Label(size),))
-    return tuple(made)
+        expanded.append(group if group or is_one(size) else (Label(size),))
+    return tuple(expanded)
 
 
 def regroup(program: Program, labels: Sequence[Label], shape: Sequence[Size]) -> Groups | None:
     """Row-major labels as dimensions of these sizes; None where a size would cut a label."""
-    made: list[Group] = []
+    regrouped: list[Group] = []
     rest = list(labels)
     for size in shape:
         taken: list[Label] = []
@@ -97,8 +97,8 @@ def regroup(program: Program, labels: Sequence[Label], shape: Sequence[Size]) ->
                 label = rest.pop(0)
                 product = label.size if is_one(product) else product * label.size
                 taken.append(label)
-        made.append(tuple(taken))
-    return None if rest else tuple(made)
+        regrouped.append(tuple(taken))
+    return None if rest else tuple(regrouped)
 
 
 __all__ = ["Group", "Groups", "Label", "MOVES", "VIEWS", "moves", "regroup", "start", "through"]

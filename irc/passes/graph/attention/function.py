@@ -42,7 +42,7 @@ class AtenFunction:
             return None
         if not op.qualified.startswith("aten.") or op.schema.has_effect:
             return None
-        arguments = {name: _word(given) for name, given in aten.arguments_of(op).items()}
+        arguments = {name: _word(argument) for name, argument in aten.arguments_of(op).items()}
         return OperatorCall(op.qualified.removeprefix("aten."), arguments)
 
     def is_tensor(self, value: Any) -> bool:
@@ -95,31 +95,31 @@ class AtenFunction:
         self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Sequence[Value]:
         """A new call of an operator of aten's; its results."""
-        given = [_attribute(argument) for argument in arguments]
+        operands = [_attribute(argument) for argument in arguments]
         named = {key: _attribute(value, key) for key, value in keywords.items()}
         types = _result_types(name, arguments, keywords)
         if name == "full.default":
             named["device"] = aten.DeviceAttr("cpu")
         place = self.builder.location
-        op = aten.make_aten(f"aten.{name}", given, named, _value_of, types, place)
-        made: Sequence[Value] = self.builder.insert(op).results
-        return made
+        op = aten.make_aten(f"aten.{name}", operands, named, _value_of, types, place)
+        results: Sequence[Value] = self.builder.insert(op).results
+        return results
 
 
 def _value_of(argument: Any) -> Value | None:
     return argument if isinstance(argument, Value) else None
 
 
-def _word(given: Any) -> Any:
+def _word(argument: Any) -> Any:
     """An argument as `OperatorCall` has it."""
-    return given.name if isinstance(given, aten.NamedAttr) else given
+    return argument.name if isinstance(argument, aten.NamedAttr) else argument
 
 
-def _attribute(given: Any, name: str = "") -> Any:
+def _attribute(argument: Any, name: str = "") -> Any:
     """An argument of `emit` as an operation has it."""
     if name == "dtype":
-        return aten.DtypeAttr(given)
-    return aten.MemoryFormatAttr(given) if name == "memory_format" else given
+        return aten.DtypeAttr(argument)
+    return aten.MemoryFormatAttr(argument) if name == "memory_format" else argument
 
 
 def _result_types(
@@ -131,25 +131,25 @@ def _result_types(
     if name == "full.default":
         assert dtype is not None
         return [TensorType((), dtype, ())]
-    kind = tensors[0]
+    type_ = tensors[0]
     shape: Sequence[Dim]
     if name == FUSED:
-        batch, heads, queries, _ = kind.shape
+        batch, heads, queries, _ = type_.shape
         sums = (queries * heads, 1, heads)
-        rest = TensorType((batch, heads, queries), f64 if kind.element is f64 else f32, sums)
-        return [kind.with_strides(_dense(kind)), rest]
+        rest = TensorType((batch, heads, queries), f64 if type_.element is f64 else f32, sums)
+        return [type_.with_strides(_dense(type_)), rest]
     if name in ("permute.default", "unsqueeze.default", "squeeze.dims"):
-        return [_moved(name, kind, arguments[1])]
+        return [_moved(name, type_, arguments[1])]
     if name == "reshape.default":
         shape = tuple(arguments[1])
-        assert kind.strides is not None
-        strides = reshape_strides(kind.shape, kind.strides, shape)
-        return [kind.with_shape(shape, strides or contiguous_strides(shape))]
+        assert type_.strides is not None
+        strides = reshape_strides(type_.shape, type_.strides, shape)
+        return [type_.with_shape(shape, strides or contiguous_strides(shape))]
     if name == "amax.default":
-        shape = (*kind.shape[:-1], 1)
-        return [kind.with_shape(shape, contiguous_strides(shape))]
+        shape = (*type_.shape[:-1], 1)
+        return [type_.with_shape(shape, contiguous_strides(shape))]
     if name == "clone.default":
-        return [kind.with_strides(contiguous_strides(kind.shape))]
+        return [type_.with_strides(contiguous_strides(type_.shape))]
     return [_pointwise(name, tensors, dtype)]
 
 
@@ -168,27 +168,27 @@ def _pointwise(name: str, tensors: Sequence[TensorType], dtype: Any) -> TensorTy
         strides = t.strides or ()
         steps: list[Dim] = [0 if n == 1 else s for n, s in zip(t.shape, strides, strict=True)]
         operands.append([*[0] * (rank - t.rank), *steps])
-    made = TensorType(shape, element, None, tensors[0].device)
-    return made.with_strides(dense_like(tuple(shape), operands))
+    type_ = TensorType(shape, element, None, tensors[0].device)
+    return type_.with_strides(dense_like(tuple(shape), operands))
 
 
-def _dense(kind: TensorType) -> Sequence[Dim]:
+def _dense(type_: TensorType) -> Sequence[Dim]:
     """The strides of `empty_like`."""
-    return dense_like(kind.shape, [kind.strides]) if kind.strides is not None else ()
+    return dense_like(type_.shape, [type_.strides]) if type_.strides is not None else ()
 
 
-def _moved(name: str, kind: TensorType, argument: Any) -> TensorType:
-    shape, strides = list(kind.shape), list(kind.strides or ())
+def _moved(name: str, type_: TensorType, argument: Any) -> TensorType:
+    shape, strides = list(type_.shape), list(type_.strides or ())
     if name == "permute.default":
-        return kind.with_shape([shape[d] for d in argument], [strides[d] for d in argument])
+        return type_.with_shape([shape[d] for d in argument], [strides[d] for d in argument])
     if name == "unsqueeze.default":
         step = shape[argument] * strides[argument] if argument < len(shape) else 1
-        return kind.with_shape(
+        return type_.with_shape(
             [*shape[:argument], 1, *shape[argument:]], [*strides[:argument], step,
                                                         *strides[argument:]]
         )  # fmt: skip
     kept = [d for d in range(len(shape)) if d not in argument]
-    return kind.with_shape([shape[d] for d in kept], [strides[d] for d in kept])
+    return type_.with_shape([shape[d] for d in kept], [strides[d] for d in kept])
 
 
 __all__ = ["FUSED", "AtenFunction"]

@@ -29,29 +29,29 @@ def fuse(op: Any, rw: Any) -> Any:
     options, target, ranges = rw.state
     program = AtenFunction(rw.builder, ranges)
     try:
-        found = recognize(program, op.results[0])
-        reason = objection(program, found, target.features.core_bytes)
+        attention = recognize(program, op.results[0])
+        reason = objection(program, attention, target.features.core_bytes)
         if reason and not options.force:
             raise NotAttention(reason)
-        made = fused(program, found)
+        result = fused(program, attention)
     except NotAttention as error:
         if not error.told:
             return rw.no_match(error.reason)
         return rw.decline(f"attention is left as it is written: {error.reason}")
     rw.remark("attention is one operator")
     shape = op.results[0].type.shape
-    rw.replace(op, [program.emit("reshape.default", made, list(shape))])
+    rw.replace(op, [program.emit("reshape.default", result, list(shape))])
     return True
 
 
-def fused(program: AtenFunction, found: Attention) -> Value:
+def fused(program: AtenFunction, attention: Attention) -> Value:
     """The fused attention's result, of four dimensions. Raises NotAttention before it adds
     anything to the program."""
-    dtype = "float64" if program.dtype(found.query.base) == "float64" else "float32"
-    plan = planned(program, found, dtype)
+    dtype = "float64" if program.dtype(attention.query.base) == "float64" else "float32"
+    plan = planned(program, attention, dtype)
     query, key, value = (four_dimensions(program, o)
-                         for o in (found.query, found.key, found.value))  # fmt: skip
-    keywords = {"scale": found.scale}
+                         for o in (attention.query, attention.key, attention.value))  # fmt: skip
+    keywords = {"scale": attention.scale}
     if plan.mask is not None:
         keywords["attn_mask"] = plan.mask
     arguments = [query, key, value, 0.0, plan.causal]
@@ -59,8 +59,8 @@ def fused(program: AtenFunction, found: Attention) -> Value:
     if plan.rows is None:
         return result
     nothing = program.emit("full.default", [], math.nan, dtype=program.dtype(query))
-    made: Value = program.emit("where.self", plan.rows, result, nothing)
-    return made
+    visible: Value = program.emit("where.self", plan.rows, result, nothing)
+    return visible
 
 
 @register_pass

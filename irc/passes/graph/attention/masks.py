@@ -48,7 +48,7 @@ class MaskPlan:
 
 def planned(
     program: Program,
-    found: Attention,
+    attention: Attention,
     dtype: str,
     *,
     gradients: bool = False,
@@ -57,44 +57,44 @@ def planned(
     """The plan for masks of `dtype`; adds to the program what computes it. gradients: they are
     asked for, too. lifts: the operator needs masks of which log2(e) times each element is finite.
     Raises NotAttention, before it adds anything."""
-    if not found.masks:
+    if not attention.masks:
         return MaskPlan()
-    for mask in found.masks:
+    for mask in attention.masks:
         if mask.number is not None and mask.number > HIGHEST_NUMBER:
             raise NotAttention(f"{mask.number:g} takes the place of scores, which is not far below")
-    known = _known(program, found)
+    known = _known(program, attention)
     if known.causal:
         return MaskPlan(causal=True)
     proven = known.highest > -math.inf
-    _check(program, found, proven or gradients, dtype)
+    _check(program, attention, proven or gradients, dtype)
     if gradients and known.highest <= HIGHEST_NUMBER:
-        if any(mask.number is not None for mask in found.masks):
-            return _with_gradients(program, found, dtype)
-        if not all(_is_bounded(program, mask, -HIGHEST_NUMBER) for mask in found.masks):
+        if any(mask.number is not None for mask in attention.masks):
+            return _with_gradients(program, attention, dtype)
+        if not all(_is_bounded(program, mask, -HIGHEST_NUMBER) for mask in attention.masks):
             raise NotAttention("what is added to its scores may be so low that they are not seen")
-    mask = _combined(program, found.masks, dtype)
+    mask = _combined(program, attention.masks, dtype)
     rows = None
-    if not (proven or found.safe or all(_is_bounded(program, m) for m in found.masks)):
+    if not (proven or attention.safe or all(_is_bounded(program, m) for m in attention.masks)):
         highest = program.emit("amax.default", mask, [-1], True)
         rows = program.emit("lt.Scalar", program.emit("abs.default", highest), math.inf)
     lowest = FAR_OF[dtype]
-    if lifts and not proven and any(m.number is None for m in found.masks):
-        if not all(_is_bounded(program, m, -lowest) for m in found.masks):
+    if lifts and not proven and any(m.number is None for m in attention.masks):
+        if not all(_is_bounded(program, m, -lowest) for m in attention.masks):
             mask = program.emit("clamp_min.default", mask, lowest)
     return MaskPlan(mask=mask, rows=rows)
 
 
-def _with_gradients(program: Program, found: Attention, dtype: str) -> MaskPlan:
+def _with_gradients(program: Program, attention: Attention, dtype: str) -> MaskPlan:
     """The plan where numbers take scores' places, which then have no gradient, and may take those
     of a whole row: such a row's scores are made 0, whose softmax has the same gradient for the
     values, and one for the query and the keys that is left out."""
-    infinite = {mask.number is not None and math.isinf(mask.number) for mask in found.masks}
-    if any(mask.number is None for mask in found.masks) or len(infinite) > 1:
+    infinite = {mask.number is not None and math.isinf(mask.number) for mask in attention.masks}
+    if any(mask.number is None for mask in attention.masks) or len(infinite) > 1:
         raise NotAttention("masks of several kinds may leave a row without any key")
-    if found.safe:
+    if attention.safe:
         raise NotAttention("a row may be left without any key")
     lowest = FAR_OF[dtype]
-    masks = tuple(attrs.evolve(mask, number=lowest) for mask in found.masks)
+    masks = tuple(attrs.evolve(mask, number=lowest) for mask in attention.masks)
     mask = _combined(program, masks, dtype)
     highest = program.emit("amax.default", mask, [-1], True)
     kept = program.emit("gt.Scalar", highest, lowest / 2)
@@ -103,11 +103,11 @@ def _with_gradients(program: Program, found: Attention, dtype: str) -> MaskPlan:
     return MaskPlan(mask=mask, rows=kept if infinite == {True} else None, kept=kept)
 
 
-def _check(program: Program, found: Attention, keeps: bool, dtype: str) -> None:
+def _check(program: Program, attention: Attention, keeps: bool, dtype: str) -> None:
     """Refuse masks that a tensor added to the scores does not stand for. keeps: each row keeps a
     key, or what becomes of others is seen to."""
     replaced = False
-    for mask in found.masks:
+    for mask in attention.masks:
         if mask.number is None:
             if replaced and not keeps:
                 raise NotAttention("something is added to scores that a number has replaced")
@@ -241,13 +241,13 @@ class _MaskFacts:
     highest: float = -math.inf
 
 
-def _known(program: Program, found: Attention) -> _MaskFacts:
+def _known(program: Program, attention: Attention) -> _MaskFacts:
     """What is known of masks that constants make."""
     from torch.utils._python_dispatch import _disable_current_modes
 
     with _disable_current_modes():
         try:
-            total = _evaluated(program, found)
+            total = _evaluated(program, attention)
         except (RuntimeError, TypeError, ValueError, IndexError):  # an operator refuses it
             total = None
         if total is None:
@@ -256,16 +256,16 @@ def _known(program: Program, found: Attention) -> _MaskFacts:
         return _MaskFacts(_is_causal(total), -math.inf if math.isnan(highest) else highest)
 
 
-def _evaluated(program: Program, found: Attention) -> Any:
+def _evaluated(program: Program, attention: Attention) -> Any:
     """What all masks together add to the scores (-inf for a finite number, too), if constants
     alone make them, as a torch tensor of four dimensions; None otherwise."""
     import torch
 
-    queries, keys = found.sizes[2:]
+    queries, keys = attention.sizes[2:]
     if not isinstance(queries, int) or not isinstance(keys, int):
         return None
     total = torch.zeros(1, 1, queries, keys)
-    for mask in found.masks:
+    for mask in attention.masks:
         held = _evaluate(program, mask.tensor, _DEPTH, {})
         if held is None:
             return None
@@ -310,8 +310,8 @@ def _evaluate(program: Program, value: Value, depth: int, known: dict[Any, Any])
     sizes = program.shape(value)
     if not all(isinstance(n, int) for n in sizes) or math.prod(sizes) > MOST_ELEMENTS:
         return None
-    known[value] = made = _called(program, call, depth, known)
-    return made
+    known[value] = result = _called(program, call, depth, known)
+    return result
 
 
 def _called(program: Program, call: OperatorCall, depth: int, known: dict[Any, Any]) -> Any:
@@ -325,22 +325,22 @@ def _called(program: Program, call: OperatorCall, depth: int, known: dict[Any, A
     if torch.Tag.nondeterministic_seeded in overload.tags:
         return None
     arguments: dict[str, Any] = {}
-    for name, given in call.arguments.items():
-        if program.is_tensor(given):
-            given = _evaluate(program, given, depth - 1, known)
-            if given is None:
+    for name, argument in call.arguments.items():
+        if program.is_tensor(argument):
+            argument = _evaluate(program, argument, depth - 1, known)
+            if argument is None:
                 return None
         elif name == "device":
-            given = torch.device("cpu")
+            argument = torch.device("cpu")
         elif name in ("pin_memory", "layout"):
             continue
-        elif isinstance(given, str) and isinstance(getattr(torch, given, None), torch.dtype):
-            given = getattr(torch, given)
-        elif isinstance(given, str) and name == "memory_format":
-            given = getattr(torch, given)
-        elif not _is_plain(given):
+        elif isinstance(argument, str) and isinstance(getattr(torch, argument, None), torch.dtype):
+            argument = getattr(torch, argument)
+        elif isinstance(argument, str) and name == "memory_format":
+            argument = getattr(torch, argument)
+        elif not _is_plain(argument):
             return None
-        arguments[name] = given
+        arguments[name] = argument
     return overload(**arguments)
 
 

@@ -1,7 +1,7 @@
 """Recognizing softmax(query @ key^T * scale + mask) @ value in a program of ATen's operators.
 
-    found = recognize(program, product)      # the second product; raises NotAttention
-    found.query, found.masks, found.scale
+    attention = recognize(program, product)  # the second product; raises NotAttention
+    attention.query, attention.masks, attention.scale
 
 Views between the operators (of heads, of einsum, of expanded keys) are followed by their
 dimensions, whatever operators wrote them.
@@ -129,21 +129,21 @@ def recognize(
     if _followed(program, groups, path) != _merged(labels):
         raise NotAttention("the probabilities' dimensions are moved before the product", told=False)
     first, masks, scale = _scores(program, call["self"], labels, groups, 2 if safe else 1)
-    made = program.call(first)
-    assert made is not None
+    scores = program.call(first)
+    assert scores is not None
     sizes = tuple(group[0].size if group else 1 for group in labels)
     if not all(map(program.is_positive, sizes)):
         raise NotAttention("it may be empty")  # and ATen's operator divides by sizes
-    query = operand(program, made["self"], labels, (0, 1), forward_only, False)
+    query = operand(program, scores["self"], labels, (0, 1), forward_only, False)
     shares = shares and forward_only
-    key = operand(program, made["mat2"], labels, (1, 0), forward_only, shares)
+    key = operand(program, scores["mat2"], labels, (1, 0), forward_only, shares)
     value = operand(program, values, labels, (0, 1), False, shares)
     if not _share_alike(program, key, value):
-        key = operand(program, made["mat2"], labels, (1, 0), forward_only, False)
+        key = operand(program, scores["mat2"], labels, (1, 0), forward_only, False)
         value = operand(program, values, labels, (0, 1), False, False)
     _check(program, query, key, value)
     copied = tuple(
-        program.shape(v) for v in (made["mat2"], values) if copies(program, v)
+        program.shape(v) for v in (scores["mat2"], values) if copies(program, v)
     )
     return Attention(
         query, key, value, scale * query.factor * key.factor, scale, masks, sizes, product, soft,  # type: ignore[arg-type]
@@ -250,10 +250,10 @@ def _followed(
     program: Program, groups: Groups, path: Sequence[tuple[OperatorCall, Value]]
 ) -> Groups | None:
     for call, result in path:
-        found = through(program, groups, call, result)
-        if found is None:
+        followed = through(program, groups, call, result)
+        if followed is None:
             return None
-        groups = found
+        groups = followed
     return groups
 
 
@@ -276,10 +276,10 @@ def _scores(
     that the softmax reads, a softmax whose empty rows are 0 compares them."""
     if program.uses(value) > readers:
         raise NotAttention("its scores are read elsewhere, too")
-    found = _walk(program, value, 1.0, _DEPTH)
-    if found is None:
+    walked = _walk(program, value, 1.0, _DEPTH)
+    if walked is None:
         raise NotAttention("its scores are no masked and scaled product")
-    product, steps, scale = found
+    product, steps, scale = walked
     here: Groups | None = _merged(labels)  # type: ignore[arg-type]
     masks = []
     for step in steps:
@@ -321,10 +321,10 @@ def _walk(
     return None
 
 
-def _then(found: Any, step: _ScoreStep) -> Any:
-    if found is not None:
-        found[1].append(step)
-    return found
+def _then(walked: Any, step: _ScoreStep) -> Any:
+    if walked is not None:
+        walked[1].append(step)
+    return walked
 
 
 def _added(program: Program, value: Value, call: OperatorCall, outer: float, depth: int) -> Any:
@@ -340,15 +340,15 @@ def _added(program: Program, value: Value, call: OperatorCall, outer: float, dep
     ):
         if not program.is_tensor(scores) or not _has_shape(program, scores, shape):
             continue
-        found = _walk(program, scores, inner, depth - 1)
-        if found is None:
+        walked = _walk(program, scores, inner, depth - 1)
+        if walked is None:
             continue
         number = number_of(program, other)
         if number is not None and math.isfinite(number * factor):
-            return found  # a softmax doesn't see what is added to all
+            return walked  # a softmax doesn't see what is added to all
         if not program.is_tensor(other):
             return None
-        return _then(found, _ScoreStep(value, mask=(other, None, False, factor)))
+        return _then(walked, _ScoreStep(value, mask=(other, None, False, factor)))
     return None
 
 
@@ -356,14 +356,14 @@ def _chosen(program: Program, value: Value, call: OperatorCall, outer: float, de
     condition, yes, no = (call[name] for name in CHOICES[call.name])
     shape = program.shape(value)
     for scores, number, keeps in ((yes, no, True), (no, yes, False)):
-        found = number_of(program, number)
-        if found is None or not program.is_tensor(scores):
+        low = number_of(program, number)
+        if low is None or not program.is_tensor(scores):
             continue
-        if math.isnan(found) or found > 0 or outer <= 0 or not _has_shape(program, scores, shape):
+        if math.isnan(low) or low > 0 or outer <= 0 or not _has_shape(program, scores, shape):
             continue
         walked = _walk(program, scores, outer, depth - 1)
         if walked is not None:
-            return _then(walked, _ScoreStep(value, mask=(condition, found * outer, keeps, 1.0)))
+            return _then(walked, _ScoreStep(value, mask=(condition, low * outer, keeps, 1.0)))
     return None
 
 
@@ -488,10 +488,10 @@ def operand(
 
 def _scaled_alike(program: Program, call: OperatorCall, value: Value) -> tuple[Value, float] | None:
     """What a value is multiplied by a number of, with the same sizes and dtype."""
-    found = scaling(program, call)
-    if found is None or not _has_shape(program, found[0], program.shape(value)):
+    scaled = scaling(program, call)
+    if scaled is None or not _has_shape(program, scaled[0], program.shape(value)):
         return None
-    return found if program.dtype(found[0]) == program.dtype(value) else None
+    return scaled if program.dtype(scaled[0]) == program.dtype(value) else None
 
 
 def _slots(
@@ -506,7 +506,7 @@ def _slots(
     if any(len(g) > 1 or any(label.dim is None for label in g) for g in last):
         return None
     rest = list(groups[0])
-    found: list[Group] = []
+    leading: list[Group] = []
     for want in labels[:2]:
         taken: list[Label] = []
         product: Size = 1
@@ -516,10 +516,10 @@ def _slots(
             label = rest.pop(0)
             taken.append(label)
             product = label.size if is_one(product) else product * label.size
-        found.append(tuple(taken))
-    if rest or not _are_heads(found[0], found[1], shared):
+        leading.append(tuple(taken))
+    if rest or not _are_heads(leading[0], leading[1], shared):
         return None
-    return (found[0], found[1], *last)
+    return (leading[0], leading[1], *last)
 
 
 def _are_heads(batch: Group, heads: Group, shared: bool) -> bool:
@@ -541,16 +541,16 @@ def copies(program: Program, value: Value) -> bool:
     return False
 
 
-def objection(program: Program, found: Attention, cache: int) -> str:
+def objection(program: Program, attention: Attention, cache: int) -> str:
     """Why attention is better left as it is written on a CPU; "" where it isn't. The written form
     is as fast where its scores, and what it copies, stay in `cache` bytes of a core's."""
-    dtype = program.dtype(found.query.base)
+    dtype = program.dtype(attention.query.base)
     if dtype == "float64":
         return "products of f64 are faster than the fused operator"
     width = 4 if dtype == "float32" else 2
-    scores = math.prod(map(program.estimate, found.sizes)) * width
-    copied = sum(math.prod(map(program.estimate, shape)) for shape in found.copied) * width
-    if width == 2 and program.estimate(found.sizes[2]) == 1:
+    scores = math.prod(map(program.estimate, attention.sizes)) * width
+    copied = sum(math.prod(map(program.estimate, shape)) for shape in attention.copied) * width
+    if width == 2 and program.estimate(attention.sizes[2]) == 1:
         return ""  # products of one row in 16 bits are the library's slowest
     if scores > cache or copied > cache:
         return ""

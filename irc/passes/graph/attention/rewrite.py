@@ -8,11 +8,11 @@ from irc.passes.graph.attention.program import Program, Value
 from irc.passes.graph.attention.recognize import Operand
 
 
-def four_dimensions(program: Program, found: Operand) -> Value:
+def four_dimensions(program: Program, operand: Operand) -> Value:
     """An operand as `[batch, heads, positions, width]`, by views alone but where its last dimension
     is not the fastest: fused operators want that."""
-    value, rank = found.base, len(program.shape(found.base))
-    places = ([label.dim for label in slot if label.dim is not None] for slot in found.slots)
+    value, rank = operand.base, len(program.shape(operand.base))
+    places = ([label.dim for label in slot if label.dim is not None] for slot in operand.slots)
     dims = [place[0] if place else None for place in places]
     taken = {dim for dim in dims if dim is not None}
     spare = [dim for dim in range(rank) if dim not in taken]

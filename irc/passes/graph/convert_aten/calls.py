@@ -92,12 +92,12 @@ def written_copies(op: aten.AtenOp) -> tuple[int, ...]:
     Declines a write of anything else. Raises UserError for one of parts of a copy: those of an
     operator that sees one storage through several operands.
     """
-    given = op.arguments.as_dict()
+    arguments = op.arguments.as_dict()
     numbers = [
         number
         for argument in op.schema.arguments
-        if argument.is_write and argument.name in given
-        for number in aten.operand_indices(given[argument.name])
+        if argument.is_write and argument.name in arguments
+        for number in aten.operand_indices(arguments[argument.name])
     ]
     for number in numbers:
         maker = op.operands[number].defining_op

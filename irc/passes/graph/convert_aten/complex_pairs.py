@@ -70,17 +70,17 @@ def paired_values(function: func.FuncOp) -> set[Value]:
         for op in function.block.ops
         if (complex_values := [v for v in (*op.operands, *op.results) if is_complex(v)])
     ]
-    found = {value for _, values in groups for value in values if value.defining_op is not None}
+    paired = {value for _, values in groups for value in values if value.defining_op is not None}
     while True:
         removed = {
             value
             for op, values in groups
-            if not _is_known(op) or any(v not in found for v in values)
+            if not _is_known(op) or any(v not in paired for v in values)
             for value in values
-        } & found
+        } & paired
         if not removed:
-            return found
-        found -= removed
+            return paired
+        paired -= removed
 
 
 def _is_known(op: Any) -> bool:
@@ -103,8 +103,8 @@ def convert_pair(call: Call, pairs: Mapping[Value, Pair]) -> Pair | Value:
     if name in PAIR_CONVERTERS:
         return PAIR_CONVERTERS[name](call, parts)
     converter = TO_GRAPH.converters_of(type(call.op))[0]
-    made = [converter.call(part_of(call, parts, number)) for number in (0, 1)]
-    return tuple(v if isinstance(v, Value) else v[0] for v in made)  # type: ignore[return-value]
+    halves = [converter.call(part_of(call, parts, number)) for number in (0, 1)]
+    return tuple(v if isinstance(v, Value) else v[0] for v in halves)  # type: ignore[return-value]
 
 
 def part_of(call: Call, parts: Mapping[str, Any], number: int) -> Call:

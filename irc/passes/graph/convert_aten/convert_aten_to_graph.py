@@ -84,14 +84,14 @@ class _FunctionConversion:
         olds = list(block.ops)
         self.convert_arguments()
         self.builder = Builder.at_end(block)
-        given, last = dict(self.values), block.last
+        values, last = dict(self.values), block.last
         self.complex = holds_complex(block.arguments, olds)
         self.paired = paired_values(self.function) if self.complex else set()
         try:
             TO_GRAPH.apply(olds, self)
         except StartAgain:
             self.discard_after(last)
-            self.values, self.paired, self.pairs = given, set(), {}
+            self.values, self.paired, self.pairs = values, set(), {}
             self.known, self.call = Known(), None
             TO_GRAPH.apply(olds, self)
         for op in reversed(olds):
@@ -161,9 +161,9 @@ class _FunctionConversion:
             argument.replace_all_uses_with(stand_in)
             self.values[stand_in] = argument
             if isinstance(old, TensorType) and old.strides is not None:
-                found = entries[position].as_dict()
-                found["strides"] = A.DimsAttr(old.strides)
-                entries[position] = A.DictAttr(found)
+                entry = entries[position].as_dict()
+                entry["strides"] = A.DimsAttr(old.strides)
+                entries[position] = A.DictAttr(entry)
                 argument.type = old.with_strides(None)
         if entries:
             self.function.attributes["arg_info"] = A.ArrayAttr(entries)

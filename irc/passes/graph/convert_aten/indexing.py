@@ -76,13 +76,13 @@ def advanced(c: Call, source: Value, indices: Sequence[Any]) -> tuple[list[Value
     if any(element_of(t) is i1 or getattr(element_of(t), "unsigned", False) for t in tensors):
         decline("an index by a mask has a size that depends on data")
     shape = broadcast_shapes([shape_of(t) for t in tensors])
-    made = []
+    positions = []
     for dim, tensor in zip(dims, tensors, strict=True):
         wide = wrapped_index(c, tensor, shape_of(source)[dim])
         wide = c.cast(wide, i64)
-        made.append(c.broadcast(wide, shape))
+        positions.append(c.broadcast(wide, shape))
     adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
-    return made, dims, dims[0] if adjacent else 0
+    return positions, dims, dims[0] if adjacent else 0
 
 
 @converts("aten.index.Tensor", checked=True)
@@ -245,11 +245,11 @@ def _scatter(c: Call, source: Value, combiner: str) -> Value:
     else:
         value = c.full(value, index, element)
     dim = normalized(c.dim, rank_of(source))
-    made = c.emit(
+    result = c.emit(
         graph.Scatter, c.cast(source, element), index, value, dim=dim, combiner=combiner,
         **_checked(c, "RuntimeError"),
     )  # fmt: skip
-    return c.finish(made)
+    return c.finish(result)
 
 
 @converts("aten.scatter_reduce.two")
@@ -342,11 +342,11 @@ def _put_along(
         index = c.reshape(index, (1,))
     shape = graph_take_shape(source, index, [dim], dim)
     part = c.reshape(part, shape) if rank_of(part) != len(shape) else part
-    made = c.emit(
+    result = c.emit(
         graph.Put, source, c.broadcast(part, shape), [index], dims=[dim], position=dim,
         combiner=combiner, **_checked(c, error),
     )  # fmt: skip
-    return c.finish(made)
+    return c.finish(result)
 
 
 @converts("aten.isin.Tensor_Tensor")
@@ -362,8 +362,8 @@ def isin(c: Call) -> Value:
     spread = x.type.with_shape(shape)  # type: ignore[attr-defined]
     left = c.emit_typed(graph.Broadcast, x, spread, dims=list(range(rank_of(x))))
     right = c.broadcast(c.reshape(c.cast(tests, element), (count,)), shape)
-    found = c.reduce("any", c.pointwise("eq", left, right), [len(shape) - 1])
-    return c.pointwise("not", found) if c.invert else found
+    member = c.reduce("any", c.pointwise("eq", left, right), [len(shape) - 1])
+    return c.pointwise("not", member) if c.invert else member
 
 
 @converts("aten.histc.default")
@@ -384,5 +384,5 @@ def histc(c: Call) -> Value:
     element = compute_element(c.result.element)
     ones = c.cast(inside, element)
     zeros = c.full(0, c.result, element)
-    made = c.emit(graph.Put, zeros, ones, [place], dims=[0], position=0, combiner="sum")
-    return c.finish(made)
+    counts = c.emit(graph.Put, zeros, ones, [place], dims=[0], position=0, combiner="sum")
+    return c.finish(counts)

@@ -241,8 +241,8 @@ def batch_norm(c: Call) -> Sequence[Value]:
         result = c.pointwise("add", result, per_channel(c, bias, shape))
     # The CPU's statistics are empty, another device's are those used.
     statistics = [
-        c.full(0.0, kind) if kind.shape == (0,) else c.cast(value, kind.element)
-        for value, kind in zip((mean, deviation), (c.result_at(1), c.result_at(2)), strict=True)
+        c.full(0.0, type_) if type_.shape == (0,) else c.cast(value, type_.element)
+        for value, type_ in zip((mean, deviation), (c.result_at(1), c.result_at(2)), strict=True)
     ]
     return [c.finish(result), *statistics]
 

@@ -249,9 +249,9 @@ def power(c: Call) -> Value:
     if _is_truth(base) and _is_truth(exponent):  # though torch's shape function says integers
         decline("powers of bools are ATen's")
     if isinstance(exponent, int | float):
-        found = _constant_power(c, base, exponent)
-        if found is not None:
-            return found
+        special = _constant_power(c, base, exponent)
+        if special is not None:
+            return special
     return c.finish(c.pointwise("pow", *c.operands(base, exponent)))
 
 

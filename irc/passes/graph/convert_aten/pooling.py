@@ -25,10 +25,10 @@ from irc.passes.graph.convert_aten.support import (
 
 
 def _pairs(value: Any, count: int, default: Any = None) -> list[Any]:
-    given = list(value) if isinstance(value, list) else [value]
-    if not given and default is not None:
-        given = list(default)
-    return given * count if len(given) == 1 else given
+    sizes = list(value) if isinstance(value, list) else [value]
+    if not sizes and default is not None:
+        sizes = list(default)
+    return sizes * count if len(sizes) == 1 else sizes
 
 
 def windows(

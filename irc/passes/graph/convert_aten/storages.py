@@ -116,25 +116,27 @@ def storage_owner(c: Call, value: Value) -> tuple[Value, Dim | None]:
     offset: Dim | None = 0
     counted = False  # whether `offset` counts from the storage's beginning
     while isinstance(maker := value.defining_op, aten.AtenOp) and maker.schema.returns_alias:
-        given = aten.arguments_of(maker)
+        arguments = aten.arguments_of(maker)
         if maker.schema.is_mutable or width(maker.operands[0]) != width(value):
             break
         value = maker.operands[0]
         if counted:
             continue
-        if maker.schema.counts_from_storage and given["storage_offset"] is not None:
-            offset = None if offset is None else offset + given["storage_offset"]
+        if maker.schema.counts_from_storage and arguments["storage_offset"] is not None:
+            offset = None if offset is None else offset + arguments["storage_offset"]
             counted = offset is not None
         elif Fact.BEGINS_INSIDE in maker.schema.facts and offset is not None:
-            dim = normalized(given["dim"], rank_of(value))
+            dim = normalized(arguments["dim"], rank_of(value))
             strides = value.type.strides  # type: ignore[attr-defined]
             step = strides[dim] if strides is not None else None
             size = shape_of(value)[dim]
-            if "index" in given:
-                start = from_start(given["index"], size, c.ranges)
+            if "index" in arguments:
+                start = from_start(arguments["index"], size, c.ranges)
             else:
                 length = shape_of(maker.results[0])[dim]
-                start = slice_start(c, given["start"], given["end"], size, length, given["step"])
+                start = slice_start(
+                    c, arguments["start"], arguments["end"], size, length, arguments["step"]
+                )
             offset = offset + start * step if step is not None else None
         elif Fact.SAME_BEGIN not in maker.schema.facts:
             offset = None
@@ -157,12 +159,12 @@ def dense_order(shape: Sequence[Dim], strides: Sequence[Dim]) -> list[int] | Non
     order: list[int] = []
     expected: Dim = 1
     while left:
-        found = next((d for d in reversed(left) if strides[d] == expected), None)
-        if found is None:
+        dim = next((d for d in reversed(left) if strides[d] == expected), None)
+        if dim is None:
             return None
-        order.append(found)
-        left.remove(found)
-        expected = expected * shape[found]
+        order.append(dim)
+        left.remove(dim)
+        expected = expected * shape[dim]
     ones = [d for d in range(len(shape)) if shape[d] == 1]
     return ones + order[::-1]
 

@@ -142,8 +142,8 @@ class Call:
     def argument(self, value: Value) -> BlockArgument | None:
         """The function argument that a value on the aten level is. A copy of one is none, though
         the graph level may have the same value for both."""
-        found = None if value.defining_op is not None else self._converted.get(value)
-        return found if isinstance(found, BlockArgument) else None
+        converted = None if value.defining_op is not None else self._converted.get(value)
+        return converted if isinstance(converted, BlockArgument) else None
 
     # -- making values
 

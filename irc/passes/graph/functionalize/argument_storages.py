@@ -49,8 +49,8 @@ def argument_begin(function: func.FuncOp, number: int, builder: Builder) -> Dim:
     argument = function.block.arguments[number]
     info = function.arg_info
     entry = info[number] if info is not None and number < len(info) else None
-    found = entry.get("offset") if isinstance(entry, A.DictAttr) else None
-    begin: Dim = found.dim if isinstance(found, A.DimAttr) else 0
+    offset = entry.get("offset") if isinstance(entry, A.DictAttr) else None
+    begin: Dim = offset.dim if isinstance(offset, A.DimAttr) else 0
     taken = set()
     for op in function.block.ops:
         if isinstance(op, sym.Binder):
@@ -108,12 +108,12 @@ class _Origins:
         """Those that an operation may write."""
         if not isinstance(op, aten.AtenOp):
             return frozenset()
-        given = op.arguments.as_dict()
+        arguments = op.arguments.as_dict()
         return self.of(
             op.operands[number]
             for argument in op.schema.arguments
-            if argument.is_write and argument.name in given
-            for number in aten.operand_indices(given[argument.name])
+            if argument.is_write and argument.name in arguments
+            for number in aten.operand_indices(arguments[argument.name])
         )
 
     def follow(self, op: Operation) -> None:
@@ -216,8 +216,8 @@ def _base(function: func.FuncOp, members: tuple[int, ...], builder: Builder) -> 
     low = min(offsets)
     ends = [o + extent(t.shape, strides_of(t)) for o, t in zip(offsets, types, strict=True)]
     length = max(ends) - low
-    kind = types[0].with_shape((length,), (1,))
-    flat = call(builder, "new_zeros.default", kind, values[0], [length])
+    memory_type = types[0].with_shape((length,), (1,))
+    flat = call(builder, "new_zeros.default", memory_type, values[0], [length])
     places: set[int] = set()
     for value, type_, offset in zip(values, types, offsets, strict=True):
         strides = strides_of(type_)

@@ -43,22 +43,22 @@ def functional_schema(schema: Schema, op: Operation) -> Schema | None:
 
     `add_` -> `add`, `add.out` -> `add` with the same other arguments."""
     namespace, name, overload = schema.qualified.split(".")
-    wanted = [a.name for a in schema.arguments if not (a.is_write and a.kwarg_only)]
+    kept = [a.name for a in schema.arguments if not (a.is_write and a.kwarg_only)]
     written = [a for a in schema.arguments if a.is_write]
     bare = name[:-1] if name.endswith("_") and not name.startswith("__") else name
     bare = bare.replace("__i", "__", 1) if bare.startswith("__i") else bare
     base = overload.removesuffix("_out").removesuffix("out") or "default"
     candidates = dict.fromkeys((overload, base, f"dim_{base}", "default", "Tensor", "Scalar"))
     for candidate in candidates:
-        found = aten.known_schema(f"{namespace}.{bare}.{candidate}", op)
-        if found is None or found.is_mutable or found.returns_alias:
+        functional = aten.known_schema(f"{namespace}.{bare}.{candidate}", op)
+        if functional is None or functional.is_mutable or functional.returns_alias:
             continue
-        names = [a.name for a in found.arguments]
+        names = [a.name for a in functional.arguments]
         lists = [a.type.endswith("[]") for a in written]
-        if [r.type.endswith("[]") for r in found.returns] != lists:
+        if [r.type.endswith("[]") for r in functional.returns] != lists:
             continue
-        if names[: len(wanted)] == wanted:
-            rest = found.arguments[len(wanted) :]
+        if names[: len(kept)] == kept:
+            rest = functional.arguments[len(kept) :]
             if all(a.has_default for a in rest):
-                return found
+                return functional
     return None

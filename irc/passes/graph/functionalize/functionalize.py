@@ -205,12 +205,12 @@ class _Functionalizer:
         if schema.returns_alias and source is not None and self.is_view(op, schema, source):
             if changed:
                 retype(op, types_of_call(schema, op.operands, op.arguments))
-            for number, made in enumerate(op.results):
-                kind = types[number]
-                assert isinstance(kind, TensorType)
-                chain = self.chain_of(source, op, number, kind)
+            for number, result in enumerate(op.results):
+                type_ = types[number]
+                assert isinstance(type_, TensorType)
+                chain = self.chain_of(source, op, number, type_)
                 root = source.root
-                self.tensors[made] = StorageTensor(root, chain, made, root.version, kind)
+                self.tensors[result] = StorageTensor(root, chain, result, root.version, type_)
             if schema.counts_from_storage and source.root.version:
                 self.take_again(op)
             return
@@ -221,20 +221,21 @@ class _Functionalizer:
     def add_roots(self, op: Operation, types: Sequence[Any] = ()) -> None:
         """Each result is a storage of its own, with eager's strides (those of `types`)."""
         builder = Builder.after(op)
-        for made, kind in zip(op.results, types or [r.type for r in op.results], strict=True):
-            if isinstance(made.type, TensorType):
-                value = conform(builder, made, kind)
-                self.tensors[made] = StorageTensor(Root(value), (), value, 0, kind)
-                self.tensors[value] = self.tensors[made]
+        for result, type_ in zip(op.results, types or [r.type for r in op.results], strict=True):
+            if isinstance(result.type, TensorType):
+                value = conform(builder, result, type_)
+                self.tensors[result] = StorageTensor(Root(value), (), value, 0, type_)
+                self.tensors[value] = self.tensors[result]
 
     def refine(self, op: sym.RefineOp) -> None:
         """Sizes known better: the same tensor, seen with another type."""
         source = self.tensors[op.operands[0]]
         self.refresh_operands(op)
-        made = op.results[0]
-        type_ = type_of(made)
+        refined = op.results[0]
+        type_ = type_of(refined)
         chain = (*source.chain, RefineStep(op, source.type, type_))
-        self.tensors[made] = StorageTensor(source.root, chain, made, source.root.version, type_)
+        version = source.root.version
+        self.tensors[refined] = StorageTensor(source.root, chain, refined, version, type_)
 
     def chain_of(
         self, source: StorageTensor, op: aten.AtenOp, number: int, type_: TensorType
@@ -243,8 +244,9 @@ class _Functionalizer:
         if not op.schema.counts_from_storage:
             return (*source.chain, ViewStep(op, number, source.type, type_))
         root = source.root
-        given = aten.arguments_of(op)["storage_offset"]
-        offset, begin = (self.place_of(source, op), 0) if given is None else (given, root.offset)
+        offset, begin = aten.arguments_of(op)["storage_offset"], root.offset
+        if offset is None:
+            offset, begin = self.place_of(source, op), 0
         if not root.members and type_ is root.type and offset == begin:
             return ()
         steps: list[ChainStep] = []
@@ -299,15 +301,15 @@ class _Functionalizer:
         assert cls is not None
         builder = Builder.before(op)
         source = self.shown(tensor, builder)
-        made = cls([source], [type_], op.attributes, (), op.location)
-        builder.insert(made)
+        changed = cls([source], [type_], op.attributes, (), op.location)
+        builder.insert(changed)
         if source.type is not tensor.type:
-            retype(made, types_of_call(cls.schema, made.operands, made.arguments))
-        tensor.chain = self.chain_of(tensor, made, 0, type_)
-        tensor.value, tensor.type = made.results[0], type_
+            retype(changed, types_of_call(cls.schema, changed.operands, changed.arguments))
+        tensor.chain = self.chain_of(tensor, changed, 0, type_)
+        tensor.value, tensor.type = changed.results[0], type_
         if cls.schema.counts_from_storage and tensor.root.version:
             tensor.version = -1
-            self.dead.append(made)
+            self.dead.append(changed)
         self.replace_results(op, [tensor])
 
     # -- writing
@@ -365,12 +367,12 @@ class _Functionalizer:
 
     def written_tensors(self, op: aten.AtenOp, operands: Sequence[Value]) -> list[StorageTensor]:
         """The tensors that the operator writes, in schema order, of operands as they were."""
-        given = op.arguments.as_dict()
+        arguments = op.arguments.as_dict()
         return [
             self.tensors[operands[number]]
             for argument in op.schema.arguments
-            if argument.is_write and argument.name in given
-            for number in aten.operand_indices(given[argument.name])
+            if argument.is_write and argument.name in arguments
+            for number in aten.operand_indices(arguments[argument.name])
         ]
 
     def functional_call(
@@ -398,12 +400,12 @@ class _Functionalizer:
                 if element is None:  # torch can't say what the call gives: don't guess
                     return self.call_on_copies(op, schema, written, builder)
                 types.append(tensor.type.with_element(element))
-        made = cls(operands, [t.type for t in written], {"arguments": attribute}, (), op.location)
-        retype(made, types)
-        builder.insert(made)
+        call = cls(operands, [t.type for t in written], {"arguments": attribute}, (), op.location)
+        retype(call, types)
+        builder.insert(call)
         return [
             cast(builder, content, tensor.type.element)
-            for tensor, content in zip(written, made.results, strict=True)
+            for tensor, content in zip(written, call.results, strict=True)
         ]
 
     def call_on_copies(
@@ -495,8 +497,8 @@ class _Functionalizer:
     def replace_results(self, op: aten.AtenOp, targets: list[StorageTensor]) -> None:
         """The results of an in-place operator are the tensors that it wrote."""
         if op.schema.returns_alias:
-            for made, tensor in zip(op.results, targets, strict=False):
-                self.tensors[made] = tensor
+            for result, tensor in zip(op.results, targets, strict=False):
+                self.tensors[result] = tensor
         self.dead.append(op)
 
     # -- the end

@@ -86,17 +86,17 @@ class ViewStep(ChainStep):
 
     def replay(self, builder: Builder, source: Value) -> Value:
         copy = self._of(source)
-        found = types_of_call(copy.schema, copy.operands, copy.arguments)
-        if found is None and is_static(self.type):
+        types = types_of_call(copy.schema, copy.operands, copy.arguments)
+        if types is None and is_static(self.type):
             # The source's strides are not eager's, and there is no such view of it.
             if Fact.OTHER_ELEMENTS in self.op.schema.facts:
                 copy.erase()
                 copy = self._of(contiguous(builder, source))
-                found = types_of_call(copy.schema, copy.operands, copy.arguments)
+                types = types_of_call(copy.schema, copy.operands, copy.arguments)
             elif Fact.RESHAPES in self.op.schema.facts:
                 copy.erase()
                 return call(builder, "reshape.default", self.type, source, list(self.type.shape))
-        retype(copy, found)
+        retype(copy, types)
         return builder.insert(copy).results[self.result]
 
     def _of(self, source: Value) -> aten.AtenOp:
@@ -361,23 +361,23 @@ def invertible(
     )
     if not known:
         raise UserError("writing through a view of overlapping elements in memory", location)
-    first, made = chain[0], meta_tensor(type_)
+    first, tensor = chain[0], meta_tensor(type_)
     if isinstance(first, FlattenStep):
-        made = made.as_strided(first.type.shape, (1,), 0)
+        tensor = tensor.as_strided(first.type.shape, (1,), 0)
     flat = FlattenStep.of(type_, location)
     allowed = None
     for step in chain:
         if isinstance(step, StridedStep):
             step.check()
-            made = made.as_strided(step.type.shape, strides_of(step.type), step.offset)
+            tensor = tensor.as_strided(step.type.shape, strides_of(step.type), step.offset)
             allowed = step.allowed
         elif isinstance(step, ViewStep):
             outcome, _ = call_on_meta(
-                step.op.schema, step.op.operands, step.op.arguments, {step.op.operands[0]: made}
+                step.op.schema, step.op.operands, step.op.arguments, {step.op.operands[0]: tensor}
             )
-            made = outcome[step.result] if isinstance(outcome, tuple | list) else outcome
-    final = type_.with_shape(made.shape, made.stride())
-    place = StridedStep(flat.type, final, made.storage_offset(), allowed, location)
+            tensor = outcome[step.result] if isinstance(outcome, tuple | list) else outcome
+    final = type_.with_shape(tensor.shape, tensor.stride())
+    place = StridedStep(flat.type, final, tensor.storage_offset(), allowed, location)
     return (place,) if flat.type is type_ else (flat, place)
 
 

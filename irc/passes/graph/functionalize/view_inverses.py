@@ -47,40 +47,41 @@ def _permute_back(builder: Builder, step: Any, source: Value, content: Value) ->
 
 def permutation_of(step: Any) -> list[int]:
     """The permutation that a permuting view applies."""
-    given = step.arguments()
+    arguments = step.arguments()
     rank = step.source_type.rank
     order = list(range(rank))
     if step.name == "permute":
-        return [d % rank for d in given["dims"]]
+        return [d % rank for d in arguments["dims"]]
     if step.name == "transpose":
         if rank:
-            a, b = given["dim0"] % rank, given["dim1"] % rank
+            a, b = arguments["dim0"] % rank, arguments["dim1"] % rank
             order[a], order[b] = order[b], order[a]
         return order
     return order[::-1]
 
 
 def _slice_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
-    given = step.arguments()
+    arguments = step.arguments()
     return call(
         builder, "slice_scatter.default", dense(step.source_type), source, content,
-        given["dim"], given["start"], given["end"], given["step"],
+        arguments["dim"], arguments["start"], arguments["end"], arguments["step"],
     )  # fmt: skip
 
 
 def _select_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
-    given = step.arguments()
+    arguments = step.arguments()
     type_ = dense(step.source_type)
     return call(
-        builder, "select_scatter.default", type_, source, content, given["dim"], given["index"]
-    )
+        builder, "select_scatter.default", type_, source, content,
+        arguments["dim"], arguments["index"],
+    )  # fmt: skip
 
 
 def _diagonal_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
-    given = step.arguments()
+    arguments = step.arguments()
     return call(
         builder, "diagonal_scatter.default", dense(step.source_type), source, content,
-        given["offset"], given["dim1"], given["dim2"],
+        arguments["offset"], arguments["dim1"], arguments["dim2"],
     )  # fmt: skip
 
 

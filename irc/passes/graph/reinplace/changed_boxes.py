@@ -44,11 +44,11 @@ class Box:
     @property
     def shape(self) -> Dims:
         """The box's size along each dimension of the whole."""
-        found: list[Dim] = [1] * len(self.starts)
+        shape: list[Dim] = [1] * len(self.starts)
         for dim, size in zip(self.dims, self.sizes, strict=True):
             if dim is not None:
-                found[dim] = size
-        return tuple(found)
+                shape[dim] = size
+        return tuple(shape)
 
     def within(self, value: Value, begins: Dims) -> Box:
         """The same box of another value of that rank."""
@@ -138,12 +138,12 @@ class _BoxWalk:
         else:
             return [box]
         before = len(self.passed)
-        found = [piece for part in inner for piece in self.pieces(part)]
-        if len(found) > MOST_PIECES or not any(p.is_own(self.whole) for p in found):
+        pieces = [piece for part in inner for piece in self.pieces(part)]
+        if len(pieces) > MOST_PIECES or not any(p.is_own(self.whole) for p in pieces):
             del self.passed[before:]
             return [box]
         self.passed.append(maker)
-        return found
+        return pieces
 
     def split(self, box: Box, maker: graph.Concat) -> list[Box] | None:
         """The parts of a box in what is concatenated; None where that can't be told."""

@@ -61,18 +61,18 @@ class Reinplace(Pass):
         ranges = facts_of(op).ranges if updates else {}
         for update in updates:
             argument = op.block.arguments[update.argument]
-            found: Changes | str = "it shares a storage with another one"
+            changes: Changes | str = "it shares a storage with another one"
             if update.argument not in shared:
-                found = parts_written(update.value, argument, ranges)
-            if isinstance(found, str):
-                context.remark(f"argument {update.argument} is written whole: {found}", update)
+                changes = parts_written(update.value, argument, ranges)
+            if isinstance(changes, str):
+                context.remark(f"argument {update.argument} is written whole: {changes}", update)
                 continue
             if not context.spend("reinplace", update):
                 context.remark(f"argument {update.argument} is written whole: {NO_FUEL}", update)
                 continue
-            put_parts(update.value, argument, found.boxes, ranges)
-            context.count("parts written in place", len(found.boxes))
-            context.count("bytes outside of parts", bytes_outside(argument, found) or 0)
+            put_parts(update.value, argument, changes.boxes, ranges)
+            context.count("parts written in place", len(changes.boxes))
+            context.count("bytes outside of parts", bytes_outside(argument, changes) or 0)
 
 
 def parts_written(
@@ -81,22 +81,22 @@ def parts_written(
     """The parts of `argument` that differ in `value`, or why they aren't written in place."""
     if not isinstance(argument.type, TensorType) or value.type is not argument.type:
         return "its new content has another type"
-    found = changed_boxes(value, argument, ranges)
-    if isinstance(found, str):
-        return found
-    count, bytes_kept = len(found.boxes), bytes_outside(argument, found)
+    changes = changed_boxes(value, argument, ranges)
+    if isinstance(changes, str):
+        return changes
+    count, bytes_kept = len(changes.boxes), bytes_outside(argument, changes)
     if count > MOST_PARTS:
         return f"{count} slices change"
     if count > 1 and bytes_kept is not None and bytes_kept < (count - 1) * LAUNCH:
         return "more than one slice changes, and the rest is small"
-    return _reader_elsewhere(value, argument, found) or found
+    return _reader_elsewhere(value, argument, changes) or changes
 
 
-def bytes_outside(argument: BlockArgument, found: Changes) -> int | None:
+def bytes_outside(argument: BlockArgument, changes: Changes) -> int | None:
     """The bytes of an argument that stay as they are; None if not known."""
     type_ = argument.type
     assert isinstance(type_, TensorType)
-    return None if found.kept is None else found.kept * element_bytes(type_.element)
+    return None if changes.kept is None else changes.kept * element_bytes(type_.element)
 
 
 def box_of(value: Value, source: Value) -> tuple[Dim, ...] | None:
@@ -111,10 +111,10 @@ def box_of(value: Value, source: Value) -> tuple[Dim, ...] | None:
     return tuple(starts)
 
 
-def _reader_elsewhere(value: Value, argument: Value, found: Changes) -> str | None:
+def _reader_elsewhere(value: Value, argument: Value, changes: Changes) -> str | None:
     """Why other readers of the argument want its old elements, if they do: one behind the update,
     or a new part, unless it reads exactly the elements that it replaces."""
-    end, boxes = value.defining_op, found.boxes
+    end, boxes = value.defining_op, changes.boxes
     assert end is not None
     made_of = [_ancestors(box.value) for box in boxes]
     pending: list[tuple[Value, int | None]] = [(argument, None)]
@@ -128,7 +128,7 @@ def _reader_elsewhere(value: Value, argument: Value, found: Changes) -> str | No
                 inside = replaced if replaced is not None else _box_read(view, argument, boxes)
                 pending.append((view, inside))
                 continue
-            if isinstance(user, sym.Binder) or user in found.joins:
+            if isinstance(user, sym.Binder) or user in changes.joins:
                 continue
             needed = [k for k, ops in enumerate(made_of) if user in ops]
             own = not needed or needed == [replaced]
@@ -160,14 +160,14 @@ def _is_before(op: Operation, end: Operation) -> bool:
 
 def _ancestors(value: Value) -> set[Operation]:
     """The operations that a value is computed by."""
-    found: set[Operation] = set()
+    ancestors: set[Operation] = set()
     pending = [value]
     while pending:
         maker = pending.pop().defining_op
-        if maker is not None and maker not in found:
-            found.add(maker)
+        if maker is not None and maker not in ancestors:
+            ancestors.add(maker)
             pending += maker._operands
-    return found
+    return ancestors
 
 
 def put_parts(
@@ -212,20 +212,20 @@ def _read_from(builder: Builder, part: Value, box: Box, old: Value, new: Value) 
         known = copied.get(value)
         if known is not None:
             return known
-        found, maker = value, value.defining_op
+        copied_value, maker = value, value.defining_op
         if value.type.element is old.type.element and (  # type: ignore[attr-defined]
             box_of(value, old) == box.starts and value.type.shape == box.shape  # type: ignore[attr-defined]
         ):
             whole = Box(new, box.starts, box.shape, tuple(range(len(box.starts))), box.starts)
-            found = whole.make(builder)
+            copied_value = whole.make(builder)
         elif isinstance(maker, _CHEAP):
             operands = [copy(v) for v in maker._operands]
             if operands != list(maker._operands):
                 mapping = dict(zip(maker._operands, operands, strict=True))
                 clone = builder.insert(maker.clone(mapping))
-                found = clone.results[maker.results.index(value)]
-        copied[value] = found
-        return found
+                copied_value = clone.results[maker.results.index(value)]
+        copied[value] = copied_value
+        return copied_value
 
     return copy(part)
 
