@@ -1,6 +1,6 @@
 """Training steps on a GPU, irc against Inductor in one process, in turns.
 
-    python -m bench.gpu_training [--model resnet-50] [--autocast] [--profile 12] [--peer inductor]
+    python -m bench.gpu_training [--model resnet-50] [--autocast] [--profile 12] [--plain]
 
 A step is zero_grad, forward, backward. A line a model and side: milliseconds of a step until the
 GPU is done (wall), until it returns with the GPU idle before it (host), of the GPU alone, launches,
@@ -68,7 +68,11 @@ class Side:
 
     def __init__(self, name: str, model: nn.Module, inputs: Any, autocast: bool) -> None:
         self.name, self.model, self.inputs, self.autocast = name, model, inputs, autocast
-        self.call = model if name == "eager" else torch.compile(model, backend=name)
+        backend, _, plain = name.partition(" ")
+        options = {"layout_optimization": False} if plain else None
+        self.call = model
+        if name != "eager":
+            self.call = torch.compile(model, backend=backend, options=options)
         start = time.perf_counter()
         self.step()
         torch.cuda.synchronize()
@@ -169,7 +173,7 @@ def measure(name: str, options: argparse.Namespace) -> None:
     )
     eager = make("eager")
     sides = []
-    for backend in ("irc", *options.peer):
+    for backend in ("irc", *(["irc plain"] if options.plain else []), *options.peer):
         try:
             sides.append(make(backend))
         except Exception as failure:
@@ -193,6 +197,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=0, help="another batch than the model's own")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--profile", type=int, default=0, metavar="N")
+    parser.add_argument("--plain", action="store_true", help="irc without layout_optimization, too")
     parser.add_argument("--peer", action="append", default=[])
     options = parser.parse_args()
     options.peer = options.peer or ["inductor"]

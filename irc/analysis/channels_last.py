@@ -1,6 +1,8 @@
 """Whether a program's convolutions should have images with channels innermost, and why.
 
-The questions are asked in this order, and the first that applies decides: is there a convolution;
+On a GPU each convolution has the layout with which least time goes into converting
+(`image_layouts`). Elsewhere the questions are asked in this order, and the first that applies
+decides for all: is there a convolution;
 would most of what it gives be copied back; are all convolutions on a CPU with oneDNN; would all
 change their precision; are there 300 operations or more for each convolution; is a size symbolic;
 what would be gained, by the kinds of the convolutions.
@@ -18,13 +20,14 @@ from collections.abc import Sequence
 
 import attrs
 
+from irc.analysis.image_layouts import LAST, PLAIN, choose, order_of, orders_of
 from irc.dialects import aten, func, graph
 from irc.dialects.graph import winograd
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.strides import channels_last_strides, same_layout
 from irc.ir.symbols import Expr
-from irc.ir.types import TensorType, f32
+from irc.ir.types import TensorType, f32, f64
 from irc.target import Target
 
 CONVOLUTION = "aten.convolution.default"
@@ -41,11 +44,12 @@ SMALL_CHANNELS = 64
 @attrs.frozen
 class Verdict:
     """`wanted`: channels innermost or not. `reason`: the question that decided, with its answer.
-    `figures`: numbers behind it."""
+    `figures`: numbers behind it. `calls`: the convolutions that it is for."""
 
     wanted: bool
     reason: str
     figures: dict[str, int | float]
+    calls: tuple[Operation, ...] = ()
 
     def attribute(self) -> A.DictAttr:
         """The verdict as an attribute of the function."""
@@ -83,6 +87,8 @@ def decide(
 
     any_precision: convolutions may get another precision than eager's.
     """
+    if target.is_gpu:
+        return by_time(function, target, any_precision)
     found = [op for op in function.block.ops if is_convolution(op)]
     backward = [o for o in function.block.ops if getattr(o, "callee", "") == BACKWARD]
     operations = len(function.block)
@@ -111,6 +117,56 @@ def decide(
     return by_gain(found, figures)
 
 
+def by_time(function: func.FuncOp, target: Target, any_precision: bool) -> Verdict:
+    """The verdict by the time that converting takes, for each convolution, its backward too."""
+    found = [op for op in function.block.ops if is_convolution(op) or is_backward(op)]
+    figures: dict[str, int | float] = {"convolutions": len(found)}
+    if not found:
+        return Verdict(False, "there is no convolution", figures)
+    kept = {op for op in found if not any_precision and may_lose_precision(op, target)}
+    figures["kept_for_precision"] = len(kept)
+
+    def pinned(op: Operation) -> str | None:
+        image = image_of(op)
+        if op in kept or image.element is f64 or orders_of(image) is None:
+            return PLAIN
+        return order_of(image, _image_strides(op)) if has_last(op) else None
+
+    choice = choose(function, target, found, pinned)
+    calls = tuple(op for op in choice.last if not has_last(op))
+    figures["channels_last"] = len(choice.last)
+    figures["microseconds_before"] = round(choice.before * 1e-9, 1)
+    figures["microseconds_after"] = round(choice.after * 1e-9, 1)
+    if not calls and len(kept) == len(found):
+        return Verdict(False, "with channels last, TF32 could take the place of f32", figures)
+    return Verdict(bool(calls), "by the time that converting takes", figures, calls)
+
+
+def is_backward(op: Operation) -> bool:
+    """Whether an operation gives gradients of a convolution."""
+    return isinstance(op, graph.CallAten) and op.callee == BACKWARD
+
+
+def has_last(op: Operation) -> bool:
+    """Whether eager's image has its channels innermost."""
+    return order_of(image_of(op), _image_strides(op)) == LAST
+
+
+def _image_strides(op: Operation) -> A.Attribute | None:
+    """The strides in which eager passes the image of a convolution."""
+    recorded = op.attributes.get("operand_strides")
+    return recorded[image_number(op)] if isinstance(recorded, A.ArrayAttr) else None
+
+
+def image_number(op: Operation) -> int:
+    """Which operand of a convolution is its image."""
+    if not isinstance(op, graph.CallAten):
+        return 0
+    operand = op.arguments.as_dict()["input"]
+    assert isinstance(operand, aten.OperandAttr)
+    return operand.index
+
+
 def may_lose_precision(op: Operation, target: Target) -> bool:
     """Whether channels last could make an f32 convolution a TF32 one that it isn't in eager: on a
     GPU whose cuDNN may use TF32, where eager's image has another layout."""
@@ -118,16 +174,17 @@ def may_lose_precision(op: Operation, target: Target) -> bool:
     if image.device == "cpu" or image.element is not f32 or not target.tf32_convolutions:
         return False
     recorded = op.attributes.get("operand_strides")
-    if not isinstance(recorded, A.ArrayAttr) or not isinstance(recorded[0], A.DimsAttr):
+    given = recorded[image_number(op)] if isinstance(recorded, A.ArrayAttr) else None
+    if not isinstance(given, A.DimsAttr):
         return True
-    strides = [dim for dim in recorded[0].dims if dim is not None]
+    strides = [dim for dim in given.dims if dim is not None]
     last = channels_last_strides(image.shape)
     return len(strides) != image.rank or not same_layout(image.shape, strides, last)
 
 
 def image_of(op: Operation) -> TensorType:
     """The type of the image that a convolution reads."""
-    kind = op._operands[0].type
+    kind = op._operands[image_number(op)].type
     assert isinstance(kind, TensorType)
     return kind
 

@@ -9,6 +9,8 @@ import attrs
 from irc.target.cpu import check_speeds
 from irc.target.speeds import Speeds
 
+#: Elements of images that may be computed with channels innermost.
+ELEMENTS = ("bf16", "f16", "f32", "f64")
 _CHIP = re.compile(r"sm_([0-9]{2,3})a?")
 
 
@@ -18,13 +20,16 @@ class GpuFeatures(Speeds):
 
     chip: NVIDIA's name of its instructions. warp: threads that run together. parallel: fewer
     program instances leave processors idle. operations_per_byte: floating-point operations in the
-    time of a byte of memory, for 16 and 32 bits. Raises ValueError for what no GPU is.
+    time of a byte of memory, for 16 and 32 bits. channels_last: elements of images of which cuDNN
+    computes convolutions with channels innermost; others it converts. Raises ValueError for what no
+    GPU is.
     """
 
     chip: str
     warp: int = 32
     parallel: int = 256
     operations_per_byte: tuple[int, int] = (295, 148)
+    channels_last: tuple[str, ...] = ("bf16", "f16")
     # 2.5 us; a program instance is serial work anyway, and a byte takes what it does at 3.3 TB/s.
     launch: int = attrs.field(default=16_000_000, kw_only=True)
     serial: int = attrs.field(default=0, kw_only=True)
@@ -35,6 +40,10 @@ class GpuFeatures(Speeds):
             raise ValueError(f"chip is {self.chip!r}, not sm_NUMBER")
         if self.warp not in (32, 64):
             raise ValueError(f"warp is {self.warp}, not 32 or 64")
+        strange = [name for name in self.channels_last if name not in ELEMENTS]
+        if strange:
+            raise ValueError(f"channels_last has {strange[0]!r}, not one of {ELEMENTS}")
+        object.__setattr__(self, "channels_last", tuple(sorted(set(self.channels_last))))
         check_speeds(self.parallel, self.operations_per_byte)
         self.check()
 

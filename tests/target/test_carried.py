@@ -71,6 +71,7 @@ BAD = [
     ('avx2, triple = "aarch64-unknown-linux-gnu"', "no instruction set of aarch64"),
     ("avx2, fast_division = 1", "'fast_division' is true or false"),
     ("avx2, parallel = 0", "parallel is 0"),
+    ('sm_90, channels_last = ["i8"]', "channels_last has 'i8', not one of"),
     ("avx2, operations_per_byte = [8]", "operations_per_byte is [8], not two numbers"),
     ("avx2, operations_per_byte = [0, 8]", "operations_per_byte is [0, 8]"),
     ('avx2, library = ["f64"]', "library has 'f64'"),

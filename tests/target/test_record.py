@@ -67,6 +67,7 @@ def changed_fields(base: Target) -> dict[str, Target]:
     processor: dict[str, Any] = {
         "triple": "x86_64-unknown-freebsd", "chip": "znver4", "sets": ("avx",), "vector_bits": 128,
         "fast_division": True, "parallel": 33, "operations_per_byte": (9, 8), "warp": 64,
+        "channels_last": ("f16",),
         **{field.name: 3 for field in attrs.fields(Speeds)},
     }  # fmt: skip
     common: dict[str, Any] = {

@@ -1,6 +1,7 @@
 """Tensors that a forward program saves for its backward, and for nobody else.
 
-The caller never sees them (`saved` in `result_info`), so `pad-strides` may move their rows apart.
+The caller never sees them (`saved` in `result_info`), so `pad-strides` may move their rows apart,
+and `propagate-channels-last` have the channels of images innermost.
 The backward program must then be compiled for the strides that they have: AOTAutograd asks the
 compiler of the forward graph for them and gives the backward's arguments those strides.
 """
@@ -54,7 +55,8 @@ def report_strides(module: fx.GraphModule, strides: Sequence[Any], saved: frozen
 
 def take_strides(module: fx.GraphModule, inputs: Sequence[Any]) -> None:
     """Give the placeholders of a backward graph the strides of `inputs`, where these have others
-    than the graph was traced with. In place."""
+    than the graph was traced with. In place. What lies in another order is read as it was traced:
+    an operator that cares gets a copy in eager's order, all others read it as it lies."""
     changed: dict[fx.Node, torch.Tensor] = {}
     for node, given in zip(module.graph.find_nodes(op="placeholder"), inputs, strict=False):
         traced = node.meta.get("val")
@@ -63,4 +65,11 @@ def take_strides(module: fx.GraphModule, inputs: Sequence[Any]) -> None:
         static = all(isinstance(d, int) for d in (*given.stride(), *traced.stride()))
         if static and given.stride() != traced.stride():
             changed[node] = given
-    replace_placeholder_values(module, changed)
+    reordered = {n for n, given in changed.items() if _order(given) != _order(n.meta["val"])}
+    replace_placeholder_values(module, changed, reordered)
+
+
+def _order(value: torch.Tensor) -> list[int]:
+    """The dimensions of more than one element, by decreasing stride."""
+    steps = value.stride()
+    return sorted((d for d, n in enumerate(value.shape) if n != 1), key=lambda d: (-steps[d], d))

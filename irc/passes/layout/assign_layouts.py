@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from irc.analysis.calls import ANY_STRIDES
+from irc.analysis.image_layouts import unseen_images
 from irc.analysis.levels import holds_loops
 from irc.dialects import flow, func, graph, sym
 from irc.dialects.func.calls import is_called
@@ -60,9 +61,11 @@ class AssignLayouts(Pass):
         _assign_arguments(op)
         if op.result_info is None and is_called(op):
             op.attributes["result_info"] = fresh_results(op)
-        demanded = demanded_strides(op)
+        free = free_results(op)
+        demanded = demanded_strides(op, free)
         for inner in op.block.ops:
             assign(inner, demanded)
+        tell_strides(op, free)
         op.attributes["level"] = A.StringAttr("layout")
         op.refresh_type()
 
@@ -92,13 +95,36 @@ def _assign_arguments(function: func.FuncOp) -> None:
             argument.type = type_.with_strides(strides)
 
 
-def demanded_strides(function: func.FuncOp) -> dict[Value, Strides]:
-    """The strides wanted of values that are computed here: first by the caller, then by ATen
-    calls; through views back to what they are views of."""
+def free_results(function: func.FuncOp) -> frozenset[int]:
+    """The results whose strides nobody asks for: images that only the backward program sees, where
+    `propagate-channels-last` chose an order of images."""
+    verdict = function.attributes.get("channels_last")
+    wanted = verdict.get("wanted") if isinstance(verdict, A.DictAttr) else None
+    return unseen_images(function) if wanted is A.TRUE else frozenset()
+
+
+def tell_strides(function: func.FuncOp, positions: Iterable[int]) -> None:
+    """Say in `result_info` what strides results have now."""
+    infos = function.result_info
+    if infos is None or not positions:
+        return
+    told, values = list(infos), function.return_op._operands
+    for position in positions:
+        info, kind = told[position], values[position].type
+        assert isinstance(info, A.DictAttr) and isinstance(kind, TensorType)
+        told[position] = A.DictAttr({**info.as_dict(), "strides": A.DimsAttr(kind.strides or ())})
+    function.attributes["result_info"] = A.ArrayAttr(told)
+
+
+def demanded_strides(
+    function: func.FuncOp, free: Iterable[int] = ()
+) -> dict[Value, Strides]:
+    """The strides wanted of values that are computed here: first by the caller (but for the results
+    `free`), then by ATen calls; through views back to what they are views of."""
     demanded: dict[Value, Strides] = {}
     for position, value in enumerate(function.return_op._operands):
         strides = strides_entry(function.result_info, position)
-        if strides is not None:
+        if strides is not None and position not in free:
             _demand(demanded, value, strides)
     for op in function.block.ops:
         for number, strides in wanted_operands(op):

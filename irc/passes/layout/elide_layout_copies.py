@@ -17,7 +17,13 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.strides import channels_last_strides, same_layout
 from irc.ir.symbols import Dim, dim_product
 from irc.ir.types import TensorType, contiguous_strides, element_bytes
-from irc.passes.layout.assign_layouts import ORDERED, repeats, wanted_operands
+from irc.passes.layout.assign_layouts import (
+    ORDERED,
+    free_results,
+    repeats,
+    tell_strides,
+    wanted_operands,
+)
 from irc.passes.layout.insert_layout_copies import copied
 from irc.passes.layout.memory_views import storage_root
 
@@ -55,10 +61,12 @@ class ElideLayoutCopies(Pass):
         assert isinstance(op, func.FuncOp)
         if not any(isinstance(inner, layout.CopyOp) for inner in op.block.ops):
             return
-        wants = withdraw_copies(op)
+        free = free_results(op)
+        wants = withdraw_copies(op, free)
         changed = choose(op, wants, context)
         context.count("layouts changed", len(changed))
         place_copies(wants)
+        tell_strides(op, free)
         for copy in op.block.ops:
             if isinstance(copy, layout.CopyOp):
                 report(copy, context)
@@ -82,11 +90,14 @@ class Want:
         return self.user._operands[self.number]
 
 
-def withdraw_copies(function: func.FuncOp) -> list[Want]:
-    """Take the copies out of a function; gives what every call and the return want."""
+def withdraw_copies(function: func.FuncOp, free: frozenset[int]) -> list[Want]:
+    """Take the copies out of a function; gives what every call and the return want. `free`: results
+    of which nothing is wanted."""
     wants = []
     for op in list(function.block.ops):
         for number, value, strides in demands(op):
+            if number in free and isinstance(op, func.ReturnOp):
+                continue
             maker = value.defining_op
             reason = f"operand {number} of {getattr(op, 'callee', op.name)}"
             if isinstance(op, func.ReturnOp):

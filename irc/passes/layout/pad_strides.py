@@ -8,7 +8,6 @@ from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.levels import holds_loops
 from irc.analysis.loop import estimate
 from irc.dialects import func, graph, sym
-from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.graph.views import view_strides
 from irc.ir import attributes as A
 from irc.ir.core import BlockArgument, Operation, Value
@@ -19,7 +18,7 @@ from irc.ir.strides import channels_last_strides
 from irc.ir.symbols import Dim, Expr, floordiv, free_symbols, mod
 from irc.ir.traits import ViewLike
 from irc.ir.types import FunctionType, TensorType, Type, element_bytes
-from irc.passes.layout.assign_layouts import LIBRARY, entry
+from irc.passes.layout.assign_layouts import LIBRARY, entry, tell_strides
 from irc.passes.layout.memory_views import viewed
 
 Strides = tuple[Dim, ...]
@@ -143,18 +142,13 @@ class _StridePadding:
 
     def tell_saved(self) -> None:
         """Say in `result_info` and the function's type what strides saved results have now."""
-        function, infos = self.function, self.function.result_info
+        function = self.function
         values = function.return_op._operands
-        if infos is None or self.padded.isdisjoint(values):
+        padded = [number for number, value in enumerate(values) if value in self.padded]
+        if function.result_info is None or not padded:
             return
-        told = [
-            A.DictAttr({**info.as_dict(), "strides": A.DimsAttr(tensor_type(value).strides or ())})
-            if value in self.padded else info
-            for info, value in zip(infos, values, strict=True)
-        ]  # fmt: skip
-        function.attributes["result_info"] = A.ArrayAttr(told)
-        types = [value.type for value in values]
-        inputs = function.function_type.inputs
+        tell_strides(function, padded)
+        inputs, types = function.function_type.inputs, [value.type for value in values]
         function.attributes["function_type"] = A.TypeAttr(FunctionType(inputs, types))
 
     def visit(self, op: Operation, value: Value, type_: TensorType, unbacked: set[str]) -> None:

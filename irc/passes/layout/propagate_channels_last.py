@@ -5,15 +5,19 @@ from __future__ import annotations
 from irc.analysis.channels_last import (
     OPS_PER_CONVOLUTION,
     decide,
+    image_of,
+    is_backward,
     is_convolution,
     may_lose_precision,
 )
-from irc.dialects import func, graph
+from irc.analysis.image_layouts import orders_of
+from irc.dialects import aten, func, graph
 from irc.ir import attributes as A
+from irc.ir.attributes import Attribute
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.strides import channels_last_strides, same_layout
-from irc.ir.types import TensorType, contiguous_strides
+from irc.ir.strides import channels_last_strides
+from irc.ir.types import TensorType
 from irc.target import target_of
 
 
@@ -21,21 +25,25 @@ from irc.target import target_of
 class PropagateChannelsLast(Pass):
     """Asks for images with channels innermost around convolutions, where that pays.
 
-    The verdict and its figures are a remark, and the function's attribute `channels_last`. It is
-    the first of these that applies: no convolution: no; a convolution's backward, or as many
+    The verdict and its figures are a remark, and the function's attribute `channels_last`. On a GPU
+    each convolution, its backward too, has the layout with which all converting takes the least
+    time: copies, reads in another order, and what cuDNN converts by itself
+    (`irc.analysis.image_layouts`). Elsewhere the verdict is the first of these that applies: no
+    convolution: no; a convolution's backward, or as many
     images returned (as eager has them) as there are convolutions: no; all convolutions on a
-    CPU with oneDNN: yes; all of f32 on a GPU where cuDNN may use TF32: no;
-    `max_ops_per_convolution` or more operations for each convolution: no; symbolic sizes: no; else
-    by measured weights of the kinds of convolutions, grouped, small, with many more channels in
-    than out, and others.
+    CPU with oneDNN: yes; `max_ops_per_convolution` or more operations for each convolution: no;
+    symbolic sizes: no; else by measured weights of the kinds of convolutions, grouped, small, with
+    many more channels in than out, and others.
 
     An f32 convolution on a GPU keeps eager's layout while `torch.backends.cudnn` allows TF32 (its
     default): cuDNN has TF32 kernels of channels-last images where it has none of others, and the
     error would be up to 800 times eager's. any_precision: it needn't.
 
     The image that a convolution reads and the one that it gives then get channels-last strides
-    (eager's `convolution` gives them when its image has them), and so does a weight that is a
-    constant; `assign-layouts` carries them through the pointwise ops between.
+    (eager's `convolution` gives them when its image has them), and so does a weight, on a CPU one
+    that is a constant; of a backward all gradients too. `assign-layouts` carries them through the
+    pointwise ops between. What a forward program saves for its backward keeps the strides that it
+    is computed with; the backward is compiled for these.
 
     Before:
         %y = graph.call_aten %x, %w {callee = "aten.convolution.default",
@@ -63,33 +71,50 @@ class PropagateChannelsLast(Pass):
         context.count("convolutions", int(verdict.figures["convolutions"]))
         if not verdict.wanted:
             return
+        chosen = set(verdict.calls)
         for call in op.block.ops:
-            if not is_convolution(call):
+            if not (is_convolution(call) or target.is_gpu and is_backward(call)):
                 continue
             if not self.any_precision and may_lose_precision(call, target):
                 context.remark("keeps its layout: TF32 could take the place of f32", call)
+            elif target.is_gpu and call not in chosen:
+                context.remark("keeps its layout: another takes more time to convert", call)
             elif context.spend("propagate-channels-last", call):
-                context.count("channels last", ask(call))
+                context.count("channels last", ask(call, weights=target.is_gpu))
 
 
-def ask(call: Operation) -> int:
-    """Ask for channels-last strides around one convolution; 1 if it is one that has them."""
+def ask(call: Operation, weights: bool = False) -> int:
+    """Ask for channels-last strides around one convolution, or its backward; 1 if it is one that
+    has them. `weights`: for those that are no constants, too."""
     if not isinstance(call, graph.CallAten):
         return 1
-    image, made = call._operands[0].type, call.results[0].type
-    recorded = call.attributes.get("operand_strides")
-    if not isinstance(image, TensorType) or not isinstance(made, TensorType):
+    recorded, given = call.attributes.get("operand_strides"), call.attributes.get("eager_strides")
+    if not isinstance(recorded, A.ArrayAttr) or not isinstance(given, A.ArrayAttr):
         return 0
-    if not isinstance(recorded, A.ArrayAttr) or image.rank not in (4, 5):
-        return 0
-    last = channels_last_strides(image.shape)
-    if same_layout(image.shape, contiguous_strides(image.shape), last):
+    if orders_of(image_of(call)) is None:
         return 0
     wanted = list(recorded)
-    wanted[0] = A.DimsAttr(last)
-    weight = call._operands[1]
-    if isinstance(weight.defining_op, graph.Constant) and isinstance(weight.type, TensorType):
-        wanted[1] = A.DimsAttr(channels_last_strides(weight.type.shape))
+    for number, value in enumerate(call._operands):
+        fixed = number == weight_number(call) and not isinstance(
+            value.defining_op, graph.Constant
+        )
+        if weights or not fixed:
+            wanted[number] = last(value.type, recorded[number])
     call.attributes["operand_strides"] = A.ArrayAttr(wanted)
-    call.attributes["eager_strides"] = A.ArrayAttr([A.DimsAttr(channels_last_strides(made.shape))])
+    tensors = [r.type for r in call.results if isinstance(r.type, TensorType)]
+    call.attributes["eager_strides"] = A.ArrayAttr(map(last, tensors, given))
     return 1
+
+
+def weight_number(call: graph.CallAten) -> int:
+    """Which operand of a convolution is its weight."""
+    operand = call.arguments.as_dict()["weight"]
+    assert isinstance(operand, aten.OperandAttr)
+    return operand.index
+
+
+def last(kind: Attribute, strides: Attribute) -> Attribute:
+    """Channels-last strides for an image or the weight of one; else those that it has."""
+    if not isinstance(kind, TensorType) or kind.rank not in (4, 5):
+        return strides
+    return A.DimsAttr(channels_last_strides(kind.shape))
