@@ -158,7 +158,12 @@ class _Costs:
         for position, argument in enumerate(function.block.arguments):
             info = None if infos is None else infos[position]
             strides = info.get("strides") if isinstance(info, A.DictAttr) else None
-            self.fixed[argument] = order_of(argument.type, strides)
+            self.fix(argument, strides)
+
+    def fix(self, value: Value, strides: A.Attribute | None) -> None:
+        """Note what order a given array has: without strides it comes row by row."""
+        known = PLAIN if strides is None else order_of(value.type, strides)
+        self.fixed[value] = known if orders_of(value.type) is not None else None
 
     def unite(self, op: Operation) -> None:
         """Make one region of what an operation reads and gives; note what calls give."""
@@ -166,8 +171,7 @@ class _Costs:
             recorded = op.eager_strides
             tensors = [r for r in op.results if isinstance(r.type, TensorType)]
             for number, result in enumerate(tensors):
-                strides = recorded[number] if recorded is not None else None
-                self.fixed[result] = order_of(result.type, strides)
+                self.fix(result, recorded[number] if recorded is not None else None)
         elif self.in_regions(op):
             made = op.results[0]
             self.parents.setdefault(made, made)
@@ -256,6 +260,7 @@ class _Costs:
         if pinned is not None:
             self.join(op, pinned, PINNED)
             return
+        self.join(op, PLAIN, 1)  # where it doesn't matter, as in eager
         image = op._operands[0].type
         prefers = LAST if str(image.element) in self.target.gpu.channels_last else PLAIN  # type: ignore[attr-defined]
         self.join(op, prefers, sum(self.copying(v) for v in dict.fromkeys(values)))

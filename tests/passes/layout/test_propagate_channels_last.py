@@ -138,9 +138,11 @@ def on_a_gpu(kind: TensorType) -> TensorType:
 
 
 def asked_on_a_gpu(types: list[TensorType], *, tf32: bool, options: str = "", body: Any = None):
-    """Which convolutions of a program on a GPU are asked for channels last; and the remarks."""
+    """Which convolutions of a program on a GPU that likes channels last are asked for them; and the
+    remarks."""
     module = program([on_a_gpu(kind) for kind in types], body or two_convolutions)
-    machine = attrs.evolve(Target.host(), tf32_convolutions=tf32)
+    gpu = attrs.evolve(Target.named("sm_90").gpu, channels_last=("bf16", "f32"))
+    machine = attrs.evolve(Target.host(), processor=gpu, tf32_convolutions=tf32)
     context = PassContext(target=machine)
     PassManager.parse(f"propagate-channels-last{options}").run(module, context)
     calls = [op for op in module.walk() if op.name == "graph.call_aten"]

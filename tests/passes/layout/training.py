@@ -82,7 +82,7 @@ class Recorder:
         context = PassContext(target=self.target)
         texts = stages(self.target, options)
         for name in ("aten-to-graph", "graph-to-layout"):
-            PassManager.parse(texts[name], verify="each").run(imported.module, context)
+            PassManager.parse(texts[name], verify="end").run(imported.module, context)
         self.made.append(Lowered(imported.module, context))
         (*_, function) = [op for op in imported.module.ops if op.sym_name == "main"]
         infos = [SimpleNamespace(strides=info.get("strides")) for info in function.result_info]
