@@ -15,5 +15,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'irc.target' has no attribute '{name}'")
     from irc.target import record  # not for who asks for the names of processors alone
 
-    found = globals()[name] = getattr(record, name)
-    return found
+    attribute = globals()[name] = getattr(record, name)
+    return attribute

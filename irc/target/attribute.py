@@ -46,10 +46,10 @@ class TargetAttr(Attribute):
         """The target of a text `#irc.target<...>`. Raises UserError for another."""
         from irc.ir.text.parser import parse_attribute  # a program in the cache is not parsed
 
-        found = parse_attribute(text, filename="<target>")
-        if not isinstance(found, TargetAttr):
+        attr = parse_attribute(text, filename="<target>")
+        if not isinstance(attr, TargetAttr):
             raise UserError(f"{text} is no #irc.target<...>")
-        return found.target
+        return attr.target
 
     def print_parameters(self, writer: TextWriter) -> None:
         processor = self.target.processor
@@ -69,10 +69,10 @@ class TargetAttr(Attribute):
         if word not in KNOWN and word not in KINDS:
             parser.fail(f"there is no processor '{word}'; known are {', '.join(PROCESSORS)}; "
                         "cpu and gpu stand before the fields of others", start)  # fmt: skip
-        kind = features_of(gpu=word == "gpu" or word in GPUS)
-        own = {f.name: f for f in _fields(kind)}
+        features = features_of(gpu=word == "gpu" or word in GPUS)
+        own = {f.name: f for f in _fields(features)}
         common = {f.name: f for f in _fields(Target)}
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         while parser.take(","):
             place = parser.start
             name = parser.word("a field of a target")
@@ -80,26 +80,26 @@ class TargetAttr(Attribute):
             if field is None:
                 names = ", ".join([*own, *common])
                 parser.fail(f"a target has no field '{name}'; it has {names}", place)
-            if name in given:
+            if name in values:
                 parser.fail(f"the field '{name}' is given twice", place)
             parser.expect("=")
-            value = parser.start
-            found = _plain(parser.attribute(), field.type)
-            if found is None:
-                parser.fail(f"'{name}' is {_WORDING[field.type]}", value)
-            given[name] = found
-        changed = {name: value for name, value in given.items() if name in own}
+            begin = parser.start
+            value = _plain(parser.attribute(), field.type)
+            if value is None:
+                parser.fail(f"'{name}' is {_WORDING[field.type]}", begin)
+            values[name] = value
+        changed = {name: value for name, value in values.items() if name in own}
         lacking = [n for n, f in own.items() if f.default is attrs.NOTHING and n not in changed]
         if word in KINDS and lacking:
             parser.fail(f"the target has no '{lacking[0]}'", start)
-        rest = {name: value for name, value in given.items() if name in common}
+        rest = {name: value for name, value in values.items() if name in common}
         base = KNOWN.get(word)
 
-        def made() -> Attribute:
-            processor = kind(**changed) if base is None else attrs.evolve(base, **changed)
+        def target_of_fields() -> Attribute:
+            processor = features(**changed) if base is None else attrs.evolve(base, **changed)
             return cls(Target(processor, **rest))
 
-        return parser.build(start, made)
+        return parser.build(start, target_of_fields)
 
 
 def _fields(cls: type) -> list[Any]:
@@ -124,13 +124,13 @@ def _text(value: Any) -> str:
     return quote(value) if isinstance(value, str) else str(value)
 
 
-def _one(kind: type[Attribute]) -> Callable[[Attribute], Any]:
-    return lambda attr: attr.value if isinstance(attr, kind) else None  # type: ignore[attr-defined]
+def _one(cls: type[Attribute]) -> Callable[[Attribute], Any]:
+    return lambda attr: attr.value if isinstance(attr, cls) else None  # type: ignore[attr-defined]
 
 
-def _each(kind: type[Attribute]) -> Callable[[Attribute], Any]:
+def _each(cls: type[Attribute]) -> Callable[[Attribute], Any]:
     def read(attr: Attribute) -> Any:
-        if not isinstance(attr, A.ArrayAttr) or not all(isinstance(a, kind) for a in attr):
+        if not isinstance(attr, A.ArrayAttr) or not all(isinstance(a, cls) for a in attr):
             return None
         return tuple(a.value for a in attr)  # type: ignore[attr-defined]
 
@@ -151,8 +151,8 @@ _WORDING = {
 }  # fmt: skip
 
 
-def _plain(attr: Attribute, kind: str) -> Any:
-    return _READERS[kind](attr)
+def _plain(attr: Attribute, type_: str) -> Any:
+    return _READERS[type_](attr)
 
 
 # -- modules
@@ -160,12 +160,12 @@ def _plain(attr: Attribute, kind: str) -> Any:
 
 def carried(module: Operation) -> Target | None:
     """The target that a module carries. Raises InvalidIR for an attribute that is none."""
-    found = module.attributes.get(NAME)
-    if found is None:
+    attr = module.attributes.get(NAME)
+    if attr is None:
         return None
-    if not isinstance(found, TargetAttr):
-        raise InvalidIR(f"{NAME} is {found}, not #irc.target<...>", op=module)
-    return found.target
+    if not isinstance(attr, TargetAttr):
+        raise InvalidIR(f"{NAME} is {attr}, not #irc.target<...>", op=module)
+    return attr.target
 
 
 def carry(module: Operation, target: Target | str) -> Target:
@@ -178,8 +178,8 @@ def carry(module: Operation, target: Target | str) -> Target:
 def settle(module: Operation, target: Target | str | None = None, gpu: bool = False) -> Target:
     """An edge: the target that a caller names, else the module's own, else this machine (or its
     GPU), which the module carries from now on."""
-    found = carried(module) if target is None else None
-    return found or carry(module, target or Target.host(gpu))
+    known = carried(module) if target is None else None
+    return known or carry(module, target or Target.host(gpu))
 
 
 @provides("settle target")

@@ -150,12 +150,12 @@ class _Processors(Mapping[str, "TargetFeatures | GpuFeatures"]):
         self._made: dict[str, TargetFeatures | GpuFeatures] = {}
 
     def __getitem__(self, name: str) -> TargetFeatures | GpuFeatures:
-        made = self._made.get(name)
-        if made is None:
+        processor = self._made.get(name)
+        if processor is None:
             if name not in PROCESSORS:
                 raise KeyError(name)
-            made = self._made[name] = getattr(features_of(name in GPUS), name)()
-        return made
+            processor = self._made[name] = getattr(features_of(name in GPUS), name)()
+        return processor
 
     def __contains__(self, name: object) -> bool:
         return name in PROCESSORS

@@ -137,13 +137,13 @@ def _fresh_results(call: AtenCall, op: Any) -> list[int]:
     """Kinds of the results, lists flattened; an argument that is returned counts, too."""
     returned = []
     for result in op._schema.returns:
-        kind = str(result.type)
-        if kind == "List[Tensor]" and call.list_length is not None:
+        type_ = str(result.type)
+        if type_ == "List[Tensor]" and call.list_length is not None:
             returned += [KIND_TENSOR] * call.list_length
-        elif kind in _RESULT_KINDS:
-            returned.append(_RESULT_KINDS[kind])
+        elif type_ in _RESULT_KINDS:
+            returned.append(_RESULT_KINDS[type_])
         else:
-            raise ValueError(f"{call.callee} has a result of type {kind}: its items must be known")
+            raise ValueError(f"{call.callee} has a result of type {type_}: its items must be known")
     return returned
 
 
@@ -162,8 +162,8 @@ def _call_boxed(emitter: HostEmitter, call: AtenCall, op: Any) -> list[HostTenso
     arguments, values = _template(call)
     kinds = _fresh_results(call, op)
     key = ("aten", call.callee, arguments)
-    made = call_object(emitter, key, values, kinds, call.result_ranks)
-    return _without_arguments(emitter, op, made)
+    results = call_object(emitter, key, values, kinds, call.result_ranks)
+    return _without_arguments(emitter, op, results)
 
 
 def call_object(
@@ -216,16 +216,16 @@ def _call_shim(
 ) -> list[HostTensor | Value | None]:
     full = _full_arguments(call, op)
     marshal = _Marshal(emitter)
-    given = [p for p in path.parameters if p.form != "result"]
+    parameters = [p for p in path.parameters if p.form != "result"]
     kinds = [_RESULT_KINDS[str(r.type)] for r in op._schema.returns]
-    kinds = kinds[: len(path.parameters) - len(given)]
+    kinds = kinds[: len(path.parameters) - len(parameters)]
     first = emitter.new_slots(len(kinds))
-    values = [marshal(p.form, full[p.argument]) for p in given]
+    values = [marshal(p.form, full[p.argument]) for p in parameters]
     values += [emitter.slot(first + i) for i in range(len(kinds))]
     function = emitter.declare(path.symbol, I32, [v.type for v in values])
     _fail(emitter, call, emitter.builder.call(function, values))
-    made = _take_results(emitter, kinds, call.result_ranks, first)
-    return _without_arguments(emitter, op, made)
+    results = _take_results(emitter, kinds, call.result_ranks, first)
+    return _without_arguments(emitter, op, results)
 
 
 class _Marshal:
@@ -343,8 +343,8 @@ def _dispatcher_results(
         if kinds[i] == KIND_BOOL:
             word = b.and_(word, constant(1))
         b.store(word, emitter.slot(first + i))
-    made = _take_results(emitter, kinds, call.result_ranks, first)
-    return _without_arguments(emitter, op, made)
+    results = _take_results(emitter, kinds, call.result_ranks, first)
+    return _without_arguments(emitter, op, results)
 
 
 class _Packer:
@@ -370,38 +370,38 @@ class _Packer:
         self.codes.append(self.emitter.builder.call(callee, [*arguments, room]))
         return self.emitter.builder.load(room, typ=I64)
 
-    def __call__(self, kind: str, value: Any) -> Value:
-        if kind.startswith("Optional["):
+    def __call__(self, type_: str, value: Any) -> Value:
+        if type_.startswith("Optional["):
             if value is None:
                 return constant(0)
-            inner = self(kind[len("Optional[") : -1], value)
+            inner = self(type_[len("Optional[") : -1], value)
             box = self._made("torch_new_stable_ivalue", [])
             b = self.emitter.builder
             b.store(inner, b.inttoptr(box, PTR))
             return box
-        if kind.startswith("List["):
-            items = [self(kind[len("List[") : -1], item) for item in value]
-            made = self._made("torch_new_list_reserve_size", [constant(len(items))])
+        if type_.startswith("List["):
+            items = [self(type_[len("List[") : -1], item) for item in value]
+            items_list = self._made("torch_new_list_reserve_size", [constant(len(items))])
             push = self.emitter.declare("torch_list_push_back", I32, (PTR, I64))
             b = self.emitter.builder
             for item in items:
-                self.codes.append(b.call(push, [b.inttoptr(made, PTR), item]))
-            return made
-        if kind == "Tensor":
+                self.codes.append(b.call(push, [b.inttoptr(items_list, PTR), item]))
+            return items_list
+        if type_ == "Tensor":
             return self._made("aoti_torch_new_tensor_handle", [value.handle])
-        if kind == "str":
+        if type_ == "str":
             text = self.emitter.text(value)
             size = constant(len(value.encode()))
             return self._made("torch_new_string_handle", [text, size])
-        return self._scalar(kind, value)
+        return self._scalar(type_, value)
 
-    def _scalar(self, kind: str, value: Any) -> Value:
+    def _scalar(self, type_: str, value: Any) -> Value:
         b = self.emitter.builder
         if isinstance(value, ir.Value):
             if value.type == F64:
                 return b.bitcast(value, I64)
             return b.zext(value, I64) if value.type == I1 else value
-        if kind == "float":
+        if type_ == "float":
             return constant(struct.unpack("<q", struct.pack("<d", float(value)))[0])
         if hasattr(value, "code"):
             return constant(value.code() & 0xFFFFFFFF)

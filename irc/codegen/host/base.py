@@ -133,8 +133,8 @@ class HostBase:
         self._last_acts: list[Callable[[], None]] = []
         self._unlocks = False
         self._began = False
-        kind = ir.FunctionType(PTR, (PTR, PTR, PTR))
-        self.function = ir.Function(module, kind, f"{name}.body")
+        function_type = ir.FunctionType(PTR, (PTR, PTR, PTR))
+        self.function = ir.Function(module, function_type, f"{name}.body")
         self.function.linkage = "internal"
         self._self, self._items, self._owned = self.function.args
         self._allocas = ir.IRBuilder(self.function.append_basic_block("entry"))
@@ -183,10 +183,10 @@ class HostBase:
         result, parameters = _SUPPORT[name]
         return self.declare(name, _TYPES[result], [_TYPES[p] for p in parameters])
 
-    def alloca(self, kind: ir.Type, count: int | None = None) -> Value:
+    def alloca(self, type_: ir.Type, count: int | None = None) -> Value:
         """Stack memory that lives as long as the call (never inside a loop's growth)."""
         size = None if count is None else constant(count)
-        return opaque(self._allocas.alloca(kind, size=size))
+        return opaque(self._allocas.alloca(type_, size=size))
 
     def empty_slot(self) -> Value:
         """Stack memory for a pointer, null as the function begins."""
@@ -210,18 +210,18 @@ class HostBase:
         self.builder.cbranch(more, body, after)
         self.builder.position_at_end(after)
 
-    def constants(self, values: Sequence[int | float], kind: ir.Type = I64) -> Value:
+    def constants(self, values: Sequence[int | float], type_: ir.Type = I64) -> Value:
         """A pointer to a constant array in the module; equal ones are one."""
-        known = self._known_constants.get((str(kind), tuple(values)))
+        known = self._known_constants.get((str(type_), tuple(values)))
         if known is not None:
             return known
-        array = ir.ArrayType(kind, max(1, len(values)))
+        array = ir.ArrayType(type_, max(1, len(values)))
         words = list(values) or [0]
         data = ir.GlobalVariable(self.module, array, f"{self.name}.data.{self._globals}")
         self._globals += 1
-        data.initializer = ir.Constant(array, [ir.Constant(kind, v) for v in words])
+        data.initializer = ir.Constant(array, [ir.Constant(type_, v) for v in words])
         data.linkage, data.global_constant = "internal", True
-        self._known_constants[str(kind), tuple(values)] = opaque(data)
+        self._known_constants[str(type_), tuple(values)] = opaque(data)
         return data
 
     def text(self, value: str) -> Value:

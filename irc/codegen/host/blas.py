@@ -64,8 +64,8 @@ class SmallProduct:
 def small_products(program: P.HostProgram) -> dict[int, SmallProduct]:
     """The steps of a program that are small products, by their `id`."""
     calls = (step for step in program.steps if isinstance(step, P.CallOperator))
-    found = ((id(step), small_product(step, program.layouts)) for step in calls)
-    return {key: product for key, product in found if product is not None}
+    products = ((id(step), small_product(step, program.layouts)) for step in calls)
+    return {key: product for key, product in products if product is not None}
 
 
 def small_product(step: P.CallOperator, layouts: Mapping[int, P.Layout]) -> SmallProduct | None:
@@ -74,11 +74,11 @@ def small_product(step: P.CallOperator, layouts: Mapping[int, P.Layout]) -> Smal
 
     if step.path is not None or step.callee not in ("aten.mm.out", "aten.addmm.out"):
         return None
-    given = dict(step.arguments)
-    if any(given.get(scale, 1) != 1 for scale in ("alpha", "beta")):
+    arguments = dict(step.arguments)
+    if any(arguments.get(scale, 1) != 1 for scale in ("alpha", "beta")):
         return None
     left_name = "self" if step.callee == "aten.mm.out" else "mat1"
-    registers = [given[name].index for name in (left_name, "mat2", "out")]
+    registers = [arguments[name].index for name in (left_name, "mat2", "out")]
     places = [_constant_layout(layouts.get(r)) for r in registers]
     dtypes = {layouts[r].dtype for r in registers if r in layouts}
     if None in places or len(dtypes) != 1 or not dtypes <= set(_SYMBOLS):
@@ -95,8 +95,8 @@ def small_product(step: P.CallOperator, layouts: Mapping[int, P.Layout]) -> Smal
         for register, place in zip(registers, (left, right, out), strict=True)
     )
     bias = None
-    if "mat1" in given:
-        bias = _broadcast(given["self"].index, layouts, dtype, (rows, columns))
+    if "mat1" in arguments:
+        bias = _broadcast(arguments["self"].index, layouts, dtype, (rows, columns))
         if bias is None:
             return None
     if first is None or second is None or target is None:

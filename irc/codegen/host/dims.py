@@ -60,14 +60,14 @@ class DimEmitter:
         """The value: a Python int when it is constant."""
         if isinstance(dim, int):
             return dim
-        found = self._known.get(dim)
-        if found is None:
+        value = self._known.get(dim)
+        if value is None:
             if self.native(dim):
-                found = evaluate_with(dim, self.symbols, self._operations)
+                value = evaluate_with(dim, self.symbols, self._operations)
             else:
-                found = self._by_python(dim)
-            self._known[dim] = found
-        return found
+                value = self._by_python(dim)
+            self._known[dim] = value
+        return value
 
     def many(self, dims: Sequence[Dim]) -> list[Size]:
         """The values of several expressions."""

@@ -99,16 +99,16 @@ class HostEmitter(HostMemory):
         return self.builder.gep(item, [constant(TENSOR_FIELD)], source_etype=I8)
 
     def argument_tensor(
-        self, index: int, spec: TensorSpec, check: str = "irc_check_tensor", *given: Value
+        self, index: int, spec: TensorSpec, check: str = "irc_check_tensor", *more: Value
     ) -> HostTensor:
         """Argument `index`, checked against `spec`, with its data, sizes and strides.
 
-        `check`: the support function that looks at it, and what it is `given` before the rest.
+        `check`: the support function that looks at it, and what it takes before the rest (`more`).
         """
         b = self.builder
         item = self._item(index)
         out = self.alloca(PTR, 3)
-        checked = [*given, self._runtime, item, self.constants(spec.words()), out]
+        checked = [*more, self._runtime, item, self.constants(spec.words()), out]
         failed = b.call(self._support(check), checked)
         self.require(b.icmp_signed("==", failed, ir.Constant(I32, 0)))
         handle = self._handle_of(item)
@@ -116,8 +116,8 @@ class HostEmitter(HostMemory):
 
     def _require_type(self, item: Value, runtime_word: int) -> None:
         at = self.builder.gep(item, [constant(OBJECT_TYPE)], source_etype=I8)
-        kind = self.builder.load(at, typ=PTR)
-        self.require(self.builder.icmp_unsigned("==", kind, self._runtime_object(runtime_word)))
+        type_ = self.builder.load(at, typ=PTR)
+        self.require(self.builder.icmp_unsigned("==", type_, self._runtime_object(runtime_word)))
 
     def argument_int(self, index: int) -> Value:
         """Argument `index` as an i64: exactly a Python int (a size, not a bool)."""
@@ -180,14 +180,14 @@ class HostEmitter(HostMemory):
         self.builder.store(value, room)
         return room
 
-    def _set_guards(self, wanted: Callable[[Value | None, Value], Value]) -> None:
+    def _set_guards(self, state_of: Callable[[Value | None, Value], Value]) -> None:
         set_enabled = self.declare("aoti_torch_grad_mode_set_enabled", VOID, (I32,))
         set_excluded = self.declare("irc_tls_set_excluded", VOID, (I32, I32))
         for key, was in self._guards:
             if key is None:
-                self.builder.call(set_enabled, [wanted(key, was)])
+                self.builder.call(set_enabled, [state_of(key, was)])
             else:
-                self.builder.call(set_excluded, [key, wanted(key, was)])
+                self.builder.call(set_excluded, [key, state_of(key, was)])
 
     # Kernels
 
@@ -286,9 +286,9 @@ class HostEmitter(HostMemory):
         begin, end, packed = piece.args
         b = ir.IRBuilder(piece.append_basic_block("entry"))
         values = []
-        for i, kind in enumerate(record.elements):
+        for i, type_ in enumerate(record.elements):
             at = b.gep(packed, [I32(0), I32(i)], source_etype=record)
-            values.append(b.load(at, typ=kind))
+            values.append(b.load(at, typ=type_))
         has_status = kernel.function_type.return_type != VOID
         code = b.call(kernel, [*values[int(has_status) :], begin, end])
         if has_status:
@@ -408,23 +408,23 @@ class HostEmitter(HostMemory):
     def _define_boxed_entry(self) -> None:
         """The entry that takes a list: its references move here, the list becomes empty."""
         entry = ir.Function(self.module, ir.FunctionType(PTR, (PTR, PTR)), f"{self.name}.boxed")
-        self_object, given = entry.args
+        self_object, arguments = entry.args
         b = ir.IRBuilder(entry.append_basic_block("entry"))
         context_at = b.gep(self_object, [constant(CDATA_POINTER)], source_etype=I8)
         context = b.load(context_at, typ=PTR)
         owned = opaque(b.alloca(PTR, size=constant(max(1, self.arguments))))
         runtime = b.load(context, typ=PTR)
         list_type = b.load(self.word(runtime, RUNTIME_LIST, b), typ=PTR)
-        type_at = b.gep(given, [constant(OBJECT_TYPE)], source_etype=I8)
+        type_at = b.gep(arguments, [constant(OBJECT_TYPE)], source_etype=I8)
         is_list = b.icmp_unsigned("==", b.load(type_at, typ=PTR), list_type)
-        size_at = b.gep(given, [constant(OBJECT_SIZE)], source_etype=I8)
+        size_at = b.gep(arguments, [constant(OBJECT_SIZE)], source_etype=I8)
         right_size = b.icmp_signed("==", b.load(size_at, typ=I64), constant(self.arguments))
         with b.if_then(b.not_(b.and_(is_list, right_size)), likely=False):
             room = opaque(b.alloca(PTR))
-            b.store(given, room)
+            b.store(arguments, room)
             b.ret(self._call_fallback(b, context, room, constant(1), CONTEXT_BOXED_FALLBACK))
         take = self._support("irc_take_list")
-        b.call(take, [given, owned, constant(self.arguments)])
+        b.call(take, [arguments, owned, constant(self.arguments)])
         result = b.call(self.function, [self_object, owned, owned])
         release = self._support("irc_release_objects")
         b.call(release, [owned, constant(self.arguments)])

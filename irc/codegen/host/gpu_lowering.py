@@ -108,24 +108,24 @@ class GpuLowering(Lowering):
 
     def stream(self, device: int) -> Value:
         """torch's current stream of a GPU in this call."""
-        found = self.streams.get(device)
-        if found is None:
+        stream = self.streams.get(device)
+        if stream is None:
             out = self.emitter.alloca(PTR)
             ask = self.emitter._support("irc_gpu_stream")
             code = self.builder.call(ask, [self.table, constant(device), out])
             self.emitter.fail_if_error(code, ("shim-error", "current stream"), [])
-            found = self.streams[device] = self.builder.load(out, typ=PTR)
-        return found
+            stream = self.streams[device] = self.builder.load(out, typ=PTR)
+        return stream
 
     def place(self, device: str) -> tuple[Value, Value] | None:
         """torch's type and index of a device; None for the CPU."""
         if device == "cpu":
             return None
         b, e = self.builder, self.emitter
-        kind = b.load(e.word(self.table, cuda.DEVICE_TYPE), typ=I64)
+        device_type = b.load(e.word(self.table, cuda.DEVICE_TYPE), typ=I64)
         mask = b.load(e.word(self.table, cuda.INDEX_MASK), typ=I64)
         index = b.or_(mask, constant(device_number(device)))
-        return b.trunc(kind, I32), b.trunc(index, I32)
+        return b.trunc(device_type, I32), b.trunc(index, I32)
 
     def argument(self, index: int, layout: P.Layout, fixed: TensorSpec) -> HostTensor:
         if layout.device == "cpu":
@@ -210,15 +210,15 @@ class GpuLowering(Lowering):
     def _arena_element(self) -> tuple[str, int]:
         placed = {s.register: s.layout for s in self.program.steps
                   if isinstance(s, P.Alloc) and s.offset is not None}  # fmt: skip
-        wanted: dict[tuple[str, int], int] = {}
+        counts: dict[tuple[str, int], int] = {}
         for step in self.program.steps:
             if isinstance(step, P.CallOperator | P.CopyInto | P.Control | P.ReadItem):
                 for register in registers_in(step):
                     layout = placed.get(self.program.root(register)[0])
                     if layout is not None:
                         key = layout.dtype, layout.element_bytes
-                        wanted[key] = wanted.get(key, 0) + 1
-        return max(wanted, key=lambda k: wanted[k], default=("uint8", 1))
+                        counts[key] = counts.get(key, 0) + 1
+        return max(counts, key=lambda k: counts[k], default=("uint8", 1))
 
     def _address(self, at: Size) -> Value:
         base = self.emitter.data(self._arena_base)
@@ -230,8 +230,8 @@ class GpuLowering(Lowering):
         if base is None:
             from irc.boundary.aten_paths import Named
 
-            given = {"self": self._arena_base, "dtype": Named("dtype", layout.dtype)}
-            call = AtenCall("aten.view.dtype", given, (1,), device="cuda")
+            arguments = {"self": self._arena_base, "dtype": Named("dtype", layout.dtype)}
+            call = AtenCall("aten.view.dtype", arguments, (1,), device="cuda")
             (base,) = call_aten(self.emitter, call, floating=True)  # type: ignore[assignment]
             assert base is not None
             self.bases[layout.dtype] = base
@@ -265,18 +265,18 @@ class GpuLowering(Lowering):
         device = device_number(devices.pop()) if devices else self.main
         kernel = e.memory_of(("gpu-kernel", step.kernel, device))
         grid = as_value(self.dims(step.grid))
-        given = [self.table, kernel, self.stream(device), grid, self.values, self.params]
-        code = b.call(e._support("irc_gpu_launch"), given)
+        operands = [self.table, kernel, self.stream(device), grid, self.values, self.params]
+        code = b.call(e._support("irc_gpu_launch"), operands)
         failed = ("gpu-launch-failed", step.kernel, device)
         e.fail_if_error(code, failed, [b.sext(code, I64)])
 
-    def keep(self, who: str, results: Sequence[P.Result], made: Sequence[Any]) -> None:
-        for result, value in zip(results, made, strict=True):
+    def keep(self, who: str, results: Sequence[P.Result], values: Sequence[Any]) -> None:
+        for result, value in zip(results, values, strict=True):
             layout = result.layout
             if layout is not None and not layout.sizes and layout.device != "cpu":
                 if isinstance(value, HostTensor) and result.register in self.launched:
                     self._bring(value, device_number(layout.device))
-        super().keep(who, results, made)
+        super().keep(who, results, values)
 
     def _bring(self, tensor: HostTensor, device: int) -> None:
         """Put a copy in place of an operator's number that is on the CPU after all, where kernels
@@ -285,10 +285,11 @@ class GpuLowering(Lowering):
         assert tensor.slot is not None
         place = self.place(f"cuda:{device}")
         assert place is not None
-        kind = e.alloca(I32)
+        device_type = e.alloca(I32)
         ask = e.declare("aoti_torch_get_device_type", I32, (PTR, PTR))
-        e.fail_if_error(b.call(ask, [tensor.handle, kind]), ("shim-error", "device type"), [])
-        elsewhere = b.icmp_signed("!=", b.load(kind, typ=I32), place[0])
+        code = b.call(ask, [tensor.handle, device_type])
+        e.fail_if_error(code, ("shim-error", "device type"), [])
+        elsewhere = b.icmp_signed("!=", b.load(device_type, typ=I32), place[0])
         with b.if_then(elsewhere, likely=False):
             (copy,) = call_object(e, ("to-gpu", device), [tensor.handle], [KIND_TENSOR], [0])
             assert isinstance(copy, HostTensor) and copy.slot is not None

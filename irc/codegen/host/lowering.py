@@ -171,7 +171,7 @@ class Lowering:
 
     def _symbolic_dims(self, native: bool) -> list[tuple[P.Argument, Dim, Value | None, Value]]:
         """(argument, expression, size when it is a stride, value) that remain to be compared."""
-        found: list[tuple[P.Argument, Dim, Value | None, Value]] = []
+        checked: list[tuple[P.Argument, Dim, Value | None, Value]] = []
         own = {(b.register, b.dim, b.stride, b.symbol) for b in self.program.bindings}
         for argument in self.program.arguments:
             layout = argument.layout
@@ -189,8 +189,8 @@ class Lowering:
                         continue
                     size = self.emitter.size(tensor, i)
                     value = self.emitter.stride(tensor, i) if stride else size
-                    found.append((argument, dim, size if stride else None, value))
-        return found
+                    checked.append((argument, dim, size if stride else None, value))
+        return checked
 
     def _require_dim(
         self, argument: P.Argument, dim: Dim, size: Value | None, value: Value
@@ -345,8 +345,8 @@ class Lowering:
             # Elements are bytes 0 and 1: all are true if there is no 0.
             search = self.emitter.declare("memchr", PTR, (PTR, I32, I64))
             count = as_value(self.dims(dim_product(source.sizes)))
-            found = self.builder.call(search, [self.data(step.source), I32(0), count])
-            self.scalars[step.register] = self.builder.icmp_unsigned("==", found, PTR(None))
+            zero = self.builder.call(search, [self.data(step.source), I32(0), count])
+            self.scalars[step.register] = self.builder.icmp_unsigned("==", zero, PTR(None))
             return
         self.scalars[step.register] = load_item(
             self.builder, self.data(step.source), source.dtype, step.kind
@@ -406,14 +406,14 @@ class Lowering:
             step.callee, arguments, ranks, list_length=list_length(step), device=self.device(step)
         )
         with self._clocked(step.callee):
-            made = call_aten(self.emitter, call, floating=step.floating, path=step.path)
+            results = call_aten(self.emitter, call, floating=step.floating, path=step.path)
         for result, argument in aliased:
             self.places[result.register] = self.places[argument]
         if not step.results:
             return
-        if len(made) != len(fresh):
-            raise InvalidIR(f"{step.callee} has {len(made)} results, {len(fresh)} expected")
-        self.keep(step.callee, fresh, made)
+        if len(results) != len(fresh):
+            raise InvalidIR(f"{step.callee} has {len(results)} results, {len(fresh)} expected")
+        self.keep(step.callee, fresh, results)
 
     def device(self, step: P.CallOperator) -> str:
         """Of which kind of device all tensors of a call are: "" where they differ."""
@@ -426,12 +426,12 @@ class Lowering:
         values = [v.handle if isinstance(v, HostTensor) else v for v in operands]
         kinds = [_KINDS[result.kind] for result in step.results]
         ranks = [len(r.layout.sizes) for r in step.results if r.layout is not None]
-        made = call_object(self.emitter, ("control", number), values, kinds, ranks)
-        self.keep(f"flow.{step.kind}", step.results, made)
+        results = call_object(self.emitter, ("control", number), values, kinds, ranks)
+        self.keep(f"flow.{step.kind}", step.results, results)
 
-    def keep(self, who: str, results: Sequence[P.Result], made: Sequence[Any]) -> None:
+    def keep(self, who: str, results: Sequence[P.Result], values: Sequence[Any]) -> None:
         """Take note of what a call gave; tensors remain to be checked."""
-        for result, value in zip(results, made, strict=True):
+        for result, value in zip(results, values, strict=True):
             if result.kind == "none":
                 continue
             if isinstance(value, HostTensor):
@@ -515,9 +515,9 @@ class Lowering:
             {"self": base, "size": sizes, "stride": strides, "storage_offset": start},
             (len(sizes),),
         )
-        (made,) = call_aten(self.emitter, call, floating=True)
-        assert isinstance(made, HostTensor)
-        return made
+        (view,) = call_aten(self.emitter, call, floating=True)
+        assert isinstance(view, HostTensor)
+        return view
 
 
 def dtype_code(name: str) -> int:
@@ -559,7 +559,7 @@ def _split_results(step: P.CallOperator) -> tuple[list[P.Result], list[tuple[P.R
     schema = aten_paths.find_operator(step.callee)._schema
     if len(schema.returns) != len(step.results):
         return list(step.results), []
-    given = dict(step.arguments)
+    arguments = dict(step.arguments)
     written = {
         name: a.name
         for a in schema.arguments
@@ -571,7 +571,7 @@ def _split_results(step: P.CallOperator) -> tuple[list[P.Result], list[tuple[P.R
         alias = returned.alias_info
         names = set() if alias is None or not alias.is_write else alias.before_set & set(written)
         if names:
-            source = given[written[names.pop()]]
+            source = arguments[written[names.pop()]]
             aliased.append((result, source.index))
         else:
             fresh.append(result)

@@ -31,14 +31,14 @@ _TABLE = {"data_ptr": 0, "sizes": 1, "strides": 2}
 class HostMemory(HostBase):
     """What a tensor says, new tensors, views, and the arena."""
 
-    def _read(self, tensor: HostTensor, what: str, kind: ir.Type) -> Value:
+    def _read(self, tensor: HostTensor, what: str, type_: ir.Type) -> Value:
         """A borrowed field through the C shim `what`; the shim can't fail on a live tensor."""
         if tensor.table is not None and what in _TABLE:
-            return self.builder.load(self.word(tensor.table, _TABLE[what]), typ=kind)
-        out = self.alloca(kind)
+            return self.builder.load(self.word(tensor.table, _TABLE[what]), typ=type_)
+        out = self.alloca(type_)
         function = self.declare(f"aoti_torch_get_{what}", I32, (PTR, PTR))
         self.builder.call(function, [tensor.handle, out])
-        return self.builder.load(out, typ=kind)
+        return self.builder.load(out, typ=type_)
 
     def data(self, tensor: HostTensor) -> Value:
         """Address of the tensor's first element."""
@@ -119,10 +119,10 @@ class HostMemory(HostBase):
             return
         self._large_results += 1
         word, b = self.word(self._context, CONTEXT_LARGE_RESULTS), self.builder
-        made = b.load(word, typ=I64)
+        count = b.load(word, typ=I64)
         # Threads may count at the same time: then a hint is missed, or given early.
-        b.store(b.add(made, constant(1)), word)
-        early = b.icmp_unsigned("<", made, self._large_results_count)
+        b.store(b.add(count, constant(1)), word)
+        early = b.icmp_unsigned("<", count, self._large_results_count)
         asked = b.select(early, constant(0), as_value(size_bytes))
         b.call(self._support("irc_huge_pages"), [self.data(tensor), asked])
 
@@ -244,8 +244,8 @@ class HostMemory(HostBase):
         code = self.builder.call(fit, [self.slot(tensor.slot), spec])
         fixed = tuple(size if isinstance(size, int) else None for size in sizes)
         others = [size for size in sizes if not isinstance(size, int)]
-        given = [self.builder.zext(code, I64), tensor.handle, *others]
-        self.fail_if_error(code, ("misfit", callee, fixed), given)
+        operands = [self.builder.zext(code, I64), tensor.handle, *others]
+        self.fail_if_error(code, ("misfit", callee, fixed), operands)
         # What is in the slot now may be a copy: the handle that the call gave is gone then.
         tensor.handle = self.builder.load(self.slot(tensor.slot), typ=PTR)
         tensor.data = tensor.sizes = tensor.strides = None

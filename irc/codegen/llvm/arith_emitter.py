@@ -154,21 +154,21 @@ def compare(body: KernelBody, op: Any) -> None:
         if element in NARROW_FLOATS:
             a, b = (converted(body, element, "f32", shape.lanes, r) for r in (a, b))
             element = "f32"
-        kind = vector_text(element, shape.lanes)
-        refs.append(body.value(f"{opcode} {op.predicate} {kind} {a}, {b}"))
+        type_ = vector_text(element, shape.lanes)
+        refs.append(body.value(f"{opcode} {op.predicate} {type_} {a}, {b}"))
     _set_rows(body, op, refs)
 
 
 @emits("arith.select")
 def select(body: KernelBody, op: Any) -> None:
-    kind = shape_of(op._operands[1].type).text
+    type_ = shape_of(op._operands[1].type).text
     test = shape_of(op._operands[0].type)
     conditions = body.rows(op._operands[0])
     choices = list(zip(body.rows(op._operands[1]), body.rows(op._operands[2]), strict=True))
     if len(conditions) < len(choices):
         conditions = conditions * len(choices)
     _set_rows(body, op, [
-        body.value(f"select {test.text} {c}, {kind} {a}, {kind} {b}")
+        body.value(f"select {test.text} {c}, {type_} {a}, {type_} {b}")
         for c, (a, b) in zip(conditions, choices, strict=True)
     ])
 

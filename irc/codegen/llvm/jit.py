@@ -143,14 +143,14 @@ class LoadedObject:
     def address(self, symbol: str) -> int:
         """The address of the exported `symbol`.  Raises KeyError when there is no such symbol."""
         with _lock:
-            found = self._found.get(symbol)
-            if found is None:
+            entry = self._found.get(symbol)
+            if entry is None:
                 try:
                     tracker = _process_jit().lookup(self._name, symbol)
                 except RuntimeError as error:
                     raise KeyError(f"{symbol}: {error}") from error
-                found = self._found[symbol] = (tracker[symbol], tracker)
-            return found[0]
+                entry = self._found[symbol] = (tracker[symbol], tracker)
+            return entry[0]
 
 
 def load_object(

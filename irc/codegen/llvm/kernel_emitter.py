@@ -234,17 +234,17 @@ def _loop(
         ["i64", *types], [position, *arguments], [lower, *carried], [following, *outcome],
         strict=True,
     )
-    for number, (kind, name, first, next_) in enumerate(phis):
+    for number, (type_, name, first, next_) in enumerate(phis):
         body.lines[at + number] = (
-            f"  {name} = phi {kind} [ {first}, %{before} ], [ {next_}, %{latch} ]"
+            f"  {name} = phi {type_} [ {first}, %{before} ], [ {next_}, %{latch} ]"
         )
     body.branch(more, label, done)
     body.open(done)
     if entered:
         return following, outcome
     after = [
-        body.phi(kind, (first, before), (next_, latch))
-        for kind, first, next_ in zip(
+        body.phi(type_, (first, before), (next_, latch))
+        for type_, first, next_ in zip(
             ["i64", *types], [lower, *carried], [following, *outcome], strict=True
         )
     ]

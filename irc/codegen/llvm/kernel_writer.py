@@ -342,7 +342,7 @@ def expand(text: str, prefix: str, operands: Sequence[Ref]) -> str:
     return text.replace("$p", prefix)
 
 
-def _declared(kind: str, lanes: int) -> str:
-    if kind.startswith("="):
-        return REGISTER.get(kind[1:], kind[1:])
-    return vector_text(kind, lanes)
+def _declared(declared: str, lanes: int) -> str:
+    if declared.startswith("="):
+        return REGISTER.get(declared[1:], declared[1:])
+    return vector_text(declared, lanes)

@@ -61,7 +61,7 @@ def converted(body: KernelBody, source: str, target: str, lanes: int, ref: Ref) 
 
 
 def _mended(
-    body: KernelBody, rare: Ref, kind: str, fast: Ref, slow: Callable[[], Ref]
+    body: KernelBody, rare: Ref, type_: str, fast: Ref, slow: Callable[[], Ref]
 ) -> Ref:
     """`fast`, or `slow()` where the scalar condition `rare` holds."""
     before, other, done = body.block, body.name("rare"), body.name("done")
@@ -71,7 +71,7 @@ def _mended(
     last = body.block
     body.jump(done)
     body.open(done)
-    return body.phi(kind, (fast, before), (mended, last))
+    return body.phi(type_, (fast, before), (mended, last))
 
 
 def divided(
@@ -79,12 +79,12 @@ def divided(
 ) -> Ref:
     """x / divisor by means of 1 / divisor; it starts another basic block."""
     refs = (x, divisor, inverse)
-    kind = vector_text(element, lanes)
+    type_ = vector_text(element, lanes)
     template = division_template(element, lanes, body.features)
     fast, prefix = body.paste(template, lanes, refs)
     return _mended(
-        body, expand(str(template.rare), prefix, refs), kind, fast,
-        lambda: body.value(f"fdiv {kind} {x}, {divisor}"),
+        body, expand(str(template.rare), prefix, refs), type_, fast,
+        lambda: body.value(f"fdiv {type_} {x}, {divisor}"),
     )
 
 
@@ -181,36 +181,36 @@ def function(
 def _libm(body: KernelBody, libm: str, element: str, lanes: int, refs: Sequence[Ref]) -> Ref:
     """libm's function of each lane, through a function of the module that loops over them."""
     symbol = libm + ("f" if element == "f32" else "")
-    kind, scalar = vector_text(element, lanes), REGISTER[element]
-    operands = [(kind, r) for r in refs]
+    type_, scalar = vector_text(element, lanes), REGISTER[element]
+    operands = [(type_, r) for r in refs]
     if not lanes:
-        return body.call(symbol, kind, *operands)
+        return body.call(symbol, type_, *operands)
     body.module.declare(symbol, scalar, [scalar] * len(refs))
     name = f"irc.lanes.{symbol}.v{lanes}"
     if name not in body.module.helpers:
-        body.module.helpers[name] = _lane_loop(name, symbol, kind, scalar, lanes, len(refs))
+        body.module.helpers[name] = _lane_loop(name, symbol, type_, scalar, lanes, len(refs))
     passed = ", ".join(f"{t} {r}" for t, r in operands)
-    return body.value(f"call {kind} @{name}({passed})")
+    return body.value(f"call {type_} @{name}({passed})")
 
 
-def _lane_loop(name: str, symbol: str, kind: str, scalar: str, lanes: int, arity: int) -> str:
-    parameters = ", ".join(f"{kind} %a{i}" for i in range(arity))
+def _lane_loop(name: str, symbol: str, type_: str, scalar: str, lanes: int, arity: int) -> str:
+    parameters = ", ".join(f"{type_} %a{i}" for i in range(arity))
     passed = ", ".join(f"{scalar} %x{i}" for i in range(arity))
     extracts = "\n".join(
-        f"  %x{i} = extractelement {kind} %a{i}, i32 %lane" for i in range(arity)
+        f"  %x{i} = extractelement {type_} %a{i}, i32 %lane" for i in range(arity)
     )
-    return f"""define internal {kind} @{name}({parameters}) noinline nounwind {{
+    return f"""define internal {type_} @{name}({parameters}) noinline nounwind {{
 entry:
   br label %loop
 loop:
   %lane = phi i32 [ 0, %entry ], [ %following, %loop ]
-  %partial = phi {kind} [ poison, %entry ], [ %result, %loop ]
+  %partial = phi {type_} [ poison, %entry ], [ %result, %loop ]
 {extracts}
   %y = call {scalar} @{symbol}({passed})
-  %result = insertelement {kind} %partial, {scalar} %y, i32 %lane
+  %result = insertelement {type_} %partial, {scalar} %y, i32 %lane
   %following = add i32 %lane, 1
   %more = icmp ult i32 %following, {lanes}
   br i1 %more, label %loop, label %done
 done:
-  ret {kind} %result
+  ret {type_} %result
 }}"""

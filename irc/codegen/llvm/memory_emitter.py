@@ -46,14 +46,14 @@ def _suffix(element: str, lanes: int) -> str:
 def combining(combiner: str, element: str) -> str:
     """The arith operation of a combiner. Raises InvalidIR for an unknown one."""
     if element == "i1":
-        found = _BOOL_COMBINERS.get(combiner)
+        form = _BOOL_COMBINERS.get(combiner)
     elif element in FLOATS:
-        found = _FLOAT_COMBINERS.get(combiner)
+        form = _FLOAT_COMBINERS.get(combiner)
     else:
-        found = _INTEGER_COMBINERS.get(combiner)
-    if found is None:
+        form = _INTEGER_COMBINERS.get(combiner)
+    if form is None:
         raise InvalidIR(f"there is no combiner '{combiner}' of {element}")
-    return found
+    return form
 
 
 _FLOAT_COMBINERS = {"sum": "addf", "prod": "mulf", "min": "minimumf", "max": "maximumf"}
@@ -135,22 +135,22 @@ def _under(body: KernelBody, condition: Ref, then: Callable[[], None]) -> tuple[
 
 def _load_under(body: KernelBody, op: Any, shape: Shape, load: Callable[[], Ref]) -> Ref:
     """`load()` where the scalar mask of the operation holds, else the other value."""
-    kind = vector_text(memory_element(shape.element), shape.lanes)
+    type_ = vector_text(memory_element(shape.element), shape.lanes)
     other = _other(body, op, shape)
     loaded: list[Ref] = []
     before, last = _under(body, body[op.mask], lambda: loaded.append(load()))
-    return body.phi(kind, (loaded[0], last), (other, before))
+    return body.phi(type_, (loaded[0], last), (other, before))
 
 
 @emits("kernel.load")
 def load(body: KernelBody, op: Any) -> None:
     shape = shape_of(op.value.type)
     element = _check_element(op, shape)
-    kind, align = vector_text(element, shape.lanes), _align(element)
+    type_, align = vector_text(element, shape.lanes), _align(element)
 
     def whole() -> Ref:
         place = address(body, op.pointer, body[op.offset])
-        return body.value(f"load {kind}, ptr {place}, align {align}")
+        return body.value(f"load {type_}, ptr {place}, align {align}")
 
     if op.mask is None:
         ref = whole()
@@ -159,9 +159,9 @@ def load(body: KernelBody, op: Any) -> None:
     else:
         place = address(body, op.pointer, body[op.offset], False)
         ref = body.call(
-            f"llvm.masked.load.{_suffix(element, shape.lanes)}.p0", kind,
+            f"llvm.masked.load.{_suffix(element, shape.lanes)}.p0", type_,
             ("ptr", place), ("i32", str(align)),
-            (vector_text("i1", shape.lanes), body[op.mask]), (kind, _other(body, op, shape)),
+            (vector_text("i1", shape.lanes), body[op.mask]), (type_, _other(body, op, shape)),
         )  # fmt: skip
     body[op.value] = _from_memory(body, shape, ref)
 
@@ -170,12 +170,12 @@ def load(body: KernelBody, op: Any) -> None:
 def store(body: KernelBody, op: Any) -> None:
     shape = shape_of(op.stored.type)
     element = _check_element(op, shape)
-    kind, align = vector_text(element, shape.lanes), _align(element)
+    type_, align = vector_text(element, shape.lanes), _align(element)
     ref = _to_memory(body, shape, body[op.stored])
 
     def whole() -> None:
         place = address(body, op.pointer, body[op.offset])
-        body.line(f"store {kind} {ref}, ptr {place}, align {align}")
+        body.line(f"store {type_} {ref}, ptr {place}, align {align}")
 
     if op.mask is None:
         whole()
@@ -185,7 +185,7 @@ def store(body: KernelBody, op: Any) -> None:
         place = address(body, op.pointer, body[op.offset], False)
         _intrinsic(
             body, f"llvm.masked.store.{_suffix(element, shape.lanes)}.p0",
-            (kind, ref), ("ptr", place), ("i32", str(align)),
+            (type_, ref), ("ptr", place), ("i32", str(align)),
             (vector_text("i1", shape.lanes), body[op.mask]),
         )  # fmt: skip
 
@@ -218,7 +218,7 @@ def _lane_mask(body: KernelBody, op: Any, lanes: int) -> tuple[str, Ref]:
 def gather(body: KernelBody, op: Any) -> None:
     shape = shape_of(op.value.type)
     element = _check_element(op, shape)
-    kind = vector_text(element, shape.lanes)
+    type_ = vector_text(element, shape.lanes)
 
     def whole() -> Ref:
         places = _addresses(body, op.pointer, body[op.offsets], shape.lanes)
@@ -228,8 +228,8 @@ def gather(body: KernelBody, op: Any) -> None:
         )
         other = _zero(shape) if scalar_mask else _other(body, op, shape)
         return body.call(
-            f"llvm.masked.gather.{_suffix(element, shape.lanes)}.v{shape.lanes}p0", kind,
-            places, ("i32", str(_align(element))), mask, (kind, other),
+            f"llvm.masked.gather.{_suffix(element, shape.lanes)}.v{shape.lanes}p0", type_,
+            places, ("i32", str(_align(element))), mask, (type_, other),
         )  # fmt: skip
 
     if op.mask is not None and not shape_of(op.mask.type).lanes:

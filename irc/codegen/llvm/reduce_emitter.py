@@ -38,11 +38,11 @@ def _pair_combiner(body: KernelBody, combiner: str, elements: Sequence[str]) -> 
     floating = element in FLOATS
 
     def combine(left: Sequence[Ref], right: Sequence[Ref], lanes: int) -> list[Ref]:
-        kind, mask = vector_text(element, lanes), vector_text("i1", lanes)
+        type_, mask = vector_text(element, lanes), vector_text("i1", lanes)
         a, b = left[0], right[0]
         if element in NARROW_FLOATS:
             a, b = (converted(body, element, "f32", lanes, r) for r in (a, b))
-        test = vector_text("f32", lanes) if element in NARROW_FLOATS else kind
+        test = vector_text("f32", lanes) if element in NARROW_FLOATS else type_
 
         def compare(predicate: str, x: Ref, y: Ref, on: str = test) -> Ref:
             return body.value(f"{'fcmp' if floating else 'icmp'} {predicate} {on} {x}, {y}")
@@ -64,7 +64,7 @@ def _pair_combiner(body: KernelBody, combiner: str, elements: Sequence[str]) -> 
         keep = body.value(f"or {mask} {better}, {first}")
         return [
             body.value(f"select {mask} {keep}, {t} {x}, {t} {y}")
-            for t, x, y in zip((kind, places), left, right, strict=True)
+            for t, x, y in zip((type_, places), left, right, strict=True)
         ]
 
     return combine
@@ -139,10 +139,10 @@ def reduce(body: KernelBody, op: Any) -> None:
 
 
 def _from_scalars(body: KernelBody, element: str, scalars: Sequence[Ref]) -> Ref:
-    kind, ref = vector_text(element, len(scalars)), "poison"
+    type_, ref = vector_text(element, len(scalars)), "poison"
     for lane, scalar in enumerate(scalars):
         ref = body.value(
-            f"insertelement {kind} {ref}, {REGISTER[element]} {scalar}, i64 {lane}"
+            f"insertelement {type_} {ref}, {REGISTER[element]} {scalar}, i64 {lane}"
         )
     return ref
 
@@ -159,18 +159,19 @@ def _reduce_row(
         wider = _combiner(body, combiner, ["f32"])
         total = _reduce_row(body, combiner, ["f32"], lanes, [wide], wider)
         return [converted(body, "f32", element, 0, total[0])]
-    kind, scalar = vector_text(element, lanes), REGISTER[element]
+    type_, scalar = vector_text(element, lanes), REGISTER[element]
     suffix = f"v{lanes}{'i64' if element == 'index' else element}"
     if name in ("addf", "mulf"):
         stem = "fadd" if name == "addf" else "fmul"
         start = constant_text(element, -0.0 if name == "addf" else 1.0)
         function = body.module.declare(
-            f"llvm.vector.reduce.{stem}.{suffix}", scalar, (scalar, kind)
+            f"llvm.vector.reduce.{stem}.{suffix}", scalar, (scalar, type_)
         )
-        return [body.value(f"call reassoc {scalar} {function}({scalar} {start}, {kind} {refs[0]})")]
+        operands = f"({scalar} {start}, {type_} {refs[0]})"
+        return [body.value(f"call reassoc {scalar} {function}{operands}")]
     if name in _REDUCTIONS:
         function_name = f"llvm.vector.reduce.{_REDUCTIONS[name]}.{suffix}"
-        return [body.call(function_name, scalar, (kind, refs[0]))]
+        return [body.call(function_name, scalar, (type_, refs[0]))]
     return _tree(body, elements, lanes, refs, combine)
 
 

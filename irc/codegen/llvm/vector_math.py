@@ -31,8 +31,8 @@ _IR_TYPES: dict[str, ir.Type] = {
     "f32": ir.FloatType(),
     "f16": ir.HalfType(),
 } | {f"i{width}": ir.IntType(width) for width in (1, 8, 16, 32, 64)}
-_LLVM_TYPES = {str(kind): kind for kind in _IR_TYPES.values()}
-_ELEMENTS = {str(kind): element for element, kind in _IR_TYPES.items()}
+_LLVM_TYPES = {str(type_): type_ for type_ in _IR_TYPES.values()}
+_ELEMENTS = {str(type_): element for element, type_ in _IR_TYPES.items()}
 _HOLES = re.compile(r"\$([p0-9])")
 # Made of several definitions, because fmod between them may branch.
 _COMPOSED = {"remainder", "floor_divide"}
@@ -56,13 +56,13 @@ def function_names() -> list[str]:
     return sorted({name for name, _ in DEFINITIONS} | _COMPOSED)
 
 
-def element_and_lanes(kind: ir.Type) -> tuple[str, int]:
+def element_and_lanes(type_: ir.Type) -> tuple[str, int]:
     """("f32", 16) of `<16 x float>`, ("f32", 0) of `float`.  Raises TypeError for other types."""
-    lanes = kind.count if isinstance(kind, ir.VectorType) else 0
-    scalar = kind.element if isinstance(kind, ir.VectorType) else kind
+    lanes = type_.count if isinstance(type_, ir.VectorType) else 0
+    scalar = type_.element if isinstance(type_, ir.VectorType) else type_
     element = _ELEMENTS.get(str(scalar))
     if element is None:
-        raise TypeError(f"{kind} is not a number or a vector of numbers")
+        raise TypeError(f"{type_} is not a number or a vector of numbers")
     return element, lanes
 
 
@@ -71,13 +71,13 @@ def ir_type(element: str, lanes: int) -> ir.Type:
     return ir.VectorType(_IR_TYPES[element], lanes) if lanes else _IR_TYPES[element]
 
 
-def _declared_type(kind: str, lanes: int) -> ir.Type:
+def _declared_type(declared: str, lanes: int) -> ir.Type:
     """The type of an operand in `Code.declarations`: an element, or "=" and an LLVM type."""
-    if not kind.startswith("="):
-        return ir_type(kind, lanes)
-    vector = re.fullmatch(r"=<(\d+) x (\w+)>", kind)
+    if not declared.startswith("="):
+        return ir_type(declared, lanes)
+    vector = re.fullmatch(r"=<(\d+) x (\w+)>", declared)
     if vector is None:
-        return ir.IntType(int(kind[2:]))
+        return ir.IntType(int(declared[2:]))
     return ir.VectorType(_LLVM_TYPES[vector[2]], int(vector[1]))
 
 
@@ -99,7 +99,7 @@ def _record(
     emit: Callable[..., Lane | tuple[Lane, Lane]],
 ) -> Template:
     code = Code(lanes, features)
-    result = emit(code, *(Lane(code, kind, f"${i}") for i, kind in enumerate(operands)))
+    result = emit(code, *(Lane(code, element, f"${i}") for i, element in enumerate(operands)))
     rare = None
     if isinstance(result, tuple):
         result, condition = result
@@ -163,10 +163,10 @@ class _Pasted(ir.Instruction):
     """A recorded sequence as one llvmlite instruction; its value is the sequence's result."""
 
     def __init__(
-        self, block: ir.Block, kind: ir.Type, template: Template, operands: list[ir.Value],
+        self, block: ir.Block, type_: ir.Type, template: Template, operands: list[ir.Value],
         name: str,
     ) -> None:
-        super().__init__(block, kind, "pasted", operands, name=name)
+        super().__init__(block, type_, "pasted", operands, name=name)
         self._template = template
 
     def expand(self, text: str) -> str:
@@ -185,8 +185,8 @@ class _Pasted(ir.Instruction):
 class _Text(ir.Value):
     """A value that is known by the text of its reference."""
 
-    def __init__(self, kind: ir.Type, text: str) -> None:
-        self.type = kind
+    def __init__(self, type_: ir.Type, text: str) -> None:
+        self.type = type_
         self._text = text
 
     def get_reference(self) -> str:
@@ -243,9 +243,9 @@ class VectorMath:
         self, builder: ir.IRBuilder, value: ir.Value, source: str, target: str
     ) -> ir.Value:
         """`value` of type `source` as `target`; see `math.conversions` for names and meaning."""
-        for kind in (source, target):
-            if kind not in conversions.TYPES:
-                raise KeyError(f"there is no conversion of {kind!r}")
+        for name in (source, target):
+            if name not in conversions.TYPES:
+                raise KeyError(f"there is no conversion of {name!r}")
         element, lanes = element_and_lanes(value.type)
         if element != conversions.carrier(source):
             expected = conversions.carrier(source)
@@ -259,17 +259,17 @@ class VectorMath:
     ) -> ir.Value:
         for declared, signature in template.declarations:
             self._declare(declared, signature, lanes)
-        kind = ir_type(template.element, lanes)
+        type_ = ir_type(template.element, lanes)
         if not template.text:
             return args[0]
-        pasted = _Pasted(builder.block, kind, template, args, name)
+        pasted = _Pasted(builder.block, type_, template, args, name)
         builder._insert(pasted)
         return pasted
 
     def _declare(self, name: str, signature: tuple[str, tuple[str, ...]], lanes: int) -> None:
         if name in self.module.globals:
             return
-        result, *operands = (_declared_type(kind, lanes) for kind in (signature[0], *signature[1]))
+        result, *operands = (_declared_type(d, lanes) for d in (signature[0], *signature[1]))
         ir.Function(self.module, ir.FunctionType(result, operands), name)
 
     def _through_double(
@@ -318,8 +318,8 @@ class VectorMath:
         scalar = _IR_TYPES[element]
         function = self.module.globals.get(symbol)
         if function is None:
-            kind = ir.FunctionType(scalar, [scalar] * len(args))
-            function = ir.Function(self.module, kind, symbol)
+            function_type = ir.FunctionType(scalar, [scalar] * len(args))
+            function = ir.Function(self.module, function_type, symbol)
         elif not isinstance(function, ir.Function) or not function.is_declaration:
             raise ValueError(f"the module defines {symbol!r}, which {definition.name} must call")
         if not lanes:
@@ -331,8 +331,8 @@ class VectorMath:
         name = f"irc.lanes.{function.name}.v{lanes}{element}"
         if name in self.module.globals:
             return self.module.globals[name]
-        kind = ir.FunctionType(vector, [vector] * arity)
-        helper = ir.Function(self.module, kind, name)
+        function_type = ir.FunctionType(vector, [vector] * arity)
+        helper = ir.Function(self.module, function_type, name)
         helper.linkage = "internal"
         helper.attributes.add("noinline")
         builder = ir.IRBuilder(helper.append_basic_block("entry"))

@@ -180,8 +180,8 @@ class Code:
         opcode = "fcmp" if left.element in FLOATS else "icmp"
         if opcode == "icmp" and predicate in ("olt", "ole", "ogt", "oge"):
             predicate = "s" + predicate[1:]
-        kind = self.type(left.element)
-        return self.record(f"{opcode} {predicate} {kind} {left.ref}, {other.ref}", "i1")
+        type_ = self.type(left.element)
+        return self.record(f"{opcode} {predicate} {type_} {left.ref}, {other.ref}", "i1")
 
     def equal(self, left: Lane, right: Operand) -> Lane:
         return self.compare("oeq" if left.element in FLOATS else "eq", left, right)
@@ -193,9 +193,9 @@ class Code:
         """`yes` where `condition`, else `no`; at least one of them is a value."""
         element = yes.element if isinstance(yes, Lane) else no.element  # type: ignore[union-attr]
         a, b = self.value(element, yes), self.value(element, no)
-        kind = self.type(element)
+        type_ = self.type(element)
         return self.record(
-            f"select {self.type('i1')} {condition.ref}, {kind} {a.ref}, {kind} {b.ref}", element
+            f"select {self.type('i1')} {condition.ref}, {type_} {a.ref}, {type_} {b.ref}", element
         )
 
     def cast(self, opcode: str, value: Lane, element: str) -> Lane:
@@ -246,32 +246,32 @@ class Code:
         name = "llvm.x86.avx512.permvar.sf.512" if size == 16 else "llvm.x86.avx2.permps"
         table, numbers = f"<{size} x float>", f"<{size} x i32>"
         self.declarations[name] = (f"={table}", (f"={table}", f"={numbers}"))
-        found = [
+        parts = [
             self.record(f"call {table} @{name}({table} <{texts}>, {numbers} {part})", "f32").ref
             for part in self._parts(index, size)
         ]
-        while len(found) > 1:
-            pairs = zip(found[::2], found[1::2], strict=True)
-            found = [self._joined(a, b, self.lanes // (len(found) // 2)) for a, b in pairs]
-        return Lane(self, "f32", found[0])
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self._joined(a, b, self.lanes // (len(parts) // 2)) for a, b in pairs]
+        return Lane(self, "f32", parts[0])
 
     def _parts(self, value: Lane, size: int) -> list[str]:
         """A value's lanes, `size` at a time."""
         if self.lanes == size:
             return [value.ref]
-        kind = self.type(value.element)
+        type_ = self.type(value.element)
         parts = []
         for start in range(0, self.lanes, size):
             chosen = ", ".join(f"i32 {start + lane}" for lane in range(size))
-            text = f"shufflevector {kind} {value.ref}, {kind} poison, <{size} x i32> <{chosen}>"
+            text = f"shufflevector {type_} {value.ref}, {type_} poison, <{size} x i32> <{chosen}>"
             parts.append(self.record(text, value.element).ref)
         return parts
 
     def _joined(self, first: str, second: str, lanes: int) -> str:
         """Two halves of `lanes` f32."""
-        kind = f"<{lanes // 2} x float>"
+        type_ = f"<{lanes // 2} x float>"
         chosen = ", ".join(f"i32 {lane}" for lane in range(lanes))
-        text = f"shufflevector {kind} {first}, {kind} {second}, <{lanes} x i32> <{chosen}>"
+        text = f"shufflevector {type_} {first}, {type_} {second}, <{lanes} x i32> <{chosen}>"
         return self.record(text, "f32").ref
 
     def quotient(self, top: Lane, bottom: Lane) -> Lane:

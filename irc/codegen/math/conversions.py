@@ -86,25 +86,25 @@ def f32_to_f16(code: Code, value: Lane) -> Lane:
 
 def f8_to_f32(code: Code, value: Lane, source: str) -> Lane:
     """Exactly; the product moves the exponent from one bias to the other, of denormals too."""
-    _, mantissa, bias, kind = FORMATS[source]
+    _, mantissa, bias, specials = FORMATS[source]
     bits = code.cast("zext", value, "i32")
     magnitude = bits & 0x7F
     scaled = code.bits(code.from_bits(magnitude << (23 - mantissa), "f32") * 2.0 ** (127 - bias))
-    if kind == "unsigned zero":
+    if specials == "unsigned zero":
         # The bits of a negative zero are the only NaN.
         scaled = code.select(code.equal(bits, 0x80), 0x7FC00000, scaled)
     else:
         infinity = float_bits(float("inf"), source)
         special = code.compare("uge", magnitude, infinity)
         # Where infinity is NaN as well, the quiet bit tells.
-        quiet = 0x7F800000 if kind == "ieee" else 0x7FC00000
+        quiet = 0x7F800000 if specials == "ieee" else 0x7FC00000
         scaled = code.select(special, scaled | quiet, scaled)
     return code.from_bits(scaled | ((bits & 0x80) << 24), "f32")
 
 
 def f32_to_f8(code: Code, value: Lane, target: str) -> Lane:
     """To nearest even; what is too large becomes infinity, or NaN where there is none."""
-    _, mantissa, bias, kind = FORMATS[target]
+    _, mantissa, bias, specials = FORMATS[target]
     dropped = 23 - mantissa
     a = code.absolute(value)
     bits = code.bits(a)
@@ -118,7 +118,7 @@ def f32_to_f8(code: Code, value: Lane, target: str) -> Lane:
     sign = code.logical_shift_right(code.bits(value), 24) & 0x80
     overflow = float_bits(float("inf"), target)
     beyond = code.compare("uge", bits, (255 - 1) << 23)
-    if kind == "unsigned zero":
+    if specials == "unsigned zero":
         beyond = beyond | code.compare("ugt", result, 0x7F)
         sign = code.select(code.equal(result, 0), 0, sign)
         result = code.select(beyond, overflow, result | sign)

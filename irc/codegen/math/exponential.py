@@ -30,8 +30,8 @@ def _has_scaling(code: Code, element: str) -> bool:
 def _scaled(value: Lane, count: Lane) -> Lane:
     """value * 2^count rounded once, also to a denormal or infinity; where `_has_scaling`."""
     code = value.code
-    kind, mask = "ps" if value.element == "f32" else "pd", f"i{code.lanes}"
-    name = f"llvm.x86.avx512.mask.scalef.{kind}.512"
+    suffix, mask = "ps" if value.element == "f32" else "pd", f"i{code.lanes}"
+    name = f"llvm.x86.avx512.mask.scalef.{suffix}.512"
     vector, element = code.type(value.element), value.element
     code.declarations[name] = (element, (element, element, element, f"={mask}", "=i32"))
     operands = f"{vector} {value.ref}, {vector} {count.ref}, {vector} {value.ref}"

@@ -187,13 +187,13 @@ def _print_lookups() -> None:
 
 
 def _print_erf(pieces: ErfPieces) -> None:
-    found = [_erf_piece(pieces, number) for number in range(pieces.entries)]
+    fitted = [_erf_piece(pieces, number) for number in range(pieces.entries)]
     print(f"# erf(c + u) in steps of {pieces.step}: centers c, then each power's coefficients")
-    _print_table(f"ERF_{pieces.entries}_CENTERS_F32", [mpmath.mpf(center) for center, _ in found])
+    _print_table(f"ERF_{pieces.entries}_CENTERS_F32", [mpmath.mpf(center) for center, _ in fitted])
     print(f"ERF_{pieces.entries}_PIECES_F32 = (")
     for power in range(pieces.degree + 1):
         print("    (")
-        for _, coefficients in found:
+        for _, coefficients in fitted:
             print(f"        {mpmath.nstr(coefficients[power], 20)},")
         print("    ),")
     print(")")

@@ -121,8 +121,8 @@ def table(f32: Any, f64: Any, value: Lane) -> Any:
 def float_format(value: Lane) -> FloatFormat:
     """The format of a float lane.  Raises TypeError for anything but f32 and f64."""
     if value.element not in FORMATS:
-        kind = "a 16-bit float: widen it first" if value.element in FLOATS else value.element
-        raise TypeError(f"elementary functions take f32 and f64, not {kind}")
+        shown = "a 16-bit float: widen it first" if value.element in FLOATS else value.element
+        raise TypeError(f"elementary functions take f32 and f64, not {shown}")
     return FORMATS[value.element]
 
 

@@ -161,7 +161,7 @@ def is_check(op: loop.ComputeOp) -> bool:
         return False
     if any(a.name != axis_name(k) for k, a in enumerate(op.axis_list)):
         return False
-    found = any(output is not loop.MAP for output in outputs)
+    asserts = any(output is not loop.MAP for output in outputs)
     for k, output in enumerate(outputs):
         if output is loop.MAP:
             continue
@@ -173,7 +173,7 @@ def is_check(op: loop.ComputeOp) -> bool:
                 return False
             if not all(isinstance(u, sym.AssertValueOp) for u in user.results[0].users):
                 return False
-    return found
+    return asserts
 
 
 def assertions_of(check: loop.ComputeOp) -> Iterator[tuple[Operation, Operation]]:
@@ -250,8 +250,8 @@ def _unify(check: loop.ComputeOp, kernel: Kernel) -> dict[str, Dim] | None:
     reads = reads_by_source(kernel)
     pairs = [
         (tuple(mine.indices), tuple(other.indices))
-        for source, found in reads_by_source(check).items()
-        for mine in found
+        for source, own_reads in reads_by_source(check).items()
+        for mine in own_reads
         for other in reads.get(source, ())
     ]
     names = axes_of(len(own))
@@ -345,10 +345,10 @@ def clamp_positions(compute: loop.ComputeOp) -> None:
         body.location = read.location
         indices, positions = list(read.indices), list(read.positions)
         for k, size in dims:
-            given = _position(read, k)
-            if given is None:
-                given = body.index(indices[k], read.positions)
-            positions.append(clamped(body, given, size))
+            position = _position(read, k)
+            if position is None:
+                position = body.index(indices[k], read.positions)
+            positions.append(clamped(body, position, size))
             indices[k] = symbol(loop.placeholder(len(positions) - 1))
         used, kept = compress_all(indices, positions)
         fresh = body.read(read.source, used, kept, read.mask, read.other)
@@ -371,8 +371,8 @@ def _position(read: loop.ReadOp, dim: int) -> Value | None:
     numbers = placeholders_of(expression)
     if len(numbers) != 1 or expression != symbol(loop.placeholder(numbers[0])):
         return None
-    found: Value = read.positions[numbers[0]]
-    return found if found.type is index else None
+    position: Value = read.positions[numbers[0]]
+    return position if position.type is index else None
 
 
 def _is_clamped(read: loop.ReadOp, dim: int, size: Dim) -> bool:
@@ -381,12 +381,12 @@ def _is_clamped(read: loop.ReadOp, dim: int, size: Dim) -> bool:
     maker = None if position is None else position.defining_op
     if not isinstance(maker, arith.SelectOp):
         return False
-    condition, given, other = maker._operands
+    condition, chosen, other = maker._operands
     both = condition.defining_op
     if not isinstance(both, arith.AndIOp) or _constant(other) != 0:
         return False
-    found = [_compared(operand) for operand in both._operands]
-    return found == [("sge", given, 0), ("slt", given, size)]
+    bounds = [_compared(operand) for operand in both._operands]
+    return bounds == [("sge", chosen, 0), ("slt", chosen, size)]
 
 
 def _compared(value: Value) -> tuple[str, Value, int | None] | None:
@@ -434,15 +434,15 @@ def evaluated_there(check: loop.ComputeOp, kernel: Kernel, place: CheckPlace) ->
         outputs.append(output if combines else loop.MAP)
         types.append(TensorType(kept, i1, contiguous_strides(kept), device))
     attributes = {"axes": A.ArrayAttr(axes), "outputs": A.ArrayAttr(outputs)}
-    made = loop.ComputeOp((), types, attributes, (Region([body.block]),), check.location)
+    moved = loop.ComputeOp((), types, attributes, (Region([body.block]),), check.location)
     assert kernel.parent is not None
-    kernel.parent.insert_before(made, kernel)
-    clamp_positions(made)
-    for old, new in zip(check.results, made.results, strict=True):
+    kernel.parent.insert_before(moved, kernel)
+    clamp_positions(moved)
+    for old, new in zip(check.results, moved.results, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
     check.erase()
-    return made
+    return moved
 
 
 def _joined(group: loop.GroupOp, member: loop.ComputeOp) -> loop.GroupOp:

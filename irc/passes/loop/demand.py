@@ -18,11 +18,11 @@ _ALWAYS: Conditions = frozenset()
 
 def demands(block: Block) -> dict[Value, Conditions]:
     """For each value made in the block and used: conditions that all hold where it matters."""
-    found: dict[Value, Conditions] = {}
+    conditions_of: dict[Value, Conditions] = {}
 
     def demand(value: Value, conditions: Conditions) -> None:
-        known = found.get(value)
-        found[value] = conditions if known is None else known & conditions
+        known = conditions_of.get(value)
+        conditions_of[value] = conditions if known is None else known & conditions
 
     for op in block.reversed_ops:
         operands = op._operands
@@ -31,7 +31,7 @@ def demands(block: Block) -> dict[Value, Conditions]:
             for value in operands:
                 demand(value, _ALWAYS)
             continue
-        here = found.get(op.results[0], _ALWAYS)
+        here = conditions_of.get(op.results[0], _ALWAYS)
         if isinstance(op, arith.SelectOp):
             condition, yes, no = operands
             demand(condition, here)
@@ -40,7 +40,7 @@ def demands(block: Block) -> dict[Value, Conditions]:
             continue
         for value in operands:
             demand(value, here)
-    return found
+    return conditions_of
 
 
 def drop_selects(block: Block) -> int:
@@ -52,10 +52,10 @@ def drop_selects(block: Block) -> int:
     selects = [op for op in block.ops if isinstance(op, arith.SelectOp)]
     if len(selects) < 2:
         return 0
-    found, dropped = demands(block), 0
+    demanded, dropped = demands(block), 0
     for op in selects:
         condition, yes, _ = op._operands
-        if condition in found.get(op.results[0], _ALWAYS):
+        if condition in demanded.get(op.results[0], _ALWAYS):
             op.results[0].replace_all_uses_with(yes)
             op.erase()
             dropped += 1
@@ -76,10 +76,10 @@ def drop_masks(block: Block, extents: Mapping[str, Dim], near_bytes: int) -> int
     ]  # fmt: skip
     if not masked:
         return 0
-    found, dropped = demands(block), 0
+    demanded, dropped = demands(block), 0
     for op in masked:
         assert op.mask is not None
-        if op.mask in found.get(op.results[0], _ALWAYS):
+        if op.mask in demanded.get(op.results[0], _ALWAYS):
             body = Body(block, op)
             body.location = op.location
             op.results[0].replace_all_uses_with(body.read(op.source, op.indices))

@@ -156,12 +156,12 @@ def _unrounded(
         if isinstance(maker, arith.TruncFOp):
             return maker._operands[0]
         chosen = [_unrounded(o, user, stay, depth - 1) for o in maker._operands[1:]]
-        made = type(maker)((maker._operands[0], *chosen), (wide,), {}, (), maker.location)
+        wider = type(maker)((maker._operands[0], *chosen), (wide,), {}, (), maker.location)
     else:
-        made = type(user)((value,), (wide,), {}, (), user.location)
+        wider = type(user)((value,), (wide,), {}, (), user.location)
     assert user.parent is not None
-    user.parent.insert_before(made, user)
-    return made.results[0]
+    user.parent.insert_before(wider, user)
+    return wider.results[0]
 
 
 # -- between the members of a group
@@ -181,16 +181,16 @@ def _widenings(op: loop.ComputeOp, number: int, wide: Type) -> list[Operation] |
     """What widens the elements of a narrowed array to `wide`, where all its readers do and may do
     without; None: some may not."""
     (array,) = op.results_of(number)
-    found: list[Operation] = []
+    widenings: list[Operation] = []
     for read in array.users:
         if not isinstance(read, loop.ReadOp) or read.other is not None or not read.value.has_uses:
             return None
-        found.extend(read.value.users)
-    if any(not isinstance(w, arith.ExtFOp) or w.results[0].type is not wide for w in found):
+        widenings.extend(read.value.users)
+    if any(not isinstance(w, arith.ExtFOp) or w.results[0].type is not wide for w in widenings):
         return None
-    if any(_asks_whether_equal(user) for w in found for user in w.results[0].users):
+    if any(_asks_whether_equal(user) for w in widenings for user in w.results[0].users):
         return None
-    return found
+    return widenings
 
 
 def _widen(

@@ -72,10 +72,10 @@ class FactorAxes(Pass):
             for _ in range(self.max_splits):
                 if not isinstance(op, loop.ComputeOp) or not is_splittable(op):
                     break
-                found = own_factor(op) if forward else readers_factor(op)
-                if found is None or not context.spend("factor-axes", op):
+                factor = own_factor(op) if forward else readers_factor(op)
+                if factor is None or not context.spend("factor-axes", op):
                     break
-                op = split_axis(op, *found)
+                op = split_axis(op, *factor)
                 split += 1
         return split
 
@@ -109,9 +109,9 @@ def own_factor(op: loop.ComputeOp) -> tuple[int, Dim, Dim] | None:
         dividend, divisor = part.arguments
         if isinstance(dividend, Symbol) and dividend.name in positions:
             k = positions[dividend.name]
-            found = factors(op.axis_list[k].extent, divisor)
-            if found is not None and vanishes(op, k, *found):
-                return k, *found
+            pair = factors(op.axis_list[k].extent, divisor)
+            if pair is not None and vanishes(op, k, *pair):
+                return k, *pair
     return None
 
 
@@ -182,16 +182,16 @@ def readers_factor(op: loop.ComputeOp) -> tuple[int, Dim, Dim] | None:
     for dim, k in enumerate(par):
         extent = op.axis_list[k].extent
         agreed = {_reader_factor(read, dim, extent) for read in reads}
-        found = agreed.pop()
-        if found is None or agreed:
+        pair = agreed.pop()
+        if pair is None or agreed:
             continue
-        mapping, extents = split_mapping(op, k, *found)
+        mapping, extents = split_mapping(op, k, *pair)
         grows = any(
             divisions(simplify(substitute(e, mapping), {}, extents)) > divisions(e)
             for e in index_expressions(op)
         )
         if not grows:
-            return k, *found
+            return k, *pair
     return None
 
 
@@ -225,15 +225,15 @@ def why_whole(op: loop.ComputeOp) -> str | None:
     par = [a for a in op.axis_list if a.kind == "par"]
     reads = [u for r in op.results for u in r.users if isinstance(u, loop.ReadOp)]
     for dim, a in enumerate(par):
-        found = {_reader_factor(read, dim, a.extent) for read in reads if len(read.indices) > dim}
-        wanted = ", ".join(f"{f[0]} x {f[1]}" for f in found if f is not None)
-        if not wanted:
+        pairs = {_reader_factor(read, dim, a.extent) for read in reads if len(read.indices) > dim}
+        shown = ", ".join(f"{f[0]} x {f[1]}" for f in pairs if f is not None)
+        if not shown:
             continue
         if not is_splittable(op):
-            return f"readers have {a.name} as {wanted}, but {_why_unsplittable(op)}"
-        if len(found) > 1:
-            return f"readers have {a.name} as {wanted}, but not all of them"
-        return f"readers have {a.name} as {wanted}, but its own indices get harder so"
+            return f"readers have {a.name} as {shown}, but {_why_unsplittable(op)}"
+        if len(pairs) > 1:
+            return f"readers have {a.name} as {shown}, but not all of them"
+        return f"readers have {a.name} as {shown}, but its own indices get harder so"
     return None
 
 
@@ -246,10 +246,10 @@ def _why_divided(op: loop.ComputeOp, part: FloorQuotient | Mod) -> str:
     if not is_splittable(op):
         return f"it reads at {part}, but {_why_unsplittable(op)}"
     k = positions[dividend.name]
-    found = factors(op.axis_list[k].extent, divisor)
-    if found is None:
+    pair = factors(op.axis_list[k].extent, divisor)
+    if pair is None:
         return f"it reads at {part}, but {divisor} is not known to divide {op.axis_list[k].extent}"
-    if not vanishes(op, k, *found):
+    if not vanishes(op, k, *pair):
         return f"it reads at {part}, but other indices get harder if {dividend} is split"
     return f"it reads at {part}, but max_splits axes were split already"
 

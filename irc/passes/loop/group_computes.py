@@ -156,16 +156,16 @@ class _GroupPlanner:
 
     def candidates(self, op: Operation) -> list[int]:
         """Clusters to try: of producers (the nearest first), then of readers of large arrays."""
-        found: dict[int, None] = {}
+        clusters: dict[int, None] = {}
         number = self.clusters.number
         makers = {s.defining_op for s in self.reads[op] if s.defining_op in self.reads}
         for maker in sorted(makers, key=lambda m: -number[m]):
-            found[self.clusters.find(number[maker])] = None
+            clusters[self.clusters.find(number[maker])] = None
         for source in self.reads[op]:
             if array_bytes(source.type) > self.speeds.near_bytes:
                 for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
-                    found[self.clusters.find(reader)] = None
-        return list(found)
+                    clusters[self.clusters.find(reader)] = None
+        return list(clusters)
 
     def try_merge(self, a: int, b: int) -> str | None:
         """Group two clusters if that is legal and pays: None, else the reason."""
@@ -356,9 +356,9 @@ class _GroupPlanner:
 
 def runs_along_shared_axis(read: loop.ReadOp, shared: int) -> bool:
     """Whether the adjacent elements of what is read lie along the first `shared` axes alone."""
-    kind, compute = read.source.type, read.parent_op
-    assert isinstance(kind, TensorType) and isinstance(compute, loop.ComputeOp)
-    sizes = zip(kind.shape, kind.strides or (), strict=False)
+    type_, compute = read.source.type, read.parent_op
+    assert isinstance(type_, TensorType) and isinstance(compute, loop.ComputeOp)
+    sizes = zip(type_.shape, type_.strides or (), strict=False)
     unit = [d for d, (size, stride) in enumerate(sizes) if stride == 1 and size != 1]
     if not unit:
         return False
@@ -369,10 +369,10 @@ def runs_along_shared_axis(read: loop.ReadOp, shared: int) -> bool:
 
 def reads_own_point(read: loop.ReadOp) -> bool:
     """Whether an array is read at the point of its reader, over axes of the same extents."""
-    compute, kind = read.parent_op, read.source.type
-    assert isinstance(compute, loop.ComputeOp) and isinstance(kind, TensorType)
-    extents = [axis.extent for axis in compute.axis_list[: len(kind.shape)]]
-    return tuple(read.indices) == axes_of(len(kind.shape)) and extents == list(kind.shape)
+    compute, type_ = read.parent_op, read.source.type
+    assert isinstance(compute, loop.ComputeOp) and isinstance(type_, TensorType)
+    extents = [axis.extent for axis in compute.axis_list[: len(type_.shape)]]
+    return tuple(read.indices) == axes_of(len(type_.shape)) and extents == list(type_.shape)
 
 
 def prefix_of(op: loop.ComputeOp) -> Prefix | None:

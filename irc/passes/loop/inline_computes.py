@@ -213,9 +213,9 @@ class _Chooser:
         if len(names) == len(op.axis_list):
             self.once[op] = inside
             return True
-        made = narrowed(op, names)
-        self.once[made] = inside
-        self.summaries[made], self.summaries[op] = self.summaries[op], self.summarize(op)
+        fewer = narrowed(op, names)
+        self.once[fewer] = inside
+        self.summaries[fewer], self.summaries[op] = self.summaries[op], self.summarize(op)
         return False
 
     def choices(
@@ -259,21 +259,21 @@ class _Chooser:
     def across(self, op: loop.ComputeOp) -> int:
         """How many reads, with everything that is inlined, step over memory along the innermost
         axis of their map, in arrays that no cache keeps."""
-        found = 0
+        count = 0
         for inner in op.block.ops:
             if isinstance(inner, loop.ReadOp):
                 maker = inner.source.defining_op
                 if maker in self.chosen:
                     assert isinstance(maker, loop.ComputeOp)
-                    found += self.across(maker)
+                    count += self.across(maker)
                 elif array_bytes(inner.source.type) > self.near_bytes:
-                    found += reads_across(inner, op)
-        return found
+                    count += reads_across(inner, op)
+        return count
 
     def work_along(self, op: loop.ComputeOp, names: set[str]) -> int:
         """The operations of what differs along the axes `names` in one evaluation of a
         map, with everything that is inlined into it: the rest is done once for all their points."""
-        found = 0
+        total = 0
         differs: set[Value] = set()
         for inner in op.block.ops:
             if Terminator in inner.traits:
@@ -292,12 +292,12 @@ class _Chooser:
                 assert isinstance(maker, loop.ComputeOp)
                 pairs = zip(maker.axis_list, dims, strict=True)
                 shifts = not differs.isdisjoint(inner.positions)  # type: ignore[attr-defined]
-                found += self.work_along(
+                total += self.work_along(
                     maker, {a.name for a, d in pairs if shifts or names & free_symbols(d)}
                 )
             elif not dims:
-                found += class_of(inner)
-        return found
+                total += class_of(inner)
+        return total
 
 
 def _element_bytes(type_: Type) -> int:

@@ -162,20 +162,20 @@ class _MergePlanner:
     def candidates(self, op: loop.ComputeOp, number: int) -> list[int]:
         """Clusters to try: those of producers, then of those that read the same large arrays."""
         find = self.clusters.find
-        found: dict[int, None] = {}
+        clusters: dict[int, None] = {}
         for source in self.reads[op]:
             maker = source.defining_op
             if maker is not None and maker in self.reads:
-                found[find(self.clusters.number[maker])] = None
+                clusters[find(self.clusters.number[maker])] = None
         for source in self.reads[op]:
             if array_bytes(source.type) > self.near_bytes:
                 for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
-                    found[find(reader)] = None
+                    clusters[find(reader)] = None
         if not self.reads_computes(op):
             # One that finishes a reduction belongs into that reduction's kernel instead.
             for other in self.tiny.get(self.spaces[number].extents, [])[-MAX_SIBLINGS:]:
-                found[find(other)] = None
-        return list(found)
+                clusters[find(other)] = None
+        return list(clusters)
 
     def reads_computes(self, op: loop.ComputeOp) -> bool:
         """Whether a compute reads what another compute makes."""

@@ -51,9 +51,9 @@ def axes_that_matter(
 ) -> frozenset[str]:
     """The axes along which what a map makes differs. known: those of other maps, and then of all
     that it depends on."""
-    found = known.get(op)
-    if found is not None:
-        return found
+    matter = known.get(op)
+    if matter is not None:
+        return matter
     axes = [axis.name for axis in op.axis_list]
     used: set[str] = set()
     for inner in op.block.ops:
@@ -69,8 +69,8 @@ def axes_that_matter(
             continue
         if used.issuperset(axes):
             break
-    found = known[op] = frozenset(used.intersection(axes))
-    return found
+    matter = known[op] = frozenset(used.intersection(axes))
+    return matter
 
 
 def inlined_by(
@@ -142,15 +142,15 @@ def narrowed(op: loop.ComputeOp, names: Set[str]) -> loop.ComputeOp:
     shape, old = [a.extent for a in axes], op.results[0].type
     assert isinstance(old, TensorType)
     type_ = TensorType(shape, old.element, contiguous_strides(shape), old.device)
-    made = make_compute(
+    narrow = make_compute(
         Builder.before(op), A.ArrayAttr(axes), op.output_list, [type_], body, (), op.location
     )
     view = Body(op.block, op.yield_op)
     view.location = op.location
     indices = [symbol(op.axis_list[n].name) for n in kept]
-    op.yield_op.set_operand(0, view.read(made.results[0], indices))
+    op.yield_op.set_operand(0, view.read(narrow.results[0], indices))
     clean_block(op.block)
-    return made
+    return narrow
 
 
 def _evaluations(compute: loop.ComputeOp, names: Set[str] | None) -> int:
@@ -174,7 +174,7 @@ def compute_once(block: Block, target: Target, context: PassContext) -> int:
     theirs; how many."""
     if target.is_gpu:
         return 0
-    made = 0
+    count = 0
     for op in block.reversed_ops:
         if not isinstance(op, loop.ComputeOp):
             continue
@@ -188,8 +188,8 @@ def compute_once(block: Block, target: Target, context: PassContext) -> int:
         for kernel, read in kernels.items():
             _move(op, kernel, read)
         op.erase()
-        made += 1
-    return made
+        count += 1
+    return count
 
 
 def _may_be_once(op: loop.ComputeOp, count: int, target: Target) -> bool:
@@ -224,7 +224,7 @@ def _has_place(outer: Operation | None, target: Target) -> bool:
 def _kernels(op: loop.ComputeOp, block: Block, target: Target) -> dict[Kernel, list[OpResult]]:
     """The kernels that read a map, all that is made of it, with the results that each reads;
     nothing where something else needs it."""
-    found: dict[Kernel, list[OpResult]] = {}
+    kernels: dict[Kernel, list[OpResult]] = {}
     for result in op.results:
         for user in result.users:
             outer = outer_op(user, block)
@@ -232,10 +232,10 @@ def _kernels(op: loop.ComputeOp, block: Block, target: Target) -> dict[Kernel, l
             if not inside or not _has_place(outer, target):
                 return {}
             assert isinstance(outer, Kernel)
-            read = found.setdefault(outer, [])
+            read = kernels.setdefault(outer, [])
             if result not in read:
                 read.append(result)
-    return found
+    return kernels
 
 
 def _pays(op: loop.ComputeOp, kernels: dict[Kernel, list[OpResult]], target: Target) -> bool:
@@ -268,14 +268,14 @@ def _kept_bytes(kernel: Kernel) -> int:
 
 def _needed(op: loop.ComputeOp, read: Sequence[OpResult]) -> set[Operation]:
     """The operations of a map's body that some of its results need."""
-    found: set[Operation] = set()
+    needed: set[Operation] = set()
     stack = [op.yield_op.values[result.index].defining_op for result in read]
     while stack:
         maker = stack.pop()
-        if maker is not None and maker.parent is op.block and maker not in found:
-            found.add(maker)
+        if maker is not None and maker.parent is op.block and maker not in needed:
+            needed.add(maker)
             stack += [operand.defining_op for operand in maker._operands]
-    return found
+    return needed
 
 
 def _move(op: loop.ComputeOp, kernel: Kernel, read: Sequence[OpResult]) -> None:
@@ -294,18 +294,18 @@ def _move(op: loop.ComputeOp, kernel: Kernel, read: Sequence[OpResult]) -> None:
     body.finish([copier.values.get(value, value) for value in yielded])
     attributes = {"axes": A.ArrayAttr(axes), "outputs": A.ArrayAttr([loop.MAP] * len(read))}
     region = Region([body.block])
-    made = loop.ComputeOp((), [r.type for r in read], attributes, (region,), op.location)
-    kernel.parent.insert_before(made, kernel)  # type: ignore[union-attr]
+    member = loop.ComputeOp((), [r.type for r in read], attributes, (region,), op.location)
+    kernel.parent.insert_before(member, kernel)  # type: ignore[union-attr]
     inside = set(computes_in(kernel))
-    for old, new in zip(read, made.results, strict=True):
+    for old, new in zip(read, member.results, strict=True):
         new.name_hint = old.name_hint
         old.replace_uses_if(new, lambda user: user.parent_op in inside)
     if isinstance(kernel, loop.GroupOp):
-        made.detach()
-        prepend(kernel.block, made)
+        member.detach()
+        prepend(kernel.block, member)
         return
     shared = tuple(axis.extent for axis in kernel.axis_list if axis.kind == "par")
-    group_members([made, kernel], {made: shared})
+    group_members([member, kernel], {member: shared})
 
 
 __all__ = [

@@ -84,9 +84,9 @@ def _decide(op: Operation, extents: Extents) -> bool | None:
 
 
 def _constant(outcome: bool, block: Block, before: Operation) -> Value:
-    made = op_class("arith.constant")((), (i1,), {"value": A.BoolAttr(outcome)})
-    block.insert_before(made, before)
-    return made.results[0]
+    constant = op_class("arith.constant")((), (i1,), {"value": A.BoolAttr(outcome)})
+    block.insert_before(constant, before)
+    return constant.results[0]
 
 
 def is_true(value: Value) -> bool:
@@ -113,9 +113,9 @@ def _fold_mask(op: loop.ReadOp, block: Block) -> Value | None:
 def _fold_positions(op: loop.ReadOp, block: Block, extents: Extents) -> Value | None:
     known: dict[str, Dim] = {}
     for number, operand in enumerate(op.positions):
-        found = position(operand)
-        if found is not None:
-            known[loop.placeholder(number)] = found
+        dim = position(operand)
+        if dim is not None:
+            known[loop.placeholder(number)] = dim
     if not known:
         return None
     shape = op.source.type.shape  # type: ignore[attr-defined]
@@ -152,8 +152,8 @@ def fold_scatters(op: loop.ComputeOp, extents: Extents) -> None:
         dims = output.index_dims
         count = max(placeholders_of(*dims), default=-1) + 1
         mine, extra = extra[:count], extra[count:]
-        found = {loop.placeholder(k): position(value) for k, value in enumerate(mine)}
-        known = {name: dim for name, dim in found.items() if dim is not None}
+        dim_of = {loop.placeholder(k): position(value) for k, value in enumerate(mine)}
+        known = {name: dim for name, dim in dim_of.items() if dim is not None}
         shape = op.results_of(number)[0].type.shape  # type: ignore[attr-defined]
         if not terminator.masks:
             known = _inside(dims, known, shape, extents)

@@ -80,13 +80,13 @@ class RowsFirst(Pass):
 def readers_to_turn(op: loop.ComputeOp) -> Iterator[tuple[loop.ComputeOp, list[int]]]:
     """The maps that read the results of a reduction along axes of theirs that don't come first,
     with the order that makes them come first."""
-    found: dict[loop.ComputeOp, set[tuple[int, ...]]] = {}
+    places_of: dict[loop.ComputeOp, set[tuple[int, ...]]] = {}
     for result in op.results:
         for read in result.users:
             compute = read.parent_op
             if isinstance(read, loop.ReadOp) and isinstance(compute, loop.ComputeOp):
-                found.setdefault(compute, set()).add(tuple(axes_read(read, compute) or ()))
-    for compute, places in found.items():
+                places_of.setdefault(compute, set()).add(tuple(axes_read(read, compute) or ()))
+    for compute, places in places_of.items():
         (first, *others) = places
         if others or not first or not is_turnable(compute):
             continue

@@ -50,9 +50,9 @@ def _gather(c: ComputeBuilder, op: graph.Gather) -> None:
         check_bounds(c, op, indices, op.dim)
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
-        found = position_of(body, body.read(indices, at))
+        position = position_of(body, body.read(indices, at))
         place = [symbol(loop.placeholder(0)) if d == op.dim else a for d, a in enumerate(at)]
-        return body.read(source, place, [found])
+        return body.read(source, place, [position])
 
     c.emit_map(value_of)
 
@@ -85,8 +85,8 @@ def _take(c: ComputeBuilder, op: graph.Take) -> None:
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
         inner, place = _taken(op, at, op.indices[0].type.rank)
-        found = [position_of(body, body.read(v, inner)) for v in op.indices]
-        return body.read(op.source, place, found)
+        positions = [position_of(body, body.read(v, inner)) for v in op.indices]
+        return body.read(op.source, place, positions)
 
     c.emit_map(value_of)
 
@@ -102,8 +102,8 @@ def _emit_scatter(
     value, extra, place = content(body, axes_of(len(space)))
     body.finish([value], extra)
     output = loop.ResultAttr("scatter", combiner, None, A.DimsAttr(place))
-    made = make_compute(c.builder, make_axes(space), [output], [c.type], body, [init])
-    c.results = [made.results[0]]
+    scattered = make_compute(c.builder, make_axes(space), [output], [c.type], body, [init])
+    c.results = [scattered.results[0]]
 
 
 @converts(graph.Scatter)
@@ -116,9 +116,9 @@ def _scatter(c: ComputeBuilder, op: graph.Scatter) -> None:
         return
 
     def content(body: Body, at: tuple[Dim, ...]) -> tuple[Value, list[Value], list[Dim]]:
-        found = position_of(body, body.read(op.indices, at))
+        position = position_of(body, body.read(op.indices, at))
         place = [symbol(loop.placeholder(0)) if d == op.dim else a for d, a in enumerate(at)]
-        return body.read(op._operands[2], at), [found], place
+        return body.read(op._operands[2], at), [position], place
 
     _emit_scatter(c, op.indices.type.shape, op.source, op.combiner, content)
 
@@ -132,8 +132,8 @@ def _scatter_one(c: ComputeBuilder, op: graph.Scatter) -> None:
 
     def value_of(body: Body, at: tuple[Dim, ...]) -> Value:
         row = [0 if d == op.dim else a for d, a in enumerate(at)]
-        found = position_of(body, body.read(indices, row))
-        hit = body.compare("eq", found, body.index(at[op.dim]))
+        position = position_of(body, body.read(indices, row))
+        hit = body.compare("eq", position, body.index(at[op.dim]))
         old, new = body.read(source, at), body.read(value, row)
         if op.combiner != "set":
             element = c.type.element
@@ -153,7 +153,7 @@ def _put(c: ComputeBuilder, op: graph.Put) -> None:
 
     def content(body: Body, at: tuple[Dim, ...]) -> tuple[Value, list[Value], list[Dim]]:
         inner, place = _taken(op, at, op.indices[0].type.rank)
-        found = [position_of(body, body.read(v, inner)) for v in op.indices]
-        return body.read(written, at), found, place
+        positions = [position_of(body, body.read(v, inner)) for v in op.indices]
+        return body.read(written, at), positions, place
 
     _emit_scatter(c, tensor_type(written).shape, op.source, op.combiner, content)

@@ -54,21 +54,21 @@ def _view(c: ComputeBuilder, op: Operation) -> None:
     # A view may repeat elements in memory; the array that stands for it has none twice.
     is_view = "view" in op.attributes
     dense = type_.with_strides(ordered_like(type_.shape, type_.strides)) if is_view else type_
-    made = _view_in_memory(c, op) if is_view else None
+    view = _view_in_memory(c, op) if is_view else None
     read = c.map(lambda body, at: body.read(source, source_indices(op, at, extents)), dense)
-    if made is not None:
-        c.handles[read] = made
-        made.name_hint = op.results[0].name_hint
+    if view is not None:
+        c.handles[read] = view
+        view.name_hint = op.results[0].name_hint
     c.results = [read]
 
 
 def _view_in_memory(c: ComputeBuilder, op: Operation) -> Value:
     handle = c.handle(op._operands[0])
     # The compute that reads a view may have other strides than the view itself.
-    found = view_strides(op, tensor_type(handle))
-    assert found is not None
-    made: Value = c.builder.value(layout.ViewOp, handle, offset=found[1], result_types=c.type)
-    return made
+    place = view_strides(op, tensor_type(handle))
+    assert place is not None
+    view: Value = c.builder.value(layout.ViewOp, handle, offset=place[1], result_types=c.type)
+    return view
 
 
 def in_range(body: Body, position: Dim, low: Dim, high: Dim) -> Value | None:

@@ -150,13 +150,13 @@ class ComputeBuilder:
         body = self.body()
         value = read(body, axes_of(len(shape)))
         output = loop.ResultAttr("reduce", combiner, accumulator, None)
-        wanted = [r.type for r in self.op.results]
+        result_types = [r.type for r in self.op.results]
         kept = [d for d in range(len(shape)) if d not in dims]
-        types = [_without_unit_dims(t, kept) for t in wanted]
-        found = self.compute(body, [value], [output], types, make_axes(shape, dims))
+        types = [_without_unit_dims(t, kept) for t in result_types]
+        reduced = self.compute(body, [value], [output], types, make_axes(shape, dims))
         self.results = [
             value if value.type is type_ else self.with_unit_dims(value, type_, kept)
-            for value, type_ in zip(found, wanted, strict=True)
+            for value, type_ in zip(reduced, result_types, strict=True)
         ]
 
     def with_unit_dims(self, value: Value, type_: Any, kept: Sequence[int]) -> Value:
@@ -179,9 +179,9 @@ class ComputeBuilder:
         body = self.body()
         value = holds(body, axes_of(type_.rank))
         output = loop.ResultAttr("reduce", "all", i1, None)
-        made = TensorType((), i1, (), type_.device)
+        truth = TensorType((), i1, (), type_.device)
         axes = make_axes(type_.shape, range(type_.rank))
-        (all_hold,) = self.compute(body, [value], [output], [made], axes)
+        (all_hold,) = self.compute(body, [value], [output], [truth], axes)
         flag = self.builder.value(graph.Item, all_hold, result_types=i1)
         self.builder.create(sym.AssertValueOp, flag, message=text, error=error)
 

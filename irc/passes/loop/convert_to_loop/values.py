@@ -49,8 +49,8 @@ def _full(c: ComputeBuilder, op: graph.Full) -> None:
 
 @converts(graph.FromScalar)
 def _from_scalar(c: ComputeBuilder, op: graph.FromScalar) -> None:
-    made = _from_symbols(c, op._operands[0])
-    assert made, "convert-to-loop keeps any other"
+    is_known = _from_symbols(c, op._operands[0])
+    assert is_known, "convert-to-loop keeps any other"
 
 
 def _from_symbols(c: ComputeBuilder, scalar: Value) -> bool:
