@@ -103,7 +103,7 @@ class AcceptedKinds:
                 or torch._C._dispatch_keys(tensor).raw_repr() not in words
             ):
                 return False
-        return all([type(arguments[position]) is kind for position, kind in self._numbers])
+        return all([type(arguments[position]) is type_ for position, type_ in self._numbers])
 
     def accept(self, arguments: Sequence[Any]) -> None:
         """Remember the arguments of a call that `check_arguments` has accepted."""
@@ -127,14 +127,14 @@ def _bindable(spec: ArgumentSpec, argument: object) -> list[tuple[Dim, int, str]
         return [(spec.symbol, int(argument), spec.name)]  # type: ignore[call-overload]
     if not isinstance(argument, torch.Tensor):
         return []
-    found = [
+    dims = [
         (dim, size, f"{spec.name}.size({i})")
         for i, (dim, size) in enumerate(zip(spec.sizes, argument.shape, strict=True))
     ]
     for i, dim in enumerate(spec.strides or ()):
         if dim is not None and argument.shape[i] > 1:
-            found.append((dim, argument.stride(i), f"{spec.name}.stride({i})"))
-    return found
+            dims.append((dim, argument.stride(i), f"{spec.name}.stride({i})"))
+    return dims
 
 
 def _check_dims(
@@ -190,10 +190,10 @@ def _tensor_problem(spec: ArgumentSpec, tensor: torch.Tensor) -> str | None:
         return "got a quantized tensor: call dequantize()"
     if tensor.layout != torch.strided:
         return f"got layout {tensor.layout}: call to_dense()"
-    wanted = spec.device.split(":")[0]
+    device_type = spec.device.split(":")[0]
     # Beside a GPU's tensors torch takes one number of the CPU, and attention saves such as its own.
-    number = tensor.dim() == 0 and tensor.device.type == "cpu" and wanted == "cuda"
-    if tensor.device.type != wanted and not number:
+    number = tensor.dim() == 0 and tensor.device.type == "cpu" and device_type == "cuda"
+    if tensor.device.type != device_type and not number:
         return f"got one on {tensor.device}: move it with to({spec.device!r})"
     if tensor.dtype != spec.dtype:
         return f"got dtype {str(tensor.dtype).removeprefix('torch.')}"

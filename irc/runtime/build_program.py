@@ -194,14 +194,15 @@ def _compile_for_gpu(
     )  # fmt: skip
     called = {each: compile_parts(module, options, name=each) for each in program.programs}
     processor = TargetFeatures.host()
-    made = compile_for_gpu(
+    compiled = compile_for_gpu(
         program, used_kernels(module, program, "gpu"), target.gpu, processor,
         _gpu(options), hints=_hints(module.lookup(name)),
         cached=options.cache, opt_level=host_level(program),
     )  # fmt: skip
     return CompiledParts(
-        program, made.kernels, made.host, made.slots, made.externals, dict(counters),
-        called=called, needs=processor.needs() if made.host else (), chip=target.gpu.chip,
+        program, compiled.kernels, compiled.host, compiled.slots, compiled.externals,
+        dict(counters),
+        called=called, needs=processor.needs() if compiled.host else (), chip=target.gpu.chip,
     )  # fmt: skip
 
 
@@ -332,7 +333,7 @@ def make_executable(
             objects["control", number] = run_control(step, programs)
     python = _PythonForm(program, kernels, constants, programs)
     if native is None:
-        python.made()
+        python.form()
     plain = Executable(info, python, native, objects)
     if graphs is None:
         return plain
@@ -350,21 +351,21 @@ class _PythonForm:
     first call that the native checks hand over. It keeps the kernels loaded for as long as the
     native code lives."""
 
-    def __init__(self, *given: Any) -> None:
-        self._given = given
+    def __init__(self, *details: Any) -> None:
+        self._details = details
         self._host: Any = None
 
-    def made(self) -> Any:
+    def form(self) -> Any:
         """The form itself."""
         if self._host is None:
             from irc.runtime.python_host import PythonHost
 
-            self._host = PythonHost(*self._given)
+            self._host = PythonHost(*self._details)
         return self._host
 
     def __call__(self, symbols: Mapping[str, int], arguments: Sequence[object]) -> Sequence[object]:
-        form: PythonRunner = self._host or self.made()
-        return form(symbols, arguments)
+        host: PythonRunner = self._host or self.form()
+        return host(symbols, arguments)
 
 
 def load_kernels(program: P.HostProgram, code: bytes) -> CpuKernels:
@@ -413,9 +414,9 @@ def _packed(tensor: torch.Tensor, packing: P.Packing) -> torch.Tensor:
     first = find_operator(packing.callee)._schema.arguments[0].name
     arguments = ((first, Dynamic(0)), *packing.arguments)
     with torch.no_grad():
-        (made,) = boxed_callable(packing.callee, arguments)(tensor)
-    assert isinstance(made, torch.Tensor)
-    return made
+        (packed,) = boxed_callable(packing.callee, arguments)(tensor)
+    assert isinstance(packed, torch.Tensor)
+    return packed
 
 
 def _from_bytes(

@@ -67,16 +67,16 @@ def _build_checked(module: Any, counted: Mapping[str, int]) -> Executable:
     from irc.program.read_host import read_host_program
     from irc.runtime.checked_kernels import CheckedKernels
 
-    def made(name: str) -> Executable:
+    def executable_of(name: str) -> Executable:
         program = read_host_program(module, name)
-        called = {each: made(each) for each in program.programs}
+        called = {each: executable_of(each) for each in program.programs}
         kernels = used_kernels(module, program, "cpu")
         constants = program_constants(program, getattr(module, "resources", {}))
         counters = program_counters(program, counted if name == MAIN else {}, called)
         table = CheckedKernels({op.sym_name: op for op in kernels})
         return make_executable(program, table, constants, None, counters, called)
 
-    return count_program(made(MAIN))
+    return count_program(executable_of(MAIN))
 
 
 def compile_cached(

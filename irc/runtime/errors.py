@@ -23,14 +23,14 @@ def raise_error(error: str, message: str) -> None:
 
 def raise_misfit(callee: str, sizes: Sequence[int], content: torch.Tensor) -> None:
     """Raise RuntimeError if an operator's result hasn't the sizes that were compiled for."""
-    found = content.shape
-    if len(found) != len(sizes):
-        actual, expected = f"{len(found)} dimensions", len(sizes)
+    shape = content.shape
+    if len(shape) != len(sizes):
+        actual, expected = f"{len(shape)} dimensions", len(sizes)
     else:
-        differ = [dim for dim, size in enumerate(sizes) if size != found[dim]]
+        differ = [dim for dim, size in enumerate(sizes) if size != shape[dim]]
         if not differ:
             return
-        actual, expected = f"{found[differ[0]]} elements along {differ[0]}", sizes[differ[0]]
+        actual, expected = f"{shape[differ[0]]} elements along {differ[0]}", sizes[differ[0]]
     raise RuntimeError(
         f"{callee} gave a result with {actual}; the program was compiled for {expected}"
     )

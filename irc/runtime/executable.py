@@ -172,12 +172,12 @@ class _SlowRunner:
             plain, copies = lazy_bits.without_bits(arguments)
             return lazy_bits.with_bits(self(*plain), copies)
 
-    def call_list(self, given: list[object]) -> tuple[object, ...]:
+    def call_list(self, passed: list[object]) -> tuple[object, ...]:
         """As a call of the items; the list is emptied when the call is accepted or not."""
-        if not isinstance(given, list):
-            given = list(given)
-        arguments = list(given)
-        given.clear()
+        if not isinstance(passed, list):
+            passed = list(passed)
+        arguments = list(passed)
+        passed.clear()
         return self(*arguments)
 
 

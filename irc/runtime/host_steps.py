@@ -28,8 +28,8 @@ BINDINGS: Mapping[str, Callable[..., Any]] = {
 @functools.cache
 def dtype_named(name: str) -> torch.dtype:
     """torch's dtype by its name; AttributeError for a name that it doesn't have."""
-    found: torch.dtype = getattr(torch, name)
-    return found
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
 
 
 def prepared(step: P.Step, owner: Any, otherwise: Callable[[Any, Any], None]) -> Ready:
@@ -67,13 +67,14 @@ def gpu_of(program: P.HostProgram) -> int | None:
 def surely_on_gpu(program: P.HostProgram) -> frozenset[int]:
     """The registers that hold arrays of the GPU; a number without dimensions that comes from
     outside may be the CPU's all the same."""
-    found = {r for r, layout in program.layouts.items() if layout.device != "cpu" and layout.sizes}
+    layouts = program.layouts.items()
+    registers = {r for r, layout in layouts if layout.device != "cpu" and layout.sizes}
     for step in program.steps:
         if isinstance(step, P.Alloc | P.LoadConstant) and step.layout.device != "cpu":
-            found.add(step.register)
+            registers.add(step.register)
         elif isinstance(step, P.View):
-            (found.add if step.source in found else found.discard)(step.register)
-    return frozenset(found)
+            (registers.add if step.source in registers else registers.discard)(step.register)
+    return frozenset(registers)
 
 
 # -- steps
@@ -151,13 +152,13 @@ def _call(step: P.CallOperator, owner: Any) -> Ready | None:
         op = aten_paths.find_operator(step.callee)
     except KeyError:  # the call says so when the program gets there
         return None
-    given = dict(step.arguments)
+    arguments = dict(step.arguments)
     positional: list[Any] = []
     for argument in op._schema.arguments:
-        if argument.kwarg_only or argument.name not in given:
+        if argument.kwarg_only or argument.name not in arguments:
             break
-        positional.append(_content(given.pop(argument.name)))
-    named = [(name, *_content(content)) for name, content in given.items()]
+        positional.append(_content(arguments.pop(argument.name)))
+    named = [(name, *_content(content)) for name, content in arguments.items()]
     function = BINDINGS.get(step.callee) or aten_paths.function_of(op)
     results = [(r.register, _expectation(r)) for r in step.results]
 

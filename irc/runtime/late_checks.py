@@ -139,9 +139,9 @@ class Board:
         with self._lock:
             start, end = self._taken, self._taken + count
             self._taken = end
-            made = Standing(self._flags[start:end], self._seen[start:end])
-            self._standing.append(made)
-            return made
+            places = Standing(self._flags[start:end], self._seen[start:end])
+            self._standing.append(places)
+            return places
 
     def raise_failed(self) -> None:
         """Raise the error of the first check that is known to have failed; others that failed
@@ -169,10 +169,10 @@ def collected() -> Iterator[list[tuple[torch.Tensor, Fail]]]:
     """Inside, late checks of this thread's programs only are put into the list, with what raises
     their errors."""
     before = getattr(_collected, "checks", None)
-    found: list[tuple[torch.Tensor, Fail]] = []
-    _collected.checks = found
+    checks: list[tuple[torch.Tensor, Fail]] = []
+    _collected.checks = checks
     try:
-        yield found
+        yield checks
     finally:
         _collected.checks = before
 
@@ -180,9 +180,9 @@ def collected() -> Iterator[list[tuple[torch.Tensor, Fail]]]:
 def standing(gpu: int | None, count: int) -> Standing:
     """Places for `count` checks of launches that will be captured (on the CPU where `gpu` is
     None)."""
-    made = _board(gpu, count).take(count)
+    places = _board(gpu, count).take(count)
     _note()
-    return made
+    return places
 
 
 def _board(gpu: int | None, count: int) -> Board:
@@ -210,14 +210,14 @@ def _settle_at_exit() -> None:
 
 def checks_of(gpu: int) -> Checks:
     """The checks of a GPU by its number."""
-    found = _all.get(gpu)
-    if found is None:
+    checks = _all.get(gpu)
+    if checks is None:
         with torch.inference_mode(False):
             memory = torch.empty(PLACES, dtype=torch.uint8, pin_memory=True)
         wait = functools.partial(torch.cuda.synchronize, gpu)
         _board(gpu, 0)  # a capture of somebody else's could not make it
-        found = _all[gpu] = Checks(memory, wait, _note)
-    return found
+        checks = _all[gpu] = Checks(memory, wait, _note)
+    return checks
 
 
 def _note() -> None:
@@ -230,17 +230,17 @@ def _note() -> None:
 
 def raise_failed(gpu: int) -> None:
     """Raise the first untold error of a GPU's checks that are known by now."""
-    found = _all.get(gpu)
-    if found is not None:
-        found.raise_failed()
+    checks = _all.get(gpu)
+    if checks is not None:
+        checks.raise_failed()
     for board in _boards.get(gpu, ()):
         board.raise_failed()
 
 
 def settle() -> None:
     """Wait for every GPU with checks; raises the error of the first one that failed."""
-    for found in list(_all.values()):
-        found.settle()
+    for checks in list(_all.values()):
+        checks.settle()
     for gpu in list(_boards):
         if gpu >= 0:
             torch.cuda.synchronize(gpu)
@@ -251,9 +251,9 @@ def check_truth(truth: Any, every: bool, gpu: int, fail: Fail) -> None:
     """Add the check of a truth value (of whether `every` one holds) to those of the GPU."""
     if every:
         truth = truth.all()
-    found = getattr(_collected, "checks", None)
-    if found is not None:
-        found.append((truth.clone(), fail))  # its memory may be the next step's
+    checks = getattr(_collected, "checks", None)
+    if checks is not None:
+        checks.append((truth.clone(), fail))  # its memory may be the next step's
     elif not truth.is_cuda:
         if not truth:
             fail()

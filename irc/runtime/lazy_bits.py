@@ -22,17 +22,17 @@ def is_lazy(argument: object) -> bool:
 class _ResolvedCopy:
     """An argument's elements as it reads, at the same offset of a storage and with its strides."""
 
-    def __init__(self, given: torch.Tensor) -> None:
-        self.given = given
-        raw = given.conj() if given.is_conj() else given
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.lazy = tensor
+        raw = tensor.conj() if tensor.is_conj() else tensor
         raw = torch._neg_view(raw) if raw.is_neg() else raw
-        pairs = zip(given.shape, given.stride(), strict=True)
-        span = 1 + sum((n - 1) * s for n, s in pairs) if given.numel() else 0
+        pairs = zip(tensor.shape, tensor.stride(), strict=True)
+        span = 1 + sum((n - 1) * s for n, s in pairs) if tensor.numel() else 0
         flat = raw.as_strided((raw.storage_offset() + span,), (1,), 0)
-        flat = torch.conj_physical(flat) if given.is_conj() else flat
-        self.flat = torch.neg(flat) if given.is_neg() else flat
+        flat = torch.conj_physical(flat) if tensor.is_conj() else flat
+        self.flat = torch.neg(flat) if tensor.is_neg() else flat
         self.before = self.flat.clone()
-        self.tensor = self.view_of(self.flat, given)
+        self.tensor = self.view_of(self.flat, tensor)
 
     @staticmethod
     def view_of(source: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
@@ -41,16 +41,16 @@ class _ResolvedCopy:
     def write_back(self) -> None:
         """Give the argument what was written to the copy."""
         if not torch.equal(self.flat.view(torch.uint8), self.before.view(torch.uint8)):
-            self.given.copy_(self.tensor)
+            self.lazy.copy_(self.tensor)
 
     def returned(self, result: torch.Tensor) -> torch.Tensor | None:
         """A result as the argument or a view of it; None for one in other memory."""
         if result is self.tensor:
-            return self.given
-        if not result.numel() or result.dtype is not self.given.dtype:
+            return self.lazy
+        if not result.numel() or result.dtype is not self.lazy.dtype:
             return None
         same = result.untyped_storage().data_ptr() == self.flat.untyped_storage().data_ptr()
-        return self.view_of(self.given, result) if same else None
+        return self.view_of(self.lazy, result) if same else None
 
 
 def without_bits(arguments: Sequence[object]) -> tuple[list[object], list[_ResolvedCopy]]:
@@ -69,7 +69,7 @@ def with_bits(results: Sequence[Any], copies: Sequence[_ResolvedCopy]) -> tuple[
     """The results of a call on `copies`, whose arguments get what was written."""
     for copy in copies:
         copy.write_back()
-    found = []
+    values = []
     for result in results:
         if isinstance(result, torch.Tensor):
             for copy in copies:
@@ -77,5 +77,5 @@ def with_bits(results: Sequence[Any], copies: Sequence[_ResolvedCopy]) -> tuple[
                 if own is not None:
                     result = own
                     break
-        found.append(result)
-    return tuple(found)
+        values.append(result)
+    return tuple(values)

@@ -72,8 +72,8 @@ def precision() -> str:
 def read(cache: DiskCache, key: str) -> float | None:
     """A decision kept earlier; None for none, or one that isn't ours."""
     kept = cache.get_json(key)
-    found = kept.get("speedup") if isinstance(kept, dict) else None
-    return float(found) if isinstance(found, int | float) else None
+    speedup = kept.get("speedup") if isinstance(kept, dict) else None
+    return float(speedup) if isinstance(speedup, int | float) else None
 
 
 def speedup(product: Any, device: str) -> float:
@@ -91,8 +91,8 @@ def speedup(product: Any, device: str) -> float:
 
     def factor(rows: int, columns: int, transposed: bool) -> torch.Tensor:
         shape = (*batch, columns, rows) if transposed else (*batch, rows, columns)
-        made = torch.randn(shape, device=device, dtype=dtype, generator=generator)
-        return made.mT if transposed else made
+        tensor = torch.randn(shape, device=device, dtype=dtype, generator=generator)
+        return tensor.mT if transposed else tensor
 
     left = factor(m, product.k, product.transposed[0])
     right = factor(product.k, product.n, product.transposed[1])
@@ -103,14 +103,14 @@ def speedup(product: Any, device: str) -> float:
     m_more, k_more, n_more = more
     padding = (0, k_more, 0, m_more), (0, n_more, 0, k_more)
     # What is padded where it is computed is not padded in the time that counts.
-    made = [
+    factors = [
         torch.nn.functional.pad(factor, amounts) if computed else None
         for factor, amounts, computed in zip((left, right), padding, product.computed, strict=True)
     ]
 
     def padded() -> None:
-        a = torch.nn.functional.pad(left, padding[0]) if made[0] is None else made[0]
-        b = torch.nn.functional.pad(right, padding[1]) if made[1] is None else made[1]
+        a = torch.nn.functional.pad(left, padding[0]) if factors[0] is None else factors[0]
+        b = torch.nn.functional.pad(right, padding[1]) if factors[1] is None else factors[1]
         torch.matmul(a, b)
 
     with torch.no_grad():

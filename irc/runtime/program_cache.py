@@ -227,5 +227,5 @@ def pass_counters(context: PassContext | None) -> dict[str, int]:
     """The counters of `irc.metrics` that passes decide, from their statistics."""
     if context is None:
         return {}
-    found = {name: context.statistics[place] for name, place in _COUNTED.items()}
-    return {name: amount for name, amount in found.items() if amount}
+    amounts = {name: context.statistics[place] for name, place in _COUNTED.items()}
+    return {name: amount for name, amount in amounts.items() if amount}

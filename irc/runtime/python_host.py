@@ -28,12 +28,14 @@ from irc.runtime.errors import raise_error, raise_misfit, raise_out_of_range
 from irc.runtime.host_steps import dtype_named
 
 
-def argument_symbols(program: P.HostProgram, found: Mapping[str, int], given: Sequence[Any]) -> Any:
+def argument_symbols(
+    program: P.HostProgram, known: Mapping[str, int], contents: Sequence[Any]
+) -> Any:
     """The values of the symbols that arguments bind, ranges checked; raises ArgumentError."""
-    symbols = dict(found)
+    symbols = dict(known)
     if not program.bindings:
         return symbols
-    values = {a.register: content for a, content in zip(program.arguments, given, strict=True)}
+    values = {a.register: content for a, content in zip(program.arguments, contents, strict=True)}
     names = {a.register: a.name for a in program.arguments}
     for bind in program.bindings:
         number = symbols.setdefault(bind.symbol, _bound(bind, values[bind.register]))
@@ -202,14 +204,14 @@ class _Run:
 
     def call_aten(self, step: P.CallOperator) -> None:
         op = aten_paths.find_operator(step.callee)
-        given = {name: self.content(c) for name, c in step.arguments}
+        arguments = {name: self.content(c) for name, c in step.arguments}
         positional = []
         for argument in op._schema.arguments:
-            if argument.kwarg_only or argument.name not in given:
+            if argument.kwarg_only or argument.name not in arguments:
                 break
-            positional.append(given.pop(argument.name))
+            positional.append(arguments.pop(argument.name))
         start = time.perf_counter_ns()
-        outcome = op(*positional, **given)
+        outcome = op(*positional, **arguments)
         if self.owner.program.clocked:
             clocks.add(step.callee, time.perf_counter_ns() - start)
         if not step.results:
@@ -220,8 +222,8 @@ class _Run:
         self.keep(step.callee, step.results, flat)
 
     def control(self, step: P.Control) -> None:
-        made = run_control(step, self.owner.programs)(*(self.values[r] for r in step.operands))
-        self.keep(f"flow.{step.kind}", step.results, made)
+        results = run_control(step, self.owner.programs)(*(self.values[r] for r in step.operands))
+        self.keep(f"flow.{step.kind}", step.results, results)
 
     def keep(self, who: str, results: Sequence[P.Result], contents: Sequence[Any]) -> None:
         """Put results into their registers, to be checked."""
@@ -245,9 +247,9 @@ class _Run:
             if not all(free_symbols(d) <= self.symbols.keys() for d in dims):
                 later.append(entry)
                 continue
-            found = self.as_expected(callee, content, layout)
+            value = self.as_expected(callee, content, layout)
             if register in self.values:
-                self.values[register] = found
+                self.values[register] = value
         self.pending = later
 
     def as_expected(self, callee: str, content: torch.Tensor, layout: P.Layout) -> torch.Tensor:

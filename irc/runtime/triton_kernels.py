@@ -38,12 +38,13 @@ class Launcher:
         all tensors are."""
         pointers = [t.data_ptr() for t in tensors]
         key = key_of(pointers, sizes, gpu)
-        found = self._compiled.get(key)
-        if found is None:
-            made = self.first_launch(tensors, sizes, grid)
-            self._compiled[key] = made.run, made.function, made.packed_metadata, made
+        entry = self._compiled.get(key)
+        if entry is None:
+            compiled = self.first_launch(tensors, sizes, grid)
+            metadata = compiled.packed_metadata
+            self._compiled[key] = compiled.run, compiled.function, metadata, compiled
             return
-        run, function, metadata, _ = found
+        run, function, metadata, _ = entry
         run(grid, 1, 1, stream, function, metadata, None, None, None, *pointers, *sizes)
 
     def first_launch(self, tensors: Sequence[torch.Tensor], sizes: Sequence[int], grid: int) -> Any:
@@ -82,14 +83,14 @@ class TritonKernels:
 
     def launcher(self, name: str) -> Launcher | NativeLauncher:
         """What launches the kernel."""
-        found = self._launchers.get(name)
-        if found is None:
-            found = self._launchers[name] = (
+        launcher = self._launchers.get(name)
+        if launcher is None:
+            launcher = self._launchers[name] = (
                 Launcher(self.source, name, self._options[name])
                 if self._loaded is None
                 else NativeLauncher(self._loaded, name)
             )
-        return found
+        return launcher
 
     def launch(
         self, name: str, tensors: Sequence[torch.Tensor], symbols: Sequence[int], grid: int

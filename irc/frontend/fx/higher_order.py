@@ -100,16 +100,16 @@ class _Expansion:
         with mode, torch.no_grad(), fx_traceback.preserve_node_meta():
             fakes = _apart([leaves[place].meta["val"] for place in places])
             if node.target.name() == "invoke_subgraph":  # type: ignore[union-attr]
-                return self.made(call, fakes)
+                return self.traced(call, fakes)
             differentiated = _with_gradients(node)
             marked = [
                 fake.detach().requires_grad_() if leaves[place] in differentiated else fake
                 for place, fake in zip(places, fakes, strict=True)
             ]
-            plain = self.made(call, marked) if differentiated else call
-            return self.made(torch.func.functionalize(plain, remove="mutations"), fakes)
+            plain = self.traced(call, marked) if differentiated else call
+            return self.traced(torch.func.functionalize(plain, remove="mutations"), fakes)
 
-    def made(self, function: Callable[..., Any], fakes: list[Any]) -> fx.GraphModule:
+    def traced(self, function: Callable[..., Any], fakes: list[Any]) -> fx.GraphModule:
         """The graph of a function of fake values."""
         return make_fx(function, decomposition_table=self.table)(*fakes)  # type: ignore[arg-type]
 
