@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -98,6 +100,60 @@ def test_two_arguments_of_one_storage() -> None:
         expected = program(a[first : first + 9], a[second : second + 9])
         assert torch.equal(call(b[first : first + 9], b[second : second + 9]), expected)
         assert torch.equal(a, b)
+
+
+def check_shared(program: Any, arguments: Any, call: Any = None) -> None:
+    """The program on arguments made of sixteen numbers is as eager's, and so are the numbers."""
+    call = torch.compile(program, backend="irc") if call is None else call
+    a, b = torch.arange(16.0), torch.arange(16.0)
+    expected, got = program(*arguments(a)), call(*arguments(b))
+    for one, other in zip(expected, got, strict=True):
+        assert torch.equal(one, other)
+    assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("places", [(0, 1), (1, 0)], ids=["first", "second"])
+def test_what_is_written_through_one_argument_is_seen_by_another_of_its_storage(
+    places: tuple[int, int], dynamic: bool
+) -> None:
+    def program(*arguments: Tensor) -> Tensor:
+        x, y = (arguments[place] for place in places)
+        x[1:].as_strided((2,), (3,), 1).add_(5)
+        y.mul_(3)
+        x[1:].add_(1)
+        return x * y
+
+    torch._dynamo.reset()
+    call = torch.compile(program, backend="irc", dynamic=dynamic)
+    for first, second in ((0, 0), (1, 0), (0, 2), (0, 12)):
+        check_shared(program, lambda a: (a[first:][:4], a[second:][:4]), call)  # noqa: B023
+
+
+def test_an_argument_of_another_dtype_in_a_storage_whose_places_are_taken() -> None:
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        x[1:].as_strided((2,), (3,), 1).add_(5)
+        x.mul_(2)
+        return x, y[1:] * 2
+
+    check_shared(program, lambda a: (a[1:5], a.view(torch.int16)[4:12]))
+    check_shared(program, lambda a: (a[1:5], a.view(torch.float64)[1:4]))
+    check_shared(program, lambda a: (a.view(torch.int16)[4:12], a[1:5].view(torch.int32)))
+
+
+def test_gradients_stay_apart_where_arguments_share_a_storage() -> None:
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        return x.as_strided((2,), (1,), 8) * y[:2] + x[0]
+
+    call = torch.compile(program, backend="irc")
+    gradients = []
+    for run in (program, call):
+        a = torch.arange(60.0)
+        x, y = a[7:16].requires_grad_(), a[20:24].requires_grad_()
+        run(x, y).sum().backward()
+        gradients.append((x.grad, y.grad))
+    for expected, got in zip(*gradients, strict=True):
+        assert torch.equal(expected, got)
 
 
 @pytest.mark.fault("V4")

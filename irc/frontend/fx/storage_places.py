@@ -54,7 +54,12 @@ def strided(
 ) -> Tensor:
     """`source.as_strided(...)` of the storage `base`."""
     begin = source.storage_offset() if storage_offset is None else storage_offset
-    return torch.as_strided(_as_elements_of(base, source), size, stride, begin)
+    return member_of(base, source.dtype, size, stride, begin)
+
+
+def member_of(base: Tensor, dtype: torch.dtype, size: Any, stride: Any, offset: Any) -> Tensor:
+    """Places of the storage `base` as elements of a dtype."""
+    return torch.as_strided(_as_elements_of(base, dtype), size, stride, offset)
 
 
 def strided_copy(
@@ -70,19 +75,19 @@ def strided_scatter(
     """`torch.as_strided_scatter(source, src, ...)` of the storage `base`."""
     begin = source.storage_offset()
     place = begin if storage_offset is None else storage_offset
-    whole = torch.as_strided_scatter(_as_elements_of(base, source), src, size, stride, place)
+    elements = _as_elements_of(base, source.dtype)
+    whole = torch.as_strided_scatter(elements, src, size, stride, place)
     return whole.as_strided(source.size(), source.stride(), begin)
 
 
-def _as_elements_of(base: Tensor, source: Tensor) -> Tensor:
-    """The storage `base` as elements of the dtype of a view: as many as are whole."""
-    if base.dtype == source.dtype:
+def _as_elements_of(base: Tensor, dtype: torch.dtype) -> Tensor:
+    """The storage `base` as elements of another dtype: as many as are whole."""
+    if base.dtype == dtype:
         return base
-    whole = base.numel() * base.element_size() // source.element_size()
-    count = whole * source.element_size() // base.element_size()
-    return base[: count + bool(whole * source.element_size() % base.element_size())].view(
-        source.dtype
-    )
+    old, new = base.element_size(), dtype.itemsize
+    whole = base.numel() * old // new
+    count = whole * new // old
+    return base[: count + bool(whole * new % old)].view(dtype)
 
 
 def fill_diagonal(source: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
@@ -103,15 +108,12 @@ OF_A_STORAGE: dict[str, Callable[..., Tensor]] = {
 
 
 @attrs.define(slots=False)
-class StoragePlace:
-    """An argument of a graph whose storage has places taken of it."""
+class StorageMember:
+    """An argument of a graph that lies in a storage whose places are taken."""
 
     position: int
     node: fx.Node
     fake: Tensor
-    calls: list[fx.Node]
-    #: Its `base` is the argument instead of it.
-    replaced: bool = False
     #: The dimensions of sizes and strides that are symbols: these become arguments too.
     symbolic: list[tuple[str, int]] = attrs.field(factory=list)
 
@@ -119,22 +121,6 @@ class StoragePlace:
     def offset(self) -> int:
         """Where it begins; a symbol is fixed to what it was, of which torch makes a guard."""
         return operator.index(self.fake.storage_offset())
-
-    @functools.cached_property
-    def least(self) -> int:
-        """How many places of the storage calls take whose places are numbers, in its elements."""
-        shown = [value for c in self.calls if isinstance(value := _value(c), Tensor)]
-        ends = [(_end(value), value.element_size()) for value in shown]
-        sizes = [end * width for end, width in ends if isinstance(end, int)]
-        return -(-max(sizes, default=0) // self.fake.element_size())
-
-    def length(self, tensor: Tensor) -> Any:
-        """How many places of a tensor's storage are the program's."""
-        return torch.sym_max(_end(tensor), self.least)
-
-    def base(self, tensor: Tensor) -> Tensor:
-        """The storage of an argument."""
-        return tensor.as_strided((self.length(tensor),), (1,), 0)
 
     def numbers(self, tensor: Tensor) -> list[Any]:
         """The arguments that tell where the tensor lies in its base."""
@@ -147,6 +133,49 @@ class StoragePlace:
                 f"argument {self.node.name} begins at {tensor.storage_offset()} in its storage, "
                 f"the program was compiled for {self.offset}"
             )
+
+
+@attrs.define
+class StoragePlace:
+    """A storage of which places are taken: the arguments that lie in it, and who takes them."""
+
+    members: list[StorageMember]
+    calls: list[fx.Node] = attrs.field(factory=list)
+    #: Its `base` is an argument instead of the first member, and of the others where they are
+    #: `joined`: then what one of them writes is seen by all.
+    replaced: bool = False
+
+    @property
+    def first(self) -> StorageMember:
+        """The argument of which the base is made."""
+        return self.members[0]
+
+    @functools.cached_property
+    def joined(self) -> list[StorageMember]:
+        """The arguments that are views of the base. A gradient is each argument's own: with
+        gradients the others stay arguments, which AOTAutograd joins, or refuses to."""
+        grown = torch.is_grad_enabled() and any(m.fake.requires_grad for m in self.members)
+        return self.members[:1] if grown else self.members
+
+    @functools.cached_property
+    def least(self) -> int:
+        """How many places of the storage calls take whose places are numbers, in elements of the
+        first argument."""
+        shown = [value for c in self.calls if isinstance(value := _value(c), Tensor)]
+        ends = [(_end(value), value.element_size()) for value in shown]
+        sizes = [end * width for end, width in ends if isinstance(end, int)]
+        return -(-max(sizes, default=0) // self.first.fake.element_size())
+
+    def base(self, tensors: Sequence[Tensor]) -> Tensor:
+        """The storage of the joined arguments, as far as it is the program's."""
+        first, width = tensors[0], tensors[0].element_size()
+        length: Any = torch.sym_max(_end(first), self.least)
+        for other in tensors[1:]:
+            end = _end(other)
+            if other.dtype != first.dtype:
+                end = -(-end * other.element_size() // width)
+            length = torch.sym_max(length, end)
+        return first.as_strided((length,), (1,), 0)
 
 
 def _end(tensor: Tensor) -> Any:
@@ -163,7 +192,8 @@ def take_storages(
     """A graph that takes the storages of which places are taken, for one that takes arguments.
 
     Gives also example inputs for it, and what makes of its compiled form a function of the
-    arguments. Their offsets are guarded where the graph comes from Dynamo, else checked.
+    arguments. Their offsets are guarded where the graph comes from Dynamo, else checked. The
+    arguments of one storage come as one.
     """
     # A graph of lists (compiled autograd's) comes wrapped: its programs check offsets themselves.
     whole = isinstance(module, fx.GraphModule)
@@ -175,34 +205,51 @@ def take_storages(
     places = _places(module, inputs)
     guarded = guard_offsets(places)
     returned = _returned_arguments(module, places)
-    examples, extra = list(inputs), []
-    for place in (p for p in places if p.replaced):
-        _replace(module.graph, place, place.base(place.fake))
-        examples[place.position] = place.base(place.fake)
-        extra += place.numbers(place.fake)
-    module.recompile()
+    taken = [p for p in places if p.replaced]
+    examples, extra, kept = _exchange(module, inputs, taken)
 
     def around(compiled: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
+            if not guarded:
+                for member in (m for p in places for m in p.members):
+                    member.check(arguments[member.position])
             given, numbers = list(arguments), []
-            for place in places:
-                tensor = arguments[place.position]
-                if not guarded:
-                    place.check(tensor)
-                if place.replaced:
-                    given[place.position] = place.base(tensor)
-                    numbers += place.numbers(tensor)
-            results = compiled(*given, *numbers)
+            for place in taken:
+                tensors = [arguments[m.position] for m in place.joined]
+                given[place.first.position] = place.base(tensors)
+                for member, tensor in zip(place.joined, tensors, strict=True):
+                    numbers += member.numbers(tensor)
+            results = compiled(*(given[k] for k in kept), *numbers)
             if not returned:
                 return results
-            kept = list(results)
+            shown = list(results)
             for number, position in returned:
-                kept[number] = arguments[position]
-            return tuple(kept)
+                shown[number] = arguments[position]
+            return tuple(shown)
 
         return run
 
     return module, [*examples, *extra], around
+
+
+def _exchange(
+    module: fx.GraphModule, inputs: Sequence[Any], taken: Sequence[StoragePlace]
+) -> tuple[list[Any], list[Any], list[int]]:
+    """Let storages be arguments of the graph instead of what lies in them. Gives the examples that
+    are left, those that are added behind them, and the positions of those that are left."""
+    examples, extra = list(inputs), []
+    lost: set[int] = set()
+    for place in taken:
+        base = place.base([m.fake for m in place.joined])
+        for member in place.members:
+            examples[member.position] = member.fake  # in the traced storage, as the base is
+        _replace(module.graph, place, base)
+        examples[place.first.position] = base
+        extra += [n for m in place.joined for n in m.numbers(m.fake)]
+        lost.update(m.position for m in place.joined[1:])
+    module.recompile()
+    kept = [k for k in range(len(inputs)) if k not in lost]
+    return [examples[k] for k in kept], extra, kept
 
 
 def _is_concerned(node: fx.Node) -> bool:
@@ -256,15 +303,16 @@ def _places(module: fx.GraphModule, inputs: Sequence[Any]) -> list[StoragePlace]
         fake = fake if isinstance(fake, FakeTensor) else value
         if isinstance(fake, FakeTensor) and fake.layout is torch.strided:
             key = fake.untyped_storage()._cdata
-            by_storage.setdefault(key, StoragePlace(position, node, fake, []))
+            place = by_storage.setdefault(key, StoragePlace([]))
+            place.members.append(StorageMember(position, node, fake))
     for node in module.graph.nodes:
         if not takes_places(node) or not node.args:
             continue
         source = _value(node.args[0])
         if isinstance(source, Tensor):
-            place = by_storage.get(source.untyped_storage()._cdata)
-            if place is not None:
-                place.calls.append(node)
+            found_place = by_storage.get(source.untyped_storage()._cdata)
+            if found_place is not None:
+                found_place.calls.append(node)
     found = [p for p in by_storage.values() if p.calls]
     for place in found:
         place.replaced = _must_replace(place)
@@ -276,10 +324,11 @@ def _must_replace(place: StoragePlace) -> bool:
     may be, or are taken through a view."""
     if any(_name(call) not in OF_A_STORAGE for call in place.calls):
         return False
-    at_once = all(call.args[0] is place.node for call in place.calls)
-    end = _end(place.fake)
+    first = place.first
+    at_once = all(call.args[0] is first.node for call in place.calls)
+    end = _end(first.fake)
     inside = place.least <= end if isinstance(end, int) else not place.least
-    return not (at_once and inside and place.offset == 0 and place.fake.is_contiguous())
+    return not (at_once and inside and first.offset == 0 and first.fake.is_contiguous())
 
 
 def _name(node: fx.Node) -> str:
@@ -287,32 +336,10 @@ def _name(node: fx.Node) -> str:
 
 
 def _replace(graph: fx.Graph, place: StoragePlace, base: Tensor) -> None:
-    """Let the storage `base` be the argument at a place, and what it was a view of that."""
-    node, fake = place.node, place.fake
-    last = graph.find_nodes(op="placeholder")[-1]
-    values: dict[tuple[str, int], Any] = {}
-    for name, dim in itertools.product(("size", "stride"), range(fake.dim())):
-        number = getattr(fake, name)(dim)
-        if isinstance(number, torch.SymInt):
-            place.symbolic.append((name, dim))
-            with graph.inserting_after(last):
-                made = graph.placeholder(f"{node.name}_{name}_{dim}")
-            made.meta = {"example_value": number, "val": number}
-            made._dynamo_source = None  # type: ignore[attr-defined]
-            last = number = made
-        values[name, dim] = number
-    with graph.inserting_after(last):
-        view = graph.call_function(
-            torch.as_strided,
-            (
-                node,
-                [values["size", d] for d in range(fake.dim())],
-                [values["stride", d] for d in range(fake.dim())],
-                place.offset,
-            ),
-        )
-    view.meta = {k: node.meta[k] for k in ("example_value", "val") if k in node.meta}
-    node.replace_all_uses_with(view, delete_user_cb=lambda user: user is not view)
+    """Let the storage `base` be an argument, and what lies in it views of that."""
+    node = place.first.node
+    for member in place.joined:
+        _show(graph, member, node)
     for key in ("example_value", "val"):
         if key in node.meta:
             node.meta[key] = base
@@ -326,12 +353,36 @@ def _replace(graph: fx.Graph, place: StoragePlace, base: Tensor) -> None:
         graph.erase_node(call)
 
 
+def _show(graph: fx.Graph, member: StorageMember, base: fx.Node) -> None:
+    """Let an argument be a view of the base, which is the argument in its place or another."""
+    node, fake = member.node, member.fake
+    last = graph.find_nodes(op="placeholder")[-1]
+    values: dict[tuple[str, int], Any] = {}
+    for name, dim in itertools.product(("size", "stride"), range(fake.dim())):
+        number = getattr(fake, name)(dim)
+        if isinstance(number, torch.SymInt):
+            member.symbolic.append((name, dim))
+            with graph.inserting_after(last):
+                made = graph.placeholder(f"{node.name}_{name}_{dim}")
+            made.meta = {"example_value": number, "val": number}
+            made._dynamo_source = None  # type: ignore[attr-defined]
+            last = number = made
+        values[name, dim] = number
+    sizes, strides = ([values[n, d] for d in range(fake.dim())] for n in ("size", "stride"))
+    with graph.inserting_after(last):
+        view = graph.call_function(member_of, (base, fake.dtype, sizes, strides, member.offset))
+    view.meta = {k: node.meta[k] for k in ("example_value", "val") if k in node.meta}
+    node.replace_all_uses_with(view, delete_user_cb=lambda user: user is not view)
+    if node is not base:
+        graph.erase_node(node)
+
+
 def _returned_arguments(
     module: fx.GraphModule, places: Sequence[StoragePlace]
 ) -> list[tuple[int, int]]:
     """(number of a result, position of the argument that it is) where storages are taken: eager
     mode returns the argument itself after it was written."""
-    positions = {p.node: p.position for p in places if p.replaced}
+    positions = {m.node: m.position for p in places if p.replaced for m in p.joined}
     (output,) = module.graph.find_nodes(op="output")
     results: Any = output.args[0]
     found = []
@@ -363,7 +414,9 @@ def guard_offsets(places: Sequence[StoragePlace]) -> bool:
     from torch._guards import TracingContext
 
     context = TracingContext.try_get()
-    sources: list[Any] = [getattr(p.node, "_dynamo_source", None) for p in places]
+    sources: list[Any] = [
+        getattr(m.node, "_dynamo_source", None) for p in places for m in p.members
+    ]
     if context is None or None in sources:
         return False
     from torch._dynamo.guards import GuardBuilder
