@@ -115,20 +115,20 @@ def captures(options: Options, target: Target) -> bool:
 class Step:
     """A pass of the default pipeline.
 
-    when: on which target and with which options a program's pipeline has it. given: options of the
+    when: on which target and with which options a program's pipeline has it. chosen: options of the
     pass that are options of the compile, each by the name of the latter (both have one default).
     chooses: the pass is told the target's kind ("cpu", "gpu").
     """
 
     name: str
     when: When = always
-    given: Mapping[str, str] = attrs.field(factory=dict)
+    chosen: Mapping[str, str] = attrs.field(factory=dict)
     chooses: bool = False
 
     def text(self, options: Options, target: Target) -> str:
         """The step as a pipeline's text has it."""
         values = [f"target={'gpu' if target.is_gpu else 'cpu'}"] if self.chooses else []
-        for name, option in self.given.items():
+        for name, option in self.chosen.items():
             value = getattr(options, option)
             if value != getattr(DEFAULT, option):
                 values.append(f"{name}={option_text(value)}")
@@ -278,12 +278,12 @@ def _place(addition: Addition) -> tuple[str, str, int]:
 def _added(options: Options) -> dict[tuple[str, str, int], list[str]]:
     """The user's texts by place: those of `extend`, then those of the options."""
     load_entry_points()  # an installed package may extend the pipeline
-    found: dict[tuple[str, str, int], list[str]] = {}
+    added: dict[tuple[str, str, int], list[str]] = {}
     for addition in _additions:
-        found.setdefault(_place(addition), []).append(addition.passes)
+        added.setdefault(_place(addition), []).append(addition.passes)
     for addition in (Addition(place, text) for place, text in options.passes):
-        found.setdefault(_checked(addition), []).append(addition.passes)
-    return found
+        added.setdefault(_checked(addition), []).append(addition.passes)
+    return added
 
 
 # -- texts
@@ -316,13 +316,13 @@ def pipeline_text(
     return ",".join(text for name, text in texts.items() if not (functional and name == FUNCTIONAL))
 
 
-def named(given: Mapping[str, str], stage: str = "", usual: str = USUAL) -> str:
+def named(texts: Mapping[str, str], stage: str = "", usual: str = USUAL) -> str:
     """The text of one stage, or of all, under the options of a compile as text (`fuse-loops{...}`).
 
     The passes are those of a compile for a machine like `usual`, or, of a stage, for the option
     `target`. Raises UserError.
     """
-    options = from_texts(given)
+    options = from_texts(texts)
     target = known(usual) if options.target == "auto" else Target.named(options.target)
     if stage:
         return stages(target, options)[stage]
@@ -411,8 +411,8 @@ def compile_module(
 
     chosen, made_for = options or DEFAULT, settle(module, target)
 
-    def lower_it(given: ModuleOp) -> PassContext:
-        return lower(given, None, chosen, verify=chosen.verify, functional=True)
+    def lower_it(program: ModuleOp) -> PassContext:
+        return lower(program, None, chosen, verify=chosen.verify, functional=True)
 
     pipeline = pipeline_text(made_for, chosen)
     return compile_cached(module, lower_it, pipeline=pipeline, options=chosen)

@@ -77,7 +77,7 @@ def test_every_combination_of_switches_keeps_the_tables_order(target: str) -> No
 def test_options_of_a_pass_and_of_a_compile_have_one_default() -> None:
     for step in STEPS:
         fields = {f.name: f.default for f in pass_options(lookup_pass(step.name))}
-        for name, option in step.given.items():
+        for name, option in step.chosen.items():
             assert fields[name] == getattr(DEFAULT, option), (step.name, name)
         assert not step.chooses or "target" in fields
 

@@ -43,10 +43,10 @@ SMALL_CHANNELS = 64
 
 @attrs.frozen
 class Verdict:
-    """`wanted`: channels innermost or not. `reason`: the question that decided, with its answer.
+    """`innermost`: channels innermost or not. `reason`: the question that decided, with its answer.
     `figures`: numbers behind it. `calls`: the convolutions that it is for."""
 
-    wanted: bool
+    innermost: bool
     reason: str
     figures: dict[str, int | float]
     calls: tuple[Operation, ...] = ()
@@ -54,12 +54,12 @@ class Verdict:
     def attribute(self) -> A.DictAttr:
         """The verdict as an attribute of the function."""
         entries: dict[str, A.Attribute] = {
-            "wanted": A.BoolAttr(self.wanted),
+            "wanted": A.BoolAttr(self.innermost),
             "reason": A.StringAttr(self.reason),
         }
         for name, value in self.figures.items():
-            kind = A.IntegerAttr if isinstance(value, int) else A.FloatAttr
-            entries[name] = kind(value)  # type: ignore[arg-type]
+            attribute = A.IntegerAttr if isinstance(value, int) else A.FloatAttr
+            entries[name] = attribute(value)  # type: ignore[arg-type]
         return A.DictAttr(entries)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Verdict:
             f"{name.replace('_', ' ')} {value if isinstance(value, int) else format(value, '.3g')}"
             for name, value in self.figures.items()
         )
-        return f"channels last: {'yes' if self.wanted else 'no'}, {self.reason} ({numbers})"
+        return f"channels last: {'yes' if self.innermost else 'no'}, {self.reason} ({numbers})"
 
 
 def is_convolution(op: Operation) -> bool:
@@ -89,41 +89,41 @@ def decide(
     """
     if target.is_gpu:
         return by_time(function, target, any_precision)
-    found = [op for op in function.block.ops if is_convolution(op)]
+    convolutions = [op for op in function.block.ops if is_convolution(op)]
     backward = [o for o in function.block.ops if getattr(o, "callee", "") == BACKWARD]
     operations = len(function.block)
-    figures: dict[str, int | float] = {"convolutions": len(found), "operations": operations}
-    if not found:
+    figures: dict[str, int | float] = {"convolutions": len(convolutions), "operations": operations}
+    if not convolutions:
         return Verdict(False, "there is no convolution", figures)
     saved = returned_images(function)
     figures["returned_images"] = saved
     if backward:
         return Verdict(False, "it holds a convolution's backward", figures)
-    if saved >= len(found):  # the forward of a training step, or a convolution alone
+    if saved >= len(convolutions):  # the forward of a training step, or a convolution alone
         return Verdict(False, "as many images are returned, in eager's strides", figures)
-    devices = {image_of(op).device for op in found}
+    devices = {image_of(op).device for op in convolutions}
     if devices == {"cpu"} and target.library:
         return Verdict(True, "all convolutions are on a CPU with oneDNN", figures)
     if not any_precision:
-        free = [op for op in found if not may_lose_precision(op, target)]
-        figures["kept_for_precision"] = len(found) - len(free)
+        free = [op for op in convolutions if not may_lose_precision(op, target)]
+        figures["kept_for_precision"] = len(convolutions) - len(free)
         if not free:
             return Verdict(False, "with channels last, TF32 could take the place of f32", figures)
-        found = free
-    if operations >= limit * len(found):
+        convolutions = free
+    if operations >= limit * len(convolutions):
         return Verdict(False, f"there are {limit} operations or more for each", figures)
-    if any(symbolic(op) for op in found):
+    if any(symbolic(op) for op in convolutions):
         return Verdict(False, "the sizes of a convolution are symbolic", figures)
-    return by_gain(found, figures)
+    return by_gain(convolutions, figures)
 
 
 def by_time(function: func.FuncOp, target: Target, any_precision: bool) -> Verdict:
     """The verdict by the time that converting takes, for each convolution, its backward too."""
-    found = [op for op in function.block.ops if is_convolution(op) or is_backward(op)]
-    figures: dict[str, int | float] = {"convolutions": len(found)}
-    if not found:
+    convolutions = [op for op in function.block.ops if is_convolution(op) or is_backward(op)]
+    figures: dict[str, int | float] = {"convolutions": len(convolutions)}
+    if not convolutions:
         return Verdict(False, "there is no convolution", figures)
-    kept = {op for op in found if not any_precision and may_lose_precision(op, target)}
+    kept = {op for op in convolutions if not any_precision and may_lose_precision(op, target)}
     figures["kept_for_precision"] = len(kept)
 
     def pinned(op: Operation) -> str | None:
@@ -132,12 +132,12 @@ def by_time(function: func.FuncOp, target: Target, any_precision: bool) -> Verdi
             return PLAIN
         return order_of(image, _image_strides(op)) if has_last(op) else None
 
-    choice = choose(function, target, found, pinned)
+    choice = choose(function, target, convolutions, pinned)
     calls = tuple(op for op in choice.last if not has_last(op))
     figures["channels_last"] = len(choice.last)
     figures["microseconds_before"] = round(choice.before * 1e-9, 1)
     figures["microseconds_after"] = round(choice.after * 1e-9, 1)
-    if not calls and len(kept) == len(found):
+    if not calls and len(kept) == len(convolutions):
         return Verdict(False, "with channels last, TF32 could take the place of f32", figures)
     return Verdict(bool(calls), "by the time that converting takes", figures, calls)
 
@@ -174,37 +174,37 @@ def may_lose_precision(op: Operation, target: Target) -> bool:
     if image.device == "cpu" or image.element is not f32 or not target.tf32_convolutions:
         return False
     recorded = op.attributes.get("operand_strides")
-    given = recorded[image_number(op)] if isinstance(recorded, A.ArrayAttr) else None
-    if not isinstance(given, A.DimsAttr):
+    arguments = recorded[image_number(op)] if isinstance(recorded, A.ArrayAttr) else None
+    if not isinstance(arguments, A.DimsAttr):
         return True
-    strides = [dim for dim in given.dims if dim is not None]
+    strides = [dim for dim in arguments.dims if dim is not None]
     last = channels_last_strides(image.shape)
     return len(strides) != image.rank or not same_layout(image.shape, strides, last)
 
 
 def image_of(op: Operation) -> TensorType:
     """The type of the image that a convolution reads."""
-    kind = op._operands[image_number(op)].type
-    assert isinstance(kind, TensorType)
-    return kind
+    type_ = op._operands[image_number(op)].type
+    assert isinstance(type_, TensorType)
+    return type_
 
 
 def returned_images(function: func.FuncOp) -> int:
     """How many results of the function have the rank of an image."""
     kinds = [value.type for value in function.return_op._operands]
-    return sum(isinstance(kind, TensorType) and kind.rank in (4, 5) for kind in kinds)
+    return sum(isinstance(type_, TensorType) and type_.rank in (4, 5) for type_ in kinds)
 
 
 def symbolic(op: Operation) -> bool:
     """Whether a size of an operand is symbolic."""
     kinds = [v.type for v in op._operands if isinstance(v.type, TensorType)]
-    return any(isinstance(size, Expr) for kind in kinds for size in kind.shape)
+    return any(isinstance(size, Expr) for type_ in kinds for size in type_.shape)
 
 
-def by_gain(found: Sequence[Operation], figures: dict[str, int | float]) -> Verdict:
+def by_gain(convolutions: Sequence[Operation], figures: dict[str, int | float]) -> Verdict:
     """The verdict by operations of each kind, weighted with what measurements say of it."""
     work: Counter[str] = Counter()
-    for op in found:
+    for op in convolutions:
         weight, groups = weight_of(op)
         work[kind_of(weight, groups)] += operations_of(op, weight)
     total = sum(work.values())
@@ -223,8 +223,8 @@ def weight_of(op: Operation) -> tuple[tuple[int, ...], int]:
         taps = winograd.TAPS if isinstance(op, graph.WinogradConv) else 1
         return (op.value.type.shape[1], op.source.type.shape[1], taps, taps), 1
     assert isinstance(op, graph.CallAten)
-    given = op.arguments.as_dict()
-    operand, groups = given["weight"], given["groups"]
+    arguments = op.arguments.as_dict()
+    operand, groups = arguments["weight"], arguments["groups"]
     assert isinstance(operand, aten.OperandAttr) and isinstance(groups, A.IntegerAttr)
     return tuple(op._operands[operand.index].type.shape), groups.value  # type: ignore[attr-defined]
 
@@ -242,5 +242,5 @@ def kind_of(weight: tuple[int, ...], groups: int) -> str:
 
 def operations_of(op: Operation, weight: tuple[int, ...]) -> int:
     """Multiplications of a convolution of known sizes."""
-    made = op.results[0].type
-    return int(math.prod(made.shape) * math.prod(weight[1:]))  # type: ignore[attr-defined]
+    image = op.results[0].type
+    return int(math.prod(image.shape) * math.prod(weight[1:]))  # type: ignore[attr-defined]

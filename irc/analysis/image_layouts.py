@@ -49,30 +49,30 @@ class Choice:
     after: int
 
 
-def orders_of(kind: Any) -> tuple[Any, Any] | None:
+def orders_of(type_: Any) -> tuple[Any, Any] | None:
     """An image's strides with its channels innermost, and row by row; None for what is no image or
     has one order only."""
-    if not isinstance(kind, TensorType) or kind.rank not in (4, 5):
+    if not isinstance(type_, TensorType) or type_.rank not in (4, 5):
         return None
-    last, plain = channels_last_strides(kind.shape), contiguous_strides(kind.shape)
-    return None if same_layout(kind.shape, last, plain) else (last, plain)
+    last, plain = channels_last_strides(type_.shape), contiguous_strides(type_.shape)
+    return None if same_layout(type_.shape, last, plain) else (last, plain)
 
 
-def order_of(kind: Any, strides: Any) -> str | None:
+def order_of(type_: Any, strides: Any) -> str | None:
     """The order of an image with such strides; None for another one, and for what is no image."""
-    both = orders_of(kind)
+    both = orders_of(type_)
     known = [s for s in strides if s is not None] if isinstance(strides, A.DimsAttr) else []
-    if both is None or len(known) != kind.rank:
+    if both is None or len(known) != type_.rank:
         return None
     for name, order in zip((LAST, PLAIN), both, strict=True):
-        if same_layout(kind.shape, known, order):
+        if same_layout(type_.shape, known, order):
             return name
     return None
 
 
-def bytes_of(kind: Any) -> int:
+def bytes_of(type_: Any) -> int:
     """The bytes of an array's elements; symbols count as `estimate` says."""
-    return max(1, estimate(dim_product(kind.shape)) * element_bytes(kind.element))
+    return max(1, estimate(dim_product(type_.shape)) * element_bytes(type_.element))
 
 
 def unseen_images(function: func.FuncOp) -> frozenset[int]:
@@ -117,11 +117,11 @@ def choose(
     costs = _Costs(function, target, convolutions, pinned)
     cut: Any = networkx.DiGraph()
     cut.add_nodes_from((LAST, PLAIN))
-    for (a, b), capacity in costs.found.items():
+    for (a, b), capacity in costs.capacities.items():
         cut.add_edge(a, b, capacity=capacity)
         cut.add_edge(b, a, capacity=capacity)
     after, (last, _) = networkx.minimum_cut(cut, LAST, PLAIN)
-    before = sum(capacity for pair, capacity in costs.found.items() if LAST in pair)
+    before = sum(capacity for pair, capacity in costs.capacities.items() if LAST in pair)
     return Choice(tuple(op for op in costs.convolutions if op in last), before, int(after))
 
 
@@ -140,7 +140,7 @@ class _Costs:
         self.convolutions = dict.fromkeys(convolutions)
         self.parents: dict[Value, Value] = {}
         self.fixed: dict[Value, str | None] = {}
-        self.found: dict[tuple[Any, Any], int] = defaultdict(int)
+        self.capacities: dict[tuple[Any, Any], int] = defaultdict(int)
         self.read_arguments(function)
         for op in function.block.ops:
             self.unite(op)
@@ -173,13 +173,13 @@ class _Costs:
             for number, result in enumerate(tensors):
                 self.fix(result, recorded[number] if recorded is not None else None)
         elif self.in_regions(op):
-            made = op.results[0]
-            self.parents.setdefault(made, made)
+            united = op.results[0]
+            self.parents.setdefault(united, united)
             for value in (*op.results, *op._operands):
                 maker = value.defining_op
                 if maker is not None and self.in_regions(maker):
                     self.parents.setdefault(value, value)
-                    self.parents[self.root(value)] = self.root(made)
+                    self.parents[self.root(value)] = self.root(united)
 
     def in_regions(self, op: Operation) -> bool:
         """Whether what an operation gives has the order of what it reads."""
@@ -210,8 +210,8 @@ class _Costs:
         """It takes so long to have two nodes in different orders."""
         if a is None or b is None or a is b or (a in (LAST, PLAIN) and b in (LAST, PLAIN)):
             return
-        pair = (b, a) if (b, a) in self.found else (a, b)
-        self.found[pair] += femtoseconds
+        pair = (b, a) if (b, a) in self.capacities else (a, b)
+        self.capacities[pair] += femtoseconds
 
     def reading(self, value: Value) -> int:
         """What it takes to read a value in another order."""
@@ -242,12 +242,12 @@ class _Costs:
     def turn(self, op: graph.Permute) -> None:
         """A permutation that moves channels to the end, or from there: such an array's elements
         lie as an image's with channels innermost."""
-        source, made = op._operands[0], op.results[0]
+        source, result = op._operands[0], op.results[0]
         rank = len(op.permutation)
         if orders_of(source.type) is not None and op.permutation[-1] == 1:
             self.join(self.node(source), LAST, self.reading(source))
-        elif rank in (4, 5) and op.permutation[1] == rank - 1 and orders_of(made.type) is not None:
-            self.fixed[made] = LAST
+        elif rank in (4, 5) and op.permutation[1] == rank - 1 and orders_of(result.type):
+            self.fixed[result] = LAST
 
     def price(self, op: Operation, pinned: str | None) -> None:
         """A convolution: what it reads and gives in another order is copied; what the library
@@ -296,9 +296,9 @@ def _recorded(call: graph.CallAten) -> Iterator[tuple[Value, A.Attribute]]:
 
 def _keeps_channels(op: graph.Reshape) -> bool:
     """Whether a reshape leaves batch and channels as they are: pixels in a row, or back."""
-    source, made = op._operands[0].type, op.results[0].type
-    assert isinstance(source, TensorType) and isinstance(made, TensorType)
-    return min(source.rank, made.rank) > 2 and source.shape[:2] == made.shape[:2]
+    source, result = op._operands[0].type, op.results[0].type
+    assert isinstance(source, TensorType) and isinstance(result, TensorType)
+    return min(source.rank, result.rank) > 2 and source.shape[:2] == result.shape[:2]
 
 
 __all__ = ["Choice", "choose", "order_of", "orders_of", "unseen_images"]

@@ -213,14 +213,14 @@ def shim_parameters(schema: torch._C.FunctionSchema) -> tuple[ShimParameter, ...
     inputs = [a for a in schema.arguments if not a.is_out]
     parameters: list[ShimParameter] = []
     for argument in (*outputs, *inputs):
-        kind = type_of(argument)
-        if kind in _FORMS:
-            parameters.append(ShimParameter(argument.name, _FORMS[kind]))
-        elif kind in _LIST_FORMS:
-            parameters.append(ShimParameter(argument.name, _LIST_FORMS[kind]))
+        type_ = type_of(argument)
+        if type_ in _FORMS:
+            parameters.append(ShimParameter(argument.name, _FORMS[type_]))
+        elif type_ in _LIST_FORMS:
+            parameters.append(ShimParameter(argument.name, _LIST_FORMS[type_]))
             parameters.append(ShimParameter(argument.name, "length"))
-        elif kind in ("Device", "Optional[Device]"):
-            parameters.append(ShimParameter(argument.name, "i32?" if "Opt" in kind else "i32"))
+        elif type_ in ("Device", "Optional[Device]"):
+            parameters.append(ShimParameter(argument.name, "i32?" if "Opt" in type_ else "i32"))
             parameters.append(ShimParameter(argument.name, "index"))
         else:
             return None
@@ -245,17 +245,17 @@ def dispatcher_can(schema: torch._C.FunctionSchema) -> bool:
     return all(_innermost(type_of(a)) in _DISPATCHER_TYPES for a in schema.arguments)
 
 
-def _lists_symbols(kind: torch._C.JitType) -> bool:
+def _lists_symbols(type_: torch._C.JitType) -> bool:
     """Whether it is SymInt[], which prints as a list of ints."""
-    if kind.kind() == "OptionalType":
-        return _lists_symbols(kind.getElementType())
-    return kind.kind() == "ListType" and kind.getElementType().kind() == "SymIntType"
+    if type_.kind() == "OptionalType":
+        return _lists_symbols(type_.getElementType())
+    return type_.kind() == "ListType" and type_.getElementType().kind() == "SymIntType"
 
 
-def _innermost(kind: str) -> str:
-    while kind.endswith("]"):
-        kind = kind[kind.index("[") + 1 : -1]
-    return kind
+def _innermost(type_: str) -> str:
+    while type_.endswith("]"):
+        type_ = type_[type_.index("[") + 1 : -1]
+    return type_
 
 
 @functools.lru_cache(maxsize=4096)
@@ -298,23 +298,23 @@ class Named:
         """The torch object; ValueError for a name that torch doesn't have."""
         if self.kind == "device":
             return torch.device(self.name)
-        wanted = {
+        cls = {
             "dtype": torch.dtype,
             "layout": torch.layout,
             "memory_format": torch.memory_format,
         }[self.kind]
-        found = getattr(torch, self.name, None)
-        if not isinstance(found, wanted):
+        named = getattr(torch, self.name, None)
+        if not isinstance(named, cls):
             raise ValueError(f"torch has no {self.kind} {self.name!r}")
-        return found
+        return named
 
     def code(self) -> int:
         """The integer that torch's C interface uses for it."""
         if self.kind == "dtype":
             return torch_abi.dtype_code(self.resolve())  # type: ignore[arg-type]
         if self.kind == "device":
-            kind = torch.device(self.name).type
-            return torch_abi.c_function(f"aoti_torch_device_type_{kind}", ctypes.c_int32)()
+            device_type = torch.device(self.name).type
+            return torch_abi.c_function(f"aoti_torch_device_type_{device_type}", ctypes.c_int32)()
         name = f"aoti_torch_{self.kind}_{self.name}"
         return torch_abi.c_function(name, ctypes.c_int32)()
 
@@ -330,12 +330,12 @@ def find_operator(callee: str) -> torch._ops.OpOverload:
     namespace, _, rest = callee.partition(".")
     name, _, overload = rest.partition(".")
     load_own_operators(namespace)
-    found = getattr(getattr(torch.ops, namespace), name, None) if namespace and name else None
-    if found is None or (overload or "default") not in found.overloads():
+    packet = getattr(getattr(torch.ops, namespace), name, None) if namespace and name else None
+    if packet is None or (overload or "default") not in packet.overloads():
         raise UserError(
             f"torch has no operator {callee}", notes=("is the library loaded that defines it?",)
         )
-    return getattr(found, overload or "default")
+    return getattr(packet, overload or "default")
 
 
 def function_of(op: torch._ops.OpOverload) -> Callable[..., Any]:

@@ -84,8 +84,8 @@ class SavedFunction(SerializableCallable):
 
         record = json.loads(data)
         mode = FakeTensorMode(shape_env=ShapeEnv())
-        found: Any = GraphPickler.loads(base64.b64decode(record["graph"]), mode)
-        graph, inputs = found
+        unpickled: Any = GraphPickler.loads(base64.b64decode(record["graph"]), mode)
+        graph, inputs = unpickled
         graph.recompile()
         graph.meta.pop("dynamo_compile_id", None)  # where its arguments came from is not known here
         values = record["options"]

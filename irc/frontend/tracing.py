@@ -232,9 +232,9 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = pytree.tree_leaves((args, kwargs))
-        given = [x for x in leaves if isinstance(x, torch.Tensor)]
+        tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
         with torch.no_grad():
-            results = self._run(*self._tensors, *given)
+            results = self._run(*self._tensors, *tensors)
         return pytree.tree_unflatten(list(results), self._spec)
 
 

@@ -128,7 +128,7 @@ class Options:
 DEFAULT = Options()
 
 
-def from_mapping(given: Mapping[str, Any] | None, base: Options = DEFAULT) -> Options:
+def from_mapping(mapping: Mapping[str, Any] | None, base: Options = DEFAULT) -> Options:
     """Options by name ("triton.cudagraphs" and "trace.enabled" as in Inductor too).
 
     Raises UserError for an unknown name (with the nearest known one) and for a value of another
@@ -136,7 +136,7 @@ def from_mapping(given: Mapping[str, Any] | None, base: Options = DEFAULT) -> Op
     """
     values: dict[str, Any] = {}
     fields = attrs.fields_dict(Options)
-    for key, value in (given or {}).items():
+    for key, value in (mapping or {}).items():
         name = _ALIASES.get(key, key).replace("-", "_").replace(".", "_")
         if name not in fields:
             close = difflib.get_close_matches(name, fields, 1)
@@ -146,13 +146,13 @@ def from_mapping(given: Mapping[str, Any] | None, base: Options = DEFAULT) -> Op
     return attrs.evolve(base, **values)
 
 
-def from_texts(given: Mapping[str, str]) -> Options:
+def from_texts(texts: Mapping[str, str]) -> Options:
     """Options whose values are text, as the options behind a pipeline's name: `passes` is
     "after:fuse-loops=my-pass{limit=3}; ...". Raises UserError."""
     words = {"true": True, "1": True, "": True, "false": False, "0": False}
     fields = attrs.fields_dict(Options)
     values: dict[str, Any] = {}
-    for key, text in given.items():
+    for key, text in texts.items():
         field = fields.get(key.replace("-", "_"))
         default = None if field is None else field.default
         if isinstance(default, bool) or field is not None and default is None:
@@ -195,23 +195,23 @@ def _warn_of_idle(name: str) -> None:
     warnings.warn(f"irc: option '{name}' has no effect: {OPTIONS[name].idle}", stacklevel=6)
 
 
-def _checked(key: str, value: Any, kind: type) -> Any:
-    if kind is tuple:  # texts by place
+def _checked(key: str, value: Any, type_: type) -> Any:
+    if type_ is tuple:  # texts by place
         pairs = tuple(value.items()) if isinstance(value, Mapping) else value
         if isinstance(pairs, tuple) and all(
             isinstance(pair, tuple) and [*map(type, pair)] == [str, str] for pair in pairs
         ):
             return pairs
         raise UserError(f"option '{key}' is a dict of texts by place, not {value!r}")
-    if kind is type(None):  # a switch that the target decides
+    if type_ is type(None):  # a switch that the target decides
         return None if value is None else _checked(key, value, bool)
-    if kind is bool and isinstance(value, bool | int) and value in (0, 1):
+    if type_ is bool and isinstance(value, bool | int) and value in (0, 1):
         return bool(value)
-    if kind is int and isinstance(value, int) and not isinstance(value, bool):
+    if type_ is int and isinstance(value, int) and not isinstance(value, bool):
         return value
-    if kind is str and isinstance(value, str):
+    if type_ is str and isinstance(value, str):
         return value
-    raise UserError(f"option '{key}' is {kind.__name__}, not {value!r}")
+    raise UserError(f"option '{key}' is {type_.__name__}, not {value!r}")
 
 
 def parse_options(

@@ -116,7 +116,7 @@ class SemanticsCheck(Instrumentation):
         if isinstance(selection, str):
             selection = Selection.parse(selection)
         self.selection = selection
-        self.given = None if inputs is None else from_tensors(inputs)
+        self.inputs = None if inputs is None else from_tensors(inputs)
         self.folder = folder
         self.max_elements = max_elements
         self.seed = seed
@@ -212,8 +212,8 @@ class SemanticsCheck(Instrumentation):
         self, function: Operation, name: str
     ) -> Iterator[tuple[Mapping[str, int], Inputs]]:
         """Symbols' values and arguments, in the order in which they are tried."""
-        if self.given is not None and name == "main":
-            yield {}, self.given
+        if self.inputs is not None and name == "main":
+            yield {}, self.inputs
             return
         for number, sizes in enumerate(assignments(function, seed=self.seed)):
             spread = INTEGER_RANGES if number < 2 else INTEGER_RANGES[:2]
@@ -257,7 +257,7 @@ class SemanticsCheck(Instrumentation):
         """The trial with the smallest symbols' values at which the outcomes still differ."""
         function = before.lookup(name)
         tolerance = self._tolerance(pass_, function)
-        if self.given is not None and name == "main":
+        if self.inputs is not None and name == "main":
             return trial, difference
         for sizes in smaller(function, trial.sizes):
             for positive in (False, True):

@@ -89,7 +89,7 @@ class Lowering:
         self.arena: Arena | None = None
         self.pending: list[tuple[str, P.Result, HostTensor]] = []
         self.products = small_products(program)
-        self.given = {a.register for a in program.arguments}
+        self.argument_registers = {a.register for a in program.arguments}
         self.constants = {s.register: s.key for s in program.steps if isinstance(s, P.LoadConstant)}
 
     def run(self) -> None:
@@ -487,7 +487,7 @@ class Lowering:
         if output.register is None or output.kind != "tensor":
             return False
         root, _ = self.program.root(output.register)
-        return root in self.given and output.register not in self.given
+        return root in self.argument_registers and output.register not in self.argument_registers
 
     def _output(self, output: P.Output) -> Callable[[], Value]:
         e = self.emitter

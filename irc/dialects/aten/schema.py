@@ -265,16 +265,16 @@ class _Reader:
         return _WORDS.get(token, token)
 
     def argument(self, kwarg_only: bool) -> SchemaArgument:
-        kind, alias, is_write = self.type()
+        type_, alias, is_write = self.type()
         name = self.word()
         has_default = self.accept("=")
         size = self.list_size
         default = self.default() if has_default else None
-        if "[]" in kind and default is not None and not isinstance(default, list):
+        if "[]" in type_ and default is not None and not isinstance(default, list):
             default = [default] * size
-        if has_default and kind.startswith("float") and isinstance(default, int):
+        if has_default and type_.startswith("float") and isinstance(default, int):
             default = default if isinstance(default, bool) else float(default)
-        return SchemaArgument(name, kind, alias, is_write, kwarg_only, has_default, default)
+        return SchemaArgument(name, type_, alias, is_write, kwarg_only, has_default, default)
 
     def schema(self, tags: frozenset[str]) -> Schema:
         namespace = self.word()
@@ -299,14 +299,14 @@ class _Reader:
 
     def _returns(self) -> tuple[SchemaArgument, ...]:
         if not self.accept("("):
-            kind, alias, is_write = self.type()
+            type_, alias, is_write = self.type()
             name = self.word() if self.kind() == "word" else ""
-            return (SchemaArgument(name, kind, alias, is_write),)
+            return (SchemaArgument(name, type_, alias, is_write),)
         returns = []
         while not self.accept(")"):
-            kind, alias, is_write = self.type()
+            type_, alias, is_write = self.type()
             name = self.word() if self.kind() == "word" else ""
-            returns.append(SchemaArgument(name, kind, alias, is_write))
+            returns.append(SchemaArgument(name, type_, alias, is_write))
             if self.peek() != ")":
                 self.take(",")
         return tuple(returns)

@@ -72,19 +72,19 @@ class UserKernel:
         self, names: Sequence[str], values: Sequence[Any]
     ) -> tuple[list[Any], dict[str, Any]]:
         """What a call passes, by position as far as that goes: Triton's hooks miss the rest."""
-        given = dict(zip(names, values, strict=True))
-        given.pop("", None)
+        values_of = dict(zip(names, values, strict=True))
+        values_of.pop("", None)
         for name, block in self.descriptors.items():
             from triton.tools.tensor_descriptor import TensorDescriptor
 
-            given[name] = TensorDescriptor.from_tensor(given[name], list(block))
-        given.update(self.constants)
+            values_of[name] = TensorDescriptor.from_tensor(values_of[name], list(block))
+        values_of.update(self.constants)
         positional = []
         for name in self.kernel.arg_names:
-            if name not in given:
+            if name not in values_of:
                 break
-            positional.append(given.pop(name))
-        return positional, given
+            positional.append(values_of.pop(name))
+        return positional, values_of
 
     def grid(self, sizes: Sequence[int]) -> Any:
         """Triton's grid for a call: with several configurations a function of the one chosen."""
@@ -118,24 +118,24 @@ def register(
     as long as the process lasts, as torch keeps it.
     """
     shapes = {name: tuple(shape) for name, shape in (descriptors or {}).items()}
-    made = UserKernel(kernel, dict(constants or {}), shapes)
+    user_kernel = UserKernel(kernel, dict(constants or {}), shapes)
     content = _content(kernel)
-    fixed = _data({**made.constants, "": sorted(shapes.items())})
+    fixed = _data({**user_kernel.constants, "": sorted(shapes.items())})
     with _lock:
         if content is None:
             content = _numbers.setdefault(id(kernel), f"kernel {next(_count)}")
         if fixed is None:
             fixed = f"constants {next(_count)}"
         digest = hashlib.sha256(repr((content, fixed)).encode()).hexdigest()[:32]
-        key = f"{made.name}:{digest}"
-        _kernels.setdefault(key, made)
+        key = f"{user_kernel.name}:{digest}"
+        _kernels.setdefault(key, user_kernel)
     return key
 
 
 def registered(key: str) -> UserKernel:
     """The kernel of a key. Raises UserError where this process has none."""
-    found = _kernels.get(key)
-    if found is None:
+    kernel = _kernels.get(key)
+    if kernel is None:
         name = key.partition(":")[0]
         raise UserError(
             f"this process has no Triton kernel '{key}'",
@@ -144,7 +144,7 @@ def registered(key: str) -> UserKernel:
                 f"calls {name} makes it known",
             ),
         )
-    return found
+    return kernel
 
 
 def launch(
@@ -158,26 +158,26 @@ def launch(
 ) -> None:
     """Launch a kernel on the current stream of its operands' device. Raises UserError for a key
     that is not known here, operands that don't fit, and tensors of the CPU for a compiled one."""
-    found = registered(kernel)
+    known = registered(kernel)
     values = [*written, *read, *numbers, *(_views(written, views) if views else ())]
     if len(names) != len(values):
         raise UserError(
             f"a call of {kernel} names {len(names)} operands and has {len(values)}"
         )
-    if len(grid) != GRID_RANK * found.grids:
+    if len(grid) != GRID_RANK * known.grids:
         raise UserError(f"a call of {kernel} has a grid of {len(grid)} sizes, "
-                        f"not {GRID_RANK * found.grids}")  # fmt: skip
-    positional, keywords = found.arguments(names, values)
-    start = found.kernel[found.grid(grid)]
+                        f"not {GRID_RANK * known.grids}")  # fmt: skip
+    positional, keywords = known.arguments(names, values)
+    start = known.kernel[known.grid(grid)]
     device = values[0].device if written or read else None
     if device is not None and device.type == "cuda":
         if device.index != torch.cuda.current_device():
             with torch.cuda.device(device):
                 start(*positional, **keywords)
             return
-    elif device is not None and device.type == "cpu" and not found.runs_on_cpu:
+    elif device is not None and device.type == "cpu" and not known.runs_on_cpu:
         raise UserError(
-            f"the Triton kernel {found.name} is compiled for a GPU and gets a tensor of the CPU",
+            f"the Triton kernel {known.name} is compiled for a GPU and gets a tensor of the CPU",
             notes=("with TRITON_INTERPRET=1 from the start Triton interprets kernels there",),
         )
     start(*positional, **keywords)

@@ -45,10 +45,10 @@ def report_strides(module: fx.GraphModule, strides: Sequence[Any], saved: frozen
     told: list[tuple[int, ...] | None] = []
     for number, entry in enumerate(output.args[0]):
         value = entry.meta.get("val") if isinstance(entry, fx.Node) else None
-        found = strides[number] if number in saved else None
-        static = found is not None and all(isinstance(d, int) for d in found)
-        other = static and isinstance(value, torch.Tensor) and tuple(value.stride()) != found
-        told.append(found if other else None)
+        kept = strides[number] if number in saved else None
+        static = kept is not None and all(isinstance(d, int) for d in kept)
+        other = static and isinstance(value, torch.Tensor) and tuple(value.stride()) != kept
+        told.append(kept if other else None)
     if context is not None and context.output_strides == [] and any(told):
         context.output_strides.extend(told)
 
@@ -58,14 +58,14 @@ def take_strides(module: fx.GraphModule, inputs: Sequence[Any]) -> None:
     than the graph was traced with. In place. What lies in another order is read as it was traced:
     an operator that cares gets a copy in eager's order, all others read it as it lies."""
     changed: dict[fx.Node, torch.Tensor] = {}
-    for node, given in zip(module.graph.find_nodes(op="placeholder"), inputs, strict=False):
+    for node, tensor in zip(module.graph.find_nodes(op="placeholder"), inputs, strict=False):
         traced = node.meta.get("val")
-        if not isinstance(given, torch.Tensor) or not isinstance(traced, torch.Tensor):
+        if not isinstance(tensor, torch.Tensor) or not isinstance(traced, torch.Tensor):
             continue
-        static = all(isinstance(d, int) for d in (*given.stride(), *traced.stride()))
-        if static and given.stride() != traced.stride():
-            changed[node] = given
-    reordered = {n for n, given in changed.items() if _order(given) != _order(n.meta["val"])}
+        static = all(isinstance(d, int) for d in (*tensor.stride(), *traced.stride()))
+        if static and tensor.stride() != traced.stride():
+            changed[node] = tensor
+    reordered = {n for n, tensor in changed.items() if _order(tensor) != _order(n.meta["val"])}
     replace_placeholder_values(module, changed, reordered)
 
 

@@ -44,29 +44,29 @@ def is_kernel(node: fx.Node) -> bool:
 def take_kernels(module: fx.GraphModule) -> bool:
     """Replace the calls of Triton kernels in a graph, in place; whether `functionalize` has to run
     on what is left. Raises UserError for a kernel that can't be called."""
-    found = [node for node in module.graph.nodes if is_kernel(node)]
+    calls = [node for node in module.graph.nodes if is_kernel(node)]
     writes = False
-    for node in found:
+    for node in calls:
         writes |= _KernelCall(node).replace()
-    if found:
+    if calls:
         module.graph.lint()
         module.recompile()
     return writes
 
 
 class _KernelCall:
-    """One call of a kernel: its operands by the names of the parameters, and what else is given."""
+    """One call of a kernel: its operands by the names of the parameters, and what else it takes."""
 
     def __init__(self, node: fx.Node) -> None:
         self.node, self.graph = node, node.graph
-        self.given: dict[str, Any] = dict(node.kwargs)
-        given = self.given
+        self.operands: dict[str, Any] = dict(node.kwargs)
+        operands = self.operands
         tables = _tables()
-        self.kernel = tables.get_kernel(given["kernel_idx"])
-        self.constants = dict(tables.get_constant_args(given["constant_args_idx"]))
+        self.kernel = tables.get_kernel(operands["kernel_idx"])
+        self.constants = dict(tables.get_constant_args(operands["constant_args_idx"]))
         self.tensors: dict[str, fx.Node] = {}
         self.numbers: dict[str, Any] = {}
-        for name, value in given["kwargs"].items():
+        for name, value in operands["kwargs"].items():
             if isinstance(value, fx.Node) and isinstance(value.meta.get("val"), torch.Tensor):
                 self.tensors[name] = value
             elif isinstance(value, fx.Node | torch.SymInt | torch.SymFloat):
@@ -75,9 +75,9 @@ class _KernelCall:
                 self.constants[name] = value
         self.descriptors = {
             name: self._block(name, meta)
-            for name, meta in (given.get("tma_descriptor_metadata") or {}).items()
+            for name, meta in (operands.get("tma_descriptor_metadata") or {}).items()
         }
-        self.grid = [size for grid in given["grid"] for size in _padded(grid)]
+        self.grid = [size for grid in operands["grid"] for size in _padded(grid)]
 
     def _block(self, name: str, metadata: Any) -> tuple[int, ...]:
         """The shape of a block of the TMA descriptor that the kernel gets for a tensor."""
@@ -100,7 +100,7 @@ class _KernelCall:
             self._launch(self._written(), self.tensors, {})
             self.graph.erase_node(self.node)
             return True
-        names = [n for n in self.given["tensors_to_clone"] if n in self.tensors]
+        names = [n for n in self.operands["tensors_to_clone"] if n in self.tensors]
         roots = self._shared_roots(names)
         passed = self._copies([n for n in names if n not in roots])
         bases = {root: self._clone(root) for root in dict.fromkeys(roots.values())}
@@ -110,8 +110,8 @@ class _KernelCall:
         for user in list(self.node.users):
             assert user.target is operator.getitem, "results are taken one by one"
             name: Any = user.args[1]
-            made = self._again(self.tensors[name], shown) if name in roots else passed[name]
-            user.replace_all_uses_with(made)
+            result = self._again(self.tensors[name], shown) if name in roots else passed[name]
+            user.replace_all_uses_with(result)
             self.graph.erase_node(user)
         self.graph.erase_node(self.node)
         return False
@@ -122,33 +122,33 @@ class _KernelCall:
 
         values = {
             name: value.meta.get("val") if isinstance(value, fx.Node) else value
-            for name, value in self.given["kwargs"].items()
+            for name, value in self.operands["kwargs"].items()
         }
-        found = get_mutated_tensors(
-            self.given["kernel_idx"], self.given["constant_args_idx"], values,
-            self.given.get("tma_descriptor_metadata") or {},
+        mutated = get_mutated_tensors(
+            self.operands["kernel_idx"], self.operands["constant_args_idx"], values,
+            self.operands.get("tma_descriptor_metadata") or {},
         )  # fmt: skip
-        return [name for name in found if name in self.tensors]
+        return [name for name in mutated if name in self.tensors]
 
     def _copies(self, written: Iterable[str]) -> dict[str, fx.Node]:
         """The tensors to pass: of each that is written a copy, in memory as its own is. What is
         given more than once is one tensor, as in eager mode."""
-        made: dict[fx.Node, fx.Node] = {}
+        copies: dict[fx.Node, fx.Node] = {}
         for name in written:
             source = self.tensors[name]
-            if source not in made:
-                made[source] = self._clone(source)
-        return {name: made.get(source, source) for name, source in self.tensors.items()}
+            if source not in copies:
+                copies[source] = self._clone(source)
+        return {name: copies.get(source, source) for name, source in self.tensors.items()}
 
     def _clone(self, source: fx.Node) -> fx.Node:
         value = source.meta["val"]
         if _repeats(value):
             self.refuse("writes a tensor whose elements overlap in memory")
         with self.graph.inserting_before(self.node):
-            made = self.graph.call_function(torch.ops.aten.clone.default, (source,))
+            clone = self.graph.call_function(torch.ops.aten.clone.default, (source,))
         with _mode_of(value), torch.no_grad():
-            made.meta = {"val": clone_preserve_strides(value), "stack_trace": self._line()}
-        return made
+            clone.meta = {"val": clone_preserve_strides(value), "stack_trace": self._line()}
+        return clone
 
     def _shared_roots(self, written: Iterable[str]) -> dict[str, fx.Node]:
         """The parameters of tensors that share their storage with another one that is written, as
@@ -157,13 +157,13 @@ class _KernelCall:
         storages: dict[int, dict[str, fx.Node]] = {}
         for name, node in self.tensors.items():
             storages.setdefault(_storage(node), {})[name] = node
-        found: dict[str, fx.Node] = {}
+        shared: dict[str, fx.Node] = {}
         for storage in dict.fromkeys(_storage(self.tensors[name]) for name in written):
             nodes = storages[storage]
             roots = {name: _root(node) for name, node in nodes.items()}
             if len(set(nodes.values())) > 1 and len(set(roots.values())) == 1:
-                found.update(roots)
-        return found
+                shared.update(roots)
+        return shared
 
     def _again(self, node: fx.Node, shown: dict[fx.Node, fx.Node]) -> fx.Node:
         """The view that `node` is of a root, of the root's copy: `shown` has what was made."""

@@ -69,7 +69,7 @@ class PropagateChannelsLast(Pass):
         context.remark(str(verdict), op)
         op.attributes["channels_last"] = verdict.attribute()
         context.count("convolutions", int(verdict.figures["convolutions"]))
-        if not verdict.wanted:
+        if not verdict.innermost:
             return
         chosen = set(verdict.calls)
         for call in op.block.ops:
