@@ -1,92 +1,219 @@
-"""Accuracy of the small models of tests/models/zoo.py on a GPU: outputs and gradients.
+"""Whole models on a GPU, bf16: irc against Inductor in the same process.
 
-    python -m bench.gpu_models [--only bert] [--shard 0/4]
+    python -m bench.gpu_models [--models bert-base,t5-small] [--group small] [--modes default]
+    python -m bench.gpu_models --modes reduce-overhead --alone
 
-A line a model: "ok" where outputs and all gradients are within 1e-4 of eager's (the largest RMS
-error of an output over its RMS, and the largest norm of a gradient's error over that of the
-largest gradient), else "OFF", or "FAILED" with the error. TF32 is off.
+A line a model, mode and side: milliseconds of a call until the GPU is done (wall), until it returns
+with the GPU idle before it (host), of what the GPU runs (gpu, by the profiler), how many kernels
+these are, seconds of the first call, and the largest error against eager mode (RMS over RMS).
+Medians over ROUNDS, sides taking turns. `rest`: wall less gpu. `calls`: for irc's default mode,
+what the call's launches (LAUNCH_US each) and calls of ATen take by themselves, and what of the host
+time is over it. The last line of a mode has the ratios, Inductor's figure in the denominator.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import gc
+import statistics
+import time
+import traceback
+from collections.abc import Callable
 from typing import Any
 
+import attrs
 import torch
-from torch import nn
-from torch.utils import _pytree as pytree
 
 import irc  # noqa: F401  # so that an uninstalled checkout is found too
-from tests.conformance.ops import parse_shard
-from tests.models.zoo import ZOO, Entry
+from bench.builders import Model
+from bench.common import geometric_mean
+from bench.gpu_builders import GROUPS, find
+from irc.program import clocks
 
-LIMIT = 1e-4
-
-
-def floats(outputs: Any) -> list[torch.Tensor]:
-    """The floating tensors among a model's outputs."""
-    leaves = pytree.tree_leaves(outputs)
-    return [t for t in leaves if isinstance(t, torch.Tensor) and t.is_floating_point()]
-
-
-def output_error(mine: Sequence[torch.Tensor], eager: Sequence[torch.Tensor]) -> float:
-    """The largest RMS error over the RMS of what it is an error of."""
-    ratios = [
-        (a.double() - b.double()).norm() / b.double().norm().clamp_min(1e-30)
-        for a, b in zip(mine, eager, strict=True)
-    ]
-    return float(max(ratios))
+ROUNDS, WARM = 25, 6
+#: What `cuLaunchKernel` takes from C++ on an H200's host, microseconds.
+LAUNCH_US = 3.4
+Call = Callable[[], Any]
 
 
-def gradients(model: nn.Module, call: Any, inputs: Sequence[torch.Tensor]) -> list[Any]:
-    """The gradients of the sum of the outputs' mean squares, by parameter."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    outputs = [t for t in floats(call(*inputs)) if t.requires_grad]
-    loss = sum(t.float().pow(2).mean() for t in outputs)
-    assert isinstance(loss, torch.Tensor)
-    return list(torch.autograd.grad(loss, parameters, allow_unused=True))
+def on_gpu(tensors: Any, dtype: torch.dtype) -> list[torch.Tensor]:
+    """Copies on the GPU, floating ones in `dtype`."""
+    return [t.cuda().to(dtype) if t.is_floating_point() else t.cuda() for t in tensors]
 
 
-def errors(entry: Entry, device: str) -> tuple[float, float]:
-    """The errors of outputs and of gradients."""
-    model = entry.make_model().to(device).eval()
-    inputs = [t.to(device) for t in entry.make_inputs(entry.sizes[0])]
-    options = {"backend": "irc", "dynamic": False}
-    with torch.no_grad():
-        eager = floats(model(*inputs))
-        forward = output_error(floats(torch.compile(model, **options)(*inputs)), eager)
+def stepper(model: Model, module: torch.nn.Module, run: Any, inputs: Any) -> Call:
+    """One call: a result without gradients, or a training step that leaves gradients."""
+    if not model.train:
+
+        def infer() -> Any:
+            with torch.no_grad():
+                return run(*inputs)
+
+        return infer
+
+    parameters = list(module.parameters())
+
+    def train() -> Any:
+        for each in parameters:
+            each.grad = None
+        loss = run(*inputs).float().square().mean()
+        loss.backward()
+        return loss
+
+    return train
+
+
+def taken_ms(call: Call, wait: bool) -> float:
+    """Milliseconds of one call with the GPU idle before it, until it returns or all is done."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    held = call()
+    if wait:
+        torch.cuda.synchronize()
+    taken = (time.perf_counter() - start) * 1e3
+    del held
+    return taken
+
+
+def gpu_ms(call: Call) -> tuple[float, float]:
+    """The GPU's own milliseconds of one call, and how many kernels and copies it ran."""
+    from torch.profiler import ProfilerActivity, profile
+
+    calls = 5
+    with profile(activities=[ProfilerActivity.CUDA]) as record:
+        for _ in range(calls):
+            call()
+        torch.cuda.synchronize()
+    times = [e.self_device_time_total for e in record.key_averages()]
+    counts = [e.count for e in record.key_averages() if e.self_device_time_total]
+    return sum(times) / calls / 1e3, sum(counts) / calls
+
+
+@attrs.define
+class Side:
+    """One compiled form of a model."""
+
+    name: str
+    call: Call
+    first: float
+    error: float
+    wall: float = 0.0
+    host: float = 0.0
+    gpu: float = 0.0
+    kernels: float = 0.0
+
+
+def difference(mine: torch.Tensor, eager: torch.Tensor) -> float:
+    """RMS of the difference over the RMS of eager's."""
+    off = (mine.double() - eager.double()).norm() / eager.double().norm().clamp_min(1e-30)
+    return float(off)
+
+
+def made(name: str, backend: str, mode: str | None, inputs: Any, module: Any, eager: Any) -> Side:
+    """A side, compiled and called until it is warm."""
+    model = find(name)
+    run = torch.compile(lambda *x: module(*x), backend=backend, mode=mode)
+    call = stepper(model, module, run, inputs)
+    start = time.perf_counter()
+    found = call()
+    torch.cuda.synchronize()
+    first = time.perf_counter() - start
+    error = difference(found, eager)
+    del found
+    for _ in range(WARM):
+        call()
+    return Side(backend, call, first, error)
+
+
+def measured(sides: list[Side]) -> None:
+    """Fill in the times, sides taking turns."""
+    for kind in ("wall", "host"):
+        times: dict[str, list[float]] = {side.name: [] for side in sides}
+        for turn in range(ROUNDS):
+            for side in sides if turn % 2 else sides[::-1]:
+                times[side.name].append(taken_ms(side.call, kind == "wall"))
+        for side in sides:
+            setattr(side, kind, statistics.median(times[side.name]))
+    for side in sides:
+        side.gpu, side.kernels = gpu_ms(side.call)
+
+
+def aten_ms(name: str, inputs: Any, module: Any) -> tuple[float, float]:
+    """Milliseconds of a call in ATen's operators, and how many it calls, by a program that clocks
+    them."""
     torch._dynamo.reset()
-    wanted = gradients(model, model, inputs)
-    found = gradients(model, torch.compile(model, **options), inputs)
-    largest = max(float(g.double().norm()) for g in wanted if g is not None)
-    off = [
-        float((a.double() - b.double()).norm()) / largest
-        for a, b in zip(found, wanted, strict=True)
-        if b is not None
-    ]
-    return forward, max(off)
+    run = torch.compile(module, backend="irc", options={"clock_aten": True})
+    call = stepper(find(name), module, run, inputs)
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    clocks.reset()
+    for _ in range(ROUNDS):
+        call()
+        torch.cuda.synchronize()
+    return sum(clocks.nanoseconds().values()) / ROUNDS / 1e6, irc.metrics.aten_calls
+
+
+def model_lines(name: str, mode: str, alone: bool, dtype: torch.dtype) -> list[Side]:
+    """Time a model in a mode and print its lines."""
+    model = find(name)
+    module = model.make().cuda().to(dtype)
+    inputs = on_gpu(model.inputs(), dtype)
+    torch.manual_seed(0)
+    eager = stepper(model, module, module, inputs)()
+    chosen = None if mode == "default" else mode
+    backends = ["irc"] if alone else ["irc", "inductor"]
+    sides = [made(name, b, chosen, inputs, module, eager) for b in backends]
+    measured(sides)
+    for side in sides:
+        print(f"{name} {mode} {side.name}: wall {side.wall:.3f} host {side.host:.3f} "
+              f"gpu {side.gpu:.3f} rest {side.wall - side.gpu:.3f} ms, {side.kernels:.0f} kernels, "
+              f"first {side.first:.2f} s, error {side.error:.1e}", flush=True)  # fmt: skip
+    if mode == "default" and not model.train:
+        irc.metrics.reset()
+        aten, _ = aten_ms(name, inputs, module)
+        launches = irc.metrics.launches
+        floor = aten + launches * LAUNCH_US / 1e3
+        print(f"{name} calls: {launches} launches, ATen {aten:.3f} ms, together {floor:.3f}: "
+              f"host {sides[0].host / floor:.2f} of it", flush=True)  # fmt: skip
+    return sides
+
+
+def ratios(found: list[list[Side]], mode: str) -> None:
+    """Print what irc's figures are of Inductor's."""
+    pairs = [sides for sides in found if len(sides) == 2]
+    for kind in ("wall", "host", "gpu"):
+        each = [getattr(a, kind) / getattr(b, kind) for a, b in pairs]
+        if each:
+            told = " ".join(f"{r:.2f}" for r in each)
+            print(f"{mode} {kind}: geometric mean {geometric_mean(each):.3f}, {told}", flush=True)
 
 
 def main() -> None:
-    """Compare and print."""
+    """Measure what is asked for, and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", help="models whose name contains this")
-    parser.add_argument("--shard", type=parse_shard, default=(0, 1), metavar="I/N")
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--models", default="", help="names, with commas between")
+    parser.add_argument("--group", default="small", choices=sorted(GROUPS))
+    parser.add_argument("--modes", default="default,reduce-overhead")
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--alone", action="store_true", help="without Inductor")
     options = parser.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    names = [n for n in sorted(ZOO) if options.only in n]
-    for name in names[options.shard[0] :: options.shard[1]]:
-        torch._dynamo.reset()
-        try:
-            forward, backward = errors(ZOO[name], options.device)
-        except Exception as error:
-            text = " ".join(str(error).split())[:300]
-            print(f"{name} FAILED {type(error).__name__}: {text}", flush=True)
-            continue
-        verdict = "ok" if max(forward, backward) < LIMIT else "OFF"
-        print(f"{name} {verdict} {forward:.1e} {backward:.1e}", flush=True)
+    print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
+    names = options.models.split(",") if options.models else list(GROUPS[options.group])
+    for mode in options.modes.split(","):
+        found = []
+        for name in names:
+            try:
+                sides = model_lines(name, mode, options.alone, getattr(torch, options.dtype))
+                found.append(sides)
+            except Exception as error:
+                traceback.print_exc()
+                text = " ".join(str(error).split())[:300]
+                print(f"{name} {mode} FAILED {type(error).__name__}: {text}", flush=True)
+            torch._dynamo.reset()
+            gc.collect()
+            torch.cuda.empty_cache()
+        ratios(found, mode)
 
 
 if __name__ == "__main__":
