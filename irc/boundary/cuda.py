@@ -26,6 +26,7 @@ LAUNCH, GET_CONTEXT, SET_CONTEXT, GET_STREAM = 4, 5, 6, 7
 CREATE_GUARD, DELETE_GUARD, SET_GUARD, AUTOCAST_KEY = 8, 9, 10, 11
 #: Not 0 while an error of a check that nobody waited for may be known.
 LATE = 12
+GRAPH_LAUNCH, IS_CAPTURING, COPY_BYTES = 13, 14, 15
 CONTEXTS, DEVICES = 16, 64
 TABLE_WORDS = CONTEXTS + DEVICES
 
@@ -40,6 +41,9 @@ _DRIVER_FUNCTIONS = {
     LAUNCH: "cuLaunchKernel",
     GET_CONTEXT: "cuCtxGetCurrent",
     SET_CONTEXT: "cuCtxSetCurrent",
+    GRAPH_LAUNCH: "cuGraphLaunch",
+    IS_CAPTURING: "cuStreamIsCapturing",
+    COPY_BYTES: "cuMemcpyDtoDAsync_v2",
 }
 _SHARED_LIMIT = 48 << 10
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -9,6 +9,7 @@ are copied out of a graph's memory, or the graph waits until nobody refers to th
 
 from __future__ import annotations
 
+import ctypes
 import re
 import sys
 import threading
@@ -37,6 +38,7 @@ from irc.runtime.graphs_instance import (
     run_piece,
 )
 from irc.runtime.graphs_memory import Kinds, facts_of, storage_address
+from irc.runtime.graphs_native import NativeReplays
 from irc.runtime.graphs_options import GraphOptions
 from irc.runtime.python_host import argument_symbols
 
@@ -61,20 +63,31 @@ class Context:
         self._driver, self._pool, self._users = driver, driver.new_pool(), 0
         #: Where saved tensors are, and the pool that they are in.
         self.saved: dict[int, Any] = {}
-        self._lock, self._owner = threading.Lock(), 0
+        self._lock = threading.Lock()
+        # The thread that uses the graphs, and whether native code does: 0 for nobody.
+        self._users_now = (ctypes.c_uint64 * 2)()
+
+    @property
+    def busy(self) -> int:
+        """Where it is said whether somebody uses the stream's graphs: `irc.codegen.host
+        .support_graphs` has the two words."""
+        return ctypes.addressof(self._users_now)
 
     def acquire(self) -> bool:
         """Whether this call may use the stream's graphs: no call inside of another, and none that
         would wait long."""
-        me = threading.get_ident()
-        if self._owner == me or not self._lock.acquire(timeout=_PATIENCE):
+        me, now = threading.get_ident(), self._users_now
+        if now[0] == me or not self._lock.acquire(timeout=_PATIENCE):
             return False
-        self._owner = me
+        now[0] = me  # from here on no native call begins
+        if now[1]:  # one has begun, and asks Python for its results
+            self.release()
+            return False
         return True
 
     def release(self) -> None:
         """The call has enqueued all that it does."""
-        self._owner = 0
+        self._users_now[0] = 0
         self._lock.release()
 
     def pool(self) -> Any:
@@ -192,6 +205,7 @@ class GraphRunner:
         self._refused: dict[int, str] = {}
         self._failed: Counter[int | None] = Counter()
         self._families: dict[Any, list[Family]] = {}
+        self.replays: NativeReplays | None = None
         self._told: set[str] = set()
         self._ticks = 0
         specs = plain.info.arguments
@@ -205,6 +219,9 @@ class GraphRunner:
         #: Whether captures are of the native program, which doesn't tell the step that fails.
         self._natively = plain.is_native
         self._cut()
+        if driver.native is not None and plain.is_native and not self._offsets:
+            gpu = self._gpu or 0
+            self.replays = NativeReplays(driver.native, gpu, self.__call__, self.call_list)
 
     def _cut(self) -> None:
         found = cut(self.program, self.driver.device, self._refused)
@@ -253,6 +270,7 @@ class GraphRunner:
             return None
         try:
             with torch._C._AutoDispatchBelowAutograd():
+                self._count_native()
                 family = self._family(stream, arguments)
                 self._ticks += 1
                 if family is None or family.refused:
@@ -260,6 +278,8 @@ class GraphRunner:
                 found = family.ready(arguments)
                 if found is not None:
                     family.used = self._ticks
+                    if self.replays is not None:
+                        self.replays.show(family, found, context.busy)
                     if found.single is not None:
                         return found.run(arguments)
                 with torch.no_grad(), _without_autocast():
@@ -267,7 +287,15 @@ class GraphRunner:
                         return found.run(arguments)
                     return self._without_instance(context, family, arguments)
         finally:
+            if self.replays is not None:
+                self.replays.hide_gone()
             context.release()
+
+    def _count_native(self) -> None:
+        """What was called without Python since the last call in it counts as other calls do."""
+        for family, count in () if self.replays is None else self.replays.counted():
+            self._ticks += count
+            family.used, family.replays = self._ticks, family.replays + count
 
     # -- kinds of calls
 
@@ -519,7 +547,11 @@ class GraphedExecutable(Executable):
     def __init__(self, plain: Executable, graphs: GraphRunner) -> None:
         self._plain, self.graphs = plain, graphs
         super().__init__(plain.info, plain._run_python)
-        self._take(graphs, graphs.call_list)
+        replays = graphs.replays
+        if replays is None:
+            self._take(graphs, graphs.call_list)
+        else:
+            self._take(replays.call, replays.call_list)
 
     @property
     def is_native(self) -> bool:

@@ -9,7 +9,7 @@ data, and whatever takes a number that was read from data, stays outside.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import attrs
@@ -109,6 +109,8 @@ class _StepFacts:
         self.late = frozenset(self.checks) | frozenset(self.checks.values())
         self.found = frozenset(s.symbol for s in program.steps if isinstance(s, P.Bind))
         self.read: set[int] = set()
+        self.taken = {r for step in program.steps for r in taken_by(step)}
+        self.taken.update(o.register for o in program.outputs if o.register is not None)
         for number, step in enumerate(program.steps):
             for register in made_by(step):
                 self.makers[register] = number
@@ -184,15 +186,16 @@ class _StepFacts:
         if isinstance(step, P.SymbolValue):
             return None
         if isinstance(step, P.CallOperator):
-            reason = _refusal(step)
+            reason = _refusal(step, self.taken)
             if reason is not None:
                 return reason
         return self._operand_reason(step)
 
     def _operand_reason(self, step: P.Step) -> str | None:
+        made = made_by(step)
         for register in (*registers_in(step), *_scalars_in(step)):
             layout = self.program.layouts.get(register)
-            if register in self.read:
+            if register in self.read and register not in made:
                 return "it takes a number that is read from data"
             if layout is None:
                 continue
@@ -298,8 +301,9 @@ def is_view_call(step: P.Step) -> bool:
     return bool(step.results) and not any(True for _ in written_operands(step))
 
 
-def _refusal(step: P.CallOperator) -> str | None:
-    """Why an operator can't be captured whatever it is called with."""
+def _refusal(step: P.CallOperator, taken: Set[int]) -> str | None:
+    """Why an operator can't be captured whatever it is called with. `taken`: registers that
+    anybody looks at; attention gives numbers that nobody does."""
     op = _operator(step)
     if op is None:
         return "torch has no such operator"
@@ -307,15 +311,24 @@ def _refusal(step: P.CallOperator) -> str | None:
         tag = getattr(torch.Tag, name, None)
         if tag is not None and tag in op.tags:
             return reason
-    if any(result.kind not in ("tensor", "none") for result in step.results):
+    numbers = {r.register for r in step.results if r.kind not in ("tensor", "none")}
+    if not numbers.isdisjoint(taken):
         return "it gives the host a number"
     return None
 
 
 def draws(step: P.Step) -> bool:
-    """Whether a step draws from torch's generator, by its operator's tag."""
-    op = _operator(step) if isinstance(step, P.CallOperator) else None
-    return op is not None and torch.Tag.nondeterministic_seeded in op.tags
+    """Whether a step draws from torch's generator, by its operator's tag; attention that drops
+    nothing doesn't."""
+    if not isinstance(step, P.CallOperator):
+        return False
+    op = _operator(step)
+    if op is None or torch.Tag.nondeterministic_seeded not in op.tags:
+        return False
+    given = dict(step.arguments)
+    chances = [given.get(a.name, a.default_value) for a in _schema(step).arguments
+               if a.name == "dropout_p"]  # fmt: skip
+    return chances != [0.0]
 
 
 # -- pieces

@@ -15,22 +15,27 @@ from typing import Any, Protocol
 
 import torch
 
+from irc.boundary import cuda
+from irc.boundary.cuda import Gpu
 from irc.ir.gc import gc_paused
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class CapturedGraph(Protocol):
-    """Launches that were captured."""
+    """Launches that were captured. One with a `handle`, as the driver names it, may be launched
+    by that."""
 
     def replay(self) -> None:
         """Enqueue them on the current stream."""
 
 
 class GraphDriver(Protocol):
-    """Captures on one device. `device`: its name, as layouts have it."""
+    """Captures on one device. `device`: its name, as layouts have it; `native`: how native code
+    reaches it, None where it can't."""
 
     device: str
+    native: Gpu | None
 
     def stream(self) -> int:
         """A number for the current stream of the device."""
@@ -115,6 +120,11 @@ class DriverGraph:
         _call("cuGraphDestroy", self._graph)
         self._graph = ctypes.c_void_p()
 
+    @property
+    def handle(self) -> int | None:
+        """What `cuGraphLaunch` takes."""
+        return self._ready.value
+
     def replay(self) -> None:
         """Enqueue what was captured."""
         stream = torch._C._cuda_getCurrentRawStream(self._gpu)
@@ -135,6 +145,7 @@ class CudaDriver:
 
     def __init__(self, gpu: int) -> None:
         self.gpu, self.device = gpu, f"cuda:{gpu}"
+        self.native = cuda.installed()
         self._sides: dict[int, Any] = {}
 
     def stream(self) -> int:

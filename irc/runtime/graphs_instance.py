@@ -139,6 +139,8 @@ class Instance:
     constant: list[tuple[int, Any]]
     bumped: list[int]
     single: CapturedGraph | None = None
+    #: Whether native code may replay it, as far as is known.
+    fits_native: bool = True
 
     def is_for(self, arguments: list[Any]) -> bool:
         """Whether what it reads in place is where it was; the kinds are known to be right."""

@@ -75,19 +75,19 @@ class Addresses:
 
     def __init__(self, arguments: Sequence[Any], positions: list[int]) -> None:
         self.positions = positions
-        self._every: list[int | None] = [None] * len(arguments)
+        self.every: list[int | None] = [None] * len(arguments)
         for i in positions:
-            self._every[i] = arguments[i].data_ptr()
+            self.every[i] = arguments[i].data_ptr()
 
     def hold(self, arguments: list[Any]) -> bool:
         """Whether they are where they were."""
         if _are_at is not None:
-            return _are_at(arguments, self._every, self.positions)
+            return _are_at(arguments, self.every, self.positions)
         return not self.moved(arguments)
 
     def moved(self, arguments: Sequence[Any]) -> list[int]:
         """The positions of those that are elsewhere."""
-        every = self._every
+        every = self.every
         return [i for i in self.positions if arguments[i].data_ptr() != every[i]]
 
 
@@ -141,7 +141,7 @@ class Results:
             key = tensor.untyped_storage()._cdata
             groups.setdefault(key, []).append((position, tensor))
         self.kept: list[tuple[int, torch.Tensor]] = []
-        self._single: list[tuple[int, torch.Tensor]] = []
+        self.single: list[tuple[int, torch.Tensor]] = []
         self._whole: list[torch.Tensor] = []
         self._shares: list[Share] = []
         for storage, group in groups.items():
@@ -149,7 +149,7 @@ class Results:
             if storage not in elsewhere and wanted.issuperset(p for p, _ in group):
                 self.kept += group
             elif not others and not tensor.storage_offset():
-                self._single.append((position, tensor))
+                self.single.append((position, tensor))
             else:
                 self._shares += [Share(p, len(self._whole), t) for p, t in group]
                 self._whole.append(_bytes_of(tensor))
@@ -158,9 +158,14 @@ class Results:
         self._counts = [(s, _use_count(s)) for s in storages if _use_count is not None]
 
     @property
+    def are_single(self) -> bool:
+        """Whether each result is memory of its own, copied into fresh memory."""
+        return not (self.kept or self._shares)
+
+    @property
     def copied_bytes(self) -> int:
         """How many bytes `fresh` copies."""
-        sources = [*(t for _, t in self._single), *self._whole]
+        sources = [*(t for _, t in self.single), *self._whole]
         return sum(t.numel() * t.element_size() for t in sources)
 
     def are_free(self) -> bool:
@@ -172,13 +177,13 @@ class Results:
         """Put the results at their positions."""
         for position, tensor in self.kept:
             into[position] = tensor.detach()
-        sources = [*(t for _, t in self._single), *self._whole]
+        sources = [*(t for _, t in self.single), *self._whole]
         targets = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
                    for t in sources]  # fmt: skip
         copy_all(targets, sources)
-        for (position, _), target in zip(self._single, targets, strict=False):
+        for (position, _), target in zip(self.single, targets, strict=False):
             into[position] = target
-        memory = targets[len(self._single) :]
+        memory = targets[len(self.single) :]
         for share in self._shares:
             into[share.position] = _placed(share.tensor, memory[share.place])
 

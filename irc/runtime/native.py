@@ -62,6 +62,17 @@ def _gpu_support_object() -> LoadedObject:
     return _made_support(support_gpu.support_text(), support_gpu.SIGNATURES, symbols)
 
 
+@functools.cache
+def graph_support() -> LoadedObject:
+    """The bodies of builtins that replay graphs: `irc.codegen.host.support_graphs`."""
+    from irc.codegen.host import support_graphs
+
+    symbols = torch_abi.symbols()
+    symbols |= {name: _support_object().address(name) for name in support_graphs.SUPPORT}
+    symbols |= {name: gpu_support(name) for name in support_graphs.GPU_SUPPORT}
+    return _made_support(support_graphs.support_text(), support_graphs.EXPORTS, symbols)
+
+
 def gpu_support(name: str) -> int:
     """Where a function of `irc.codegen.host.support_gpu` is."""
     return _gpu_support_object().address(name)

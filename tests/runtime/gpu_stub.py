@@ -89,6 +89,11 @@ class Stub:
     loaded: list[tuple[str, int]] = attrs.field(factory=list)
     guards: list[tuple[str, int]] = attrs.field(factory=list)
     refuses: str = ""
+    #: What runs a graph by its handle; graphs with their streams; copies; a capture's status.
+    replay: Callable[[int], None] = lambda graph: None
+    graphs: list[tuple[int, int]] = attrs.field(factory=list)
+    copies: list[tuple[int, int, int]] = attrs.field(factory=list)
+    capturing: int = 0
     gpu: cuda.Gpu = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -141,11 +146,25 @@ class Stub:
             cuda.CREATE_GUARD: (self._create_guard, [i32, pointer]),
             cuda.DELETE_GUARD: (self._delete_guard, [pointer]),
             cuda.SET_GUARD: (self._set_guard, [pointer, i32]),
+            cuda.GRAPH_LAUNCH: (self._launch_graph, [pointer, pointer]),
+            cuda.IS_CAPTURING: (lambda stream, out: _store32(out, self.capturing), [pointer] * 2),
+            cuda.COPY_BYTES: (self._copy, [pointer, pointer, ctypes.c_size_t, pointer]),
         }
         return {word: ctypes.CFUNCTYPE(i32, *kinds)(f) for word, (f, kinds) in forms.items()}
 
     def _set_context(self, context: int) -> int:
         self.context = context or 0
+        return 0
+
+    def _launch_graph(self, graph: int, stream: int) -> int:
+        self.graphs.append((graph, stream or 0))
+        if self.code == 0:
+            self.replay(graph)
+        return self.code
+
+    def _copy(self, target: int, source: int, size: int, stream: int) -> int:
+        self.copies.append((target, source, size))
+        ctypes.memmove(target, source, size)
         return 0
 
     def _device(self) -> int:
@@ -246,6 +265,11 @@ class Stub:
 
 def _store(out: int, value: int) -> int:
     ctypes.c_uint64.from_address(out).value = value
+    return 0
+
+
+def _store32(out: int, value: int) -> int:
+    ctypes.c_uint32.from_address(out).value = value
     return 0
 
 

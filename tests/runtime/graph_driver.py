@@ -38,6 +38,7 @@ class Recorded:
         self.number = next(driver.numbers)
         self.made: list[Any] = []
         self.replays = 0
+        self.handle: int | None = self.number + 1
 
     def replay(self) -> None:
         self.replays += 1
@@ -64,6 +65,7 @@ class RecordingDriver:
     inside a capture."""
 
     device = "cpu"
+    native: Any = None
 
     def __init__(self) -> None:
         self.numbers = itertools.count()

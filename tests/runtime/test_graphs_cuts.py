@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import irc
 from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import symbol
 from irc.program import host_program as P
+from irc.program.read_host import read_host_program
 from irc.runtime import graphs_memory, late_checks
 from irc.runtime.graphs_cuts import Cut, cut
 
@@ -242,3 +245,37 @@ def test_addresses_are_compared_at_their_positions(fast: bool, monkeypatch) -> N
     assert where.hold([8, *others])
     assert not where.hold([7, *tensors[:3], torch.empty(3)])
     assert where.moved([7, *tensors[:3], torch.empty(3)]) == [4]
+
+
+ATTENTION = ("_scaled_dot_product_flash_attention", "_scaled_dot_product_cudnn_attention",
+             "_scaled_dot_product_efficient_attention")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention_is_captured_and_draws_only_what_it_drops(name: str) -> None:
+    """Some of them give sizes as numbers, which nobody looks at."""
+    rest = (None, True) if name.endswith(("cudnn_attention", "efficient_attention")) else ()
+
+    def attend(q: torch.Tensor, dropped: float) -> torch.Tensor:
+        operator = getattr(torch.ops.aten, name)
+        return operator(q + 1, q, q, *rest, dropped)[0] * 2
+
+    for dropped in (0.0, 0.5):
+        with FakeTensorMode():
+            q = torch.empty(2, 4, 64, 64, device="cuda", dtype=torch.bfloat16)
+            module = irc.trace(lambda q, p=dropped: attend(q, p), (q,))
+        PassManager.parse(irc.pipeline.pipeline_text("sm_90")).run(module)
+        found = cut(read_host_program(module), GPU)
+        assert [(p.captured, p.random) for p in found.pieces] == [(True, dropped > 0)]
+        assert not found.reasons
+
+
+def test_a_number_of_an_operator_that_somebody_takes_cuts() -> None:
+    results = (P.Result(3, "tensor", ROW), P.Result(6, "int", None))
+    for output in (3, 6):
+        made = call("relu", 2, results=results)
+        whole = attrs.evolve(
+            program(*CHAIN, made, *CHAIN[:2], layouts=ROWS, out=3, kinds={6: "int"}),
+            outputs=(P.Output(output, "int" if output == 6 else "tensor"),),
+        )  # fmt: skip
+        assert ("it gives the host a number" in cut(whole, GPU).reasons.values()) == (output == 6)
