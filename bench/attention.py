@@ -19,6 +19,7 @@ import attrs
 import torch
 
 import irc
+from bench.gpu_timing import recorded, replayed
 from irc.frontend import backend
 
 NEVER = {"pattern_matcher": False}
@@ -99,19 +100,9 @@ def microseconds(call: Callable[[], Any], device: str, runs: int = 20) -> float:
             call()
             times.append(time.perf_counter() - began)
         return min(times) * 1e6
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(runs):
-            call()
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    graph.replay()
-    begin.record()  # type: ignore[no-untyped-call]
-    graph.replay()
-    end.record()  # type: ignore[no-untyped-call]
-    torch.cuda.synchronize()
-    taken: float = begin.elapsed_time(end)  # type: ignore[no-untyped-call]
-    return taken * 1e3 / runs
+    graph = recorded(call, runs)
+    replayed(graph, runs)
+    return replayed(graph, runs)
 
 
 def run(function: Callable[..., torch.Tensor], given: list[torch.Tensor], training: bool) -> Any:

@@ -18,7 +18,8 @@ def recorded(call: Callable[[], object], calls: int) -> torch.cuda.CUDAGraph:
             call()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    # Autograd's nodes remember the stream that they were made on.
+    with torch.cuda.graph(graph, stream=stream):
         for _ in range(calls):
             call()
     return graph

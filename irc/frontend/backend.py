@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -51,10 +52,16 @@ class Compiled:
     imported: Imported | None = None
 
 
+class Record(list[Compiled]):
+    """What was compiled for who asks for it, as long as it is open."""
+
+    open = True
+
+
 class _State(threading.local):
     """What the current thread's compiles note for who asked for them."""
 
-    record: list[Compiled] | None = None
+    record: Record | None = None
 
 
 _state = _State()
@@ -62,15 +69,16 @@ _builders: list[Compiler] = []  # who builds instead of `build`: at most one
 
 
 class recording:
-    """Collects what is compiled inside: `with recording() as compiled: ...`."""
+    """Collects what is compiled inside: `with recording() as compiled: ...`; the backward graphs
+    of these too, which a GPU's autograd compiles on a thread of its own."""
 
     def __enter__(self) -> list[Compiled]:
         self._outer = _state.record
-        record: list[Compiled] = []
-        _state.record = record
-        return record
+        self._own = _state.record = Record()
+        return self._own
 
     def __exit__(self, *exc: object) -> None:
+        self._own.open = False
         _state.record = self._outer
 
 
@@ -136,11 +144,20 @@ def compile_graph(
 
         return compile_stage
 
-    backward = compiler("backward")
+    backward, record = compiler("backward"), _state.record
+
+    def compile_backward_stage(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        before = _state.record
+        if before is None and record is not None and record.open:
+            _state.record = record
+        try:
+            return backward(module, inputs)
+        finally:
+            _state.record = before
 
     def compile_traced(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         # Neither the compiler nor what it makes may be traced by Dynamo (compiled autograd).
-        return disable(disable(backward)(module, inputs))
+        return disable(disable(compile_backward_stage)(module, inputs))
 
     compile_backward: Any = compile_traced  # torch's own type asks for a class of its own
 
@@ -163,7 +180,9 @@ def compile_graph(
     direct = None
     if found is not before and freezer is None and isinstance(gm, fx.GraphModule):
         direct = direct_calls.direct_call(made, found, example_inputs)
-    return disable(around(direct or compiled))
+    called = around(direct or compiled)
+    # Dynamo has nothing to trace in a builtin.
+    return called if isinstance(called, BuiltinFunctionType) else disable(called)
 
 
 class Saved(saved_functions.SavedFunction):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -158,3 +159,15 @@ func.func @main(%x: tensor<[4, 1031] x f32, strides [1031, 1]>) -> (tensor<[4, 1
     function = module.lookup("main")
     assert [v.type.strides for v in function.return_op._operands] == [(1031, 1), (ROW, 1)]
     assert tuple(function.result_info[1].get("strides")) == (ROW, 1)
+
+
+def test_a_backward_that_another_thread_compiles_is_recorded():
+    """A GPU's autograd runs, and so compiles, backwards on a thread of its own."""
+    x = torch.randn(4, requires_grad=True)
+    torch._dynamo.reset()
+    with recording() as compiled:
+        made = torch.compile(lambda x: (x.sin() * x).sum(), backend="irc")(x)
+        thread = threading.Thread(target=made.backward)
+        thread.start()
+        thread.join()
+    assert [entry.stage for entry in compiled] == ["forward", "backward"]
