@@ -228,6 +228,11 @@ def _gpu(options: BuildOptions) -> Gpu | None:
     return cuda.installed()
 
 
+def can_launch(options: BuildOptions) -> bool:
+    """Whether programs of GPUs are native here, with machine code of their kernels."""
+    return _gpu(options) is not None
+
+
 def _hints(function: Any) -> dict[str, int]:
     """What the symbols of a function were while the program was traced, where that is known."""
     bound = (op for op in function.block.ops if isinstance(op, sym.BindSizeOp | sym.BindOp))

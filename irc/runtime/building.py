@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from irc.options.options import Options
 from irc.runtime.build_program import (
     MAIN,
     BuildOptions,
+    can_launch,
     compile_parts,
     count_program,
     load,
@@ -105,11 +107,21 @@ def compile_cached(
     key = module_key(module, chosen, "source", passes, repr(options))
     parts = None if _watches_passes(options) else lookup(key, module.resources)
     if parts is None:
-        context = lower(module)
-        parts = compile_parts(module, chosen, pass_counters(context))
+        with _helpers(module, chosen):
+            context = lower(module)
+            parts = compile_parts(module, chosen, pass_counters(context))
         parts = attrs.evolve(parts, folded=folded_by(context))
         store(key, parts)
     return load(parts, module.resources, chosen)
+
+
+def _helpers(module: Any, options: BuildOptions) -> contextlib.AbstractContextManager[None]:
+    """For a GPU's program, processes that get ready to compile kernels while passes run."""
+    if not settle(module).is_gpu or not can_launch(options):
+        return contextlib.nullcontext()
+    from irc.codegen.triton import workers
+
+    return workers.ready(workers.count())
 
 
 def _watches_passes(options: Any) -> bool:

@@ -48,7 +48,7 @@ def span_bytes(tensor: torch.Tensor) -> int | None:
     return (1 + last) * tensor.element_size()
 
 
-class Plan:
+class ReplayPlan:
     """How an instance is replayed on a device (-1: the CPU). Raises `Unfit` for one that is
     Python's to replay."""
 
@@ -174,7 +174,7 @@ class Shown:
     """A plan that native code looks at, with the calls that it is for."""
 
     family: Calls
-    plan: Plan
+    plan: ReplayPlan
 
     def is_there(self) -> bool:
         """Whether its instance is still one of its family's."""
@@ -226,7 +226,7 @@ class NativeReplays:
             known = [shown for shown in self._shown if shown.plan.instance is instance]
             if not known:
                 try:
-                    known = [Shown(family, Plan(instance, family.facts, busy, self._device))]
+                    known = [Shown(family, ReplayPlan(instance, family.facts, busy, self._device))]
                 except Unfit:
                     instance.fits_native = False
                     return
@@ -252,4 +252,4 @@ class NativeReplays:
         self._shown = shown  # the plans before may go only now
 
 
-__all__ = ["PLANS", "NativeReplays", "Plan", "Unfit", "span_bytes"]
+__all__ = ["PLANS", "NativeReplays", "ReplayPlan", "Unfit", "span_bytes"]

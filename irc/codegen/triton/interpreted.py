@@ -18,7 +18,8 @@ def main(folder: Path) -> None:
     """Run every job of the folder."""
     import numpy as np
 
-    from irc.codegen.triton.runtime import _packed, _unpacked, imported
+    from irc.codegen.triton.compiling import imported
+    from irc.codegen.triton.runtime import _packed, _unpacked
 
     np.seterr(all="ignore")
     warnings.simplefilter("ignore")

@@ -10,17 +10,18 @@ pointers and sizes are multiples of 16, and sizes of 32 bits are passed as such.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from irc.codegen.triton import workers
+from irc.codegen.triton.compiling import compile_kernel
 from irc.codegen.triton.emitter import emit_module, safe_name
 from irc.codegen.triton.runtime import (
     launch_options,
     load,
     refuse_interpreter,
     signature_of,
-    supported_options,
 )
 from irc.dialects import kernel
 from irc.ir.diagnostics import InternalError
@@ -48,40 +49,57 @@ def describe(functions: Iterable[kernel.KernelFuncOp], gpu: GpuFeatures) -> GpuK
 def compile_codes(
     kernels: GpuKernels, wanted: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], MachineCode]:
-    """Machine code for the names and keys in `wanted`, compiled by threads: most of Triton runs
-    without the interpreter lock."""
+    """Machine code for the names and keys in `wanted`: compiled by the processes that wait for it
+    (`workers`), else by threads, since most of Triton runs without the interpreter lock."""
     if not wanted:
         return {}
-    # What Triton loads at first it loads once, before there are threads.
-    made = [compile_code(kernels, *wanted[0])]
-    with ThreadPoolExecutor(thread_name_prefix="irc-triton") as pool:
-        made += pool.map(lambda pair: compile_code(kernels, *pair), wanted[1:])
-    return dict(zip(wanted, made, strict=True))
+    found = _by_workers(kernels, wanted)
+    rest = [pair for pair in wanted if pair not in found]
+    if rest:
+        # What Triton loads at first it loads once, before there are threads.
+        found[rest[0]] = compile_code(kernels, *rest[0])
+        with ThreadPoolExecutor(thread_name_prefix="irc-triton") as pool:
+            made = pool.map(lambda pair: compile_code(kernels, *pair), rest[1:])
+            found.update(zip(rest[1:], made, strict=True))
+    return {pair: found[pair] for pair in wanted}
+
+
+def _by_workers(
+    kernels: GpuKernels, wanted: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], MachineCode]:
+    """What other processes compiled of `wanted`."""
+    helpers = workers.current()
+    if helpers is None:
+        return {}
+    refuse_interpreter("machine code")
+    requests = [{"source": kernels.source, **_request(kernels, *pair)} for pair in wanted]
+    answers = zip(wanted, helpers.compiled(requests), strict=True)
+    return {pair: _made(kernels, pair[0], answer) for pair, answer in answers if answer is not None}
 
 
 def compile_code(kernels: GpuKernels, name: str, key: int) -> MachineCode:
     """Machine code of a kernel for a key. UserError in Triton's interpreter."""
     refuse_interpreter("machine code")
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
+    request = _request(kernels, name, key)
+    function = getattr(load(kernels.source), request.pop("function"))
+    return _made(kernels, name, compile_kernel(function, **request))
 
-    facts = kernels.kernels[name]
+
+def _request(kernels: GpuKernels, name: str, key: int) -> dict[str, Any]:
+    """What `compile_kernel` takes for a kernel and a key, with the function's name."""
     features = GpuFeatures(kernels.chip)
-    signature, hints = _specialized(facts, key)
-    function = getattr(load(kernels.source), safe_name(name))
-    compiled = triton.compile(
-        ASTSource(function, signature, {}, hints),
-        target=GPUTarget("cuda", features.capability, features.warp),
-        options=supported_options(dict(facts.options)),
-    )
-    return _machine_code(name, facts, compiled, features.warp)
+    signature, divisible = _specialized(kernels.kernels[name], key)
+    return {
+        "function": safe_name(name), "signature": signature, "divisible": divisible,
+        "target": (features.capability, features.warp),
+        "options": dict(kernels.kernels[name].options),
+    }  # fmt: skip
 
 
-def _specialized(facts: KernelFacts, key: int) -> tuple[dict[str, str], dict[Any, Any]]:
-    """Triton's signature and hints for a key."""
+def _specialized(facts: KernelFacts, key: int) -> tuple[dict[str, str], list[int]]:
+    """Triton's signature for a key, and the parameters that are multiples of 16."""
     signature: dict[str, str] = {}
-    hints: dict[Any, Any] = {}
+    divisible: list[int] = []
     for position, kind in enumerate(facts.signature):
         size = position - facts.pointers
         if size < 0:
@@ -91,25 +109,24 @@ def _specialized(facts: KernelFacts, key: int) -> tuple[dict[str, str], dict[Any
             odd, wide = size_bits(key, size)
             signature[f"n{position}"] = "i64" if wide else "i32"
         if not odd:
-            hints[(position,)] = [["tt.divisibility", 16]]
-    return signature, hints
+            divisible.append(position)
+    return signature, divisible
 
 
-def _machine_code(name: str, facts: KernelFacts, compiled: Any, warp: int) -> MachineCode:
-    metadata: Mapping[str, Any] = compiled.metadata._asdict()
-    _check_parameters(name, len(facts.signature), compiled.asm["ptx"])
+def _made(kernels: GpuKernels, name: str, compiled: workers.Answer) -> MachineCode:
+    """What a launch needs of a kernel, from the facts that Triton tells."""
+    facts, code = compiled
+    _check_parameters(name, len(kernels.kernels[name].signature), facts["entry"])
     special = [
         what
         for what, usual in (
             ("num_ctas", 1), ("cluster_dims", (1, 1, 1)), ("launch_cooperative_grid", False),
             ("launch_pdl", False), ("global_scratch_size", 0), ("profile_scratch_size", 0),
         )
-        if metadata.get(what, usual) != usual and tuple(_items(metadata[what])) != usual
+        if facts.get(what, usual) != usual and tuple(_items(facts[what])) != usual
     ]  # fmt: skip
-    return MachineCode(
-        metadata["name"], compiled.asm["cubin"], metadata["num_warps"] * warp, metadata["shared"],
-        ", ".join(special),
-    )  # fmt: skip
+    threads = facts["num_warps"] * GpuFeatures(kernels.chip).warp
+    return MachineCode(facts["name"], code, threads, facts["shared"], ", ".join(special))
 
 
 def _items(value: Any) -> Any:

@@ -7,11 +7,7 @@ come here: loading one runs it as Python.
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import json
-import linecache
 import os
 import subprocess
 import sys
@@ -19,12 +15,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import attrs
 
 from irc.cache.keys import key_of
+from irc.codegen.triton.compiling import imported, supported_options
 from irc.codegen.triton.functions import TRITON_NAMES
 from irc.codegen.triton.scalar_ops import short_name
 from irc.dialects import kernel
@@ -56,36 +53,6 @@ def load(source: str) -> ModuleType:
         return found
 
 
-class _Memory(importlib.abc.InspectLoader):
-    """Loads a module from a text that no file holds, so that nobody can put another in its place.
-
-    Triton and tracebacks find its lines in `linecache`, which keeps what has no time.
-    """
-
-    def __init__(self, source: str, name: str) -> None:
-        self.source, self.filename = source, f"<{name}>"
-        lines = source.splitlines(keepends=True)
-        linecache.cache[self.filename] = (len(source), None, lines, self.filename)
-
-    def get_source(self, fullname: str) -> str:
-        return self.source
-
-    def get_code(self, fullname: str) -> CodeType:
-        return self.source_to_code(self.source, self.filename)
-
-
-def imported(source: str, name: str) -> ModuleType:
-    """The module of an emitted source. In Triton's interpreter, which can't run libdevice, the
-    functions of libdevice that helpers call are Triton's own."""
-    loader = _Memory(source, name)
-    module: Any = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(name, loader))
-    loader.exec_module(module)
-    if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "libdevice"):
-        # Looked up at each call: the interpreter puts its own exp there while a kernel runs.
-        module.libdevice = SimpleNamespace(exp=lambda x: module.tl.exp(x))
-    return module
-
-
 def signature_of(func: kernel.KernelFuncOp) -> dict[str, str]:
     """Triton's type of each parameter: `{"p0": "*fp32", "n1": "i64"}`."""
     signature = {}
@@ -101,15 +68,6 @@ def signature_of(func: kernel.KernelFuncOp) -> dict[str, str]:
 def launch_options(func: kernel.KernelFuncOp) -> dict[str, Any]:
     """num_warps and num_stages of a kernel; `supported_options` adds what all kernels want."""
     return {"num_warps": func.num_warps or 4, "num_stages": func.num_stages or 1}
-
-
-def supported_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """`options` with contraction on and flushing of denormals off, where this Triton knows them."""
-    from triton.backends.nvidia.compiler import CUDAOptions
-
-    wanted = {**options, "enable_fp_fusion": True, "enable_reflect_ftz": False}
-    known = getattr(CUDAOptions, "__dataclass_fields__", {})
-    return {name: value for name, value in wanted.items() if name in known}
 
 
 def refuse_interpreter(what: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import attrs
 import pytest
 import torch
 
 import irc
-from irc.codegen.triton import machine_code
+from irc.codegen.triton import machine_code, workers
 from irc.dialects import kernel
 from irc.ir.diagnostics import InternalError
 from irc.ir.passes import PassManager
@@ -27,9 +29,9 @@ def described():
 def test_a_key_decides_types_and_hints():
     facts = KernelFacts(("*fp32", "*bf16", "i64", "i64"), (1,), ())
     key = key_of([16, 8], [48, 1 << 40 | 1])
-    signature, hints = machine_code._specialized(facts, key)
+    signature, divisible = machine_code._specialized(facts, key)
     assert signature == {"p0": "*fp32", "p1": "*bf16", "n2": "i32", "n3": "i64"}
-    assert hints == {(0,): [["tt.divisibility", 16]], (2,): [["tt.divisibility", 16]]}
+    assert divisible == [0, 2]
 
 
 def test_kernels_are_compiled_for_their_keys(described):
@@ -43,6 +45,33 @@ def test_kernels_are_compiled_for_their_keys(described):
         assert code.threads == 32 * options["num_warps"] and code.shared >= 0
     assert len({code.code for code in codes.values()}) > len(names)
     assert machine_code.compile_codes(described, []) == {}
+
+
+def test_another_process_compiles_the_same(described, monkeypatch):
+    wanted = [(name, key) for name in described.kernels for key in (0, 1)]
+    own = machine_code.compile_codes(described, wanted)
+    with workers.ready(1), monkeypatch.context() as patch:
+        assert workers.current() is not None
+        patch.setattr(machine_code, "compile_code", None)
+        assert machine_code.compile_codes(described, wanted) == own
+        processes = workers.current()._processes
+    assert workers.current() is None
+    assert all(process.returncode is not None for process in processes)
+
+
+def test_what_a_process_can_not_compile_is_compiled_here(described, monkeypatch):
+    name = next(iter(described.kernels))
+    own = machine_code.compile_code(described, name, 0)
+    with workers.ready(1):
+        broken = attrs.evolve(described, source="1 +")
+        assert workers.current().compiled([{"source": "1 +"}, {"source": ""}]) == [None, None]
+        with pytest.raises(SyntaxError):
+            machine_code.compile_codes(broken, [(name, 0)])
+        workers.current()._processes[0].kill()
+        assert machine_code.compile_codes(described, [(name, 0)]) == {(name, 0): own}
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: (_ for _ in ()).throw(OSError()))
+    with workers.ready(2):
+        assert workers.current() is None
 
 
 @pytest.mark.parametrize("extra, fits", [(-1, False), (0, True), (2, True), (3, False)])

@@ -1,0 +1,143 @@
+"""One kernel through Triton, in this process or as a program that another one asks.
+
+    facts, cubin = compile_kernel(function, Request(...))
+    python irc/codegen/triton/compiling.py      # requests on its input, answers on its output
+
+As a program it imports nothing of irc, and so no torch: it is ready after what importing Triton
+takes. A request is a line of JSON, an answer a line of JSON with the cubin's bytes behind it
+(`irc.codegen.triton.workers`).
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":
+    del sys.path[0]  # this folder, whose modules have names of others'
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import linecache
+import os
+import re
+from collections.abc import Mapping
+from types import CodeType, ModuleType, SimpleNamespace
+from typing import Any
+
+_ENTRY = re.compile(r"\.entry\s+[\w$]+\s*\(([^)]*)\)")
+#: What of Triton's metadata a launch depends on.
+_FACTS = ("name", "num_warps", "shared", "num_ctas", "cluster_dims", "launch_cooperative_grid",
+          "launch_pdl", "global_scratch_size", "profile_scratch_size")  # fmt: skip
+
+
+class _Memory(importlib.abc.InspectLoader):
+    """Loads a module from a text that no file holds, so that nobody can put another in its place.
+
+    Triton and tracebacks find its lines in `linecache`, which keeps what has no time.
+    """
+
+    def __init__(self, source: str, name: str) -> None:
+        self.source, self.filename = source, f"<{name}>"
+        lines = source.splitlines(keepends=True)
+        linecache.cache[self.filename] = (len(source), None, lines, self.filename)
+
+    def get_source(self, fullname: str) -> str:
+        return self.source
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.source, self.filename)
+
+
+def imported(source: str, name: str) -> ModuleType:
+    """The module of an emitted source. In Triton's interpreter, which can't run libdevice, the
+    functions of libdevice that helpers call are Triton's own."""
+    loader = _Memory(source, name)
+    module: Any = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(name, loader))
+    loader.exec_module(module)
+    if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "libdevice"):
+        # Looked up at each call: the interpreter puts its own exp there while a kernel runs.
+        module.libdevice = SimpleNamespace(exp=lambda x: module.tl.exp(x))
+    return module
+
+
+def supported_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """`options` with contraction on and flushing of denormals off, where this Triton knows them."""
+    from triton.backends.nvidia.compiler import CUDAOptions
+
+    wanted = {**options, "enable_fp_fusion": True, "enable_reflect_ftz": False}
+    known = getattr(CUDAOptions, "__dataclass_fields__", {})
+    return {name: value for name, value in wanted.items() if name in known}
+
+
+def compile_kernel(
+    function: Any,
+    signature: Mapping[str, str],
+    divisible: list[int],
+    target: tuple[int, int],
+    options: Mapping[str, Any],
+) -> tuple[dict[str, Any], bytes]:
+    """Facts of a compiled kernel, and its machine code. `divisible`: parameters that are multiples
+    of 16; `target`: capability and threads of a warp. `entry` among the facts: its parameters in
+    PTX, "" where there are none."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    hints = {(position,): [["tt.divisibility", 16]] for position in divisible}
+    compiled = triton.compile(
+        ASTSource(function, dict(signature), {}, hints),
+        target=GPUTarget("cuda", *target), options=supported_options(options),
+    )  # fmt: skip
+    metadata = compiled.metadata._asdict()
+    facts = {name: metadata[name] for name in _FACTS if name in metadata}
+    found = _ENTRY.search(compiled.asm["ptx"])
+    return {**facts, "entry": "" if found is None else found[0]}, compiled.asm["cubin"]
+
+
+def _answer(
+    request: dict[str, Any], modules: dict[str, ModuleType]
+) -> tuple[dict[str, Any], bytes]:
+    source = request["source"]
+    if source not in modules:
+        modules[source] = imported(source, f"irc_triton_{len(modules)}")
+    function = getattr(modules[source], request["function"])
+    capability, warp = request["target"]
+    return compile_kernel(
+        function, request["signature"], request["divisible"], (capability, warp),
+        request["options"],
+    )  # fmt: skip
+
+
+def _get_ready() -> None:
+    """Load what every compile needs: Triton, and the name of its installation, for which it reads
+    all of itself."""
+    import triton
+    from triton.compiler import compiler  # noqa: F401
+
+    for place in (triton.runtime.cache, compiler):
+        name = getattr(place, "triton_key", None)
+        if name is not None:
+            name()
+            return
+
+
+def serve() -> None:
+    """Answer the requests on the input until there are no more."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what Triton prints is no answer
+    _get_ready()
+    modules: dict[str, ModuleType] = {}
+    for line in sys.stdin.buffer:
+        try:
+            facts, code = _answer(json.loads(line), modules)
+            head = {"facts": facts, "bytes": len(code)}
+        except Exception as error:  # the asker compiles it itself, and tells
+            head, code = {"error": str(error), "bytes": 0}, b""
+        answers.write(json.dumps(head).encode() + b"\n" + code)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve()
