@@ -247,6 +247,7 @@ def test_streams_and_threads() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+    run.graphs._count_native()
     assert sum(f.replays for fs in run.graphs._families.values() for f in fs) > 300
 
 
