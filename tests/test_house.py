@@ -211,3 +211,125 @@ def test_every_dialect_is_a_folder_that_holds_its_operations() -> None:
         for cls in registry.registered_ops(name):
             if cls.__module__.startswith("irc."):
                 assert cls.__module__.startswith(f"{module}."), cls
+
+
+#: Names that say how a value came, not what it is: a result, an entry, operands, a producer.
+SAY_NOTHING = {"found", "made", "given", "wanted"}
+#: Files whose names are still to be bettered.
+NOT_YET = {
+    "irc.boundary.cuda",
+    "irc.codegen.triton.emitter",
+    "irc.codegen.triton.functions",
+    "irc.codegen.triton.machine_code",
+    "irc.codegen.triton.runtime",
+    "irc.codegen.triton.scalar_ops",
+    "irc.dialects.graph.indexing",
+    "irc.dialects.kernel.verify",
+    "irc.frontend.backend",
+    "irc.frontend.fx.mutating_calls",
+    "irc.frontend.fx.storage_places",
+    "irc.interp.graph",
+    "irc.passes.kernel.convolutions.convolution_kernel",
+    "irc.passes.kernel.convolutions.form_convolution_kernels",
+    "irc.passes.kernel.convolutions.panel_kernel",
+    "irc.passes.kernel.convolutions.winograd_kernel",
+    "irc.passes.kernel.cpu.body",
+    "irc.passes.kernel.cpu.emit",
+    "irc.passes.kernel.cpu.form",
+    "irc.passes.kernel.cpu.lanes",
+    "irc.passes.kernel.cpu.nest",
+    "irc.passes.kernel.cpu.place",
+    "irc.passes.kernel.cpu.plan",
+    "irc.passes.kernel.cpu.reduce",
+    "irc.passes.kernel.cpu.remarks",
+    "irc.passes.kernel.cpu.schedule",
+    "irc.passes.kernel.cpu.sharing",
+    "irc.passes.kernel.cpu.spans",
+    "irc.passes.kernel.form_kernels",
+    "irc.passes.kernel.gpu.combine",
+    "irc.passes.kernel.gpu.evaluate",
+    "irc.passes.kernel.gpu.form",
+    "irc.passes.kernel.gpu.plan",
+    "irc.passes.kernel.gpu.schedule",
+    "irc.passes.kernel.gpu.tiles",
+    "irc.passes.kernel.join_launches",
+    "irc.passes.kernel.plan.plan",
+    "irc.passes.kernel.schedule",
+    "irc.passes.layout.assign_layouts",
+    "irc.passes.layout.elide_layout_copies",
+    "irc.passes.layout.insert_layout_copies",
+    "irc.passes.layout.joined_results",
+    "irc.passes.layout.memory_views",
+    "irc.passes.layout.pad_strides",
+    "irc.passes.layout.propagate_channels_last",
+    "irc.passes.layout.shared_results",
+    "irc.passes.loop.split_reductions",
+    "irc.runtime.gpu_compile",
+    "irc.runtime.gpu_kernels",
+    "irc.runtime.graphs",
+    "irc.runtime.graphs_cuts",
+    "irc.runtime.graphs_driver",
+    "irc.runtime.graphs_instance",
+    "irc.runtime.graphs_memory",
+    "irc.runtime.native",
+}
+#: Where `kind` is the word for what is meant, and what that is; elsewhere it is a `type_`.
+KINDS = {
+    "irc.analysis.channels_last": "of a convolution, by which its time differs",
+    "irc.boundary.aten_paths": "dtype, layout, memory_format or device",
+    "irc.codegen.host.aten": "what a result is: a tensor, a number, a truth value",
+    "irc.codegen.host.items": "int, float or bool",
+    "irc.dialects.aten.schema": "kinds of tokens, and of schemas: function, method, ...",
+    "irc.dialects.loop.ops": "par, red, scan of an axis; map, reduce, scan, scatter of an output",
+    "irc.dialects.loop.text": "of an axis, of an output",
+    "irc.dialects.sym.facts": "equal or bounded: what a fact says",
+    "irc.frontend.importing.importer": "input, parameter, buffer: what an argument is",
+    "irc.ir.definition": "one, optional or variadic",
+    "irc.ir.diagnostics": "error or internal error, as it is shown",
+    "irc.ir.symbols.text": "of a token",
+    "irc.ir.text.attribute_parser": "of a token",
+    "irc.ir.text.lexer": "of a token",
+    "irc.ir.text.parser": "of a token",
+    "irc.ir.text.type_parser": "of a token",
+    "irc.passes.common.bodies": "of axes",
+    "irc.passes.kernel.cpu.plan": "of an axis; where a value is stored: register, scratch, ...",
+    "irc.passes.loop.factor_axes": "of axes",
+    "irc.passes.loop.merge_computes": "of the axes that members share, of an output",
+    "irc.passes.loop.split_reductions": "of axes",
+    "irc.program.host_program": "tensor, int, float, bool, none; cond, while, scan of a control",
+    "irc.program.read_host": "of a register, as the host program has it",
+    "irc.runtime.arguments": "tensor, int, float or bool",
+    "irc.runtime.build_program": "cpu or gpu",
+    "irc.runtime.executable": "of a result",
+    "irc.target.record": "cpu or gpu",
+    "irc.validation.semantics": "error, as it is shown; which trials are selected",
+}
+
+
+def bound_names(module: str) -> Iterator[tuple[str, int]]:
+    """The variables, parameters, fields, functions and attributes that a file binds, by line."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            yield node.attr, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name, node.lineno
+
+
+def test_names_say_what_a_value_is() -> None:
+    poor: dict[str, list[str]] = defaultdict(list)
+    kinds = set()
+    for module in files():
+        for name, line in bound_names(module):
+            if name == "kind" and module in KINDS:
+                kinds.add(module)
+            elif name in SAY_NOTHING or name == "kind":
+                poor[module].append(f"{name} in line {line}")
+    assert not {module: names for module, names in poor.items() if module not in NOT_YET}
+    assert not NOT_YET - poor.keys(), "these are bettered: strike them off"
+    assert not KINDS.keys() - kinds, "there is none: strike them off"

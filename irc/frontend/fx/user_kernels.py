@@ -81,11 +81,11 @@ class _KernelCall:
 
     def _block(self, name: str, metadata: Any) -> tuple[int, ...]:
         """The shape of a block of the TMA descriptor that the kernel gets for a tensor."""
-        kind, (block, *_) = metadata
-        if kind != "stable" or not all(isinstance(size, int) for size in block):
+        form, (block, *_) = metadata
+        if form != "stable" or not all(isinstance(size, int) for size in block):
             self.refuse(
                 f"is given a TMA descriptor ({name}) that "
-                + ("has blocks of symbolic sizes" if kind == "stable"
+                + ("has blocks of symbolic sizes" if form == "stable"
                    else "isn't a triton.tools.tensor_descriptor.TensorDescriptor")
             )  # fmt: skip
         return tuple(block)
