@@ -32,6 +32,7 @@ from irc.frontend.fx.sparse_results import take_sparse, with_rest
 from irc.frontend.fx.storage_places import take_storages
 from irc.frontend.fx.synthetic_bases import cut_to_size
 from irc.frontend.fx.user_kernels import take_kernels
+from irc.frontend.fx.written_views import view_written_operands
 from irc.frontend.importing.importer import Given, Imported, Output, import_graph
 from irc.ir.gc import gc_paused
 from irc.options.options import Options, parse_options
@@ -128,7 +129,8 @@ def compile_graph(
     if any(isinstance(x, list | tuple | dict) for x in example_inputs):
         return compile_flattened(gm, example_inputs, options)
 
-    gm, example_inputs, around = take_storages(skip_dropouts(gm), example_inputs)
+    prepared = view_written_operands(skip_dropouts(gm))
+    gm, example_inputs, around = take_storages(prepared, example_inputs)
     if options.freezing and freezer is None:
         from irc.frontend.freezing import freezer_for
 

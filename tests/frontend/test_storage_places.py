@@ -201,3 +201,25 @@ def test_an_executable_checks_the_offset_that_it_depends_on(
     for _ in range(2):
         with pytest.raises(ArgumentError, match=r"storage_offset\(\) is 9, .* compiled for 7"):
             run(torch.arange(60.0)[9:22])
+
+
+WRAPPED = [((0, 1), (10, 1)), ((7, 2), (2, 1)), ((9, 1), (1, 1)), ((4, 2), (5, 2))]
+
+
+@pytest.mark.parametrize(("size", "stride"), WRAPPED)
+def test_a_wrapped_diagonal_beside_places(
+    size: tuple[int, ...], stride: tuple[int, ...]
+) -> None:
+    """AOTAutograd refuses writes by places into views of places."""
+
+    def program(x: Tensor) -> Tensor:
+        x.fill_diagonal_(-1.0, wrap=True)
+        return x.as_strided((2, 1), (1, 2), 0) + 1
+
+    torch._dynamo.reset()  # of sizes that are symbols Dynamo's own trace of it fails
+    outcomes = []
+    for call in (program, torch.compile(program, backend="irc")):
+        storage = torch.arange(40.0)
+        outcomes.append((call(storage.as_strided(size, stride, 3)), storage))
+    for eager, compiled in zip(*outcomes, strict=True):
+        assert torch.equal(eager, compiled)

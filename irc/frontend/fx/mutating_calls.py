@@ -3,6 +3,9 @@
 AOTAutograd wraps such a call into one of its functional operators, `auto_functionalized`: it
 copies the storages and calls the operator on views of the copies. Here the wrapper is put back as
 those copies, views and the call, which `functionalize` then understands.
+
+Where a written view lies in its storage is counted from where the storage's value begins in the
+trace, which `written_views` sees to.
 """
 
 from __future__ import annotations
@@ -55,7 +58,7 @@ def _plain(name: str) -> Callable[..., Any]:
 
 
 def _begin_at_zero(graph: fx.Graph, node: fx.Node) -> None:
-    """Clone the bases of a wrapped call: the wrapper copies the whole of their storages, of which
+    """Copy the bases of a wrapped call: the wrapper copies the whole of their storages, of which
     a view has no more here than its elements, and where a new tensor begins in one is told
     otherwise by traces than by eager mode. Where the operator's arguments lie is counted anew."""
     bases: Any = node.kwargs.get("_all_bases")
@@ -65,22 +68,58 @@ def _begin_at_zero(graph: fx.Graph, node: fx.Node) -> None:
     new = list(bases)
     for number, base in enumerate(bases):
         value = base.meta.get("val") if isinstance(base, fx.Node) else None
-        if not isinstance(value, torch.Tensor) or not _is_dense(value):
+        if not isinstance(value, torch.Tensor) or not isinstance(value.storage_offset(), int):
             continue
-        begin = value.storage_offset()
-        if not isinstance(begin, int):
-            continue
-        if not _is_new(base) and not _holds_all(node, number, value):
+        span = _span(value)
+        if span is None or not (_is_new(base) or _holds_all(node, number, value, span)):
             continue
         with graph.inserting_before(node):
-            new[number] = graph.call_function(torch.ops.aten.clone.default, (base,))
-        with value.fake_mode, torch.no_grad():  # type: ignore[attr-defined]
-            new[number].meta = {**base.meta, "val": value.clone()}  # type: ignore[union-attr]
+            new[number] = _copy(graph, base, value, span)
         for key, index in node.kwargs.items():
             place = key.removesuffix("_base_index") + "_storage_offset"
             if key.endswith("_base_index") and index == number and place in moved:
-                moved[place] = moved[place] - begin  # type: ignore[operator]
+                moved[place] = moved[place] - value.storage_offset()  # type: ignore[operator]
     node.kwargs = {**moved, "_all_bases": new}
+
+
+def _span(value: torch.Tensor) -> Any:
+    """How many elements of memory a tensor reaches over, or None where that can't be said."""
+    if _is_dense(value):
+        return value.numel()
+    places = (*value.shape, *value.stride())
+    if not all(isinstance(p, int) for p in places) or _overlaps(value):
+        return None
+    return 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
+
+
+def _copy(graph: fx.Graph, base: fx.Node, value: torch.Tensor, span: Any) -> fx.Node:
+    """A copy of a base that begins its storage and has the base's strides."""
+
+    def call(target: Any, *args: Any) -> fx.Node:
+        values = [a.meta["val"] if isinstance(a, fx.Node) else a for a in args]
+        made = graph.call_function(target, args)
+        with value.fake_mode, torch.no_grad():  # type: ignore[attr-defined]
+            made.meta = {**base.meta, "val": target(*values)}
+        return made
+
+    if _is_dense(value):
+        return call(torch.ops.aten.clone.default, base)
+    memory = call(torch.ops.aten.new_zeros.default, base, [span])
+    shape, strides = list(value.shape), list(value.stride())
+    elements = call(torch.ops.aten.as_strided.default, memory, shape, strides, 0)
+    call(torch.ops.aten.copy_.default, elements, base)
+    return elements
+
+
+def _overlaps(value: torch.Tensor) -> bool:
+    """Whether two elements of a tensor may be one place of memory."""
+    reach = 0
+    axes = [(s, n) for n, s in zip(value.shape, value.stride(), strict=True) if n != 1]
+    for stride, size in sorted(axes):
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 def _is_dense(value: torch.Tensor) -> bool:
@@ -96,9 +135,9 @@ def _is_new(node: Any) -> bool:
     return isinstance(root, fx.Node) and root.op == "call_function"
 
 
-def _holds_all(node: fx.Node, number: int, base: torch.Tensor) -> bool:
-    """Whether what a wrapped call shows of its base `number` are elements of it: not other places
-    of its storage, nor places that are not known."""
+def _holds_all(node: fx.Node, number: int, base: torch.Tensor, span: Any) -> bool:
+    """Whether what a wrapped call shows of its base `number` lies within the `span` elements of
+    memory that it reaches over: not other places of its storage, nor places that are not known."""
     first = base.storage_offset()
     for key, index in node.kwargs.items():
         name = key.removesuffix("_base_index")
@@ -113,7 +152,7 @@ def _holds_all(node: fx.Node, number: int, base: torch.Tensor) -> bool:
             return False
         steps = zip(sizes, strides, strict=True)  # type: ignore[arg-type]
         end = begin + 1 + sum((n - 1) * s for n, s in steps)  # type: ignore[operator]
-        if not first <= begin <= end <= first + base.numel():  # type: ignore[operator]
+        if not first <= begin <= end <= first + span:  # type: ignore[operator]
             return False
     return True
 

@@ -91,12 +91,32 @@ def _as_elements_of(base: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def fill_diagonal(source: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """`source.fill_diagonal_(fill_value)` through views that are relative to `source`."""
+    """`source.fill_diagonal_(fill_value, wrap)` through views that are relative to `source`.
+
+    A wrapped diagonal goes on behind a row that has none of it, in `source`'s memory: in its rows
+    where they lie one behind the other, or where it ends before it reaches their end."""
     part = source
     while part.dim() > 1:
         part = part.diagonal(0, 0, part.dim() - 1)
+    if wrap and source.dim() == 2 and source.shape[0] > source.shape[1] + 1:
+        step = source.shape[1] + 1
+        if source.is_contiguous():
+            part = source.view(-1)[::step]
+        else:
+            count = -(-source.numel() // step) - source.shape[1]
+            source[step:].diagonal()[:count].fill_(fill_value)
     part.fill_(fill_value)
     return source
+
+
+def _wraps_by_memory(value: Any) -> bool:
+    """Whether a wrapped diagonal of a tensor goes by places in memory that aren't its rows'."""
+    if not isinstance(value, Tensor) or not all(isinstance(n, int) for n in value.shape):
+        return True
+    if value.dim() != 2 or value.shape[0] <= value.shape[1] + 1 or value.is_contiguous():
+        return False
+    columns = value.shape[1]
+    return -(-value.numel() // (columns + 1)) - columns > columns
 
 
 #: What stands for a call that takes places, where the storage is an argument of the graph.
@@ -273,11 +293,12 @@ def copied(module: fx.GraphModule) -> fx.GraphModule:
 
 
 def _relative_diagonal(graph: fx.Graph, node: fx.Node) -> None:
-    """Let a `fill_diagonal_` without wrapping go by views, which know no place."""
+    """Let a `fill_diagonal_` go by views, which know no place, where it is a matter of rows."""
     schema = _schema_of(node)
-    if schema is None or schema.name != "aten::fill_diagonal_" or len(node.args) > 2:
+    if schema is None or schema.name != "aten::fill_diagonal_":
         return
-    if node.kwargs.get("wrap"):
+    wrap = node.args[2] if len(node.args) > 2 else node.kwargs.get("wrap", False)
+    if wrap is not False and (wrap is not True or _wraps_by_memory(_value(node.args[0]))):
         return
     with graph.inserting_before(node):
         made = graph.call_function(fill_diagonal, node.args, dict(node.kwargs))
