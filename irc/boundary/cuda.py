@@ -102,11 +102,11 @@ class DriverLibrary:
     def address(self, name: str) -> int:
         """Where a function is; DriverError when the driver lacks it."""
         try:
-            found = ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value
+            address = ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value
         except AttributeError as error:
             raise DriverError(f"CUDA's driver has no {name}") from error
-        assert found is not None
-        return found
+        assert address is not None
+        return address
 
     def _call(self, name: str, *arguments: Any) -> None:
         code = getattr(self.library, name)(*arguments)
@@ -115,12 +115,12 @@ class DriverLibrary:
 
     def error_text(self, code: int) -> str:
         """The name and the words of an error's number."""
-        found = []
+        words = []
         for name in ("cuGetErrorName", "cuGetErrorString"):
             text = ctypes.c_char_p()
             if getattr(self.library, name)(code, ctypes.byref(text)) == 0 and text.value:
-                found.append(text.value.decode())
-        return ": ".join(found) or f"error {code}"
+                words.append(text.value.decode())
+        return ": ".join(words) or f"error {code}"
 
     def current_context(self) -> int:
         """The context of this thread, 0 for none."""
@@ -171,9 +171,9 @@ def _torch_library() -> Any:
 @functools.cache
 def _torch_address(name: str) -> int | None:
     """Where a C function of torch is, that of CUDA among them."""
-    found = torch_abi.symbol_address(name)
-    if found is not None:
-        return found
+    address = torch_abi.symbol_address(name)
+    if address is not None:
+        return address
     try:
         return ctypes.cast(getattr(_torch_library(), name), ctypes.c_void_p).value
     except (AttributeError, OSError):
@@ -233,13 +233,13 @@ def self_test(gpu: Gpu) -> str | None:
 
 
 def _test_stream(gpu: Gpu, device: int) -> str | None:
-    kind = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)
-    ask = kind(gpu.table[GET_STREAM])
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)
+    ask = prototype(gpu.table[GET_STREAM])
     side = torch.cuda.Stream()
     for stream in (torch.cuda.current_stream(), side):
         with torch.cuda.stream(stream):
-            found = ctypes.c_void_p()
-            if ask(device, ctypes.addressof(found)) or (found.value or 0) != stream.cuda_stream:
+            current = ctypes.c_void_p()
+            if ask(device, ctypes.addressof(current)) or (current.value or 0) != stream.cuda_stream:
                 return "torch's current stream is told differently by its C function"
     return None
 

@@ -80,23 +80,23 @@ def gpu_support(name: str) -> int:
 
 def _addresses(externals: Iterable[str], gpu: Gpu | None) -> dict[str, int]:
     """Where the functions are that a host module declares; KeyError for one that isn't anywhere."""
-    found = {}
+    addresses = {}
     of_torch = torch_abi.symbol_address if gpu is None else gpu.symbol_address
     for name in externals:
         if name.startswith(clocks.SYMBOL_PREFIX):
-            found[name] = clocks.address(name.removeprefix(clocks.SYMBOL_PREFIX))
+            addresses[name] = clocks.address(name.removeprefix(clocks.SYMBOL_PREFIX))
             continue
         if name in host_support.SIGNATURES:
-            found[name] = _support_object().address(name)
+            addresses[name] = _support_object().address(name)
             continue
         if name.startswith("irc_gpu_"):
-            found[name] = _gpu_support_object().address(name)
+            addresses[name] = _gpu_support_object().address(name)
             continue
         address = of_torch(name)
         if address is None:
             raise KeyError(f"torch doesn't export {name}")
-        found[name] = address
-    return found
+        addresses[name] = address
+    return addresses
 
 
 @functools.cache

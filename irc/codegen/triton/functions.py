@@ -143,9 +143,9 @@ class _TritonCode(Code):
         if name == "fma":
             return self.record(f"tl.fma({', '.join(refs)})", element)
         name = {"rint": "roundeven"}.get(name, name)
-        found = helper(name, element)
-        self.helpers[found.name] = found
-        return self.record(f"{found.name}({', '.join(refs)})", element)
+        function = helper(name, element)
+        self.helpers[function.name] = function
+        return self.record(f"{function.name}({', '.join(refs)})", element)
 
     def integer(self, opcode: str, left: Lane, right: Any) -> Lane:
         other = self.value(left.element, right)
@@ -186,26 +186,26 @@ class _TritonCode(Code):
 def constant_text(value: Any, element: str, shape: Sequence[int]) -> str:
     """A tile (or scalar) constant with exactly this value and type."""
     dims = "[" + ", ".join(map(str, shape)) + "]"
-    kind = TRITON_NAMES[element]
+    type_ = TRITON_NAMES[element]
     if element in FLOATS or element.startswith("f8"):
         number = float(value)
         if math.isnan(number):
-            return f'tl.full({dims}, float("nan"), {kind})'
+            return f'tl.full({dims}, float("nan"), {type_})'
         if math.isinf(number):
-            return f'tl.full({dims}, float("{"-" if number < 0 else ""}inf"), {kind})'
+            return f'tl.full({dims}, float("{"-" if number < 0 else ""}inf"), {type_})'
         if number == 0 and math.copysign(1.0, number) < 0:
             # Triton's own constant zero has no sign.
             bits = BITS[element]
             integer = f"tl.full({dims}, {-(1 << (bits - 1))}, tl.int{bits})"
-            return f"{integer}.to({kind}, bitcast=True)"
-        return f"tl.full({dims}, {number!r}, {kind})"
+            return f"{integer}.to({type_}, bitcast=True)"
+        return f"tl.full({dims}, {number!r}, {type_})"
     if element == "i1":
         return f"tl.full({dims}, {bool(value)}, tl.int1)"
     width = BITS[element]
     wrapped = int(value) & ((1 << width) - 1)
     if wrapped >> (width - 1):
         wrapped -= 1 << width
-    return f"tl.full({dims}, {wrapped}, {kind})"
+    return f"tl.full({dims}, {wrapped}, {type_})"
 
 
 def _function(name: str, parameters: str, lines: Sequence[str]) -> str:
@@ -221,40 +221,40 @@ _BITWISE = {
 
 
 def _copysign(element: str) -> list[str]:
-    kind, bits, _ = _BITWISE[element]
+    type_, bits, _ = _BITWISE[element]
     top = -(1 << (bits - 1))
     return [
-        f"sign = y.to({kind}, bitcast=True) & tl.full([], {top}, {kind})",
-        f"size = x.to({kind}, bitcast=True) & tl.full([], {~top}, {kind})",
+        f"sign = y.to({type_}, bitcast=True) & tl.full([], {top}, {type_})",
+        f"size = x.to({type_}, bitcast=True) & tl.full([], {~top}, {type_})",
         f"return (sign | size).to({TRITON_NAMES[element]}, bitcast=True)",
     ]
 
 
 def _roundeven(element: str) -> list[str]:
-    kind, bits, mantissa = _BITWISE[element]
+    type_, bits, mantissa = _BITWISE[element]
     limit = repr(2.0**mantissa)
     return [
         "size = tl.abs(x)",
         f"near = (size + {limit}) - {limit}",
-        f"sign = x.to({kind}, bitcast=True) & tl.full([], {-(1 << (bits - 1))}, {kind})",
-        f"near = (near.to({kind}, bitcast=True) | sign).to({TRITON_NAMES[element]}, bitcast=True)",
+        f"sign = x.to({type_}, bitcast=True) & tl.full([], {-(1 << (bits - 1))}, {type_})",
+        f"near = (near.to({type_}, bitcast=True) | sign).to({TRITON_NAMES[element]}, bitcast=True)",
         f"return tl.where(size < {limit}, near, x)",
     ]
 
 
 def _nextafter(element: str) -> list[str]:
     """One step of the bits, away from zero when the direction agrees with the sign."""
-    kind, bits, _ = _BITWISE[element]
+    type_, bits, _ = _BITWISE[element]
     name = TRITON_NAMES[element]
-    top = f"tl.full([], {-(1 << (bits - 1))}, {kind})"
+    top = f"tl.full([], {-(1 << (bits - 1))}, {type_})"
     wide = ".to(tl.float32)" if bits == 16 else ""
     return [
         f"a = x{wide}",
         f"b = y{wide}",
-        f"bits = x.to({kind}, bitcast=True)",
+        f"bits = x.to({type_}, bitcast=True)",
         "step = tl.where((a < b) == (a > 0.0), 1, -1)",
-        f"moved = (bits + step.to({kind})).to({name}, bitcast=True)",
-        f"least = ((y.to({kind}, bitcast=True) & {top}) | 1).to({name}, bitcast=True)",
+        f"moved = (bits + step.to({type_})).to({name}, bitcast=True)",
+        f"least = ((y.to({type_}, bitcast=True) & {top}) | 1).to({name}, bitcast=True)",
         "moved = tl.where(a == 0.0, least, moved)",
         "moved = tl.where(a == b, y, moved)",
         f"return tl.where((a != a) | (b != b), (a + b).to({name}), moved)",
@@ -414,19 +414,19 @@ def atomic(combiner_name: str, element: str) -> Helper:
     bits = BITS.get(element, 8)
     if bits < 16:
         raise UserError(f"scatter {combiner_name} of {element}: {ATOMIC_LIMITS}")
-    kind = f"tl.int{bits}"
+    type_ = f"tl.int{bits}"
     floating = element in FLOATS
     function = combiner(combiner_name, floating, "f64" if element == "f64" else "f32")
     widen = ".to(tl.float32)" if floating and bits == 16 else ""
     name = TRITON_NAMES[element]
     lines = [
         # A lane that is done, or masked, swaps a value for itself at a place that exists.
-        f"places = pointers.to(tl.pointer_type({kind}), bitcast=True)",
+        f"places = pointers.to(tl.pointer_type({type_}), bitcast=True)",
         "seen = tl.load(places, mask=mask, other=0)",
         "waiting = mask",
         "while tl.max(waiting.to(tl.int32)) > 0:",
         f"    old = seen.to({name}, bitcast=True){widen}",
-        f"    new = {function.name}(old, values{widen}).to({name}).to({kind}, bitcast=True)",
+        f"    new = {function.name}(old, values{widen}).to({name}).to({type_}, bitcast=True)",
         "    new = tl.where(waiting, new, seen)",
         '    found = tl.atomic_cas(places, seen, new, sem="relaxed")',
         "    waiting = waiting & (found != seen)",

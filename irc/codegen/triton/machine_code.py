@@ -47,21 +47,21 @@ def describe(functions: Iterable[kernel.KernelFuncOp], gpu: GpuFeatures) -> GpuK
 
 
 def compile_codes(
-    kernels: GpuKernels, wanted: Sequence[tuple[str, int]]
+    kernels: GpuKernels, pairs: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], MachineCode]:
-    """Machine code for the names and keys in `wanted`: compiled by the processes that wait for it
+    """Machine code for the names and keys in `pairs`: compiled by the processes that wait for it
     (`workers`), else by threads, since most of Triton runs without the interpreter lock."""
-    if not wanted:
+    if not pairs:
         return {}
-    found = _by_workers(kernels, wanted)
-    rest = [pair for pair in wanted if pair not in found]
+    found = _by_workers(kernels, pairs)
+    rest = [pair for pair in pairs if pair not in found]
     if rest:
         # What Triton loads at first it loads once, before there are threads.
         found[rest[0]] = compile_code(kernels, *rest[0])
         with ThreadPoolExecutor(thread_name_prefix="irc-triton") as pool:
-            made = pool.map(lambda pair: compile_code(kernels, *pair), rest[1:])
-            found.update(zip(rest[1:], made, strict=True))
-    return {pair: found[pair] for pair in wanted}
+            codes = pool.map(lambda pair: compile_code(kernels, *pair), rest[1:])
+            found.update(zip(rest[1:], codes, strict=True))
+    return {pair: found[pair] for pair in pairs}
 
 
 def _by_workers(
@@ -100,10 +100,10 @@ def _specialized(facts: KernelFacts, key: int) -> tuple[dict[str, str], list[int
     """Triton's signature for a key, and the parameters that are multiples of 16."""
     signature: dict[str, str] = {}
     divisible: list[int] = []
-    for position, kind in enumerate(facts.signature):
+    for position, type_ in enumerate(facts.signature):
         size = position - facts.pointers
         if size < 0:
-            signature[f"p{position}"] = kind
+            signature[f"p{position}"] = type_
             odd = pointer_bit(key, position)
         else:
             odd, wide = size_bits(key, size)
@@ -135,8 +135,8 @@ def _items(value: Any) -> Any:
 
 def _check_parameters(name: str, arguments: int, ptx: str) -> None:
     """Raise InternalError unless the kernel takes its arguments and at most the scratch memory."""
-    found = _ENTRY.search(ptx)
-    count = 0 if found is None else found[1].count(".param")
+    entry = _ENTRY.search(ptx)
+    count = 0 if entry is None else entry[1].count(".param")
     if not arguments <= count <= arguments + _EXTRA_PARAMETERS:
         raise InternalError(
             f"Triton's code of @{name} takes {count} parameters for {arguments} arguments"

@@ -47,19 +47,19 @@ def load(source: str) -> ModuleType:
     """The module of a source; equal sources give one module."""
     key = key_of(source)[:32]
     with _lock:
-        found = _modules.get(key)
-        if found is None:
-            found = _modules[key] = imported(source, f"irc_triton_{key}")
-        return found
+        module = _modules.get(key)
+        if module is None:
+            module = _modules[key] = imported(source, f"irc_triton_{key}")
+        return module
 
 
 def signature_of(func: kernel.KernelFuncOp) -> dict[str, str]:
     """Triton's type of each parameter: `{"p0": "*fp32", "n1": "i64"}`."""
     signature = {}
     for position, argument in enumerate(func.block.arguments):
-        kind: Any = argument.type
-        if isinstance(kind, kernel.PointerType):
-            signature[f"p{position}"] = "*" + _SIGNATURE[short_name(kind.element)]
+        type_: Any = argument.type
+        if isinstance(type_, kernel.PointerType):
+            signature[f"p{position}"] = "*" + _SIGNATURE[short_name(type_.element)]
         else:
             signature[f"n{position}"] = "i64"
     return signature
@@ -100,8 +100,8 @@ def compile_for(
     function = getattr(load(source), name)
     hints = {}
     if aligned:
-        for position, kind in enumerate(signature.values()):
-            if kind.startswith("*"):
+        for position, type_ in enumerate(signature.values()):
+            if type_.startswith("*"):
                 hints[(position,)] = [["tt.divisibility", 16]]
     text = ASTSource(function, dict(signature), {}, hints)
     compiled = triton.compile(

@@ -34,7 +34,7 @@ class Writer(Protocol):
     def ref(self, value: Value) -> str:
         """The name of an operand."""
 
-    def use(self, found: Helper) -> str:
+    def use(self, helper: Helper) -> str:
         """The name of a helper, defined in the source from now on."""
 
     def use_libdevice(self, name: str) -> str:
@@ -43,8 +43,8 @@ class Writer(Protocol):
 
 def element_of(value: Value) -> Any:
     """The element type of a scalar or tile."""
-    kind: Any = value.type
-    return kind.element if isinstance(kind, VectorType) else kind
+    type_: Any = value.type
+    return type_.element if isinstance(type_, VectorType) else type_
 
 
 def short_name(element: Any, index_bits: int = 64) -> str:
@@ -189,9 +189,9 @@ def compare(name: str, predicate: str, a: str, b: str, element: str) -> str:
 
 def cast(name: str, ref: str, source: str, target: str) -> str:
     """A conversion between two element types."""
-    kind = TRITON_NAMES[target]
+    type_ = TRITON_NAMES[target]
     if name == "bitcast":
-        return ref if source == target else f"{ref}.to({kind}, bitcast=True)"
+        return ref if source == target else f"{ref}.to({type_}, bitcast=True)"
     if name in ("extf", "truncf"):
         return _float_cast(ref, source, target)
     if name in ("index_cast", "index_castui"):
@@ -201,34 +201,34 @@ def cast(name: str, ref: str, source: str, target: str) -> str:
         narrower = "extui" if name == "index_castui" else "extsi"
         name = "trunci" if widths[0] > widths[1] else narrower
     if name == "trunci":
-        return f"({ref} & 1) != 0" if target == "i1" else f"{ref}.to({kind})"
+        return f"({ref} & 1) != 0" if target == "i1" else f"{ref}.to({type_})"
     if name == "extsi":
-        return f"0 - {ref}.to({kind})" if source == "i1" else f"{ref}.to({kind})"
+        return f"0 - {ref}.to({type_})" if source == "i1" else f"{ref}.to({type_})"
     if name == "extui":
-        return f"{ref}.to({kind})" if source == "i1" else f"{_unsigned(ref, source)}.to({kind})"
+        return f"{ref}.to({type_})" if source == "i1" else f"{_unsigned(ref, source)}.to({type_})"
     if name in ("sitofp", "uitofp"):
-        through = "tl.float32" if narrow(target) else kind
+        through = "tl.float32" if narrow(target) else type_
         signed = name == "sitofp"
         if source == "i1" and signed:
             ref = f"(0 - {ref}.to(tl.int8))"
         elif not signed:
             ref = _unsigned(ref, source)
-        return f"{ref}.to({through})" + (f".to({kind})" if narrow(target) else "")
+        return f"{ref}.to({through})" + (f".to({type_})" if narrow(target) else "")
     wide = f"{ref}.to(tl.float32)" if narrow(source) else ref
     if target == "i1":
         return f"({wide}.to(tl.int32) & 1) != 0"
     if name == "fptosi":
-        return f"{wide}.to({kind})"
-    return f"{wide}.to(tl.uint{_signed_width(target)}).to({kind}, bitcast=True)"
+        return f"{wide}.to({type_})"
+    return f"{wide}.to(tl.uint{_signed_width(target)}).to({type_}, bitcast=True)"
 
 
 def _float_cast(ref: str, source: str, target: str) -> str:
-    kind = TRITON_NAMES[target]
+    type_ = TRITON_NAMES[target]
     if source == target:
         return ref
     if {source, target} <= {"f32", "f64"} or "f32" in (source, target):
-        return f"{ref}.to({kind})"
-    return f"{ref}.to(tl.float32).to({kind})"
+        return f"{ref}.to({type_})"
+    return f"{ref}.to(tl.float32).to({type_})"
 
 
 def math_call(w: Writer, name: str, refs: list[str], element: str) -> str:

@@ -46,7 +46,7 @@ class FormKernels(Pass):
         former = _ModuleFormer(op, context)
         for function in [f for f in op.regions[0].blocks[0].ops if isinstance(f, func.FuncOp)]:
             former.run(function)
-        context.count("kernels", former.made)
+        context.count("kernels", former.count)
         context.count("launches", former.launches)
 
 
@@ -61,7 +61,7 @@ class _ModuleFormer:
         self.names = {
             o.attributes["sym_name"].parameters[0] for o in block.ops if "sym_name" in o.attributes
         }
-        self.made = 0
+        self.count = 0
         self.launches = 0
 
     def run(self, function: func.FuncOp) -> None:
@@ -84,7 +84,7 @@ class _ModuleFormer:
         formed = known.get(key)
         if formed is None:
             formed = known[key] = self.formed(flat, schedule, ranges)
-            self.made += 1
+            self.count += 1
         callee, _ = formed
         if self.context.explains:
             for compute, message in remarks_about(op, flat.inputs, callee):
@@ -110,19 +110,19 @@ class _ModuleFormer:
         callee = form_cpu_kernel(plan, schedule, name, ranges)
         block.append(callee)
         if plan.initialized:
-            wanted = self.fresh_name(f"{name}_copying")
-            copying = form_copying_kernel(flat, schedule, wanted, ranges)
+            own_name = self.fresh_name(f"{name}_copying")
+            copying = form_copying_kernel(flat, schedule, own_name, ranges)
             block.append(copying)
             callee.attributes["copying"] = A.SymbolRefAttr(copying.sym_name)
         return callee, [v.type for v in plan.outputs[len(op.results) :]]
 
-    def fresh_name(self, wanted: str = "k") -> str:
+    def fresh_name(self, stem: str = "k") -> str:
         """A name for a kernel that nothing in the module has."""
-        number = self.made
-        name = f"k{number}" if wanted == "k" else wanted
+        number = self.count
+        name = f"k{number}" if stem == "k" else stem
         while name in self.names:
             number += 1
-            name = f"{wanted}{number}"
+            name = f"{stem}{number}"
         self.names.add(name)
         return name
 

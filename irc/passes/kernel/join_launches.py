@@ -198,7 +198,7 @@ class _Joiner:
 
     def __init__(self, module: Operation, kernels: dict[str, kernel.KernelFuncOp]) -> None:
         self.module, self.kernels = module, kernels
-        self.made: dict[tuple[JoinedPart, ...], kernel.KernelFuncOp] = {}
+        self.joint: dict[tuple[JoinedPart, ...], kernel.KernelFuncOp] = {}
         self.joined = 0
 
     def place(self, function: func.FuncOp, members: Sequence[Operation]) -> None:
@@ -241,18 +241,18 @@ class _Joiner:
 
     def kernel_of(self, parts: tuple[JoinedPart, ...], inputs: int) -> kernel.KernelFuncOp:
         """The kernel of some parts, made once."""
-        found = self.made.get(parts)
-        if found is None:
+        joined = self.joint.get(parts)
+        if joined is None:
             name = self.fresh_name("_".join(p.callee.sym_name for p in parts))
-            found = self.made[parts] = self.add(join(parts, inputs, name))
-            if found.initialized:
+            joined = self.joint[parts] = self.add(join(parts, inputs, name))
+            if joined.initialized:
                 own = [
                     attrs.evolve(p, callee=self.kernels[p.callee.copying or p.callee.sym_name])
                     for p in parts
                 ]
                 copying = self.add(join(own, inputs, self.fresh_name(f"{name}_copying")))
-                found.attributes["copying"] = A.SymbolRefAttr(copying.sym_name)
-        return found
+                joined.attributes["copying"] = A.SymbolRefAttr(copying.sym_name)
+        return joined
 
     def add(self, callee: kernel.KernelFuncOp) -> kernel.KernelFuncOp:
         """Put a joined kernel into the module."""
@@ -260,12 +260,12 @@ class _Joiner:
         self.module.regions[0].blocks[0].append(callee)
         return callee
 
-    def fresh_name(self, wanted: str) -> str:
-        """A name like `wanted` that no kernel has."""
-        name, number = wanted, 0
+    def fresh_name(self, stem: str) -> str:
+        """A name like `stem` that no kernel has."""
+        name, number = stem, 0
         while name in self.kernels:
             number += 1
-            name = f"{wanted}_{number}"
+            name = f"{stem}_{number}"
         return name
 
     def drop_unused(self) -> None:
@@ -295,12 +295,12 @@ def join(parts: Sequence[JoinedPart], inputs: int, name: str) -> kernel.KernelFu
             types[place] = argument.type
         outputs += [a.type for a in arguments[len(part.inputs) : pointers_of(part.callee)]]
     kinds = [*types, *outputs, *[index] * (len(symbols) + 2)]
-    made = kernel.KernelFuncOp.create(name, kinds, "cpu")
-    made.location = fuse([p.callee.location for p in parts], "join-launches")
-    _fill(made, parts, inputs, symbols)
+    function = kernel.KernelFuncOp.create(name, kinds, "cpu")
+    function.location = fuse([p.callee.location for p in parts], "join-launches")
+    _fill(function, parts, inputs, symbols)
     grids: list[Dim] = [p.callee.grid for p in parts]
     first = len(types)
-    made.attributes.update(
+    function.attributes.update(
         symbols=A.ArrayAttr([A.StringAttr(s) for s in symbols]),
         grid=A.DimAttr(dim_sum(grids)),
         work=A.DimAttr(_work(parts, grids)),
@@ -312,8 +312,8 @@ def join(parts: Sequence[JoinedPart], inputs: int, name: str) -> kernel.KernelFu
             for place in _pairs(part, output, shared)
         ]  # fmt: skip
         if pairs:
-            made.attributes[shared] = A.DenseIntsAttr(pairs)
-    return made
+            function.attributes[shared] = A.DenseIntsAttr(pairs)
+    return function
 
 
 def _output_starts(parts: Sequence[JoinedPart], inputs: int) -> Iterator[int]:
@@ -342,12 +342,12 @@ def _work(parts: Sequence[JoinedPart], grids: Sequence[Dim]) -> Dim:
 
 
 def _fill(
-    made: kernel.KernelFuncOp, parts: Sequence[JoinedPart], inputs: int, symbols: Sequence[str]
+    function: kernel.KernelFuncOp, parts: Sequence[JoinedPart], inputs: int, symbols: Sequence[str]
 ) -> None:
     """Emit the parts, each over what a call's points have of its own."""
-    emitter, scope = Emitter(made.block), VectorScope()
-    emitter.location = made.location
-    arguments = made.block.arguments
+    emitter, scope = Emitter(function.block), VectorScope()
+    emitter.location = function.location
+    arguments = function.block.arguments
     *sizes, begin, end = arguments[-2 - len(symbols) :]
     scope.names.update(zip(symbols, sizes, strict=True))
     begin.name_hint, end.name_hint = "begin", "end"
@@ -372,7 +372,7 @@ def _fill(
             mapping[argument] = emitter.value(scope.names[name])
         for op in part.callee.block.ops:
             if not isinstance(op, kernel.KernelReturnOp):
-                made.block.append(op.clone(mapping))
+                function.block.append(op.clone(mapping))
     emitter.effect(kernel.KernelReturnOp, ())
     emitter.finish()
 

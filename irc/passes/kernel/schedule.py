@@ -210,16 +210,16 @@ def cost_of(member: CpuMember) -> int:
 
 def varying_values(member: CpuMember, axis: str) -> set[Value]:
     """The body's values that differ along an axis."""
-    found: set[Value] = set()
+    varying: set[Value] = set()
     for op in member.compute.block.ops:
         if not op.results:
             continue
         access = member.reads.get(op)
         if access is not None and axis in free_symbols(access.expression):
-            found.add(op.results[0])
-        elif any(o in found for o in op._operands):
-            found.add(op.results[0])
-    return found
+            varying.add(op.results[0])
+        elif any(o in varying for o in op._operands):
+            varying.add(op.results[0])
+    return varying
 
 
 def widest_bits(member: CpuMember, varying: Iterable[Value]) -> int:

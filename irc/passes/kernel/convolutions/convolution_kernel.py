@@ -139,20 +139,20 @@ class ConvolutionKernel(Generic[Shape]):
                 e.load(self.weight, e.plus(start, v * shape.lanes), self.vector, None, None)
                 for v in range(shape.vectors)
             ]
-            made = list(carried)
+            sums = list(carried)
             for r in range(shape.rows):
                 one = e.load(array, offset(channel, r), f32, None, None)
                 splat = e.add(kernel.SplatOp, (one,), self.vector)
                 for v, factor in enumerate(factors, r * shape.vectors):
-                    made[v] = e.add(math.FmaOp, (splat, factor, made[v]), self.vector)
-            return made
+                    sums[v] = e.add(math.FmaOp, (splat, factor, sums[v]), self.vector)
+            return sums
 
-        found = e.for_loop(0, shape.channels, 1, list(initial) * shape.rows, at)
+        sums = e.for_loop(0, shape.channels, 1, list(initial) * shape.rows, at)
         loop = e.block.last
         if isinstance(loop, kernel.ForOp):
             loop.attributes["unroll"] = A.IntegerAttr(UNROLL)
         count = shape.vectors
-        return [found[k : k + count] for k in range(0, len(found), count)]
+        return [sums[k : k + count] for k in range(0, len(sums), count)]
 
     def after(self, weight: Scalar, row: Scalar) -> Scalar:
         """Which line of each channel of the next panel's weights is fetched with the rows from
@@ -197,9 +197,9 @@ class ConvolutionKernel(Generic[Shape]):
             return self.binary(arith.DivFOp, product, self.number(6.0))
         assert name == "leaky_relu", name
         attributes: dict[str, Attribute] = {"predicate": A.StringAttr("ogt")}
-        kind = self.emitter.vector_type(i1, self.shape.lanes)
+        mask_type = self.emitter.vector_type(i1, self.shape.lanes)
         operands = (value, self.number(0.0))
-        positive = self.emitter.add(arith.CmpFOp, operands, kind, attributes)
+        positive = self.emitter.add(arith.CmpFOp, operands, mask_type, attributes)
         less = self.binary(arith.MulFOp, value, scalars[0])
         return self.emitter.add(arith.SelectOp, (positive, value, less), self.vector)
 
@@ -226,8 +226,8 @@ class ConvolutionKernel(Generic[Shape]):
         here = self.all_of([row, column])
         if lanes is None:
             return here
-        kind = e.vector_type(i1, self.shape.lanes)
-        return e.add(arith.AndIOp, (e.add(kernel.SplatOp, (here,), kind), lanes), kind)
+        mask_type = e.vector_type(i1, self.shape.lanes)
+        return e.add(arith.AndIOp, (e.add(kernel.SplatOp, (here,), mask_type), lanes), mask_type)
 
     def panel_masks(self, channels: int) -> list[Value | None]:
         """Masks of the lanes of a panel's vectors that are among its `channels`, as far as there

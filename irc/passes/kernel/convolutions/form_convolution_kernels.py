@@ -56,9 +56,9 @@ class FormConvolutionKernels(Pass):
                 shape = shape_of(inner, self.vector_bits or target_of(context).vector_bits)
                 name = known.get(shape)
                 if name is None:
-                    made = form(shape, names, inner.location)
-                    block.append(made)
-                    name = known[shape] = made.sym_name
+                    formed = form(shape, names, inner.location)
+                    block.append(formed)
+                    name = known[shape] = formed.sym_name
                     context.count("kernels")
                 launch(inner, shape, name)
                 context.count("launches")
@@ -98,11 +98,11 @@ def launch(op: Convolution, shape: Shape, name: str) -> None:
         "callee": A.SymbolRefAttr(name), SEGMENTS: A.DenseIntsAttr((len(inputs), 0)),
     }  # fmt: skip
     more = [TensorType(sizes, f32, contiguous_strides(sizes)) for sizes in shape.workspaces]
-    made = host.LaunchOp(inputs, [*op.result_types, *more], attributes, (), op.location)
+    launched = host.LaunchOp(inputs, [*op.result_types, *more], attributes, (), op.location)
     assert op.parent is not None
-    op.parent.insert_before(made, op)
-    made.results[0].name_hint = op.value.name_hint
-    op.value.replace_all_uses_with(made.results[0])
+    op.parent.insert_before(launched, op)
+    launched.results[0].name_hint = op.value.name_hint
+    op.value.replace_all_uses_with(launched.results[0])
     op.erase()
 
 

@@ -147,12 +147,12 @@ class _Panels(ConvolutionKernel[PanelShape]):
         weight = e.times(panel, shape.channels * shape.panel)
         ahead = None if shape.rows_first else self.after(weight, row)
         sums = self.products(self.array, offset, weight, initial, ahead)
-        made = []
+        stores = []
         for k, vectors in enumerate(sums):
             start = e.plus(e.times(e.plus(first, place(k)), shape.channels_out), column)
             for v, mask in enumerate(masks):
                 at = e.plus(start, v * shape.lanes)
-                made.append((self.finished(vectors[v], at, mask), at, mask))
+                stores.append((self.finished(vectors[v], at, mask), at, mask))
         # Only now: a row that is computed twice must not read what it has written.
-        for value, at, mask in made:
+        for value, at, mask in stores:
             e.store(value, self.result, at, mask)

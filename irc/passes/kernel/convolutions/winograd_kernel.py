@@ -153,8 +153,8 @@ class _Winograd(ConvolutionKernel[WinogradShape]):
                         value = value if self.bias is None else self.binary(
                             arith.AddFOp, value, bias
                         )
-                        made = self.finished(value, offset, mask)
-                        e.store(made, self.result, offset, mask)
+                        result = self.finished(value, offset, mask)
+                        e.store(result, self.result, offset, mask)
 
             self.over_channels(self.panel_channels, at)
 
@@ -218,11 +218,11 @@ class _Winograd(ConvolutionKernel[WinogradShape]):
                 def offset(channel: Scalar, k: int) -> Scalar:
                     return e.plus(e.plus(rows, channel), k * shape.image_row)
 
-                found = self.products(
+                products = self.products(
                     self.image, offset, weight, zeros, self.after(weight, row)
                 )
                 start = e.plus(sums, e.times(row, shape.panel))
-                for k, vectors in enumerate(found):
+                for k, vectors in enumerate(products):
                     for v, value in enumerate(vectors):
                         place = k * shape.panel + v * shape.lanes
                         e.store(value, self.sums, e.plus(start, place), None)

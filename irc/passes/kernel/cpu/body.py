@@ -150,7 +150,7 @@ class BodyEmitter:
 
     def _guard(self, level: int, scope: VectorScope) -> Value | None:
         """A condition for a load hoisted to `level`: that the loops inside have any points."""
-        emitter, found = self.emitter, None
+        emitter, guard = self.emitter, None
         shared = self.state.shared_axis
         for axis in self.placed.loops if shared is None else [shared, *self.placed.loops]:
             if self.placed.level_of[axis.name] <= level or self.state.positive(axis.extent):
@@ -162,10 +162,10 @@ class BodyEmitter:
                 condition = emitter.compare("sgt", size, 0)
                 emitter.block = outside
                 self.state.guards[axis.extent] = condition
-            if found is not None:
-                condition = emitter.add(arith.AndIOp, (found, condition), i1)
-            found = condition
-        return found
+            if guard is not None:
+                condition = emitter.add(arith.AndIOp, (guard, condition), i1)
+            guard = condition
+        return guard
 
     def _read(self, op: loop.ReadOp, scope: VectorScope) -> Content:
         access = self.member.reads[op]
@@ -251,8 +251,8 @@ class BodyEmitter:
         emitter, prepared, lanes = self.emitter, self.placed.indices[access], scope.lanes
         assert lanes is not None
         width = lanes.width
-        wanted = None if mask is None else self.lane_value(mask, copy, width, scope)
-        given = None if other is None else self.lane_value(other, copy, width, scope)
+        under = None if mask is None else self.lane_value(mask, copy, width, scope)
+        instead = None if other is None else self.lane_value(other, copy, width, scope)
         assert access.storage is not None
         # Scratch under a shared vector axis has room for all lanes of a point, but a lane that
         # is no point may hold any position. A table has some behind its end.
@@ -260,14 +260,14 @@ class BodyEmitter:
         table = access.storage.kind == "table" and prepared.stride == 1
         roomy = table or (scratch and not prepared.own_lane)
         if lanes.mask is not None and not roomy:
-            wanted = (
+            under = (
                 lanes.mask
-                if wanted is None
-                else emitter.add(arith.AndIOp, (wanted, lanes.mask), wanted.type)
+                if under is None
+                else emitter.add(arith.AndIOp, (under, lanes.mask), under.type)
             )
         if prepared.stride == 1:
-            return emitter.load(pointer, self.offset(access, copy, scope), type_, wanted, given)
-        return emitter.gather(pointer, self.offsets(access, copy, scope), type_, wanted, given)
+            return emitter.load(pointer, self.offset(access, copy, scope), type_, under, instead)
+        return emitter.gather(pointer, self.offsets(access, copy, scope), type_, under, instead)
 
     def store(self, result: Value, content: Content, scope: VectorScope) -> None:
         """Store the final values of a result wherever it lives."""

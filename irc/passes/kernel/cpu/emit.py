@@ -124,19 +124,19 @@ class Emitter:
         if width == 1:
             return element
         key = (element, width)
-        found = self._vector_types.get(key)
-        if found is None:
-            found = self._vector_types[key] = VectorType((width,), element)
-        return found
+        type_ = self._vector_types.get(key)
+        if type_ is None:
+            type_ = self._vector_types[key] = VectorType((width,), element)
+        return type_
 
     def hoisted(self, key: Any, make: Callable[[], Operation]) -> Value:
         """The result of an operation without operands, made once at the top of the kernel."""
-        found = self.constants.get(key)
-        if found is None:
+        value = self.constants.get(key)
+        if value is None:
             op = make()
             self._hoisted.append(op)
-            found = self.constants[key] = op.results[0]
-        return found
+            value = self.constants[key] = op.results[0]
+        return value
 
     def constant(self, attr: Attribute, type_: Type) -> Value:
         """A constant of a scalar or vector type."""
@@ -290,10 +290,10 @@ class Emitter:
         """The value of an index expression whose names are all scalar in `scope`."""
         if not isinstance(d, Expr):
             return d
-        found = scope.dims.get(d)
-        if found is None:
-            found = scope.dims[d] = self._scalar(d, scope)
-        return found
+        value = scope.dims.get(d)
+        if value is None:
+            value = scope.dims[d] = self._scalar(d, scope)
+        return value
 
     def _scalar(self, d: Expr, scope: VectorScope) -> Scalar:
         if isinstance(d, Symbol):
@@ -336,10 +336,10 @@ class Emitter:
             if not isinstance(prefix, Expr):
                 total = prefix
                 continue
-            found = scope.dims.get(prefix)
-            if found is None:
-                found = scope.dims[prefix] = self.plus(total, self.scalar(group, scope))
-            total = found
+            value = scope.dims.get(prefix)
+            if value is None:
+                value = scope.dims[prefix] = self.plus(total, self.scalar(group, scope))
+            total = value
         return total
 
     # -- vectors
@@ -348,16 +348,16 @@ class Emitter:
         """A scalar in each lane; made where the scope first wants it."""
         if width == 1:
             return scalar
-        found = scope.splats.get(scalar)
-        if found is None or found.type.shape[0] != width:  # type: ignore[attr-defined]
+        vector = scope.splats.get(scalar)
+        if vector is None or vector.type.shape[0] != width:  # type: ignore[attr-defined]
             maker = scalar.defining_op
             type_ = self.vector_type(scalar.type, width)
             if isinstance(maker, arith.ConstantOp):
-                found = self.constant(maker.attributes["value"], type_)
+                vector = self.constant(maker.attributes["value"], type_)
             else:
-                found = self.add(kernel.SplatOp, (scalar,), type_)
-            scope.splats[scalar] = found
-        return found
+                vector = self.add(kernel.SplatOp, (scalar,), type_)
+            scope.splats[scalar] = vector
+        return vector
 
     def lane_mask(self, base: Scalar, upper: Scalar, width: int) -> Value:
         """Which lanes of a vector that starts at `base` lie below `upper` (less than 2^31 away)."""
@@ -392,10 +392,10 @@ class Emitter:
         operands: Sequence[Value],
         type_: Type,
     ) -> Value:
-        found = scope.dims.get(key)
-        if found is None:
-            found = scope.dims[key] = self.add(cls, operands, type_)
-        return found
+        value = scope.dims.get(key)
+        if value is None:
+            value = scope.dims[key] = self.add(cls, operands, type_)
+        return value
 
     # -- memory
 

@@ -160,11 +160,11 @@ class _CpuKernel:
         if tile_axis and (self.shared_axis is None or tile_axis not in named):
             raise InvalidIR("a tile needs a shared vector axis and another shared axis", op=plan.op)
         order = [n for n in schedule.outer if n != schedule.vector_axis]
-        wanted = set(named) - ({schedule.vector_axis} if self.shared_axis else set())
-        if set(order) != wanted:
+        expected = set(named) - ({schedule.vector_axis} if self.shared_axis else set())
+        if set(order) != expected:
             raise InvalidIR(
                 f"the schedule's outer axes ({', '.join(order)}) are not the shared axes "
-                f"({', '.join(sorted(wanted))})",
+                f"({', '.join(sorted(expected))})",
                 op=plan.op,
             )
         self.outer = [named[n] for n in order]

@@ -46,20 +46,20 @@ class LaneExpressions:
         """The value of a symbol: a vector for what varies."""
         position = self.access.positions.get(name)
         key = ("vector", name if position is None else position, self.copy)
-        found = self.scope.dims.get(key)
-        if found is not None:
-            return found
+        value = self.scope.dims.get(key)
+        if value is not None:
+            return value
         if position is not None:
             content = self.scope.values[position]
             single = content[self.copy] if isinstance(content, list) else content
-            found = self.emitter.convert(single, index)
+            value = self.emitter.convert(single, index)
         elif name == self.lanes.axis:
             start = self.emitter.plus(self.scope.names[name], self.copy * self.lanes.apart)
-            found = self.emitter.vector_index(start, 1, self.lanes.width, self.scope)
+            value = self.emitter.vector_index(start, 1, self.lanes.width, self.scope)
         else:
             return self.scope.names[name]
-        self.scope.dims[key] = found
-        return found
+        self.scope.dims[key] = value
+        return value
 
     def binary(
         self, scalar: Callable[..., Scalar], cls: type[Operation], a: Scalar, b: Scalar

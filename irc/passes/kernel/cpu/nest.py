@@ -58,14 +58,14 @@ class _Carried:
 
     def joined(self, values: list[Value]) -> list[Value]:
         """These sums added to `values`, what came of a restarted state."""
-        found: list[Value] = []
+        joined: list[Value] = []
         ended = self.carrying(values)
         for number, reducer in enumerate(self.reducers):
             if reducer is None:
                 continue
             new = ended.part(number)
-            found += reducer.join(self.part(number), new) if reducer.restarts else new
-        return found
+            joined += reducer.join(self.part(number), new) if reducer.restarts else new
+        return joined
 
     def nothing_lost(self) -> list[Value]:
         """What `joined_exactly` lost before the first time."""
@@ -78,7 +78,7 @@ class _Carried:
 
     def joined_exactly(self, values: list[Value], lost: list[Value]) -> list[Value]:
         """What `joined` gives with what rounding `lost` before made good, and what it loses now."""
-        found: list[Value] = []
+        joined: list[Value] = []
         losses: list[Value] = []
         ended, before = self.carrying(values), iter(lost)
         for number, reducer in enumerate(self.reducers):
@@ -88,8 +88,8 @@ class _Carried:
             if reducer.restarts:
                 new, left = reducer.join_exactly(self.part(number), new, before)
                 losses += left
-            found += new
-        return [*found, *losses]
+            joined += new
+        return [*joined, *losses]
 
     def carrying(self, values: list[Value]) -> _Carried:
         """The same with other values."""
@@ -410,11 +410,11 @@ class Nest:
             place = self.emitter.value(self.body.offset(access, 0, scope))
             scalar = self.emitter.convert(place, element)
             return [self.emitter.splat(scalar, width, scope)] * copies
-        found = []
+        positions = []
         for copy in range(copies):
             if prepared.stride is None:
                 wide = self.body.offsets(access, copy, scope)
-                found.append(self.emitter.convert(wide, element))
+                positions.append(self.emitter.convert(wide, element))
                 continue
             base = self.emitter.value(self.body.offset(access, copy, scope))
             start = self.emitter.splat(self.emitter.convert(base, element), width, scope)
@@ -423,8 +423,8 @@ class Nest:
                 by = self.emitter.value(self.emitter.scalar(prepared.stride, scope))
                 wide = self.emitter.splat(self.emitter.convert(by, element), width, scope)
                 steps = self.emitter.add(arith.MulIOp, (steps, wide), steps.type)
-            found.append(self.emitter.add(arith.AddIOp, (start, steps), start.type))
-        return found
+            positions.append(self.emitter.add(arith.AddIOp, (start, steps), start.type))
+        return positions
 
     def _finish(self, scope: VectorScope, state: _Carried) -> None:
         op = self.member.compute

@@ -207,9 +207,9 @@ class Placement:
             by_level.setdefault(ENTRY, []).append(constant)
         levels = sorted(by_level)
         groups = [dim_sum(by_level[k]) for k in levels]
-        found = Index(access, d, levels, groups, level, varying, stride, shift, blocked and moved)
-        self.indices[access] = found
-        return found
+        index = Index(access, d, levels, groups, level, varying, stride, shift, blocked and moved)
+        self.indices[access] = index
+        return index
 
     def _prepare_prefixes(self) -> None:
         """Which partial sums each level computes for the levels inside it."""

@@ -401,7 +401,7 @@ def find_collapses(plan: CpuPlan) -> tuple[Pairs, list[Pairs]]:
 def _collapse_list(
     axes: list[Axis], accesses: list[Access], any_order: bool
 ) -> Pairs:
-    found: Pairs = []
+    pairs: Pairs = []
     drop_units(axes, accesses)
     changed = True
     while changed:
@@ -412,12 +412,12 @@ def _collapse_list(
                     continue
                 if can_collapse(outer, inner, accesses):
                     collapse(axes, accesses, outer, inner)
-                    found.append((outer.name, inner.name))
+                    pairs.append((outer.name, inner.name))
                     changed = True
                     break
             if changed:
                 break
-    return found
+    return pairs
 
 
 def drop_units(axes: list[Axis], accesses: Iterable[Access]) -> None:

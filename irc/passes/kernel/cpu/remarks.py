@@ -23,11 +23,11 @@ def remarks_about(
     """What there is to say of the kernel `callee` of a scheduled compute or group that reads the
     arrays `inputs` (the first pointers of the kernel)."""
     if not callee.is_gpu:
-        gathered, given = _gathered(inputs, callee), set(inputs)
+        gathered, operands = _gathered(inputs, callee), set(inputs)
         for compute in computes_in(op):
             schedule = _schedule_of(compute, op)
             if schedule.has("lanes") and schedule.vector_axis and schedule.lanes > 1:
-                yield compute, _vectors(compute, schedule, given)
+                yield compute, _vectors(compute, schedule, operands)
                 yield from _gathers(compute, schedule, gathered)
     yield from _apart(op, inputs, callee)
 
@@ -86,8 +86,8 @@ def _kind(stride: Dim | None) -> str:
 def _gathered(inputs: Sequence[Value], callee: kernel.KernelFuncOp) -> set[Value]:
     """The inputs that the kernel gathers from, lane by lane."""
     arguments = callee.block.arguments
-    found = {inner.pointer for inner in callee.walk() if isinstance(inner, kernel.GatherOp)}
-    return {value for value, argument in zip(inputs, arguments, strict=False) if argument in found}
+    bases = {inner.pointer for inner in callee.walk() if isinstance(inner, kernel.GatherOp)}
+    return {value for value, argument in zip(inputs, arguments, strict=False) if argument in bases}
 
 
 def _gathers(
@@ -137,22 +137,22 @@ def _apart(op: Operation, inputs: Sequence[Value], callee: kernel.KernelFuncOp) 
 
 def _read_elsewhere(op: Operation) -> dict[Value, str]:
     """The arrays that are read at other points than that which a compute is at: where, first."""
-    found: dict[Value, str] = {}
+    places: dict[Value, str] = {}
     for compute in computes_in(op):
         axes = tuple(symbol(a.name) for a in compute.axis_list)
         for read in compute.reads:
-            if tuple(read.indices) != axes and read.source not in found:
-                found[read.source] = ", ".join(map(str, read.indices))
-    return found
+            if tuple(read.indices) != axes and read.source not in places:
+                places[read.source] = ", ".join(map(str, read.indices))
+    return places
 
 
 def _why_apart(op: Operation, number: int) -> str:
-    made: Value = op.results[number]
+    value: Value = op.results[number]
     if isinstance(op, loop.GroupOp):
-        made = op.yield_op.values[number]
-    maker = made.defining_op
+        value = op.yield_op.values[number]
+    maker = value.defining_op
     assert isinstance(maker, loop.ComputeOp)
     for position, output in enumerate(maker.output_list):
-        if made in maker.results_of(position) and output.kind in ("reduce", "scatter"):
+        if value in maker.results_of(position) and output.kind in ("reduce", "scatter"):
             return f"the result is that of a {output.kind}"
     return "what is written comes before the last read of it"

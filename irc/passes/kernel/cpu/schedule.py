@@ -88,19 +88,19 @@ def read_schedule(attr: Attribute | None, op: Operation | None = None) -> CpuSch
 
 
 def _read(entries: A.DictAttr, op: Operation | None) -> CpuSchedule:
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     value: Any
     for name, value in entries.items:
         if isinstance(value, A.DictAttr):
-            found[name] = _read(value, op)
+            settings[name] = _read(value, op)
         elif isinstance(value, A.ArrayAttr):
             texts = [entry.value for entry in value]  # type: ignore[attr-defined]
             if name == "collapse":
-                found[name] = [tuple(text.split()) for text in texts]
+                settings[name] = [tuple(text.split()) for text in texts]
             elif name == "chunks":
-                found[name] = {axis: int(n) for axis, n in map(str.split, texts)}
+                settings[name] = {axis: int(n) for axis, n in map(str.split, texts)}
             else:
-                found[name] = texts
+                settings[name] = texts
         else:
-            found[name] = value.value
-    return CpuSchedule(op, **found)
+            settings[name] = value.value
+    return CpuSchedule(op, **settings)

@@ -30,11 +30,11 @@ def inplace_pairs(plan: CpuPlan) -> list[int]:
         updates.setdefault(source, set()).add(numbers[target])
     reads = _pointwise_reads(plan)
     for position, value in enumerate(plan.inputs):
-        found = set(updates.get(value, ()))
+        candidates = set(updates.get(value, ()))
         if value in reads:
             alike = outputs.get(memory_of(value.type), ())
-            found.update(number for number, writer in alike if reads[value] <= writer)
-        for number in sorted(found):
+            candidates.update(number for number, writer in alike if reads[value] <= writer)
+        for number in sorted(candidates):
             pairs += [position, first + number]
     return pairs
 
@@ -67,7 +67,7 @@ def _pointwise_reads(plan: CpuPlan) -> dict[Value, int]:
     return {value: number for value, number in last.items() if value not in elsewhere}
 
 
-def memory_of(kind: Type) -> Any:
+def memory_of(type_: Type) -> Any:
     """Equal for arrays of equal sizes, strides and element widths."""
-    assert isinstance(kind, TensorType)
-    return kind.shape, strides_of(kind), element_bytes(kind.element)
+    assert isinstance(type_, TensorType)
+    return type_.shape, strides_of(type_), element_bytes(type_.element)

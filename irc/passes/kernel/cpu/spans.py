@@ -45,9 +45,9 @@ def spans(
     width = vectors.width
     cuts = {lower, upper}
     for op in ops:
-        found = border(op, vectors.axis)
-        if found is not None:
-            at = found[0]
+        edge = border(op, vectors.axis)
+        if edge is not None:
+            at = edge[0]
             cuts.update(c for c in (at // width * width, -(-at // width) * width)
                         if lower < c < upper)  # fmt: skip
     points = sorted(cuts)
@@ -80,11 +80,11 @@ def decide(op: Operation, axis: str, scope: VectorScope) -> bool | Value | None:
     return None
 
 
-def _compared(found: tuple[int, bool] | None, span: tuple[int, int] | None) -> bool | None:
+def _compared(edge: tuple[int, bool] | None, span: tuple[int, int] | None) -> bool | None:
     """What a comparison with such a border gives in all of a span."""
-    if found is None or span is None:
+    if edge is None or span is None:
         return None
-    bound, outcome = found
+    bound, outcome = edge
     low, high = span
     if high <= bound:
         return outcome

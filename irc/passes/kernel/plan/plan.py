@@ -76,11 +76,11 @@ def flatten(op: Operation) -> Plan:
     inputs = _inputs(op, [*once, *computes], alias)
     results = {value: result for result, value in reversed(outputs)}
     initialized = [
-        (init, results[made])
+        (init, results[result])
         for compute in computes
         for number, init in scatters_of(compute)
-        for made in compute.results_of(number)
-        if made in results
+        for result in compute.results_of(number)
+        if result in results
     ]
     return Plan(op, axes, members, inputs, outputs, initialized, alias, once)
 
@@ -106,14 +106,14 @@ def _inputs(
     op: Operation, computes: list[loop.ComputeOp], alias: dict[Value, Value]
 ) -> list[Value]:
     """The arrays read that no member makes, each once; what a scatter starts from first."""
-    made = {result for compute in computes for result in compute.results}
-    found: dict[Value, None] = {}
+    results = {result for compute in computes for result in compute.results}
+    inputs: dict[Value, None] = {}
     for compute in computes:
         for init in compute.inits:
-            if alias.get(init, init) in made:
+            if alias.get(init, init) in results:
                 raise InvalidIR("scatters into an array of the same group", op=op)
-            found.setdefault(init)
+            inputs.setdefault(init)
         for read in compute.reads:
-            if alias.get(read.source, read.source) not in made:
-                found.setdefault(read.source)
-    return list(found)
+            if alias.get(read.source, read.source) not in results:
+                inputs.setdefault(read.source)
+    return list(inputs)
