@@ -325,6 +325,20 @@ def test_heads_that_are_shared() -> None:
     assert not recognize._are_heads((), (B, H), True)
 
 
+def test_the_labels_of_a_factor() -> None:
+    def slots(first: tuple[Label, ...], last: Any = ((L,), (S,)), order: Any = (0, 1)) -> Any:
+        return recognize._slots(PROGRAM, (first, *last), LABELS, order, False)
+
+    assert slots((B, H)) == ((B,), (H,), (L,), (S,))
+    assert slots((B, H), order=(1, 0)) == ((B,), (H,), (S,), (L,))
+    assert slots((B,)) is None, "the heads are missing"
+    assert slots((B, H, L)) is None, "one is left over"
+    assert slots((H, B)) is None, "4 are no batch of 2"
+    assert slots((B, Label(4))) is None, "heads that are repeated"
+    assert slots((B, Label(2, 1), Label(2, 2))) is None, "heads in two dimensions"
+    assert slots((B, H), ((L, S), ())) is None and slots((B, H), ((Label(5),), (S,))) is None
+
+
 def test_what_the_written_form_copies() -> None:
     view = made("view.default", self=X, size=[6])
     clone = made("clone.default", self=view)
