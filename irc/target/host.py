@@ -27,6 +27,7 @@ def settings(gpu: bool = False) -> tuple[Any, ...]:
         str(torch.get_default_dtype()).removeprefix("torch."),
         torch.get_float32_matmul_precision(),
         _allows_tf32(),
+        torch.are_deterministic_algorithms_enabled(),
     )
 
 

@@ -39,7 +39,7 @@ class Target:
     of ATen's on the CPU. library: elements that oneDNN computes packed operations of; empty: there
     is no oneDNN, or it is switched off. default_float: the dtype of floats that nothing else gives
     one. product_precision: torch's, of f32 products. tf32_convolutions: cuDNN may compute f32
-    convolutions with factors of 10 bits. Raises ValueError for what makes no sense.
+    convolutions with factors of 10 bits. deterministic: equal calls give equal bits. Raises ValueError for what makes no sense.
     """
 
     processor: TargetFeatures | GpuFeatures
@@ -48,6 +48,7 @@ class Target:
     default_float: str = "float32"
     product_precision: str = "highest"
     tf32_convolutions: bool = True
+    deterministic: bool = False
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.threads <= 1 << 16:
@@ -227,6 +228,12 @@ def default_float(context: Any) -> str:
     return "float32" if target is None else target.default_float
 
 
+def keeps_order(context: Any) -> bool:
+    """Whether a GPU's threads may not add to one place in the order in which they get there."""
+    target: Target | None = context.settled
+    return target is not None and target.is_gpu and target.deterministic
+
+
 def of_kind(kind: str, context: Any) -> Target:
     """The target of the program, for a pass with an option that says of which kind ("cpu", "gpu",
     "": any). Raises UserError for another kind."""
@@ -241,5 +248,5 @@ def of_kind(kind: str, context: Any) -> Target:
     return target
 
 
-__all__ = ["KNOWN", "Target", "as_target", "default_float", "features_of", "known", "named",
-           "of_kind", "target_of"]  # fmt: skip
+__all__ = ["KNOWN", "Target", "as_target", "default_float", "features_of", "keeps_order",
+           "known", "named", "of_kind", "target_of"]  # fmt: skip

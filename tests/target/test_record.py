@@ -47,6 +47,7 @@ def key(target: Target) -> str:
 @pytest.mark.parametrize(
     "change, values",
     [(threads, (3, 1)), (library, (False, True)), (precise, (False, True)),
+     (torch.use_deterministic_algorithms, (True, False)),
      (torch.set_default_dtype, (torch.float64, torch.float32)),
      (torch.set_float32_matmul_precision, ("high", "highest"))],
 )  # fmt: skip
@@ -73,6 +74,7 @@ def changed_fields(base: Target) -> dict[str, Target]:
     common: dict[str, Any] = {
         "threads": 5, "library": ("bf16", "f32"), "default_float": "float64",
         "product_precision": "high", "tf32_convolutions": False,
+        "deterministic": True,
     }  # fmt: skip
     if base.is_gpu:
         processor["chip"] = "sm_89"

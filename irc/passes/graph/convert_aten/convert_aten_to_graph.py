@@ -23,8 +23,9 @@ from irc.passes.graph.convert_aten.complex_pairs import (
     convert_pair,
     paired_values,
 )
+from irc.passes.graph.convert_aten.races import decline_races
 from irc.passes.graph.convert_aten.support import TO_GRAPH, Call
-from irc.target.record import default_float
+from irc.target.record import default_float, keeps_order
 
 
 @register_pass
@@ -73,6 +74,7 @@ class _FunctionConversion:
         self.ranges = facts_of(function).ranges
         self.known = Known()
         self.float = default_float(context)
+        self.keeps_order = keeps_order(context)
         self.complex = False  # whether any tensor has complex elements
         self.paired: set[Value] = set()
         self.pairs: dict[Value, Pair] = {}
@@ -115,6 +117,8 @@ class _FunctionConversion:
                     decline("complex elements are ATen's")
             outcome = converter(call)
             values = [outcome] if isinstance(outcome, Value) else list(outcome)
+            if self.keeps_order:
+                decline_races(last, self.function.block)
             self.define(op, self.checked(op, values, call.result_types))
         except Declined as declined:
             self.reason = str(declined)
@@ -139,8 +143,11 @@ class _FunctionConversion:
 
     def convert_paired(self, op: Operation) -> None:
         assert self.call is not None
+        last = self.function.block.last
         try:
             outcome = convert_pair(self.call, self.pairs)
+            if self.keeps_order:
+                decline_races(last, self.function.block)
         except Declined as declined:
             raise StartAgain from declined
         if isinstance(outcome, Value):
