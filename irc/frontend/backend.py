@@ -28,6 +28,7 @@ from irc.frontend.fx.higher_order import expand_higher_order
 from irc.frontend.fx.mutating_calls import unwrap_mutating_calls
 from irc.frontend.fx.random_states import eager_generators
 from irc.frontend.fx.saved_activations import report_strides, saved_outputs, take_strides
+from irc.frontend.fx.setting_guards import guard_settings
 from irc.frontend.fx.sparse_results import take_sparse, with_rest
 from irc.frontend.fx.storage_places import take_storages
 from irc.frontend.fx.synthetic_bases import cut_to_size
@@ -234,6 +235,7 @@ def compile_fx(
         attention.fuse_for(module, options, target)
     saved = saved_outputs(module) if stage == "forward" else frozenset()
     if stage != "backward":
+        guard_settings(module, target)
         show_arguments(module, direct_calls.metadata())
     rest = take_sparse(module)
     if stage == "backward":

@@ -24,7 +24,7 @@ import torch
 from irc.ir.location import UNKNOWN
 from irc.ir.passes import Remark
 from irc.program import host_program as P
-from irc.runtime import host_steps, late_checks, lazy_bits
+from irc.runtime import host_steps, late_checks, lazy_bits, library_modes
 from irc.runtime.arguments import check_arguments
 from irc.runtime.executable import Executable
 from irc.runtime.graphs_cuts import cut
@@ -215,6 +215,7 @@ class GraphRunner:
             if any(not isinstance(d, int) for d in (*s.sizes, *(s.strides or ())))
         ]  # fmt: skip
         registers = {a.register: i for i, a in enumerate(program.arguments)}
+        self._settings = library_modes.reader(program)
         self._offsets = [registers[b.register] for b in program.bindings if b.offset]
         #: Whether captures are of the native program, which doesn't tell the step that fails.
         self._natively = plain.is_native
@@ -306,6 +307,7 @@ class GraphRunner:
         try:
             key = (
                 stream,
+                *self._settings(),
                 *[arguments[i] for i in self._numbers],
                 *[arguments[i].shape for i in self._symbolic],
                 *[arguments[i].storage_offset() for i in self._offsets],

@@ -39,7 +39,8 @@ class Target:
     of ATen's on the CPU. library: elements that oneDNN computes packed operations of; empty: there
     is no oneDNN, or it is switched off. default_float: the dtype of floats that nothing else gives
     one. product_precision: torch's, of f32 products. tf32_convolutions: cuDNN may compute f32
-    convolutions with factors of 10 bits. deterministic: equal calls give equal bits. Raises ValueError for what makes no sense.
+    convolutions with factors of 10 bits. deterministic: equal calls give equal bits. Raises
+    ValueError for what makes no sense.
     """
 
     processor: TargetFeatures | GpuFeatures

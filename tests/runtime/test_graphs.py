@@ -14,7 +14,9 @@ import torch
 from torch import nn
 
 import irc
-from irc.runtime import graphs
+from irc.pipeline import lower
+from irc.program.read_host import read_host_program
+from irc.runtime import graphs, library_modes
 from irc.runtime.arguments import ArgumentError
 from tests.runtime.graph_driver import RecordingDriver
 
@@ -182,6 +184,43 @@ def test_a_size_that_nobody_calls_makes_place(driver) -> None:
             torch.testing.assert_close(run(second, w)[0], two_steps(second, w))
         assert driver.captures == 2
         torch.testing.assert_close(run(first, w)[0], two_steps(first, w))
+
+
+@pytest.mark.parametrize("setting", [
+    (torch.backends.cuda.matmul, "allow_tf32"), (torch.backends.cudnn, "benchmark"),
+])  # fmt: skip
+def test_a_graph_is_of_the_settings_that_it_was_captured_under(driver, setting: Any) -> None:
+    """Another precision of products, or choice of kernels: a graph of its own, as eager's calls
+    would change; and back to the first one."""
+    owner, name = setting
+    x, w = arguments()
+    run = compiled(two_steps, x, w)
+    before, found = getattr(owner, name), []
+    try:
+        for value in (before, not before, before):
+            setattr(owner, name, value)
+            for _ in range(3):
+                torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+            found.append((driver.captures, driver.replays))
+    finally:
+        setattr(owner, name, before)
+    assert [captures for captures, _ in found] == [1, 2, 2]
+    assert found[2][1] == found[1][1] + 3
+
+
+def test_settings_of_other_elements_are_not_read() -> None:
+    """A program of 16-bit floats has its own."""
+    module = irc.trace(two_steps, tuple(a.bfloat16() for a in arguments()))
+    lower(module)
+    read = library_modes.reader(read_host_program(module))
+    products, before = torch.backends.cuda.matmul, read()
+    for name, differs in (("allow_tf32", False), ("allow_bf16_reduced_precision_reduction", True)):
+        usual = getattr(products, name)
+        try:
+            setattr(products, name, not usual)
+            assert (read() != before) == differs
+        finally:
+            setattr(products, name, usual)
 
 
 def test_what_is_written_is_written_in_place(driver) -> None:

@@ -153,6 +153,7 @@ QUESTIONS = frozenset("""
     get_num_threads cpu_count sched_getaffinity get_host_cpu_name get_host_cpu_features environ
     getenv get_device_capability get_device_properties get_device_name allow_tf32 fp32_precision
     get_float32_matmul_precision mkldnn is_bf16_supported get_default_dtype get_process_triple
+    _get_fp32_precision_getter _get_deterministic_algorithms are_deterministic_algorithms_enabled
     machine processor_name Target.host TargetFeatures.host TargetFeatures.generic
 """.split())
 #: The edges, what each asks, and why: what is asked here decides no text's meaning.
@@ -167,6 +168,8 @@ EDGES = {
     "codegen/llvm/jit.py": "TargetFeatures.host",  # the linker of this process
     "codegen/llvm/target.py": "get_process_triple",  # which of LLVM's targets to load
     "runtime/padded_matmul.py": "Target.host get_device_name get_float32_matmul_precision",
+    # Whether a graph of library calls is still right.
+    "runtime/library_modes.py": "_get_fp32_precision_getter _get_deterministic_algorithms",
     "boundary/torch_abi.py": "environ",  # IRC_FORCE_SLOW_HOST: how this process calls
     "tools/cache_command.py": "Target.host",  # prints it
     "tools/bisect_command.py": "Target.host",  # whether the whole program can run here

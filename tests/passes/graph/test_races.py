@@ -1,4 +1,4 @@
-"""Under deterministic algorithms no kernel of a GPU adds in the order in which threads get there."""
+"""Under deterministic algorithms a GPU's kernels don't add in the order of their threads."""
 
 from __future__ import annotations
 
