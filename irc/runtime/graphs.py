@@ -132,9 +132,13 @@ def driver_of(program: P.HostProgram) -> GraphDriver | None:
 
 
 class Family:
-    """The calls of one size on one stream, and their graphs."""
+    """The calls of one size on one stream, and their graphs. `settings`: torch's, of libraries."""
 
-    def __init__(self, arguments: Sequence[Any], symbols: Mapping[str, int]) -> None:
+    def __init__(
+        self, arguments: Sequence[Any], symbols: Mapping[str, int],
+        settings: tuple[Any, ...] | None = None,
+    ) -> None:  # fmt: skip
+        self.settings = settings
         self.facts, self.symbols = facts_of(arguments), symbols
         self._kinds = [Kinds(arguments)]
         self.instances: list[Instance] = []
@@ -222,7 +226,8 @@ class GraphRunner:
         self._cut()
         if driver.native is not None and plain.is_native and not self._offsets:
             gpu = self._gpu or 0
-            self.replays = NativeReplays(driver.native, gpu, self.__call__, self.call_list)
+            self.replays = NativeReplays(driver.native, gpu, self.__call__, self.call_list,
+                                         self._settings)  # fmt: skip
 
     def _cut(self) -> None:
         found = cut(self.program, self.driver.device, self._refused)
@@ -304,10 +309,11 @@ class GraphRunner:
         """The family of a call; None for arguments that only a plain call looks at."""
         if len(arguments) != len(self.program.arguments):
             return None
+        settings = None if self._settings is None else self._settings()
         try:
             key = (
                 stream,
-                *self._settings(),
+                settings,
                 *[arguments[i] for i in self._numbers],
                 *[arguments[i].shape for i in self._symbolic],
                 *[arguments[i].storage_offset() for i in self._offsets],
@@ -318,9 +324,11 @@ class GraphRunner:
         for family in known:
             if family.knows(arguments):
                 return family
-        return self._new_family(key, arguments)
+        return self._new_family(key, arguments, settings)
 
-    def _new_family(self, key: Any, arguments: Sequence[Any]) -> Family | None:
+    def _new_family(
+        self, key: Any, arguments: Sequence[Any], settings: tuple[Any, ...] | None
+    ) -> Family | None:
         if any(map(lazy_bits.is_lazy, arguments)):
             return None
         symbols = check_arguments(self.plain.info.arguments, arguments)
@@ -331,7 +339,7 @@ class GraphRunner:
             if family.facts == facts:
                 family.learn(arguments)
                 return family
-        made = Family(arguments, symbols)
+        made = Family(arguments, symbols, settings)
         here = self.driver.device
         for spec, argument in zip(self.program.arguments, arguments, strict=True):
             elsewhere = isinstance(argument, torch.Tensor) and not self.driver.is_here(argument)

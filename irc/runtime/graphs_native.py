@@ -21,6 +21,7 @@ from irc.boundary.cuda import Gpu
 from irc.codegen.host import support_graphs as words
 from irc.runtime import late_checks
 from irc.runtime.graphs_instance import Instance
+from irc.runtime.library_modes import Settings
 from irc.runtime.native import graph_support
 
 PLANS = 8
@@ -52,7 +53,10 @@ class ReplayPlan:
     """How an instance is replayed on a device (-1: the CPU). Raises `Unfit` for one that is
     Python's to replay."""
 
-    def __init__(self, instance: Instance, facts: Sequence[Any], busy: int, device: int) -> None:
+    def __init__(
+        self, instance: Instance, facts: Sequence[Any], busy: int, device: int,
+        settings: object = None,
+    ) -> None:  # fmt: skip
         # The plan keeps all that it names alive.
         self._kept: list[Any] = [instance]
         self.instance, self.device, self.counted = instance, device, 0
@@ -65,6 +69,7 @@ class ReplayPlan:
         fill = self.words
         fill[words.PLAN_COUNT], fill[words.PLAN_GRAPH] = len(facts), handle
         fill[words.PLAN_STREAM], fill[words.PLAN_BUSY] = instance.stream, busy
+        fill[words.PLAN_SETTINGS] = 0 if settings is None else self._name(settings)
         fill[words.PLAN_ARGUMENTS] = self._keep(_array(self._arguments(facts)))
         copies = self._copies()
         fill[words.PLAN_COPIES] = len(copies) // words.COPY_WORDS
@@ -166,6 +171,7 @@ class Calls(Protocol):
     """The calls of one kind: what their arguments are like, and the graphs of them."""
 
     facts: tuple[Any, ...]
+    settings: tuple[Any, ...] | None
     instances: list[Instance]
 
 
@@ -187,7 +193,7 @@ class NativeReplays:
 
     def __init__(
         self, gpu: Gpu, device: int, python_call: Callable[..., Any],
-        python_call_list: Callable[..., Any],
+        python_call_list: Callable[..., Any], settings: Settings | None,
     ) -> None:  # fmt: skip
         gpu.prepare(device)
         self._device = ctypes.c_int64(device | gpu.table[cuda.INDEX_MASK]).value
@@ -200,9 +206,10 @@ class NativeReplays:
         called = (late_checks.raise_failed, python_call, python_call_list, self._failed)
         for word, each in enumerate(called, start=words.PROGRAM_LATE):
             program[word] = id(each)
+        program[words.PROGRAM_SETTINGS] = 0 if settings is None else id(settings)
         loaded = graph_support()
         # The builtins own the words through their `self`; these own what they reach.
-        program.keeps = (loaded, runtime, gpu.table, called, self)
+        program.keeps = (loaded, runtime, gpu.table, called, settings, self)
         self._words = weakref.ref(program)
         make, names = torch_abi.make_builtin, words.EXPORTS
         self.call: Any = make("irc.graph", loaded.address(names[0]), program, takes_list=False)
@@ -226,7 +233,10 @@ class NativeReplays:
             known = [shown for shown in self._shown if shown.plan.instance is instance]
             if not known:
                 try:
-                    known = [Shown(family, ReplayPlan(instance, family.facts, busy, self._device))]
+                    plan = ReplayPlan(
+                        instance, family.facts, busy, self._device, family.settings
+                    )
+                    known = [Shown(family, plan)]
                 except Unfit:
                     instance.fits_native = False
                     return

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from irc.dialects.aten.schema import OWN
 from irc.program import host_program as P
 from irc.program.liveness import registers_in
 
@@ -39,15 +40,27 @@ _SETTINGS: dict[str, tuple[Callable[[], Any], ...]] = {
 }
 
 
-def reader(program: P.HostProgram) -> Callable[[], tuple[Any, ...]]:
-    """A function that gives the settings that a program's operators read, as they are now."""
-    calls = [step for step in program.steps if isinstance(step, P.CallOperator)]
+#: Gives the settings as they are now: the same object for equal ones.
+Settings = Callable[[], tuple[Any, ...]]
+
+
+def reader(program: P.HostProgram) -> Settings | None:
+    """A function that gives the settings that a program's operators read, as they are now; None
+    for a program that calls no operator of torch's."""
+    calls = [
+        step for step in program.steps
+        if isinstance(step, P.CallOperator) and step.callee.partition(".")[0] not in OWN
+    ]  # fmt: skip
     registers = {register for step in calls for register in registers_in(step)}
     layouts = [program.layouts[r] for r in registers if r in program.layouts]
-    asked = _asked(frozenset(layout.dtype for layout in layouts)) if calls else ()
+    if not calls:
+        return None
+    asked = _asked(frozenset(layout.dtype for layout in layouts))
+    known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def now() -> tuple[Any, ...]:
-        return tuple(ask() for ask in asked)
+        found = tuple([ask() for ask in asked])
+        return known.setdefault(found, found)
 
     return now
 
@@ -57,4 +70,4 @@ def _asked(dtypes: frozenset[str]) -> tuple[Callable[[], Any], ...]:
     return tuple(ask for name in names for ask in _SETTINGS[name])
 
 
-__all__ = ["reader"]
+__all__ = ["Settings", "reader"]

@@ -213,6 +213,7 @@ def test_settings_of_other_elements_are_not_read() -> None:
     module = irc.trace(two_steps, tuple(a.bfloat16() for a in arguments()))
     lower(module)
     read = library_modes.reader(read_host_program(module))
+    assert read is not None
     products, before = torch.backends.cuda.matmul, read()
     for name, differs in (("allow_tf32", False), ("allow_bf16_reduced_precision_reduction", True)):
         usual = getattr(products, name)

@@ -278,3 +278,21 @@ def test_spans() -> None:
     assert span_bytes(x) == span_bytes(x.t()) == 96 and span_bytes(x[:0]) == 0
     assert span_bytes(x[:, :4]) == 88 and span_bytes(x[:, 0]) is None
     assert span_bytes(x[0].expand(3, 6)) == 24
+
+
+def test_a_replay_is_under_the_settings_of_its_capture(stub, monkeypatch) -> None:
+    """Under others the call is Python's, which captures; both are native from then on."""
+    x, w = arguments()
+    run = compiled(two_steps, x, w)
+    seen, products = python_calls(run, monkeypatch), torch.backends.cuda.matmul
+    usual, counts = products.allow_tf32, []
+    try:
+        for allowed in (usual, not usual, usual, not usual):
+            products.allow_tf32 = allowed
+            for _ in range(5):
+                torch.testing.assert_close(run(x, w)[0], two_steps(x, w))
+            counts.append((len(seen), stub.driver.captures, len(stub.graphs)))
+    finally:
+        products.allow_tf32 = usual
+    assert counts == [(3, 1, 2), (6, 2, 4), (6, 2, 9), (6, 2, 14)]
+    assert len({handle for handle, _ in stub.graphs}) == 2

@@ -4,11 +4,12 @@
 builtins whose `self` is a ctypes array with the words of a *program* (`PROGRAM_*`). The program has
 a chain of *plans* (`PLAN_*`), one for each captured call that may be replayed. A plan says what its
 arguments are like (`ARGUMENT_*`, `ARGUMENT_WORDS` each): checked by `irc_gpu_check_tensor`, and
-where the graph reads one in place, by its address; which are copied (`COPY_WORDS` each: the
-argument, where to, bytes); the graph; and its results (`RESULT_*`, `RESULT_WORDS` each), which are
-copied into fresh memory behind the launch. The first plan that fits is run; where none does, Python
-is called, as it is on another stream or device, under a capture, or while somebody else is in the
-stream's graphs (the words at `PLAN_BUSY`). `irc.runtime.graphs_native` makes the words.
+where the graph reads one in place, by its address; which of torch's settings it was captured under
+(the object that `PROGRAM_SETTINGS` gives, where there is one); which are copied (`COPY_WORDS` each:
+the argument, where to, bytes); the graph; and its results (`RESULT_*`, `RESULT_WORDS` each), which
+are copied into fresh memory behind the launch. The first plan that fits is run; where none does,
+Python is called, as it is on another stream or device, under a capture, or while somebody else is
+in the stream's graphs (the words at `PLAN_BUSY`). `irc.runtime.graphs_native` makes the words.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from irc.boundary import cuda
 
 #: Words of a program: tables of torch and CUDA, the GPU's number, the first plan, and what is
 #: called in Python: for late errors, for arguments and for a list that no plan is for, for a launch
-#: that failed.
+#: that failed, for torch's settings as they are now (0: none matters).
 (PROGRAM_RUNTIME, PROGRAM_TABLE, PROGRAM_DEVICE, PROGRAM_PLAN, PROGRAM_LATE, PROGRAM_CALL,
- PROGRAM_CALL_LIST, PROGRAM_FAILED, PROGRAM_WORDS) = range(9)  # fmt: skip
+ PROGRAM_CALL_LIST, PROGRAM_FAILED, PROGRAM_SETTINGS, PROGRAM_WORDS) = range(10)  # fmt: skip
 #: Words of a plan: the next one, calls so far, arguments, copies, the graph, its stream, results
 #: (-1: all made by Python), what makes them in Python of the arguments, where it is said that the
-#: stream's graphs are in use: a word for Python's users, one for those of this code.
+#: stream's graphs are in use: a word for Python's users, one for those of this code; the settings.
 (PLAN_NEXT, PLAN_CALLS, PLAN_COUNT, PLAN_ARGUMENTS, PLAN_COPIES, PLAN_COPY_LIST, PLAN_GRAPH,
- PLAN_STREAM, PLAN_RESULTS, PLAN_RESULT_LIST, PLAN_FINISH, PLAN_BUSY,
- PLAN_WORDS) = range(13)  # fmt: skip
+ PLAN_STREAM, PLAN_RESULTS, PLAN_RESULT_LIST, PLAN_FINISH, PLAN_BUSY, PLAN_SETTINGS,
+ PLAN_WORDS) = range(14)  # fmt: skip
 #: An argument: its kind, a tensor's specification or a number's value, the address of one that is
 #: read in place.
 ARGUMENT_ANYWHERE, ARGUMENT_IN_PLACE, ARGUMENT_NUMBER, ARGUMENT_WORDS = 0, 1, 2, 3
@@ -44,6 +45,7 @@ declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
 declare i32 @aoti_torch_delete_tensor_object(ptr)
 declare ptr @irc_wrap_tensor(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyObject_CallNoArgs(ptr)
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
@@ -121,7 +123,8 @@ no:
 """
 
 _FIND = """
-define ptr @irc_graph_find(ptr %program, ptr %arguments, i64 %count, ptr %data, ptr %stream.out) {
+define ptr @irc_graph_find(ptr %program, ptr %arguments, i64 %count, ptr %data, ptr %stream.out,
+                           ptr %settings) {
 entry:
   %current.out = alloca ptr
   %status.out = alloca i32
@@ -176,7 +179,11 @@ one:
   %same.stream = icmp eq ptr %its.stream, %current.stream
   %idle = icmp eq i64 %busy, 0
   %may = and i1 %same.count, %same.stream
-  %can = and i1 %may, %idle
+  %settings.at = getelementptr i64, ptr %plan, i64 PLAN_SETTINGS
+  %its.settings = load ptr, ptr %settings.at
+  %as.captured = icmp eq ptr %its.settings, %settings
+  %now = and i1 %idle, %as.captured
+  %can = and i1 %may, %now
   br i1 %can, label %fit, label %other
 fit:
   %fits = call i1 @irc_graph_fits(ptr %program, ptr %plan, ptr %arguments, i64 %count, ptr %data)
@@ -370,8 +377,26 @@ told.none:
   call void @Py_DecRef(ptr %told)
   br label %find
 find:
+  %first.at = getelementptr i64, ptr %program, i64 PROGRAM_PLAN
+  %first = load ptr, ptr %first.at
+  %no.plan = icmp eq ptr %first, null
+  br i1 %no.plan, label %other, label %settings
+settings:
+  %ask.at = getelementptr i64, ptr %program, i64 PROGRAM_SETTINGS
+  %ask = load ptr, ptr %ask.at
+  %no.settings = icmp eq ptr %ask, null
+  br i1 %no.settings, label %look, label %read
+read:
+  %read.now = call ptr @PyObject_CallNoArgs(ptr %ask)
+  %unread = icmp eq ptr %read.now, null
+  br i1 %unread, label %error, label %known
+known:
+  call void @Py_DecRef(ptr %read.now)
+  br label %look
+look:
+  %now = phi ptr [ null, %settings ], [ %read.now, %known ]
   %plan = call ptr @irc_graph_find(ptr %program, ptr %arguments, i64 %count, ptr %data,
-                                   ptr %stream.out)
+                                   ptr %stream.out, ptr %now)
   %none = icmp eq ptr %plan, null
   br i1 %none, label %other, label %run
 run:
