@@ -59,7 +59,7 @@ def test_a_convolution_alone_gains_nothing() -> None:
         return convolution(g, x, w)
 
     which, verdict = chosen(returned)
-    assert which == [False] and not verdict.wanted
+    assert which == [False] and not verdict.innermost
     # A kernel behind it reads the result in either order, for less than a copy takes.
     assert chosen(one)[0] == [True]
 
@@ -98,7 +98,7 @@ def test_channels_that_go_to_the_end_and_back_lie_innermost_already() -> None:
 def test_images_of_one_order_are_left_alone(shape: tuple[int, ...]) -> None:
     weight = tensor(8, shape[1], 3, 3).with_element(bf16)
     which, verdict = chosen(one, tensor(*shape).with_element(bf16), weight)
-    assert which == [False] and not verdict.wanted
+    assert which == [False] and not verdict.innermost
 
 
 def told(function: Any, *entries: dict[str, Any]) -> None:
