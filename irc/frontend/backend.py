@@ -137,13 +137,13 @@ def compile_graph(
 
         freezer = freezer_for(gm, example_inputs, options.freezing_discard_parameters)
 
-    made = direct_calls.Executables()
+    executables = direct_calls.Executables()
 
     def compiler(stage: str) -> Callable[..., Any]:
         chosen = freezer if stage == "inference" else None
 
         def compile_stage(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-            return compile_fx(module, inputs, options, stage, assert_guards, chosen, made)
+            return compile_fx(module, inputs, options, stage, assert_guards, chosen, executables)
 
         return compile_stage
 
@@ -179,10 +179,10 @@ def compile_graph(
             keep_inference_input_mutations=True,
         )
     counters["aot_autograd"]["ok"] += 1
-    found = direct_calls.metadata()
+    metadata = direct_calls.metadata()
     direct = None
-    if found is not before and freezer is None and isinstance(gm, fx.GraphModule):
-        direct = direct_calls.direct_call(made, found, example_inputs)
+    if metadata is not before and freezer is None and isinstance(gm, fx.GraphModule):
+        direct = direct_calls.direct_call(executables, metadata, example_inputs)
     called = around(direct or compiled)
     # Dynamo has nothing to trace in a builtin.
     return called if isinstance(called, BuiltinFunctionType) else disable(called)
@@ -220,11 +220,11 @@ def compile_fx(
     stage: str,
     assert_guards: bool = False,
     freezer: Freezer | None = None,
-    made: direct_calls.Executables | None = None,
+    executables: direct_calls.Executables | None = None,
 ) -> Callable[..., Any]:
     """A boxed function that runs an AOT graph on irc, with what `freezer` says as constants.
 
-    The executable is noted in `made`."""
+    The executable is noted in `executables`."""
     target = target_of(inputs, options, module)
     if freezer is None:
         # Without frozen weights the passes for them would only cost time.
@@ -264,12 +264,12 @@ def compile_fx(
         program = getattr(executable, "info", None)
         if saved and program is not None:
             results, outputs = program.results, imported.outputs
-            found = [results[o].strides if isinstance(o, int) else None for o in outputs]
-            report_strides(module, found, saved)
+            strides = [results[o].strides if isinstance(o, int) else None for o in outputs]
+            report_strides(module, strides, saved)
             keep_saved(executable, outputs, saved)
         taken = taken_from(imported, frozen)
-        if made is not None:
-            made.add(stage, executable, not taken.absent and are_plain(imported.outputs))
+        if executables is not None:
+            executables.add(stage, executable, not taken.absent and are_plain(imported.outputs))
         run = boxed(executable, taken.outputs, taken.absent)
         return run if rest is None else with_rest(run, rest), frozen
 
@@ -331,9 +331,9 @@ def boxed(
     if call is None:
 
         def call(arguments: list[Any]) -> Any:
-            given = list(arguments)
+            passed = list(arguments)
             arguments.clear()
-            return executable(*given)
+            return executable(*passed)
 
     if not absent and are_plain(outputs):
         run = call

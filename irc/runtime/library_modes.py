@@ -59,8 +59,8 @@ def reader(program: P.HostProgram) -> Settings | None:
     known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def now() -> tuple[Any, ...]:
-        found = tuple([ask() for ask in asked])
-        return known.setdefault(found, found)
+        mode = tuple([ask() for ask in asked])
+        return known.setdefault(mode, mode)
 
     return now
 

@@ -34,13 +34,13 @@ def is_wrapper(node: fx.Node) -> bool:
 
 def unwrap_mutating_calls(module: fx.GraphModule) -> bool:
     """Replace the wrapped calls of a graph, in place; whether there were any."""
-    found = [n for n in module.graph.nodes if is_wrapper(n)]
-    for node in found:
+    calls = [n for n in module.graph.nodes if is_wrapper(n)]
+    for node in calls:
         _unwrap(module.graph, node)
-    if found:
+    if calls:
         module.graph.eliminate_dead_code(lambda n: _is_impure(n))
         module.recompile()
-    return bool(found)
+    return bool(calls)
 
 
 def _is_impure(node: fx.Node) -> bool:
@@ -97,10 +97,10 @@ def _copy(graph: fx.Graph, base: fx.Node, value: torch.Tensor, span: Any) -> fx.
 
     def call(target: Any, *args: Any) -> fx.Node:
         values = [a.meta["val"] if isinstance(a, fx.Node) else a for a in args]
-        made = graph.call_function(target, args)
+        copied = graph.call_function(target, args)
         with value.fake_mode, torch.no_grad():  # type: ignore[attr-defined]
-            made.meta = {**base.meta, "val": target(*values)}
-        return made
+            copied.meta = {**base.meta, "val": target(*values)}
+        return copied
 
     if _is_dense(value):
         return call(torch.ops.aten.clone.default, base)
@@ -181,17 +181,17 @@ def _unwrap(graph: fx.Graph, node: fx.Node) -> None:
     with mode, torch.no_grad():
         inner = make_fx(dense)(*fakes)
     copies: dict[fx.Node, Any] = {}
-    given = iter(sources)
+    sources_left = iter(sources)
     outputs: Any = ()
     with graph.inserting_before(node):
-        for made in inner.graph.nodes:
-            if made.op == "placeholder":
-                copies[made] = next(given)
-            elif made.op == "output":
-                outputs = fx.map_arg(made.args[0], lambda n: copies[n])
+        for inner_node in inner.graph.nodes:
+            if inner_node.op == "placeholder":
+                copies[inner_node] = next(sources_left)
+            elif inner_node.op == "output":
+                outputs = fx.map_arg(inner_node.args[0], lambda n: copies[n])
             else:
-                copies[made] = graph.node_copy(made, lambda n: copies[n])
-                copies[made].meta = {**made.meta, "stack_trace": node.stack_trace}
+                copies[inner_node] = graph.node_copy(inner_node, lambda n: copies[n])
+                copies[inner_node].meta = {**inner_node.meta, "stack_trace": node.stack_trace}
     for user in list(node.users):  # the wrapper's results are taken one by one
         replacement = outputs[user.args[1]]
         if isinstance(replacement, fx.Node):

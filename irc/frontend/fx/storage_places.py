@@ -233,13 +233,13 @@ def take_storages(
             if not guarded:
                 for member in (m for p in places for m in p.members):
                     member.check(arguments[member.position])
-            given, numbers = list(arguments), []
+            passed, numbers = list(arguments), []
             for place in taken:
                 tensors = [arguments[m.position] for m in place.joined]
-                given[place.first.position] = place.base(tensors)
+                passed[place.first.position] = place.base(tensors)
                 for member, tensor in zip(place.joined, tensors, strict=True):
                     numbers += member.numbers(tensor)
-            results = compiled(*(given[k] for k in kept), *numbers)
+            results = compiled(*(passed[k] for k in kept), *numbers)
             if not returned:
                 return results
             shown = list(results)
@@ -301,8 +301,8 @@ def _relative_diagonal(graph: fx.Graph, node: fx.Node) -> None:
     if wrap is not False and (wrap is not True or _wraps_by_memory(_value(node.args[0]))):
         return
     with graph.inserting_before(node):
-        made = graph.call_function(fill_diagonal, node.args, dict(node.kwargs))
-    made.meta = dict(node.meta)
+        call = graph.call_function(fill_diagonal, node.args, dict(node.kwargs))
+    call.meta = dict(node.meta)
     node.replace_all_uses_with(node.args[0])  # type: ignore[arg-type]
     graph.erase_node(node)
 
@@ -334,10 +334,10 @@ def _places(module: fx.GraphModule, inputs: Sequence[Any]) -> list[StoragePlace]
             found_place = by_storage.get(source.untyped_storage()._cdata)
             if found_place is not None:
                 found_place.calls.append(node)
-    found = [p for p in by_storage.values() if p.calls]
-    for place in found:
+    places = [p for p in by_storage.values() if p.calls]
+    for place in places:
         place.replaced = _must_replace(place)
-    return found
+    return places
 
 
 def _must_replace(place: StoragePlace) -> bool:
@@ -366,11 +366,11 @@ def _replace(graph: fx.Graph, place: StoragePlace, base: Tensor) -> None:
             node.meta[key] = base
     for call in place.calls:
         with graph.inserting_before(call):
-            made = graph.call_function(
+            number_node = graph.call_function(
                 OF_A_STORAGE[_name(call)], (node, *call.args), dict(call.kwargs)
             )
-        made.meta = dict(call.meta)
-        call.replace_all_uses_with(made)
+        number_node.meta = dict(call.meta)
+        call.replace_all_uses_with(number_node)
         graph.erase_node(call)
 
 
@@ -384,10 +384,10 @@ def _show(graph: fx.Graph, member: StorageMember, base: fx.Node) -> None:
         if isinstance(number, torch.SymInt):
             member.symbolic.append((name, dim))
             with graph.inserting_after(last):
-                made = graph.placeholder(f"{node.name}_{name}_{dim}")
-            made.meta = {"example_value": number, "val": number}
-            made._dynamo_source = None  # type: ignore[attr-defined]
-            last = number = made
+                shown = graph.placeholder(f"{node.name}_{name}_{dim}")
+            shown.meta = {"example_value": number, "val": number}
+            shown._dynamo_source = None  # type: ignore[attr-defined]
+            last = number = shown
         values[name, dim] = number
     sizes, strides = ([values[n, d] for d in range(fake.dim())] for n in ("size", "stride"))
     with graph.inserting_after(last):
@@ -406,13 +406,13 @@ def _returned_arguments(
     positions = {m.node: m.position for p in places if p.replaced for m in p.joined}
     (output,) = module.graph.find_nodes(op="output")
     results: Any = output.args[0]
-    found = []
+    returned = []
     for number, result in enumerate(results if isinstance(results, list | tuple) else (results,)):
         while isinstance(result, fx.Node) and _gives_its_operand(result):
             result = result.args[0]
         if isinstance(result, fx.Node) and result in positions:
-            found.append((number, positions[result]))
-    return found
+            returned.append((number, positions[result]))
+    return returned
 
 
 def _gives_its_operand(node: fx.Node) -> bool:
@@ -423,10 +423,10 @@ def _gives_its_operand(node: fx.Node) -> bool:
     schema = _schema_of(node)
     if schema is None or not schema.arguments or not schema.returns:
         return False
-    given, made = schema.arguments[0].alias_info, schema.returns[0].alias_info
-    if given is None or made is None or not given.is_write:
+    operand, result = schema.arguments[0].alias_info, schema.returns[0].alias_info
+    if operand is None or result is None or not operand.is_write:
         return False
-    return given.before_set == made.before_set and not _name(node).startswith("as_strided")
+    return operand.before_set == result.before_set and not _name(node).startswith("as_strided")
 
 
 def guard_offsets(places: Sequence[StoragePlace]) -> bool:

@@ -26,13 +26,13 @@ def decline_races(last: Operation | None, block: Block) -> None:
 def races(op: graph.Put | graph.Scatter) -> bool:
     """Whether the order of an operation's writes shows. Places that are checked are data: two may
     be the same."""
-    made = op.results[0].type
-    assert isinstance(made, TensorType)
-    if made.device == "cpu":
+    result = op.results[0].type
+    assert isinstance(result, TensorType)
+    if result.device == "cpu":
         return False
     if op.combiner == "set":
         return bool(op.check_bounds)
-    return isinstance(made.element, FloatType) and op.combiner in ("sum", "prod")
+    return isinstance(result.element, FloatType) and op.combiner in ("sum", "prod")
 
 
 __all__ = ["decline_races", "races"]
