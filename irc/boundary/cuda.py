@@ -205,7 +205,7 @@ def table_of(keys: tuple[int, int], device_type: int, functions: Mapping[int, in
     return table
 
 
-def _made() -> Gpu:
+def _opened() -> Gpu:
     """The GPUs of this process, untested. Raises OSError and DriverError for what is missing."""
     driver = DriverLibrary(ctypes.PyDLL("libcuda.so.1"))
     functions = {word: driver.address(name) for word, name in _DRIVER_FUNCTIONS.items()}
@@ -276,7 +276,7 @@ def _tested() -> tuple[Gpu | None, str | None]:
 
     try:
         with _disable_current_modes():  # a compile runs under fake tensors
-            gpu = _made()
+            gpu = _opened()
             reason = self_test(gpu)
     except (AttributeError, AssertionError, OSError, RuntimeError, TypeError, ValueError) as error:
         return None, f"the self-test failed: {error}"

@@ -252,7 +252,7 @@ class FrozenProgram:
         self._make = make
         self._discard = discard
         self._count = count
-        self._made = 0
+        self._changes = 0
         self._held = held
         # AOTAutograd copies our __dict__ into a function of its own, so that the list stays one.
         self._memory: list[torch.UntypedStorage] = []
@@ -310,10 +310,10 @@ class FrozenProgram:
         tensors = [arguments[p] if p in self._positions else None for p in range(self._count)]
         if any(isinstance(t, ErasedTensor) for t in tensors):
             raise RuntimeError(f"{ERASED}; some were replaced since, all have to be")
-        self._made += 1
-        if self._made > LIMIT:
+        self._changes += 1
+        if self._changes > LIMIT:
             warnings.warn(
-                f"irc: parameters changed {self._made} times: they are no longer frozen",
+                f"irc: parameters changed {self._changes} times: they are no longer frozen",
                 stacklevel=2,
             )
             tensors = []

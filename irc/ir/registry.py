@@ -49,7 +49,7 @@ _attributes: dict[str, type[Attribute]] = {}
 _resolvers: dict[str, Callable[[str], type[Operation] | None]] = {}
 # What the resolvers made: known by name, but none of a dialect's own operations. So what a dialect
 # has doesn't depend on which programs this process has seen.
-_made: dict[str, type[Operation]] = {}
+_resolved: dict[str, type[Operation]] = {}
 _unregistered: dict[str, type[Operation]] = {}
 
 
@@ -121,7 +121,7 @@ def load_dialect(name: str) -> bool:
 
 def lookup_op(name: str) -> type[Operation] | None:
     """The class of the operation `name`, loading its dialect if need be; None if unknown."""
-    cls = _ops.get(name) or _made.get(name)
+    cls = _ops.get(name) or _resolved.get(name)
     if cls is not None:
         return cls
     dialect = name.partition(".")[0]
@@ -130,7 +130,7 @@ def lookup_op(name: str) -> type[Operation] | None:
     if cls is None and dialect in _resolvers:
         cls = _resolvers[dialect](name)
         if cls is not None:
-            _made[name] = cls
+            _resolved[name] = cls
     return cls
 
 

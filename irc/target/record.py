@@ -149,14 +149,14 @@ class _Processors(Mapping[str, "TargetFeatures | GpuFeatures"]):
     for a CPU reads nothing of GPUs."""
 
     def __init__(self) -> None:
-        self._made: dict[str, TargetFeatures | GpuFeatures] = {}
+        self._processors: dict[str, TargetFeatures | GpuFeatures] = {}
 
     def __getitem__(self, name: str) -> TargetFeatures | GpuFeatures:
-        processor = self._made.get(name)
+        processor = self._processors.get(name)
         if processor is None:
             if name not in PROCESSORS:
                 raise KeyError(name)
-            processor = self._made[name] = getattr(features_of(name in GPUS), name)()
+            processor = self._processors[name] = getattr(features_of(name in GPUS), name)()
         return processor
 
     def __contains__(self, name: object) -> bool:

@@ -363,7 +363,7 @@ class _Packer:
                 total = b.or_(total, code)
             self.emitter.fail_if_error(total, ("shim-error", "packing arguments"), [])
 
-    def _made(self, function: str, arguments: list[Value]) -> Value:
+    def _created(self, function: str, arguments: list[Value]) -> Value:
         room = self.emitter.alloca(I64)
         kinds = [*(a.type for a in arguments), PTR]
         callee = self.emitter.declare(function, I32, kinds)
@@ -375,24 +375,24 @@ class _Packer:
             if value is None:
                 return constant(0)
             inner = self(type_[len("Optional[") : -1], value)
-            box = self._made("torch_new_stable_ivalue", [])
+            box = self._created("torch_new_stable_ivalue", [])
             b = self.emitter.builder
             b.store(inner, b.inttoptr(box, PTR))
             return box
         if type_.startswith("List["):
             items = [self(type_[len("List[") : -1], item) for item in value]
-            items_list = self._made("torch_new_list_reserve_size", [constant(len(items))])
+            items_list = self._created("torch_new_list_reserve_size", [constant(len(items))])
             push = self.emitter.declare("torch_list_push_back", I32, (PTR, I64))
             b = self.emitter.builder
             for item in items:
                 self.codes.append(b.call(push, [b.inttoptr(items_list, PTR), item]))
             return items_list
         if type_ == "Tensor":
-            return self._made("aoti_torch_new_tensor_handle", [value.handle])
+            return self._created("aoti_torch_new_tensor_handle", [value.handle])
         if type_ == "str":
             text = self.emitter.text(value)
             size = constant(len(value.encode()))
-            return self._made("torch_new_string_handle", [text, size])
+            return self._created("torch_new_string_handle", [text, size])
         return self._scalar(type_, value)
 
     def _scalar(self, type_: str, value: Any) -> Value:

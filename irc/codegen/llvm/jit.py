@@ -138,18 +138,18 @@ class LoadedObject:
     def __init__(self, tracker: Any, name: str) -> None:
         self._tracker = tracker
         self._name = name
-        self._found: dict[str, tuple[int, Any]] = {}
+        self._addresses: dict[str, tuple[int, Any]] = {}
 
     def address(self, symbol: str) -> int:
         """The address of the exported `symbol`.  Raises KeyError when there is no such symbol."""
         with _lock:
-            entry = self._found.get(symbol)
+            entry = self._addresses.get(symbol)
             if entry is None:
                 try:
                     tracker = _process_jit().lookup(self._name, symbol)
                 except RuntimeError as error:
                     raise KeyError(f"{symbol}: {error}") from error
-                entry = self._found[symbol] = (tracker[symbol], tracker)
+                entry = self._addresses[symbol] = (tracker[symbol], tracker)
             return entry[0]
 
 
@@ -180,5 +180,5 @@ def load_object(
             raise JitError(f"can't link object code (undefined name?): {error}") from error
         loaded = LoadedObject(tracker, number)
         for name in names:
-            loaded._found[name] = (tracker[name], tracker)
+            loaded._addresses[name] = (tracker[name], tracker)
         return loaded

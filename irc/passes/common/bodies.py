@@ -87,7 +87,7 @@ class Body:
         self.block = Block() if block is None else block
         self.anchor = anchor
         self.location: Location = UNKNOWN
-        self._made: dict[Any, Value] = {}
+        self._known: dict[Any, Value] = {}
 
     def add(
         self,
@@ -98,14 +98,14 @@ class Body:
     ) -> Value:
         """An operation with one result; the one made before if it was equal."""
         key = (cls, tuple(operands), type_, *attributes.items())
-        value = self._made.get(key)
+        value = self._known.get(key)
         if value is None:
             op = cls(operands, (type_,), attributes, (), self.location)
             if self.anchor is None:
                 self.block.append(op)
             else:
                 self.block.insert_before(op, self.anchor)
-            value = self._made[key] = op.results[0]
+            value = self._known[key] = op.results[0]
         return value
 
     def op(self, name: str, *operands: Value, type: Type | None = None, **attrs: Any) -> Value:

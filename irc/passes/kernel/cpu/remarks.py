@@ -52,7 +52,7 @@ def _vectors(compute: loop.ComputeOp, schedule: CpuSchedule, inputs: set[Value])
             kinds[_kind(_read_stride(read, axis, schedule.lanes))] += 1
     for stride in _write_strides(compute, axis, schedule.lanes):
         kinds[_kind(stride)] += 1
-    parts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    parts = ", ".join(f"{count} {way}" for way, count in kinds.items())
     return f"runs along {axis} in vectors of {schedule.lanes}; its reads and writes: {parts}"
 
 
