@@ -124,6 +124,38 @@ def strided_sum(x, y, out, step, across, columns, BLOCK: tl.constexpr):
     tl.store(out + row * columns + places, value, mask=places < columns)
 
 
+@pytest.mark.parametrize("above", [True, False])
+def test_a_kernel_in_a_branch(launches: Launches, above: bool) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = torch.cond(x.sum() > 0, lambda x: fused(x, x + 1) * 3, lambda x: triple(x), (x,))
+        return fused(y, None)
+
+    x = torch.full((4, 5), 1.0 if above else -1.0)
+    expected = (2 * x + 1) * 12 if above else 6 * x
+    torch.testing.assert_close(compiled(program)(x), expected)
+    assert launches == ["scaled_sum"] * 2
+
+
+def test_a_frozen_weight_is_an_operand(launches: Launches) -> None:
+    model = torch.nn.Linear(5, 4, bias=False)
+    model.forward = lambda x: fused(x, model.weight) * 2  # type: ignore[method-assign]
+    x = torch.randn(4, 5)
+    with torch.no_grad():
+        call = torch.compile(model.eval(), backend="irc", options={"freezing": True})
+        torch.testing.assert_close(call(x), (x + model.weight) * 4)
+
+
+def test_the_host_in_python_calls_it_too(
+    launches: Launches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IRC_FORCE_SLOW_HOST", "1")
+    x = torch.randn(4, 5)
+    call = compiled(lambda x: fused(x * 2, x, 0.5) + 1, dynamic=True)
+    with recording() as graphs:
+        torch.testing.assert_close(call(x), 1.5 * x + 1)
+    assert not graphs[0].executable.is_native and launches == ["scaled_sum"]
+
+
 # -- what is written
 
 

@@ -42,16 +42,27 @@ def is_kernel(node: fx.Node) -> bool:
 
 
 def take_kernels(module: fx.GraphModule) -> bool:
-    """Replace the calls of Triton kernels in a graph, in place; whether `functionalize` has to run
-    on what is left. Raises UserError for a kernel that can't be called."""
-    calls = [node for node in module.graph.nodes if is_kernel(node)]
+    """Replace the calls of Triton kernels in a graph and those that it calls, in place; whether
+    `functionalize` has to run on what is left. Raises UserError for what can't be called."""
     writes = False
-    for node in calls:
-        writes |= _KernelCall(node).replace()
-    if calls:
-        module.graph.lint()
-        module.recompile()
+    for graph in _graphs(module):
+        calls = [node for node in graph.graph.nodes if is_kernel(node)]
+        for node in calls:
+            writes |= _KernelCall(node).replace()
+        if calls:
+            graph.graph.lint()
+            graph.recompile()
     return writes
+
+
+def _graphs(module: fx.GraphModule) -> Iterator[fx.GraphModule]:
+    """A graph, and the branches and bodies that control flow in it calls."""
+    yield module
+    for node in module.graph.nodes:
+        if node.op == "get_attr":
+            inner = getattr(module, str(node.target), None)
+            if isinstance(inner, fx.GraphModule):
+                yield from _graphs(inner)
 
 
 class _KernelCall:
