@@ -225,9 +225,7 @@ class GraphRunner:
         self._natively = plain.is_native
         self._cut()
         if driver.native is not None and plain.is_native and not self._offsets:
-            gpu = self._gpu or 0
-            self.replays = NativeReplays(driver.native, gpu, self.__call__, self.call_list,
-                                         self._settings)  # fmt: skip
+            self.replays = NativeReplays(driver.native, self._gpu or 0, self._settings)
 
     def _cut(self) -> None:
         found = cut(self.program, self.driver.device, self._refused)
@@ -561,7 +559,7 @@ class GraphedExecutable(Executable):
         if replays is None:
             self._take(graphs, graphs.call_list)
         else:
-            self._take(replays.call, replays.call_list)
+            self._take(*replays.builtins(graphs, graphs.call_list))
 
     @property
     def is_native(self) -> bool:

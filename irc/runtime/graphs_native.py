@@ -1,13 +1,15 @@
 """Replays without Python: the plans that `irc.codegen.host.support_graphs` runs.
 
-    replays = NativeReplays(gpu, 0, python_call, python_call_list)
+    replays = NativeReplays(gpu, 0)
+    call, call_list = replays.builtins(python_call, python_call_list)
     replays.show(family, instance, busy)
-    replays.call(x, w)           # a builtin; Python where no plan fits
+    call(x, w)                   # a builtin; Python where no plan fits
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -64,7 +66,7 @@ class ReplayPlan:
         self.address = ctypes.addressof(self.words)
         graph = instance.single
         handle = getattr(graph, "handle", None)
-        if not handle or instance.results.kept or instance.written_storages:
+        if not handle or instance.written_storages:
             raise Unfit
         fill = self.words
         fill[words.PLAN_COUNT], fill[words.PLAN_GRAPH] = len(facts), handle
@@ -74,7 +76,10 @@ class ReplayPlan:
         copies = self._copies()
         fill[words.PLAN_COPIES] = len(copies) // words.COPY_WORDS
         fill[words.PLAN_COPY_LIST] = self._keep(_array(copies))
-        fill[words.PLAN_FINISH] = self._name(self._finish)
+        fill[words.PLAN_FINISH] = self._name(functools.partial(_finish, instance))
+        fill[words.PLAN_OWNER] = id(self)
+        if instance.results.kept:
+            fill[words.PLAN_READY] = self._name(instance.results.are_free)
         results = self._results()
         count = -1 if results is None else len(results) // words.RESULT_WORDS
         fill[words.PLAN_RESULTS] = count & (2**64 - 1)
@@ -92,11 +97,6 @@ class ReplayPlan:
     def _name(self, thing: object) -> int:
         self._kept.append(thing)
         return id(thing)
-
-    def _finish(self, *arguments: Any) -> tuple[Any, ...]:
-        """The results by Python, behind the launch."""
-        with torch._C._AutoDispatchBelowAutograd():
-            return tuple(self.instance.finish(arguments, {}))
 
     def _arguments(self, facts: Sequence[Any]) -> list[int]:
         addresses = self.instance.in_place.every
@@ -156,6 +156,12 @@ class ReplayPlan:
         return [word for position in sorted(records) for word in records[position]]
 
 
+def _finish(instance: Instance, *arguments: Any) -> tuple[Any, ...]:
+    """The results by Python, behind the launch."""
+    with torch._C._AutoDispatchBelowAutograd():
+        return tuple(instance.finish(arguments, {}))
+
+
 class Unfit(Exception):
     """An instance that native code can't replay."""
 
@@ -188,32 +194,39 @@ class Shown:
 
 
 class NativeReplays:
-    """The plans of a program: `call` and `call_list` are builtins, which ask `python_call` and
-    `python_call_list` for calls that no plan is for."""
+    """The plans of a program. It doesn't own the builtins that run them, nor what these call in
+    Python: they own it, so that a program goes when its last user does."""
 
-    def __init__(
-        self, gpu: Gpu, device: int, python_call: Callable[..., Any],
-        python_call_list: Callable[..., Any], settings: Settings | None,
-    ) -> None:  # fmt: skip
+    def __init__(self, gpu: Gpu, device: int, settings: Settings | None = None) -> None:
         gpu.prepare(device)
+        self._gpu, self._number, self._shown = gpu, device, list[Shown]()
         self._device = ctypes.c_int64(device | gpu.table[cuda.INDEX_MASK]).value
-        self._gpu, self._shown = gpu, list[Shown]()
-        self._lock = threading.Lock()
+        self._lock, self._settings = threading.Lock(), settings
+        self._words: Callable[[], _Words | None] = lambda: None
+
+    def builtins(
+        self, python_call: Callable[..., Any], python_call_list: Callable[..., Any]
+    ) -> tuple[Any, Any]:
+        """What is called with arguments, and with a list of them. They ask these two for calls that
+        no plan is for."""
         runtime, program = torch_abi.runtime_table(), _Words()
         program[words.PROGRAM_RUNTIME] = ctypes.addressof(runtime)
-        program[words.PROGRAM_TABLE] = ctypes.addressof(gpu.table)
-        program[words.PROGRAM_DEVICE] = device
+        program[words.PROGRAM_TABLE] = ctypes.addressof(self._gpu.table)
+        program[words.PROGRAM_DEVICE] = self._number
         called = (late_checks.raise_failed, python_call, python_call_list, self._failed)
         for word, each in enumerate(called, start=words.PROGRAM_LATE):
             program[word] = id(each)
+        settings = self._settings
         program[words.PROGRAM_SETTINGS] = 0 if settings is None else id(settings)
         loaded = graph_support()
         # The builtins own the words through their `self`; these own what they reach.
-        program.keeps = (loaded, runtime, gpu.table, called, settings, self)
+        program.keeps = (loaded, runtime, self._gpu.table, called, settings, self)
         self._words = weakref.ref(program)
         make, names = torch_abi.make_builtin, words.EXPORTS
-        self.call: Any = make("irc.graph", loaded.address(names[0]), program, takes_list=False)
-        self.call_list: Any = make("irc.graph", loaded.address(names[1]), program, takes_list=True)
+        return (
+            make("irc.graph", loaded.address(names[0]), program, takes_list=False),
+            make("irc.graph", loaded.address(names[1]), program, takes_list=True),
+        )
 
     def _failed(self, code: int) -> None:
         raise RuntimeError(f"launching a graph: {self._gpu.error_text(code)}")

@@ -16,7 +16,7 @@ from irc.runtime import graphs, late_checks
 from irc.runtime.graphs_native import span_bytes
 from tests.runtime.gpu_stub import Stub
 from tests.runtime.graph_driver import RecordingDriver
-from tests.runtime.test_graphs import arguments, compiled, two_steps
+from tests.runtime.test_graphs import Small, arguments, compiled, gradients, two_steps
 
 pytestmark = pytest.mark.skipif(
     not torch_abi.available() or not hasattr(torch._C, "_construct_storage_from_data_pointer"),
@@ -237,6 +237,17 @@ def test_sizes_take_turns(stub, monkeypatch) -> None:
     assert all(f.replays == 4 for f in families)
 
 
+def test_a_forward_waits_for_the_backward_of_the_one_before(stub) -> None:
+    model = Small()
+    run = torch.compile(model, backend="irc", mode="reduce-overhead")
+    for forwards in (1, 1, 1, 1, 1, 2, 2, 2, 6, 1, 1, 1):
+        inputs = [torch.randn(3, 4) for _ in range(forwards)]
+        before = len(stub.graphs)
+        found = gradients(model, run, *inputs)
+        torch.testing.assert_close(found, gradients(model, model, *inputs))
+    assert len(stub.graphs) == before + 2
+
+
 def test_threads(stub) -> None:
     x, w = arguments()
     run = compiled(two_steps, x, w)
@@ -268,8 +279,12 @@ def test_nothing_is_kept_of_a_program_that_goes(stub) -> None:
     gone = [weakref.ref(run.graphs), weakref.ref(run.graphs.replays)]
     gone += [weakref.ref(i) for f in run.graphs._families.values() for each in f
              for i in each.instances]  # fmt: skip
-    del run
     gc.collect()
+    gc.disable()  # nothing has to be found by it
+    try:
+        del run
+    finally:
+        gc.enable()
     assert [each() for each in gone] == [None] * 3
 
 

@@ -23,10 +23,11 @@ from irc.boundary import cuda
  PROGRAM_CALL_LIST, PROGRAM_FAILED, PROGRAM_SETTINGS, PROGRAM_WORDS) = range(10)  # fmt: skip
 #: Words of a plan: the next one, calls so far, arguments, copies, the graph, its stream, results
 #: (-1: all made by Python), what makes them in Python of the arguments, where it is said that the
-#: stream's graphs are in use: a word for Python's users, one for those of this code; the settings.
+#: stream's graphs are in use (a word for Python's users, one for those of this code), the settings,
+#: the object that keeps the plan, and what says in Python that it may be run now (null: always).
 (PLAN_NEXT, PLAN_CALLS, PLAN_COUNT, PLAN_ARGUMENTS, PLAN_COPIES, PLAN_COPY_LIST, PLAN_GRAPH,
- PLAN_STREAM, PLAN_RESULTS, PLAN_RESULT_LIST, PLAN_FINISH, PLAN_BUSY, PLAN_SETTINGS,
- PLAN_WORDS) = range(14)  # fmt: skip
+ PLAN_STREAM, PLAN_RESULTS, PLAN_RESULT_LIST, PLAN_FINISH, PLAN_BUSY, PLAN_SETTINGS, PLAN_OWNER,
+ PLAN_READY, PLAN_WORDS) = range(16)  # fmt: skip
 #: An argument: its kind, a tensor's specification or a number's value, the address of one that is
 #: read in place.
 ARGUMENT_ANYWHERE, ARGUMENT_IN_PLACE, ARGUMENT_NUMBER, ARGUMENT_WORDS = 0, 1, 2, 3
@@ -192,7 +193,28 @@ other:
   %next = load ptr, ptr %plan
   br label %look
 found:
+  %owner.object.at = getelementptr i64, ptr %plan, i64 PLAN_OWNER
+  %owner.object = load ptr, ptr %owner.object.at
+  call void @Py_IncRef(ptr %owner.object)
+  store i64 1, ptr %native.at
+  %ready.at = getelementptr i64, ptr %plan, i64 PLAN_READY
+  %ready = load ptr, ptr %ready.at
+  %always = icmp eq ptr %ready, null
+  br i1 %always, label %take, label %ask
+ask:
+  %answer = call ptr @irc_call_python(ptr %ready, ptr null, ptr null, i64 0)
+  %runtime = load ptr, ptr %program
+  %true.at = getelementptr i64, ptr %runtime, i64 7
+  %true = load ptr, ptr %true.at
+  %is.ready = icmp eq ptr %answer, %true
+  call void @Py_DecRef(ptr %answer)
+  br i1 %is.ready, label %take, label %later
+take:
   ret ptr %plan
+later:
+  store i64 0, ptr %native.at
+  call void @Py_DecRef(ptr %owner.object)
+  br label %none
 none:
   ret ptr null
 }
@@ -404,7 +426,8 @@ run:
   %busy.at.at = getelementptr i64, ptr %plan, i64 PLAN_BUSY
   %users = load ptr, ptr %busy.at.at
   %busy.at = getelementptr i64, ptr %users, i64 1
-  store i64 1, ptr %busy.at
+  %owner.at = getelementptr i64, ptr %plan, i64 PLAN_OWNER
+  %owner = load ptr, ptr %owner.at
   %calls.at = getelementptr i64, ptr %plan, i64 PLAN_CALLS
   %calls = load i64, ptr %calls.at
   %calls.more = add i64 %calls, 1
@@ -414,6 +437,7 @@ run:
   br i1 %launched, label %results, label %failed
 failed:
   store i64 0, ptr %busy.at
+  call void @Py_DecRef(ptr %owner)
   %code.wide = sext i32 %code to i64
   store i64 %code.wide, ptr %code.out
   %failed.at = getelementptr i64, ptr %program, i64 PROGRAM_FAILED
@@ -425,6 +449,7 @@ results:
   %made = call ptr @irc_graph_results(ptr %program, ptr %plan, ptr %arguments, i64 %count,
                                       ptr %stream)
   store i64 0, ptr %busy.at
+  call void @Py_DecRef(ptr %owner)
   store ptr %made, ptr %out
   %missing = icmp eq ptr %made, null
   br i1 %missing, label %error, label %done
