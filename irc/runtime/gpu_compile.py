@@ -52,24 +52,24 @@ def _expected(
 ) -> list[tuple[str, int]]:
     """The keys that launches will have where pointers are multiples of 16 and symbols as they were
     while the program was traced; kernels whose symbols are unknown by then are left out."""
-    wanted: dict[tuple[str, int], None] = {}
+    pairs: dict[tuple[str, int], None] = {}
     for step in program.steps:
         if isinstance(step, P.Launch) and all(name in hints for name in step.symbols):
             pointers = [0] * kernels.kernels[step.kernel].pointers
             key = gpu_kernels.key_of(pointers, [hints[name] for name in step.symbols])
-            wanted[step.kernel, key] = None
-    return list(wanted)
+            pairs[step.kernel, key] = None
+    return list(pairs)
 
 
 def _codes(
-    kernels: GpuKernels, wanted: Sequence[tuple[str, int]], cached: bool
+    kernels: GpuKernels, pairs: Sequence[tuple[str, int]], cached: bool
 ) -> dict[tuple[str, int], MachineCode]:
     """Machine code for these names and keys, from the cache where that has it."""
-    found = cached_codes(kernels, wanted) if cached else {}
-    made = compile_codes(kernels, [pair for pair in wanted if pair not in found])
+    stored = cached_codes(kernels, pairs) if cached else {}
+    compiled = compile_codes(kernels, [pair for pair in pairs if pair not in stored])
     if cached:
-        store_codes(kernels, made)
-    return {pair: found.get(pair) or made[pair] for pair in wanted}
+        store_codes(kernels, compiled)
+    return {pair: stored.get(pair) or compiled[pair] for pair in pairs}
 
 
 __all__ = ["compile_for_gpu"]

@@ -56,10 +56,10 @@ class Variants:
     def __call__(self, key: int) -> None:
         key &= 2**64 - 1
         try:
-            found = self._functions.get(key)
-            if found is None:
-                found = self._functions[key] = self._loaded(key)
-            self._add(key, found)
+            function = self._functions.get(key)
+            if function is None:
+                function = self._functions[key] = self._loaded(key)
+            self._add(key, function)
         except BaseException as error:
             self._errors[threading.get_ident()] = error
 
@@ -98,19 +98,19 @@ class LoadedKernels:
 
     def code(self, name: str, key: int) -> MachineCode:
         """Machine code of a kernel for a key: the program's own, the cache's, or compiled now."""
-        found = self._codes.get((name, key))
-        if found is None:
-            made = code_for(self.kernels, name, key, self.cached)
-            found = self._codes[name, key] = made
-        return found
+        code = self._codes.get((name, key))
+        if code is None:
+            fresh = code_for(self.kernels, name, key, self.cached)
+            code = self._codes[name, key] = fresh
+        return code
 
     def variants(self, name: str, device: int) -> Variants:
         """The variants of a kernel on a GPU."""
-        found = self._variants.get((name, device))
-        if found is None:
+        variants = self._variants.get((name, device))
+        if variants is None:
             self.gpu.prepare(device)
-            found = self._variants[name, device] = Variants(self, name, device)
-        return found
+            variants = self._variants[name, device] = Variants(self, name, device)
+        return variants
 
     def object(self, key: Hashable) -> object:
         """The object that native code names `key`. KeyError where it isn't one of a GPU's."""
@@ -145,10 +145,10 @@ class NativeLauncher:
         stream: int,
     ) -> None:
         variants = self.loaded.variants(self.name, gpu)
-        given = [t.data_ptr() for t in tensors]
-        given += sizes
-        count = len(given) + words.SCRATCH_POINTERS
-        values = (ctypes.c_int64 * count)(*given)
+        numbers = [t.data_ptr() for t in tensors]
+        numbers += sizes
+        count = len(numbers) + words.SCRATCH_POINTERS
+        values = (ctypes.c_int64 * count)(*numbers)
         start = ctypes.addressof(values)
         params = (ctypes.c_void_p * count)(*range(start, start + 8 * count, 8))
         launch, table = gpu_launch(), ctypes.addressof(self.loaded.gpu.table)
@@ -188,28 +188,28 @@ def triton_version() -> str:
 def code_for(kernels: GpuKernels, name: str, key: int, cached: bool) -> MachineCode:
     """Machine code from the cache, else compiled and stored; only compiled unless `cached`."""
     pair = name, key
-    found = cached_codes(kernels, [pair]) if cached else {}
-    if found:
-        return found[pair]
+    stored = cached_codes(kernels, [pair]) if cached else {}
+    if stored:
+        return stored[pair]
     from irc.codegen.triton.machine_code import compile_code
 
-    made = compile_code(kernels, name, key)
+    code = compile_code(kernels, name, key)
     if cached:
-        store_codes(kernels, {pair: made})
-    return made
+        store_codes(kernels, {pair: code})
+    return code
 
 
 def cached_codes(
-    kernels: GpuKernels, wanted: Sequence[tuple[str, int]]
+    kernels: GpuKernels, pairs: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], MachineCode]:
     """Those of the names and keys that the cache on disk has machine code for, with it."""
-    found = {}
-    for name, key in wanted:
+    codes = {}
+    for name, key in pairs:
         data = shared_cache().get(code_key(kernels, name, key))
         if data is not None:
             with contextlib.suppress(ValueError):  # not one of ours: compiled again
-                found[name, key] = unpack_code(data)
-    return found
+                codes[name, key] = unpack_code(data)
+    return codes
 
 
 def store_codes(kernels: GpuKernels, codes: Mapping[tuple[str, int], MachineCode]) -> None:

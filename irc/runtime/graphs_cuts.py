@@ -80,7 +80,7 @@ def cut(program: P.HostProgram, device: str, refused: Mapping[int, str] | None =
     told = dict(reasons)
     while True:
         runs = _runs(program, facts, reasons, told)
-        pieces = _PieceMaker(program, facts).made(runs)
+        pieces = _PieceMaker(program, facts).pieces_of(runs)
         wrong = _foreign_writes(facts, pieces)
         if not wrong:
             break
@@ -107,7 +107,7 @@ class _StepFacts:
         #: Checks that are told late: the steps that read them, with those that look at them.
         self.checks = late_steps(program) if program.late_checks else {}
         self.late = frozenset(self.checks) | frozenset(self.checks.values())
-        self.found = frozenset(s.symbol for s in program.steps if isinstance(s, P.Bind))
+        self.read_sizes = frozenset(s.symbol for s in program.steps if isinstance(s, P.Bind))
         self.read: set[int] = set()
         self.taken = {r for step in program.steps for r in taken_by(step)}
         self.taken.update(o.register for o in program.outputs if o.register is not None)
@@ -146,7 +146,7 @@ class _StepFacts:
             return self.is_found(content.dim)
         if content is None or isinstance(content, int | float | str | P.NamedArgument | P.Register):
             return False
-        return not free_symbols(content).isdisjoint(self.found)
+        return not free_symbols(content).isdisjoint(self.read_sizes)
 
     def written(self, step: P.Step) -> Iterator[int]:
         """The registers whose memory a step writes, fresh results left out."""
@@ -161,15 +161,15 @@ class _StepFacts:
 
     def reasons(self) -> dict[int, str]:
         """Why steps can't be captured, by their numbers."""
-        found: dict[int, str] = {}
+        reasons: dict[int, str] = {}
         for number, step in enumerate(self.program.steps):
             reason = None if number in self.late else self.reason(step)
             if reason is not None:
-                found[number] = reason
-        for number, last in self._unsettled(found):
+                reasons[number] = reason
+        for number, last in self._unsettled(reasons):
             for between in range(number + 1, last):
-                found.setdefault(between, "it stands before a size of an operator's result")
-        return found
+                reasons.setdefault(between, "it stands before a size of an operator's result")
+        return reasons
 
     def reason(self, step: P.Step) -> str | None:
         """Why a step can't be captured; None for one that can."""
@@ -192,10 +192,10 @@ class _StepFacts:
         return self._operand_reason(step)
 
     def _operand_reason(self, step: P.Step) -> str | None:
-        made = made_by(step)
+        own = made_by(step)
         for register in (*registers_in(step), *_scalars_in(step)):
             layout = self.program.layouts.get(register)
-            if register in self.read and register not in made:
+            if register in self.read and register not in own:
                 return "it takes a number that is read from data"
             if layout is None:
                 continue
@@ -206,7 +206,7 @@ class _StepFacts:
         if isinstance(step, P.CallOperator) and self.is_found([c for _, c in step.arguments]):
             return "a size is found in data"
         if isinstance(step, P.Launch):
-            if self.is_found(step.grid) or not self.found.isdisjoint(step.symbols):
+            if self.is_found(step.grid) or not self.read_sizes.isdisjoint(step.symbols):
                 return "a size is found in data"
         return None
 
@@ -236,9 +236,9 @@ def made_by(step: P.Step) -> tuple[int, ...]:
 
 def taken_by(step: P.Step) -> tuple[int, ...]:
     """The registers that a step needs."""
-    made = made_by(step)
+    own = made_by(step)
     needed = (*registers_in(step), *_scalars_in(step))
-    return tuple(r for r in dict.fromkeys(needed) if r not in made)
+    return tuple(r for r in dict.fromkeys(needed) if r not in own)
 
 
 def _scalars_in(step: P.Step) -> Iterator[int]:
@@ -269,18 +269,18 @@ def _registers(content: Any) -> Iterator[int]:
 
 def written_operands(step: P.CallOperator) -> Iterator[int]:
     """The registers that an operator writes, by its schema."""
-    schema, given = _schema(step), dict(step.arguments)
+    schema, arguments = _schema(step), dict(step.arguments)
     for argument in () if schema is None else schema.arguments:
         if argument.alias_info is not None and argument.alias_info.is_write:
-            yield from _registers(given.get(argument.name))
+            yield from _registers(arguments.get(argument.name))
 
 
 def shared_results(step: P.CallOperator) -> dict[int, int]:
     """Results that share the memory of an operand, by the schema: result and operand."""
-    schema, given = _schema(step), dict(step.arguments)
+    schema, arguments = _schema(step), dict(step.arguments)
     if schema is None:
         return {}
-    found = {}
+    shared = {}
     single = len(schema.returns) == 1
     for position, result in enumerate(step.results):
         returned = schema.returns[0 if single else min(position, len(schema.returns) - 1)]
@@ -289,9 +289,9 @@ def shared_results(step: P.CallOperator) -> dict[int, int]:
         for argument in schema.arguments:
             info = argument.alias_info
             if info is not None and info.before_set & returned.alias_info.before_set:
-                for register in _registers(given.get(argument.name)):
-                    found[result.register] = register
-    return found
+                for register in _registers(arguments.get(argument.name)):
+                    shared[result.register] = register
+    return shared
 
 
 def is_view_call(step: P.Step) -> bool:
@@ -325,8 +325,8 @@ def draws(step: P.Step) -> bool:
     op = _operator(step)
     if op is None or torch.Tag.nondeterministic_seeded not in op.tags:
         return False
-    given = dict(step.arguments)
-    chances = [given.get(a.name, a.default_value) for a in _schema(step).arguments
+    arguments = dict(step.arguments)
+    chances = [arguments.get(a.name, a.default_value) for a in _schema(step).arguments
                if a.name == "dropout_p"]  # fmt: skip
     return chances != [0.0]
 
@@ -379,7 +379,7 @@ class _PieceMaker:
         self.program, self.facts = program, facts
         self.arguments = {a.register: a for a in program.arguments}
 
-    def made(self, runs: Sequence[tuple[str | None, list[int]]]) -> tuple[GraphPiece, ...]:
+    def pieces_of(self, runs: Sequence[tuple[str | None, list[int]]]) -> tuple[GraphPiece, ...]:
         """The pieces of runs of steps, in order, and one for what is left to be given back."""
         outputs = [o.register for o in self.program.outputs if o.register is not None]
         allocated: set[int] = set()
@@ -407,18 +407,18 @@ class _PieceMaker:
     ) -> list[int]:
         """The steps of a run, each behind the free steps that it needs."""
         have: set[int] = set()
-        found: list[int] = []
+        completed: list[int] = []
         for number in numbers:
-            found += self._demanded(taken_by(steps[number]), have, allocated)
-            found.append(number)
+            completed += self._demanded(taken_by(steps[number]), have, allocated)
+            completed.append(number)
             have.update(made_by(steps[number]))
-        return found
+        return completed
 
     def _demanded(
         self, registers: Iterable[int], have: set[int], allocated: set[int]
     ) -> list[int]:
         """Numbers of the free steps that make these registers, in order."""
-        found: list[int] = []
+        demanded: list[int] = []
         for register in registers:
             number = self.facts.makers.get(register)
             if number is None or register in have or register in allocated:
@@ -426,12 +426,12 @@ class _PieceMaker:
             step = self.program.steps[number]
             if not _is_free(step):
                 continue
-            found += self._demanded(taken_by(step), have, allocated)
-            found.append(number)
+            demanded += self._demanded(taken_by(step), have, allocated)
+            demanded.append(number)
             have.update(made_by(step))
             if isinstance(step, P.Alloc):
                 allocated.add(register)
-        return found
+        return demanded
 
     def _place_outputs(
         self,
@@ -453,8 +453,8 @@ class _PieceMaker:
     def _piece(self, reason: str | None, steps: list[int], needed: set[int]) -> GraphPiece:
         whole = self.program
         inside = [whole.steps[n] for n in steps]
-        made = {r for step in inside for r in made_by(step)}
-        taken = dict.fromkeys(r for step in inside for r in taken_by(step) if r not in made)
+        own = {r for step in inside for r in made_by(step)}
+        taken = dict.fromkeys(r for step in inside for r in taken_by(step) if r not in own)
         gives = tuple(r for r in dict.fromkeys(r for s in inside for r in made_by(s))
                       if r in needed)  # fmt: skip
         symbols = tuple(dict.fromkeys(s.symbol for s in inside if isinstance(s, P.Bind)))
@@ -475,9 +475,9 @@ class _PieceMaker:
         return GraphPiece(program, tuple(taken), gives, tuple(steps), reason, symbols, random)
 
     def _argument(self, register: int) -> P.Argument:
-        found = self.arguments.get(register)
-        if found is not None:
-            return found
+        argument = self.arguments.get(register)
+        if argument is not None:
+            return argument
         kind = self.program.kinds.get(register, "tensor")
         return P.Argument(f"%{register}", kind, register, self.program.layouts.get(register))
 

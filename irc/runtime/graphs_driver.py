@@ -182,11 +182,11 @@ class CudaDriver:
             side.wait_stream(here)
             with torch.cuda.stream(side):
                 if random:
-                    made = self._with_generator(run, tensors, pool)
+                    captured = self._with_generator(run, tensors, pool)
                 else:
-                    made = self._without_generator(run, tensors, pool, side.cuda_stream)
+                    captured = self._without_generator(run, tensors, pool, side.cuda_stream)
             here.wait_stream(side)
-        return made
+        return captured
 
     def _without_generator(
         self, run: Run, tensors: Sequence[Any], pool: Any, stream: int
@@ -194,14 +194,14 @@ class CudaDriver:
         graph = DriverGraph(self.gpu, pool)
         graph.capture_begin(stream)
         try:
-            made = run(tensors)
+            results = run(tensors)
         except BaseException:
             with contextlib.suppress(RuntimeError):  # what spoilt the capture is told already
                 graph.capture_end(stream)
             raise
         graph.capture_end(stream)
         graph.instantiate()
-        return graph, made
+        return graph, results
 
     def _with_generator(
         self, run: Run, tensors: Sequence[Any], pool: Any
@@ -213,7 +213,7 @@ class CudaDriver:
             self._forget(graph, pool)
             raise
         try:
-            made = run(tensors)
+            results = run(tensors)
         except BaseException:
             self._abandon(graph, pool)
             raise
@@ -222,7 +222,7 @@ class CudaDriver:
         except BaseException:
             self._forget(graph, pool)
             raise
-        return graph, made
+        return graph, results
 
     def _abandon(self, graph: Any, pool: Any) -> None:
         """End a capture whose launches nobody wants."""

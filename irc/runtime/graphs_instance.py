@@ -44,9 +44,9 @@ class PieceHost(PythonHost):
 
     def steps(self, symbols: Mapping[str, int], arguments: Sequence[Any]) -> list[Any]:
         """The results of the piece, with the values of the symbols that it finds behind them."""
-        found = self._run(symbols, arguments)
+        contents = self._run(symbols, arguments)
         self.at = len(self._plan)
-        return found
+        return contents
 
 
 class WholeHost:
@@ -59,8 +59,8 @@ class WholeHost:
 
     def steps(self, symbols: Mapping[str, int], arguments: Sequence[Any]) -> list[Any]:
         """The results of the piece, whose arguments are the program's."""
-        found = self._call(*arguments)
-        return [found[i] for i in self._results]
+        contents = self._call(*arguments)
+        return [contents[i] for i in self._results]
 
 
 AnyHost = PieceHost | WholeHost
@@ -88,9 +88,9 @@ def run_piece(
     piece: GraphPiece, host: AnyHost, symbols: dict[str, int], values: dict[int, Any]
 ) -> None:
     """Run a piece as it is: from `values` by register, into these and `symbols`."""
-    found = host.steps(symbols, [values[r] for r in piece.takes])
-    values.update(zip(piece.gives, found, strict=False))
-    symbols.update(zip(piece.symbols, found[len(piece.gives) :], strict=True))
+    contents = host.steps(symbols, [values[r] for r in piece.takes])
+    values.update(zip(piece.gives, contents, strict=False))
+    symbols.update(zip(piece.symbols, contents[len(piece.gives) :], strict=True))
 
 
 @attrs.define
@@ -175,22 +175,22 @@ class Instance:
 
     def finish(self, arguments: Sequence[Any], values: Mapping[int, Any]) -> list[Any]:
         """The results, once everything is enqueued. `values`: what no graph made."""
-        found: list[Any] = [None] * len(self.program.outputs)
-        self.results.fresh(found)
+        results: list[Any] = [None] * len(self.program.outputs)
+        self.results.fresh(results)
         for position, number in self.constant:
-            found[position] = number
+            results[position] = number
         for position, argument in self.given:
-            found[position] = arguments[argument]
+            results[position] = arguments[argument]
         if self.others:
             inside = {storage_address(t) for t in self.own.values() if isinstance(t, torch.Tensor)}
             for position, register in self.others:
                 content = values[register]
                 if isinstance(content, torch.Tensor) and storage_address(content) in inside:
                     content = content.clone()
-                found[position] = content
+                results[position] = content
         if self.bumped:
             torch.autograd.graph.increment_version([arguments[i] for i in self.bumped])
-        return found
+        return results
 
 
 def _only_tells_sizes(piece: GraphPiece) -> bool:
@@ -276,22 +276,22 @@ class Capture:
 
         def run(tensors: Sequence[Any]) -> Sequence[Any]:
             with late_checks.collected() as truths:
-                found = part.host.steps(symbols, tensors)
+                contents = part.host.steps(symbols, tensors)
             if standing is not None:
                 standing.follow(truths)
-            return found
+            return contents
 
         if isinstance(part.host, PieceHost):
             part.host.at = 0
         try:
-            graph, made = self.driver.capture(run, taken, self.pool, part.piece.random)
+            graph, contents = self.driver.capture(run, taken, self.pool, part.piece.random)
         except Exception as error:
             part.feeds.clear()
             numbers, at = part.piece.numbers, part.host.at
             raise CaptureFailed(error, numbers[at] if at < len(numbers) else None) from error
         part.graph = graph
         graph.replay()
-        own.update(zip(part.piece.gives, made, strict=False))
+        own.update(zip(part.piece.gives, contents, strict=False))
         values.update(own)
 
     def _instance(
@@ -300,13 +300,13 @@ class Capture:
     ) -> Instance:  # fmt: skip
         in_place, buffered = self.modes
         places = {a.register: i for i, a in enumerate(self.program.arguments)}
-        made, given, others, constant = [], [], [], []
+        fresh, passed, others, constant = [], [], [], []
         for position, output in enumerate(self.program.outputs):
             register = output.register
             if register in places:
-                given.append((position, places[register]))
+                passed.append((position, places[register]))
             elif register in own and isinstance(own[register], torch.Tensor):
-                made.append((position, own[register]))
+                fresh.append((position, own[register]))
             elif register in self.parts.cut.constant:
                 constant.append((position, values[register]))
             elif register is not None:
@@ -322,7 +322,7 @@ class Capture:
         return Instance(
             self.program, self.driver.stream(), self.symbols, parts, self.pool,
             Addresses(arguments, in_place), buffered, buffers, written,
-            frozenset(storages), own, Results(made, self.kept, shared), given, others, constant,
+            frozenset(storages), own, Results(fresh, self.kept, shared), passed, others, constant,
             self.bumped, graphs[0] if len(parts) == 1 and graphs and not others else None,
         )  # fmt: skip
 

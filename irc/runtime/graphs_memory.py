@@ -49,14 +49,14 @@ class Kinds:
             return False
         if self._check is None:
             return facts_of(arguments) == self._facts
-        for position, kind, value in self._others:
-            given = arguments[position]
-            if type(given) is not kind or given != value:
+        for position, type_, value in self._others:
+            content = arguments[position]
+            if type(content) is not type_ or content != value:
                 return False
         if not self._others:
             return self._check(*arguments)
-        given = [arguments[i] for i in self._tensors]
-        return all(isinstance(t, torch.Tensor) for t in given) and self._check(*given)
+        content = [arguments[i] for i in self._tensors]
+        return all(isinstance(t, torch.Tensor) for t in content) and self._check(*content)
 
 
 def _guard(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
@@ -122,7 +122,7 @@ class Share:
 class Results:
     """The results of a graph: `fresh()` gives them as the caller may have them.
 
-    `made`: the graph's own tensors by position. Those at `kept` are given as they are, in the
+    `fresh`: the graph's own tensors by position. Those at `kept` are given as they are, in the
     graph's memory, as long as `are_free()` says that nobody refers to the ones given before; all
     others, and what shares memory with them or with one of `shared`, are copied. Nobody else
     refers to the memory of those kept when this is made.
@@ -130,14 +130,14 @@ class Results:
 
     def __init__(
         self,
-        made: Sequence[tuple[int, torch.Tensor]],
+        fresh: Sequence[tuple[int, torch.Tensor]],
         kept: Iterable[int],
         shared: Iterable[torch.Tensor] = (),
     ) -> None:
-        wanted = frozenset(kept) if _use_count is not None else frozenset()
+        reused = frozenset(kept) if _use_count is not None else frozenset()
         elsewhere = {t.untyped_storage()._cdata for t in shared}
         groups: dict[int, list[tuple[int, torch.Tensor]]] = {}
-        for position, tensor in made:
+        for position, tensor in fresh:
             key = tensor.untyped_storage()._cdata
             groups.setdefault(key, []).append((position, tensor))
         self.kept: list[tuple[int, torch.Tensor]] = []
@@ -146,7 +146,7 @@ class Results:
         self._shares: list[Share] = []
         for storage, group in groups.items():
             (position, tensor), *others = group
-            if storage not in elsewhere and wanted.issuperset(p for p, _ in group):
+            if storage not in elsewhere and reused.issuperset(p for p, _ in group):
                 self.kept += group
             elif not others and not tensor.storage_offset():
                 self.single.append((position, tensor))
@@ -196,6 +196,6 @@ def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
 
 def _placed(like: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
     """The tensor in `memory` where `like` is in its own."""
-    made = torch.empty(0, dtype=like.dtype, device=like.device)
+    tensor = torch.empty(0, dtype=like.dtype, device=like.device)
     place = like.storage_offset(), like.shape, like.stride()
-    return made.set_(memory.untyped_storage(), *place)  # type: ignore[call-overload, no-any-return]
+    return tensor.set_(memory.untyped_storage(), *place)  # type: ignore[call-overload, no-any-return]

@@ -66,9 +66,9 @@ def supported_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """`options` with contraction on and flushing of denormals off, where this Triton knows them."""
     from triton.backends.nvidia.compiler import CUDAOptions
 
-    wanted = {**options, "enable_fp_fusion": True, "enable_reflect_ftz": False}
+    asked = {**options, "enable_fp_fusion": True, "enable_reflect_ftz": False}
     known = getattr(CUDAOptions, "__dataclass_fields__", {})
-    return {name: value for name, value in wanted.items() if name in known}
+    return {name: value for name, value in asked.items() if name in known}
 
 
 def compile_kernel(
@@ -92,8 +92,8 @@ def compile_kernel(
     )  # fmt: skip
     metadata = compiled.metadata._asdict()
     facts = {name: metadata[name] for name in _FACTS if name in metadata}
-    found = _ENTRY.search(compiled.asm["ptx"])
-    return {**facts, "entry": "" if found is None else found[0]}, compiled.asm["cubin"]
+    entry = _ENTRY.search(compiled.asm["ptx"])
+    return {**facts, "entry": "" if entry is None else entry[0]}, compiled.asm["cubin"]
 
 
 def _answer(

@@ -53,27 +53,27 @@ def compile_codes(
     (`workers`), else by threads, since most of Triton runs without the interpreter lock."""
     if not pairs:
         return {}
-    found = _by_workers(kernels, pairs)
-    rest = [pair for pair in pairs if pair not in found]
+    codes_of = _by_workers(kernels, pairs)
+    rest = [pair for pair in pairs if pair not in codes_of]
     if rest:
         # What Triton loads at first it loads once, before there are threads.
-        found[rest[0]] = compile_code(kernels, *rest[0])
+        codes_of[rest[0]] = compile_code(kernels, *rest[0])
         with ThreadPoolExecutor(thread_name_prefix="irc-triton") as pool:
             codes = pool.map(lambda pair: compile_code(kernels, *pair), rest[1:])
-            found.update(zip(rest[1:], codes, strict=True))
-    return {pair: found[pair] for pair in pairs}
+            codes_of.update(zip(rest[1:], codes, strict=True))
+    return {pair: codes_of[pair] for pair in pairs}
 
 
 def _by_workers(
-    kernels: GpuKernels, wanted: Sequence[tuple[str, int]]
+    kernels: GpuKernels, pairs: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], MachineCode]:
-    """What other processes compiled of `wanted`."""
+    """What other processes compiled of `pairs`."""
     helpers = workers.current()
     if helpers is None:
         return {}
     refuse_interpreter("machine code")
-    requests = [{"source": kernels.source, **_request(kernels, *pair)} for pair in wanted]
-    answers = zip(wanted, helpers.compiled(requests), strict=True)
+    requests = [{"source": kernels.source, **_request(kernels, *pair)} for pair in pairs]
+    answers = zip(pairs, helpers.compiled(requests), strict=True)
     return {pair: _made(kernels, pair[0], answer) for pair, answer in answers if answer is not None}
 
 

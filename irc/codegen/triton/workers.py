@@ -88,8 +88,8 @@ _state = threading.local()
 
 def current() -> Workers | None:
     """The processes of this thread's compile, None for none."""
-    found: Workers | None = getattr(_state, "workers", None)
-    return found
+    workers: Workers | None = getattr(_state, "workers", None)
+    return workers
 
 
 def count() -> int:
@@ -103,17 +103,17 @@ def count() -> int:
 @contextlib.contextmanager
 def ready(number: int) -> Iterator[None]:
     """Inside, `number` processes wait for kernels of this thread's; none where they can't start."""
-    before, made = current(), None
+    before, started = current(), None
     if number:
         with contextlib.suppress(OSError):
-            made = Workers(number)
-    _state.workers = made
+            started = Workers(number)
+    _state.workers = started
     try:
         yield
     finally:
         _state.workers = before
-        if made is not None:
-            made.close()
+        if started is not None:
+            started.close()
 
 
 __all__ = ["MOST", "Answer", "Workers", "count", "current", "ready"]

@@ -74,14 +74,14 @@ def entry(info: A.ArrayAttr | None, position: int) -> A.DictAttr | None:
     """The dictionary of argument or result number `position`, if there is one."""
     if info is None or position >= len(info):
         return None
-    found = info[position]
-    return found if isinstance(found, A.DictAttr) else None
+    value = info[position]
+    return value if isinstance(value, A.DictAttr) else None
 
 
 def strides_entry(info: A.ArrayAttr | None, position: int) -> Strides | None:
     """The strides recorded for argument or result number `position`."""
-    found = entry(info, position)
-    dims = None if found is None else found.get("strides")
+    info_entry = entry(info, position)
+    dims = None if info_entry is None else info_entry.get("strides")
     return tuple(dims) if isinstance(dims, A.DimsAttr) else None  # type: ignore[arg-type]
 
 
@@ -99,8 +99,8 @@ def free_results(function: func.FuncOp) -> frozenset[int]:
     """The results whose strides nobody asks for: images that only the backward program sees, where
     `propagate-channels-last` chose an order of images."""
     verdict = function.attributes.get("channels_last")
-    wanted = verdict.get("wanted") if isinstance(verdict, A.DictAttr) else None
-    return unseen_images(function) if wanted is A.TRUE else frozenset()
+    innermost = verdict.get("wanted") if isinstance(verdict, A.DictAttr) else None
+    return unseen_images(function) if innermost is A.TRUE else frozenset()
 
 
 def tell_strides(function: func.FuncOp, positions: Iterable[int]) -> None:
@@ -110,9 +110,9 @@ def tell_strides(function: func.FuncOp, positions: Iterable[int]) -> None:
         return
     told, values = list(infos), function.return_op._operands
     for position in positions:
-        info, kind = told[position], values[position].type
-        assert isinstance(info, A.DictAttr) and isinstance(kind, TensorType)
-        told[position] = A.DictAttr({**info.as_dict(), "strides": A.DimsAttr(kind.strides or ())})
+        info, type_ = told[position], values[position].type
+        assert isinstance(info, A.DictAttr) and isinstance(type_, TensorType)
+        told[position] = A.DictAttr({**info.as_dict(), "strides": A.DimsAttr(type_.strides or ())})
     function.attributes["result_info"] = A.ArrayAttr(told)
 
 
@@ -167,15 +167,15 @@ def source_strides(view: Operation, strides: Strides) -> Strides | None:
 
 
 def _before_broadcast(view: graph.Broadcast, strides: Strides) -> Strides | None:
-    source, made = view.source.type, view.view.type
-    kept = {d for d, size in zip(view.dims, source.shape, strict=True) if size == made.shape[d]}
-    repeated = [d for d, size in enumerate(made.shape) if d not in kept and size != 1]
+    source, target = view.source.type, view.view.type
+    kept = {d for d, size in zip(view.dims, source.shape, strict=True) if size == target.shape[d]}
+    repeated = [d for d, size in enumerate(target.shape) if d not in kept and size != 1]
     if any(strides[d] != 0 for d in repeated):
         return None
     back: list[Dim] = [1] * source.rank
     for dim in range(source.rank - 1, -1, -1):
         place = view.dims[dim]
-        if place in kept and made.shape[place] != 1:
+        if place in kept and target.shape[place] != 1:
             back[dim] = strides[place]
         elif dim + 1 < source.rank:
             back[dim] = back[dim + 1] * source.shape[dim + 1]
@@ -204,12 +204,12 @@ def wanted_operands(call: Operation) -> Iterator[tuple[int, Strides]]:
 
 def _packed_operands(op: Any) -> Iterator[tuple[int, Strides]]:
     for number, value in enumerate(op._operands):
-        kind = value.type
+        type_ = value.type
         if value is op.weight:
-            if isinstance(kind, TensorType):
-                yield number, contiguous_strides(kind.shape)
-        elif isinstance(kind, TensorType):
-            yield number, packed_strides(op, kind)
+            if isinstance(type_, TensorType):
+                yield number, contiguous_strides(type_.shape)
+        elif isinstance(type_, TensorType):
+            yield number, packed_strides(op, type_)
 
 
 def packed_strides(op: Operation, type_: TensorType) -> Strides:
@@ -225,10 +225,10 @@ def assign(op: Operation, demanded: dict[Value, Strides]) -> None:
     if not tensors:
         return
     if ViewLike in op.traits:
-        found = view_strides(op)
-        if found is not None:
+        place = view_strides(op)
+        if place is not None:
             op.attributes["view"] = A.UNIT
-            _set(tensors[0], found[0])
+            _set(tensors[0], place[0])
             return
     recorded = op.attributes.get("eager_strides")
     for number, (result, strides) in enumerate(zip(tensors, natural_strides(op), strict=False)):
@@ -237,9 +237,9 @@ def assign(op: Operation, demanded: dict[Value, Strides]) -> None:
             assert isinstance(eager, A.DimsAttr)
             strides = tuple(eager)  # type: ignore[arg-type]
         elif not isinstance(op, LIBRARY):
-            wanted = demanded.get(result)
-            if wanted is not None and is_writable(result.type, wanted):
-                strides = wanted
+            asked = demanded.get(result)
+            if asked is not None and is_writable(result.type, asked):
+                strides = asked
         _set(result, strides)
 
 
@@ -257,13 +257,13 @@ def is_writable(type_: object, strides: Strides) -> bool:
     )
 
 
-def repeats(type_: TensorType, wanted: Strides) -> bool:
-    """Whether an array repeats its elements along all dimensions of wanted stride 0: what eager
+def repeats(type_: TensorType, strides: Strides) -> bool:
+    """Whether an array repeats its elements along all dimensions of stride 0 there: what eager
     repeats can only be copied once where it is seen to be repeated here, too."""
     assert type_.strides is not None
     return all(
         want != 0 or have == 0 or size == 1
-        for size, have, want in zip(type_.shape, type_.strides, wanted, strict=True)
+        for size, have, want in zip(type_.shape, type_.strides, strides, strict=True)
     )
 
 

@@ -32,7 +32,7 @@ def join_results(function: func.FuncOp) -> list[list[int]]:
     program sees (`saved`) may stay apart."""
     apart, returned = sources(function), function.return_op
     claimed: set[Value] = set()
-    made = []
+    joined = []
     for known in groups(function):
         whole = {
             k: piece for k, piece in known.items()
@@ -43,9 +43,9 @@ def join_results(function: func.FuncOp) -> list[list[int]]:
             not _is_one_array(function, whole) or any(_is_taken(r, claimed) for r in roots)
         ) and (storage := _storage(list(whole.values()))) is not None:
             _join(function, whole, storage)
-            made.append(list(whole))
+            joined.append(list(whole))
         claimed |= roots
-    return made
+    return joined
 
 
 def _is_taken(root: Value, claimed: set[Value]) -> bool:
@@ -66,10 +66,10 @@ def _is_one_array(function: func.FuncOp, pieces: Mapping[int, Piece]) -> bool:
     begins = set()
     for position, piece in pieces.items():
         value = function.return_op._operands[position]
-        kind = value.type
-        assert isinstance(kind, TensorType) and kind.strides is not None
+        type_ = value.type
+        assert isinstance(type_, TensorType) and type_.strides is not None
         root, place = place_in_memory(value)
-        if not same_layout(kind.shape, kind.strides, piece.strides):
+        if not same_layout(type_.shape, type_.strides, piece.strides):
             return False
         begins.add((root, place - piece.begin))
     return len(begins) == 1
@@ -101,23 +101,23 @@ def _storage(pieces: Sequence[Piece]) -> tuple[Dim, TensorType] | None:
 
 
 def _join(
-    function: func.FuncOp, pieces: Mapping[int, Piece], made: tuple[Dim, TensorType]
+    function: func.FuncOp, pieces: Mapping[int, Piece], memory: tuple[Dim, TensorType]
 ) -> None:
     """Make a storage of results, and the results views of it."""
     builder = Builder.before(function.return_op)
     values = {k: function.return_op._operands[k] for k in pieces}
-    begin, kind = made
-    width = element_bytes(kind.element)
-    storage = _full(builder, kind, 0)
+    begin, units = memory
+    width = element_bytes(units.element)
+    storage = _full(builder, units, 0)
     for position, piece in pieces.items():
         part, strides = values[position], piece.strides
-        if piece.type.element is not kind.element:
-            part = _as_units(builder, part, kind, piece.width // width)
+        if piece.type.element is not units.element:
+            part = _as_units(builder, part, units, piece.width // width)
             strides = (*(s * (piece.width // width) for s in strides), 1)
         places = _places(builder, part.type, floordiv(piece.begin - begin, width), strides)
         storage = builder.value(
             graph.Put, storage, part, [places], dims=[0], position=0, combiner="set",
-            result_types=kind,
+            result_types=units,
         )  # fmt: skip
     for position, piece in pieces.items():
         new = view_at(builder, storage, piece.begin - begin, piece.type)
@@ -125,39 +125,39 @@ def _join(
         function.return_op.set_operand(position, new)
 
 
-def _full(builder: Builder, kind: TensorType, value: Dim) -> Value:
+def _full(builder: Builder, type_: TensorType, value: Dim) -> Value:
     from irc.dialects.graph.pointwise import scalar_attribute
 
     if not isinstance(value, int):
         held = builder.value(sym.ValueOp, dim=value)
-        return builder.value(graph.Full, held, result_types=kind)
-    number = scalar_attribute(value, kind.element)
-    return builder.value(graph.Full, None, value=number, result_types=kind)
+        return builder.value(graph.Full, held, result_types=type_)
+    number = scalar_attribute(value, type_.element)
+    return builder.value(graph.Full, None, value=number, result_types=type_)
 
 
 def _as_units(builder: Builder, value: Value, unit: TensorType, count: int) -> Value:
     """The elements of `value` as `count` integers each, along a last dimension."""
-    kind = value.type
-    assert isinstance(kind, TensorType)
-    shape = kind.shape or (1,)
-    plain = kind.with_strides(contiguous_strides(kind.shape))
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    shape = type_.shape or (1,)
+    plain = type_.with_strides(contiguous_strides(type_.shape))
     part = builder.value(layout.CopyOp, value, reason="results in one storage", result_types=plain)
-    if not kind.shape:
-        part = view(builder, part, 0, kind.with_shape(shape, (1,)))
+    if not type_.shape:
+        part = view(builder, part, 0, type_.with_shape(shape, (1,)))
     flat = (*shape[:-1], shape[-1] * count)
     part = view_as(builder, part, unit.with_shape(flat, contiguous_strides(flat)))
-    split = (*kind.shape, count)
+    split = (*type_.shape, count)
     return view(builder, part, 0, unit.with_shape(split, contiguous_strides(split)))
 
 
 def _places(builder: Builder, part: object, begin: Dim, strides: Sequence[Dim]) -> Value:
     """For each element of a type its position in a vector: `begin` at first, by `strides`."""
     assert isinstance(part, TensorType)
-    kind = TensorType(part.shape, i64, contiguous_strides(part.shape), part.device)
-    places = _full(builder, kind, begin)
+    type_ = TensorType(part.shape, i64, contiguous_strides(part.shape), part.device)
+    places = _full(builder, type_, begin)
     for dim, step in enumerate(strides):
-        along = builder.value(graph.Iota, dim=dim, result_types=kind)
-        along = builder.value(graph.Mul, along, _full(builder, kind, step))
+        along = builder.value(graph.Iota, dim=dim, result_types=type_)
+        along = builder.value(graph.Mul, along, _full(builder, type_, step))
         places = builder.value(graph.Add, places, along)
     return places
 

@@ -42,9 +42,9 @@ def place_in_memory(value: Value) -> tuple[Value, Dim]:
         if isinstance(maker, layout.ViewOp):
             place = place + maker.offset * width
         elif ViewLike in maker.traits:
-            found = view_strides(maker)
-            assert found is not None
-            place = place + found[1] * width
+            view_place = view_strides(maker)
+            assert view_place is not None
+            place = place + view_place[1] * width
         value = source
     return value, place
 
@@ -69,13 +69,13 @@ def view_at(builder: Builder, source: Value, place: Dim, type_: TensorType) -> V
     """A view of type `type_` that begins `place` bytes after the first element of `source`; its
     elements may be of another type. None where elements differ in size and a place or a size is
     not known, or the place is between elements of the smaller type."""
-    kind, strides = source.type, type_.strides
-    assert isinstance(kind, TensorType) and strides is not None
-    old, new = element_bytes(kind.element), element_bytes(type_.element)
+    source_type, strides = source.type, type_.strides
+    assert isinstance(source_type, TensorType) and strides is not None
+    old, new = element_bytes(source_type.element), element_bytes(type_.element)
     if old == new:
-        same = kind.with_shape(type_.shape, type_.strides)
+        same = source_type.with_shape(type_.shape, type_.strides)
         part = view(builder, source, floordiv(place, old), same)
-        return part if kind.element is type_.element else view_as(builder, part, type_)
+        return part if source_type.element is type_.element else view_as(builder, part, type_)
     if not isinstance(place, int) or place % min(old, new):
         return None
     if not all(isinstance(d, int) for d in (*type_.shape, *strides)):
@@ -85,6 +85,6 @@ def view_at(builder: Builder, source: Value, place: Dim, type_: TensorType) -> V
     length = 0 if 0 in type_.shape else 1 + sum(spans)
     first = place // old
     count = -(-(place + length * new) // old) - first
-    part = view(builder, source, first, kind.with_shape((count,), (1,)))
+    part = view(builder, source, first, source_type.with_shape((count,), (1,)))
     whole = view_as(builder, part, type_.with_shape((count * old // new,), (1,)))
     return view(builder, whole, (place - first * old) // new, type_)

@@ -91,23 +91,23 @@ def padded_strides(
     they do for rank 0, for channels-last images unless `channels_last`, and for symbolic sizes
     or strides unless `symbolic` (a symbolic stride counts as `irc.analysis.loop.estimate` says).
     """
-    given = tuple(strides)
-    if not given or (not channels_last and is_channels_last(shape, given)):
-        return given
-    if not symbolic and any(isinstance(d, Expr) for d in (*shape, *given)):
-        return given
+    own = tuple(strides)
+    if not own or (not channels_last and is_channels_last(shape, own)):
+        return own
+    if not symbolic and any(isinstance(d, Expr) for d in (*shape, *own)):
+        return own
     unit = max(alignment // element_bytes(element), 1)
-    made: list[Dim] = [1] * len(given)
+    steps: list[Dim] = [1] * len(own)
     rounded = False
     running: Dim = 1
-    fastest_first = sorted(range(len(given)), key=lambda d: (estimate(given[d]), -d))
+    fastest_first = sorted(range(len(own)), key=lambda d: (estimate(own[d]), -d))
     for position, dim in enumerate(fastest_first):
         if position and estimate(running) > threshold and mod(running, unit) != 0:
             running = floordiv(running + (unit - 1), unit) * unit
             rounded = True
-        made[dim] = running
+        steps[dim] = running
         running = running * shape[dim]
-    return tuple(made) if rounded else given
+    return tuple(steps) if rounded else own
 
 
 def is_channels_last(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
@@ -116,7 +116,7 @@ def is_channels_last(shape: Sequence[Dim], strides: Sequence[Dim]) -> bool:
         return False
     last = channels_last_strides(shape)
     pairs = zip(shape, strides, last, strict=True)
-    return all(size == 1 or stride == wanted for size, stride, wanted in pairs)
+    return all(size == 1 or stride == expected for size, stride, expected in pairs)
 
 
 class _StridePadding:
@@ -160,10 +160,10 @@ class _StridePadding:
             isinstance(d, Expr) and free_symbols(d) & unbacked for d in dims
         ):
             return
-        wanted = self.options.padded(type_, symbolic=True)
-        if wanted == type_.strides:
+        strides = self.options.padded(type_, symbolic=True)
+        if strides == type_.strides:
             return
-        padded = type_.with_strides(wanted)
+        padded = type_.with_strides(strides)
         why = self.objection(op, value, type_, padded)
         if why is None:
             self.padded.add(value)
@@ -236,9 +236,9 @@ def takes_exact_strides(op: Operation) -> bool:
 def dislikes(function: func.FuncOp) -> dict[Value, str]:
     """The values that a consumer wants unpadded, with the operator that does: the operands of
     calls that take exact strides, and what they are computed from, up to reductions."""
-    found: dict[Value, str] = {}
+    reasons: dict[Value, str] = {}
     for op in function.block.reversed_ops:
-        who = next((found[r] for r in op.results if r in found), None)
+        who = next((reasons[r] for r in op.results if r in reasons), None)
         exact = takes_exact_strides(op)
         if exact:
             who = getattr(op, "callee", op.name)
@@ -249,26 +249,26 @@ def dislikes(function: func.FuncOp) -> dict[Value, str]:
         for operand in op._operands:
             if isinstance(operand.type, TensorType):
                 if exact or not isinstance(operand.defining_op, REDUCTIONS):
-                    found.setdefault(operand, who)
-    return found
+                    reasons.setdefault(operand, who)
+    return reasons
 
 
 def seen_by_caller(function: func.FuncOp) -> dict[Value, str]:
     """The values whose memory the caller sees, with where: results, what they are views of, and
     what is written to arguments. An array that is `saved` for the backward only is not seen."""
-    found: dict[Value, str] = {}
+    seen: dict[Value, str] = {}
     for op in function.block.ops:
         if isinstance(op, graph.UpdateInput):
-            found[op.value] = f"argument {op.argument}"
+            seen[op.value] = f"argument {op.argument}"
     for position, value in enumerate(function.return_op._operands):
         info, maker = entry(function.result_info, position), value.defining_op
         saved = info is not None and may_be_padded(info)
         if not saved or maker is None or not _makes_arrays(maker):
-            found.setdefault(value, f"result {position}")
-    for value, where in list(found.items()):
+            seen.setdefault(value, f"result {position}")
+    for value, where in list(seen.items()):
         for source in _sources(value):
-            found.setdefault(source, where)
-    return found
+            seen.setdefault(source, where)
+    return seen
 
 
 def may_be_padded(info: A.DictAttr) -> bool:
@@ -294,20 +294,20 @@ def retype(value: Value, type_: TensorType) -> Operation | None:
     changed: list[tuple[Value, Type]] = []
     pending: list[tuple[Value, TensorType]] = [(value, type_)]
     while pending:
-        current, wanted = pending.pop()
+        current, new_type = pending.pop()
         changed.append((current, current.type))
-        current.type = wanted
+        current.type = new_type
         for user in set(current.users):
             if viewed(user) is None:
                 continue
-            found = view_strides(user) if ViewLike in user.traits else None
-            if found is None:
+            place = view_strides(user) if ViewLike in user.traits else None
+            if place is None:
                 for restored, old in reversed(changed):
                     restored.type = old
                 return user
-            (made,) = user.results
-            assert isinstance(made.type, TensorType)
-            pending.append((made, made.type.with_strides(found[0])))
+            (view,) = user.results
+            assert isinstance(view.type, TensorType)
+            pending.append((view, view.type.with_strides(place[0])))
     return None
 
 

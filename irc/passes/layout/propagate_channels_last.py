@@ -88,21 +88,22 @@ def ask(call: Operation, weights: bool = False) -> int:
     has them. `weights`: for those that are no constants, too."""
     if not isinstance(call, graph.CallAten):
         return 1
-    recorded, given = call.attributes.get("operand_strides"), call.attributes.get("eager_strides")
-    if not isinstance(recorded, A.ArrayAttr) or not isinstance(given, A.ArrayAttr):
+    recorded = call.attributes.get("operand_strides")
+    of_eager = call.attributes.get("eager_strides")
+    if not isinstance(recorded, A.ArrayAttr) or not isinstance(of_eager, A.ArrayAttr):
         return 0
     if orders_of(image_of(call)) is None:
         return 0
-    wanted = list(recorded)
+    asked = list(recorded)
     for number, value in enumerate(call._operands):
         fixed = number == weight_number(call) and not isinstance(
             value.defining_op, graph.Constant
         )
         if weights or not fixed:
-            wanted[number] = last(value.type, recorded[number])
-    call.attributes["operand_strides"] = A.ArrayAttr(wanted)
+            asked[number] = last(value.type, recorded[number])
+    call.attributes["operand_strides"] = A.ArrayAttr(asked)
     tensors = [r.type for r in call.results if isinstance(r.type, TensorType)]
-    call.attributes["eager_strides"] = A.ArrayAttr(map(last, tensors, given))
+    call.attributes["eager_strides"] = A.ArrayAttr(map(last, tensors, of_eager))
     return 1
 
 
@@ -113,8 +114,8 @@ def weight_number(call: graph.CallAten) -> int:
     return operand.index
 
 
-def last(kind: Attribute, strides: Attribute) -> Attribute:
+def last(type_: Attribute, strides: Attribute) -> Attribute:
     """Channels-last strides for an image or the weight of one; else those that it has."""
-    if not isinstance(kind, TensorType) or kind.rank not in (4, 5):
+    if not isinstance(type_, TensorType) or type_.rank not in (4, 5):
         return strides
-    return A.DimsAttr(channels_last_strides(kind.shape))
+    return A.DimsAttr(channels_last_strides(type_.shape))

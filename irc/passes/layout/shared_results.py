@@ -106,7 +106,7 @@ class Piece:
 def groups(function: func.FuncOp) -> list[dict[int, Piece]]:
     """The results that share a storage which is no argument's, by position: one dictionary for
     each storage. Results without elements, and those whose places are not known, are left out."""
-    found: dict[int, dict[int, Piece]] = {}
+    by_memory: dict[int, dict[int, Piece]] = {}
     info = function.result_info
     for position, value in enumerate(function.return_op._operands):
         entry = info[position] if info is not None and position < len(info) else None
@@ -115,8 +115,8 @@ def groups(function: func.FuncOp) -> list[dict[int, Piece]]:
             first = entry.get("shares")
             key = first.value if isinstance(first, A.IntegerAttr) else position
             if piece is not None:
-                found.setdefault(key, {})[position] = piece
-    return _with_ranges(function, list(found.values()))
+                by_memory.setdefault(key, {})[position] = piece
+    return _with_ranges(function, list(by_memory.values()))
 
 
 def _with_ranges(
@@ -137,27 +137,27 @@ def _with_ranges(
 def sources(function: func.FuncOp) -> dict[int, tuple[int, Dim]]:
     """For each result that fills only places of another: that one's position (of several, the one
     with the most elements), and how many bytes further on the result begins."""
-    found: dict[int, tuple[int, Dim]] = {}
+    nearest: dict[int, tuple[int, Dim]] = {}
     for known in groups(function):
         for number, piece in known.items() if len(known) > 1 else ():
             holders = [k for k, other in known.items() if k == number or other.holds(piece)]
             best = max(holders, key=lambda k: (estimate(known[k].size), -k))
             if best != number:
-                found[number] = (best, piece.begin - known[best].begin)
-    return {k: (best, place) for k, (best, place) in found.items() if best not in found}
+                nearest[number] = (best, piece.begin - known[best].begin)
+    return {k: (best, place) for k, (best, place) in nearest.items() if best not in nearest}
 
 
 def _piece(
-    kind: Any, entry: A.DictAttr, ranges: Callable[[], Mapping[str, Range]] = dict
+    type_: Any, entry: A.DictAttr, ranges: Callable[[], Mapping[str, Range]] = dict
 ) -> Piece | None:
-    """Where a result of type `kind` lies; None where it has no elements or that is not known."""
+    """Where a result of type `type_` lies; None where it has no elements or that is not known."""
     strides, offset = entry.get("strides"), entry.get("offset")
     if not isinstance(strides, A.DimsAttr) or not isinstance(offset, A.DimAttr):
         return None
-    if not isinstance(kind, TensorType) or len(strides.dims) != kind.rank or 0 in kind.shape:
+    if not isinstance(type_, TensorType) or len(strides.dims) != type_.rank or 0 in type_.shape:
         return None
     steps = [s for s in strides.dims if s is not None]
-    if len(steps) < kind.rank:
+    if len(steps) < type_.rank:
         return None
-    piece = Piece(kind.with_strides(steps), offset.dim, entry.get("saved") is not None)
+    piece = Piece(type_.with_strides(steps), offset.dim, entry.get("saved") is not None)
     return piece if piece.is_static else attrs.evolve(piece, ranges=ranges())
