@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from irc.dialects import graph
+from irc.dialects import aten, graph
+from irc.dialects.aten.facts import Fact
 from irc.interp import core
 from irc.interp.arith import dense_content
 from irc.interp.core import Frame
@@ -427,21 +428,32 @@ def clone_like(content: Tensor) -> Tensor:
 
 
 def _with_strides(frame: Frame, op: graph.CallAten) -> list[Any]:
-    """The operands with the strides that eager passes, where they are recorded."""
+    """The operands as eager passes them, where that is recorded: with those strides, and first in
+    a storage where they are read as elements of another size. From the host level on operands lie
+    where the program has put them."""
     inputs = list(frame.operands(op))
     recorded = op.operand_strides
     if recorded is None:
         return inputs
     wanted = iter(recorded)
+    schema = aten.callee_schema(op)
+    regroups = schema is not None and Fact.OTHER_ELEMENTS in schema.facts
     for position, operand in enumerate(op.operands):
         if not isinstance(operand.type, TensorType):
             continue
         strides = tuple(frame.dims(next(wanted)))
         content = inputs[position]
-        if content.stride() != strides and content.numel():
-            copy = torch.empty_strided(content.shape, strides, dtype=content.dtype)
-            inputs[position] = copy.copy_(content) if 0 not in strides else content
+        lies = content.stride() == strides and not (regroups and content.storage_offset())
+        if content.numel() and not lies:
+            inputs[position] = _copied(content, strides)
     return inputs
+
+
+def _copied(content: Tensor, strides: Sequence[int]) -> Tensor:
+    """A copy with these strides; what has stride 0 is there once."""
+    once = content[tuple(slice(None if stride else 1) for stride in strides)]
+    copy = torch.empty_strided(once.shape, strides, dtype=content.dtype).copy_(once)
+    return copy.expand(content.shape)
 
 
 @interprets(graph.Item)

@@ -22,7 +22,7 @@ from irc.passes.layout.assign_layouts import (
     wanted_operands,
 )
 from irc.passes.layout.joined_results import join_results
-from irc.passes.layout.memory_views import place_in_memory, storage_root, view_at
+from irc.passes.layout.memory_views import place_in_memory, storage_root, view, view_at
 from irc.passes.layout.shared_results import sources
 
 
@@ -37,7 +37,7 @@ class InsertLayoutCopies(Pass):
     another dtype, if that has all its places; if none has those of all others, a vector is made
     that has, and they are views of it. An ATen call whose results' strides depend on its
     operands' gets those that eager passes, and one that reads memory as wider elements an operand
-    that begins at a multiple of their size.
+    that begins at a multiple of their size, with eager's strides along dimensions of size 1 too.
 
     Before:
         return %x : tensor<[4, 6] x f32, strides [6, 1]>      // result_info: strides [1, 4]
@@ -143,14 +143,28 @@ def _sharing_group(function: func.FuncOp, position: int) -> int:
     return first.value if isinstance(first, A.IntegerAttr) else position
 
 
+def regroups(call: Operation) -> bool:
+    """Whether a call reads its first operand's memory as elements of another size."""
+    schema = aten.callee_schema(call) if isinstance(call, graph.CallAten) else None
+    return schema is not None and Fact.OTHER_ELEMENTS in schema.facts
+
+
 def copy_operands(call: Operation) -> int:
-    """Give a call the strides that eager passes, where they matter; how many copies that took."""
+    """Give a call the strides that eager passes, where they matter; how many copies that took.
+
+    For a call that reads memory as elements of another size those of dimensions of size 1 do, too:
+    torch asks for a last stride of 1, and that the others are whole elements."""
     count = 0
     for number, strides in wanted_operands(call):
         value = call._operands[number]
         type_ = value.type
         assert isinstance(type_, TensorType) and type_.strides is not None
-        if same_layout(type_.shape, strides, type_.strides) or not repeats(type_, strides):
+        if same_layout(type_.shape, strides, type_.strides):
+            if strides != type_.strides and regroups(call):
+                exact = view(Builder.before(call), value, 0, type_.with_strides(strides))
+                call.set_operand(number, exact)
+            continue
+        if not repeats(type_, strides):
             continue
         reason = f"operand {number} of {getattr(call, 'callee', call.name)}"
         call.set_operand(number, copied(Builder.before(call), value, strides, reason))
@@ -166,8 +180,7 @@ def copy_between(function: func.FuncOp, call: Operation) -> int:
     operand is taken to be what eager passes. An argument that eager had copied is copied: that of
     another call may begin between two such elements.
     """
-    schema = aten.callee_schema(call) if isinstance(call, graph.CallAten) else None
-    if schema is None or Fact.OTHER_ELEMENTS not in schema.facts:
+    if not regroups(call):
         return 0
     assert isinstance(call, graph.CallAten)
     value = call._operands[0]

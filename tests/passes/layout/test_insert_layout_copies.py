@@ -189,6 +189,16 @@ def test_memory_is_read_as_wider_elements_from_a_multiple_of_their_size(f):
     check(f, NINE[:8])
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: x.t().diagonal()[..., 0].unsqueeze(-1).view(I16) + 1,
+    lambda x: (x * 2).t().diagonal()[..., 0].unsqueeze(-1).view(I16) + 1,
+    lambda x: x[..., 0][..., 0].reshape(-1).view(I16) + 1,
+    lambda x: (x * 2)[..., 0][..., 0].reshape(-1).view(I16),
+])  # fmt: skip
+def test_memory_is_read_as_other_elements_with_eagers_strides_along_sizes_of_one(f):
+    check(f, torch.arange(40.0).as_strided((3, 4), (6, 1), 1))
+
+
 @pytest.mark.fault("V1")
 @pytest.mark.parametrize("f", [
     lambda x: x.clone().view(I64) + 1,

@@ -38,12 +38,14 @@ from irc.passes.graph.functionalize.storage_roots import Root, StorageTensor, co
 from irc.passes.graph.functionalize.value_building import (
     call,
     cast,
+    contiguous,
     in_order,
     is_view_of,
     numbers,
     positions,
+    regroups,
     retype,
-    storage,
+    retype_regrouped,
     strides_of,
     type_of,
 )
@@ -165,11 +167,11 @@ class _Functionalizer:
             self.context.count("views derived again", len(tensor.chain))
         return tensor.value
 
-    def derive(self, tensor: StorageTensor, builder: Builder) -> Value:
-        """The tensor's views taken once more of the root."""
+    def derive(self, tensor: StorageTensor, builder: Builder, shares: bool = False) -> Value:
+        """The tensor's views taken once more of the root, whose memory they are if it `shares`."""
         shown = tensor.root.value
         for step in tensor.chain:
-            shown = step.replay(builder, shown)
+            shown = step.take(builder, shown) if shares else step.replay(builder, shown)
         return shown
 
     def refresh_operands(self, op: Operation) -> bool:
@@ -203,7 +205,10 @@ class _Functionalizer:
         changed = self.refresh_operands(op)
         types = [r.type for r in op.results]
         if schema.returns_alias and source is not None and self.is_view(op, schema, source):
-            if changed:
+            if regroups(op) and not source.is_eagers:
+                op.set_operand(0, contiguous(Builder.before(op), op.operands[0]))
+                retype_regrouped(op)
+            elif changed:
                 retype(op, types_of_call(schema, op.operands, op.arguments))
             for number, result in enumerate(op.results):
                 type_ = types[number]
@@ -428,9 +433,11 @@ class _Functionalizer:
             root.value = call(builder, "clone.default", root.type, root.value)
             root.version += 1
         passed = [
-            v if t is None else self.shown(t, builder)
+            v if t is None
+            else self.derive(t, builder, shares=True) if t.root in writes
+            else self.shown(t, builder)
             for v, t in zip(operands, tensors, strict=True)
-        ]
+        ]  # fmt: skip
         for number, tensor in enumerate(tensors):
             if tensor is None or tensor.root not in writes:
                 continue
@@ -510,18 +517,11 @@ class _Functionalizer:
         written = self.write_arguments(builder)
         for root in {t.root: None for t in returned if t is not None and t.chain}:
             if root.version and root.argument is None:
-                self.own_storage(root, builder)
+                root.begin_storage(builder)
         for number, tensor in enumerate(returned):
             if tensor is not None:
                 op.set_operand(number, self.returned(tensor, written, builder))
         self.note_results(op, returned)
-
-    def own_storage(self, root: Root, builder: Builder) -> None:
-        """Let a root's value be first in its storage, from where as_strided counts."""
-        value = storage(builder, root.value)
-        if value is not root.value:
-            root.value = value
-            root.version += 1
 
     def write_arguments(self, builder: Builder) -> dict[int, Value]:
         """`copy_` onto the changed arguments; gives what each is afterwards."""
@@ -549,7 +549,7 @@ class _Functionalizer:
             have, type_ = type_of(root.value), root.type
             strides = strides_of(type_)
             if have.strides is None or not same_layout(type_.shape, have.strides, strides):
-                return self.derive(tensor, builder)
+                return self.derive(tensor, builder, shares=True)
             return self.view_of_storage(tensor, root.value, builder)
         return conform(builder, self.shown(tensor, builder), tensor.type)
 
@@ -561,13 +561,13 @@ class _Functionalizer:
             del chain[0]
         if not chain or not isinstance(chain[0], StridedStep | ElementStep):
             tensor.root.value = written
-            return self.derive(tensor, builder)
+            return self.derive(tensor, builder, shares=True)
         begin = tensor.root.offset
         if isinstance(view := chain[0], ElementStep):
             (length,) = view.source_type.shape
             type_ = view.source_type
             vector = call(builder, "as_strided.default", type_, written, [length], [1], begin)
-            written, begin = view.replay(builder, vector), view.place(begin, builder.location)
+            written, begin = view.take(builder, vector), view.place(begin, builder.location)
             del chain[0]
         first = chain[0]
         assert isinstance(first, StridedStep)
@@ -575,7 +575,7 @@ class _Functionalizer:
         place = first.offset + begin
         shown = call(builder, "as_strided.default", first.type, written, sizes, strides, place)
         for step in chain[1:]:
-            shown = step.replay(builder, shown)
+            shown = step.take(builder, shown)
         return shown
 
     def note_results(self, op: func.ReturnOp, returned: list[StorageTensor | None]) -> None:

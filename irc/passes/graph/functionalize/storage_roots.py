@@ -10,7 +10,7 @@ from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.strides import same_layout
 from irc.ir.types import TensorType
-from irc.passes.graph.functionalize.value_building import is_static, type_of
+from irc.passes.graph.functionalize.value_building import is_static, storage, type_of
 from irc.passes.graph.functionalize.view_chains import ChainStep, FlattenStep
 
 
@@ -47,6 +47,13 @@ class Root:
             self._offset = self._offset()
         return self._offset
 
+    def begin_storage(self, builder: Builder) -> None:
+        """Let the value be first in its storage, from where as_strided counts."""
+        value = storage(builder, self.value)
+        if value is not self.value:
+            self.value = value
+            self.version += 1
+
 
 @attrs.define(eq=False)
 class StorageTensor:
@@ -60,6 +67,11 @@ class StorageTensor:
     value: Value
     version: int
     type: TensorType
+
+    @property
+    def is_eagers(self) -> bool:
+        """Whether `value` lies in memory as eager's tensor does: nothing was written before."""
+        return self.root.version == 0 and self.value.type is self.type
 
 
 def place_key(tensor: StorageTensor) -> tuple[object, ...]:

@@ -14,9 +14,9 @@ from irc.dialects.aten.facts import Fact
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
-from irc.ir.strides import dense_like
+from irc.ir.strides import dense_like, same_layout
 from irc.ir.symbols import Dim
-from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides
+from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, contiguous_strides, element_bytes
 from irc.passes.graph.result_types import types_of_call
 
 EXACT_OVERLAP_LIMIT = 4096  # elements of which overlap is decided one by one
@@ -43,13 +43,41 @@ def retype(op: Operation, types: Sequence[TensorType] | None) -> None:
 
 
 def contiguous(builder: Builder, value: Value) -> Value:
-    """The value in row-major order."""
+    """The value in row-major order, first in its storage: a view of it as elements of any size is
+    one, whatever strides and place the value has."""
     type_ = type_of(value)
-    if type_.strides is None or type_.strides == contiguous_strides(type_.shape):
-        return value
+    if type_.strides is not None and type_.strides == contiguous_strides(type_.shape):
+        return storage(builder, value)
     format_ = aten.MemoryFormatAttr("contiguous_format")
     entries = A.DictAttr({"self": aten.OperandAttr(0), "memory_format": format_})
     return _insert(builder, "aten.clone.default", value, entries, dense(type_))
+
+
+def with_strides(builder: Builder, value: Value, type_: TensorType) -> Value:
+    """The value with the strides of `type_`, those of size-1 dimensions too, if it lies so."""
+    have = type_of(value)
+    if have.strides is None or type_.strides is None or have.strides == type_.strides:
+        return value
+    known = is_static(have) and is_static(type_)
+    if not known or not same_layout(type_.shape, have.strides, type_.strides):
+        return value
+    sizes, strides = list(type_.shape), list(type_.strides)
+    return call(builder, "as_strided.default", type_, value, sizes, strides)
+
+
+def regroups(op: aten.AtenOp) -> bool:
+    """Whether a view groups the bytes of its operand into elements of another size: then torch
+    asks for strides, those of size-1 dimensions too, and for a place between two such elements."""
+    if Fact.OTHER_ELEMENTS not in op.schema.facts:
+        return False
+    old, new = type_of(op.operands[0]).element, type_of(op.results[0]).element
+    return element_bytes(old) != element_bytes(new)
+
+
+def retype_regrouped(op: aten.AtenOp) -> None:
+    """Give the result its type, for an operand that `contiguous` gave."""
+    types = types_of_call(op.schema, op.operands, op.arguments)
+    retype(op, types or [dense(type_of(r)) for r in op.results])
 
 
 def cast(builder: Builder, value: Value, element: Any) -> Value:

@@ -31,10 +31,13 @@ from irc.passes.graph.functionalize.value_building import (
     numbers,
     permuted,
     positions,
+    regroups,
     retype,
+    retype_regrouped,
     scatter_strided,
     storage,
     strides_of,
+    with_strides,
 )
 from irc.passes.graph.functionalize.view_inverses import UNDO, undo_by_strides
 from irc.passes.graph.result_types import call_on_meta, meta_tensor, types_of_call
@@ -53,6 +56,10 @@ class ChainStep:
     def replay(self, builder: Builder, source: Value) -> Value:
         """The same view of another value."""
         raise NotImplementedError
+
+    def take(self, builder: Builder, memory: Value) -> Value:
+        """The same view of memory that lies as eager's does: it shares that memory."""
+        return self.replay(builder, memory)
 
     def undo(self, builder: Builder, source: Value, content: Value) -> Value:
         """`source` with the elements that this view shows replaced by `content`.
@@ -85,18 +92,26 @@ class ViewStep(ChainStep):
         return aten.arguments_of(self.op)
 
     def replay(self, builder: Builder, source: Value) -> Value:
-        copy = self._of(source)
-        types = types_of_call(copy.schema, copy.operands, copy.arguments)
-        if types is None and is_static(self.type):
-            # The source's strides are not eager's, and there is no such view of it.
-            if Fact.OTHER_ELEMENTS in self.op.schema.facts:
-                copy.erase()
-                copy = self._of(contiguous(builder, source))
-                types = types_of_call(copy.schema, copy.operands, copy.arguments)
-            elif Fact.RESHAPES in self.op.schema.facts:
-                copy.erase()
-                return call(builder, "reshape.default", self.type, source, list(self.type.shape))
-        retype(copy, types)
+        if not regroups(self.op):
+            return self.take(builder, source)
+        copy = self._of(contiguous(builder, source))
+        retype_regrouped(copy)
+        return builder.insert(copy).results[self.result]
+
+    def take(self, builder: Builder, memory: Value) -> Value:
+        regrouped = regroups(self.op)
+        if regrouped:
+            memory = with_strides(builder, memory, self.source_type)
+        copy = self._of(memory)
+        found = types_of_call(copy.schema, copy.operands, copy.arguments)
+        reshaped = Fact.RESHAPES in self.op.schema.facts and not regrouped
+        if found is None and is_static(self.type) and (regrouped or reshaped):
+            # The memory's strides are not eager's, and there is no such view of it.
+            copy.erase()
+            if regrouped:
+                return self.replay(builder, memory)
+            return call(builder, "reshape.default", self.type, memory, list(self.type.shape))
+        retype(copy, found)
         return builder.insert(copy).results[self.result]
 
     def _of(self, source: Value) -> aten.AtenOp:
@@ -285,8 +300,11 @@ class ElementStep(ChainStep):
         return cls(source, source.with_shape((count,), (1,)).with_element(element))
 
     def replay(self, builder: Builder, source: Value) -> Value:
+        return self.take(builder, contiguous(builder, source))
+
+    def take(self, builder: Builder, memory: Value) -> Value:
         dtype = aten.DtypeAttr(DTYPE_OF_ELEMENT[self.type.element])
-        return call(builder, "view.dtype", self.type, contiguous(builder, source), dtype)
+        return call(builder, "view.dtype", self.type, memory, dtype)
 
     def undo(self, builder: Builder, source: Value, content: Value) -> Value:
         dtype = aten.DtypeAttr(DTYPE_OF_ELEMENT[self.source_type.element])
