@@ -119,8 +119,8 @@ _drivers: dict[int, CudaDriver] = {}
 def context_of(driver: GraphDriver, stream: int) -> Context:
     """The context of a device's stream."""
     key = driver.device, stream
-    found = _contexts.get(key)
-    return _contexts.setdefault(key, Context(driver)) if found is None else found
+    context = _contexts.get(key)
+    return _contexts.setdefault(key, Context(driver)) if context is None else context
 
 
 def driver_of(program: P.HostProgram) -> GraphDriver | None:
@@ -181,10 +181,10 @@ _thread = threading.local()
 def _warm_here() -> weakref.WeakSet[Family]:
     """The families that this thread has called without a graph: its handles of libraries are made,
     which a capture could not do."""
-    found: weakref.WeakSet[Family] | None = getattr(_thread, "warm", None)
-    if found is None:
-        found = _thread.warm = weakref.WeakSet()
-    return found
+    families: weakref.WeakSet[Family] | None = getattr(_thread, "warm", None)
+    if families is None:
+        families = _thread.warm = weakref.WeakSet()
+    return families
 
 
 class GraphRunner:
@@ -228,8 +228,8 @@ class GraphRunner:
             self.replays = NativeReplays(driver.native, self._gpu or 0, self._settings)
 
     def _cut(self) -> None:
-        found = cut(self.program, self.driver.device, self._refused)
-        taken = {r for piece in found.pieces if piece.captured for r in piece.takes}
+        plan = cut(self.program, self.driver.device, self._refused)
+        taken = {r for piece in plan.pieces if piece.captured for r in piece.takes}
         self._used = [i for i, a in enumerate(self.program.arguments)
                       if a.kind == "tensor" and a.register in taken]  # fmt: skip
         if not taken:
@@ -237,11 +237,11 @@ class GraphRunner:
             return
         whole = None
         if self._natively:
-            whole = GraphParts.whole(self.program, found, self.plain.fast_call)
+            whole = GraphParts.whole(self.program, plan, self.plain.fast_call)
         self._natively = whole is not None
         if whole is None:
-            hosts = tuple(self._host_of(piece.program) for piece in found.pieces)
-            whole = GraphParts(found, hosts)
+            hosts = tuple(self._host_of(piece.program) for piece in plan.pieces)
+            whole = GraphParts(plan, hosts)
         self.parts = whole
 
     # -- calls
@@ -249,19 +249,19 @@ class GraphRunner:
     def __call__(self, *arguments: object) -> tuple[object, ...]:
         return self._run(list(arguments))
 
-    def call_list(self, given: list[object]) -> tuple[object, ...]:
+    def call_list(self, passed: list[object]) -> tuple[object, ...]:
         """As a call of the items; the list is emptied."""
-        arguments = list(given)
-        given.clear()
+        arguments = list(passed)
+        passed.clear()
         return self._run(arguments)
 
     def _run(self, arguments: list[Any]) -> tuple[object, ...]:
         if not self.off:
             with self.driver.entered():
                 if not self.driver.is_capturing():
-                    found = self._on_stream(arguments)
-                    if found is not None:
-                        return tuple(found)
+                    results = self._on_stream(arguments)
+                    if results is not None:
+                        return tuple(results)
         return self.plain.fast_call(*arguments)
 
     def _on_stream(self, arguments: list[Any]) -> list[Any] | None:
@@ -279,16 +279,16 @@ class GraphRunner:
                 self._ticks += 1
                 if family is None or family.refused:
                     return None
-                found = family.ready(arguments)
-                if found is not None:
+                instance = family.ready(arguments)
+                if instance is not None:
                     family.used = self._ticks
                     if self.replays is not None:
-                        self.replays.show(family, found, context.busy)
-                    if found.single is not None:
-                        return found.run(arguments)
+                        self.replays.show(family, instance, context.busy)
+                    if instance.single is not None:
+                        return instance.run(arguments)
                 with torch.no_grad(), _without_autocast():
-                    if found is not None:
-                        return found.run(arguments)
+                    if instance is not None:
+                        return instance.run(arguments)
                     return self._without_instance(context, family, arguments)
         finally:
             if self.replays is not None:
@@ -337,16 +337,16 @@ class GraphRunner:
             if family.facts == facts:
                 family.learn(arguments)
                 return family
-        made = Family(arguments, symbols, settings)
+        fresh = Family(arguments, symbols, settings)
         here = self.driver.device
         for spec, argument in zip(self.program.arguments, arguments, strict=True):
             elsewhere = isinstance(argument, torch.Tensor) and not self.driver.is_here(argument)
             if spec.layout is not None and spec.layout.device == here and elsewhere:
-                made.refused = f"{spec.name} is a tensor of the {argument.device.type}"
-                self.tell(f"calls are not captured: {made.refused}")
-        known.append(made)
+                fresh.refused = f"{spec.name} is a tensor of the {argument.device.type}"
+                self.tell(f"calls are not captured: {fresh.refused}")
+        known.append(fresh)
         self._forget_old()
-        return made
+        return fresh
 
     def _forget_old(self) -> None:
         """Families without a graph are not remembered without bound."""

@@ -133,7 +133,7 @@ class Instance:
     own: dict[int, Any]
     results: Results
     #: Results that are the caller's own arguments, by position, and what else no graph makes.
-    given: list[tuple[int, int]]
+    returned: list[tuple[int, int]]
     others: list[tuple[int, int]]
     #: Results that are the same in every call of the kind: numbers that sizes give.
     constant: list[tuple[int, Any]]
@@ -179,7 +179,7 @@ class Instance:
         self.results.fresh(results)
         for position, number in self.constant:
             results[position] = number
-        for position, argument in self.given:
+        for position, argument in self.returned:
             results[position] = arguments[argument]
         if self.others:
             inside = {storage_address(t) for t in self.own.values() if isinstance(t, torch.Tensor)}

@@ -100,12 +100,12 @@ class ReplayPlan:
 
     def _arguments(self, facts: Sequence[Any]) -> list[int]:
         addresses = self.instance.in_place.every
-        found: list[int] = []
+        entries: list[int] = []
         for fact, address in zip(facts, addresses, strict=True):
             if fact[0] is int:
                 if not -(2**63) <= fact[1] < 2**63:
                     raise Unfit
-                found += [words.ARGUMENT_NUMBER, fact[1], 0]
+                entries += [words.ARGUMENT_NUMBER, fact[1], 0]
                 continue
             if len(fact) == 2:
                 raise Unfit
@@ -113,20 +113,20 @@ class ReplayPlan:
             if conjugated or negated:
                 raise Unfit
             spec = _array([_code(dtype), len(sizes), 1, *sizes, *strides])
-            kind = words.ARGUMENT_ANYWHERE if address is None else words.ARGUMENT_IN_PLACE
-            found += [kind, self._keep(spec), address or 0]
-        return found
+            place = words.ARGUMENT_ANYWHERE if address is None else words.ARGUMENT_IN_PLACE
+            entries += [place, self._keep(spec), address or 0]
+        return entries
 
     def _copies(self) -> list[int]:
-        found: list[int] = []
+        entries: list[int] = []
         if len(self.instance.buffered) > _COPIES:
             raise Unfit
         for position, buffer in zip(self.instance.buffered, self.instance.buffers, strict=True):
             size = span_bytes(buffer)
             if size is None:
                 raise Unfit
-            found += [position, buffer.data_ptr(), size] if size else []
-        return found
+            entries += [position, buffer.data_ptr(), size] if size else []
+        return entries
 
     def _results(self) -> list[int] | None:
         """The records of the results; None where Python makes them."""
@@ -146,7 +146,7 @@ class ReplayPlan:
                 _code(tensor.dtype), tensor.data_ptr(), size,
             ]  # fmt: skip
         rest = [0] * (words.RESULT_WORDS - 2)
-        for position, argument in instance.given:
+        for position, argument in instance.returned:
             records[position] = [words.RESULT_ARGUMENT, argument, *rest]
         constant = dict(instance.constant)
         for position in range(len(instance.program.outputs)):
@@ -234,8 +234,8 @@ class NativeReplays:
     def counted(self) -> list[tuple[Any, int]]:
         """The families of instances with the calls of each since this was asked last."""
         with self._lock:
-            found = [(shown.family, shown.plan.calls()) for shown in self._shown]
-        return [(family, count) for family, count in found if count]
+            counts = [(shown.family, shown.plan.calls()) for shown in self._shown]
+        return [(family, count) for family, count in counts if count]
 
     def show(self, family: Calls, instance: Instance, busy: int) -> None:
         """Have the next calls of the kind replayed natively, where they can be, before those of

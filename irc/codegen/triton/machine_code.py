@@ -74,7 +74,9 @@ def _by_workers(
     refuse_interpreter("machine code")
     requests = [{"source": kernels.source, **_request(kernels, *pair)} for pair in pairs]
     answers = zip(pairs, helpers.compiled(requests), strict=True)
-    return {pair: _made(kernels, pair[0], answer) for pair, answer in answers if answer is not None}
+    return {
+        pair: _code_of(kernels, pair[0], answer) for pair, answer in answers if answer is not None
+    }
 
 
 def compile_code(kernels: GpuKernels, name: str, key: int) -> MachineCode:
@@ -82,7 +84,7 @@ def compile_code(kernels: GpuKernels, name: str, key: int) -> MachineCode:
     refuse_interpreter("machine code")
     request = _request(kernels, name, key)
     function = getattr(load(kernels.source), request.pop("function"))
-    return _made(kernels, name, compile_kernel(function, **request))
+    return _code_of(kernels, name, compile_kernel(function, **request))
 
 
 def _request(kernels: GpuKernels, name: str, key: int) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def _specialized(facts: KernelFacts, key: int) -> tuple[dict[str, str], list[int
     return signature, divisible
 
 
-def _made(kernels: GpuKernels, name: str, compiled: workers.Answer) -> MachineCode:
+def _code_of(kernels: GpuKernels, name: str, compiled: workers.Answer) -> MachineCode:
     """What a launch needs of a kernel, from the facts that Triton tells."""
     facts, code = compiled
     _check_parameters(name, len(kernels.kernels[name].signature), facts["entry"])

@@ -92,16 +92,16 @@ class InsertLayoutCopies(Pass):
             return None
         number, place = apart[position]
         whole, type_ = function.return_op._operands[number], value.type
-        wanted = strides_entry(function.result_info, position)
-        assert isinstance(type_, TensorType) and type_.strides is not None and wanted is not None
+        strides = strides_entry(function.result_info, position)
+        assert isinstance(type_, TensorType) and type_.strides is not None and strides is not None
         (root, begin), (own, at) = place_in_memory(whole), place_in_memory(value)
         one_array = root is own and at - begin == place and value is not whole
-        if one_array and same_layout(type_.shape, wanted, type_.strides):
+        if one_array and same_layout(type_.shape, strides, type_.strides):
             return None
         if mod(begin + place, element_bytes(type_.element)) != 0:
             return None
         return view_at(
-            Builder.before(function.return_op), whole, place, type_.with_strides(wanted)
+            Builder.before(function.return_op), whole, place, type_.with_strides(strides)
         )
 
     def _result(
@@ -109,29 +109,29 @@ class InsertLayoutCopies(Pass):
     ) -> Value:
         type_ = value.type
         assert isinstance(type_, TensorType) and type_.strides is not None
-        wanted = strides_entry(function.result_info, position)
-        if wanted is None or len(wanted) != type_.rank:
-            wanted = type_.strides
+        strides = strides_entry(function.result_info, position)
+        if strides is None or len(strides) != type_.rank:
+            strides = type_.strides
         info = entry(function.result_info, position)
         root = storage_root(value)
         builder = Builder.before(function.return_op)
-        part = _part_of_argument(function, info, root, type_.with_strides(wanted), builder)
+        part = _part_of_argument(function, info, root, type_.with_strides(strides), builder)
         if part is not None:
             return part
         owned = isinstance(root, BlockArgument) or isinstance(root.defining_op, graph.Constant)
-        same = same_layout(type_.shape, wanted, type_.strides)
+        same = same_layout(type_.shape, strides, type_.strides)
         if same and _sharing_group(function, position) in seen.get(value, ()):
             return builder.value(
-                layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
+                layout.ViewOp, value, offset=0, result_types=type_.with_strides(strides)
             )
         strangers = seen.get(root, set()) - {_sharing_group(function, position)}
         taken = owned or value in seen or bool(strangers)
         shared = info is not None and info.get("alias_of") is None and taken
         if shared or not same:
-            return copied(builder, value, wanted, f"result {position} of the function")
-        if wanted != type_.strides:
+            return copied(builder, value, strides, f"result {position} of the function")
+        if strides != type_.strides:
             return builder.value(
-                layout.ViewOp, value, offset=0, result_types=type_.with_strides(wanted)
+                layout.ViewOp, value, offset=0, result_types=type_.with_strides(strides)
             )
         return value
 
@@ -184,8 +184,8 @@ def copy_between(function: func.FuncOp, call: Operation) -> int:
         return 0
     assert isinstance(call, graph.CallAten)
     value = call._operands[0]
-    kind, (root, place) = tensor_type(value), place_in_memory(value)
-    given = isinstance(root, BlockArgument)
+    type_, (root, place) = tensor_type(value), place_in_memory(value)
+    of_caller = isinstance(root, BlockArgument)
     if isinstance(root, BlockArgument):
         known = entry(function.arg_info, root.index)
         start = None if known is None else known.get("offset")
@@ -193,12 +193,12 @@ def copy_between(function: func.FuncOp, call: Operation) -> int:
         place = place + begin * element_bytes(tensor_type(root).element)
     width = element_bytes(tensor_type(call.results[0]).element)
     rest = mod(place, width)
-    anywhere = given and call.apart and width > element_bytes(kind.element)
-    if not anywhere and (rest == 0 or (given and not isinstance(rest, int))):
+    anywhere = of_caller and call.apart and width > element_bytes(type_.element)
+    if not anywhere and (rest == 0 or (of_caller and not isinstance(rest, int))):
         return 0
-    assert kind.strides is not None
+    assert type_.strides is not None
     reason = f"operand 0 of {call.callee} begins between elements"
-    call.set_operand(0, copied(Builder.before(call), value, kind.strides, reason))
+    call.set_operand(0, copied(Builder.before(call), value, type_.strides, reason))
     return 1
 
 
@@ -208,8 +208,8 @@ def copied(builder: Builder, value: Value, strides: Sequence[Dim], reason: str) 
     type_ = value.type
     assert isinstance(type_, TensorType)
     if is_writable(type_, tuple(strides)):
-        kind = type_.with_strides(strides)
-        return builder.value(layout.CopyOp, value, reason=reason, result_types=kind)
+        target_type = type_.with_strides(strides)
+        return builder.value(layout.CopyOp, value, reason=reason, result_types=target_type)
     for dim, (size, stride) in enumerate(zip(type_.shape, strides, strict=True)):
         if stride == 0 and size not in (0, 1):
             assert isinstance(value.type, TensorType)

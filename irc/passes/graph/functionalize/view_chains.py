@@ -103,15 +103,15 @@ class ViewStep(ChainStep):
         if regrouped:
             memory = with_strides(builder, memory, self.source_type)
         copy = self._of(memory)
-        found = types_of_call(copy.schema, copy.operands, copy.arguments)
+        types = types_of_call(copy.schema, copy.operands, copy.arguments)
         reshaped = Fact.RESHAPES in self.op.schema.facts and not regrouped
-        if found is None and is_static(self.type) and (regrouped or reshaped):
+        if types is None and is_static(self.type) and (regrouped or reshaped):
             # The memory's strides are not eager's, and there is no such view of it.
             copy.erase()
             if regrouped:
                 return self.replay(builder, memory)
             return call(builder, "reshape.default", self.type, memory, list(self.type.shape))
-        retype(copy, found)
+        retype(copy, types)
         return builder.insert(copy).results[self.result]
 
     def _of(self, source: Value) -> aten.AtenOp:
