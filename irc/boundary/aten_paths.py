@@ -22,7 +22,9 @@ import attrs
 import torch
 
 from irc.boundary import torch_abi
-from irc.dialects.aten.schema import OWN, load_own_operators
+from irc.boundary.templates import fill
+from irc.dialects.aten.facts import OWN, USER_KERNELS
+from irc.dialects.aten.schema import load_own_operators
 from irc.ir.diagnostics import UserError
 
 if TYPE_CHECKING:
@@ -281,13 +283,6 @@ def classify(
 
 
 @attrs.frozen
-class Dynamic:
-    """A place in an ATen call's arguments that takes the `index`-th value given at each call."""
-
-    index: int
-
-
-@attrs.frozen
 class Named:
     """A dtype, layout, memory_format or device in an ATen call's arguments, by its torch name."""
 
@@ -349,14 +344,6 @@ def function_of(op: torch._ops.OpOverload) -> Callable[..., Any]:
     return FUNCTIONS.get(f"{namespace}.{name}.default", op)
 
 
-def _fill(template: object, values: tuple[object, ...]) -> object:
-    if isinstance(template, Dynamic):
-        return values[template.index]
-    if isinstance(template, tuple):
-        return [_fill(item, values) for item in template]
-    return template
-
-
 def complex_number(items: tuple[object, ...] | list[object]) -> complex | None:
     """The number that a list ["complex", real, imaginary] stands for; None for any other list."""
     if len(items) == 3 and items[0] == "complex" and isinstance(items[0], str):
@@ -391,6 +378,10 @@ def boxed_callable(
     `arguments` are (schema name, template) pairs: constants, `Named`, `Dynamic`, tuples for lists.
     """
     op = find_operator(callee)
+    if op.namespace == USER_KERNELS:
+        from irc.boundary.user_launches import prepared
+
+        return prepared(dict(arguments))
     function = function_of(op)
     templates = {name: _resolve_names(template) for name, template in arguments}
     positional = []
@@ -400,8 +391,8 @@ def boxed_callable(
         positional.append(templates.pop(argument.name))
 
     def call(*values: object) -> tuple[object, ...]:
-        keywords = {name: _fill(template, values) for name, template in templates.items()}
-        result = function(*(_fill(template, values) for template in positional), **keywords)
+        keywords = {name: fill(template, values) for name, template in templates.items()}
+        result = function(*(fill(template, values) for template in positional), **keywords)
         if isinstance(result, (tuple, list)):
             return tuple(_flat(result))
         return () if result is None and not op._schema.returns else (result,)

@@ -17,7 +17,8 @@ import attrs
 import torch
 
 from irc.boundary import torch_abi
-from irc.boundary.aten_paths import Dynamic, boxed_callable, find_operator
+from irc.boundary.aten_paths import boxed_callable, find_operator
+from irc.boundary.templates import Dynamic
 from irc.codegen.host.names import ENTRY, kernel_symbol
 from irc.dialects import kernel, sym
 from irc.ir.contents import content_tensor

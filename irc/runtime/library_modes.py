@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from irc.dialects.aten.schema import OWN
+from irc.dialects.aten.facts import OWN
 from irc.program import host_program as P
 from irc.program.liveness import registers_in
 

@@ -115,7 +115,8 @@ def unpack(data: bytes) -> CompiledParts:
 
 def _slots_to_json(value: Any) -> Any:
     """Keys of objects: tuples of JSON's types, with an operator's arguments among them."""
-    from irc.boundary.aten_paths import Dynamic, Named
+    from irc.boundary.aten_paths import Named
+    from irc.boundary.templates import Dynamic
 
     if isinstance(value, Dynamic):
         return {"dynamic": value.index}
@@ -127,7 +128,8 @@ def _slots_to_json(value: Any) -> Any:
 
 
 def _slots_from_json(value: Any) -> Any:
-    from irc.boundary.aten_paths import Dynamic, Named
+    from irc.boundary.aten_paths import Named
+    from irc.boundary.templates import Dynamic
 
     if isinstance(value, list):
         return tuple(_slots_from_json(item) for item in value)

@@ -498,7 +498,7 @@ def test_a_compiled_kernel_gets_no_tensor_of_the_cpu() -> None:
     x = torch.ones(4)
     with pytest.raises(irc.UserError, match="scaled_sum is compiled for a GPU"):
         user_kernels.launch(key, ["out", "x"], [1, 1, 1], [x], [x], [])
-    with pytest.raises(irc.UserError, match="names 1 operands and has 2"):
+    with pytest.raises(irc.UserError, match="scaled_sum names 1 operands and has 2"):
         user_kernels.launch(key, ["out"], [1, 1, 1], [x], [x], [])
     interpreted = user_kernels.register(twin(scaled_sum), {"y": None, "BLOCK": 8})
     names = ["out", "x", "n", "scale"]

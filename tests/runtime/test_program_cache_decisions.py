@@ -10,7 +10,8 @@ import attrs
 import pytest
 
 import irc
-from irc.boundary.aten_paths import Dynamic, Named
+from irc.boundary.aten_paths import Named
+from irc.boundary.templates import Dynamic
 from irc.cache.keys import key_of
 from irc.cache.store import shared_cache
 from irc.dialects import graph

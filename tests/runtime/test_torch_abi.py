@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from irc.boundary import aten_paths, torch_abi
+from irc.boundary.templates import Dynamic
 from irc.ir.diagnostics import UserError
 
 
@@ -135,13 +136,13 @@ def test_unknown_operator_is_an_error():
 def test_boxed_callable_fills_lists_and_names():
     call = aten_paths.boxed_callable(
         "aten.cat.default",
-        (("tensors", (aten_paths.Dynamic(0), aten_paths.Dynamic(1))), ("dim", 0)),
+        (("tensors", (Dynamic(0), Dynamic(1))), ("dim", 0)),
     )
     assert call(torch.ones(1), torch.zeros(1))[0].tolist() == [1.0, 0.0]
     full = aten_paths.boxed_callable(
         "aten.full.default",
         (
-            ("size", (2, aten_paths.Dynamic(0))),
+            ("size", (2, Dynamic(0))),
             ("fill_value", 1),
             ("dtype", aten_paths.Named("dtype", "int16")),
         ),

@@ -107,7 +107,7 @@ def _full_arguments(call: AtenCall, op: Any) -> dict[str, Any]:
 
 def _template(call: AtenCall) -> tuple[tuple[tuple[str, Any], ...], list[Value]]:
     """The arguments with their values taken out, and those values in order."""
-    from irc.boundary.aten_paths import Dynamic
+    from irc.boundary.templates import Dynamic
 
     values: list[Value] = []
 

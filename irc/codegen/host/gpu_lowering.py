@@ -169,7 +169,8 @@ class GpuLowering(Lowering):
         self, sizes: Sequence[Size], strides: Sequence[Size], dtype: str, device: str
     ) -> HostTensor:
         """A new tensor; torch's own error tells where there is no memory for it."""
-        from irc.boundary.aten_paths import Dynamic, Named
+        from irc.boundary.aten_paths import Named
+        from irc.boundary.templates import Dynamic
 
         values: list[Value] = []
 
@@ -326,7 +327,7 @@ class GpuLowering(Lowering):
         e.unlock_if(I1(1))
         code = b.call(function, [tensor.handle, room])
         e.lock()
-        from irc.boundary.aten_paths import Dynamic
+        from irc.boundary.templates import Dynamic
 
         replay = ("aten-replay", "aten._local_scalar_dense.default", (("self", Dynamic(0)),))
         e.fail_if_error(code, replay, [tensor.handle])

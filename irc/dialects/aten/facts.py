@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from enum import Flag, auto
 
+#: The namespace of the operator that launches the user's kernels.
+USER_KERNELS = "irc_triton"
+#: The namespaces of irc's own operators.
+OWN = frozenset(("irc", USER_KERNELS))
+
 
 class Fact(Flag):
     """What an operator does. One that no row of the table names does none of it."""

@@ -18,7 +18,14 @@ from typing import Any, NoReturn
 
 import attrs
 
-from irc.dialects.aten.facts import IN_PLACE_VIEWS, STORAGE_CHANGES, Fact, facts_of
+from irc.dialects.aten.facts import (
+    IN_PLACE_VIEWS,
+    OWN,
+    STORAGE_CHANGES,
+    USER_KERNELS,
+    Fact,
+    facts_of,
+)
 from irc.ir.diagnostics import UserError
 
 MAX_LENGTH = 20_000
@@ -30,8 +37,6 @@ _TOKEN = re.compile(
 )
 
 
-#: The namespaces of irc's own operators.
-OWN = frozenset(("irc", "irc_triton"))
 #: The namespaces whose operators are known to let go of their operands when they return.
 CORE = frozenset(("aten", "prims", "mkldnn", *OWN))
 
@@ -335,7 +340,7 @@ def load_own_operators(namespace: str) -> None:
     """Make irc's own operators known to torch if `namespace` is theirs."""
     if namespace == "irc":
         import irc.dialects.aten.own  # noqa: F401  (its import defines them)
-    elif namespace == "irc_triton":
+    elif namespace == USER_KERNELS:
         import irc.dialects.aten.user_kernels  # noqa: F401
 
 

@@ -30,9 +30,9 @@ import attrs
 import torch
 
 from irc.dialects.aten import own
+from irc.dialects.aten.facts import USER_KERNELS
 from irc.ir.diagnostics import UserError
 
-NAMESPACE = "irc_triton"
 #: Sizes of a grid for each configuration.
 GRID_RANK = 3
 
@@ -67,6 +67,23 @@ class UserKernel:
         from triton.backends import backends
 
         return "cpu" in backends
+
+    def check_call(
+        self, names: int, operands: int, sizes: int, device: torch.device | None
+    ) -> None:
+        """Raise UserError unless a call fits, of so many names, operands and sizes of grids, with
+        operands on this device."""
+        if names != operands:
+            raise UserError(f"a call of {self.name} names {names} operands and has {operands}")
+        if sizes != GRID_RANK * self.grids:
+            raise UserError(
+                f"a call of {self.name} has a grid of {sizes} sizes, not {GRID_RANK * self.grids}"
+            )
+        if device is not None and device.type == "cpu" and not self.runs_on_cpu:
+            raise UserError(
+                f"the Triton kernel {self.name} is compiled for a GPU and gets a tensor of the CPU",
+                notes=("with TRITON_INTERPRET=1 from the start Triton interprets kernels there",),
+            )
 
     def arguments(
         self, names: Sequence[str], values: Sequence[Any]
@@ -159,28 +176,16 @@ def launch(
     """Launch a kernel on the current stream of its operands' device. Raises UserError for a key
     that is not known here, operands that don't fit, and tensors of the CPU for a compiled one."""
     known = registered(kernel)
-    values = [*written, *read, *numbers, *(_views(written, views) if views else ())]
-    if len(names) != len(values):
-        raise UserError(
-            f"a call of {kernel} names {len(names)} operands and has {len(values)}"
-        )
-    if len(grid) != GRID_RANK * known.grids:
-        raise UserError(f"a call of {kernel} has a grid of {len(grid)} sizes, "
-                        f"not {GRID_RANK * known.grids}")  # fmt: skip
+    values: list[Any] = [*written, *read, *numbers, *(_views(written, views) if views else ())]
+    device = values[0].device if written or read else None
+    known.check_call(len(names), len(values), len(grid), device)
     positional, keywords = known.arguments(names, values)
     start = known.kernel[known.grid(grid)]
-    device = values[0].device if written or read else None
-    if device is not None and device.type == "cuda":
-        if device.index != torch.cuda.current_device():
-            with torch.cuda.device(device):
-                start(*positional, **keywords)
-            return
-    elif device is not None and device.type == "cpu" and not known.runs_on_cpu:
-        raise UserError(
-            f"the Triton kernel {known.name} is compiled for a GPU and gets a tensor of the CPU",
-            notes=("with TRITON_INTERPRET=1 from the start Triton interprets kernels there",),
-        )
-    start(*positional, **keywords)
+    if device is None or device.type != "cuda" or device.index == torch.cuda.current_device():
+        start(*positional, **keywords)
+        return
+    with torch.cuda.device(device):
+        start(*positional, **keywords)
 
 
 def _views(written: Sequence[torch.Tensor], places: Sequence[int]) -> Iterator[torch.Tensor]:
@@ -250,7 +255,7 @@ def _nothing(*_: Any) -> None:
 def _define() -> None:
     function: Callable[..., None] = launch
     library = own.define(
-        NAMESPACE,
+        USER_KERNELS,
         "launch(str kernel, str[] names, SymInt[] grid, Tensor(a!)[] written, Tensor[] read, "
         "Scalar[] numbers, SymInt[] views=[]) -> ()",
         function,
@@ -261,4 +266,4 @@ def _define() -> None:
 _define()
 
 
-__all__ = ["GRID_RANK", "NAMESPACE", "UserKernel", "launch", "register", "registered"]
+__all__ = ["GRID_RANK", "UserKernel", "launch", "register", "registered"]
