@@ -25,6 +25,11 @@ def points(extents: Iterable[Dim]) -> int:
     return total
 
 
+def device_of(op: Operation) -> str:
+    """The device of the arrays that an operation makes, "" for none."""
+    return next((r.type.device for r in op.results if isinstance(r.type, TensorType)), "")
+
+
 def array_bytes(type_: Type) -> int:
     """The estimated bytes of an array."""
     assert isinstance(type_, TensorType)
@@ -118,6 +123,7 @@ class Clusters:
         self._leader = list(range(count))
         self.members: dict[int, list[int]] = {k: [k] for k in range(count)}
         self._direct: list[set[int]] = [set() for _ in range(count)]
+        self._devices = [device_of(op) for op in self.ops]
         # How many merges there were, and were when what each cluster uses was looked up.
         self._merges = 0
         self._found_at = [-1] * count
@@ -196,6 +202,11 @@ class Clusters:
             self._direct[cluster] = {self.find(d) for d in self._direct[cluster]} - {cluster}
         return self._direct[cluster]
 
+    def share_device(self, a: int, b: int) -> bool:
+        """Whether the arrays that two clusters make are on one device: a launch is."""
+        first, second = self._devices[a], self._devices[b]
+        return first == second or not first or not second
+
     def can_merge(self, a: int, b: int) -> bool:
         """Whether no path leads from one cluster to the other through a third one."""
         first, second = (a, b) if self._label[a] < self._label[b] else (b, a)
@@ -214,6 +225,7 @@ class Clusters:
             self._insert([a], first)
             self._unlink(first)
         self._leader[b] = a
+        self._devices[a] = self._devices[a] or self._devices[b]
         self._merges += 1
         self._looked_from = -1
         self._direct[a] |= self._direct[b]

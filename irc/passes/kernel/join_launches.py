@@ -128,6 +128,8 @@ class _JoinPlanner:
         members = [clusters.ops[k] for k in (*clusters.members[a], *clusters.members[b])]
         if len(members) > self.options.max_parts or clusters.depends(b, a):
             return False
+        if not clusters.share_device(a, b):
+            return False
         scratch = sum(self.scratch_bytes(m) for m in members)
         return scratch <= SCRATCH_BYTES and not self.overwrites(members)
 

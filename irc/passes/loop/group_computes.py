@@ -170,6 +170,8 @@ class _GroupPlanner:
     def try_merge(self, a: int, b: int) -> str | None:
         """Group two clusters if that is legal and pays: None, else the reason."""
         clusters = self.clusters
+        if not clusters.share_device(a, b):
+            return "they are on two devices"
         first, second = self.prefixes[a], self.prefixes[b]
         ops = first.ops + second.ops
         shared = 0

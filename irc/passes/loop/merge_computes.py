@@ -184,6 +184,8 @@ class _MergePlanner:
     def try_merge(self, a: int, b: int) -> str | None:
         """Merge two clusters if that is legal: None, else the reason."""
         clusters = self.clusters
+        if not clusters.share_device(a, b):
+            return "they are on two devices"
         space = self.spaces[a].joined(self.spaces[b])
         if isinstance(space, str):
             return space
