@@ -28,7 +28,9 @@ CREATE_GUARD, DELETE_GUARD, SET_GUARD, AUTOCAST_KEY = 8, 9, 10, 11
 LATE = 12
 GRAPH_LAUNCH, IS_CAPTURING, COPY_BYTES = 13, 14, 15
 CONTEXTS, DEVICES = 16, 64
-TABLE_WORDS = CONTEXTS + DEVICES
+#: For each device where the ring of its late checks is (0: there is none); a copy to the CPU.
+RINGS, COPY_OUT = CONTEXTS + DEVICES, CONTEXTS + 2 * DEVICES
+TABLE_WORDS = COPY_OUT + 1
 
 #: The functions of the table: where each is, and its name there.
 _TORCH_FUNCTIONS = {
@@ -44,6 +46,7 @@ _DRIVER_FUNCTIONS = {
     GRAPH_LAUNCH: "cuGraphLaunch",
     IS_CAPTURING: "cuStreamIsCapturing",
     COPY_BYTES: "cuMemcpyDtoDAsync_v2",
+    COPY_OUT: "cuMemcpyDtoHAsync_v2",
 }
 _SHARED_LIMIT = 48 << 10
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -26,6 +26,7 @@ import torch
 from irc.boundary import cuda
 from irc.program import host_program as P
 from irc.program.late import late_steps
+from irc.runtime.late_ring import Ring
 
 PLACES = 256
 """Checks of one GPU whose outcome is not known yet; one more waits for all of them."""
@@ -160,6 +161,7 @@ class Board:
 
 
 _all: dict[int, Checks] = {}
+_rings: dict[int, Ring] = {}
 _boards: dict[int, list[Board]] = {}
 _collected = threading.local()
 
@@ -220,16 +222,38 @@ def checks_of(gpu: int) -> Checks:
     return checks
 
 
+def ring_of(gpu: int) -> Ring | None:
+    """The ring of a GPU by its number, which native code finds in the table; None without one."""
+    how = cuda.installed()
+    if how is None:
+        return None
+    found = _rings.get(gpu)
+    if found is None:
+        found = _rings[gpu] = Ring(pinned=torch.cuda.is_available())
+        _settle_at_exit()
+    how.table[cuda.RINGS + gpu] = found.address
+    return found
+
+
 def _note() -> None:
     """Tell native programs whether they must look for errors as they begin."""
     gpu = cuda.installed()
     if gpu is not None:
         boards = (board for boards in _boards.values() for board in boards)
-        gpu.table[cuda.LATE] = any(c.busy for c in _all.values()) or any(b.busy for b in boards)
+        every: tuple[Any, ...] = (*_all.values(), *boards, *_rings.values())
+        gpu.table[cuda.LATE] = 0  # native code that leaves a check here meanwhile sets it
+        if any(each.busy for each in every):
+            gpu.table[cuda.LATE] = 1
 
 
 def raise_failed(gpu: int) -> None:
     """Raise the first untold error of a GPU's checks that are known by now."""
+    ring = _rings.get(gpu)
+    if ring is not None and ring.busy:
+        fail = ring.next_failed()
+        _note()
+        if fail is not None:
+            fail()
     checks = _all.get(gpu)
     if checks is not None:
         checks.raise_failed()
@@ -239,6 +263,10 @@ def raise_failed(gpu: int) -> None:
 
 def settle() -> None:
     """Wait for every GPU with checks; raises the error of the first one that failed."""
+    for gpu in list(_rings):
+        if torch.cuda.is_available():
+            torch.cuda.synchronize(gpu)
+        raise_failed(gpu)
     for checks in list(_all.values()):
         checks.settle()
     for gpu in list(_boards):

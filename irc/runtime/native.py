@@ -152,6 +152,14 @@ def _late_check(gpu: int, every: bool, error: str, message: str) -> Callable[...
     return lambda truth: late_checks.check_truth(truth, every, gpu, fail)
 
 
+def _late_fail(gpu: int, error: str, message: str) -> Callable[[], None]:
+    """What raises the error of a check that native code leaves to the GPU's ring."""
+    from irc.runtime import late_checks
+
+    late_checks.ring_of(gpu)
+    return functools.partial(errors.raise_error, error, message)
+
+
 #: Makers of the objects that a lowered host program names, from the rest of their keys.
 _MADE: dict[object, Callable[..., object]] = {
     "raise": _raises(errors.raise_error),
@@ -160,6 +168,7 @@ _MADE: dict[object, Callable[..., object]] = {
     "dim": dim_callable,
     "late-errors": _late_errors,
     "late-check": _late_check,
+    "late-fail": _late_fail,
     "to-gpu": lambda device: lambda number: (number.to(f"cuda:{device}"),),
 }
 

@@ -94,6 +94,8 @@ class Stub:
     graphs: list[tuple[int, int]] = attrs.field(factory=list)
     copies: list[tuple[int, int, int]] = attrs.field(factory=list)
     capturing: int = 0
+    #: Copies to the CPU that are still under way: where to, and what; None: they come at once.
+    arrives: list[tuple[int, bytes]] | None = None
     gpu: cuda.Gpu = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -148,6 +150,7 @@ class Stub:
             cuda.SET_GUARD: (self._set_guard, [pointer, i32]),
             cuda.GRAPH_LAUNCH: (self._launch_graph, [pointer, pointer]),
             cuda.IS_CAPTURING: (lambda stream, out: _store32(out, self.capturing), [pointer] * 2),
+            cuda.COPY_OUT: (self._copy_out, [pointer, pointer, ctypes.c_size_t, pointer]),
             cuda.COPY_BYTES: (self._copy, [pointer, pointer, ctypes.c_size_t, pointer]),
         }
         return {word: ctypes.CFUNCTYPE(i32, *kinds)(f) for word, (f, kinds) in forms.items()}
@@ -165,6 +168,13 @@ class Stub:
     def _copy(self, target: int, source: int, size: int, stream: int) -> int:
         self.copies.append((target, source, size))
         ctypes.memmove(target, source, size)
+        return 0
+
+    def _copy_out(self, target: int, source: int, size: int, stream: int) -> int:
+        if self.arrives is None:
+            ctypes.memmove(target, source, size)
+        else:
+            self.arrives.append((target, ctypes.string_at(source, size)))
         return 0
 
     def _device(self) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
 import threading
 from typing import Any
 
@@ -12,13 +14,15 @@ import torch
 
 import irc
 from irc.boundary import cuda, torch_abi
+from irc.codegen.host.support_gpu import RING_PLACES
 from irc.ir.passes import PassManager
 from irc.pipeline import pipeline_text
 from irc.program import host_program as P
 from irc.program.gpu_kernels import key_of
 from irc.program.read_host import read_host_program
-from irc.runtime import native
+from irc.runtime import late_checks, native
 from irc.runtime.arguments import ArgumentError
+from irc.runtime.late_ring import Ring
 from tests.codegen.triton.test_models import FUNCTIONS
 from tests.runtime.gpu_stub import SHARED, Stub, check_keys, moved
 
@@ -367,8 +371,6 @@ def test_a_check_is_waited_for(stub, monkeypatch):
 
 
 def test_a_late_check_is_told_when_a_program_begins(stub, monkeypatch):
-    from irc.runtime import late_checks
-
     told = []
     monkeypatch.setattr(late_checks, "check_truth", lambda t, *rest: told.append((bool(t), rest)))
     args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
@@ -387,6 +389,73 @@ def test_a_late_check_is_told_when_a_program_begins(stub, monkeypatch):
     stub.gpu.table[cuda.LATE] = 1
     stub.call(call, *args)
     assert raised == [0]
+
+
+@pytest.fixture
+def ring(stub, monkeypatch) -> Ring:
+    """The ring of the stub's first GPU."""
+    monkeypatch.setattr(late_checks, "_rings", {})
+    monkeypatch.setattr(cuda, "installed", lambda: stub.gpu)
+    made = late_checks.ring_of(0)
+    assert made is not None and stub.gpu.table[cuda.RINGS] == made.address
+    return made
+
+
+def test_late_checks_are_left_in_a_ring(stub, ring, monkeypatch):
+    monkeypatch.setattr(late_checks, "check_truth", None)
+    args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
+    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    wrong = torch.tensor([1, 10, 0])
+    before = sys.getrefcount(None)
+    for _ in range(600):  # more than there are places
+        torch.testing.assert_close(stub.call(call, *args)[0], pick(*args))
+    assert sys.getrefcount(None) < before + 300
+    stub.call(call, args[0], wrong)
+    assert stub.gpu.table[cuda.LATE] == 1 and ring.busy
+    with pytest.raises((IndexError, RuntimeError)):
+        stub.call(call, *args)
+    stub.call(call, *args)
+    late_checks.raise_failed(0)
+    assert not ring.busy and stub.gpu.table[cuda.LATE] == 0
+
+
+def test_a_check_that_has_not_arrived_is_waited_for_by_nobody(stub, ring, monkeypatch):
+    args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
+    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    arrives: list[tuple[int, bytes]] = []
+    stub.arrives = arrives  # copies to the CPU come later
+    stub.call(call, args[0], torch.tensor([1, 10, 0]))
+    for _ in range(3):
+        stub.call(call, *args)
+    for target, content in arrives:
+        ctypes.memmove(target, content, len(content))
+    for told in (True, False):
+        if told:
+            with pytest.raises((IndexError, RuntimeError)):
+                late_checks.raise_failed(0)
+        else:
+            late_checks.raise_failed(0)
+    assert not ring.busy
+
+
+def test_a_full_ring_and_a_capture_leave_checks_to_python(stub, ring, monkeypatch):
+    told: list[bool] = []
+    monkeypatch.setattr(late_checks, "check_truth", lambda t, *rest: told.append(bool(t.all())))
+    args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
+    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    stub.capturing = 1
+    stub.call(call, *args)
+    assert told == [True] and not ring.busy
+    stub.capturing, stub.arrives = 0, []
+    for _ in range(RING_PLACES):
+        stub.call(call, *args)
+    assert told == [True]
+    stub.call(call, *args)
+    assert told == [True] * 2
+    for target, content in stub.arrives:
+        ctypes.memmove(target, content, len(content))
+    late_checks.raise_failed(0)
+    assert not ring.busy
 
 
 def total(x: torch.Tensor) -> Any:

@@ -31,7 +31,7 @@ from irc.codegen.host.emitter import (
 from irc.codegen.host.items import load_item
 from irc.codegen.host.lowering import ENTRY, ArrayPlace, EmittedHost, Lowering, dtype_code
 from irc.codegen.host.support import KIND_TENSOR
-from irc.codegen.host.support_gpu import SCRATCH_POINTERS
+from irc.codegen.host.support_gpu import RING_BYTES, SCRATCH_POINTERS
 from irc.program import host_program as P
 from irc.program.devices import device_number, main_device
 from irc.program.late import late_steps
@@ -306,14 +306,27 @@ class GpuLowering(Lowering):
         if asserted is not None:
             check = self.program.steps[asserted]
             assert isinstance(check, P.AssertValue)
-            device = device_number(layout.device)
-            key = ("late-check", device, bool(step.every), check.error, check.message)
-            call_object(self.emitter, key, [self.tensor(step.source).handle], [], [])
+            self._check_late(step, layout, check)
             self.scalars[step.register] = I1(1)
         elif layout.device == "cpu":
             super().item(step)
         else:
             self._read(step, layout)
+
+    def _check_late(self, step: P.ReadItem, layout: P.Layout, check: P.AssertValue) -> None:
+        """Leave a check of truth values behind: in the GPU's ring, else by Python."""
+        e, b, device = self.emitter, self.builder, device_number(layout.device)
+        key = ("late-check", device, bool(step.every), check.error, check.message)
+        handle = self.tensor(step.source).handle
+        count = _dense_count(layout)
+        if count is None:
+            call_object(e, key, [handle], [], [])
+            return
+        fail = e.object(("late-fail", device, check.error, check.message))
+        given = [self.table, constant(device), self.stream(device), self.data(step.source)]
+        left = b.call(e._support("irc_gpu_late"), [*given, constant(count), fail])
+        with b.if_then(b.icmp_signed("!=", left, I32(0)), likely=False):
+            call_object(e, key, [handle], [], [])
 
     def _read(self, step: P.ReadItem, layout: P.Layout) -> None:
         """Wait for the GPU, without the lock, and take the element."""
@@ -332,6 +345,17 @@ class GpuLowering(Lowering):
         replay = ("aten-replay", "aten._local_scalar_dense.default", (("self", Dynamic(0)),))
         e.fail_if_error(code, replay, [tensor.handle])
         self.scalars[step.register] = load_item(b, room, layout.dtype, step.kind)
+
+
+def _dense_count(layout: P.Layout) -> int | None:
+    """How many bytes of truth values an array has; None where that isn't known, or others lie
+    between them."""
+    count = 1
+    for size, stride in reversed(list(zip(layout.sizes, layout.strides or (), strict=True))):
+        if not isinstance(size, int) or (size > 1 and stride != count):
+            return None
+        count *= size
+    return count if 0 < count <= RING_BYTES else None
 
 
 __all__ = ["LATE_ERRORS", "TABLE", "GpuLowering", "emit_gpu_host", "refusal"]

@@ -17,6 +17,12 @@ guard that was stored before). `irc_gpu_leave(table, guard)` deletes it.
 instances, none for 0. `values`: a word for each pointer, then for each size, then two of zero;
 `params`: where these words are. 0, the driver's error, or -1 where the kernel couldn't be had.
 
+`irc_gpu_late(table, device, stream, data, bytes, fail) -> i32`: leaves the check of so many truth
+values in the device's ring, words of which are the number of the next check to look at, that of the
+next one to come, where the places are, and for each place the object `fail` (owned) that raises the
+error, and bytes. 1 where Python must do it: there is no ring or no place left in it, the values are
+many, or the stream is captured. `irc.runtime.late_ring` looks at them.
+
 A kernel's *descriptor*, in words: number of pointers, of sizes, of variants; the Python object that
 is called with a key and adds the variant; then for each variant its key, the function, threads of a
 program instance, bytes of shared memory. `irc.program.gpu_kernels.key_of`
@@ -25,6 +31,7 @@ says what a key is; `irc_gpu_key` follows it.
 
 from __future__ import annotations
 
+from irc.boundary import cuda
 from irc.codegen.host.support import CHECK_TENSOR
 
 POINTERS, SIZES, VARIANTS, LOADER, FIRST_VARIANT = 0, 1, 2, 3, 4
@@ -32,6 +39,9 @@ VARIANT_WORDS, VARIANT_LIMIT = 4, 16
 DESCRIPTOR_WORDS = FIRST_VARIANT + VARIANT_WORDS * VARIANT_LIMIT
 #: Null pointers behind a kernel's arguments: Triton's scratch memory.
 SCRATCH_POINTERS = 2
+#: A ring of late checks: its words, places, and the bytes of a place.
+RING_HEAD, RING_TAIL, RING_MEMORY, RING_ENTRIES, RING_PLACES, RING_BYTES = 0, 1, 2, 3, 256, 1024
+RING_WORDS = RING_ENTRIES + 2 * RING_PLACES
 #: What a launch gives where the kernel couldn't be had.
 NOT_LOADED = -1
 _LARGEST_GRID = (1 << 31) - 1
@@ -47,6 +57,8 @@ declare i32 @aoti_torch_get_device_index(ptr, ptr)
 declare i32 @irc_check_tensor(ptr, ptr, ptr, ptr)
 declare ptr @irc_call_python(ptr, ptr, ptr, i64)
 declare void @Py_DecRef(ptr)
+declare void @Py_IncRef(ptr)
+declare ptr @memset(ptr, i32, i64)
 @irc_int_kind = private constant [1 x i8] c"\\01"
 """
 
@@ -294,7 +306,64 @@ lost:
 }
 """
 
+LATE = """
+define i32 @irc_gpu_late(ptr %table, i64 %device, ptr %stream, ptr %data, i64 %bytes, ptr %fail) {
+entry:
+  %status.out = alloca i32
+  %rings = getelementptr ptr, ptr %table, i64 TABLE_RINGS
+  %ring.at = getelementptr ptr, ptr %rings, i64 %device
+  %ring = load ptr, ptr %ring.at
+  %none = icmp eq ptr %ring, null
+  %many = icmp ugt i64 %bytes, RING_BYTES
+  %not.here = or i1 %none, %many
+  br i1 %not.here, label %python, label %look
+look:
+  %capturing.at = getelementptr ptr, ptr %table, i64 TABLE_IS_CAPTURING
+  %capturing = load ptr, ptr %capturing.at
+  store i32 0, ptr %status.out
+  %e.status = call i32 %capturing(ptr %stream, ptr %status.out)
+  %status = load i32, ptr %status.out
+  %e = or i32 %e.status, %status
+  %plain = icmp eq i32 %e, 0
+  %head = load i64, ptr %ring
+  %tail.at = getelementptr i64, ptr %ring, i64 RING_TAIL
+  %tail = load i64, ptr %tail.at
+  %used = sub i64 %tail, %head
+  %room = icmp ult i64 %used, RING_PLACES
+  %can = and i1 %plain, %room
+  br i1 %can, label %put, label %python
+put:
+  %slot = urem i64 %tail, RING_PLACES
+  %memory.at = getelementptr ptr, ptr %ring, i64 RING_MEMORY
+  %memory = load ptr, ptr %memory.at
+  %offset = mul i64 %slot, RING_BYTES
+  %place = getelementptr i8, ptr %memory, i64 %offset
+  %ignored = call ptr @memset(ptr %place, i32 2, i64 %bytes)
+  %copy.at = getelementptr ptr, ptr %table, i64 TABLE_COPY_OUT
+  %copy = load ptr, ptr %copy.at
+  %code = call i32 %copy(ptr %place, ptr %data, i64 %bytes, ptr %stream)
+  %copied = icmp eq i32 %code, 0
+  br i1 %copied, label %note, label %python
+note:
+  call void @Py_IncRef(ptr %fail)
+  %twice = shl i64 %slot, 1
+  %entry.word = add i64 %twice, RING_ENTRIES
+  %entry.at = getelementptr i64, ptr %ring, i64 %entry.word
+  store ptr %fail, ptr %entry.at
+  %bytes.at = getelementptr i64, ptr %entry.at, i64 1
+  store i64 %bytes, ptr %bytes.at
+  %tail.next = add i64 %tail, 1
+  store i64 %tail.next, ptr %tail.at
+  %late.at = getelementptr i64, ptr %table, i64 TABLE_LATE
+  store i64 1, ptr %late.at
+  ret i32 0
+python:
+  ret i32 1
+}
+"""
+
 SIGNATURES = {
+    "irc_gpu_late": ("i32", ("ptr", "i64", "ptr", "ptr", "i64", "ptr")),
     "irc_gpu_check_tensor": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
     "irc_gpu_check_number": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
     "irc_gpu_enter": ("i32", ("ptr", "i64", "ptr")),
@@ -311,7 +380,10 @@ def support_text() -> str:
         if check.count(old) != 1:
             raise AssertionError(f"irc_check_tensor has changed: {old}")
         check = check.replace(old, new)
-    text = "".join((DECLARATIONS, check, DEVICES, LAUNCH))
-    for name in ("VARIANT_WORDS", "FIRST_VARIANT"):
+    text = "".join((DECLARATIONS, check, DEVICES, LAUNCH, LATE))
+    for name in ("VARIANT_WORDS", "FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
+                 "RING_MEMORY", "RING_ENTRIES"):  # fmt: skip
         text = text.replace(name, str(globals()[name]))
+    for name in ("RINGS", "IS_CAPTURING", "COPY_OUT", "LATE"):
+        text = text.replace(f"TABLE_{name}", str(getattr(cuda, name)))
     return text.replace("LARGEST_GRID", str(_LARGEST_GRID))
