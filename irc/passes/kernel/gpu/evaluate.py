@@ -46,12 +46,12 @@ class Evaluator:
 
     # -- values inside a body
 
-    def value(self, member: GpuMember, wanted: Value, point: Point) -> Tile:
+    def value(self, member: GpuMember, root: Value, point: Point) -> Tile:
         """The tile of a value of the member's body at a point."""
-        found = self.b.find((wanted, point.key))
-        if found is not None:
-            return found
-        pending = [wanted]
+        evaluated = self.b.find((root, point.key))
+        if evaluated is not None:
+            return evaluated
+        pending = [root]
         while pending:
             value = pending[-1]
             if self.b.find((value, point.key)) is not None:
@@ -68,7 +68,7 @@ class Evaluator:
             pending.pop()
             tile = self._operation(member, op, point)
             self.b.remember((value, point.key), tile, tile.level)
-        return self.b.find((wanted, point.key))
+        return self.b.find((root, point.key))
 
     def yielded(self, member: GpuMember, output: int, point: Point) -> Tile:
         """The value that a member yields for an output."""
@@ -207,14 +207,14 @@ def decomposed(b: TileBuilder, linear: Dim, axes: Sequence[loop.AxisAttr]) -> di
     """The axes' indices at position `linear` of their row-major space."""
     if any(axis.extent == 0 for axis in axes):
         return dict.fromkeys([a.name for a in axes], 0)  # there is no point
-    found: dict[str, Dim] = {}
+    places: dict[str, Dim] = {}
     inner: Dim = 1
     for number, axis in enumerate(reversed(axes)):
         place = linear // inner if inner != 1 else linear
         outermost = number == len(axes) - 1
-        found[axis.name] = b.simplified(place if outermost else place % axis.extent)
+        places[axis.name] = b.simplified(place if outermost else place % axis.extent)
         inner = inner * axis.extent
-    return {a.name: found[a.name] for a in axes}
+    return {a.name: places[a.name] for a in axes}
 
 
 __all__ = ["Evaluator", "Point", "decomposed"]

@@ -202,22 +202,22 @@ def accesses(plan: GpuPlan) -> Iterator[tuple[GpuMember, Dim, int, bool]]:
     for member in plan.members:
         for read in member.compute.reads:
             if plan.origin(read.source) is None:
-                kind: Any = read.source.type
-                yield member, offset_of(read.indices, kind), element_bytes(kind.element), False
+                type_: Any = read.source.type
+                yield member, offset_of(read.indices, type_), element_bytes(type_.element), False
     for result, value in plan.outputs:
         origin = plan.origin(value)
         if origin is not None and origin.attr.kind != "scatter":
             axes = stored_axes(origin.member.compute, origin.attr)
-            kind = result.type
-            yield origin.member, offset_of(axes, kind), element_bytes(kind.element), True
+            type_ = result.type
+            yield origin.member, offset_of(axes, type_), element_bytes(type_.element), True
 
 
 def fits_32_bits(plan: GpuPlan, ranges: Mapping[str, Range]) -> bool:
     """Whether every offset and position of the kernel is known to stay in 32 bits."""
     spans: list[Dim] = []
     for value in [*plan.inputs, *(result for result, _ in plan.outputs)]:
-        kind: Any = value.type
-        sizes = zip(kind.shape, strides_of(kind), strict=True)
+        type_: Any = value.type
+        sizes = zip(type_.shape, strides_of(type_), strict=True)
         spans.append(dim_sum([size * _magnitude(stride) for size, stride in sizes]))
     for member in plan.members:
         spans.append(dim_product([*plan.rows, *(a.extent for a in member.own)]))
