@@ -33,7 +33,6 @@ from irc.passes.loop.group_computes import GroupComputes, group_with_readers
 from irc.passes.loop.localize import localize_block, localize_group
 from irc.target import Target, of_kind
 from irc.target.costs import Cost
-from irc.target.gpu import GpuFeatures
 
 GPU_FILLS = 4
 """Parts that are wanted for each program instance that keeps a GPU busy."""
@@ -112,7 +111,7 @@ class SplitReductions(Pass):
     def _parts(self, op: loop.ComputeOp, target: Target) -> int:
         """How many parts are wanted; 0: none."""
         if target.is_gpu:
-            return gpu_parts(op, target.gpu)
+            return gpu_parts(op, target)
         if self._has_many(points(a.extent for a in op.axis_list if a.kind == "par"), target):
             return 0
         if points_of(op) < (self.min_points or target.processor.serial):
@@ -224,27 +223,39 @@ def points_of(op: loop.ComputeOp) -> int:
 
 def times_of(op: loop.ComputeOp, parts: int, target: Target) -> str:
     """What a reduction takes whole and in parts, for people."""
+    return told(target, *costs_of(op, parts, target))
+
+
+def costs_of(op: loop.ComputeOp, parts: int, target: Target) -> tuple[Cost, Cost]:
+    """A reduction whole, and in parts."""
     results = points(a.extent for a in op.axis_list if a.kind == "par")
     sizes = {read.source: array_bytes(read.source.type) for read in op.reads}
     large = {s: size for s, size in sizes.items() if size > target.processor.near_bytes}
     whole = cost_of(op, large, results)
     between = Cost(near=3 * parts * results * len(op.results), launches=1)
     after = whole.joined(between, parts * results)
-    return told(target, whole, attrs.evolve(after, launches=2))
+    return whole, attrs.evolve(after, launches=2)
 
 
-def gpu_parts(op: loop.ComputeOp, gpu: GpuFeatures) -> int:
-    """How many parts a GPU wants: enough program instances, each with enough to do; 0: none."""
+def gpu_parts(op: loop.ComputeOp, target: Target) -> int:
+    """How many parts a GPU wants: enough program instances, each with enough to do; 0: none.
+    Of fewer points parts are wanted where computing these takes longer than one launch more: what
+    bytes there are, one program instance reads at once."""
+    gpu = target.gpu
     total = points_of(op)
     results = max(points(a.extent for a in op.axis_list if a.kind == "par"), 1)
     wanted = GPU_FILLS * gpu.parallel
-    if total < GPU_POINTS * wanted:
-        return 0
     across = _is_contiguous(op, "par", "red") and not _is_contiguous(op, "red", "par")
     programs = -(-results // gpu.warp) if across else results
     least = GPU_LEAST_ROWS if across else GPU_LEAST_POINTS
     parts = min(wanted // programs, total // results // least)
-    return 1 << (parts.bit_length() - 1) if parts >= GPU_LEAST_PARTS else 0
+    if parts < GPU_LEAST_PARTS:
+        return 0
+    if total < GPU_POINTS * wanted:
+        whole, split = [attrs.evolve(cost, far=0) for cost in costs_of(op, parts, target)]
+        if target.time(whole) <= target.time(split):
+            return 0
+    return 1 << (parts.bit_length() - 1)
 
 
 def _is_contiguous(op: loop.ComputeOp, kind: str, other: str) -> bool:

@@ -250,6 +250,23 @@ def test_a_gpu_wants_parts_of_sums_with_few_programs(
         assert parts in [a.extent for a in computes[1].axis_list if a.kind == "red"]
 
 
+@pytest.mark.parametrize(("functions", "split"), [(0, False), (6, True)])
+def test_one_program_is_not_left_with_much_to_do_at_each_point(functions: int, split: bool) -> None:
+    """Few points are parts, too, where each of them takes long: buckets of relative positions."""
+
+    def build(g: Graph, x: Value) -> Value:
+        for _ in range(functions):
+            x = g.op("exp", g.op("neg", x))
+        return g.reduce(x, "sum", [0, 1])
+
+    types = [tensor(128, 128)]
+    module = program(types, build)
+    carry(module, "sm_90")
+    check(module, [example(types[0])], f"{LOWERING},{FUSION},split-reductions", 1e-9)
+    computes = [op for op in module.walk() if isinstance(op, loop.ComputeOp)]
+    assert len(computes) == 1 + split
+
+
 def test_a_vector_along_the_sum_does_not_hide_that_columns_are_strided() -> None:
     def build(g: Graph, x: Value, scale: Value) -> Value:
         return g.reduce(g.op("mul", x, g.rows(scale, x)), "sum", [0])
