@@ -5,8 +5,9 @@
 Each case is a fused loop-level program (tests/codegen/triton/loop_programs.py), formed, emitted and
 launched by irc, and the same function through `torch.compile` (default mode). What is compared is
 device time: calls are recorded in a CUDA graph and replayed, so launch overhead of Python counts
-for nobody; sides take turns and the median of each is reported, with the bandwidth that the bytes
-read and written once amount to. Values are compared with eager first.
+for nobody; sides take turns and the median of each is reported. First stand the bytes that have to
+be read and written once, last the bandwidth that they amount to and how much of a copy's it is: of
+`copy_` between arrays of half as many bytes each. Values are compared with eager first.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ sys.path.insert(0, str(ROOT / "tests" / "codegen" / "triton"))
 import loop_programs as lp  # noqa: E402
 from programs import reduce, tensor  # noqa: E402
 
+from bench.common import geometric_mean  # noqa: E402
 from bench.gpu_timing import FLUSH_BYTES, recorded, replayed  # noqa: E402
 from irc.codegen.triton import runtime  # noqa: E402
 from irc.codegen.triton.emitter import emit_kernel  # noqa: E402
@@ -53,6 +55,7 @@ class Case:
     args: Sequence[torch.Tensor]
     function: Callable[..., Any]
     tolerance: float = 1e-4
+    results: Sequence[int] | None = None  # whose values are compared; None: all
 
 
 def _random(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -116,7 +119,73 @@ def cases() -> list[Case]:
              [_random(4096, 4), torch.randint(0, 4096, (65536,), device="cuda"),
               _random(65536, 4)], _scatter_add, 1e-2),
     ]  # fmt: skip
-    return made + compiled_cases()
+    return made + compiled_cases() + model_cases() + sorted_cases()
+
+
+def model_cases() -> list[Case]:
+    """What models have beside products: rows whose length is odd, losses, sums over rows,
+    positions, gradients of tables."""
+    made = []
+    for dtype, n in ((torch.bfloat16, 2048), (torch.float32, 1024)):
+        name, loose = str(dtype)[6:], 2e-2 if dtype is torch.bfloat16 else 1e-3
+        rows = [(n, 30523), (n, 30528), (8192, 1001), (32768, 197)]
+        for shape in rows:
+            size = f"{shape[0]}x{shape[1]}"
+            x = _random(*shape, dtype=dtype)
+            made.append(Case(f"compiled log_softmax {name} {size}", None, [x],
+                             lambda x: F.log_softmax(x, -1), loose))  # fmt: skip
+            if shape[1] % 8:
+                made.append(Case(f"compiled softmax {name} {size}", None, [x],
+                                 lambda x: F.softmax(x, -1), loose))  # fmt: skip
+        for vocabulary in (30523, 30528):
+            x = _random(n, vocabulary, dtype=dtype)
+            labels = torch.randint(0, vocabulary, (n,), device="cuda")
+            size = f"{name} {n}x{vocabulary}"
+            made += [
+                Case(f"compiled cross_entropy {size}", None, [x, labels], F.cross_entropy, loose),
+                Case(f"compiled log_softmax_backward {size}", None, [x, F.log_softmax(x, -1)],
+                     lambda g, y: torch.ops.aten._log_softmax_backward_data(g, y, 1, y.dtype),
+                     loose * 10),
+            ]  # fmt: skip
+        grad, places = _random(4096, 768, dtype=dtype), torch.randint(0, 30522, (4096,)).cuda()
+        made += [
+            Case(f"compiled layer_norm {name} 8192x765", None,
+                 [_random(8192, 765, dtype=dtype), _random(765, dtype=dtype)],
+                 lambda x, w: F.layer_norm(x, (765,), w), loose),
+            Case(f"compiled column_sum {name} 8192x8192", None, [_random(8192, 8192, dtype=dtype)],
+                 lambda x: x.sum(0), 1.0 if dtype is torch.bfloat16 else 1e-2),
+            Case(f"compiled embedding_backward {name} 4096x768", None, [grad, places],
+                 lambda g, i: torch.ops.aten.embedding_dense_backward(g, i, 30522, -1, False),
+                 loose),
+        ]  # fmt: skip
+    scores, table = _random(4, 8, 128, 128, dtype=torch.bfloat16), _random(32, 8).bfloat16()
+    return [*made, Case("compiled relative softmax 4x8x128x128", None, [scores, table],
+                        _relative_softmax, 2e-2)]  # fmt: skip
+
+
+def sorted_cases() -> list[Case]:
+    """Rows that are sorted; of equal elements `topk` may choose any."""
+    made = []
+    for dtype, n, m in ((torch.float32, 8192, 1024), (torch.bfloat16, 8192, 1024),
+                        (torch.float32, 65536, 128), (torch.int64, 8192, 1000)):  # fmt: skip
+        x = _random(n, m) * 1000
+        x, name = x.to(dtype), f"{str(dtype)[6:]} {n}x{m}"
+        made += [
+            Case(f"compiled sort {name}", None, [x], lambda x: x.sort(-1, stable=True)),
+            Case(f"compiled topk {name}", None, [x], lambda x: x.topk(16), results=(0,)),
+        ]
+    return made
+
+
+def _relative_softmax(scores: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    """Attention's rows with T5's bias: 32 buckets of distances, half of them logarithmic."""
+    places = torch.arange(scores.shape[-1], device=scores.device)
+    distance = places[None, :] - places[:, None]
+    far = 8 + (torch.log(distance.abs().float() / 8) / 2.772588722239781 * 8).long()
+    near = torch.where(distance.abs() < 8, distance.abs(), far.clamp(max=15))
+    bucket = (distance > 0).long() * 16 + near
+    bias = table[bucket].permute(2, 0, 1)[None]
+    return F.softmax((scores + bias).float(), -1).to(scores.dtype)
 
 
 def compiled_cases() -> list[Case]:
@@ -189,7 +258,8 @@ def run(case: Case, rounds: int, check_only: bool) -> dict[str, Any]:
     call()
     expected = case.function(*case.args)
     expected = list(expected) if isinstance(expected, tuple) else [expected]
-    for ours, theirs in zip(outputs, expected, strict=True):
+    pairs = list(zip(outputs, expected, strict=True))
+    for ours, theirs in pairs if case.results is None else [pairs[k] for k in case.results]:
         torch.testing.assert_close(
             ours.double(), theirs.double(), rtol=case.tolerance, atol=case.tolerance
         )
@@ -203,6 +273,7 @@ def run(case: Case, rounds: int, check_only: bool) -> dict[str, Any]:
         "irc": recorded(call, CALLS_PER_GRAPH),
         "inductor": recorded(lambda: compiled(*case.args), CALLS_PER_GRAPH),
         "eager": recorded(lambda: case.function(*case.args), CALLS_PER_GRAPH),
+        "copy": recorded(copied(size), CALLS_PER_GRAPH),
     }
     flush = torch.empty(FLUSH_BYTES, dtype=torch.int8, device="cuda")
     times: dict[str, list[float]] = {name: [] for name in sides}
@@ -211,10 +282,30 @@ def run(case: Case, rounds: int, check_only: bool) -> dict[str, Any]:
         for name in names:
             times[name].append(replayed(sides[name], CALLS_PER_GRAPH, flush))
     result["us"] = {name: statistics.median(t) for name, t in times.items()}
-    pairs = zip(times["inductor"], times["irc"], strict=True)
-    result["speed_against_inductor"] = statistics.median(i / o for i, o in pairs)
+    turns = zip(times["inductor"], times["irc"], strict=True)
+    result["speed_against_inductor"] = statistics.median(i / o for i, o in turns)
     result["gigabytes_per_second"] = result["bytes"] / result["us"]["irc"] / 1000
+    result["of_a_copy"] = result["us"]["copy"] / result["us"]["irc"]
     return result
+
+
+def copied(size: int) -> Callable[[], object]:
+    """A copy that reads and writes `size` bytes together."""
+    source = torch.empty(max(size // 2, 1), dtype=torch.int8, device="cuda")
+    target = torch.empty_like(source)
+    return lambda: target.copy_(source)
+
+
+def line(name: str, found: dict[str, Any]) -> str:
+    """A case in the table."""
+    us = found["us"]
+    return (f"{name:46}{found['bytes'] / 1e6:9.2f}{us['irc']:9.1f}{us['inductor']:10.1f}"
+            f"{us['eager']:9.1f}{us['copy']:8.1f}{found['speed_against_inductor']:7.2f}"
+            f"{found['gigabytes_per_second']:8.0f}{100 * found['of_a_copy']:6.0f} %")  # fmt: skip
+
+
+HEAD = (f"{'case':46}{'MB':>9}{'irc us':>9}{'inductor':>10}{'eager':>9}{'copy':>8}{'speed':>7}"
+        f"{'GB/s':>8}{'of a copy':>10}")  # fmt: skip
 
 
 def main() -> None:
@@ -227,7 +318,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(0)
     results = []
-    print(f"{'case':40}{'irc us':>9}{'inductor':>10}{'eager':>9}{'speed':>7}{'GB/s':>8}")
+    print(HEAD)
     for case in cases():
         if options.only not in case.name:
             continue
@@ -237,12 +328,12 @@ def main() -> None:
             found = {"case": case.name, "error": f"{type(error).__name__}: {error}"[:400]}
         results.append(found)
         if "us" in found:
-            us = found["us"]
-            print(f"{case.name:40}{us['irc']:9.1f}{us['inductor']:10.1f}{us['eager']:9.1f}"
-                  f"{found['speed_against_inductor']:7.2f}{found['gigabytes_per_second']:8.0f}",
-                  flush=True)  # fmt: skip
+            print(line(case.name, found), flush=True)
         else:
-            print(f"{case.name:40}{found.get('error', 'values agree')}", flush=True)
+            print(f"{case.name:46}{found.get('error', 'values agree')}", flush=True)
+    speeds = [r["speed_against_inductor"] for r in results if "us" in r]
+    if speeds:
+        print(f"speed against Inductor: {geometric_mean(speeds):.3f}, the least {min(speeds):.2f}")
     if options.json:
         device = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
         Path(options.json).write_text(json.dumps({**device, "results": results}, indent=1))
