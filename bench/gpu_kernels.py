@@ -171,7 +171,7 @@ def sorted_cases() -> list[Case]:
         x = _random(n, m) * 1000
         x, name = x.to(dtype), f"{str(dtype)[6:]} {n}x{m}"
         made += [
-            Case(f"compiled sort {name}", None, [x], lambda x: x.sort(-1, stable=True)),
+            Case(f"compiled sort {name}", None, [x], lambda x: x.sort(dim=-1, stable=True)),
             Case(f"compiled topk {name}", None, [x], lambda x: x.topk(16), results=(0,)),
         ]
     return made

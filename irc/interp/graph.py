@@ -403,6 +403,8 @@ def scan(frame: Frame, op: graph.Scan) -> Tensor:
         scanned = wide.cumprod(op.dim, dtype=wide.dtype)
     elif op.combiner == "logsumexp":
         scanned = wide.logcumsumexp(op.dim)
+    elif op.combiner == "sort":
+        scanned = wide.sort(op.dim).values
     else:
         scanned = getattr(wide, f"cum{op.combiner}")(op.dim).values
     return scanned.to(source.dtype)

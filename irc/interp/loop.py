@@ -269,6 +269,8 @@ def _scan(combiner: str, content: torch.Tensor) -> torch.Tensor:
         flags = content.to(torch.int8)
         scan = torch.cummax if combiner == "any" else torch.cummin
         return scan(flags, 1).values.to(content.dtype)
+    if combiner == "sort":
+        return content.sort(1).values
     result = content.clone()
     for column in range(1, content.shape[1]):
         if combiner == "logsumexp":

@@ -378,6 +378,9 @@ def _reduce(w: KernelWriter, op: kernel.ReduceOp) -> None:
 
 
 def _scan(w: KernelWriter, op: kernel.KernelScanOp) -> None:
+    if op.combiner == "sort":
+        w.define(op.scanned[0], f"tl.sort({w.ref(op.sources[0])}, {op.dim})")
+        return
     _combine(w, op, op.scanned, "associative_scan")
 
 

@@ -21,11 +21,11 @@ from irc.ir.core import Value
 from irc.ir.definition import Op, attribute, operand, result, variadic_operand
 from irc.ir.symbols import Dim
 from irc.ir.traits import Pure
-from irc.ir.types import FloatType, TensorType, i1, i32, i64
+from irc.ir.types import FloatType, IntegerType, TensorType, i1, i32, i64
 
 REDUCE_COMBINERS = ("sum", "prod", "min", "max", "any", "all", "xor")
 ARG_COMBINERS = ("argmin", "argmax")
-SCAN_COMBINERS = ("sum", "prod", "min", "max", "logsumexp")
+SCAN_COMBINERS = ("sum", "prod", "min", "max", "logsumexp", "sort")
 SCATTER_COMBINERS = ("set", "sum", "prod", "min", "max")
 
 
@@ -293,8 +293,9 @@ class Moments(InferredOp):
 class Scan(InferredOp):
     """Inclusive running combination along `dim`: element k combines the elements 0 to k.
 
-    combiner: sum, prod (integers wrap), min, max (NaN stays once seen), logsumexp (floats). The
-    element type stays; floats are combined in the float type `accumulator`, which is at least as
+    combiner: sum, prod (integers wrap), min, max (NaN stays once seen), logsumexp (floats); or sort
+    (integers): element k is number k of all elements in order, the smallest first. The element type
+    stays; floats are combined in the float type `accumulator`, which is at least as
     wide (without it: f32, f64 for f64), and each result is rounded.
 
     `%y = graph.scan %x {accumulator = f64, combiner = "sum", dim = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>`
@@ -312,6 +313,8 @@ class Scan(InferredOp):
         source = tensor_type(self._operands[0])
         _check_dims(self, source, (self.dim,))
         wide, element = self.accumulator, source.element
+        if self.combiner == "sort" and not isinstance(element, IntegerType):
+            self.fail(f"sorts integers, not {element}")
         if wide is None:
             return
         if (

@@ -48,7 +48,7 @@ TARGETS = ("cpu", "gpu")
 PAIR_COMBINERS = ("argmin", "argmax")
 LOGICAL_COMBINERS = ("any", "all", "xor")
 REDUCE_COMBINERS = ("sum", "prod", "min", "max", *LOGICAL_COMBINERS, *PAIR_COMBINERS)
-SCAN_COMBINERS = (*REDUCE_COMBINERS, "logsumexp")
+SCAN_COMBINERS = (*REDUCE_COMBINERS, "logsumexp", "sort")
 
 POINTER = of(PointerType)
 INDEX = of(IndexType)
@@ -351,7 +351,7 @@ class ReduceOp(Op):
 
 class KernelScanOp(Op):
     """Inclusive scan along `dim` with `combiner` (sum prod min max any all xor; logsumexp on a gpu;
-    or pairs as kernel.reduce).
+    or pairs as kernel.reduce). `sort` (gpu) puts integers in order along the last dimension.
 
     `%s = kernel.scan %v {combiner = "sum", dim = 0 : i64} : (vector<16xf32>) -> vector<16xf32>`
     """

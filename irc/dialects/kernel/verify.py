@@ -505,7 +505,9 @@ def _check_combined(op: Any) -> None:
         if not 0 <= op.dim < len(value.type.shape):
             op.fail(f"combines along dimension {op.dim} of {value.type}")
     first = op.sources[0].type
-    if isinstance(first.element, FloatType) and combiner in ops.LOGICAL_COMBINERS:
+    if combiner == "sort" and op.dim != len(first.shape) - 1:
+        op.fail(f"sorts along dimension {op.dim} of {first}, not the last one")
+    if isinstance(first.element, FloatType) and combiner in (*ops.LOGICAL_COMBINERS, "sort"):
         op.fail(f"{combiner} combines integers, not {first.element}")
     if count == 2:
         second = op.sources[1].type

@@ -32,6 +32,7 @@ AXIS_KINDS = ("par", "red", "scan")
 # sum prod min max any all xor: one. argmin, argmax: the i64 position (row-major over the red
 # axes) of the first extreme, NaN winning. moments: mean and sum of squared deviations.
 # logsumexp: maximum m and sum of exp(x - m), an infinite m counting as 0 in the difference.
+# sort, of a scan only: the integers in order, the smallest first; a gpu has code for it.
 COMBINER_RESULTS: dict[str, int] = {
     "sum": 1, "prod": 1, "min": 1, "max": 1, "any": 1, "all": 1, "xor": 1,
     "argmin": 1, "argmax": 1, "moments": 2, "logsumexp": 2,
@@ -41,7 +42,7 @@ SCATTER_COMBINERS = ("set", "sum", "prod", "min", "max")
 RESULT_COMBINERS: dict[str, tuple[str, ...]] = {
     "map": ("",),
     "reduce": tuple(COMBINER_RESULTS),
-    "scan": tuple(COMBINER_RESULTS),
+    "scan": (*COMBINER_RESULTS, "sort"),
     "scatter": SCATTER_COMBINERS,
 }
 SCHEDULE_TARGETS = ("cpu", "gpu")

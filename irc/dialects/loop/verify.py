@@ -56,7 +56,7 @@ def verify_compute(op: ComputeOp) -> None:
 def _verify_accumulator(op: ComputeOp, output: ResultAttr) -> None:
     """The type in which values are combined has what the combiner does."""
     kinds: tuple[type, ...] = FloatType, IntegerType
-    if output.combiner in ("any", "all", "xor"):
+    if output.combiner in ("any", "all", "xor", "sort"):
         kinds = (IntegerType,)
     elif output.combiner in ("moments", "logsumexp"):
         kinds = (FloatType,)

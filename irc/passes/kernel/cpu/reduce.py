@@ -18,6 +18,7 @@ from irc.dialects import math as math_ops
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.types import FloatType, IntegerType, i1, i8, i32, i64, index
 from irc.passes.kernel.cpu.emit import Emitter
 from irc.passes.kernel.cpu.partial_sums import sums_restart
@@ -529,6 +530,8 @@ def make_reducer(
     position_bits: int = 64,
 ) -> Reducer:
     """The reducer of a combiner. `exact`: of moments; `position_bits`: of argmin and argmax."""
+    if combiner == "sort":
+        raise InvalidIR("a sort has no code on a cpu")
     if combiner in ("argmin", "argmax"):
         return ArgReducer(emitter, combiner, accumulator, shape, position_bits)
     if combiner == "moments":

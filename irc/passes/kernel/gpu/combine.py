@@ -37,8 +37,8 @@ TURNS_MATTER = frozenset({"moments", "argmin", "argmax"})
 
 
 def identity(combiner: str, element: Type) -> Any:
-    """The value that changes nothing when combined in `element`."""
-    combiner = {"argmin": "min", "argmax": "max"}.get(combiner, combiner)
+    """The value that changes nothing when combined in `element`; of a sort, that goes last."""
+    combiner = {"argmin": "min", "argmax": "max", "sort": "min"}.get(combiner, combiner)
     if combiner in ("sum", "xor", "any"):
         return 0
     if combiner == "logsumexp":

@@ -488,6 +488,8 @@ class _GpuKernel:
         }
         scanned = b.make(kernel.KernelScanOp, [content], [(dims, kind)], attributes)[0]
         following = scanned
+        if total is not None and combiner == "sort":
+            raise InvalidIR("a row that is sorted has to be in one tile", op=self.plan.op)
         if total is not None:
             whole = self._scan_total(output, content, dims, dim, member.points)
             following = combine(b, combiner, total, whole)
