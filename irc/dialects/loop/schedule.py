@@ -181,6 +181,10 @@ GPU: Mapping[str, Key] = {
     "edge_bytes": Key(
         "what a thread moves at once: an access whose mask splits that is made as two, of the "
         "whole parts and of the rest; 0: never", powers(0, 16)),
+    "row_group": Key(
+        "rows are covered by tiles that begin at a multiple of so many elements; their first and "
+        "last elements are stored by themselves where they share that with other rows; 1: a tile "
+        "begins with its rows", powers(1, 16)),
     "index_bits": Key("the width of indices", lambda v: _number(
         v, lambda n: n in (32, 64), "32 or 64")),
 }  # fmt: skip

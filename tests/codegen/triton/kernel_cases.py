@@ -31,6 +31,7 @@ from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.core import Value
 from irc.ir.symbols import symbol
+from irc.passes.kernel.gpu.schedule import default_schedule
 
 CASES: dict[str, Callable[[], Case]] = {}
 TOLERANCE: dict[str, float] = {}
@@ -100,6 +101,37 @@ def _softmax_rows_looped() -> Case:
 def _softmax_symbolic() -> Case:
     program = softmax(symbol("s0"), symbol("s1"))
     return Case(program, [random(4, 150)], r_block=integer(64))
+
+
+@case("softmax_odd", 1e-6)
+def _softmax_odd() -> Case:
+    return odd_rows(softmax(8, 101), [random(8, 101)])
+
+
+@case("softmax_odd_bf16", 1e-2)
+def _softmax_odd_bf16() -> Case:
+    """Several rows in a tile, each at another place of its group."""
+    given = [random(16, 55, dtype=torch.bfloat16)]
+    return odd_rows(softmax(16, 55, T.bf16), given, x_block=integer(4))
+
+
+@case("softmax_odd_looped", 1e-6)
+def _softmax_odd_looped() -> Case:
+    return odd_rows(softmax(4, 97), [random(4, 97)], r_block=integer(32))
+
+
+@case("layer_norm_odd", 1e-5)
+def _layer_norm_odd() -> Case:
+    """Scale and shift begin with a row, whatever its place."""
+    return odd_rows(layer_norm(12, 61), [random(12, 61), random(61), random(61)])
+
+
+def odd_rows(program: Program, args: list[torch.Tensor], **schedule: A.Attribute) -> Case:
+    """A case whose tiles begin at groups of elements, not with the rows."""
+    made = Case(program, args, **schedule)
+    entries = default_schedule(program.op).entries.as_dict()
+    assert int(entries["row_group"].value) == 16 // args[0].element_size()
+    return made
 
 
 @case("softmax_bf16", 1e-2)

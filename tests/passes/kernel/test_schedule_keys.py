@@ -47,6 +47,9 @@ TWICE = program(
 )
 EDGES = program(f"%r = loop.compute par(i: 2) red(j: 9214) -> reduce(sum, f32) {{ {READ}",
                 f"loop.yield %v }} : {ROW}")  # fmt: skip
+ODD = program(f"%r = loop.compute par(i: 2) red(j: 802) -> reduce(max, f32) {{ {READ}",
+              f"loop.yield %v }} : {ROW}",
+              arguments="%x: tensor<[2, 802] x f32, strides [802, 1]>")  # fmt: skip
 LOOPED = SUM.replace("j: 9216", "j: 40000").replace("%x[i, j]", "%x[i, mod(j, 9216)]")
 SHORT_ROWS = program(
     "%r = loop.compute par(i: 2) red(k: 9, j: 200) -> reduce(sum, f32) {",
@@ -119,6 +122,7 @@ GPU_CASES = {
     "num_stages": (MAP, 2, 0),
     "turns": (TWICE, False, 3),
     "edge_bytes": (EDGES, 0, 32),
+    "row_group": (ODD, 1, 3),
     "index_bits": (MAP, 64, 16),
 }
 

@@ -29,7 +29,6 @@ from irc.ir.symbols import (
     dim_product,
     free_symbols,
     known_divisible,
-    symbol,
 )
 from irc.ir.types import index
 from irc.passes.kernel.gpu.combine import (
@@ -40,6 +39,7 @@ from irc.passes.kernel.gpu.combine import (
     identity,
 )
 from irc.passes.kernel.gpu.evaluate import Evaluator, Point, decomposed
+from irc.passes.kernel.gpu.odd_rows import OddRows, row_group
 from irc.passes.kernel.gpu.plan import (
     GpuMember,
     GpuPlan,
@@ -50,8 +50,12 @@ from irc.passes.kernel.gpu.plan import (
     strides_of,
 )
 from irc.passes.kernel.gpu.schedule import default_schedule, power_of_two
+from irc.passes.kernel.gpu.sharing import placeholders, scatter_number, set_sharing
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim, union
 from irc.passes.kernel.plan.plan import Plan, flatten
+
+ENDS_ORDER = 1000
+"""The place of the dimension of rows' ends in a tile's shape: behind all others."""
 
 
 def kernel_inputs(op: Operation) -> list[Value]:
@@ -133,6 +137,8 @@ class _GpuKernel:
         self.loop_dims: dict[Dim, TileDim] = {}
         self.loops = 0
         self.backwards = False
+        self.odd: OddRows | None = None
+        self.ends: tuple[TileDim, Dim] | None = None
 
     def _entry(self, key: str) -> Any:
         """An entry of the schedule. Raises InvalidIR where it has none."""
@@ -164,53 +170,8 @@ class _GpuKernel:
         func.attributes["outputs"] = A.DenseIntsAttr(range(first, first + len(self.outputs)))
         for key in ("num_warps", "num_stages", "index_bits"):
             func.attributes[key] = self._entry(key)
-        self._sharing()
+        set_sharing(func, self.plan)
         return func
-
-    def _sharing(self) -> None:
-        """`inplace` and `initialized`: which memory may, and which must, be shared."""
-        shared: list[int] = []
-        must: list[int] = []
-        first = len(self.plan.inputs)
-        for number, ((_, value), _) in enumerate(self.outputs):
-            origin = self.plan.origin(value)
-            assert origin is not None
-            if origin.attr.kind == "scatter":
-                init = origin.member.compute.inits[_scatter_number(origin)]
-                pair = [self.plan.inputs.index(init), first + number]
-                must += pair
-                if not any(r.source is init for m in self.plan.members for r in m.compute.reads):
-                    shared += pair
-        if not must and not any(m.own for m in self.plan.members):
-            shared += self._pointwise_sharing(first)
-        if shared:
-            self.func.attributes["inplace"] = A.DenseIntsAttr(shared)
-        if must:
-            self.func.attributes["initialized"] = A.DenseIntsAttr(must)
-
-    def _pointwise_sharing(self, first: int) -> list[int]:
-        """Pairs of equal type: the input is read where the output is written, and each read of
-        it is needed for the output.
-
-        Outputs are stored one after the other, each as soon as it is computed: what only a later
-        one reads would be overwritten before.
-        """
-        pairs: list[int] = []
-        if len(self.plan.members) > 1 or self.plan.members[0].folded:
-            return []
-        member = self.plan.members[0]
-        axes = [symbol(n) for n in member.rows]
-        for number, (result, value) in enumerate(self.plan.outputs):
-            written = offset_of(axes, result.type)
-            origin = self.plan.origin(value)
-            assert origin is not None
-            needed = member.needed_for(origin.output)
-            for position, array in enumerate(self.plan.inputs):
-                reads = [r for r in member.compute.reads if r.source is array]
-                same = all(offset_of(r.indices, array.type) == written for r in reads)
-                if same and array.type is result.type and needed.issuperset(reads):
-                    pairs += [position, first + number]
-        return pairs
 
     def _program(self) -> Tile:
         return self.b.make(kernel.ProgramIdOp, [], [((), index)])[0]
@@ -219,6 +180,19 @@ class _GpuKernel:
         """A dimension of `block` points from `start` on in [0, total): (dim, expression)."""
         dim = TileDim(order, block)
         return dim, self._place(name, dim, start, total)
+
+    def _reach(self, points: Dim) -> Dim:
+        """How far the tiles of rows of so many points reach."""
+        return points if self.odd is None else self.odd.reach
+
+    def _own_place(self, name: str, dim: TileDim, start: Tile | None, points: Dim) -> Dim:
+        """The position in a row of the lanes from `start` on of what covers it."""
+        if self.odd is None:
+            return self._place(name, dim, start, points)
+        lanes = self.b.iota(dim)
+        return self.odd.place(
+            name, dim, lanes if start is None else self.b.op("arith.addi", start, lanes)
+        )
 
     def _place(self, name: str, dim: TileDim, start: Tile | None, total: Dim) -> Dim:
         b = self.b
@@ -235,7 +209,7 @@ class _GpuKernel:
         extents = self.plan.rows
         total = dim_product(extents)
         if block == 1:
-            linear = b.bind("x", self._program(), total)
+            linear: Dim = b.bind("x", self._program(), total)
         else:
             start = b.op("arith.muli", self._program(), b.index(block))
             dim, linear = self._tile("x", start, total, 0, block)
@@ -244,6 +218,7 @@ class _GpuKernel:
         if sorted(positions) != list(range(len(extents))):
             raise InvalidIR(f"the schedule's order {positions} is not of the {len(extents)} row "
                             "axes", op=self.plan.op)  # fmt: skip
+        self._cover_rows(linear)
         places = self._decompose(linear, [extents[k] for k in positions])
         self.row_point = [places[list(positions).index(k)] for k in range(len(extents))]
         return ceildiv(total, block)
@@ -275,6 +250,17 @@ class _GpuKernel:
         self.row_dims = tuple(dims)
         self.row_point = places
         return outer * inner
+
+    def _cover_rows(self, linear: Dim) -> None:
+        """Let tiles of rows begin at groups of elements, if the schedule says so."""
+        group = self._setting("row_group")
+        if group == 1 or not any(m.own for m in self.plan.members):
+            return
+        if row_group(self.plan) % group:
+            raise InvalidIR(f"its rows can't be covered by groups of {group}", op=self.plan.op)
+        points = next(m.points for m in self.plan.members if m.own)
+        assert isinstance(points, int)
+        self.odd = OddRows(self.b, linear * points, points, group)
 
     # -- phases
 
@@ -336,13 +322,12 @@ class _GpuKernel:
         """Members whose own points one tile holds."""
         found = self.whole_tiles.get(points)
         if found is None:
-            block = self._setting("r_block")
-            if not isinstance(points, int) or points > block:
-                raise InvalidIR(f"a tile of {block} can't hold {points} points", op=self.plan.op)
-            block = min(block, power_of_two(points))
-            name = f"r{len(self.whole_tiles)}"
-            order = 2 + len(self.whole_tiles)
-            found = self.whole_tiles[points] = self._tile(name, None, points, order, block)
+            block, held = self._setting("r_block"), self._reach(points)
+            if not isinstance(held, int) or held > block:
+                raise InvalidIR(f"a tile of {block} can't hold {held} points", op=self.plan.op)
+            dim = TileDim(2 + len(self.whole_tiles), min(block, power_of_two(held)))
+            linear = self._own_place(f"r{len(self.whole_tiles)}", dim, None, points)
+            found = self.whole_tiles[points] = dim, linear
         dim, linear = found
         for member, number in self._scans_needed(members):
             self._scan(member, number, self._point(member, linear), dim, None)
@@ -355,6 +340,7 @@ class _GpuKernel:
                     position = self.b.index(self._combined_position(member, point))
                     self._record(member, number, point, reduction.whole(content, position))
                 self._store(member, number, point)
+            self._store_ends(member)
 
     def _reduction(self, member: GpuMember, number: int, dim: TileDim) -> Reduction:
         output = member.compute.output_list[number]
@@ -383,6 +369,9 @@ class _GpuKernel:
 
     def _looped(self, points: Dim, members: list[GpuMember]) -> None:
         b, block = self.b, self._setting("r_block")
+        if self.odd and any("moments" in _combiners(m) for m in members):
+            raise InvalidIR("moments of a loop can't be of rows that begin anywhere",
+                            op=self.plan.op)  # fmt: skip
         dim = self.loop_dims.setdefault(points, TileDim(2, block))
         reductions = [
             (m, k, self._reduction(m, k, dim))
@@ -400,11 +389,12 @@ class _GpuKernel:
         turns_matter = scans or any(r.combiner in TURNS_MATTER for _, _, r in reductions)
         turns = self._entry("turns").value and not turns_matter
         self.backwards = self.loops > 1 and not self.backwards and turns
-        with b.loop(points, block, flat) as (position, carried, following, final):
+        reach = self._reach(points)
+        with b.loop(reach, block, flat) as (position, carried, following, final):
             if self.backwards:
-                last = b.index((ceildiv(points, block) - 1) * block)
+                last = b.index((ceildiv(reach, block) - 1) * block)
                 position = b.op("arith.subi", last, position)
-            linear = self._place(name, dim, position, points)
+            linear = self._own_place(name, dim, position, points)
             left = list(carried)
             totals = left[len(left) - len(scans) :]
             scanned = [
@@ -420,13 +410,15 @@ class _GpuKernel:
             following += scanned
             for member in members:
                 self._store_tiles(member, self._point(member, linear))
-        dim.mask = None
+        dim.mask = dim.cover = None
         done = list(final)
         for (member, number, reduction), start in zip(reductions, starts, strict=True):
             own = [done.pop(0) for _ in start]
             point = self._point(member, None)
             self._record(member, number, point, reduction.finish(own))
             self._store(member, number, point)
+        for member in members:
+            self._store_ends(member)
 
     def _store_tiles(self, member: GpuMember, point: Point) -> None:
         """The stores of a member inside its loop: all but the results of its reductions."""
@@ -532,9 +524,18 @@ class _GpuKernel:
             tile = self.evaluator.element(origin, indices, point.mask)
             tile = convert(self.b, tile, loop.signless(result.type.element))  # type: ignore[attr-defined]
             offset = self.b.simplified(offset_of(indices, result.type))
-            place = self.b.index(offset)
-            mask = self.b.mask_of(union(place, tile))
-            self.b.store(pointer, offset, tile, mask)
+            self.b.store(pointer, offset, tile, None)
+
+    def _store_ends(self, member: GpuMember) -> None:
+        """The stores of maps at the ends of rows that share a group with others."""
+        if self.odd is None:
+            return
+        if self.ends is None:
+            dim = TileDim(ENDS_ORDER, 2 * self.odd.group)
+            self.ends = dim, self.odd.ends("ends", dim)
+        for number, output in enumerate(member.compute.output_list):
+            if output.kind == "map":
+                self._store(member, number, self._point(member, self.ends[1]))
 
     def _scatter(
         self, member: GpuMember, number: int, point: Point, result: Value, pointer: Value
@@ -542,11 +543,11 @@ class _GpuKernel:
         compute, b, evaluator = member.compute, self.b, self.evaluator
         output = compute.output_list[number]
         assert output.indices is not None
-        turn = _scatter_number(Origin(member, number, 0))
+        turn = scatter_number(Origin(member, number, 0))
         first = 0
         for other in compute.output_list[:number]:
-            first += _placeholders(other) if other.kind == "scatter" else 0
-        extra = compute.yield_op.extra[first : first + _placeholders(output)]
+            first += placeholders(other) if other.kind == "scatter" else 0
+        extra = compute.yield_op.extra[first : first + placeholders(output)]
         for value in extra:
             evaluator.value(member, value, point)
         indices = evaluator._expressions(list(output.indices), extra, point)
@@ -562,16 +563,8 @@ class _GpuKernel:
         b.store(pointer, offset, b.expand(content, dims), mask, output.combiner)
 
 
-def _placeholders(output: loop.ResultAttr) -> int:
-    assert output.indices is not None
-    names = {n for d in output.indices for n in free_symbols(d)}  # type: ignore[arg-type]
-    return max((int(n[1:]) for n in names if n[0] == "_" and n[1:].isdigit()), default=-1) + 1
-
-
-def _scatter_number(origin: Origin) -> int:
-    """Which of the compute's scatter outputs this is."""
-    before = origin.member.compute.output_list[: origin.output]
-    return sum(1 for o in before if o.kind == "scatter")
+def _combiners(member: GpuMember) -> list[str]:
+    return [output.combiner for output in member.compute.output_list]
 
 
 __all__ = ["form_gpu_kernel", "kernel_inputs", "kernel_outputs"]

@@ -14,6 +14,7 @@ from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, Range, coefficient, dim_product, free_symbols
+from irc.passes.kernel.gpu.odd_rows import row_group
 from irc.passes.kernel.gpu.plan import (
     GpuMember,
     GpuPlan,
@@ -97,6 +98,7 @@ def default_schedule(
     entries["num_warps"] = A.IntegerAttr(max(1, min(32, warps)))
     entries["num_stages"] = A.IntegerAttr(3 if entries.get("persistent") is A.FALSE else 1)
     entries["edge_bytes"] = A.IntegerAttr(EDGE_BYTES)
+    entries.setdefault("row_group", A.IntegerAttr(1))
     entries["index_bits"] = A.IntegerAttr(32 if fits_32_bits(plan, ranges or {}) else 64)
     return loop.ScheduleAttr("gpu", A.DictAttr(entries))
 
@@ -236,7 +238,9 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     """Tiles of rows that are contiguous inside; gives the number of warps."""
     longest = _longest(plan)
     arrays = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
-    if not 0 < longest * max(1, len(arrays)) <= PERSISTENT_POINTS:
+    whole = 0 < longest * max(1, len(arrays)) <= PERSISTENT_POINTS
+    entries["row_group"] = A.IntegerAttr(_row_group(plan, longest if whole else 0))
+    if not whole:
         tile = next(t for most, t in LOOPED if longest <= most) if longest else SYMBOLIC_LOOPED
         entries["x_block"] = A.IntegerAttr(1)
         entries["r_block"] = A.IntegerAttr(tile)
@@ -257,6 +261,20 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     points = min(THREAD_POINTS, max(4, points))
     warps = min(ROW_WARPS, x * longest // (gpu.warp * points))
     return max(warps, x * longest // (gpu.warp * THREAD_POINTS))
+
+
+def _row_group(plan: GpuPlan, tile: int) -> int:
+    """The group that tiles of rows begin at; tile: points of one that holds a whole row, or 0."""
+    if tile and _order(plan) is None:
+        group = row_group(plan)
+        reach = max(int(m.points) for m in plan.members if m.own) + group - 1  # type: ignore[arg-type]
+        return group if reach <= tile else 1
+    # Lanes of a loop that moments come from have to see points from the first one on.
+    if tile or _order(plan) is not None or any(
+        o.combiner == "moments" for m in plan.members for o in m.compute.output_list
+    ):
+        return 1
+    return row_group(plan)
 
 
 def _moves_along(member: GpuMember, offset: Dim) -> bool:

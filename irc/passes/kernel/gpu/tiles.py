@@ -42,6 +42,7 @@ from irc.ir.symbols import (
 )
 from irc.ir.types import FloatType, IndexType, VectorType, element_bytes, i1, index
 from irc.passes.kernel.gpu.edges import edge_of
+from irc.passes.kernel.gpu.odd_rows import Cover
 
 SEGMENTS = "operandSegmentSizes"
 
@@ -51,12 +52,13 @@ class TileDim:
     """A dimension of the kernel's tiles.
 
     `order` sorts dimensions in a vector's shape; `block` is its (power of two) size; `mask` tells
-    the lanes that are inside (None: all are).
+    the lanes that are inside (None: all are); `cover` how they cover rows that begin anywhere.
     """
 
     order: int
     block: int
     mask: Tile | None = None
+    cover: Cover | None = None
 
 
 @attrs.frozen(eq=False)
@@ -217,6 +219,17 @@ class TileBuilder:
             mask = self.both(mask, dim.mask)
         return mask
 
+    def mask_at(self, dims: Sequence[TileDim], offset: Dim, stored: bool) -> Tile | None:
+        """The lanes that an access at an offset moves: those inside, or where groups of lanes are
+        groups in memory those of the groups that are read, or stored as a whole."""
+        mask: Tile | None = None
+        for dim in dims:
+            own = dim.mask
+            if dim.cover is not None and dim.cover.fits(offset):
+                own = dim.cover.whole if stored else dim.cover.read
+            mask = self.both(mask, own)
+        return mask
+
     # -- index expressions
 
     def bind(self, name: str, tile: Tile, extent: Dim | None = None) -> Dim:
@@ -342,7 +355,7 @@ class TileBuilder:
         place = self.index(offset)
         if mask is not None:
             place = self.expand(place, union(place, mask))
-        mask = self.both(mask, self.mask_of(place.dims))
+        mask = self.both(mask, self.mask_at(place.dims, offset, stored=False))
         level = max(place.level, 0 if mask is None else mask.level)
         for scope in self.scopes[level + 1 :]:
             # The load moves out of this loop, which may have no turn that reads anything.
@@ -382,7 +395,7 @@ class TileBuilder:
         place = self.index(offset)
         tiles = [place, content] if mask is None else [place, content, mask]
         dims = union(*tiles)
-        mask = self.both(mask, self.mask_of(dims))
+        mask = self.both(mask, self.mask_at(dims, offset, stored=combiner == "set"))
         edge = edge_of(self, offset, mask, element_bytes(content.element))
         masks = [mask] if edge is None or combiner != "set" else [edge.below, edge.above]
         operands = [self.expand(content, dims).value, pointer, self.expand(place, dims).value]

@@ -1,0 +1,147 @@
+"""Rows that don't begin at a multiple of what a thread moves at once.
+
+Row 3 of rows of 30,523 elements begins at element 91,569: no thread may read 16 bytes there. So a
+tile of such rows covers the groups of elements that memory has, from the one that holds the row's
+first element on. Whole groups are read, with what they hold of the rows beside; groups that belong
+to the row alone are stored whole, and the elements of the first and the last group, if these are
+shared with the rows beside, are computed again on a few lanes and stored one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from irc.ir.symbols import (
+    Dim,
+    coefficient,
+    dim_product,
+    free_symbols,
+    known_divisible,
+    known_divisor,
+    symbol,
+)
+from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, accesses
+
+if TYPE_CHECKING:
+    from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim
+
+GROUP_BYTES = 16
+"""What a thread moves at once."""
+
+
+@attrs.frozen(eq=False)
+class Cover:
+    """How the lanes of a tile cover rows: the lane `name` is at element `base` + lane, a multiple
+    of `group`. read: lanes of groups that have an element of the row; whole: of those that have no
+    other's."""
+
+    name: str
+    group: int
+    read: Tile
+    whole: Tile
+
+    def fits(self, offset: Dim) -> bool:
+        """Whether the groups of lanes are groups in memory at an offset."""
+        if coefficient(offset, self.name) != 1:
+            return False
+        return known_divisor(offset - symbol(self.name)) % self.group == 0
+
+
+@attrs.frozen(eq=False)
+class OddRows:
+    """Rows of `points` elements of which the first is number `start` of its array, for groups of
+    `group`."""
+
+    b: TileBuilder
+    start: Dim
+    points: int
+    group: int
+
+    @property
+    def base(self) -> Dim:
+        """The first element of the group that has the row's first one."""
+        return self.start // self.group * self.group
+
+    @property
+    def reach(self) -> int:
+        """The most lanes from the base to a row's end."""
+        return self.points + self.group - 1
+
+    def place(self, name: str, dim: TileDim, lanes: Tile) -> Dim:
+        """The position in the row of lanes that begin at `base`, and the dimension's masks."""
+        b, group = self.b, self.group
+        shift = b.index(self.start - self.base)
+        end = b.op("arith.addi", shift, b.index(self.points))
+        inside = b.compare("sge", lanes, shift), b.compare("slt", lanes, end)
+        dim.mask = b.both(*inside)
+        size = b.index(group)
+        first = b.op("arith.muli", b.op("arith.divsi", lanes, size), size)
+        after = b.op("arith.addi", first, size)
+        whole = b.both(b.compare("sge", first, shift), b.compare("sle", after, end))
+        assert whole is not None
+        dim.cover = Cover(name, group, b.compare("slt", first, end), whole)
+        return b.bind(name, lanes) + self.base - self.start
+
+    def ends(self, name: str, dim: TileDim) -> Dim:
+        """The position in the row of the lanes of `dim`, of two groups: of the row's first group
+        and of its last, as far as they are shared with other rows."""
+        b, group = self.b, self.group
+        last = (self.start + self.points) // group * group
+        lanes = b.iota(dim)
+        head = b.compare("slt", lanes, b.index(group))
+        shift = b.index(self.start - self.base)
+        at_head = b.op("arith.subi", lanes, shift)
+        at_tail = b.op("arith.addi", lanes, b.index(last - self.start - group))
+        place = b.select(head, at_head, at_tail)
+        zero = b.index(0)
+        shared = b.select(head, b.compare("sgt", shift, zero), b.compare("sge", place, zero))
+        inside = b.both(b.compare("sge", place, zero),
+                        b.compare("slt", place, b.index(self.points)))  # fmt: skip
+        dim.mask = b.both(shared, inside)
+        return b.bind(name, place)
+
+
+def row_group(plan: GpuPlan) -> int:
+    """The group for tiles of a kernel's rows; 1 where rows begin at groups, or where it can't be.
+
+    All arrays that rows are stored to, and most that they are read from, have the same places for
+    them: row after row without gaps, in whole groups all together, so that nobody reads outside.
+    """
+    members = [m for m in plan.members if m.own]
+    points = members[0].points
+    if not isinstance(points, int) or any(not _is_plain(m, points) for m in members):
+        return 1
+    fits, others, least = 0, 0, GROUP_BYTES
+    for member, offset, size, stored in accesses(plan):
+        if not member.own or member.own[0].name not in free_symbols(offset):
+            continue
+        if offset == _linear(plan, member) * points + symbol(member.own[0].name):
+            fits, least = fits + 1, min(least, size)
+        elif stored:
+            return 1
+        else:
+            others += 1
+    group = GROUP_BYTES // least
+    if group < 2 or fits <= others or points % group == 0 or points < 4 * group:
+        return 1
+    return group if known_divisible(dim_product([*plan.rows, points]), group) else 1
+
+
+def _is_plain(member: GpuMember, points: int) -> bool:
+    """Whether a member has one own axis of so many points, and maps or reduces along it."""
+    kinds = {output.kind for output in member.compute.output_list}
+    return (member.points == points and len(member.own) == 1 and not member.folded
+            and kinds <= {"map", "reduce"} and member.own[0].kind != "scan")  # fmt: skip
+
+
+def _linear(plan: GpuPlan, member: GpuMember) -> Dim:
+    """The number of a row."""
+    place: Dim = 0
+    for name, extent in zip(member.rows, plan.rows, strict=True):
+        place = place * extent + symbol(name)
+    return place
+
+
+__all__ = ["Cover", "OddRows", "row_group"]
