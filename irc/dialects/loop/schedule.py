@@ -172,7 +172,8 @@ GPU: Mapping[str, Key] = {
     "order": Key("the numbers of the row axes, from the outermost to the innermost", places),
     "tile_axes": Key(
         "of a pointwise kernel: two row axes that a square tile spans, the second one contiguous "
-        "where it is written, the first where it is read; none: rows are one line", places),
+        "where it is written, the first where it is read; or the one axis that a tile spans, the "
+        "others being scalars of the program; none: rows are one line", places),
     "num_warps": Key("as Triton's", powers(1, 32)),
     "num_stages": Key("as Triton's", numbers(1, 16)),
     "turns": Key(

@@ -103,6 +103,34 @@ def _softmax_symbolic() -> Case:
     return Case(program, [random(4, 150)], r_block=integer(64))
 
 
+def lines(shape: list[int]) -> Program:
+    """x[..., j] * a[...] + exp(b[...])."""
+    leading = shape[:-1]
+    program = Program(tensor(*shape), tensor(*leading), tensor(*leading))
+
+    def fill(body: Any, axes: Any) -> list[Value]:
+        x, a, b = program.args
+        scaled = body.op("arith.mulf", body.read(x, axes), body.read(a, axes[:-1]))
+        return [body.op("arith.addf", scaled, body.op("math.exp", body.read(b, axes[:-1])))]
+
+    return program.finish(program.compute(shape, [loop.MAP], [tensor(*shape)], fill))
+
+
+@case("lines", 1e-6)
+def _lines() -> Case:
+    """What is the same along a line is read and computed once for a tile."""
+    made = Case(lines([3, 1240]), [random(3, 1240), random(3), random(3)])
+    (exp,) = [op for op in made.kernel.walk() if op.name == "math.exp"]
+    assert exp.results[0].type is T.f32
+    return made
+
+
+@case("lines_short", 1e-6)
+def _lines_short() -> Case:
+    given = [random(2, 3, 50), random(2, 3), random(2, 3)]
+    return Case(lines([2, 3, 50]), given, x_block=integer(32), tile_axes=A.DenseIntsAttr([2]))
+
+
 @case("softmax_odd", 1e-6)
 def _softmax_odd() -> Case:
     return odd_rows(softmax(8, 101), [random(8, 101)])

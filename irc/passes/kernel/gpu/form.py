@@ -158,7 +158,7 @@ class _GpuKernel:
         if self._setting("index_bits") == 64:
             self.b.largest_index = (1 << 62) - 1
         axes = self._entry("tile_axes").values
-        grid = self._tile_two_axes(*axes) if axes else self._tile_rows()
+        grid = self._tile_axes(axes) if axes else self._tile_rows()
         last = max(m.phase for m in self.plan.members)
         for phase in range(last + 1):
             self._phase([m for m in self.plan.members if m.phase == phase])
@@ -227,19 +227,18 @@ class _GpuKernel:
         axes = [loop.AxisAttr(f"a{k}", "par", e) for k, e in enumerate(extents)]
         return list(decomposed(self.b, linear, axes).values())
 
-    def _tile_two_axes(self, read: int, written: int) -> Dim:
-        """Square tiles over two row axes; the others are scalars of the program."""
+    def _tile_axes(self, axes: Sequence[int]) -> Dim:
+        """Tiles over one or two row axes; the others are scalars of the program."""
         b, block = self.b, self._setting("x_block")
         extents = self.plan.rows
-        tiles = [ceildiv(extents[read], block), ceildiv(extents[written], block)]
-        others = [k for k in range(len(extents)) if k not in (read, written)]
-        outer = dim_product([extents[k] for k in others])
-        whole = b.bind("program", self._program(), outer * tiles[0] * tiles[1])
-        inner = tiles[0] * tiles[1]
-        starts = [whole // tiles[1] % tiles[0], whole % tiles[1]]
+        tiles = [ceildiv(extents[axis], block) for axis in axes]
+        others = [k for k in range(len(extents)) if k not in axes]
+        outer, inner = dim_product([extents[k] for k in others]), dim_product(tiles)
+        whole = b.bind("program", self._program(), outer * inner)
+        starts = [whole // dim_product(tiles[k + 1 :]) % t for k, t in enumerate(tiles)]
         places: list[Dim] = [0] * len(extents)
         dims = []
-        for order, (axis, start) in enumerate(zip((read, written), starts, strict=True)):
+        for order, (axis, start) in enumerate(zip(axes, starts, strict=True)):
             first = b.index(b.simplified(start) * block)
             dim, places[axis] = self._tile(f"tile_{order}", first, extents[axis], order, block)
             dims.append(dim)

@@ -111,6 +111,8 @@ def row_group(plan: GpuPlan) -> int:
     """
     members = [m for m in plan.members if m.own]
     points = members[0].points
+    if any(len(m.rows) != len(plan.rows) for m in members):
+        return 1
     if not isinstance(points, int) or any(not _is_plain(m, points) for m in members):
         return 1
     fits, others, least = 0, 0, GROUP_BYTES
@@ -132,7 +134,7 @@ def row_group(plan: GpuPlan) -> int:
 def _is_plain(member: GpuMember, points: int) -> bool:
     """Whether a member has one own axis of so many points, and maps or reduces along it."""
     kinds = {output.kind for output in member.compute.output_list}
-    return (member.points == points and len(member.own) == 1 and not member.folded
+    return (member.points == points and len(member.own) == 1
             and kinds <= {"map", "reduce"} and member.own[0].kind != "scan")  # fmt: skip
 
 

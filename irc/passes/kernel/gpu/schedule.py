@@ -13,7 +13,15 @@ from irc.analysis.loop import estimate
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation
-from irc.ir.symbols import Dim, Range, coefficient, dim_product, free_symbols
+from irc.ir.symbols import (
+    Dim,
+    Range,
+    coefficient,
+    dim_product,
+    free_symbols,
+    known_divisor,
+    symbol,
+)
 from irc.passes.kernel.gpu.odd_rows import row_group
 from irc.passes.kernel.gpu.plan import (
     GpuMember,
@@ -32,6 +40,9 @@ POINTWISE_BYTES = 32
 """Bytes of an array that a thread of a pointwise tile has."""
 TRANSPOSE_BLOCKS = (64, 32)
 """Edges of square tiles; the largest that both axes fill is taken."""
+LINE_BLOCKS, MOST_SPARE, LINE_VALUES = (1024, 512, 256), 1.13, 2
+"""Points of a tile along one line of a pointwise kernel, the most points of all tiles for one of
+the line, and the least number of values that are the same along it."""
 ROW_BYTES = 64
 """Bytes of a row that a thread has."""
 THREAD_POINTS = 32
@@ -116,19 +127,47 @@ def _pointwise(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute])
     """Tiles without own axes; gives the number of warps."""
     axes = None if plan.members[0].folded else _transposed_axes(plan)
     entries["r_block"] = A.IntegerAttr(0)
-    entries["tile_axes"] = A.DenseIntsAttr(axes or ())
+    line = None if axes is not None or plan.members[0].folded else _line(plan)
+    entries["tile_axes"] = A.DenseIntsAttr(axes or (() if line is None else line[:1]))
     if axes is not None:
         shorter = min(estimate(plan.rows[axis]) for axis in axes)
         edge = next((e for e in TRANSPOSE_BLOCKS if e <= shorter), TRANSPOSE_BLOCKS[-1])
         entries["x_block"] = A.IntegerAttr(edge)
         return edge * edge // 512
     total = dim_product(plan.rows)
-    block = POINTWISE_BLOCK
+    block = POINTWISE_BLOCK if line is None else line[1]
     if isinstance(total, int):
         block = min(block, power_of_two(total))
     entries["x_block"] = A.IntegerAttr(block)
     size = max((size for _, _, size, _ in accesses(plan)), default=4)
     return min(4, block * size // (gpu.warp * POINTWISE_BYTES))
+
+
+def _line(plan: GpuPlan) -> tuple[int, int] | None:
+    """(axis, points of a tile): the axis that all of memory is contiguous along, where several
+    values are the same for a whole line of it, and tiles cover the lines with little to spare.
+
+    A program instance then computes these once, and no lane divides to find its place.
+    """
+    stores = [(m, o) for m, o, _, stored in accesses(plan) if stored]
+    names = {_contiguous_axis(offset, member.rows) for member, offset in stores}
+    name = names.pop() if len(names) == 1 else None
+    if name is None or name not in plan.members[0].rows:
+        return None
+    axis = plan.members[0].rows.index(name)
+    extent = plan.rows[axis]
+    fitting = [t for t in LINE_BLOCKS if isinstance(extent, int) and t <= extent
+               and -(-extent // t) * t <= extent * MOST_SPARE]  # fmt: skip
+    lines = 0
+    for member, offset, size, _ in accesses(plan):
+        own = member.rows[axis]
+        if own not in free_symbols(offset):
+            lines += bool(free_symbols(offset) & set(member.rows))
+        elif coefficient(offset, own) != 1:
+            return None
+        elif known_divisor(offset - symbol(own)) % max(1, EDGE_BYTES // size):
+            return None
+    return (axis, fitting[0]) if fitting and lines >= LINE_VALUES else None
 
 
 def _order(plan: GpuPlan) -> list[int] | None:
