@@ -11,7 +11,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 from kernel_cases import CASES, TOLERANCE, columns_first, divided, integer, random
-from loop_programs import pointwise, softmax, transpose_add
+from loop_programs import lone_reduce, pointwise, softmax, transpose_add
 from programs import Case, Program, close, reduce, scan, tensor
 
 from irc.codegen.triton import runtime
@@ -93,6 +93,29 @@ def test_a_second_loop_begins_where_the_first_one_ends(name: str, backwards: int
     loops = [op for op in func.walk() if op.name == "kernel.for"]
     turned = [op for op in loops if next(iter(op.block.ops)).name == "arith.subi"]
     assert len(loops) == 2 and turned == loops[1:] * backwards
+
+
+@pytest.mark.parametrize(
+    ("shape", "group"), [((16, 1003), 8), ((16, 1000), 1), ((15, 1003), 1), ((4096, 55), 1)]
+)
+def test_long_odd_rows_that_are_stored_are_covered_by_groups(
+    shape: tuple[int, int], group: int
+) -> None:
+    """In arrays of whole groups; several short rows of a tile are not."""
+    entries = default_schedule(softmax(*shape, T.bf16).op).entries.as_dict()
+    assert entries["row_group"] == integer(group)
+    program = lone_reduce(shape, [1], [reduce("max")], [tensor(shape[0])], T.bf16)
+    assert default_schedule(program.op).entries.as_dict()["row_group"] == integer(1)
+
+
+def test_long_columns_have_wide_tiles() -> None:
+    """Wider ones with more warps where steps are no multiple of what a thread moves."""
+    found = []
+    for columns in (65536, 65537):
+        program = lone_reduce([4096, columns], [0], [reduce("sum")], [tensor(columns)])
+        entries = default_schedule(program.op).entries.as_dict()
+        found.append([int(entries[k].value) for k in ("x_block", "r_block", "num_warps")])
+    assert found == [[64, 64, 8], [128, 64, 16]]
 
 
 def test_sums_are_combined_at_the_places_themselves() -> None:

@@ -47,9 +47,18 @@ TWICE = program(
 )
 EDGES = program(f"%r = loop.compute par(i: 2) red(j: 9214) -> reduce(sum, f32) {{ {READ}",
                 f"loop.yield %v }} : {ROW}")  # fmt: skip
-ODD = program(f"%r = loop.compute par(i: 2) red(j: 802) -> reduce(max, f32) {{ {READ}",
-              f"loop.yield %v }} : {ROW}",
-              arguments="%x: tensor<[2, 802] x f32, strides [802, 1]>")  # fmt: skip
+ODD_ROWS = "tensor<[2, 802] x f32, strides [802, 1]>"
+ODD = program(
+    "%r = loop.group (i: 2) {",
+    f"%s = loop.compute par(i: 2) red(j: 802) -> reduce(max, f32) {{ {READ}",
+    f"loop.yield %v }} : {ROW}",
+    f"%t = loop.compute par(i: 2, j: 802) -> map {{ {READ}",
+    "%m = loop.read %s[i] : f32",
+    "%w = arith.subf %v, %m : f32",
+    f"loop.yield %w }} : {ODD_ROWS}",
+    f"loop.yield %t }} : {ODD_ROWS}",
+    arguments=f"%x: {ODD_ROWS}",
+)
 LOOPED = SUM.replace("j: 9216", "j: 40000").replace("%x[i, j]", "%x[i, mod(j, 9216)]")
 SHORT_ROWS = program(
     "%r = loop.compute par(i: 2) red(k: 9, j: 200) -> reduce(sum, f32) {",

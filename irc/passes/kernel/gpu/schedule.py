@@ -49,6 +49,8 @@ THREAD_POINTS = 32
 """Most points that a thread has of a row in registers."""
 ROW_WARPS = 8
 """Most warps of a row, as long as a thread then has at most THREAD_POINTS."""
+SORTED_POINTS = 128
+"""The least points of a tile that is sorted, by one warp."""
 PERSISTENT_POINTS = 32768
 """Most points in registers: those of a row for each array that is read along it."""
 SHORT_ROWS = 1024
@@ -59,6 +61,12 @@ SYMBOLIC_LOOPED = 2048
 COLUMN_BLOCK = 32
 """Rows in a tile whose memory is contiguous across rows: one full line of f32."""
 COLUMN_TILE = 2048
+WIDE_COLUMNS, WIDE_PROGRAMS, WIDE_WARPS = 64, 1024, 16384
+"""Rows in a tile of a long strided reduction where that leaves so many program instances, and the
+warps that these have together: 37 us rather than 74 for 8192x8192 bf16 of an H200."""
+ODD_COLUMNS, ODD_WARPS = 128, 16
+"""Rows in a tile and its warps where steps along the reduction are no multiple of 16 bytes, so that
+a thread moves elements one by one: 240 us rather than 757 for 8192x30523 f32."""
 COLUMN_WARPS = 3072
 """Warps that all program instances of a strided reduction have together."""
 KEPT_TILE = 16384
@@ -139,8 +147,9 @@ def _pointwise(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute])
     if isinstance(total, int):
         block = min(block, power_of_two(total))
     entries["x_block"] = A.IntegerAttr(block)
-    size = max((size for _, _, size, _ in accesses(plan)), default=4)
-    return min(4, block * size // (gpu.warp * POINTWISE_BYTES))
+    sizes = [size for m, o, size, _ in accesses(plan)
+             if line is None or m.rows[line[0]] in free_symbols(o)]  # fmt: skip
+    return min(4, block * max(sizes, default=4) // (gpu.warp * POINTWISE_BYTES))
 
 
 def _line(plan: GpuPlan) -> tuple[int, int] | None:
@@ -230,6 +239,8 @@ def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -
     rows, longest = dim_product(plan.rows), _longest(plan)
     x = min(COLUMN_BLOCK, power_of_two(rows)) if isinstance(rows, int) else COLUMN_BLOCK
     r = COLUMN_TILE // x
+    if isinstance(rows, int) and not 0 < longest <= r and rows >= WIDE_COLUMNS * WIDE_PROGRAMS:
+        return _wide_columns(plan, rows, entries)
     if 0 < longest <= r:
         r = longest
         entries["persistent"] = A.TRUE
@@ -238,6 +249,19 @@ def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -
     programs = max(1, estimate(rows) // x) if isinstance(rows, int) else gpu.parallel
     wanted = power_of_two(COLUMN_WARPS // programs + 1) // 2
     return max(1, min(max(2, wanted), 16, x * r // 128))
+
+
+def _wide_columns(plan: GpuPlan, rows: int, entries: dict[str, A.Attribute]) -> int:
+    """Tiles of long strided reductions with many results; gives the number of warps."""
+    x, warps = WIDE_COLUMNS, power_of_two(WIDE_WARPS * WIDE_COLUMNS // rows + 1) // 2
+    warps = max(4, min(8, warps))
+    for member, offset, size, _ in accesses(plan):
+        steps = [coefficient(offset, a.name) for a in member.own]
+        if any(isinstance(s, int) and s * size % EDGE_BYTES for s in steps):
+            x, warps = ODD_COLUMNS, ODD_WARPS
+    entries["x_block"] = A.IntegerAttr(x)
+    entries["r_block"] = A.IntegerAttr(16 * 32 * warps // x)
+    return warps
 
 
 def _kept_columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
@@ -276,10 +300,9 @@ def _is_kept_across(plan: GpuPlan) -> bool:
 def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are contiguous inside; gives the number of warps."""
     longest = _longest(plan)
-    arrays = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
-    whole = 0 < longest * max(1, len(arrays)) <= PERSISTENT_POINTS
-    entries["row_group"] = A.IntegerAttr(_row_group(plan, longest if whole else 0))
+    whole = 0 < longest * _kept_arrays(plan) <= PERSISTENT_POINTS
     if not whole:
+        entries["row_group"] = A.IntegerAttr(_row_group(plan, 0))
         tile = next(t for most, t in LOOPED if longest <= most) if longest else SYMBOLIC_LOOPED
         entries["x_block"] = A.IntegerAttr(1)
         entries["r_block"] = A.IntegerAttr(tile)
@@ -292,7 +315,12 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     rows = dim_product(plan.rows)
     while x > 1 and isinstance(rows, int) and rows < x * gpu.parallel:
         x //= 2
+    if any(o.combiner == "sort" for m in plan.members for o in m.compute.output_list):
+        # What threads of one warp exchange needs no barrier.
+        entries["x_block"] = A.IntegerAttr(max(1, SORTED_POINTS // longest))
+        return 1
     entries["x_block"] = A.IntegerAttr(x)
+    entries["row_group"] = A.IntegerAttr(_row_group(plan, longest) if x == 1 else 1)
     # Places beside values make exchanging between threads dearer.
     pairs = any(o.combiner in ("argmin", "argmax") for m in plan.members
                 for o in m.compute.output_list)  # fmt: skip
@@ -300,6 +328,19 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     points = min(THREAD_POINTS, max(4, points))
     warps = min(ROW_WARPS, x * longest // (gpu.warp * points))
     return max(warps, x * longest // (gpu.warp * THREAD_POINTS))
+
+
+def _kept_arrays(plan: GpuPlan) -> int:
+    """How many rows' registers a whole tile takes: the arrays that are read along rows, or where
+    there are several phases those that more than one of them reads."""
+    phases: dict[object, set[int]] = {}
+    for member in plan.members:
+        for read in member.compute.reads:
+            if _is_read_along(plan, member, read):
+                phases.setdefault(read.source, set()).add(member.phase)
+    if any(m.phase for m in plan.members):
+        phases = {array: p for array, p in phases.items() if len(p) > 1}
+    return max(1, len(phases))
 
 
 def _row_group(plan: GpuPlan, tile: int) -> int:
