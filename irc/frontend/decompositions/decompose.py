@@ -16,6 +16,7 @@ from irc.frontend.importing.importer import Imported, import_graph
 from irc.ir.core import Value
 from irc.ir.symbols import Dim, Expr, evaluate_with, free_symbols
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
+from irc.passes.graph.result_types import REFUSALS
 
 OPERATIONS: dict[str, Any] = {
     "add": lambda *a: sum(a),
@@ -93,7 +94,7 @@ class Decomposer:
         try:
             with torch.no_grad(), self.mode:
                 graph = make_fx(call, decomposition_table=self.table)(*fakes)
-        except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+        except REFUSALS as error:
             return f"its decomposition failed: {error}"
         if len(self.shape_env.guards) > before:
             return f"its decomposition depends on a size: {self.shape_env.guards[before].expr}"

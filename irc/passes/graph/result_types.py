@@ -14,6 +14,12 @@ from irc.ir.diagnostics import UserError
 from irc.ir.symbols import Dim, evaluate, free_symbols
 from irc.ir.types import DTYPE_OF_ELEMENT, ELEMENT_OF_DTYPE, TensorType
 
+#: What torch's operators, and its definitions of them in Python, raise for arguments that they
+#: refuse. Functions say nothing of those, and programs leave them as they are: they raise when
+#: they run, as in eager mode.
+REFUSALS = (
+    RuntimeError, NotImplementedError, TypeError, ValueError, LookupError, ArithmeticError,
+)  # fmt: skip
 SIZE_OF_SYMBOL = 6  # any size that is neither 0 nor 1 shows element types and aliasing
 
 
@@ -78,10 +84,26 @@ def element_of_call(
     """The element type of result `number` of a call; None when torch can't say."""
     try:
         outcome, _ = call_on_meta(schema, operands, arguments)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
+    except REFUSALS:
         return None
     tensor = outcome[number] if isinstance(outcome, tuple | list) else outcome
     return ELEMENT_OF_DTYPE.get(str(tensor.dtype).removeprefix("torch."))
+
+
+def refusal(op: aten.AtenOp) -> str | None:
+    """What torch says of a call that it refuses; None of one that it takes, and where sizes are
+    symbolic or torch can't say."""
+    types = [o.type for o in op.operands]
+    known = all(_is_known(t) for t in types if isinstance(t, TensorType))
+    if not known or _mentions_symbols(op.arguments):
+        return None
+    try:
+        call_on_meta(op.schema, op.operands, op.arguments)
+    except NotImplementedError:
+        return None
+    except REFUSALS as error:
+        return str(error)
+    return None
 
 
 def types_of_call(
@@ -96,7 +118,7 @@ def types_of_call(
         return None
     try:
         outcome, _ = call_on_meta(schema, operands, arguments)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
+    except REFUSALS:
         return None
     plain = bool(tensors) and all(k.strides is None for k in tensors)
     device = tensors[0].device if tensors else "cpu"
@@ -132,7 +154,7 @@ def is_view_call(schema: Schema, source: TensorType, op: aten.AtenOp) -> bool:
     memory = meta_tensor(source)
     try:
         results, _ = call_on_meta(schema, op.operands, op.arguments, {op.operands[0]: memory})
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
+    except REFUSALS as error:
         raise UserError(
             f"whether '{op.name}' gives a view can't be told: {error}", op=op
         ) from None

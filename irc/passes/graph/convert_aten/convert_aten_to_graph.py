@@ -25,6 +25,7 @@ from irc.passes.graph.convert_aten.complex_pairs import (
 )
 from irc.passes.graph.convert_aten.races import decline_races
 from irc.passes.graph.convert_aten.support import TO_GRAPH, Call
+from irc.passes.graph.result_types import REFUSALS, refusal
 from irc.target.record import default_float, keeps_order
 
 
@@ -124,6 +125,14 @@ class _FunctionConversion:
             self.reason = str(declined)
             self.discard_after(last)
             raise
+        except REFUSALS as error:
+            # A converter takes arguments to be right: it has declined if torch refuses them.
+            reason = refusal(op) if isinstance(op, aten.AtenOp) and not is_call else None
+            if reason is None:
+                raise
+            self.reason = f"torch refuses it: {reason}"
+            self.discard_after(last)
+            raise Declined(self.reason) from error
         if is_call:
             self.context.count(f"ATen calls: {op.qualified}")  # type: ignore[attr-defined]
             self.context.remark(f"{op.qualified} is left to ATen: {self.reason}", op)  # type: ignore[attr-defined]

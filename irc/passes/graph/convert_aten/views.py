@@ -23,14 +23,24 @@ from irc.passes.graph.convert_aten.support import (
 @converts("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default",
           "aten._reshape_alias.default", "aten.view_copy.default", "aten.view_as.default",
           "aten.reshape_as.default", "aten.flatten.using_ints", "aten.unflatten.int",
-          "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims", "aten.unsqueeze.default",
-          "aten.squeeze_copy.default", "aten.squeeze_copy.dim", "aten.squeeze_copy.dims",
-          "aten.unsqueeze_copy.default", "aten.extern.prims.view_of.default", "aten.ravel.default",
+          "aten.squeeze.default", "aten.squeeze_copy.default",
+          "aten.extern.prims.view_of.default", "aten.ravel.default",
           "aten.extern.prims.squeeze.default", "aten.extern.prims.collapse_view.default",
           "aten.extern.prims.split_dim.default", "aten.atleast_1d.default",
           "aten.atleast_2d.default")  # fmt: skip
 def reshape(c: Call) -> Value:
     return c.reshape(moved_source(c), c.result.shape)
+
+
+@converts("aten.unsqueeze.default", "aten.unsqueeze_copy.default", more=1)
+@converts("aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze_copy.dim",
+          "aten.squeeze_copy.dims", more=0)  # fmt: skip
+def at_dimensions(c: Call, *, more: int) -> Value:
+    """Dimensions of size 1 that go, or come."""
+    source = moved_source(c)
+    for dim in c.dim if isinstance(c.dim, list) else [c.dim]:
+        normalized(dim, rank_of(source) + more)
+    return c.reshape(source, c.result.shape)
 
 
 @converts("aten.permute.default", "aten.permute_copy.default",
