@@ -21,7 +21,6 @@ from typing import Any
 import torch
 from torch import fx
 from torch._guards import detect_fake_mode
-from torch._prims_common import clone_preserve_strides
 
 from irc.dialects.aten import user_kernels
 from irc.frontend.importing.locations import location_of
@@ -152,6 +151,8 @@ class _KernelCall:
         return {name: copies.get(source, source) for name, source in self.tensors.items()}
 
     def _clone(self, source: fx.Node) -> fx.Node:
+        from torch._prims_common import clone_preserve_strides
+
         value = source.meta["val"]
         if _repeats(value):
             self.refuse("writes a tensor whose elements overlap in memory")
