@@ -93,7 +93,10 @@ def current() -> Workers | None:
 
 
 def count() -> int:
-    """How many processes help here: none with few processors, or where Triton only interprets."""
+    """How many processes help here: none with few processors, where Triton only interprets, or
+    where Python is part of another program, which would be started instead."""
+    if not Path(sys.executable or "").name.startswith("python"):
+        return 0
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     if processors < _LEAST_PROCESSORS or os.environ.get("TRITON_INTERPRET") == "1":
         return 0

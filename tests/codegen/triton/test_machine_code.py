@@ -74,6 +74,20 @@ def test_what_a_process_can_not_compile_is_compiled_here(described, monkeypatch)
         assert workers.current() is None
 
 
+def test_processes_are_started_where_they_help(monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(workers.sys, "executable", "/usr/bin/python3.11")
+    for processors, helpers in ((2, 0), (4, 2), (32, workers.MOST)):
+        monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _, n=processors: range(n))
+        assert workers.count() == helpers
+    for other in ("/usr/bin/blender", ""):
+        monkeypatch.setattr(workers.sys, "executable", other)
+        assert workers.count() == 0
+    monkeypatch.setattr(workers.sys, "executable", "/usr/bin/python3.11")
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert workers.count() == 0
+
+
 @pytest.mark.parametrize("extra, fits", [(-1, False), (0, True), (2, True), (3, False)])
 def test_other_parameters_than_a_launch_gives_are_an_error(extra, fits):
     parameters = ", ".join([".param .u64 k_param"] * (3 + extra))
