@@ -47,13 +47,13 @@ def _placed(frame: Frame, op: Operation, content: Any, result: Value) -> Any:
     type_ = result.type
     if not isinstance(type_, TensorType) or not type_.strides or 0 in content.shape:
         return content
-    wanted = frame.dims(type_.strides)
-    pairs = zip(content.shape, content.stride(), wanted, strict=True)
+    strides = frame.dims(type_.strides)
+    pairs = zip(content.shape, content.stride(), strides, strict=True)
     if all(size == 1 or stride == other for size, stride, other in pairs):
         return content
     if "view" in op.attributes:
-        raise InvalidIR(f"a view with strides {wanted} can't be one of its operand", op=op)
-    return torch.empty_strided(content.shape, wanted, dtype=content.dtype).copy_(content)
+        raise InvalidIR(f"a view with strides {strides} can't be one of its operand", op=op)
+    return torch.empty_strided(content.shape, strides, dtype=content.dtype).copy_(content)
 
 
 def _is_float(x: Tensor) -> bool:
@@ -437,13 +437,13 @@ def _with_strides(frame: Frame, op: graph.CallAten) -> list[Any]:
     recorded = op.operand_strides
     if recorded is None:
         return inputs
-    wanted = iter(recorded)
+    following = iter(recorded)
     schema = aten.callee_schema(op)
     regroups = schema is not None and Fact.OTHER_ELEMENTS in schema.facts
     for position, operand in enumerate(op.operands):
         if not isinstance(operand.type, TensorType):
             continue
-        strides = tuple(frame.dims(next(wanted)))
+        strides = tuple(frame.dims(next(following)))
         content = inputs[position]
         lies = content.stride() == strides and not (regroups and content.storage_offset())
         if content.numel() and not lies:

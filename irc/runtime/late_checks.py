@@ -227,12 +227,12 @@ def ring_of(gpu: int) -> Ring | None:
     how = cuda.installed()
     if how is None:
         return None
-    found = _rings.get(gpu)
-    if found is None:
-        found = _rings[gpu] = Ring(pinned=torch.cuda.is_available())
+    ring = _rings.get(gpu)
+    if ring is None:
+        ring = _rings[gpu] = Ring(pinned=torch.cuda.is_available())
         _settle_at_exit()
-    how.table[cuda.RINGS + gpu] = found.address
-    return found
+    how.table[cuda.RINGS + gpu] = ring.address
+    return ring
 
 
 def _note() -> None:

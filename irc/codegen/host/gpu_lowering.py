@@ -323,8 +323,8 @@ class GpuLowering(Lowering):
             call_object(e, key, [handle], [], [])
             return
         fail = e.object(("late-fail", device, check.error, check.message))
-        given = [self.table, constant(device), self.stream(device), self.data(step.source)]
-        left = b.call(e._support("irc_gpu_late"), [*given, constant(count), fail])
+        operands = [self.table, constant(device), self.stream(device), self.data(step.source)]
+        left = b.call(e._support("irc_gpu_late"), [*operands, constant(count), fail])
         with b.if_then(b.icmp_signed("!=", left, I32(0)), likely=False):
             call_object(e, key, [handle], [], [])
 

@@ -128,10 +128,10 @@ def check_take(op: Any, source: TensorType, indices: Sequence[TensorType]) -> No
     _check_dims(op, source, op.dims)
     if len(indices) != len(op.dims) or not indices:
         op.fail(f"{len(indices)} index tensors for {len(op.dims)} dimensions")
-    for kind in indices:
-        _check_index(op, kind)
-        if kind.shape != indices[0].shape:
-            op.fail(f"index tensors of different shapes: {indices[0]} and {kind}")
+    for type_ in indices:
+        _check_index(op, type_)
+        if type_.shape != indices[0].shape:
+            op.fail(f"index tensors of different shapes: {indices[0]} and {type_}")
     if not 0 <= op.position <= source.rank - len(op.dims):
         op.fail(f"position {op.position} is not among the dimensions that stay")
 

@@ -118,10 +118,10 @@ def _verify_arguments(op: ops.KernelFuncOp) -> int:
     if len(set(names)) != len(names):
         op.fail(f"two index arguments bind one symbol: {', '.join(names)}")
     extra = 0 if op.is_gpu else 2
-    found, wanted = len(arguments) - pointers, len(names) + extra
-    if found != wanted:
+    count, expected = len(arguments) - pointers, len(names) + extra
+    if count != expected:
         ends = ", begin and end" if extra else ""
-        op.fail(f"{found} index arguments, not {wanted}: one for each of its {len(names)} "
+        op.fail(f"{count} index arguments, not {expected}: one for each of its {len(names)} "
                 f"symbols{ends}")  # fmt: skip
     return pointers
 
@@ -130,11 +130,11 @@ def _verify_outputs(op: ops.KernelFuncOp, pointers: int) -> range | None:
     """Check that `outputs` names the last pointers; gives their positions, None if unsaid."""
     if op.outputs is None:
         return None
-    given = list(op.outputs)
-    if given != list(range(pointers - len(given), pointers)):
-        op.fail(f"outputs {_words(given)} are not the last of {pointers} pointer arguments, "
+    outputs = list(op.outputs)
+    if outputs != list(range(pointers - len(outputs), pointers)):
+        op.fail(f"outputs {_words(outputs)} are not the last of {pointers} pointer arguments, "
                 "in their order")  # fmt: skip
-    return range(pointers - len(given), pointers)
+    return range(pointers - len(outputs), pointers)
 
 
 def _verify_pairs(op: ops.KernelFuncOp, name: str, pointers: int, outputs: range | None) -> None:
@@ -167,12 +167,12 @@ def verify_variant(op: ops.KernelFuncOp) -> None:
     if op.copying is None:
         return
     module = op.parent_op
-    found = module.lookup(op.copying) if module is not None else None  # type: ignore[attr-defined]
-    if not isinstance(found, type(op)):
+    variant = module.lookup(op.copying) if module is not None else None  # type: ignore[attr-defined]
+    if not isinstance(variant, type(op)):
         op.fail(f"there is no kernel @{op.copying} in the module")
-    if not op.initialized or found.initialized:
+    if not op.initialized or variant.initialized:
         op.fail(f"copying is of a kernel with initialized outputs, and @{op.copying} has none")
-    if _arrays(op) != _arrays(found) or op.outputs != found.outputs:
+    if _arrays(op) != _arrays(variant) or op.outputs != variant.outputs:
         op.fail(f"@{op.copying} takes other arrays than the kernel that it is a variant of")
 
 
@@ -181,14 +181,14 @@ def _arrays(op: ops.KernelFuncOp) -> list[Type]:
 
 
 def _verify_settings(op: ops.KernelFuncOp) -> None:
-    for name, (fits, wanted) in _SETTINGS.items():
+    for name, (fits, expected) in _SETTINGS.items():
         value = op.attr(name)
         if value is None:
             continue
         if not op.is_gpu:
             op.fail(f"{name} is of gpu kernels")
         if not fits(value):
-            op.fail(f"{name} is {value}, not {wanted}")
+            op.fail(f"{name} is {value}, not {expected}")
 
 
 def _verify_body(op: ops.KernelFuncOp, pointers: int, outputs: range | None) -> None:
@@ -231,9 +231,9 @@ _DIALECTS = ("arith", "math", "kernel")
 def _check_class(op: Operation, target: str) -> None:
     only = _ONLY.get(op.__class__)
     if only is not None:
-        wanted, instead = only
-        if wanted != target:
-            op.fail(f"is of {wanted} kernels, this is one for a {target}: {instead}")  # type: ignore[attr-defined]
+        kernels, instead = only
+        if kernels != target:
+            op.fail(f"is of {kernels} kernels, this is one for a {target}: {instead}")  # type: ignore[attr-defined]
     elif op.name.partition(".")[0] not in _DIALECTS and not isinstance(op, ValueOp):
         raise InvalidIR(f"'{op.name}' has no place in a kernel, which holds arith, math, kernel "
                         "and sym.value", op=op)  # fmt: skip
@@ -443,24 +443,24 @@ def verify_iota(op: Any) -> None:
 @verifies(ops.ExpandOp)
 def verify_expand(op: Any) -> None:
     """Dimensions of the source among the result's. Raises InvalidIR."""
-    source, made, dims = op.source.type, op.expanded.type, list(op.dims)
-    if source.element is not made.element:
-        op.fail(f"makes {made} of {source}: another element")
+    source, result, dims = op.source.type, op.expanded.type, list(op.dims)
+    if source.element is not result.element:
+        op.fail(f"makes {result} of {source}: another element")
     if len(dims) != len(source.shape) or dims != sorted(set(dims)):
-        op.fail(f"dims {_words(dims)} don't name one dimension of {made} for each of {source}")
+        op.fail(f"dims {_words(dims)} don't name one dimension of {result} for each of {source}")
     for size, dim in zip(source.shape, dims, strict=True):
-        if not 0 <= dim < len(made.shape) or size not in (1, made.shape[dim]):
-            op.fail(f"size {size} of {source} can't become dimension {dim} of {made}")
+        if not 0 <= dim < len(result.shape) or size not in (1, result.shape[dim]):
+            op.fail(f"size {size} of {source} can't become dimension {dim} of {result}")
 
 
 @verifies(ops.TransposeOp)
 def verify_transpose(op: Any) -> None:
     """A tile with its two dimensions exchanged. Raises InvalidIR."""
-    source, made = op.source.type, op.transposed.type
+    source, result = op.source.type, op.transposed.type
     if len(source.shape) != 2:
         op.fail(f"exchanges the dimensions of {source}, not of a tile with two")
-    if made is not VectorType(source.shape[::-1], source.element):
-        op.fail(f"gives {made}, not {VectorType(source.shape[::-1], source.element)}")
+    if result is not VectorType(source.shape[::-1], source.element):
+        op.fail(f"gives {result}, not {VectorType(source.shape[::-1], source.element)}")
 
 
 @verifies(ops.ReduceOp)
@@ -471,11 +471,11 @@ def verify_reduce(op: Any) -> None:
 
 def _check_reduce(op: Any) -> None:
     _check_combined(op)
-    for source, made in zip(op.sources, op.results, strict=True):
+    for source, result in zip(op.sources, op.results, strict=True):
         kept = [n for d, n in enumerate(source.type.shape) if d != op.dim]
-        wanted = VectorType(kept, source.type.element) if kept else source.type.element
-        if made.type is not wanted:
-            op.fail(f"gives {made.type}, not {wanted}")
+        expected = VectorType(kept, source.type.element) if kept else source.type.element
+        if result.type is not expected:
+            op.fail(f"gives {result.type}, not {expected}")
 
 
 @verifies(ops.KernelScanOp)
@@ -486,9 +486,9 @@ def verify_scan(op: Any) -> None:
 
 def _check_scan(op: Any) -> None:
     _check_combined(op)
-    for source, made in zip(op.sources, op.results, strict=True):
-        if made.type is not source.type:
-            op.fail(f"gives {made.type}, not {source.type}")
+    for source, result in zip(op.sources, op.results, strict=True):
+        if result.type is not source.type:
+            op.fail(f"gives {result.type}, not {source.type}")
 
 
 def _check_combined(op: Any) -> None:
@@ -518,17 +518,17 @@ def _check_combined(op: Any) -> None:
 @verifies(ops.ExtractOp)
 def verify_extract(op: Any) -> None:
     """A lane of a vector, or a row of a tile. Raises InvalidIR."""
-    wanted = _lane_of(op.vector.type)
-    if op.scalar.type is not wanted:
-        op.fail(f"takes {op.scalar.type} out of {op.vector.type}, not {wanted}")
+    element = _lane_of(op.vector.type)
+    if op.scalar.type is not element:
+        op.fail(f"takes {op.scalar.type} out of {op.vector.type}, not {element}")
 
 
 @verifies(ops.InsertOp)
 def verify_insert(op: Any) -> None:
     """A vector with another lane, or a tile with another row. Raises InvalidIR."""
-    wanted = _lane_of(op.vector.type)
-    if op.scalar.type is not wanted:
-        op.fail(f"puts {op.scalar.type} into {op.vector.type}, not {wanted}")
+    element = _lane_of(op.vector.type)
+    if op.scalar.type is not element:
+        op.fail(f"puts {op.scalar.type} into {op.vector.type}, not {element}")
     if op.inserted.type is not op.vector.type:
         op.fail(f"gives {op.inserted.type}, not {op.vector.type}")
 

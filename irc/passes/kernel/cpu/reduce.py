@@ -78,8 +78,8 @@ class Reducer:
 
     def number(self, value: float, width: int) -> Value:
         """A constant of the accumulator type."""
-        wanted = float(value) if isinstance(self.type, FloatType) else int(value)
-        return self.emitter.number(wanted, self.type, width)
+        number = float(value) if isinstance(self.type, FloatType) else int(value)
+        return self.emitter.number(number, self.type, width)
 
     def test(self, cls: type[Operation], predicate: str, a: Value, b: Value) -> Value:
         """A comparison."""

@@ -122,10 +122,10 @@ class Reduction:
     ) -> None:
         self.b = b
         self.combiner = output.combiner
-        kind = element if output.accumulator is None else output.accumulator
-        self.element = loop.signless(kind)
+        computed = element if output.accumulator is None else output.accumulator
+        self.element = loop.signless(computed)
         extreme = self.combiner in ("min", "max", "argmin", "argmax")
-        self.turned = extreme and getattr(kind, "unsigned", False)
+        self.turned = extreme and getattr(computed, "unsigned", False)
         self.dims = dims
         self.dim = dim
         self.block = 1 if dim is None else dim.block
