@@ -110,8 +110,8 @@ class Standing:
 
     def follow(self, truths: Sequence[tuple[torch.Tensor, Fail]]) -> None:
         """Inside of a capture: launch what keeps failures of these checks."""
-        values = [truth.reshape(1).view(torch.uint8) for truth, _ in truths]
-        self.flags.bitwise_and_(values[0] if len(values) == 1 else torch.cat(values))
+        values = [truth.reshape(()).view(torch.uint8) for truth, _ in truths]
+        self.flags.bitwise_and_(torch.stack(values))
         self.seen.copy_(self.flags, non_blocking=True)
         self.fails = [fail for _, fail in truths]
 
@@ -281,8 +281,7 @@ def check_truth(truth: Any, every: bool, gpu: int, fail: Fail) -> None:
         truth = truth.all()
     checks = getattr(_collected, "checks", None)
     if checks is not None:
-        # The memory of one that is not made here may be the next step's.
-        checks.append((truth if every else truth.clone(), fail))
+        checks.append((truth.clone(), fail))  # its memory may be the next step's
     elif not truth.is_cuda:
         if not truth:
             fail()

@@ -245,7 +245,8 @@ def _add_reads(cut: Any, flexible: Flexible) -> None:
         assert maker is not None
         for operand in maker.operands:
             node = _node(flexible, operand)
-            if node is not None:
+            # One number is read in any order.
+            if node is not None and not isinstance(operand.defining_op, graph.Full):
                 _join(cut, node, value, READ * size_in_bytes(operand.type))
 
 

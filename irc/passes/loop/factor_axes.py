@@ -277,9 +277,10 @@ def reduces_rows(op: loop.ComputeOp) -> bool:
     return kinds[-1:] == ["red"] and kinds != sorted(kinds)  # "par" before "red"
 
 
-def par_axes_first(op: loop.ComputeOp) -> loop.ComputeOp:
-    """Replace a compute without maps by one whose par axes come before its red ones."""
-    ordered = sorted(op.axis_list, key=lambda a: a.kind == "red")
+def par_axes_first(op: loop.ComputeOp, last: str = "red") -> loop.ComputeOp:
+    """Replace a compute without maps by one whose par axes come before its red ones; with `last`
+    "par" by one where they come behind them."""
+    ordered = sorted(op.axis_list, key=lambda a: a.kind == last)
     mapping = {a.name: axis(n) for n, a in enumerate(ordered)}
     extents = {axis_name(n): a.extent for n, a in enumerate(ordered)}
     body = with_axes(op, mapping, extents)

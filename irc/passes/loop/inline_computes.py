@@ -267,7 +267,7 @@ class _Chooser:
                     assert isinstance(maker, loop.ComputeOp)
                     count += self.across(maker)
                 elif array_bytes(inner.source.type) > self.near_bytes:
-                    count += reads_across(inner, op)
+                    count += reads_across(inner, op, self.target.is_gpu)
         return count
 
     def work_along(self, op: loop.ComputeOp, names: set[str]) -> int:
@@ -337,13 +337,14 @@ def compute_readers(op: Operation) -> list[loop.ReadOp]:
     ]
 
 
-def reads_across(read: loop.ReadOp, op: loop.ComputeOp) -> bool:
-    """Whether the elements of an array that the points along the innermost axis read lie apart."""
+def reads_across(read: loop.ReadOp, op: loop.ComputeOp, as_stored: bool = False) -> bool:
+    """Whether the elements of an array that the points along the innermost axis read lie apart.
+    `as_stored`: kernels walk along the axis in which the map's elements are adjacent."""
     type_ = read.source.type
     assert isinstance(type_, TensorType)
     if not op.axis_list or type_.strides is None:
         return False
-    name = op.axis_list[-1].name
+    name = op.axis_list[adjacent_axis(op) if as_stored else -1].name
     apart = False
     for index, stride, size in zip(read.indices, type_.strides, type_.shape, strict=True):
         if name in free_symbols(index):
@@ -351,6 +352,15 @@ def reads_across(read: loop.ReadOp, op: loop.ComputeOp) -> bool:
                 return False
             apart = True
     return apart
+
+
+def adjacent_axis(op: loop.ComputeOp) -> int:
+    """The axis along which a map's elements are adjacent in its array; the last, if none is."""
+    made = op.results[0].type
+    assert isinstance(made, TensorType)
+    pairs = enumerate(zip(made.shape, made.strides or (), strict=False))
+    found = [dim for dim, (size, stride) in pairs if stride == 1 and size != 1]
+    return found[-1] if found and len(op.axis_list) == made.rank else -1
 
 
 def repeated_axes(read: loop.ReadOp, producer: loop.ComputeOp) -> set[str]:

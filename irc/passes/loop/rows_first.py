@@ -26,7 +26,7 @@ class RowsFirst(Pass):
     instance has some columns. A map's result is turned with its axes: computes read it at the
     turned indices, others through a view. Only where the reduction has at least `min_results`
     results (0: as many as keep the GPU busy with several each), over at most `max_points` points
-    each: longer ones are better split.
+    each: longer ones are better split. Maps of one point for each result are always turned.
 
     Before:
         %s = loop.compute red(i0: 768) par(i1: 8192) -> reduce(max, f32) { ... }
@@ -50,24 +50,27 @@ class RowsFirst(Pass):
         if not target.is_gpu:
             return
         for inner in list(op.regions[0].blocks[0].ops):
-            if not isinstance(inner, loop.ComputeOp) or not self.is_worth_it(inner, target):
+            if not isinstance(inner, loop.ComputeOp):
                 continue
             readers = list(readers_to_turn(inner))
+            worth_it = bool(readers) and self.is_worth_it(inner, target)
+            kinds = [a.kind for a in inner.axis_list]
+            if not worth_it:
+                sorted_already = kinds == sorted(kinds)
+                rows = sorted_already and reduces_rows(inner)
+                readers = [r for r in readers if rows and has_a_point_each(*r, inner)]
             if not readers or not context.spend("rows-first", inner):
                 continue
-            kinds = [a.kind for a in inner.axis_list]
             if kinds != sorted(kinds):  # "par" before "red"
                 inner = par_axes_first(inner)
-            for map_, order in [*producers_to_turn(inner), *readers]:
+            producers = list(producers_to_turn(inner)) if worth_it else []
+            for map_, order in [*producers, *readers]:
                 turn(map_, order)
                 context.count("turned")
 
     def is_worth_it(self, op: loop.ComputeOp, target: Target) -> bool:
         """Whether a compute combines points into enough results, each of few enough."""
-        kinds = [a.kind for a in op.axis_list]
-        if not is_splittable(op) or not {"par", "red"} <= set(kinds):
-            return False
-        if any(o.kind != "reduce" for o in op.output_list):
+        if not reduces_rows(op):
             return False
         results = points(a.extent for a in op.axis_list if a.kind == "par")
         each = points(a.extent for a in op.axis_list if a.kind == "red")
@@ -75,6 +78,19 @@ class RowsFirst(Pass):
         if self.min_results:
             many = results >= self.min_results
         return many and each <= self.max_points
+
+
+def reduces_rows(op: loop.ComputeOp) -> bool:
+    """Whether a compute combines some of its points, for each of others, and does nothing else."""
+    kinds = {a.kind for a in op.axis_list}
+    reduces = all(o.kind == "reduce" for o in op.output_list)
+    return is_splittable(op) and {"par", "red"} <= kinds and reduces
+
+
+def has_a_point_each(map_: loop.ComputeOp, order: Sequence[int], op: loop.ComputeOp) -> bool:
+    """Whether a map has one point for each result of a reduction that it reads."""
+    first = sum(a.kind == "par" for a in op.axis_list)
+    return all(map_.axis_list[k].extent == 1 for k in order[first:])
 
 
 def readers_to_turn(op: loop.ComputeOp) -> Iterator[tuple[loop.ComputeOp, list[int]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import attrs
 
@@ -27,8 +28,10 @@ from irc.passes.common.bodies import (
     Transplant,
     axis,
     axis_name,
+    make_axes,
     make_compute,
 )
+from irc.passes.loop.factor_axes import par_axes_first
 from irc.passes.loop.group_computes import GroupComputes, group_with_readers
 from irc.passes.loop.localize import localize_block, localize_group
 from irc.target import Target, of_kind
@@ -42,6 +45,8 @@ GPU_LEAST_ROWS = 64
 GPU_LEAST_POINTS = 4096
 """The least work of a part, for each result: where rows are strided, and where contiguous."""
 GPU_LEAST_PARTS = 4
+PART_POINTS, GPU_PART_ROWS = 32, 16
+"""The least points of a part of whole axes; of one on a GPU that has rows of results."""
 GPU_LONG_COLUMNS, GPU_COLUMNS, GPU_COLUMN_PROGRAMS, GPU_COLUMN_ROWS = 2048, 64, 4096, 256
 """Strided reductions of so many points: for each tile of so many results, parts for so many
 program instances, each with at least so many points (`bench.gpu_kernels`: 8192x8192 bf16 takes 37
@@ -67,8 +72,10 @@ class SplitReductions(Pass):
     The parts can run in parallel. Their number depends on the sizes alone, never on the number
     of threads, so that results don't either. On a GPU (`target` "gpu"; by default the
     program's) more parts are wanted, and also of sums with many results that one program instance
-    for each tile of them leaves too few of; what reads the results point by point there becomes
-    one group with the combination of the parts. On a CPU reductions of `min_points` (0: the
+    for each tile of them leaves too few of, moments too where all parts have as many points; what
+    reads the results point by point there becomes one group with the combination of the parts. A
+    group there of reductions and what is done to their results, as a batch norm's over images with
+    channels innermost, is taken apart for that. On a CPU reductions of `min_points` (0: the
     target's `serial`) with at most `max_results` (0: `target.idles`) are split into about `parts`
     (0: twice what keeps it busy). Remarks: for each reduction, how it is split and what that is
     estimated to save, or why it is not.
@@ -103,6 +110,11 @@ class SplitReductions(Pass):
                 if combined is not None:
                     context.count("split")
                     alone.append(combined)
+            elif gpu and isinstance(inner, loop.GroupOp) and _is_starved(inner, target):
+                for member in _ungrouped(inner):
+                    combined = self._split(member, member, target, context)
+                    context.count("split", int(combined is not None))
+                    alone.append(member if combined is None else combined)
             elif isinstance(inner, loop.GroupOp) and not inner.axis_list:
                 members = [m for m in inner.block.ops if isinstance(m, loop.ComputeOp)]
                 split = [self._split(m, inner, target, context) for m in members]
@@ -135,13 +147,18 @@ class SplitReductions(Pass):
     ) -> loop.ComputeOp | None:
         """Split one compute at the place of `outer`; gives the combination of its parts, None
         where it stays whole."""
-        whole = _why_whole(op, outer)
+        whole = _why_whole(op, outer, target.is_gpu)
         parts = self._parts(op, target) if whole is None else 0
-        split = self._choose(op, parts) if parts else None
+        columns = target.is_gpu and outer is op and bool(parts) and _has_columns(op)
+        least = GPU_PART_ROWS if columns else PART_POINTS
+        split = self._choose(op, parts, least) if parts else None
         if context.explains and any(o.kind == "reduce" for o in op.output_list):
             context.remark(self._told(op, whole, parts, split, target), op)
         if split is None or not context.spend("split-reductions", op):
             return None
+        if columns:
+            op, split = _parts_first(op, split)
+            outer = op
         builder = Builder.before(outer)
         if split.whole:
             partial = _partial_axes(op, split, builder)
@@ -149,17 +166,20 @@ class SplitReductions(Pass):
             partial = _partial_ranges(op, split, builder)
         return _combine(op, split, partial, results_first=target.is_gpu)
 
-    def _choose(self, op: loop.ComputeOp, parts: int) -> Split | None:
+    def _choose(
+        self, op: loop.ComputeOp, parts: int, least: int = PART_POINTS
+    ) -> Split | None:
         axes = op.axis_list
         red = [k for k, a in enumerate(axes) if a.kind == "red"]
         total = points(axes[k].extent for k in red)
         leading = 1
         for count, k in enumerate(red[:-1], 1):
             leading *= estimate(axes[k].extent)
-            if parts // 2 <= leading <= self.max_parts and total // leading >= 32:
+            if parts // 2 <= leading <= self.max_parts and total // leading >= least:
                 return Split(tuple(red[:count]))
         if any(o.kind == "map" for o in op.output_list):
             return None
+        equal = any(o.combiner == "moments" for o in op.output_list)
         position = max(red, key=lambda k: (estimate(axes[k].extent), -k))
         extent = axes[position].extent
         if estimate(extent) < 2 * parts:
@@ -167,7 +187,7 @@ class SplitReductions(Pass):
         for count in (parts, *range(parts // 2, 4 * parts)):
             if known_divisible(extent, count):
                 return Split((), position, count, extent // count)
-        return Split((), position, parts, ceildiv(extent, parts))
+        return None if equal else Split((), position, parts, ceildiv(extent, parts))
 
     def _told(
         self, op: loop.ComputeOp, whole: str | None, parts: int, split: Split | None,
@@ -188,7 +208,7 @@ class SplitReductions(Pass):
         if parts and any(o.kind == "map" for o in op.output_list):
             return "is not split: a map beside it has all of its axes, and no leading ones fit"
         if parts:
-            return f"is not split: no axis has points for {parts} parts"
+            return f"is not split: no axis has points for {parts} parts (moments: equal ones)"
         results, total = points(a.extent for a in axes if a.kind == "par"), points_of(op)
         about = "about " if any(isinstance(a.extent, Expr) for a in axes) else ""
         if target.is_gpu:
@@ -200,13 +220,16 @@ class SplitReductions(Pass):
         return f"is not split: {about}{total} points are few (min_points={least})"
 
 
-def _why_whole(op: loop.ComputeOp, outer: Operation) -> str | None:
+def _why_whole(op: loop.ComputeOp, outer: Operation, gpu: bool = False) -> str | None:
     """Why a reduction can't be split at all; None where it can."""
     outputs = op.output_list
     for output in outputs:
         if output.kind not in ("reduce", "map"):
             return f"a {output.kind} is computed beside it"
-        if output.kind == "reduce" and output.combiner not in SPLITTABLE:
+        if gpu and output.combiner == "moments":
+            if not all(isinstance(a.extent, int) for a in op.axis_list if a.kind == "red"):
+                return "how many points have moments is not known"
+        elif output.kind == "reduce" and output.combiner not in SPLITTABLE:
             return f"parts of {output.combiner} don't combine by it"
     if not any(o.kind == "reduce" for o in outputs):
         return "it reduces nothing"
@@ -249,7 +272,7 @@ def gpu_parts(op: loop.ComputeOp, target: Target) -> int:
     total = points_of(op)
     results = max(points(a.extent for a in op.axis_list if a.kind == "par"), 1)
     wanted = GPU_FILLS * gpu.parallel
-    across = _is_contiguous(op, "par", "red") and not _is_contiguous(op, "red", "par")
+    across = _has_columns(op)
     programs = -(-results // gpu.warp) if across else results
     least = GPU_LEAST_ROWS if across else GPU_LEAST_POINTS
     rows = total // results
@@ -264,6 +287,54 @@ def gpu_parts(op: loop.ComputeOp, target: Target) -> int:
         if target.time(whole) <= target.time(split):
             return 0
     return 1 << (parts.bit_length() - 1)
+
+
+def _is_starved(group: loop.GroupOp, target: Target) -> bool:
+    """Whether a group is of reductions, and what is done to each of their results, and reductions
+    of columns among them leave a GPU idle."""
+    shared = len(group.axis_list)
+    starved = False
+    for member in group.block.ops:
+        if isinstance(member, loop.YieldOp):
+            continue
+        if not isinstance(member, loop.ComputeOp) or member.schedule is not None:
+            return False
+        if any(a.kind == "par" and a.extent != 1 for a in member.axis_list[shared:]):
+            return False
+        columns = _why_whole(member, member, gpu=True) is None and _has_columns(member)
+        starved = starved or (columns and gpu_parts(member, target) > 0)
+    return bool(shared) and starved
+
+
+def _ungrouped(group: loop.GroupOp) -> list[loop.ComputeOp]:
+    """The members of a group, in its place."""
+    members = [op for op in group.block.ops if isinstance(op, loop.ComputeOp)]
+    block = group.parent
+    assert block is not None
+    for value, result in zip(group.yield_op.values, group.results, strict=True):
+        result.replace_all_uses_with(value)
+    for member in members:
+        member.detach()
+        block.insert_before(member, group)
+    group.erase()
+    return members
+
+
+def _parts_first(op: loop.ComputeOp, split: Split) -> tuple[loop.ComputeOp, Split]:
+    """The same with results behind parts, so that a program instance has some that lie side by
+    side."""
+    order = sorted(range(len(op.axis_list)), key=lambda k: op.axis_list[k].kind == "par")
+    place = {old: new for new, old in enumerate(order)}
+    if not any(o.kind == "map" for o in op.output_list):
+        op = par_axes_first(op, last="par")
+        whole = tuple(place[k] for k in split.whole)
+        split = attrs.evolve(split, whole=whole, position=place[split.position])
+    return op, split
+
+
+def _has_columns(op: loop.ComputeOp) -> bool:
+    """Whether results of a reduction are of elements that lie side by side."""
+    return _is_contiguous(op, "par", "red") and not _is_contiguous(op, "red", "par")
 
 
 def _is_contiguous(op: loop.ComputeOp, kind: str, other: str) -> bool:
@@ -293,14 +364,17 @@ def _defined_in(value: Value, outer: Operation) -> bool:
     return maker is not None and maker.parent_op is outer
 
 
-def _partial_type(op: loop.ComputeOp, number: int, shape: list[Dim]) -> TensorType:
-    output = op.output_list[number]
-    type_ = op.results_of(number)[0].type
-    assert isinstance(type_, TensorType)
-    if output.kind == "map":
-        return type_
-    assert output.accumulator is not None
-    return TensorType(shape, output.accumulator, contiguous_strides(shape), type_.device)
+def _partial_types(op: loop.ComputeOp, shape: list[Dim]) -> Iterator[TensorType]:
+    for number, output in enumerate(op.output_list):
+        for result in op.results_of(number):
+            type_ = result.type
+            assert isinstance(type_, TensorType)
+            if output.kind == "map":
+                yield type_
+                continue
+            assert output.accumulator is not None
+            strides = contiguous_strides(shape)
+            yield TensorType(shape, output.accumulator, strides, type_.device)
 
 
 def _partial_axes(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.ComputeOp:
@@ -311,7 +385,7 @@ def _partial_axes(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.Co
     ]
     shape = [a.extent for a in axes if a.kind == "par"]
     body = Body(_copy_block(op))
-    types = [_partial_type(op, k, shape) for k in range(len(op.output_list))]
+    types = list(_partial_types(op, shape))
     return make_compute(builder, A.ArrayAttr(axes), op.output_list, types, body, (), op.location)
 
 
@@ -355,7 +429,7 @@ def _partial_ranges(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.
         ]
     )
     shape = [e for e, kind in zip(extents, kinds, strict=True) if kind == "par"]
-    types = [_partial_type(op, k, shape) for k in range(len(op.output_list))]
+    types = list(_partial_types(op, shape))
     return make_compute(builder, axes, op.output_list, types, body, (), op.location)
 
 
@@ -395,10 +469,12 @@ def _combine(
     place = [axis(order.index(k)) for k in kept]
     body = Body()
     body.location = op.location
-    outputs, values, types, old = [], [], [], []
+    outputs, values, types = [], [], []
+    old: list[Value | None] = []
+    moments: list[tuple[Value, int]] = []
     for number, output in enumerate(op.output_list):
-        result = op.results_of(number)[0]
-        part = partial.results_of(number)[0]
+        result, *rest = op.results_of(number)
+        part, *more = partial.results_of(number)
         if output.kind == "map":
             result.replace_all_uses_with(part)
             continue
@@ -406,11 +482,40 @@ def _combine(
         values.append(body.read(part, place))
         types.append(result.type)
         old.append(result)
+        for squares, deviations in zip(rest, more, strict=True):
+            # The moments of the parts' means, and the sum of what is within the parts.
+            moments.append((squares, len(old)))
+            outputs.append(loop.ResultAttr("reduce", "sum", output.accumulator, None))
+            values.append(body.read(deviations, place))
+            types += [squares.type, squares.type]
+            old += [None, None]
     body.finish(values)
     builder = Builder.before(op)
     combined = make_compute(builder, axes, outputs, types, body, (), op.location)
-    for result, new in zip(old, combined.results, strict=True):
-        new.name_hint = result.name_hint
-        result.replace_all_uses_with(new)
+    for whole, new in zip(old, combined.results, strict=True):
+        if whole is not None:
+            new.name_hint = whole.name_hint
+            whole.replace_all_uses_with(new)
+    each = math.prod(estimate(a.extent) for a in first if a.kind == "red")
+    for squares, number in moments:
+        between, within = combined.results[number : number + 2]
+        squares.replace_all_uses_with(_together(builder, squares, between, within, each))
     op.erase()
     return combined
+
+
+def _together(
+    builder: Builder, squares: Value, between: Value, within: Value, each: int
+) -> Value:
+    """The sums of squared deviations of parts of `each` points, by those of their means, and those
+    within them."""
+    type_ = squares.type
+    assert isinstance(type_, TensorType)
+    body = Body()
+    place = [axis(k) for k in range(type_.rank)]
+    left, right = body.read(between, place), body.read(within, place)
+    scaled = body.op("arith.mulf", left, body.constant(each, left.type))
+    body.finish([body.op("arith.addf", scaled, right)])
+    made = make_compute(builder, make_axes(type_.shape), [loop.MAP], [type_], body)
+    made.results[0].name_hint = squares.name_hint
+    return made.results[0]
