@@ -96,7 +96,6 @@ def model_lines(name: str, peer: bool) -> None:
     """Print a model's times."""
     from bench.builders import find
 
-    torch._dynamo.reset()  # sizes of another model's inputs would be taken for changing ones
     found = find(name)
     model = found.make().to("cuda", torch.bfloat16)
     inputs = [t.cuda().bfloat16() if t.is_floating_point() else t.cuda() for t in found.inputs()]

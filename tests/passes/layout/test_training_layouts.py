@@ -172,3 +172,10 @@ def test_doubles_are_never_channels_last_on_a_gpu() -> None:
     every = attrs.evolve(GPU, processor=attrs.evolve(GPU.processor, channels_last=("f64",)))
     for program in trained(model, images(2, 3, 9, 8, dtype=torch.float64), target=every):
         assert not any(program.images_last)
+
+
+def test_a_step_is_eagers_with_its_loops_fused() -> None:
+    """Sums and moments over channels-last images are split, and what is done to them is grouped."""
+    torch.manual_seed(9)
+    programs = trained(Net(0, 64), images(4, 3, 77, 77), last="fuse-loops")
+    assert programs[0].context.statistics["split-reductions", "split"] == 1

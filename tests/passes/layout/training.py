@@ -74,14 +74,15 @@ class Lowered:
 class Recorder:
     """Builds programs for a target: lowers them and interprets what comes out."""
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, target: Target, last: str = "graph-to-layout") -> None:
+        self.target, self.last = target, last
         self.made: list[Lowered] = []
 
     def __call__(self, imported: Imported, options: Options, target: Target) -> Any:
         context = PassContext(target=self.target)
         texts = stages(self.target, options)
-        for name in ("aten-to-graph", "graph-to-layout"):
+        names = [name for name in texts if name != "functional"]
+        for name in names[: names.index(self.last) + 1]:
             PassManager.parse(texts[name], verify="end").run(imported.module, context)
         self.made.append(Lowered(imported.module, context))
         (*_, function) = [op for op in imported.module.ops if op.sym_name == "main"]
@@ -113,12 +114,15 @@ def trained(
     target: Target = F32,
     check: bool = True,
     dynamic: bool = False,
+    last: str = "graph-to-layout",
     **options: Any,
 ) -> list[Lowered]:
     """The programs of a training step, forward and backward, whose results, gradients and buffers
-    have eager's values in double (within 1e-4 of the largest) and eager's strides."""
+    have the values of eager in double (within 1e-4 of the largest), and its strides. `last`: the
+    stage to which they are lowered."""
     torch._dynamo.reset()
-    recorder, eager, double = Recorder(target), copy.deepcopy(model), copy.deepcopy(model).double()
+    recorder, eager = Recorder(target, last), copy.deepcopy(model)
+    double = copy.deepcopy(model).double()
     with built_by(recorder):
         call = torch.compile(model, backend="irc", dynamic=dynamic, options=options or None)
         got = step(call, model, inputs)
