@@ -356,11 +356,11 @@ def reads_across(read: loop.ReadOp, op: loop.ComputeOp, as_stored: bool = False)
 
 def adjacent_axis(op: loop.ComputeOp) -> int:
     """The axis along which a map's elements are adjacent in its array; the last, if none is."""
-    made = op.results[0].type
-    assert isinstance(made, TensorType)
-    pairs = enumerate(zip(made.shape, made.strides or (), strict=False))
-    found = [dim for dim, (size, stride) in pairs if stride == 1 and size != 1]
-    return found[-1] if found and len(op.axis_list) == made.rank else -1
+    array = op.results[0].type
+    assert isinstance(array, TensorType)
+    pairs = enumerate(zip(array.shape, array.strides or (), strict=False))
+    adjacent = [dim for dim, (size, stride) in pairs if stride == 1 and size != 1]
+    return adjacent[-1] if adjacent and len(op.axis_list) == array.rank else -1
 
 
 def repeated_axes(read: loop.ReadOp, producer: loop.ComputeOp) -> set[str]:
