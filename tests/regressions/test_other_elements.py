@@ -58,7 +58,7 @@ def test_wider_elements_that_begin_between_such_elements_of_the_common_storage(r
         (x if write == "first" else y).add_(3)
         w = regroup(y)
         (x if write == "second" else y).mul_(2)
-        return w * 1
+        return w * 1, w
 
     memory = torch.arange(11.0)
     check(f, memory.as_strided((), (), 3), memory.as_strided((2,), (1,), 4))

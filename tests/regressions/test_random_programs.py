@@ -446,3 +446,17 @@ def test_results_of_symbolic_sizes_share_as_eagers() -> None:
             x = torch.arange(float(size))
             with torch.no_grad():
                 same(observe(function, (x,)), observe(run, (x,)))
+
+
+@pytest.mark.parametrize("first", [(), (1, 1)], ids=["number", "place"])
+def test_a_result_is_a_view_of_the_argument_that_it_was_taken_of(first: tuple[int, ...]) -> None:
+    """Not of another one of its storage, whose elements need not hold it."""
+
+    def f(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x.add_(3)
+        y.mul_(2)
+        return y[:2].view(2, 1), y[1:], x.view(1)
+
+    memory = torch.arange(11.0)
+    check(f, memory.as_strided(first, (1,) * len(first), 3), memory[4:7])
+    check(f, memory.as_strided(first, (1,) * len(first), 5), memory[4:7])

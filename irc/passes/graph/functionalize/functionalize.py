@@ -58,7 +58,9 @@ from irc.passes.graph.functionalize.view_chains import (
     ViewStep,
     invertible,
     overlaps,
+    replay_all,
     shows_storage,
+    take_all,
 )
 from irc.passes.graph.result_types import element_of_call, is_view_call, types_of_call
 
@@ -163,16 +165,10 @@ class _Functionalizer:
         """The value that shows a tensor's elements now."""
         root = tensor.root
         if tensor.version != root.version:
-            tensor.value, tensor.version = self.derive(tensor, builder), root.version
+            shown = replay_all(tensor.chain, builder, root.value)
+            tensor.value, tensor.version = shown, root.version
             self.context.count("views derived again", len(tensor.chain))
         return tensor.value
-
-    def derive(self, tensor: StorageTensor, builder: Builder, shares: bool = False) -> Value:
-        """The tensor's views taken once more of the root, whose memory they are if it `shares`."""
-        shown = tensor.root.value
-        for step in tensor.chain:
-            shown = step.take(builder, shown) if shares else step.replay(builder, shown)
-        return shown
 
     def refresh_operands(self, op: Operation) -> bool:
         """Make an operation read what its operands show now; whether a type changed."""
@@ -434,7 +430,7 @@ class _Functionalizer:
             root.version += 1
         passed = [
             v if t is None
-            else self.derive(t, builder, shares=True) if t.root in writes
+            else take_all(t.chain, builder, t.root.value) if t.root in writes
             else self.shown(t, builder)
             for v, t in zip(operands, tensors, strict=True)
         ]  # fmt: skip
@@ -544,39 +540,48 @@ class _Functionalizer:
         if argument is not None:
             return written.get(argument.index, argument)
         if root.version and root.argument is not None:
-            return self.view_of_storage(tensor, written[root.argument], builder)
+            number, own = self.holder(tensor)
+            return self.view_of_storage(tensor, written[number], builder, own)
         if root.version and tensor.chain:
             have, type_ = type_of(root.value), root.type
             strides = strides_of(type_)
             if have.strides is None or not same_layout(type_.shape, have.strides, strides):
-                return self.derive(tensor, builder, shares=True)
+                return take_all(tensor.chain, builder, root.value)
             return self.view_of_storage(tensor, root.value, builder)
         return conform(builder, self.shown(tensor, builder), tensor.type)
 
-    def view_of_storage(self, tensor: StorageTensor, written: Value, builder: Builder) -> Value:
-        """The tensor's views of an argument that was written, or of another root: they share its
-        storage."""
-        chain = list(tensor.chain)
+    def holder(self, tensor: StorageTensor) -> tuple[int, int]:
+        """The argument whose storage a tensor is in, of several the one that it was taken of; and
+        how many steps of its chain show that one."""
+        for number in tensor.root.members:
+            own = self.tensors[self.function.block.arguments[number]].chain
+            if tensor.chain[: len(own)] == own:
+                return number, len(own)
+        assert tensor.root.argument is not None
+        return tensor.root.argument, 0
+
+    def view_of_storage(
+        self, tensor: StorageTensor, written: Value, builder: Builder, known: int = 0
+    ) -> Value:
+        """The tensor's views behind the first `known` of an argument that was written, or of
+        another root: they share its storage."""
+        chain = list(tensor.chain[known:])
         if chain and isinstance(chain[0], FlattenStep):
             del chain[0]
-        if not chain or not isinstance(chain[0], StridedStep | ElementStep):
-            tensor.root.value = written
-            return self.derive(tensor, builder, shares=True)
+        if known or not chain or not isinstance(chain[0], StridedStep | ElementStep):
+            return take_all(chain, builder, written)
         begin = tensor.root.offset
         if isinstance(view := chain[0], ElementStep):
-            (length,) = view.source_type.shape
-            type_ = view.source_type
+            (length,) = (type_ := view.source_type).shape
             vector = call(builder, "as_strided.default", type_, written, [length], [1], begin)
             written, begin = view.take(builder, vector), view.place(begin, builder.location)
-            del chain[0]
-        first = chain[0]
+            chain.pop(0)
+        first = chain.pop(0)
         assert isinstance(first, StridedStep)
         sizes, strides = list(first.type.shape), list(strides_of(first.type))
         place = first.offset + begin
         shown = call(builder, "as_strided.default", first.type, written, sizes, strides, place)
-        for step in chain[1:]:
-            shown = step.take(builder, shown)
-        return shown
+        return take_all(chain, builder, shown)
 
     def note_results(self, op: func.ReturnOp, returned: list[StorageTensor | None]) -> None:
         """Say in `result_info` what the caller must see: strides, and whose storage it is."""
@@ -586,7 +591,7 @@ class _Functionalizer:
             known = old.elements[number].as_dict() if old is not None else {}  # type: ignore[attr-defined]
             if tensor is not None:
                 if tensor.root.argument is not None and shows_storage(tensor.chain):
-                    known["alias_of"] = A.IntegerAttr(tensor.root.argument)
+                    known["alias_of"] = A.IntegerAttr(self.holder(tensor)[0])
                 if tensor.type.strides is not None:
                     known.setdefault("strides", A.DimsAttr(tensor.type.strides))
             infos.append(A.DictAttr(known))

@@ -337,6 +337,20 @@ class ElementStep(ChainStep):
 # -- whole chains
 
 
+def replay_all(chain: Sequence[ChainStep], builder: Builder, value: Value) -> Value:
+    """The views of a chain, of another value."""
+    for step in chain:
+        value = step.replay(builder, value)
+    return value
+
+
+def take_all(chain: Sequence[ChainStep], builder: Builder, memory: Value) -> Value:
+    """The views of a chain, of memory that lies as eager's: they share it."""
+    for step in chain:
+        memory = step.take(builder, memory)
+    return memory
+
+
 def overlaps(type_: TensorType, chain: Sequence[ChainStep]) -> bool:
     """Whether a tensor of `type_`, seen through `chain`, may have two elements in one place.
 
@@ -400,4 +414,4 @@ def invertible(
 
 
 __all__ = ["ElementStep", "FlattenStep", "RefineStep", "ChainStep", "StridedStep", "ViewStep",
-           "invertible", "overlaps", "shows_storage"]  # fmt: skip
+           "invertible", "overlaps", "replay_all", "shows_storage", "take_all"]  # fmt: skip
