@@ -179,3 +179,9 @@ def test_a_step_is_eagers_with_its_loops_fused() -> None:
     torch.manual_seed(9)
     programs = trained(Net(0, 64), images(4, 3, 77, 77), last="fuse-loops")
     assert programs[0].context.statistics["split-reductions", "split"] == 1
+
+
+def test_running_statistics_are_written_in_their_place() -> None:
+    torch.manual_seed(10)
+    forward, _ = trained(nn.BatchNorm2d(8), images(2, 8, 3, 4), last="kernel-to-host")
+    assert forward.context.statistics["bufferize", "updates without a copy"] == 3

@@ -22,8 +22,9 @@ def set_sharing(func: kernel.KernelFuncOp, plan: GpuPlan) -> None:
             must += pair
             if not any(r.source is init for m in plan.members for r in m.compute.reads):
                 shared += pair
-    if not must and not any(m.own for m in plan.members):
-        shared += _pointwise_sharing(plan, first)
+    if not must:
+        of_rows = any(m.own for m in plan.members)
+        shared += _row_sharing(plan, first) if of_rows else _pointwise_sharing(plan, first)
     if shared:
         func.attributes["inplace"] = A.DenseIntsAttr(shared)
     if must:
@@ -51,6 +52,29 @@ def _pointwise_sharing(plan: GpuPlan, first: int) -> list[int]:
             reads = [r for r in member.compute.reads if r.source is array]
             same = all(offset_of(r.indices, array.type) == written for r in reads)
             if same and array.type is result.type and needed.issuperset(reads):
+                pairs += [position, first + number]
+    return pairs
+
+
+def _row_sharing(plan: GpuPlan, first: int) -> list[int]:
+    """Pairs of equal type among what is computed once for each row, as the running statistics of a
+    batch norm are: one member alone reads the input, where it writes the output, which no member
+    reads."""
+    pairs: list[int] = []
+    for number, (result, value) in enumerate(plan.outputs):
+        origin = plan.origin(value)
+        assert origin is not None
+        member = origin.member
+        others = [r.source for m in plan.members if m is not member for r in m.compute.reads]
+        if origin.attr.kind != "map" or member.own or member.folded or value in others:
+            continue
+        written = offset_of([symbol(n) for n in member.rows], result.type)
+        needed = member.needed_for(origin.output)
+        for position, array in enumerate(plan.inputs):
+            reads = [r for r in member.compute.reads if r.source is array]
+            same = all(offset_of(r.indices, array.type) == written for r in reads)
+            alone = bool(reads) and array not in others and needed.issuperset(reads)
+            if same and alone and array.type is result.type:
                 pairs += [position, first + number]
     return pairs
 
