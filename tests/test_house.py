@@ -221,8 +221,6 @@ NOT_YET = {
     "irc.passes.kernel.gpu.form",
     "irc.passes.kernel.gpu.schedule",
     "irc.passes.kernel.gpu.tiles",
-    "irc.passes.layout.elide_layout_copies",
-    "irc.passes.loop.split_reductions",
 }
 #: Where `kind` is the word for what is meant, and what that is; elsewhere it is a `type_`.
 KINDS = {

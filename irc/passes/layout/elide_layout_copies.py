@@ -104,8 +104,8 @@ def withdraw_copies(function: func.FuncOp, free: frozenset[int]) -> list[Want]:
                 reason = f"result {number} of the function"
             if isinstance(maker, layout.CopyOp):
                 reason = maker.reason or reason
-                kind = maker.source.type
-                own = same_layout(kind.shape, kind.strides, maker.copy.type.strides)
+                type_ = maker.source.type
+                own = same_layout(type_.shape, type_.strides, maker.copy.type.strides)
                 viewed = any(user is not op for user in maker.copy.users)
                 if own or (
                     isinstance(op, func.ReturnOp) and (viewed or is_shared(maker.source, op))
@@ -168,8 +168,8 @@ def side(type_: TensorType, strides: Strides) -> str | None:
 
 def is_flexible(value: Value) -> bool:
     """Whether a value's layout is ours to choose: computed in any order, without views of it."""
-    kind: Any = value.type
-    if not isinstance(value.defining_op, ORDERED) or side(kind, kind.strides) is None:
+    type_: Any = value.type
+    if not isinstance(value.defining_op, ORDERED) or side(type_, type_.strides) is None:
         return False
     return not any(
         "view" in user.attributes or isinstance(user, layout.ViewOp | sym.RefineOp)
@@ -232,10 +232,10 @@ def _node(flexible: Flexible, value: Value) -> Any:
     """A value's node: itself, or the layout that it is fixed to; None if that is another one."""
     if value in flexible:
         return value
-    kind = value.type
-    if not isinstance(kind, TensorType) or kind.strides is None:
+    type_ = value.type
+    if not isinstance(type_, TensorType) or type_.strides is None:
         return None
-    return side(kind, kind.strides)
+    return side(type_, type_.strides)
 
 
 def _add_reads(cut: Any, flexible: Flexible) -> None:
@@ -266,29 +266,29 @@ def _add_wants(cut: Any, flexible: Flexible, wants: list[Want]) -> None:
 
 def place_copies(wants: list[Want]) -> None:
     """Copy what isn't as it is wanted, once for all calls that want the same."""
-    made: dict[tuple[Value, Strides], Value] = {}
+    copies: dict[tuple[Value, Strides], Value] = {}
     for want in wants:
         value = want.value
-        kind = value.type
-        assert isinstance(kind, TensorType) and kind.strides is not None
+        type_ = value.type
+        assert isinstance(type_, TensorType) and type_.strides is not None
         if want.fixed:
             continue
-        if same_layout(kind.shape, kind.strides, want.strides):
-            if isinstance(want.user, func.ReturnOp) and kind.strides != want.strides:
+        if same_layout(type_.shape, type_.strides, want.strides):
+            if isinstance(want.user, func.ReturnOp) and type_.strides != want.strides:
                 # Sizes of 1 have strides that the caller sees, too.
                 view = Builder.before(want.user).value(
-                    layout.ViewOp, value, offset=0, result_types=kind.with_strides(want.strides)
+                    layout.ViewOp, value, offset=0, result_types=type_.with_strides(want.strides)
                 )
                 want.user.set_operand(want.number, view)
             continue
         key = value, want.strides
         # A call may read what is returned; two results don't share memory.
         own = isinstance(want.user, func.ReturnOp)
-        copy = made.pop(key, None) if own else made.get(key)
+        copy = copies.pop(key, None) if own else copies.get(key)
         if copy is None:
             copy = copied(Builder.before(want.user), value, want.strides, want.reason)
             if not own:
-                made[key] = copy
+                copies[key] = copy
         want.user.set_operand(want.number, copy)
 
 

@@ -271,18 +271,18 @@ def gpu_parts(op: loop.ComputeOp, target: Target) -> int:
     gpu = target.gpu
     total = points_of(op)
     results = max(points(a.extent for a in op.axis_list if a.kind == "par"), 1)
-    wanted = GPU_FILLS * gpu.parallel
+    most = GPU_FILLS * gpu.parallel
     across = _has_columns(op)
     programs = -(-results // gpu.warp) if across else results
     least = GPU_LEAST_ROWS if across else GPU_LEAST_POINTS
     rows = total // results
-    parts = min(wanted // programs, rows // least)
+    parts = min(most // programs, rows // least)
     if across and rows >= GPU_LONG_COLUMNS:
         tiles = -(-results // GPU_COLUMNS)
         parts = max(parts, min(GPU_COLUMN_PROGRAMS // tiles, rows // GPU_COLUMN_ROWS))
     if parts < GPU_LEAST_PARTS:
         return 0
-    if total < GPU_POINTS * wanted:
+    if total < GPU_POINTS * most:
         whole, split = [attrs.evolve(cost, far=0) for cost in costs_of(op, parts, target)]
         if target.time(whole) <= target.time(split):
             return 0
@@ -516,6 +516,6 @@ def _together(
     left, right = body.read(between, place), body.read(within, place)
     scaled = body.op("arith.mulf", left, body.constant(each, left.type))
     body.finish([body.op("arith.addf", scaled, right)])
-    made = make_compute(builder, make_axes(type_.shape), [loop.MAP], [type_], body)
-    made.results[0].name_hint = squares.name_hint
-    return made.results[0]
+    together = make_compute(builder, make_axes(type_.shape), [loop.MAP], [type_], body)
+    together.results[0].name_hint = squares.name_hint
+    return together.results[0]
