@@ -21,7 +21,7 @@ from tests.frontend.test_user_kernels import (
     triple,
     tuned,
 )
-from tests.frontend.user_kernels import cover
+from tests.frontend.user_kernels import cover, scaled_sum
 
 pytestmark = [pytest.mark.gpu, pytest.mark.fault("C6")]
 
@@ -54,6 +54,22 @@ def test_values_and_writes(dynamic: bool) -> None:
             torch.testing.assert_close(call(x, y), expected)
             torch.testing.assert_close(y, after)
     assert len(found) == 1
+
+
+def test_alignment_and_sizes_that_triton_compiles_apart() -> None:
+    """In any order: what a call remembers is not taken for another one."""
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(x)
+        scaled_sum[cover(x.numel())](x, y, out, x.numel(), 0.5, BLOCK=128)
+        return out + 1
+
+    base, call = random(4096), compiled(program, dynamic=True)
+    for _ in range(3):
+        for count in (1024, 1023, 32, 2, 1024):
+            for begin in (0, 1, 4, 3, 16):
+                x, y = base[begin : begin + count], base[2 * begin :][:count]
+                torch.testing.assert_close(call(x, y), (x + y) / 2 + 1)
 
 
 def test_two_views_of_one_tensor() -> None:
