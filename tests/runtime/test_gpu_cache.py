@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 import irc
 from irc import metrics
 from irc.boundary import cuda, torch_abi
-from irc.codegen.triton import machine_code
+from irc.codegen.triton import machine_code, workers
 from irc.program import gpu_kernels
 from irc.program.gpu_kernels import GpuKernels, KernelFacts, MachineCode
 from irc.runtime.gpu_kernels import cached_codes, code_for, code_key
@@ -75,6 +75,7 @@ def test_a_warm_start_loads_no_triton(monkeypatch):
     stub = Stub(runs=False)
     monkeypatch.setattr(cuda, "installed", lambda: stub.gpu)
     monkeypatch.setattr(machine_code, "compile_code", stub.compile_code)
+    monkeypatch.setattr(workers, "count", lambda: 0)  # others would compile it in earnest
     stub._facts["k0"] = 2, None
     metrics.reset()
     first = compiled()
