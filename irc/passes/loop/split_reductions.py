@@ -301,7 +301,8 @@ def _is_starved(group: loop.GroupOp, target: Target) -> bool:
             return False
         if any(a.kind == "par" and a.extent != 1 for a in member.axis_list[shared:]):
             return False
-        columns = _why_whole(member, member, gpu=True) is None and _has_columns(member)
+        whole = _why_whole(member, member, gpu=True) is not None
+        columns = not whole and _is_contiguous(member, "par", "red")
         starved = starved or (columns and gpu_parts(member, target) > 0)
     return bool(shared) and starved
 
