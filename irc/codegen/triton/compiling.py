@@ -59,6 +59,8 @@ def imported(source: str, name: str) -> ModuleType:
     if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "libdevice"):
         # Looked up at each call: the interpreter puts its own exp there while a kernel runs.
         module.libdevice = SimpleNamespace(exp=lambda x: module.tl.exp(x))
+    if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "irc_exp_rough_f32"):
+        module.irc_exp_rough_f32 = lambda x: module.tl.exp(x)
     return module
 
 

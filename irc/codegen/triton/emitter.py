@@ -173,7 +173,10 @@ class KernelWriter:
     def _math(self, op: Operation) -> None:
         refs = [self.ref(o) for o in op._operands]
         name = self.name_of(element_of(op._operands[0]))
-        text = scalar_ops.math_call(self, op.name.partition(".")[2], refs, name)
+        function = op.name.partition(".")[2]
+        if "rough" in op.attributes:
+            function += "_rough"
+        text = scalar_ops.math_call(self, function, refs, name)
         self.define(op.results[0], text)
 
 

@@ -186,6 +186,8 @@ GPU: Mapping[str, Key] = {
         "rows are covered by tiles that begin at a multiple of so many elements; their first and "
         "last elements are stored by themselves where they share that with other rows; 1: a tile "
         "begins with its rows", powers(1, 16)),
+    "rough_powers": Key(
+        "powers of e that are only summed up, or rounded to 16 bits, are the machine's own", flag),
     "index_bits": Key("the width of indices", lambda v: _number(
         v, lambda n: n in (32, 64), "32 or 64")),
 }  # fmt: skip

@@ -78,8 +78,10 @@ _STEP, _ROOT = _PLAIN | {Jumps}, _PLAIN | {Slow}
 ExpOp = _define(
     _MathUnary, "ExpOp", "exp",
     "e to the power of x. `nonpositive` promises that x is at most 0, but for rounding, or NaN;\n"
-    "    the result is right up to 64 then, and any number above.",
+    "    the result is right up to 64 then, and any number above. `rough` (gpu): an error of |x|\n"
+    "    units in the last place is small enough.",
     nonpositive=attribute(A.UnitAttr),
+    rough=attribute(A.UnitAttr),
 )  # fmt: skip
 Exp2Op = _define(_MathUnary, "Exp2Op", "exp2", "2 to the power of x.")
 ExpM1Op = _define(_MathUnary, "ExpM1Op", "expm1", "exp(x) - 1 without cancellation.")

@@ -60,11 +60,37 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[torch.Tensor]]] = {
 
 
 def formed(name: str) -> tuple[Any, list[kernel.KernelFuncOp]]:
-    function, args = FUNCTIONS[name]
+    return formed_of(*FUNCTIONS[name])
+
+
+def formed_of(
+    function: Callable[..., Any], args: list[torch.Tensor]
+) -> tuple[Any, list[kernel.KernelFuncOp]]:
     module = irc.trace(function, args)
     unpadded = irc.Options(shape_padding=False, comprehensive_padding=False)
     PassManager.parse(",".join(list(stages("triton", unpadded).values())[:-1])).run(module)
     return module, [op for op in module.walk() if isinstance(op, kernel.KernelFuncOp)]
+
+
+POWERS: dict[str, tuple[Callable[..., Any], torch.dtype, int]] = {
+    "rounded to 16 bits": (lambda x: F.softmax(x, -1), torch.bfloat16, 1),
+    "summed up": (lambda x: F.log_softmax(x, -1), torch.float32, 1),
+    "stored": (lambda x: F.softmax(x, -1), torch.float32, 0),
+    "stored, and rounded": (lambda x: (F.softmax(x.float(), -1), F.softmax(x, -1)),
+                            torch.bfloat16, 0),
+    "of any numbers": (lambda x: x.exp().sum(-1), torch.float32, 0),
+    "of a divisor": (lambda x: F.softmax(x.float(), -1).reciprocal().bfloat16(),
+                     torch.bfloat16, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POWERS)
+def test_powers_are_as_rough_as_what_is_made_of_them(name: str) -> None:
+    function, dtype, rough = POWERS[name]
+    kernels = formed_of(function, [random(8, 32).to(dtype)])[1]
+    texts = "".join(map(emit_kernel, kernels))
+    assert texts.count(" = irc_exp_rough_f32(") == rough
+    assert texts.count(" = irc_exp_f32(") == (0 if rough else texts.count(" = irc_exp"))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -47,6 +47,7 @@ TWICE = program(
 )
 EDGES = program(f"%r = loop.compute par(i: 2) red(j: 9214) -> reduce(sum, f32) {{ {READ}",
                 f"loop.yield %v }} : {ROW}")  # fmt: skip
+POWERS = ROWS.replace("loop.yield %v", "%e = math.exp %v {nonpositive} : f32\nloop.yield %e")
 ODD_ROWS = "tensor<[2, 802] x f32, strides [802, 1]>"
 ODD = program(
     "%r = loop.group (i: 2) {",
@@ -132,6 +133,7 @@ GPU_CASES = {
     "turns": (TWICE, False, 3),
     "edge_bytes": (EDGES, 0, 32),
     "row_group": (ODD, 1, 3),
+    "rough_powers": (POWERS, False, 1),
     "index_bits": (MAP, 64, 16),
 }
 

@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 
 from irc.dialects import arith, loop
-from irc.ir.core import Value
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, dim_product, provable_le, substitute
 from irc.ir.types import f32
@@ -43,6 +44,7 @@ class Evaluator:
         self.plan = plan
         self.pointers = pointers
         self.serial_loops = 0
+        self.rough: frozenset[Operation] = frozenset()
 
     # -- values inside a body
 
@@ -85,6 +87,8 @@ class Evaluator:
             dims = union(*operands)
             if len(operands[1].dims) < len(dims) and operands[1].element is f32:
                 return self._quotient(*operands)
+        if op in self.rough:
+            return self.b.like(op, operands, rough=A.UNIT)
         return self.b.like(op, operands)
 
     def _quotient(self, top: Tile, bottom: Tile) -> Tile:

@@ -49,6 +49,7 @@ from irc.passes.kernel.gpu.plan import (
     stored_axes,
     strides_of,
 )
+from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.schedule import default_schedule, power_of_two
 from irc.passes.kernel.gpu.sharing import placeholders, scatter_number, set_sharing
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim, union
@@ -155,6 +156,8 @@ class _GpuKernel:
     def form(self) -> kernel.KernelFuncOp:
         """The kernel, complete."""
         self.b.edge_bytes = self._setting("edge_bytes")
+        if self._entry("rough_powers").value:
+            self.evaluator.rough = rough_powers(self.plan)
         if self._setting("index_bits") == 64:
             self.b.largest_index = (1 << 62) - 1
         axes = self._entry("tile_axes").values

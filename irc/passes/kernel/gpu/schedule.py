@@ -118,6 +118,7 @@ def default_schedule(
     entries["num_stages"] = A.IntegerAttr(3 if entries.get("persistent") is A.FALSE else 1)
     entries["edge_bytes"] = A.IntegerAttr(EDGE_BYTES)
     entries.setdefault("row_group", A.IntegerAttr(1))
+    entries["rough_powers"] = A.TRUE
     entries["index_bits"] = A.IntegerAttr(32 if fits_32_bits(plan, ranges or {}) else 64)
     return loop.ScheduleAttr("gpu", A.DictAttr(entries))
 

@@ -163,12 +163,12 @@ class TileBuilder:
         result = element or operands[0].element
         return self.make(cls, expanded, [(dims, result)], attributes)[0]
 
-    def like(self, op: Operation, operands: Sequence[Tile]) -> Tile:
-        """The scalar operation `op` of a body on tiles."""
+    def like(self, op: Operation, operands: Sequence[Tile], **more: Attribute) -> Tile:
+        """The scalar operation `op` of a body on tiles, with more attributes."""
         dims = union(*operands)
         expanded = [self.expand(o, dims) for o in operands]
         element = op.results[0].type
-        return self.make(type(op), expanded, [(dims, element)], dict(op.attributes))[0]
+        return self.make(type(op), expanded, [(dims, element)], {**op.attributes, **more})[0]
 
     def expand(self, tile: Tile, dims: tuple[TileDim, ...]) -> Tile:
         """`tile` over more dimensions."""

@@ -1,0 +1,73 @@
+"""Powers of e that may be as rough as what is made of them.
+
+Each power of a softmax's row is at most 1 and goes into a sum, or is rounded to 16 bits. The
+machine's own power of two, of x * log2(e), is wrong by |x| units in the last place or so: of a sum
+of f32 that is less than its rounding, as |x| * exp(x) is at most 0.37, and of 16 bits nothing.
+"""
+
+from __future__ import annotations
+
+from irc.dialects import arith, loop
+from irc.dialects import math as math_ops
+from irc.ir.core import Operation, Value
+from irc.ir.types import FloatType, f32
+from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
+
+
+def rough_powers(plan: GpuPlan) -> frozenset[Operation]:
+    """The exponentials of a kernel that are only summed up, or rounded to 16 bits."""
+    return frozenset(
+        op
+        for member in plan.members
+        for op in member.compute.block.ops
+        if isinstance(op, math_ops.ExpOp)
+        and "nonpositive" in op.attributes
+        and op.results[0].type is f32
+        and _ends(op.results[0], member, plan, scaled=False)
+    )
+
+
+def _ends(value: Value, member: GpuMember, plan: GpuPlan, scaled: bool) -> bool:
+    """Whether all that is made of a value is a sum, or rounded; scaled: it was multiplied, and a
+    sum of products may be small."""
+    return all(_ends_in(user, value, member, plan, scaled) for user in value.users)
+
+
+def _ends_in(
+    user: Operation, value: Value, member: GpuMember, plan: GpuPlan, scaled: bool
+) -> bool:
+    if isinstance(user, arith.TruncFOp):
+        kind = user.results[0].type
+        return isinstance(kind, FloatType) and kind.width == 16
+    if isinstance(user, arith.MulFOp | arith.DivFOp):
+        if isinstance(user, arith.DivFOp) and user._operands[1] is value:
+            return False
+        return _ends(user.results[0], member, plan, scaled=True)
+    if isinstance(user, arith.SelectOp):
+        return _ends(user.results[0], member, plan, scaled)
+    if not isinstance(user, loop.YieldOp):
+        return False
+    numbers = [k for k, given in enumerate(user.values) if given is value]
+    return all(_output_ends(member, k, plan, scaled) for k in numbers)
+
+
+def _output_ends(member: GpuMember, number: int, plan: GpuPlan, scaled: bool) -> bool:
+    output = member.compute.output_list[number]
+    if output.kind == "reduce":
+        return output.combiner == "sum" and not scaled
+    if output.kind != "map":
+        return False
+    (array,) = member.compute.results_of(number)
+    if any(stored is array for _, stored in plan.outputs):
+        return False
+    readers: dict[Operation | None, GpuMember] = {m.compute: m for m in plan.members}
+    for read in array.users:
+        reader = readers.get(read.parent_op)
+        if reader is None or not isinstance(read, loop.ReadOp):
+            return False
+        if not _ends(read.results[0], reader, plan, scaled):
+            return False
+    return True
+
+
+__all__ = ["rough_powers"]
