@@ -108,6 +108,18 @@ def test_long_odd_rows_that_are_stored_are_covered_by_groups(
     assert default_schedule(program.op).entries.as_dict()["row_group"] == integer(1)
 
 
+@pytest.mark.parametrize(
+    ("shape", "element", "tile"),
+    [((64, 32768), T.bf16, (8192, 32)), ((64, 30523), T.bf16, (32768, 32)),
+     ((64, 30523), T.f32, (32768, 16)), ((64, 16384), T.bf16, (16384, 16))],
+)  # fmt: skip
+def test_long_rows_are_held_or_walked_over(
+    shape: tuple[int, int], element: T.Type, tile: tuple[int, int]
+) -> None:
+    entries = default_schedule(softmax(*shape, element).op).entries.as_dict()
+    assert tuple(int(entries[k].value) for k in ("r_block", "num_warps")) == tile
+
+
 def test_long_columns_have_wide_tiles() -> None:
     """Wider ones with more warps where steps are no multiple of what a thread moves."""
     found = []

@@ -49,6 +49,9 @@ THREAD_POINTS = 32
 """Most points that a thread has of a row in registers."""
 ROW_WARPS = 8
 """Most warps of a row, as long as a thread then has at most THREAD_POINTS."""
+LONG_ROW = 16384
+"""Longer rows of one array are held with twice the points in a thread where they are of f32, and
+walked over where of 16 bits."""
 SORTED_POINTS = 128
 """The least points of a tile that is sorted, by one warp."""
 PERSISTENT_POINTS = 32768
@@ -302,6 +305,8 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     """Tiles of rows that are contiguous inside; gives the number of warps."""
     longest = _longest(plan)
     whole = 0 < longest * _kept_arrays(plan) <= PERSISTENT_POINTS
+    if longest > LONG_ROW and _walks(plan):
+        whole = False
     if not whole:
         entries["row_group"] = A.IntegerAttr(_row_group(plan, 0))
         tile = next(t for most, t in LOOPED if longest <= most) if longest else SYMBOLIC_LOOPED
@@ -328,7 +333,28 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     points = ROW_BYTES * (1 + pairs) // max((size for size, _ in along), default=4)
     points = min(THREAD_POINTS, max(4, points))
     warps = min(ROW_WARPS, x * longest // (gpu.warp * points))
-    return max(warps, x * longest // (gpu.warp * THREAD_POINTS))
+    read = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
+    long = longest > LONG_ROW and len(read) == 1 and points < THREAD_POINTS and not pairs
+    most = 2 * THREAD_POINTS if long and any(m.phase for m in plan.members) else THREAD_POINTS
+    return max(warps, x * longest // (gpu.warp * most))
+
+
+def _walks(plan: GpuPlan) -> bool:
+    """Whether walking over long rows in each phase beats holding them: rows of 16-bit elements
+    that begin at what a thread moves at once. Half of the registers then let one row be read while
+    another is computed (bf16 2048x30528 of an H200: log_softmax 69 us, held 82)."""
+    if not any(m.phase for m in plan.members):
+        return False
+    if any(o.combiner == "moments" for m in plan.members for o in m.compute.output_list):
+        return False
+    for member, offset, size, _ in accesses(plan):
+        if _moves_along(member, offset):
+            own = _contiguous_axis(offset, [a.name for a in member.own])
+            if size != 2 or own is None:
+                return False
+            if known_divisor(offset - symbol(own)) * size % EDGE_BYTES:
+                return False
+    return True
 
 
 def _kept_arrays(plan: GpuPlan) -> int:
