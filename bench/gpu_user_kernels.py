@@ -8,6 +8,7 @@ Medians of seven interleaved rounds of 300 calls, in microseconds.
 
 from __future__ import annotations
 
+import functools
 import statistics
 import time
 from collections.abc import Callable
@@ -58,9 +59,9 @@ def main() -> None:
         times: dict[str, list[float]] = {name: [] for name in calls}
         with torch.no_grad():
             for _ in range(ROUNDS):
-                for name, call in calls.items():
-                    times[name].append(wall(lambda call=call, given=given: call(*given)))
-        medians = {name: round(statistics.median(each), 1) for name, each in times.items()}
+                for name, each in calls.items():
+                    times[name].append(wall(functools.partial(each, *given)))
+        medians = {name: round(statistics.median(t), 1) for name, t in times.items()}
         print(program.__name__, medians, flush=True)
 
 
