@@ -9,8 +9,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from irc.dialects.aten import qualified_name
 from irc.dialects.aten.schema import find_overload
+from irc.frontend.decompositions import converted as converted_operators
 from irc.frontend.decompositions import names
 from irc.frontend.decompositions.table import core_table, decompositions
+from irc.ir.rewrite.conversion import conversion
 from irc.passes.graph.convert_aten.support import TO_GRAPH
 
 
@@ -145,3 +147,38 @@ def test_no_name_stands_twice_and_each_is_an_operator():
         packet = getattr(torch.ops.aten, name)
         assert any(getattr(packet, o) in table for o in packet.overloads()), name
     assert len(table) > len(core_table()) // 2
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [7, {"aten.add": 1}, [1, 2], ["aten"], ["aten.no_such"], ["os.path.join"], [["aten.add"]]],
+    ids=str,
+)  # fmt: skip
+def test_a_kept_list_of_converted_operators_that_is_none_is_made_again(kept, monkeypatch):
+    class Cache:
+        unusable = None
+
+        def get_json(self, key):
+            return kept
+
+    monkeypatch.setattr(converted_operators, "shared_cache", Cache)
+    assert converted_operators._own() is None
+
+
+def test_what_is_kept_of_converted_operators_is_what_the_boundary_has(monkeypatch):
+    class Cache:
+        unusable = None
+        content = None
+
+        def get_json(self, key):
+            return Cache.content
+
+        def put_json(self, key, content):
+            Cache.content = content
+
+    monkeypatch.setattr(converted_operators, "shared_cache", Cache)
+    boundary = conversion(converted_operators.BOUNDARY)
+    converted_operators._keep(boundary)
+    own = converted_operators._own()
+    assert own and own <= converted_operators._of(boundary, boundary.revision)
+    assert torch.ops.aten.add in own

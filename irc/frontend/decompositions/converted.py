@@ -8,6 +8,7 @@ under irc's files and torch's version; what a user registers is asked of the bou
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -59,20 +60,29 @@ def _key() -> str:
 
 
 @functools.cache
-def _named(names: tuple[str, ...]) -> frozenset[Any]:
+def _named(names: tuple[str, ...]) -> frozenset[Any] | None:
+    """The packets of names as "aten.add"; None if one of them is no operator's."""
     packets = set()
     for name in names:
-        namespace, _, packet = name.partition(".")
+        if not re.fullmatch(r"[A-Za-z_]\w*\.[A-Za-z_]\w*", name):
+            return None
+        namespace, _, operator = name.partition(".")
         load_own_operators(namespace)
-        packets.add(getattr(getattr(torch.ops, namespace), packet))
+        packet = getattr(getattr(torch.ops, namespace), operator, None)
+        if not isinstance(packet, torch._ops.OpOverloadPacket):
+            return None
+        packets.add(packet)
     return frozenset(packets)
 
 
 def _own() -> frozenset[Any] | None:
-    """The packets of irc's own converters as the cache has them."""
+    """The packets of irc's own converters as the cache has them; None where it has nothing that
+    could be such a list."""
     cache = shared_cache()
     kept = None if cache.unusable is not None else cache.get_json(_key())
-    return _named(tuple(kept)) if isinstance(kept, list) else None
+    if not isinstance(kept, list) or not all(isinstance(name, str) for name in kept):
+        return None
+    return _named(tuple(kept))
 
 
 def _keep(boundary: Conversion) -> None:

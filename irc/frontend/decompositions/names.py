@@ -47,7 +47,6 @@ WHOLE: dict[str, str] = {
         _scaled_dot_product_efficient_attention
         _scaled_dot_product_fused_attention_overrideable
     """,
-    "sorting is ATen's": "sort",
     "random numbers are eager's: the operators draw from the same generator": """
         bernoulli rand rand_like randn randn_like randint randint_like uniform exponential
         geometric cauchy log_normal normal normal_functional random randperm multinomial

@@ -40,21 +40,26 @@ class PlacePieces(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
         joins = [inner for inner in op.block.ops if isinstance(inner, layout.JoinOp)]
-        # An array that becomes two pieces is none of them.
-        sources = Counter(id(_copied(piece)) for join in joins for piece in join._operands)
-        for join in joins:
-            for number, piece in enumerate(join._operands):
-                source = _copied(piece)
+        pieces = [
+            (join, number, _copied(piece))
+            for join in joins
+            for number, piece in enumerate(join._operands)
+        ]
+        uses = Counter(id(source) for _, _, source in pieces)
+        for join, number, source in pieces:
+            if source is None:
                 reason = "something else than copying makes it"
-                if source is not None:
-                    reason = _why_not_there(join, source) if sources[id(source)] == 1 else "twice"
-                if source is None or reason:
-                    context.remark(f"piece {number} is made apart: {reason}", join)
-                elif context.spend("place-pieces", join):
-                    _place(join, number, source)
-                    context.count("pieces placed")
-                else:
-                    context.remark(f"piece {number} is made apart: {NO_FUEL}", join)
+            elif uses[id(source)] > 1:
+                reason = "its array is a piece elsewhere, too"
+            else:
+                reason = _why_not_there(join, source)
+                if not reason and not context.spend("place-pieces", join):
+                    reason = NO_FUEL
+            if source is not None and not reason:
+                _place(join, number, source)
+                context.count("pieces placed")
+            elif context.explains:
+                context.remark(f"piece {number} is made apart: {reason}", join)
 
 
 def _copied(piece: Value) -> Value | None:
