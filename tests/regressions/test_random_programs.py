@@ -448,6 +448,24 @@ def test_results_of_symbolic_sizes_share_as_eagers() -> None:
                 same(observe(function, (x,)), observe(run, (x,)))
 
 
+def test_results_of_which_none_is_known_to_end_last_share_as_eagers() -> None:
+    def diagonal(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        v = torch.full_like(x, 2.0)
+        return v[v.shape[0] // 2 :], v.diagonal()
+
+    def diagonals(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        v = torch.full_like(x, 2.0)
+        return v.diagonal(1), v.diagonal(-1), v.t()[1:]
+
+    for function in diagonal, diagonals:
+        torch._dynamo.reset()
+        run = torch.compile(function, backend="irc", dynamic=True)
+        for rows, columns in ((16, 16), (3, 7), (8, 4), (2, 2)):
+            x = torch.rand(columns, rows).t()
+            with torch.no_grad():
+                same(observe(function, (x,)), observe(run, (x,)))
+
+
 @pytest.mark.parametrize("first", [(), (1, 1)], ids=["number", "place"])
 def test_a_result_is_a_view_of_the_argument_that_it_was_taken_of(first: tuple[int, ...]) -> None:
     """Not of another one of its storage, whose elements need not hold it."""

@@ -13,7 +13,7 @@ from irc.dialects import func, graph, layout, sym
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Value
 from irc.ir.strides import same_layout
-from irc.ir.symbols import Dim, floordiv, mod
+from irc.ir.symbols import Dim, floordiv, maximum, mod
 from irc.ir.types import (
     ComplexType,
     IntegerType,
@@ -77,8 +77,7 @@ def _is_one_array(function: func.FuncOp, pieces: Mapping[int, Piece]) -> bool:
 
 def _storage(pieces: Sequence[Piece]) -> tuple[Dim, TensorType] | None:
     """The storage of some pieces: the byte where it begins, and the type of a vector that holds
-    all; None where sizes are symbolic and no piece is known to begin first, and to end last, or
-    elements differ."""
+    all; None where sizes are symbolic and no piece is known to begin first, or elements differ."""
     # Those that have symbols know the same of them.
     one = max(pieces, key=lambda piece: len(piece.ranges))
     unit, device, is_le = one.type.element, one.type.device, one.is_le
@@ -87,8 +86,10 @@ def _storage(pieces: Sequence[Piece]) -> tuple[Dim, TensorType] | None:
     begins, ends = [p.begin for p in pieces], [p.end for p in pieces]
     first = next((b for b in begins if all(is_le(b, other) for other in begins)), None)
     last = next((e for e in ends if all(is_le(other, e) for other in ends)), None)
-    if first is None or last is None:
+    if first is None:
         return None
+    if last is None:  # which one is, is seen when the program runs
+        last = maximum(first, *ends)
     if plain:
         return first, TensorType((floordiv(last - first, width),), unit, (1,), device)
     if not all(p.is_static for p in pieces):
