@@ -37,8 +37,8 @@ def _ends_in(
     user: Operation, value: Value, member: GpuMember, plan: GpuPlan, scaled: bool
 ) -> bool:
     if isinstance(user, arith.TruncFOp):
-        kind = user.results[0].type
-        return isinstance(kind, FloatType) and kind.width == 16
+        element = user.results[0].type
+        return isinstance(element, FloatType) and element.width == 16
     if isinstance(user, arith.MulFOp | arith.DivFOp):
         if isinstance(user, arith.DivFOp) and user._operands[1] is value:
             return False
@@ -47,7 +47,7 @@ def _ends_in(
         return _ends(user.results[0], member, plan, scaled)
     if not isinstance(user, loop.YieldOp):
         return False
-    numbers = [k for k, given in enumerate(user.values) if given is value]
+    numbers = [k for k, scalar in enumerate(user.values) if scalar is value]
     return all(_output_ends(member, k, plan, scaled) for k in numbers)
 
 
