@@ -215,13 +215,6 @@ def test_every_dialect_is_a_folder_that_holds_its_operations() -> None:
 
 #: Names that say how a value came, not what it is: a result, an entry, operands, a producer.
 SAY_NOTHING = {"found", "made", "given", "wanted"}
-#: Files whose names are still to be bettered.
-NOT_YET = {
-    "irc.codegen.triton.emitter",
-    "irc.passes.kernel.gpu.form",
-    "irc.passes.kernel.gpu.schedule",
-    "irc.passes.kernel.gpu.tiles",
-}
 #: Where `kind` is the word for what is meant, and what that is; elsewhere it is a `type_`.
 KINDS = {
     "irc.analysis.channels_last": "of a convolution, by which its time differs",
@@ -280,6 +273,5 @@ def test_names_say_what_a_value_is() -> None:
                 kinds.add(module)
             elif name.lstrip("_") in SAY_NOTHING or name == "kind":
                 poor[module].append(f"{name} in line {line}")
-    assert not {module: names for module, names in poor.items() if module not in NOT_YET}
-    assert not NOT_YET - poor.keys(), "these are bettered: strike them off"
+    assert not dict(poor), "what is it? a result, an entry, operands; a type is a `type_`"
     assert not KINDS.keys() - kinds, "there is none: strike them off"

@@ -78,12 +78,12 @@ class KernelWriter:
     def ref(self, value: Value) -> str:
         return self.names[value]
 
-    def use(self, found: Helper) -> str:
-        for needed in found.needs:
+    def use(self, helper: Helper) -> str:
+        for needed in helper.needs:
             self.use(needed)
-        self.libdevice = self.libdevice or found.libdevice
-        self.helpers.setdefault(found.name, found)
-        return found.name
+        self.libdevice = self.libdevice or helper.libdevice
+        self.helpers.setdefault(helper.name, helper)
+        return helper.name
 
     def use_libdevice(self, name: str) -> str:
         self.libdevice = True
@@ -120,11 +120,11 @@ class KernelWriter:
         symbols = [a.value for a in self.func.symbols] if self.func.symbols is not None else []
         scalars = 0
         for position, argument in enumerate(self.func.block.arguments):
-            kind: Any = argument.type
-            if isinstance(kind, kernel.PointerType):
+            type_: Any = argument.type
+            if isinstance(type_, kernel.PointerType):
                 name = f"p{position}"
                 self.names[argument] = name
-                element = kind.element
+                element = type_.element
                 if isinstance(element, IntegerType) and element.unsigned:
                     signed = TRITON_NAMES[f"i{element.width}"]
                     self.line(f"{name} = {name}.to(tl.pointer_type({signed}), bitcast=True)")

@@ -106,8 +106,8 @@ def _symbols_of(plan: GpuPlan) -> list[str]:
         for output in compute.output_list:
             dims += [] if output.indices is None else list(output.indices)
     for value in [*plan.inputs, *(r for r, _ in plan.outputs)]:
-        kind: Any = value.type
-        dims += [*kind.shape, *strides_of(kind)]
+        type_: Any = value.type
+        dims += [*type_.shape, *strides_of(type_)]
     names = {n for d in dims for n in free_symbols(d)} - local
     return sorted(n for n in names if not (n[0] == "_" and n[1:].isdigit()))
 
@@ -322,15 +322,15 @@ class _GpuKernel:
 
     def _whole(self, points: Dim, members: list[GpuMember]) -> None:
         """Members whose own points one tile holds."""
-        found = self.whole_tiles.get(points)
-        if found is None:
+        whole = self.whole_tiles.get(points)
+        if whole is None:
             block, held = self._setting("r_block"), self._reach(points)
             if not isinstance(held, int) or held > block:
                 raise InvalidIR(f"a tile of {block} can't hold {held} points", op=self.plan.op)
             dim = TileDim(2 + len(self.whole_tiles), min(block, power_of_two(held)))
             linear = self._own_place(f"r{len(self.whole_tiles)}", dim, None, points)
-            found = self.whole_tiles[points] = dim, linear
-        dim, linear = found
+            whole = self.whole_tiles[points] = dim, linear
+        dim, linear = whole
         for member, number in self._scans_needed(members):
             self._scan(member, number, self._point(member, linear), dim, None)
         for member in members:
@@ -450,16 +450,16 @@ class _GpuKernel:
 
     def _scan_kind(self, member: GpuMember, number: int) -> Any:
         output = member.compute.output_list[number]
-        kind = output.accumulator or member.compute.yield_op.values[number].type
-        if output.combiner in ("min", "max") and getattr(kind, "unsigned", False):
-            raise InvalidIR(f"a scan of {output.combiner} in {kind} has no code on a gpu",
+        element = output.accumulator or member.compute.yield_op.values[number].type
+        if output.combiner in ("min", "max") and getattr(element, "unsigned", False):
+            raise InvalidIR(f"a scan of {output.combiner} in {element} has no code on a gpu",
                             op=self.plan.op)  # fmt: skip
-        return loop.signless(kind)
+        return loop.signless(element)
 
     def _scan_start(self, member: GpuMember, number: int) -> Tile:
         combiner = member.compute.output_list[number].combiner
-        kind = self._scan_kind(member, number)
-        return self.b.expand(self.b.constant(identity(combiner, kind), kind), self.row_dims)
+        element = self._scan_kind(member, number)
+        return self.b.expand(self.b.constant(identity(combiner, element), element), self.row_dims)
 
     def _scan(
         self, member: GpuMember, number: int, point: Point, dim: TileDim, total: Tile | None
@@ -467,20 +467,20 @@ class _GpuKernel:
         """Scan a tile after `total` (of the tiles before); gives the total after it."""
         b = self.b
         output = member.compute.output_list[number]
-        combiner, kind = output.combiner, self._scan_kind(member, number)
+        combiner, computed = output.combiner, self._scan_kind(member, number)
         if combiner in ("argmin", "argmax", "moments"):
             raise InvalidIR(f"a scan of {combiner} has no code on a gpu", op=self.plan.op)
         if [a.kind for a in member.own] != ["scan"]:
             raise InvalidIR("a scan beside other own axes has no code on a gpu", op=self.plan.op)
         dims = tuple(sorted([*self.row_dims, dim], key=lambda d: d.order))
-        content = convert(b, self.evaluator.yielded(member, number, point), kind)
+        content = convert(b, self.evaluator.yielded(member, number, point), computed)
         content = b.select(dim.mask, b.expand(content, dims),
-                           b.constant(identity(combiner, kind), kind))  # fmt: skip
+                           b.constant(identity(combiner, computed), computed))  # fmt: skip
         attributes: dict[str, A.Attribute] = {
             "combiner": A.StringAttr(combiner),
             "dim": A.IntegerAttr(dims.index(dim)),
         }
-        scanned = b.make(kernel.KernelScanOp, [content], [(dims, kind)], attributes)[0]
+        scanned = b.make(kernel.KernelScanOp, [content], [(dims, computed)], attributes)[0]
         following = scanned
         if total is not None and combiner == "sort":
             raise InvalidIR("a row that is sorted has to be in one tile", op=self.plan.op)

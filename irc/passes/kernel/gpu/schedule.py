@@ -251,8 +251,8 @@ def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -
     entries["x_block"] = A.IntegerAttr(x)
     entries["r_block"] = A.IntegerAttr(r)
     programs = max(1, estimate(rows) // x) if isinstance(rows, int) else gpu.parallel
-    wanted = power_of_two(COLUMN_WARPS // programs + 1) // 2
-    return max(1, min(max(2, wanted), 16, x * r // 128))
+    most = power_of_two(COLUMN_WARPS // programs + 1) // 2
+    return max(1, min(max(2, most), 16, x * r // 128))
 
 
 def _wide_columns(plan: GpuPlan, rows: int, entries: dict[str, A.Attribute]) -> int:

@@ -72,8 +72,8 @@ class Tile:
     @property
     def element(self) -> Type:
         """The element type."""
-        kind: Any = self.value.type
-        return kind.element if isinstance(kind, VectorType) else kind
+        type_: Any = self.value.type
+        return type_.element if isinstance(type_, VectorType) else type_
 
 
 def vector(dims: Sequence[TileDim], element: Type) -> Type:
@@ -83,8 +83,8 @@ def vector(dims: Sequence[TileDim], element: Type) -> Type:
 
 def union(*tiles: Tile) -> tuple[TileDim, ...]:
     """The dimensions of all tiles, in order."""
-    found = {d for t in tiles for d in t.dims}
-    return tuple(sorted(found, key=lambda d: d.order))
+    dims = {d for t in tiles for d in t.dims}
+    return tuple(sorted(dims, key=lambda d: d.order))
 
 
 class _TileScope:
@@ -119,9 +119,9 @@ class TileBuilder:
     def find(self, key: Any) -> Any:
         """What was remembered under `key` on this level or one around it; None if nothing."""
         for scope in reversed(self.scopes):
-            found = scope.known.get(key)
-            if found is not None:
-                return found
+            tile = scope.known.get(key)
+            if tile is not None:
+                return tile
         return None
 
     def remember(self, key: Any, content: Any, level: int) -> None:
@@ -144,14 +144,14 @@ class TileBuilder:
             level = max([o.level for o in operands], default=0)
         values = [o.value for o in operands]
         key = (cls, *values, *attributes.items(), *results)
-        found = self.find(key)
-        if found is not None:
-            return found
+        known = self.find(key)
+        if known is not None:
+            return known
         op = cls(values, [vector(d, e) for d, e in results], attributes, (), self.location)
         self.scopes[level].block.append(op)
-        made = [Tile(r, d, level) for r, (d, _) in zip(op.results, results, strict=True)]
-        self.remember(key, made, level)
-        return made
+        tiles = [Tile(r, d, level) for r, (d, _) in zip(op.results, results, strict=True)]
+        self.remember(key, tiles, level)
+        return tiles
 
     def op(self, name: str, *operands: Tile, element: Type | None = None, **attrs_: str) -> Tile:
         """An arith or math operation, lane by lane over the union of the operands' dimensions."""
@@ -260,19 +260,19 @@ class TileBuilder:
         """The tile of an index expression."""
         if not isinstance(dim, Expr):
             return self.constant(dim, index)
-        found = self.find(("index", dim))
-        if found is not None:
-            return found
+        known = self.find(("index", dim))
+        if known is not None:
+            return known
         tile = self._index(dim)
         self.remember(("index", dim), tile, tile.level)
         return tile
 
     def _index(self, dim: Expr) -> Tile:
         if isinstance(dim, Symbol):
-            found = self.symbols.get(dim.name)
-            if found is None:
+            tile = self.symbols.get(dim.name)
+            if tile is None:
                 raise InvalidIR(f"the symbol {dim.name} is not known in a kernel")
-            return found
+            return tile
         if isinstance(dim, Sum):
             terms, constant = terms_of(dim)
             parts: list[Tile] = []
