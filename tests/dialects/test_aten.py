@@ -13,7 +13,7 @@ from irc.ir.core import Block, Value
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.registry import lookup_op
 from irc.ir.symbols import symbol
-from irc.ir.types import TensorType, f32
+from irc.ir.types import FunctionType, IndexType, TensorType, f32, f64, i64
 
 VECTOR = TensorType((4,), f32, (1,))
 
@@ -165,3 +165,20 @@ def test_a_complex_number_stands_for_a_tensor_as_other_numbers_do():
     entries["other"] = A.ArrayAttr([A.StringAttr("complicated"), A.FloatAttr(0.0)])
     with pytest.raises(InvalidIR, match='"complicated", not a tensor'):
         cls((x,), (VECTOR,), {"arguments": A.DictAttr(entries)}).verify_op()
+
+
+@pytest.mark.parametrize("number", [f64, IndexType(), i64], ids=str)
+def test_a_computed_number_stands_for_a_tensor_as_constants_do(number):
+    """A batch norm of symbolic sizes multiplies by one: text that is verified takes it, too."""
+    (x,) = values(1)
+    cls = lookup_op("aten.mul.Tensor")
+    entries = {"self": aten.OperandAttr(0), "other": aten.OperandAttr(1)}
+    computed = Block((number,)).arguments[0]
+    cls((x, computed), (VECTOR,), {"arguments": A.DictAttr(entries)}).verify_op()
+    function = Block((FunctionType((), ()),)).arguments[0]
+    with pytest.raises(InvalidIR, match="not a tensor"):
+        cls((x, function), (VECTOR,), {"arguments": A.DictAttr(entries)}).verify_op()
+    entries = {"self": aten.OperandAttr(0), "mat2": aten.OperandAttr(1)}
+    product = lookup_op("aten.mm.default")
+    with pytest.raises(InvalidIR, match="not a tensor"):
+        product((x, computed), (VECTOR,), {"arguments": A.DictAttr(entries)}).verify_op()

@@ -15,6 +15,7 @@ may write their operands and alias them, exactly as in eager mode: nothing here 
 from irc.dialects.aten.ops import (
     EXTERN,
     NONE,
+    NUMBER_TYPES,
     NUMBERS,
     AtenOp,
     DeviceAttr,
@@ -55,6 +56,7 @@ __all__ = [
     "MemoryFormatAttr",
     "NONE",
     "NUMBERS",
+    "NUMBER_TYPES",
     "NamedAttr",
     "NoneAttr",
     "OperandAttr",

@@ -23,7 +23,14 @@ from irc.ir.module import ModuleOp
 from irc.ir.registry import register_attribute, register_resolver
 from irc.ir.symbols import Expr
 from irc.ir.traits import ReadsMemory, Trait, WritesMemory
-from irc.ir.types import ELEMENT_OF_DTYPE, LibraryTensorType, TensorType
+from irc.ir.types import (
+    ELEMENT_OF_DTYPE,
+    FloatType,
+    IndexType,
+    IntegerType,
+    LibraryTensorType,
+    TensorType,
+)
 
 EXTERN = "extern."
 
@@ -147,7 +154,7 @@ def verify_arguments(op: Any, schema: Schema) -> None:
         if attr is None:
             continue
         if argument.takes_tensor:
-            _verify_tensor(op, argument, attr)
+            _verify_tensor(op, argument, attr, schema.is_pointwise)
         elif not _fits(argument.type, attr) or _is_tensor(op, attr):
             op.fail(f"argument '{argument.name}' is {attr}, not {argument.type}", schema.text)
 
@@ -160,14 +167,21 @@ def verify_called(op: Any) -> None:
         verify_arguments(op, schema)
 
 
-def _verify_tensor(op: Any, argument: SchemaArgument, attr: Attribute) -> None:
+#: Types of values that torch's pointwise operators take for a tensor, as they take numbers.
+NUMBER_TYPES = IntegerType | FloatType | IndexType
+
+
+def _verify_tensor(
+    op: Any, argument: SchemaArgument, attr: Attribute, pointwise: bool
+) -> None:
+    taken = TensorType | LibraryTensorType | (NUMBER_TYPES if pointwise else TensorType)
     parts = attr.elements if isinstance(attr, A.ArrayAttr) else (attr,)
     if parts[:1] == (A.StringAttr("complex"),):
         parts = parts[1:]  # a complex number, in its two parts
     for part in parts:
         if isinstance(part, OperandAttr):
             type_ = op._operands[part.index].type
-            if not isinstance(type_, TensorType | LibraryTensorType):
+            if not isinstance(type_, taken):
                 op.fail(f"argument '{argument.name}' is {type_}, not a tensor")
         elif part is not NONE and not isinstance(part, NUMBERS):
             op.fail(f"argument '{argument.name}' is {part}, not a tensor")

@@ -91,6 +91,11 @@ class Schema:
         return "nondeterministic_seeded" in self.tags
 
     @property
+    def is_pointwise(self) -> bool:
+        """Whether elements of the results are functions of elements of the tensors."""
+        return "pointwise" in self.tags
+
+    @property
     def returns_alias(self) -> bool:
         """Whether a result may share memory with an argument."""
         return any(r.alias for r in self.returns)

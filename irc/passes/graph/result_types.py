@@ -19,6 +19,7 @@ from irc.ir.types import DTYPE_OF_ELEMENT, ELEMENT_OF_DTYPE, TensorType
 #: they run, as in eager mode.
 REFUSALS = (
     RuntimeError, NotImplementedError, TypeError, ValueError, LookupError, ArithmeticError,
+    AssertionError,
 )  # fmt: skip
 SIZE_OF_SYMBOL = 6  # any size that is neither 0 nor 1 shows element types and aliasing
 

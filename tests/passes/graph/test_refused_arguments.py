@@ -10,7 +10,7 @@ import torch
 
 import irc
 from irc.dialects import aten
-from irc.ir.diagnostics import InternalError
+from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.passes import PassManager
 from irc.passes.graph.convert_aten import nn
 from irc.passes.graph.result_types import refusal
@@ -61,3 +61,13 @@ def test_a_converter_that_fails_for_what_torch_takes_is_at_fault(monkeypatch) ->
     monkeypatch.setattr(nn, "float_tensor", lambda *_: 1 // 0)
     with pytest.raises(InternalError, match="converter 'group_norm': ZeroDivisionError"):
         PassManager.parse("convert-aten-to-graph").run(irc.trace(function, (x,)))
+
+
+def test_assertions_of_torch_s_definitions_are_refusals() -> None:
+    expanded = torch.ops.prims.broadcast_in_dim.default
+    text = irc.print_op(irc.trace(lambda x: expanded(x, [4, 6], [0, 1]), (X[0],)))
+    text, count = re.subn(r"(broadcast_dimensions = \[)0", r"\g<1>7", text)
+    assert count == 1, text
+    with pytest.raises(UserError, match="gives a view can't be told") as caught:
+        PassManager.parse("lower-to-cpu", verify="each").run(irc.parse(text))
+    assert not isinstance(caught.value, InternalError)

@@ -458,13 +458,13 @@ def masked_fill(c: Call) -> Value:
 
 
 @converts("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "aten.to.device",
-          "aten.to.other", "aten.type_as.default", "aten._to_cpu.default",
+          "aten.to.other", "aten.type_as.default",
           "aten.extern.prims.convert_element_type.default")  # fmt: skip
 def to_copy(c: Call) -> Value:
     source = c.one_of("self", "a")
+    _real(source)
     if source.type.device != c.result.device:
         decline("copies between devices are ATen's")
-    _real(source)
     if isinstance(c.result.element, ComplexType):
         decline("complex casts are ATen's")
     return round_cast(c, source, c.result.element)

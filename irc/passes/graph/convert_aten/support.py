@@ -323,14 +323,14 @@ class Call:
 
 def element_of(value: Value) -> Type:
     """The element type of a tensor value; a number that stands for one is ATen's to convert."""
-    if not isinstance(value, Value):
+    if not isinstance(value, Value) or isinstance(value.type, aten.NUMBER_TYPES):
         decline("a number stands for a tensor")
     return value.type.element  # type: ignore[attr-defined]
 
 
 def shape_of(value: Value) -> tuple[Dim, ...]:
     """The sizes of a tensor value; a number that stands for one is ATen's to convert."""
-    if not isinstance(value, Value):
+    if not isinstance(value, Value) or isinstance(value.type, aten.NUMBER_TYPES):
         decline("a number stands for a tensor")
     return value.type.shape  # type: ignore[attr-defined]
 
