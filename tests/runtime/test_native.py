@@ -235,10 +235,13 @@ def test_failed_aten_call_raises_torchs_own_error_and_leaks_nothing(path):
 
     fail(100)
     counts = [sys.getrefcount(t) for t in (x, wrong, late)]
-    before = _rss_kilobytes()
-    fail(400)
+    grown = []
+    for _ in range(4):  # what leaks does so each time; what the process gets once, it keeps
+        before = _rss_kilobytes()
+        fail(400)
+        grown.append(_rss_kilobytes() - before)
     assert [sys.getrefcount(t) for t in (x, wrong, late)] == counts
-    assert _rss_kilobytes() - before < 400
+    assert min(grown) < 100
 
 
 def test_runs_below_autograd_and_autocast_and_restores_the_thread():

@@ -177,6 +177,8 @@ EDGES = {
     "cache/limits.py": "environ",  # how large it may become
     "codegen/triton/runtime.py": "environ",  # whether Triton interprets, in this process
     "codegen/triton/interpreted.py": "environ",
+    "codegen/triton/compiling.py": "environ",
+    "codegen/triton/workers.py": "environ sched_getaffinity",  # how many processes compile
 }
 
 
