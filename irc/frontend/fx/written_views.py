@@ -21,45 +21,31 @@ def view_written_operands(module: fx.GraphModule) -> fx.GraphModule:
     """A graph of Dynamo's whose calls of custom operators have new views of what they write."""
     if not isinstance(module, fx.GraphModule):
         return module
-    if not any(_writes_by_itself(node) for node in module.graph.nodes):
+    if not any(_written(node) for node in module.graph.nodes):
         return module
     module = copied(module)
     for node in list(module.graph.nodes):
-        if not _writes_by_itself(node):
-            continue
-        written = _written_operands(node)
-        views: dict[fx.Node, fx.Node] = {}
-        with module.graph.inserting_before(node):
-            for operand in written:
+        for operand in _written(node):
+            with module.graph.inserting_before(node):
                 module.graph.call_function(torch.ops.aten.clone.default, (operand,))
-                views[operand] = module.graph.call_function(
-                    torch.ops.aten.alias.default, (operand,)
-                )
-        for operand, view in views.items():
+                view = module.graph.call_function(torch.ops.aten.alias.default, (operand,))
             view.meta = {k: v for k, v in node.meta.items() if k == "stack_trace"}
             node.replace_input_with(operand, view)
     module.recompile()
     return module
 
 
-def _writes_by_itself(node: fx.Node) -> bool:
-    """Whether a node calls an operator that writes operands and that is none of torch's own."""
-    target = node.target
-    if node.op != "call_function":
-        return False
-    if isinstance(target, torch._ops.OpOverloadPacket):
-        names = target.overloads()
-        target = getattr(target, names[0]) if len(names) == 1 else target
-    if not isinstance(target, torch._ops.OpOverload):
-        return False
-    return target._schema.is_mutable and target.namespace not in ("aten", "prim", "prims")
-
-
-def _written_operands(node: fx.Node) -> list[fx.Node]:
-    """What a call writes, each once."""
+def _written(node: fx.Node) -> list[fx.Node]:
+    """What a node writes, each once, if it calls an operator that is none of torch's own."""
     target: Any = node.target
-    if isinstance(target, torch._ops.OpOverloadPacket):
+    if node.op != "call_function":
+        return []
+    if isinstance(target, torch._ops.OpOverloadPacket) and len(target.overloads()) == 1:
         target = getattr(target, target.overloads()[0])
+    if not isinstance(target, torch._ops.OpOverload) or not target._schema.is_mutable:
+        return []
+    if target.namespace in ("aten", "prim", "prims"):
+        return []
     written: dict[fx.Node, None] = {}
     for place, argument in enumerate(target._schema.arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:
@@ -68,3 +54,6 @@ def _written_operands(node: fx.Node) -> list[fx.Node]:
         leaves = value if isinstance(value, list | tuple) else [value]
         written.update(dict.fromkeys(x for x in leaves if isinstance(x, fx.Node)))
     return list(written)
+
+
+__all__ = ["view_written_operands"]
