@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from irc.boundary import cuda, torch_abi
-from irc.runtime import graphs, late_checks
+from irc.runtime import graphs, graphs_memory, late_checks
 from irc.runtime.graphs_native import span_bytes
 from tests.runtime.gpu_stub import Stub
 from tests.runtime.graph_driver import RecordingDriver
@@ -246,6 +246,31 @@ def test_a_forward_waits_for_the_backward_of_the_one_before(stub) -> None:
         found = gradients(model, run, *inputs)
         torch.testing.assert_close(found, gradients(model, model, *inputs))
     assert len(stub.graphs) == before + 2
+
+
+def test_an_interrupt_while_python_is_asked_is_raised(stub, monkeypatch) -> None:
+    """Whether a graph's results are free is asked of Python, where Ctrl-C may come."""
+    free, interrupts = graphs_memory.Results.are_free, []
+
+    def are_free(self: Any) -> bool:
+        if interrupts:
+            raise interrupts.pop()
+        return free(self)
+
+    monkeypatch.setattr(graphs_memory.Results, "are_free", are_free)
+    model = Small()
+    run = torch.compile(model, backend="irc", mode="reduce-overhead")
+    x = torch.randn(3, 4)
+    for _ in range(5):
+        wanted = gradients(model, run, x)
+    before = len(stub.graphs)
+    interrupts.append(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        run(x)
+    assert len(stub.graphs) == before and not interrupts
+    for _ in range(2):
+        torch.testing.assert_close(gradients(model, run, x), wanted)
+    assert len(stub.graphs) == before + 4
 
 
 def test_threads(stub) -> None:

@@ -47,6 +47,7 @@ declare i32 @aoti_torch_delete_tensor_object(ptr)
 declare ptr @irc_wrap_tensor(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyObject_CallNoArgs(ptr)
+declare ptr @PyErr_Occurred()
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
@@ -420,7 +421,11 @@ look:
   %plan = call ptr @irc_graph_find(ptr %program, ptr %arguments, i64 %count, ptr %data,
                                    ptr %stream.out, ptr %now)
   %none = icmp eq ptr %plan, null
-  br i1 %none, label %other, label %run
+  br i1 %none, label %unplanned, label %run
+unplanned:
+  %pending = call ptr @PyErr_Occurred()  ; an interrupt while Python was asked
+  %undisturbed = icmp eq ptr %pending, null
+  br i1 %undisturbed, label %other, label %error
 run:
   %stream = load ptr, ptr %stream.out
   %busy.at.at = getelementptr i64, ptr %plan, i64 PLAN_BUSY
