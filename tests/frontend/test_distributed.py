@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +10,8 @@ import torch
 
 from irc.dialects.aten.schema import find_schema
 from tests.backends import needs_backend
+from tests.two_processes import said_by_two
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
     needs_backend,
     pytest.mark.fault("C2"),
@@ -27,20 +24,10 @@ pytestmark = [
 
 def run_both(folder: Path, *names: str) -> None:
     """Run programs in two processes, which meet through a file; both must find nothing wrong."""
-    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.frontend.distributed_programs"]
-    processes = [
-        subprocess.Popen(
-            [*command, str(rank), str(folder / "store"), *names],
-            cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    try:
-        said = [process.communicate(timeout=180) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
+    said = said_by_two(
+        "tests.frontend.distributed_programs", str(folder / "store"), *names,
+        GLOO_SOCKET_IFNAME="lo",
+    )  # fmt: skip
     for out, err in said:
         assert out.strip(), err[-3000:]
         problems = json.loads(out.strip().splitlines()[-1])

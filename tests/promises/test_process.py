@@ -96,6 +96,41 @@ def test_a_child_of_a_fork_calls_and_compiles() -> None:
     assert done.returncode == 0, done.stderr
 
 
+WAITING = textwrap.dedent("""
+    import faulthandler, threading
+
+    import torch
+    from torch._C._distributed_c10d import _create_work_from_future, _register_work
+
+    import irc
+
+    faulthandler.dump_traceback_later(60, exit=True)
+    wait = torch.ops._c10d_functional.wait_tensor.default
+    run = torch.compile(lambda x: wait(x) + 1, backend="irc", fullgraph=True)
+    x = torch.zeros(4)
+    assert run(x).tolist() == [1.0] * 4
+    future, called = torch.futures.Future(), threading.Event()
+    _register_work(x, _create_work_from_future(future))
+
+    def finish():
+        called.wait()
+        x.fill_(3)
+        future.set_result([x])
+
+    threading.Thread(target=finish).start()
+    called.set()
+    assert run(x).tolist() == [4.0] * 4
+""")
+
+
+def test_a_call_that_waits_for_a_thread_lets_it_run() -> None:
+    """What a collective waits for may need Python: its thread drops tensors."""
+    done = subprocess.run(
+        [sys.executable, "-c", WAITING], cwd=ROOT, timeout=120, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 class Interrupt:
     """Raises KeyboardInterrupt at the `after`-th call of a function of irc's in this thread."""
 

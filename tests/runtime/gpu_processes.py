@@ -39,7 +39,7 @@ def trained(rank: int, mode: str | None, compiled: bool) -> list[torch.Tensor]:
 
 def main() -> None:
     """Compare with eager mode on the same group."""
-    store, mode, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    rank, store, mode = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     torch.cuda.set_device(rank)
     dist.init_process_group(
         "nccl", init_method=f"file://{store}", rank=rank, world_size=2,

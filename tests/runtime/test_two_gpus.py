@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,13 +11,14 @@ from torch import nn
 import irc
 from irc.runtime import late_checks
 from tests.runtime.test_graphs import Small, gradients, two_steps
+from tests.runtime.test_graphs_gpu import close
+from tests.two_processes import said_by_two
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two GPUs"),
 ]
 
-ROOT = Path(__file__).resolve().parents[2]
 FIRST, SECOND = "cuda:0", "cuda:1"
 
 
@@ -34,10 +30,6 @@ def _fresh():
     torch._dynamo.reset()
     late_checks.settle()
     assert torch.cuda.current_device() == 0
-
-
-def close(found: Any, wanted: Any) -> None:
-    torch.testing.assert_close(found, wanted, rtol=2e-3, atol=2e-3)
 
 
 def arguments(device: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -137,17 +129,8 @@ def test_an_index_out_of_bounds_on_the_second_is_told() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_two_processes_with_a_gpu_each(tmp_path, mode: str) -> None:
-    command = [sys.executable, "-m", "tests.runtime.gpu_processes", str(tmp_path / "store"), mode]
-    environment = {**os.environ, "NCCL_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    processes = [
-        subprocess.Popen([*command, str(rank)], cwd=ROOT, env=environment, text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for rank in range(2)
-    ]  # fmt: skip
-    try:
-        said = [process.communicate(timeout=180) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
+    said = said_by_two(
+        "tests.runtime.gpu_processes", str(tmp_path / "store"), mode, NCCL_SOCKET_IFNAME="lo"
+    )
     for out, err in said:
         assert out.strip().endswith("right"), err[-3000:]

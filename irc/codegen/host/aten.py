@@ -61,6 +61,9 @@ def call_aten(
     op = aten_paths.find_operator(call.callee)
     chosen = aten_paths.classify(op, floating=floating, device=call.device, gpu=emitter.gpu)
     name = path or ("boxed" if needs_python(call, op) else chosen.name)
+    if name != "boxed":
+        # An operator may wait for another thread (a collective, a GPU) that needs the lock first.
+        emitter.unlock()
     if name == "shim":
         if chosen.name != "shim":
             raise ValueError(f"{call.callee} has no C shim that is right here")

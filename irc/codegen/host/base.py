@@ -396,7 +396,7 @@ class HostBase:
         return self.builder.call(self._support("irc_unpack_results"), arguments)
 
     def unlock(self) -> None:
-        """Let other Python threads run until `lock`: around kernels that take long."""
+        """Let other Python threads run until `lock`: long kernels, and operators that may wait."""
         self._unlocks = True
         self.builder.call(self._support("irc_unlock"), [self._thread_state])
 
