@@ -267,6 +267,7 @@ class GpuLowering(Lowering):
         kernel = e.memory_of(("gpu-kernel", step.kernel, device))
         grid = as_value(self.dims(step.grid))
         operands = [self.table, kernel, self.stream(device), grid, self.values, self.params]
+        e.lock()  # Python may replace the kernel's variants, or is asked for one
         code = b.call(e._support("irc_gpu_launch"), operands)
         failed = ("gpu-launch-failed", step.kernel, device)
         e.fail_if_error(code, failed, [b.sext(code, I64)])
@@ -324,6 +325,7 @@ class GpuLowering(Lowering):
             return
         fail = e.object(("late-fail", device, check.error, check.message))
         operands = [self.table, constant(device), self.stream(device), self.data(step.source)]
+        e.lock()  # which guards the ring
         left = b.call(e._support("irc_gpu_late"), [*operands, constant(count), fail])
         with b.if_then(b.icmp_signed("!=", left, I32(0)), likely=False):
             call_object(e, key, [handle], [], [])
