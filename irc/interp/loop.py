@@ -136,6 +136,8 @@ def index(frame: Frame, op: loop.IndexOp) -> torch.Tensor:
 @interprets(loop.ReadOp)
 def read(frame: Frame, op: loop.ReadOp) -> torch.Tensor:
     source = frame[op.source]
+    if _without_points(frame):
+        return _signless(source).new_zeros(())
     positions = [frame[p] for p in op.positions]
     indices = [index_value(frame, d, positions) for d in op.indices]
     mask = None if op.mask is None else frame[op.mask].to(torch.bool)
@@ -159,6 +161,11 @@ def read(frame: Frame, op: loop.ReadOp) -> torch.Tensor:
     if source.numel() == 0:
         return other.expand(mask.shape)
     return torch.where(mask, source[tuple(indices)], other)
+
+
+def _without_points(frame: Frame) -> bool:
+    """Whether the space that a body is run for is empty, so that no read in it takes place."""
+    return any(isinstance(at, torch.Tensor) and not at.numel() for at in frame.symbols.values())
 
 
 _SIGNED = {

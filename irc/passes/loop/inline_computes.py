@@ -191,6 +191,8 @@ class _Chooser:
             return "each of its readers would look its positions up"
         if evaluations <= own and not external and not self.explains:
             return None  # whatever anything costs
+        if not own:
+            return None  # no point of it is ever evaluated, however many its readers have
         for before, after in self.choices(op, readers, summary, own, evaluations, external):
             self.weighed = before, after
             if self.target.operations(after) > self.target.operations(before):
