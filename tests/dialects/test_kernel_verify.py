@@ -433,6 +433,12 @@ def test_pairs_of_inputs_and_outputs(pairs, error):
         ('%w = kernel.reduce %q {combiner = "sum", dim = 2 : i64} : (vector<4x8xf32>) -> '
          "vector<4xf32>", "along dimension 2"),
         ('%w = kernel.reduce %m {combiner = "all"} : (vector<8xi1>) -> i1', None),
+        ('%k = arith.constant dense<1> : vector<4x8xi32> '
+         '%w = kernel.scan %k {combiner = "sort", dim = 1 : i64} : (vector<4x8xi32>) -> '
+         'vector<4x8xi32>', None),
+        ('%k = arith.constant dense<1> : vector<4x8xi32> '
+         '%w = kernel.scan %k {combiner = "sort", dim = 0 : i64} : (vector<4x8xi32>) -> '
+         'vector<4x8xi32>', "sorts along dimension 0"),
         ('%w = kernel.scan %v {combiner = "xor"} : (vector<8xf32>) -> vector<8xf32>',
          "xor combines integers, not f32"),
         ("%w = kernel.iota {dim = -1 : i64} : vector<8xindex>", "counts along dimension -1"),

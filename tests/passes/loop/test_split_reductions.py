@@ -156,6 +156,14 @@ def test_which_axes_are_parts(axes, parts, wanted, beside):
         assert found.whole == wanted
 
 
+@pytest.mark.parametrize(("count", "wanted"), [(257, None), (256, (0, 64, 4))])
+def test_parts_of_moments_beside_a_sum_are_equal(count, wanted):
+    text = compute(f"red(i0: {count})", out="reduce(moments, f32), reduce(sum, f32)",
+                   type_="f32[], f32[], f32[]", name="%y, %q, %z", values=2)  # fmt: skip
+    found = SplitReductions()._choose(only(text), 64)
+    assert (None if found is None else (found.position, found.parts, found.size)) == wanted
+
+
 def test_at_most_so_many_leading_parts():
     for limit, wanted in ((100, (0,)), (99, None)):
         found = SplitReductions(max_parts=limit)._choose(only(compute("red(i0: 100, i1: 100)")), 64)

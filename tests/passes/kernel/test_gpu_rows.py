@@ -1,0 +1,124 @@
+"""Which powers of e a kernel of a GPU may leave rough, and which rows it covers by groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from irc.dialects import loop
+from irc.ir.symbols import symbol
+from irc.passes.kernel.gpu.odd_rows import Cover, row_group
+from irc.passes.kernel.gpu.plan import GpuPlan, plan_for_gpu
+from irc.passes.kernel.gpu.rough_powers import rough_powers
+from irc.passes.kernel.plan.plan import flatten
+from tests.passes.loop.texts import parsed
+
+ALIVE: list[Any] = []
+READ = "%v = loop.read %x[i, j] : f32\n%e = math.exp %v {nonpositive} : f32\n"
+TWO = "%two = arith.constant 2.0 : f32\n"
+
+
+def planned(body: str, results: str = "", arguments: str = "%x: f32[8, 101]") -> GpuPlan:
+    """The plan of the last compute or group of a body; its module lives as long as the tests."""
+    module = parsed(arguments, body, results)
+    ALIVE.append(module)
+    outer = [op for op in module.walk() if isinstance(op, loop.GroupOp | loop.ComputeOp)]
+    groups = [op for op in outer if isinstance(op, loop.GroupOp)]
+    return plan_for_gpu(flatten((groups or outer)[0]))
+
+
+def sums(body: str, combiner: str = "sum", element: str = "f32") -> str:
+    return (f"%r = loop.compute par(i: 8) red(j: 101) -> reduce({combiner}, {element}) {{\n"
+            f"{READ}{body} }} : {element}[8]")  # fmt: skip
+
+
+def maps(body: str, element: str = "bf16") -> str:
+    return f"%r = loop.compute par(i: 8, j: 101) -> map {{\n{READ}{body} }} : {element}[8, 101]"
+
+
+ROUND = "%h = arith.truncf %w : f32 to bf16\nloop.yield %h"
+POWERS = {
+    "a sum": (sums("loop.yield %e"), True),
+    "a maximum": (sums("loop.yield %e", "max"), False),
+    "a sum of products": (sums(f"{TWO}%w = arith.mulf %e, %two : f32\nloop.yield %w"), False),
+    "a sum of quotients": (sums(f"{TWO}%w = arith.divf %e, %two : f32\nloop.yield %w"), False),
+    "rounded": (maps(f"{ROUND.replace('%w', '%e')}"), True),
+    "a rounded product": (maps(f"{TWO}%w = arith.mulf %e, %two : f32\n{ROUND}"), True),
+    "a rounded quotient": (maps(f"{TWO}%w = arith.divf %e, %two : f32\n{ROUND}"), True),
+    "a divisor": (maps(f"{TWO}%w = arith.divf %two, %e : f32\n{ROUND}"), False),
+    "stored": (maps("loop.yield %e", "f32"), False),
+    "stored beside another": (
+        maps("%h = arith.truncf %e : f32 to bf16\nloop.yield %e, %h", "f32").replace(
+            "%r =", "%r, %q =").replace("-> map", "-> map, map") + ", bf16[8, 101]", False),
+    "another use": (maps(f"%w = arith.negf %e : f32\n{ROUND}"), False),
+    "rounded and more": (
+        maps("%h = arith.truncf %e : f32 to bf16\n%w = arith.negf %e : f32\n"
+             "%k = arith.truncf %w : f32 to bf16\n%q = arith.addf %h, %k : bf16\nloop.yield %q"),
+        False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POWERS)
+def test_powers_that_may_be_rough(name: str) -> None:
+    text, rough = POWERS[name]
+    assert bool(rough_powers(planned(text))) is rough
+
+
+GROUP = """%r, %q = loop.group (i: 8) {
+    %m = loop.compute par(i: 8, j: 101) -> map {
+      READ loop.yield %e } : f32[8, 101]
+    %s = loop.compute par(i: 8) red(j: 101) -> reduce(sum, f32) {
+      %a = loop.read %m[i, j] : f32
+      loop.yield %a } : f32[8]
+    %n = loop.compute par(i: 8) red(j: 101) -> reduce(max, f32) {
+      %b = loop.read OTHER[i, j] : f32
+      loop.yield %b } : f32[8]
+    loop.yield STORED, %n } : TYPE, f32[8]
+""".replace("READ", READ)
+
+
+@pytest.mark.parametrize(
+    ("stored", "other", "rough"),
+    [("%s", "%x", True), ("%m", "%x", False), ("%s", "%m", False)],
+)
+def test_powers_that_members_read_may_be_rough(stored: str, other: str, rough: bool) -> None:
+    type_ = "f32[8, 101]" if stored == "%m" else "f32[8]"
+    text = GROUP.replace("STORED", stored).replace("OTHER", other).replace("TYPE", type_)
+    assert bool(rough_powers(planned(text))) is rough
+
+
+def test_a_cover_fits_where_its_lanes_step_along_groups() -> None:
+    none: Any = None
+    cover, lane, row = Cover("l", 4, none, none), symbol("l"), symbol("i")
+    for offset, fits in (
+        (lane, True), (lane + 8, True), (lane + 4 * row, True), (lane + 2, False),
+        (lane + row, False), (5 * lane, False), (4 * row, False), (lane * row, False),
+    ):  # fmt: skip
+        assert cover.fits(offset) is fits, offset
+
+
+ROWS = """%r, %q = loop.group (i: 8) {
+    %m = loop.compute par(i: 8, j: 101) -> map {
+      %v = loop.read %x[i, j] : f32
+      %e = math.exp %v : f32
+      loop.yield %e } : f32[8, 101]
+    %s = loop.compute KIND {
+      %a = loop.read %x[i, SECOND] : f32
+      loop.yield %a } : TYPE
+    loop.yield %m, %s } : f32[8, 101], TYPE
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "second", "type_", "group"),
+    [
+        ("par(i: 8) red(j: 101) -> reduce(sum, f32)", "j", "f32[8]", 4),
+        ("par(i: 8) red(j: 50) -> reduce(sum, f32)", "j", "f32[8]", 1),  # fewer points
+        ("par(i: 8) scan(j: 101) -> scan(sum, f32)", "j", "f32[8, 101]", 1),
+        ("par(i: 8) red(j: 101) -> reduce(sum, f32)", "100 - j", "f32[8]", 4),  # 2 to 1
+    ],
+)
+def test_rows_that_are_covered_by_groups(kind: str, second: str, type_: str, group: int) -> None:
+    text = ROWS.replace("KIND", kind).replace("SECOND", second).replace("TYPE", type_)
+    assert row_group(planned(text)) == group
