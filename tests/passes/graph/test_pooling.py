@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 import irc
+from irc.ir.types import TensorType
 
 pytestmark = pytest.mark.fault("V9")
 
@@ -83,3 +84,48 @@ def test_adaptive_and_fractional_windows():
 
     for mine, eager in zip(compiled(f, x), f(x), strict=True):
         assert torch.equal(mine, eager)
+
+
+def gradient_on(device: str, pool: tuple[int, int, int, int, bool], dims: int = 2):
+    """The program of a pool's gradient for tensors of a device, with its arguments on the CPU, and
+    what eager gives."""
+    *numbers, ceil = pool
+    kernel, stride, padding, dilation = ([n] * dims for n in numbers)
+    x = torch.randn(2, 3, *(13, 11, 7)[:dims])
+    forward = getattr(torch.ops.aten, f"max_pool{dims}d_with_indices")
+    backward = getattr(torch.ops.aten, f"max_pool{dims}d_with_indices_backward")
+    y, places = forward(x, kernel, stride, padding, dilation, ceil)
+    args = torch.randn_like(y), x, places
+
+    def f(g, x, i):
+        return backward(g, x, kernel, stride, padding, dilation, ceil, i)
+
+    module = irc.trace(f, args)
+    for op in module.walk():
+        blocks = [block for region in op.regions for block in region.blocks]
+        for value in [*op.results, *(a for block in blocks for a in block.arguments)]:
+            if isinstance(value.type, TensorType):
+                kind = value.type
+                value.type = TensorType(kind.shape, kind.element, kind.strides, device)
+    irc.PassManager.parse("convert-aten-to-graph").run(module)
+    return module, args, f(*args)
+
+
+@pytest.mark.parametrize("dims, pool", [
+    (2, (3, 2, 1, 1, False)), (2, (2, 2, 0, 1, False)), (2, (3, 1, 1, 1, False)),
+    (2, (3, 2, 1, 2, False)), (2, (3, 3, 1, 1, True)), (2, (2, 3, 0, 1, False)),
+    (2, (4, 3, 2, 1, True)), (3, (2, 2, 1, 1, False)),
+], ids=str)  # fmt: skip
+def test_on_a_gpu_each_element_looks_at_its_windows(dims, pool):
+    torch.manual_seed(0)
+    module, args, expected = gradient_on("cuda:0", pool, dims)
+    assert "graph.scatter" not in str(module) and "graph.window" in str(module)
+    torch.testing.assert_close(irc.run(module, *args)[0], expected)
+
+
+def test_elements_of_many_windows_are_added_up_where_they_are():
+    torch.manual_seed(0)
+    for device, pool in (("cuda:0", (5, 1, 2, 1, False)), ("cpu", (3, 2, 1, 1, False))):
+        module, args, expected = gradient_on(device, pool)
+        assert "graph.scatter" in str(module)
+        torch.testing.assert_close(irc.run(module, *args)[0], expected)

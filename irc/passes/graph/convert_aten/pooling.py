@@ -23,6 +23,9 @@ from irc.passes.graph.convert_aten.support import (
     wrapped,
 )
 
+MOST_WINDOWS = 16
+"""The most windows that an element looks at."""
+
 
 def _pairs(value: Any, count: int, default: Any = None) -> list[Any]:
     sizes = list(value) if isinstance(value, list) else [value]
@@ -83,8 +86,18 @@ def max_pool(c: Call, *, count: int) -> Sequence[Value]:
 @converts("aten.max_pool2d_with_indices_backward.default", count=2)
 @converts("aten.max_pool3d_with_indices_backward.default", count=3)
 def max_pool_backward(c: Call, *, count: int) -> Value:
-    """The gradients of a plane's windows, added up where their maxima were."""
+    """The gradients of a plane's windows, added up where their maxima were.
+
+    On a GPU, as torch does it there, each element looks at the few windows that it lies in: what
+    others would have to add to it at the same time, and in any order, it adds itself.
+    """
     gradient = float_tensor(c, c.grad_output)
+    kernel = _pairs(c.kernel_size, count)
+    stride = _pairs(c.stride, count, kernel)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, _pairs(c.dilation, count), strict=True)]
+    several = [-(-r // s) for r, s in zip(reach, stride, strict=True)]
+    if c.result.device != "cpu" and math.prod(several) <= MOST_WINDOWS:
+        return _looked_up(c, gradient, several, stride, _pairs(c.padding, count))
     outer, window = shape_of(gradient)[:-count], dim_product(shape_of(gradient)[-count:])
     plane = dim_product(c.result.shape[-count:])
     zeros = c.full(0, c.result.with_shape((*outer, plane)), element_of(gradient))
@@ -93,6 +106,50 @@ def max_pool_backward(c: Call, *, count: int) -> Value:
         graph.Scatter, zeros, *parts, dim=len(outer), combiner="sum", check_bounds=True
     )
     return c.finish(c.reshape(sums, c.result.shape))
+
+
+def _looked_up(
+    c: Call, gradient: Value, several: Sequence[int], stride: Sequence[int], padding: Sequence[int]
+) -> Value:
+    """For each element the sum over the windows that it lies in and whose maximum it is; `several`:
+    in how many it lies along each dimension."""
+    places, count, rank = c.indices, len(several), rank_of(gradient)
+    for k in range(count):
+        size, dim = c.result.shape[rank - count + k], rank - count + k
+        steps = several[k], stride[k], padding[k]
+        gradient = _windows_of_elements(c, gradient, dim, size, *steps, outside=0)
+        places = _windows_of_elements(c, places, dim, size, *steps, outside=-1)
+    own = c.full(0, places)
+    for dim in range(rank - count, rank):
+        width = c.full(c.result.shape[dim], own)
+        own = c.pointwise("add", c.pointwise("mul", own, width), c.iota(dim, own))
+    parts = c.select(c.pointwise("eq", places, own), gradient, c.full(0, gradient))
+    return c.finish(c.reduce("sum", parts, list(range(rank, rank + count))))
+
+
+def _windows_of_elements(
+    c: Call, value: Value, dim: int, size: Dim, several: int, stride: int, padding: int, *,
+    outside: int,
+) -> Value:  # fmt: skip
+    """What there is of each window along `dim`, for each of `size` elements and the windows that it
+    lies in, a new last dimension; `outside` where there is no such window."""
+    shape, rank = shape_of(value), rank_of(value)
+    total = ceildiv(size + padding, stride)
+    low: list[Dim] = [0] * rank
+    high: list[Dim] = [0] * rank
+    low[dim], high[dim] = several - 1, maximum(total - shape[dim], 0)
+    element = element_of(value)
+    number = graph.scalar_attribute(wrapped(outside, element), element)
+    value = c.emit(graph.Pad, value, low=low, high=high, value=number)
+    value = c.slice(value, dim, 0, total + several - 1)
+    type_ = graph.replace_size(tensor_type(value), dim, total)
+    type_ = type_.with_shape((*type_.shape, several))
+    value = c.emit_typed(graph.Window, value, type_, dim=dim, step=1, dilation=1)
+    wide = (*type_.shape[: dim + 1], stride, *type_.shape[dim + 1 :])
+    kept = [k for k in range(rank + 2) if k != dim + 1]
+    value = c.emit_typed(graph.Broadcast, value, type_.with_shape(wide), dims=kept)
+    value = c.reshape(value, (*type_.shape[:dim], total * stride, *type_.shape[dim + 1 :]))
+    return c.slice(value, dim, padding, size)
 
 
 def _flat_position(
