@@ -169,6 +169,8 @@ GPU: Mapping[str, Key] = {
     "x_block": Key("rows in a tile; 1: a row is a scalar of the program", powers()),
     "r_block": Key("points of the own axes in a tile; 0 in a pointwise kernel", powers(0)),
     "persistent": Key("one tile holds all own points, else a loop goes over tiles", flag),
+    "unrolled": Key(
+        "the own points of a row are combined one after the other, without a loop", flag),
     "order": Key("the numbers of the row axes, from the outermost to the innermost", places),
     "tile_axes": Key(
         "of a pointwise kernel: two row axes that a square tile spans, the second one contiguous "
@@ -188,6 +190,8 @@ GPU: Mapping[str, Key] = {
         "begins with its rows", powers(1, 16)),
     "rough_powers": Key(
         "powers of e that are only summed up, or rounded to 16 bits, are the machine's own", flag),
+    "early_reads": Key(
+        "what is read behind the first reduction, and needs none, is read before it", flag),
     "index_bits": Key("the width of indices", lambda v: _number(
         v, lambda n: n in (32, 64), "32 or 64")),
 }  # fmt: skip

@@ -60,6 +60,18 @@ ODD = program(
     f"loop.yield %t }} : {ODD_ROWS}",
     arguments=f"%x: {ODD_ROWS}",
 )
+WEIGHTED = program(
+    "%r = loop.group (i: 2) {",
+    f"%s = loop.compute par(i: 2) red(j: 800) -> reduce(max, f32) {{ {READ}",
+    f"loop.yield %v }} : {ROW}",
+    f"%t = loop.compute par(i: 2, j: 800) -> map {{ {READ}",
+    "%m = loop.read %s[i] : f32",
+    "%u = loop.read %x[7, j] : f32",
+    "%d = arith.subf %v, %m : f32",
+    "%w = arith.mulf %d, %u : f32",
+    "loop.yield %w } : tensor<[2, 800] x f32, strides [800, 1]>",
+    "loop.yield %t } : tensor<[2, 800] x f32, strides [800, 1]>",
+)
 LOOPED = SUM.replace("j: 9216", "j: 40000").replace("%x[i, j]", "%x[i, mod(j, 9216)]")
 SHORT_ROWS = program(
     "%r = loop.compute par(i: 2) red(k: 9, j: 200) -> reduce(sum, f32) {",
@@ -134,6 +146,8 @@ GPU_CASES = {
     "edge_bytes": (EDGES, 0, 32),
     "row_group": (ODD, 1, 3),
     "rough_powers": (POWERS, False, 1),
+    "early_reads": (WEIGHTED, False, 1),
+    "unrolled": (PLACE.replace("j: 200", "j: 9"), True, 1),
     "index_bits": (MAP, 64, 16),
 }
 

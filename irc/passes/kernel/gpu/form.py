@@ -27,7 +27,6 @@ from irc.ir.symbols import (
     Range,
     ceildiv,
     dim_product,
-    free_symbols,
     known_divisible,
 )
 from irc.ir.types import index
@@ -38,6 +37,7 @@ from irc.passes.kernel.gpu.combine import (
     convert,
     identity,
 )
+from irc.passes.kernel.gpu.early_reads import read_early
 from irc.passes.kernel.gpu.evaluate import Evaluator, Point, decomposed
 from irc.passes.kernel.gpu.odd_rows import OddRows, row_group
 from irc.passes.kernel.gpu.plan import (
@@ -47,7 +47,7 @@ from irc.passes.kernel.gpu.plan import (
     offset_of,
     plan_for_gpu,
     stored_axes,
-    strides_of,
+    symbols_of,
 )
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.schedule import default_schedule, power_of_two
@@ -91,34 +91,13 @@ def form_gpu_kernel(
     return _GpuKernel(plan, settings, name).form()
 
 
-def _symbols_of(plan: GpuPlan) -> list[str]:
-    dims: list[Any] = list(plan.rows)
-    local: set[str] = set()
-    for member in plan.members:
-        compute = member.compute
-        local.update(a.name for a in compute.axis_list)
-        dims += [a.extent for a in compute.axis_list]
-        for inner in compute.block.ops:
-            if isinstance(inner, loop.ReadOp):
-                dims += inner.indices
-            elif isinstance(inner, loop.IndexOp):
-                dims.append(inner.expression)
-        for output in compute.output_list:
-            dims += [] if output.indices is None else list(output.indices)
-    for value in [*plan.inputs, *(r for r, _ in plan.outputs)]:
-        type_: Any = value.type
-        dims += [*type_.shape, *strides_of(type_)]
-    names = {n for d in dims for n in free_symbols(d)} - local
-    return sorted(n for n in names if not (n[0] == "_" and n[1:].isdigit()))
-
-
 class _GpuKernel:
     """Builds one kernel."""
 
     def __init__(self, plan: GpuPlan, settings: dict[str, A.Attribute], name: str) -> None:
         self.plan = plan
         self.settings = settings
-        self.symbols = _symbols_of(plan)
+        self.symbols = symbols_of(plan)
         pointers = [kernel.PointerType(v.type.element) for v in plan.inputs]  # type: ignore[attr-defined]
         pointers += [kernel.PointerType(r.type.element) for r, _ in plan.outputs]  # type: ignore[attr-defined]
         types = [*pointers, *[index] * len(self.symbols)]
@@ -167,6 +146,8 @@ class _GpuKernel:
             self._phase([m for m in self.plan.members if m.phase == phase])
         self.func.block.append(kernel.KernelReturnOp())
         func = self.func
+        if self._entry("early_reads").value:
+            read_early(func.block)
         func.attributes["grid"] = A.DimAttr(grid)
         func.attributes["symbols"] = A.ArrayAttr([A.StringAttr(n) for n in self.symbols])
         first = len(self.plan.inputs)
@@ -272,6 +253,9 @@ class _GpuKernel:
             if member.own and self._has_roots(member):
                 spaces.setdefault(member.points, []).append(member)
         for points, inside in spaces.items():
+            if self._entry("unrolled").value:
+                self._unrolled(points, inside)
+                continue
             # A tile has at least one lane: a loop is right where there is no point at all.
             if self._entry("persistent").value and points != 0:
                 self._whole(points, inside)
@@ -366,6 +350,33 @@ class _GpuKernel:
         axes = [str(a) for a in stored_axes(member.compute, output)]
         indices = [point.axes[name] for name in axes]
         self.evaluator.keep(member, number, indices, results)
+
+    def _unrolled(self, points: Dim, members: list[GpuMember]) -> None:
+        """Members whose own points are combined one after the other."""
+        if not isinstance(points, int) or self.odd or self._scans_needed(members):
+            raise InvalidIR("rows of so many points, of scans and odd ones can't be unrolled",
+                            op=self.plan.op)  # fmt: skip
+        b = self.b
+        reductions = []
+        for member in members:
+            element = [v.type for v in member.compute.yield_op.values]
+            for number, output in enumerate(member.compute.output_list):
+                if output.kind == "reduce" and member.tiled is member.own:
+                    reductions.append((member, number, Reduction(
+                        b, output, element[number], self.row_dims, None, points)))  # fmt: skip
+        states = [reduction.start() for _, _, reduction in reductions]
+        for at in range(points):
+            for k, (member, number, reduction) in enumerate(reductions):
+                point = self._point(member, at)
+                content = self.evaluator.yielded(member, number, point)
+                place = b.index(self._combined_position(member, point))
+                states[k] = reduction.step(states[k], content, place, b.index(at))
+            for member in members:
+                self._store_tiles(member, self._point(member, at))
+        for (member, number, reduction), state in zip(reductions, states, strict=True):
+            point = self._point(member, None)
+            self._record(member, number, point, reduction.finish(state))
+            self._store(member, number, point)
 
     # -- loops over tiles
 

@@ -20,6 +20,7 @@ from irc.ir.symbols import (
     Range,
     dim_product,
     dim_sum,
+    free_symbols,
     range_of,
     symbol,
 )
@@ -212,6 +213,28 @@ def accesses(plan: GpuPlan) -> Iterator[tuple[GpuMember, Dim, int, bool]]:
             yield origin.member, offset_of(axes, type_), element_bytes(type_.element), True
 
 
+def symbols_of(plan: GpuPlan) -> list[str]:
+    """The symbols of sizes, strides and indices that a kernel is given, by name."""
+    dims: list[Any] = list(plan.rows)
+    local: set[str] = set()
+    for member in plan.members:
+        compute = member.compute
+        local.update(a.name for a in compute.axis_list)
+        dims += [a.extent for a in compute.axis_list]
+        for inner in compute.block.ops:
+            if isinstance(inner, loop.ReadOp):
+                dims += inner.indices
+            elif isinstance(inner, loop.IndexOp):
+                dims.append(inner.expression)
+        for output in compute.output_list:
+            dims += [] if output.indices is None else list(output.indices)
+    for value in [*plan.inputs, *(r for r, _ in plan.outputs)]:
+        type_: Any = value.type
+        dims += [*type_.shape, *strides_of(type_)]
+    names = {n for d in dims for n in free_symbols(d)} - local
+    return sorted(n for n in names if not (n[0] == "_" and n[1:].isdigit()))
+
+
 def fits_32_bits(plan: GpuPlan, ranges: Mapping[str, Range]) -> bool:
     """Whether every offset and position of the kernel is known to stay in 32 bits."""
     spans: list[Dim] = []
@@ -231,5 +254,5 @@ def _magnitude(stride: Dim) -> Dim:
 
 __all__ = [
     "GpuMember", "GpuPlan", "Origin", "accesses", "fits_32_bits", "offset_of", "plan_for_gpu",
-    "stored_axes", "strides_of",
+    "stored_axes", "strides_of", "symbols_of",
 ]  # fmt: skip

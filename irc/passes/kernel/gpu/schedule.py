@@ -38,6 +38,14 @@ POINTWISE_BLOCK = 1024
 """Most points of a one-dimensional pointwise tile."""
 POINTWISE_BYTES = 32
 """Bytes of an array that a thread of a pointwise tile has."""
+LEAST_BLOCK = 256
+"""Least points of such a tile: what has less than half of `parallel` tiles has smaller ones."""
+POINTWISE_WARPS, ROW_SPREAD, SHARED_SPREAD, ALONE_SPREAD = 16, 4, 2, 8
+"""Warps of a whole kernel, as a multiple of `parallel`, up to which each has fewer points: of
+pointwise tiles, of rows that are tiles each, and of tiles of several rows, which then are of fewer:
+where they share what is read (weights), and where they don't."""
+SPREAD_POINTS = 4
+"""The least points that a thread of a row is left with."""
 TRANSPOSE_BLOCKS = (64, 32)
 """Edges of square tiles; the largest that both axes fill is taken."""
 LINE_BLOCKS, MOST_SPARE, LINE_VALUES = (1024, 512, 256), 1.13, 2
@@ -70,6 +78,12 @@ warps that these have together: 37 us rather than 74 for 8192x8192 bf16 of an H2
 ODD_COLUMNS, ODD_WARPS = 128, 16
 """Rows in a tile and its warps where steps along the reduction are no multiple of 16 bytes, so that
 a thread moves elements one by one: 240 us rather than 757 for 8192x30523 f32."""
+FEW_COLUMNS, FEW_POINTS = 16384, 8
+"""Points of a tile that holds a strided reduction of few rows as a whole, and those of a thread, as
+long as 4 warps are enough; else twice as many."""
+UNROLLED, UNROLLED_BLOCK = 16, 512
+"""Points that are combined one after the other for each of so many rows in a tile: windows of a
+pooling, where many rows have as many points each."""
 COLUMN_WARPS = 3072
 """Warps that all program instances of a strided reduction have together."""
 KEPT_TILE = 16384
@@ -105,6 +119,11 @@ def default_schedule(
     entries: dict[str, A.Attribute] = {}
     if not any(m.own for m in plan.members):
         warps = _pointwise(plan, gpu, entries)
+    elif _is_unrolled(plan, gpu):
+        entries["x_block"] = A.IntegerAttr(UNROLLED_BLOCK)
+        entries["r_block"] = A.IntegerAttr(1)
+        entries["unrolled"] = A.TRUE
+        warps = UNROLLED_BLOCK // (gpu.warp * 4)
     elif _is_kept_across(plan):
         warps = _kept_columns(plan, gpu, entries)
     elif _across_rows(plan):
@@ -118,10 +137,12 @@ def default_schedule(
     if entries["tile_axes"] == A.DenseIntsAttr(()):
         entries["order"] = A.DenseIntsAttr(_order(plan) or range(len(plan.rows)))
     entries["num_warps"] = A.IntegerAttr(max(1, min(32, warps)))
-    entries["num_stages"] = A.IntegerAttr(3 if entries.get("persistent") is A.FALSE else 1)
+    entries.setdefault("unrolled", A.FALSE)
+    loops = entries.get("persistent") is A.FALSE and entries["unrolled"] is A.FALSE
+    entries["num_stages"] = A.IntegerAttr(3 if loops else 1)
     entries["edge_bytes"] = A.IntegerAttr(EDGE_BYTES)
     entries.setdefault("row_group", A.IntegerAttr(1))
-    entries["rough_powers"] = A.TRUE
+    entries["rough_powers"] = entries["early_reads"] = A.TRUE
     entries["index_bits"] = A.IntegerAttr(32 if fits_32_bits(plan, ranges or {}) else 64)
     return loop.ScheduleAttr("gpu", A.DictAttr(entries))
 
@@ -153,7 +174,16 @@ def _pointwise(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute])
     entries["x_block"] = A.IntegerAttr(block)
     sizes = [size for m, o, size, _ in accesses(plan)
              if line is None or m.rows[line[0]] in free_symbols(o)]  # fmt: skip
-    return min(4, block * max(sizes, default=4) // (gpu.warp * POINTWISE_BYTES))
+    warps = max(1, min(4, block * max(sizes, default=4) // (gpu.warp * POINTWISE_BYTES)))
+    if not isinstance(total, int):
+        return warps
+    while line is None and block > LEAST_BLOCK and 2 * -(-total // block) < gpu.parallel:
+        block //= 2
+    entries["x_block"] = A.IntegerAttr(block)
+    room = gpu.parallel * POINTWISE_WARPS
+    while warps < min(4, block // gpu.warp) and -(-total // block) * warps < room:
+        warps *= 2
+    return warps
 
 
 def _line(plan: GpuPlan) -> tuple[int, int] | None:
@@ -245,14 +275,30 @@ def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -
     r = COLUMN_TILE // x
     if isinstance(rows, int) and not 0 < longest <= r and rows >= WIDE_COLUMNS * WIDE_PROGRAMS:
         return _wide_columns(plan, rows, entries)
+    if isinstance(rows, int) and longest and (few := _few_columns(plan, rows, longest, gpu)):
+        x, r = few, longest
     if 0 < longest <= r:
         r = longest
         entries["persistent"] = A.TRUE
     entries["x_block"] = A.IntegerAttr(x)
     entries["r_block"] = A.IntegerAttr(r)
+    if rows and r == longest and x < COLUMN_BLOCK:
+        points = x * r // gpu.warp
+        return max(1, min(16, max(min(4, points // FEW_POINTS), points // (2 * FEW_POINTS))))
     programs = max(1, estimate(rows) // x) if isinstance(rows, int) else gpu.parallel
     most = power_of_two(COLUMN_WARPS // programs + 1) // 2
     return max(1, min(max(2, most), 16, x * r // 128))
+
+
+def _few_columns(plan: GpuPlan, rows: int, longest: int, gpu: GpuFeatures) -> int:
+    """Rows of a tile that holds all points of few rows, which then have more program instances;
+    0 where there are enough, or too many points."""
+    sizes = [size for m, o, size, _ in accesses(plan) if _moves_along(m, o)]
+    least, x = LEAST_BYTES // min(sizes, default=4), min(COLUMN_BLOCK, power_of_two(rows))
+    while x > least and 2 * rows < x * gpu.parallel:
+        x //= 2
+    few = x < COLUMN_BLOCK and x * longest <= FEW_COLUMNS
+    return x if few and 2 * rows < COLUMN_BLOCK * gpu.parallel else 0
 
 
 def _wide_columns(plan: GpuPlan, rows: int, entries: dict[str, A.Attribute]) -> int:
@@ -297,8 +343,26 @@ def _is_kept_across(plan: GpuPlan) -> bool:
             stored |= written
             own = [a.name for a in member.own]
             across |= (_contiguous_axis(offset, own) is None
-                       and _contiguous_axis(offset, member.row_names) is not None)  # fmt: skip
+                       and coefficient(offset, _next_row(plan, member)) == 1)  # fmt: skip
     return stored and across
+
+
+def _next_row(plan: GpuPlan, member: GpuMember) -> str:
+    """The axis along which a tile's next row is found."""
+    if member.folded:
+        return member.row_names[-1]
+    order = _order(plan) or list(range(len(plan.rows)))
+    return member.rows[next((k for k in reversed(order) if estimate(plan.rows[k]) > 1), order[-1])]
+
+
+def _is_unrolled(plan: GpuPlan, gpu: GpuFeatures) -> bool:
+    """Whether the few points of each of many rows are combined one after the other."""
+    rows, points = dim_product(plan.rows), {m.points for m in plan.members if m.own}
+    several = {o.kind for m in plan.members for o in m.compute.output_list}
+    return (isinstance(rows, int) and rows >= 2 * UNROLLED_BLOCK * gpu.parallel
+            and len(points) == 1 and all(isinstance(p, int) and 0 < p <= UNROLLED for p in points)
+            and several <= {"map", "reduce"} and _across_rows(plan)
+            and not any(m.phase and m.own for m in plan.members))  # fmt: skip
 
 
 def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
@@ -325,8 +389,6 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
         # What threads of one warp exchange needs no barrier.
         entries["x_block"] = A.IntegerAttr(max(1, SORTED_POINTS // longest))
         return 1
-    entries["x_block"] = A.IntegerAttr(x)
-    entries["row_group"] = A.IntegerAttr(_row_group(plan, longest) if x == 1 else 1)
     # Places beside values make exchanging between threads dearer.
     pairs = any(o.combiner in ("argmin", "argmax") for m in plan.members
                 for o in m.compute.output_list)  # fmt: skip
@@ -336,7 +398,25 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     read = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
     long = longest > LONG_ROW and len(read) == 1 and points < THREAD_POINTS and not pairs
     most = 2 * THREAD_POINTS if long and any(m.phase for m in plan.members) else THREAD_POINTS
-    return max(warps, x * longest // (gpu.warp * most))
+    warps = max(1, warps, x * longest // (gpu.warp * most))
+    if isinstance(rows, int):
+        x, warps = _spread(plan, rows, x, warps, gpu)
+    entries["x_block"] = A.IntegerAttr(x)
+    entries["row_group"] = A.IntegerAttr(_row_group(plan, longest) if x == 1 else 1)
+    return warps
+
+
+def _spread(plan: GpuPlan, rows: int, x: int, warps: int, gpu: GpuFeatures) -> tuple[int, int]:
+    """Rows of a tile and warps for few rows: all of a GPU is to have some of them."""
+    least = _longest(plan) // (gpu.warp * SPREAD_POINTS)
+    shared = any(not free_symbols(o) & set(m.row_names) for m, o, _, _ in accesses(plan))
+    most = gpu.parallel * (SHARED_SPREAD if shared else ALONE_SPREAD)
+    while x > 1 and x * least > warps and -(-rows // x) * warps <= most:
+        x //= 2
+    most = gpu.parallel * ROW_SPREAD
+    while x == 1 and warps < min(ROW_WARPS, least) and rows * warps <= most:
+        warps *= 2
+    return x, warps
 
 
 def _walks(plan: GpuPlan) -> bool:
