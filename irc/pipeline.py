@@ -92,6 +92,11 @@ def turns_images(options: Options, target: Target) -> bool:
     return options.layout_optimization
 
 
+def is_gpu(options: Options, target: Target) -> bool:
+    """The program runs on a GPU."""
+    return target.is_gpu
+
+
 def pads_products(options: Options, target: Target) -> bool:
     """Operands of matrix products are padded; on a GPU unless told otherwise."""
     return target.is_gpu if options.shape_padding is None else options.shape_padding
@@ -163,6 +168,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("panel-convolutions", makes_panels),
         Step("fold-constants", is_frozen),
         Step("accumulate-scatters", rounds_once),
+        Step("settle-checks"),
         Step("hoist-assertions"),
         Step("reinplace"),
         Step("flatten-concats"),
@@ -171,6 +177,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("pack-weights", packs, {"convolutions": "layout_optimization"}),
         Step("fuse-epilogues", packs_and_fuses),
         Step("propagate-channels-last", turns_images, {"any_precision": "channels_last_tf32"}),
+        Step("split-biases", is_gpu),
         Step("assign-layouts"),
         Step("pad-strides", pads_strides, _PADDING),
         Step("insert-layout-copies"),
