@@ -19,8 +19,13 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Dim, ceildiv, dim_sum, maximum
 from irc.ir.types import TensorType, element_bytes, index
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
+from irc.passes.kernel.gpu.join import fill_joined
 
 READS = kernel.LoadOp | kernel.GatherOp
+COMBINING = kernel.ReduceOp | kernel.KernelScanOp
+MOST_MORE_WARPS, FEW_INSTANCES = 4, 128
+"""Of kernels of a GPU: by how much more warps one may run, and how many program instances of one
+that combines points may: those that run at the same time."""
 ACCESSES = READS | kernel.StoreOp | kernel.ScatterOp
 
 
@@ -29,10 +34,12 @@ class JoinLaunches(Pass):
     """Makes one launch of several that need nothing of each other.
 
     The joined kernel has the points of all: those of the first, then those of the second, and so
-    on; a call computes its part of each. Sums over rows (gradients of biases and weights), fills
-    and checks, which nothing waits for, so go along with the next launch. Launches stay alone
-    whose arrays exceed `max_bytes`, what touches updated arguments, and one whose input another's
-    result may overwrite. Only kernels for a cpu change.
+    on; a call computes its part of each, and on a GPU a program instance is of one of them. Sums
+    over rows (gradients of biases and weights), fills and checks, which nothing waits for, so go
+    along with the next launch. Launches stay alone whose arrays exceed `max_bytes`, on a GPU
+    `gpu_bytes`: there a launch takes longer than what a small one does. So does what touches
+    updated arguments, unless it is of a GPU and nothing else reads them; one whose input another's
+    result may overwrite; and kernels of a GPU that would run longer with the other's warps.
 
     Before:
         %a = host.launch %x {callee = @k0} : (tensor<[64] x f32>) -> tensor<[64] x f32>
@@ -45,14 +52,13 @@ class JoinLaunches(Pass):
     name = "join-launches"
     summary = "make one launch of several small ones that need nothing of each other"
     max_bytes: int = 16 << 20
+    gpu_bytes: int = 4 << 20
     max_parts: int = 8
     window: int = 16
 
     def run(self, op: Operation, context: PassContext) -> None:
         ops = list(op.regions[0].blocks[0].ops)
         kernels = {k.sym_name: k for k in ops if isinstance(k, kernel.KernelFuncOp)}
-        if any(k.is_gpu for k in kernels.values()):
-            return
         joiner = _Joiner(op, kernels)
         for function in [f for f in ops if isinstance(f, func.FuncOp)]:
             planner = _JoinPlanner(self, function, kernels, context)
@@ -77,10 +83,11 @@ class _JoinPlanner:
         self._follows: dict[kernel.KernelFuncOp, bool] = {}
         self._scratch: dict[kernel.KernelFuncOp, int] = {}
         self.clusters = Clusters(function.block, self.relies)
-        self.updated: set[Value] = set()
+        self.updated: dict[Value, Value] = {}  # and the argument that each is or becomes
         for op in function.block.ops:
             if isinstance(op, graph.UpdateInput):
-                self.updated |= {op.value, function.block.arguments[op.argument]}
+                argument = function.block.arguments[op.argument]
+                self.updated |= {op.value: argument, argument: argument}
 
     def plan(self) -> int:
         """Decide; gives the number of joins."""
@@ -116,11 +123,22 @@ class _JoinPlanner:
         return (
             callee is not None
             and callee.grid is not None
-            and (not callee.initialized or callee.copying is not None)
+            and (not callee.initialized or callee.copying is not None or callee.is_gpu)
             and not op.outs
-            and self.updated.isdisjoint(arrays)
-            and sum(array_bytes(v.type) for v in arrays) <= self.options.max_bytes
+            and self.updates_alone(op, arrays)
+            and sum(array_bytes(v.type) for v in arrays)
+            <= (self.options.gpu_bytes if callee.is_gpu else self.options.max_bytes)
+            and (not callee.is_gpu or isinstance(callee.grid, int))
         )
+
+    def updates_alone(self, op: host.LaunchOp, arrays: Sequence[Value]) -> bool:
+        """Whether the updated arguments that a launch touches are read by nothing else: whenever
+        it runs then, nothing misses what they were before."""
+        arguments = {self.updated[value] for value in arrays if value in self.updated}
+        if not arguments:
+            return True
+        callee = self.kernels[op.callee]
+        return callee.is_gpu and all(set(a.users) <= {op} for a in arguments)
 
     def fits(self, a: int, b: int) -> bool:
         """Whether a cluster and a later launch may be one."""
@@ -129,6 +147,8 @@ class _JoinPlanner:
         if len(members) > self.options.max_parts or clusters.depends(b, a):
             return False
         if not clusters.share_device(a, b):
+            return False
+        if not _alike([self.kernels[m.callee] for m in members]):  # type: ignore[attr-defined]
             return False
         scratch = sum(self.scratch_bytes(m) for m in members)
         return scratch <= SCRATCH_BYTES and not self.overwrites(members)
@@ -157,6 +177,24 @@ class _JoinPlanner:
             if any(readers[launch.inputs[source]] > 1 for source in pairs[::2]):
                 return True
         return False
+
+
+def _alike(kernels: Sequence[kernel.KernelFuncOp]) -> bool:
+    """Whether kernels run on one kind of processor; on a GPU all get the most warps of one, which
+    takes those longer that combine points between them in many program instances."""
+    if not any(k.is_gpu for k in kernels):
+        return True
+    if not all(k.is_gpu for k in kernels) or len({k.num_stages for k in kernels}) > 1:
+        return False
+    most = max(int(k.num_warps or 4) for k in kernels)
+    for each in kernels:
+        warps, grid = int(each.num_warps or 4), each.grid
+        if most > MOST_MORE_WARPS * warps:
+            return False
+        many = not isinstance(grid, int) or grid > FEW_INSTANCES
+        if many and most > warps and any(isinstance(op, COMBINING) for op in each.walk()):
+            return False
+    return True
 
 
 def follows_data(callee: kernel.KernelFuncOp) -> bool:
@@ -247,7 +285,7 @@ class _Joiner:
         if joined is None:
             name = self.fresh_name("_".join(p.callee.sym_name for p in parts))
             joined = self.joint[parts] = self.add(join(parts, inputs, name))
-            if joined.initialized:
+            if joined.initialized and not joined.is_gpu:
                 own = [
                     attrs.evolve(p, callee=self.kernels[p.callee.copying or p.callee.sym_name])
                     for p in parts
@@ -296,18 +334,23 @@ def join(parts: Sequence[JoinedPart], inputs: int, name: str) -> kernel.KernelFu
         for place, argument in zip(part.inputs, arguments, strict=False):
             types[place] = argument.type
         outputs += [a.type for a in arguments[len(part.inputs) : pointers_of(part.callee)]]
-    kinds = [*types, *outputs, *[index] * (len(symbols) + 2)]
-    function = kernel.KernelFuncOp.create(name, kinds, "cpu")
+    on_gpu = parts[0].callee.is_gpu
+    kinds = [*types, *outputs, *[index] * (len(symbols) + (0 if on_gpu else 2))]
+    function = kernel.KernelFuncOp.create(name, kinds, "gpu" if on_gpu else "cpu")
     function.location = fuse([p.callee.location for p in parts], "join-launches")
-    _fill(function, parts, inputs, symbols)
+    if on_gpu:
+        fill_joined(function, list(_arguments(function, parts, inputs, symbols)))
+    else:
+        _fill(function, parts, inputs, symbols)
     grids: list[Dim] = [p.callee.grid for p in parts]
     first = len(types)
     function.attributes.update(
         symbols=A.ArrayAttr([A.StringAttr(s) for s in symbols]),
         grid=A.DimAttr(dim_sum(grids)),
-        work=A.DimAttr(_work(parts, grids)),
         outputs=A.DenseIntsAttr(range(first, first + len(outputs))),
     )
+    if not on_gpu:
+        function.attributes["work"] = A.DimAttr(_work(parts, grids))
     for shared in ("inplace", "initialized"):
         pairs = [
             place for part, output in zip(parts, _output_starts(parts, inputs), strict=True)
@@ -341,6 +384,24 @@ def _work(parts: Sequence[JoinedPart], grids: Sequence[Dim]) -> Dim:
         total = sum(w * g for w, g in zip(work, grids, strict=True))  # type: ignore[operator]
         return ceildiv(total, max(points, 1))
     return maximum(*work)
+
+
+def _arguments(
+    function: kernel.KernelFuncOp, parts: Sequence[JoinedPart], inputs: int, symbols: Sequence[str]
+) -> Iterator[tuple[kernel.KernelFuncOp, dict[Value, Value]]]:
+    """Each part, and which argument of the joined kernel each of its own is."""
+    arguments = function.block.arguments
+    sizes = dict(zip(symbols, arguments[len(arguments) - len(symbols) :], strict=True))
+    for part, output in zip(parts, _output_starts(parts, inputs), strict=True):
+        own, count = part.callee.block.arguments, pointers_of(part.callee)
+        places = [*part.inputs, *range(output, output + count - len(part.inputs))]
+        mapping: dict[Value, Value] = {}
+        for place, argument in zip(places, own, strict=False):
+            mapping[argument] = arguments[place]
+            arguments[place].name_hint = argument.name_hint
+        for name, argument in zip(part.callee.local_symbols(), own[count:], strict=False):
+            mapping[argument] = sizes[name]
+        yield part.callee, mapping
 
 
 def _fill(
