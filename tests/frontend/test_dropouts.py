@@ -1,4 +1,4 @@
-"""A dropout that drops nothing returns its operand, as in eager mode."""
+"""A dropout that drops nothing returns its operand, as in eager mode; others drop what it drops."""
 
 from __future__ import annotations
 
@@ -82,3 +82,25 @@ def test_a_dropout_that_drops_gives_a_new_tensor(p):
     torch.manual_seed(0)
     made = torch.compile(lambda x: F.dropout(x, p), backend="irc")(x)
     assert made is not x and torch.equal(made, expected)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "lay",
+    [
+        lambda x: x.transpose(0, 1),
+        lambda x: x[0].t(),
+        lambda x: x[None].to(memory_format=torch.channels_last),
+        lambda x: x[:, ::2].permute(2, 0, 1),
+        lambda x: x.transpose(1, 2)[None].expand(2, 3, 5, 4),
+    ],
+    ids=["transposed", "matrix", "channels-last", "sliced", "expanded"],
+)
+def test_what_is_dropped_is_eager_s_in_every_order_of_memory(lay, dynamic):
+    x = lay(torch.ones(3, 4, 5))
+    torch.manual_seed(0)
+    expected = F.dropout(x, 0.4)
+    torch.manual_seed(0)
+    dropped = torch.compile(F.dropout, backend="irc", dynamic=dynamic)(x, 0.4)
+    assert torch.allclose(dropped, expected)
+    assert dropped.stride() == expected.stride()

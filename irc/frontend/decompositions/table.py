@@ -29,7 +29,12 @@ from irc.frontend.decompositions.transformer_layers import (
     multi_head_attention,
     transformer_encoder_layer,
 )
-from irc.frontend.fx.stride_order import by_steps, ordered
+from irc.frontend.fx.stride_order import (
+    by_steps,
+    inverse_permutation,
+    order_in_memory,
+    ordered,
+)
 from irc.frontend.fx.wide_statistics import NARROW, rounding_statistics
 
 aten = torch.ops.aten
@@ -270,5 +275,11 @@ def native_dropout(
         return source.clone(), torch.ones_like(source, dtype=torch.bool)
     if p == 1:
         return torch.zeros_like(source), torch.zeros_like(source, dtype=torch.bool)
-    mask = torch.bernoulli(torch.empty_like(source, dtype=torch.bool), 1 - p)
+    # In the order of the mask's memory, which has the source's; `bernoulli` fills row by row.
+    mask = torch.empty_like(source, dtype=torch.bool)
+    order = order_in_memory(mask)
+    if order == sorted(order):
+        mask = torch.bernoulli(mask, 1 - p)
+    else:
+        mask = torch.bernoulli(mask.permute(order), 1 - p).permute(inverse_permutation(order))
     return source * mask * (1.0 / (1.0 - p)), mask

@@ -64,22 +64,31 @@ def _in_order(overload: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
     shape = torch.broadcast_shapes(*(t.shape for t in tensors))
     whole = [t.expand(shape) for t in tensors]
     several = [dim for dim, size in enumerate(shape) if not guard_or_false(size == 1)]
-    order = _order(whole)
+    order = order_in_memory(*whole)
     decided = [dim for dim in order if dim in several]
+
+    def as_decided(t: Tensor) -> bool:
+        return [dim for dim in order_in_memory(t) if dim in several] == decided
+
     return [
-        tensor if [dim for dim in _order([t]) if dim in several] == decided else _written(t, order)
+        tensor if as_decided(t) else _written(t, order)
         for tensor, t in zip(tensors, whole, strict=True)
     ]
 
 
-def _order(tensors: Sequence[Tensor]) -> list[int]:
+def order_in_memory(*tensors: Tensor) -> list[int]:
     """The dimensions from the outermost to the innermost of what is computed with tensors."""
     return compute_elementwise_output_logical_to_physical_perm(*tensors)[0]
 
 
 def _written(tensor: Tensor, order: list[int]) -> Tensor:
     dense = tensor.permute(order).clone(memory_format=torch.contiguous_format)
-    return dense.permute([order.index(dim) for dim in range(len(order))])
+    return dense.permute(inverse_permutation(order))
+
+
+def inverse_permutation(order: Sequence[int]) -> list[int]:
+    """The permutation that undoes one."""
+    return [order.index(dim) for dim in range(len(order))]
 
 
 def _computed_in(overload: Any, tensors: Sequence[Tensor]) -> torch.dtype:
