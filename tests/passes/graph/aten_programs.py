@@ -112,3 +112,14 @@ class Graph(Program):
             return self.call_aten("aten.mm.default", made, {"self": left, "mat2": right})
         tensors = {"self": bias, "mat1": left, "mat2": right}
         return self.call_aten("aten.addmm.default", made, tensors, **more)
+
+
+def put_on(module, device):
+    """A program traced on the CPU, with all tensors on a device."""
+    for op in module.walk():
+        blocks = [block for region in op.regions for block in region.blocks]
+        for value in [*op.results, *(a for block in blocks for a in block.arguments)]:
+            if isinstance(value.type, TensorType):
+                type_ = value.type
+                value.type = TensorType(type_.shape, type_.element, type_.strides, device)
+    return module

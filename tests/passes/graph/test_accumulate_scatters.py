@@ -9,6 +9,7 @@ import irc
 from irc.dialects import graph
 from irc.ir.passes import PassContext, PassManager
 from irc.pipeline import stages
+from tests.passes.graph.aten_programs import put_on
 
 BEFORE = stages()["aten-to-graph"].partition(",accumulate-scatters")[0]
 
@@ -141,3 +142,21 @@ def test_truths_are_no_sums(element, zero, count):
     context = PassContext()
     PassManager.parse("accumulate-scatters").run(module, context)
     assert context.statistics["accumulate-scatters", "accumulated"] == count
+
+
+def test_on_a_gpu_gradients_of_a_table_are_not_checked() -> None:
+    """What is no row adds nothing to the first one; the lookup was checked."""
+    gradient = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0))
+    places = torch.tensor([[1, 2, 2, 8, 0], [3, 3, -1, 1, 9]])
+    inside = (places >= 0) & (places < 9)
+
+    def function(g: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten.embedding_dense_backward(g, i, 9, 3, False)
+
+    expected = function(torch.where(inside[..., None], gradient, 0), torch.where(inside, places, 0))
+    for device in ("cuda:0", "cpu"):
+        module = put_on(irc.trace(function, [gradient, places]), device)
+        PassManager.parse("convert-aten-to-graph").run(module)
+        assert ("check_bounds" in str(module)) is (device == "cpu")
+        if device != "cpu":
+            assert torch.equal(irc.run(module, gradient, places)[0], expected)

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional as F
 
 import irc
-from irc.ir.types import TensorType
+from tests.passes.graph.aten_programs import put_on
 
 pytestmark = pytest.mark.fault("V9")
 
@@ -100,13 +100,7 @@ def gradient_on(device: str, pool: tuple[int, int, int, int, bool], dims: int = 
     def f(g, x, i):
         return backward(g, x, kernel, stride, padding, dilation, ceil, i)
 
-    module = irc.trace(f, args)
-    for op in module.walk():
-        blocks = [block for region in op.regions for block in region.blocks]
-        for value in [*op.results, *(a for block in blocks for a in block.arguments)]:
-            if isinstance(value.type, TensorType):
-                kind = value.type
-                value.type = TensorType(kind.shape, kind.element, kind.strides, device)
+    module = put_on(irc.trace(f, args), device)
     irc.PassManager.parse("convert-aten-to-graph").run(module)
     return module, args, f(*args)
 

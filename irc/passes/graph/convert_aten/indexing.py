@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -192,20 +193,33 @@ def embedding(c: Call) -> Value:
 
 @converts("aten.embedding_dense_backward.default")
 def embedding_backward(c: Call) -> Value:
+    """Gradients added up in the rows that were looked up, but for the padding's.
+
+    On a GPU nothing is checked: the lookup was, and torch's own kernels there check nothing. What
+    is no row adds nothing to the first one.
+    """
     if c.scale_grad_by_freq:
         decline("scaling by frequency is ATen's")
     index = as_index(c, c.indices)
     gradient = c.compute(_source(c, "grad_output"))
+    ignored = []
     if isinstance(c.padding_idx, int) and c.padding_idx >= 0:
-        padding = c.pointwise("eq", index, c.full(c.padding_idx, index))
-        type_ = padding.type.with_shape(shape_of(gradient))  # type: ignore[attr-defined]
-        dims = list(range(rank_of(index)))
-        mask = c.emit_typed(graph.Broadcast, padding, type_, dims=dims)
+        ignored.append(c.pointwise("eq", index, c.full(c.padding_idx, index)))
+    checks = c.result.device == "cpu"
+    if not checks:
+        zero, size = c.full(0, index), c.full(c.result.shape[0], index)
+        outside = c.pointwise("lt", index, zero), c.pointwise("ge", index, size)
+        ignored += outside
+        index = c.select(c.pointwise("or", *outside), zero, index)
+    if ignored:
+        mask = functools.reduce(functools.partial(c.pointwise, "or"), ignored)
+        type_ = mask.type.with_shape(shape_of(gradient))  # type: ignore[attr-defined]
+        mask = c.emit_typed(graph.Broadcast, mask, type_, dims=list(range(rank_of(index))))
         gradient = c.select(mask, c.full(0, gradient), gradient)
     zeros = c.full(0, c.result, element_of(gradient))
     value = c.emit(
         graph.Put, zeros, gradient, [index], dims=[0], position=0, combiner="sum",
-        check_bounds=True,
+        check_bounds=checks,
     )  # fmt: skip
     return c.finish(value)
 
