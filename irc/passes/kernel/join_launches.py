@@ -22,10 +22,11 @@ from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.gpu.join import fill_joined
 
 READS = kernel.LoadOp | kernel.GatherOp
-COMBINING = kernel.ReduceOp | kernel.KernelScanOp
-MOST_MORE_WARPS, FEW_INSTANCES = 4, 128
-"""Of kernels of a GPU: by how much more warps one may run, and how many program instances of one
-that combines points may: those that run at the same time."""
+COMBINING = kernel.ReduceOp | kernel.KernelScanOp | kernel.ForOp
+MOST_MORE_WARPS, FEW_INSTANCES, TINY_BYTES = 4, 128, 1 << 16
+"""Of kernels of a GPU: by how much more warps one may run, how many program instances of one that
+combines points may (those that run at the same time), and the arrays of one that goes along with a
+large one."""
 ACCESSES = READS | kernel.StoreOp | kernel.ScatterOp
 
 
@@ -39,7 +40,8 @@ class JoinLaunches(Pass):
     along with the next launch. Launches stay alone whose arrays exceed `max_bytes`, on a GPU
     `gpu_bytes`: there a launch takes longer than what a small one does. So does what touches
     updated arguments, unless it is of a GPU and nothing else reads them; one whose input another's
-    result may overwrite; and kernels of a GPU that would run longer with the other's warps.
+    result may overwrite; and kernels of a GPU that would run longer with the other's warps. Tiny
+    ones go along with a large map, though.
 
     Before:
         %a = host.launch %x {callee = @k0} : (tensor<[64] x f32>) -> tensor<[64] x f32>
@@ -126,10 +128,14 @@ class _JoinPlanner:
             and (not callee.initialized or callee.copying is not None or callee.is_gpu)
             and not op.outs
             and self.updates_alone(op, arrays)
-            and sum(array_bytes(v.type) for v in arrays)
-            <= (self.options.gpu_bytes if callee.is_gpu else self.options.max_bytes)
+            and (self.is_small(op) or callee.is_gpu and not _combines(callee))
             and (not callee.is_gpu or isinstance(callee.grid, int))
         )
+
+    def is_small(self, op: host.LaunchOp) -> bool:
+        """Whether a launch may be joined with any other."""
+        on_gpu = self.kernels[op.callee].is_gpu
+        return launch_bytes(op) <= (self.options.gpu_bytes if on_gpu else self.options.max_bytes)
 
     def updates_alone(self, op: host.LaunchOp, arrays: Sequence[Value]) -> bool:
         """Whether the updated arguments that a launch touches are read by nothing else: whenever
@@ -143,15 +149,24 @@ class _JoinPlanner:
     def fits(self, a: int, b: int) -> bool:
         """Whether a cluster and a later launch may be one."""
         clusters = self.clusters
-        members = [clusters.ops[k] for k in (*clusters.members[a], *clusters.members[b])]
+        numbers = (*clusters.members[a], *clusters.members[b])
+        members: list[Any] = [clusters.ops[k] for k in numbers]
         if len(members) > self.options.max_parts or clusters.depends(b, a):
             return False
-        if not clusters.share_device(a, b):
+        callees = [self.kernels[m.callee] for m in members]
+        if not clusters.share_device(a, b) or not _alike(callees):
             return False
-        if not _alike([self.kernels[m.callee] for m in members]):  # type: ignore[attr-defined]
+        large = [m for m in members if not self.is_small(m)]
+        if large and not self.goes_along(large, members):
             return False
         scratch = sum(self.scratch_bytes(m) for m in members)
         return scratch <= SCRATCH_BYTES and not self.overwrites(members)
+
+    def goes_along(self, large: Sequence[host.LaunchOp], members: Sequence[host.LaunchOp]) -> bool:
+        """Whether launches are one large one and others so tiny that it takes no longer."""
+        warps = {self.kernels[m.callee].num_warps for m in members}
+        tiny = [m for m in members if launch_bytes(m) <= TINY_BYTES]
+        return len(large) == 1 and len(tiny) == len(members) - 1 and len(warps) == 1
 
     def scratch_bytes(self, launch: Operation) -> int:
         """The scratch memory of a launch's kernel."""
@@ -192,9 +207,20 @@ def _alike(kernels: Sequence[kernel.KernelFuncOp]) -> bool:
         if most > MOST_MORE_WARPS * warps:
             return False
         many = not isinstance(grid, int) or grid > FEW_INSTANCES
-        if many and most > warps and any(isinstance(op, COMBINING) for op in each.walk()):
+        if many and most > warps and _combines(each):
             return False
     return True
+
+
+def _combines(callee: kernel.KernelFuncOp) -> bool:
+    """Whether a kernel of a GPU combines points of its tiles, or walks over tiles."""
+    return any(isinstance(op, COMBINING) for op in callee.walk())
+
+
+def launch_bytes(op: host.LaunchOp) -> int:
+    """The bytes of the arrays of a launch."""
+    arrays = [v for v in (*op.inputs, *op.results) if isinstance(v.type, TensorType)]
+    return sum(array_bytes(v.type) for v in arrays)
 
 
 def follows_data(callee: kernel.KernelFuncOp) -> bool:

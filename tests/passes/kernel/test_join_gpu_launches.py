@@ -123,6 +123,19 @@ def test_kernels_that_are_alike_are_joined(one: str, other: str, expected: int) 
     assert joined(module_of([A, B.replace("@k0", "@k1")], texts)) == expected
 
 
+def test_a_tiny_launch_goes_along_with_a_large_map() -> None:
+    large, other, tiny = torch.randn(2000, 1000), torch.randn(1000, 2000), torch.randn(64, 64)
+
+    def launches(function: Any, *args: Any) -> int:
+        module = formed(function, list(args))
+        return len(kernels(module)) - joined(module)
+
+    assert launches(lambda x, y: (x.exp(), y.sin()), large, tiny) == 1
+    assert launches(lambda x, y: (x.exp(), y.sin()), large, other) == 2
+    assert launches(lambda x, y: (x.sum(1), y.sin()), large, tiny) == 2
+    assert launches(lambda x, y: (x.exp(), y.sin()), large, torch.randn(128, 256)) == 2
+
+
 def test_a_gpus_kernel_and_a_cpus_stay_apart() -> None:
     texts = gpu_text("k0"), kernel_text("k1")
     assert joined(module_of([A, B.replace("@k0", "@k1")], texts)) == 0
