@@ -16,6 +16,7 @@ import torch
 from torch import fx
 
 from irc.frontend.fx import wide_statistics
+from irc.frontend.fx.recomputed_softmaxes import spell_log_softmaxes
 from irc.options.options import Options
 from irc.target import Target
 
@@ -23,8 +24,8 @@ from irc.target import Target
 def partition(
     options: Options, target_of: Callable[[fx.GraphModule], Target]
 ) -> Callable[..., Any]:
-    """How a joint graph is cut into forward and backward: attentions are fused before, statistics
-    kept wide. target_of: what a graph is compiled for."""
+    """How a joint graph is cut into forward and backward: attentions are fused before, softmaxes'
+    logarithms written out, statistics kept wide. target_of: what a graph is compiled for."""
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     if options.emulate_rounding:
@@ -32,6 +33,7 @@ def partition(
 
     def fused(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
         fuse_for(joint, options, target_of(joint))
+        spell_log_softmaxes(joint)
         return wide_statistics.partition(joint, *arguments, **keywords)
 
     return fused
