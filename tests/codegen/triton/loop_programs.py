@@ -8,6 +8,7 @@ from typing import Any
 from programs import Program, axes_of, reduce, scan, scatter, tensor
 
 from irc.dialects import loop
+from irc.ir import attributes as A
 from irc.ir import types as T
 from irc.ir.core import Value
 from irc.ir.symbols import symbol
@@ -64,7 +65,8 @@ def softmax(
         ).results[0]
 
         def power(b: Any, i: Any) -> Value:
-            return b.op("math.exp", b.op("arith.subf", read(b, x, i), b.read(top, i[:1])))
+            gap = b.op("arith.subf", read(b, x, i), b.read(top, i[:1]))
+            return b.op("math.exp", gap, nonpositive=A.UNIT)
 
         total = program.compute(
             [n, m], [reduce("sum")], [tensor(n)], lambda b, i: [power(b, i)], red=[1]
