@@ -153,6 +153,16 @@ def test_gradients_of_a_scan_with_several_carries():
 
 
 @both
+def test_gradients_of_a_scan_that_need_its_results(dynamic):
+    torch.manual_seed(0)
+
+    def model(start, xs):
+        return scan(lambda c, x: ((c * x).tanh(), (c + x).sigmoid()), start, xs, dim=0)
+
+    compared(model, leaves((4,), (6, 4)), dynamic=dynamic)
+
+
+@both
 def test_map(dynamic):
     torch.manual_seed(0)
 

@@ -59,7 +59,7 @@ WHOLE: dict[str, str] = {
 # are not decomposed: texts, and what control flow captures. By reason.
 APART: dict[str, str] = {
     "a copy or view by another name: torch gives the one that the rest of a graph has": """
-        alias_copy detach diagonal_copy expand_copy split_with_sizes_copy squeeze squeeze_copy t
+        alias_copy diagonal_copy expand_copy split_with_sizes_copy squeeze squeeze_copy t
         t_copy transpose transpose_copy unfold_copy unsafe_split_with_sizes unsqueeze_copy
         _reshape_alias _unsafe_view
     """,

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from irc.frontend.fx import wide_statistics
+from irc.frontend.fx import detaches, wide_statistics
 from irc.frontend.fx.recomputed_softmaxes import spell_log_softmaxes
 from irc.options.options import Options
 from irc.target import Target
@@ -28,15 +28,17 @@ def partition(
     logarithms written out, statistics kept wide. target_of: what a graph is compiled for."""
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-    if options.emulate_rounding:
-        return min_cut_rematerialization_partition
+    def plain(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
+        detaches.as_aliases(joint)
+        return min_cut_rematerialization_partition(joint, *arguments, **keywords)
 
     def fused(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
+        detaches.as_aliases(joint)
         fuse_for(joint, options, target_of(joint))
         spell_log_softmaxes(joint)
         return wide_statistics.partition(joint, *arguments, **keywords)
 
-    return fused
+    return plain if options.emulate_rounding else fused
 
 
 def fuse_for(module: fx.GraphModule, options: Options, target: Target) -> int:
