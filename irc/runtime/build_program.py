@@ -174,7 +174,7 @@ def compile_parts(
         )
     from irc.codegen.host.lowering import emit_host
 
-    host = emit_host(program)
+    host = emit_host(program, features.serial)
     native = compile_module(host.text, features, opt_level=host_level(program))
     return CompiledParts(
         program, code, native, host.slots, host.externals, dict(counters or {}), called=called,

@@ -41,10 +41,8 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import SIGNS, Dim, Symbol, dim_product
 from irc.program import host_program as P
 from irc.program.liveness import dying_after
+from irc.target.speeds import Speeds
 
-#: Scalar operations below which a kernel runs on one thread, and a piece has at least as many.
-#: From docs/design/experiments/native-boundary.md.
-SERIAL_WORK = 32_768
 #: Scalar operations from which other Python threads may run meanwhile (about 50 us).
 UNLOCK_WORK = 400_000
 
@@ -60,11 +58,15 @@ class EmittedHost:
     externals: frozenset[str]
 
 
-def emit_host(program: P.HostProgram) -> EmittedHost:
-    """The native form of `program`; it exports `ENTRY` and needs the kernels by `kernel_symbol`."""
+def emit_host(program: P.HostProgram, serial: int = Speeds().serial) -> EmittedHost:
+    """The native form of `program`; it exports `ENTRY` and needs the kernels by `kernel_symbol`.
+
+    A kernel of at most `serial` scalar operations runs on one thread, and a piece of a larger one
+    has as many.
+    """
     module = ir.Module("host", context=ir.Context())
     emitter = HostEmitter(module, ENTRY, arguments=len(program.arguments))
-    Lowering(program, emitter).run()
+    Lowering(program, emitter, serial).run()
     return EmittedHost(str(module), tuple(emitter.slot_keys), frozenset(emitter.externals))
 
 
@@ -80,8 +82,8 @@ class ArrayPlace:
 
 
 class Lowering:
-    def __init__(self, program: P.HostProgram, emitter: HostEmitter) -> None:
-        self.program, self.emitter = program, emitter
+    def __init__(self, program: P.HostProgram, emitter: HostEmitter, serial: int = 0) -> None:
+        self.program, self.emitter, self.serial = program, emitter, serial
         self.builder = emitter.builder
         self.dims = DimEmitter(emitter)
         self.places: dict[int, ArrayPlace] = {}
@@ -366,17 +368,17 @@ class Lowering:
         arguments = [*pointers, *scalars]
         work = self.dims(step.work) if step.work is not None else 1
         self._unlock_for(grid, work)
-        if isinstance(grid, int) and isinstance(work, int) and grid * work <= SERIAL_WORK:
+        if isinstance(grid, int) and isinstance(work, int) and grid * work <= self.serial:
             self.emitter.call_kernel(kernel, [*arguments, constant(0), constant(grid)])
             return
         self.emitter.call_kernel(kernel, arguments, extent=grid, grain=self._grain(work))
 
     def _grain(self, work: Size) -> Size:
         if isinstance(work, int):
-            return max(1, -(-SERIAL_WORK // max(1, work)))
+            return max(1, -(-self.serial // max(1, work)))
         b = self.builder
         positive = b.select(b.icmp_signed(">", work, constant(0)), work, constant(1))
-        return b.add(b.sdiv(constant(SERIAL_WORK - 1), positive), constant(1))
+        return b.add(b.sdiv(constant(self.serial - 1), positive), constant(1))
 
     def _unlock_for(self, grid: Size, work: Size) -> None:
         """Let other Python threads run during a long kernel."""
