@@ -166,3 +166,43 @@ def test_a_select_of_one_value_is_it_and_of_two_stays():
 
     assert simplify(lambda b, x: build(b, x, True), X) == []
     assert "select" in simplify(lambda b, x: build(b, x, False), X)
+
+
+def power(dims=(1,), combiner="max", keepdim=True, spread=None, other=False, turned=False):
+    """Builds exp(x - the largest of x's rows), or nearly so."""
+
+    def build(b, x):
+        rows = b.value(graph.Neg, x) if other else x
+        row = b.value(graph.Reduce, rows, combiner=combiner, dims=list(dims), keepdim=keepdim)
+        spreads = spread if spread is not None else [0, 1]
+        row = b.value(graph.Broadcast, row, dims=spreads, result_types=x.type)
+        sides = (row, x) if turned else (x, row)
+        return b.value(graph.Exp, b.value(graph.Sub, *sides))
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("shape", "facts", "flagged"),
+    [
+        ((3, 4), {}, True), ((3, 4), {"dims": (0, 1)}, True), ((3, 4), {"dims": (0,)}, True),
+        ((3, 4), {"combiner": "min"}, False), ((3, 4), {"combiner": "sum"}, False),
+        ((3, 4), {"other": True}, False), ((3, 4), {"turned": True}, False),
+        # The maxima of rows, of which each column takes another.
+        ((3, 3), {"keepdim": False, "spread": [1]}, False),
+        ((3, 3), {"keepdim": False, "spread": [0]}, False),
+    ],
+)  # fmt: skip
+def test_a_power_of_what_is_not_above_a_maximum_says_so(shape, facts, flagged):
+    module = ModuleOp.empty()
+    function = FuncOp.create("main", [TensorType(shape, T.f32)], [])
+    module.block.append(function)
+    b = Builder.at_end(function.block)
+    b.create(ReturnOp, [power(**facts)(b, function.block.arguments[0])])
+    function.refresh_type()
+    x = torch.tensor([-1.0, 2.0, 0.5, 3.0] * 3)[: math.prod(shape)].reshape(shape)
+    before = run(module, x)[0]
+    PassManager.parse("canonicalize", verify="each").run(module)
+    torch.testing.assert_close(run(module, x)[0], before, rtol=0, atol=0)
+    (exp,) = [op for op in function.block.ops if isinstance(op, graph.Exp)]
+    assert bool(exp.nonpositive) is flagged

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from irc.dialects.graph import ops, pointwise, shapes
+from irc.dialects.graph import indexing, ops, pointwise, shapes
 from irc.dialects.graph.inferred import tensor_type
 from irc.dialects.graph.views import view_strides
 from irc.ir import attributes as A
@@ -152,6 +152,25 @@ def slice_of_concat(op: shapes.Slice, rw: Any) -> Any:
             return True
         place = place + size
     return rw.no_match("it lies in more than one piece")
+
+
+# exp(x - max(x)), of rows or of all -> exp {nonpositive}
+@canonicalization(pointwise.Exp, name="graph.nonpositive_exp")
+def nonpositive_exp(op: Any, rw: Any) -> Any:
+    difference = op.x.defining_op
+    if op.nonpositive or not isinstance(difference, pointwise.Sub):
+        return rw.no_match("it is flagged already, or of no difference")
+    spread = difference.rhs.defining_op
+    largest = spread.source.defining_op if isinstance(spread, shapes.Broadcast) else None
+    if not isinstance(largest, indexing.Reduce) or largest.combiner != "max":
+        return rw.no_match("what is subtracted is no maximum")
+    if largest.source is not difference.lhs or not largest.keepdim:
+        return rw.no_match("what is subtracted is no maximum of the rows")
+    if list(spread.dims) != list(range(op.value.type.rank)):
+        return rw.no_match("the maximum is of other rows")
+    flags = {"nonpositive": True, "result_types": op.value.type}
+    rw.replace(op, [rw.builder.value(pointwise.Exp, op.x, **flags)])
+    return True
 
 
 EXACT_BITS: dict[Type, int] = {f16: 11, bf16: 8, f32: 24, f64: 53}
