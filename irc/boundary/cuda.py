@@ -70,6 +70,8 @@ class Gpu:
     #: Where the C functions of torch's CUDA library are, None for one that it lacks.
     symbol_address: Callable[[str], int | None]
     identity: str
+    #: A test's: what gives the words of libraries' functions (`irc.runtime.gpu_libraries`).
+    library: Callable[..., Any] | None = None
 
     def prepare(self, device: int) -> None:
         """Have a device's context in the table. Raises DriverError, or torch's error."""

@@ -117,6 +117,10 @@ class LoadedKernels:
         match key:
             case ("gpu-table",):
                 return self.gpu.table
+            case ("gpu-library", *which):
+                from irc.runtime.gpu_libraries import library_of
+
+                return library_of(self.gpu)(*which)
             case ("gpu-kernel", str(name), int(device)):
                 return self.variants(name, device).descriptor
             case ("gpu-launch-failed", str(name), int(device)):

@@ -54,11 +54,16 @@ def _support_object() -> LoadedObject:
 @functools.cache
 def _gpu_support_object() -> LoadedObject:
     """The functions that programs of GPUs alone call."""
-    from irc.codegen.host import support_gpu
+    from irc.codegen.host import support_gpu, support_products
 
     symbols = torch_abi.symbols()
     for name in ("irc_call_python", "irc_check_tensor"):
         symbols[name] = _support_object().address(name)
+    for name in support_products.SYMBOLS:
+        address = torch_abi.symbol_address(name)
+        if address is None:
+            raise KeyError(f"torch's process has no {name}")
+        symbols[name] = address
     return _made_support(support_gpu.support_text(), support_gpu.SIGNATURES, symbols)
 
 

@@ -35,6 +35,7 @@ from irc.runtime.gpu_compile import compile_for_gpu
 from irc.runtime.gpu_program import load_for_gpu
 from irc.target.cpu import TargetFeatures
 from irc.target.gpu import GpuFeatures
+from tests.runtime.gpu_stub_blas import StubBlas
 
 _CONTEXT = 0xC0000
 #: A failed program deletes its guard with Python's error set, which Python can't run with.
@@ -96,6 +97,7 @@ class Stub:
     capturing: int = 0
     #: Copies to the CPU that are still under way: where to, and what; None: they come at once.
     arrives: list[tuple[int, bytes]] | None = None
+    blas: StubBlas = attrs.field(factory=StubBlas)
     gpu: cuda.Gpu = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -115,7 +117,9 @@ class Stub:
         self._aside = aside
         table = cuda.table_of(torch_abi.dense_cpu_keys(), cpu, addresses)
         table[cuda.INDEX_MASK] = 2**64 - 1  # the CPU's index is -1
-        self.gpu = cuda.Gpu(table, self, _cpu_address, "stub")
+        which = {"product": self.blas.words, "biased": self.blas.biased}
+        library = lambda name, *rest: which[name](*rest)  # noqa: E731
+        self.gpu = cuda.Gpu(table, self, _cpu_address, "stub", library)
 
     # What `cuda.DriverLibrary` does
 

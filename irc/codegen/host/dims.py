@@ -6,7 +6,8 @@ quotient is then of 1 instead, as only a size that no caller can produce has one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from llvmlite import ir
 
@@ -68,6 +69,13 @@ class DimEmitter:
                 value = self._by_python(dim)
             self._known[dim] = value
         return value
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is emitted inside is not there behind it: it may not run."""
+        known = dict(self._known)
+        yield
+        self._known = known
 
     def many(self, dims: Sequence[Dim]) -> list[Size]:
         """The values of several expressions."""

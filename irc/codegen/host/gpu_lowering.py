@@ -8,7 +8,8 @@ As `lowering`, but for memory (one block a call from torch's allocator), launche
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
@@ -27,6 +28,12 @@ from irc.codegen.host.emitter import (
     Value,
     as_value,
     constant,
+)
+from irc.codegen.host.gpu_products import (
+    GpuProduct,
+    emit_biased_product,
+    emit_gpu_product,
+    gpu_products,
 )
 from irc.codegen.host.items import load_item
 from irc.codegen.host.lowering import ENTRY, ArrayPlace, EmittedHost, Lowering, dtype_code
@@ -78,6 +85,7 @@ class GpuLowering(Lowering):
         #: What kernels read and write, views put aside.
         self.launched = {program.root(r)[0] for s in launches for r in s.tensors}
         self._words = words + SCRATCH_POINTERS
+        self.gpu_products = gpu_products(program)
         self.values = self.params = PTR(None)
 
     # The device
@@ -298,6 +306,40 @@ class GpuLowering(Lowering):
             b.store(tensor.handle, e.slot(copy.slot))
             b.store(copy.handle, e.slot(tensor.slot))
         tensor.handle = b.load(e.slot(tensor.slot), typ=PTR)
+
+    def call_operator(
+        self, step: P.CallOperator, fresh: Sequence[P.Result]
+    ) -> list[HostTensor | Value | None]:
+        product = self.gpu_products.get(id(step))
+        if product is None:
+            return super().call_operator(step, fresh)
+        b = self.builder
+        self.emitter.unlock()
+        with self._clocked(step.callee):
+            code = self._product(product)
+        with b.if_then(b.icmp_signed("!=", code, I32(0)), likely=False), self._apart():
+            super().call_operator(step, fresh)
+        return []
+
+    def _product(self, product: GpuProduct) -> Value:
+        """0 where the product is launched, else 1."""
+        e = self.emitter
+        if product.bias is None:
+            return emit_gpu_product(e, product, self.data)
+        device = device_number(self.program.layouts[product.out].device)
+        place = device, self.number
+        return emit_biased_product(e, product, place, self.stream(device), self.data)
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """Tensors that are made inside are not there behind it: it may not run."""
+        before = [(place, place.tensor, place.address) for place in self.places.values()]
+        bases = dict(self.bases)
+        with self.dims.apart():
+            yield
+        for place, tensor, address in before:
+            place.tensor, place.address = tensor, address
+        self.bases = bases
 
     # Reading
 

@@ -402,13 +402,7 @@ class Lowering:
             for result, argument in aliased:
                 self.places[result.register] = self.places[argument]
             return
-        arguments = {name: self.content(c) for name, c in step.arguments}
-        ranks = [len(r.layout.sizes) for r in fresh if r.layout is not None]
-        call = AtenCall(
-            step.callee, arguments, ranks, list_length=list_length(step), device=self.device(step)
-        )
-        with self._clocked(step.callee):
-            results = call_aten(self.emitter, call, floating=step.floating, path=step.path)
+        results = self.call_operator(step, fresh)
         for result, argument in aliased:
             self.places[result.register] = self.places[argument]
         if not step.results:
@@ -416,6 +410,18 @@ class Lowering:
         if len(results) != len(fresh):
             raise InvalidIR(f"{step.callee} has {len(results)} results, {len(fresh)} expected")
         self.keep(step.callee, fresh, results)
+
+    def call_operator(
+        self, step: P.CallOperator, fresh: Sequence[P.Result]
+    ) -> list[HostTensor | Value | None]:
+        """Call ATen's operator; the results that are `fresh`."""
+        arguments = {name: self.content(c) for name, c in step.arguments}
+        ranks = [len(r.layout.sizes) for r in fresh if r.layout is not None]
+        call = AtenCall(
+            step.callee, arguments, ranks, list_length=list_length(step), device=self.device(step)
+        )
+        with self._clocked(step.callee):
+            return call_aten(self.emitter, call, floating=step.floating, path=step.path)
 
     def device(self, step: P.CallOperator) -> str:
         """Of which kind of device all tensors of a call are: "" where they differ."""

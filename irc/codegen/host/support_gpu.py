@@ -32,6 +32,7 @@ says what a key is; `irc_gpu_key` follows it.
 from __future__ import annotations
 
 from irc.boundary import cuda
+from irc.codegen.host import support_products
 from irc.codegen.host.support import CHECK_TENSOR
 
 POINTERS, SIZES, VARIANTS, LOADER, FIRST_VARIANT = 0, 1, 2, 3, 4
@@ -363,6 +364,7 @@ python:
 """
 
 SIGNATURES = {
+    **support_products.SIGNATURES,
     "irc_gpu_late": ("i32", ("ptr", "i64", "ptr", "ptr", "i64", "ptr")),
     "irc_gpu_check_tensor": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
     "irc_gpu_check_number": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
@@ -380,7 +382,8 @@ def support_text() -> str:
         if check.count(old) != 1:
             raise AssertionError(f"irc_check_tensor has changed: {old}")
         check = check.replace(old, new)
-    text = "".join((DECLARATIONS, check, DEVICES, LAUNCH, LATE))
+    products = support_products.products_text()
+    text = "".join((DECLARATIONS, check, DEVICES, LAUNCH, LATE, products))
     for name in ("VARIANT_WORDS", "FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
                  "RING_MEMORY", "RING_ENTRIES"):  # fmt: skip
         text = text.replace(name, str(globals()[name]))

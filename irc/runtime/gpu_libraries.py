@@ -1,0 +1,49 @@
+"""Functions of a GPU's libraries as native programs call them, each tested before."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from irc.boundary import cuda_blas, cuda_blas_lt
+from irc.boundary.cuda import Gpu
+from irc.codegen.host.gpu_products import support_name
+from irc.runtime import native
+
+
+@functools.cache
+def library_of(gpu: Gpu) -> Callable[..., Any]:
+    """What gives the words of a function: of ("product", form, dtype) as `cuda_blas` says, of
+    ("biased", dtype, numbers, device, step) as `cuda_blas_lt`: new ones each time."""
+    if gpu.library is not None:
+        return gpu.library
+    finders: dict[str, Callable[..., Any]] = {
+        "product": cuda_blas.finder(gpu.symbol_address, _call_product),
+        "biased": cuda_blas_lt.finder(gpu.symbol_address, _call_biased),
+    }
+    return lambda which, *rest: finders[which](*rest)
+
+
+def _call_biased(site: cuda_blas_lt.BiasedSite, *operands: int) -> int:
+    addresses = [ctypes.c_void_p] * 4
+    key = ctypes.PYFUNCTYPE(ctypes.c_uint64, *addresses)(native.gpu_support("irc_gpu_alignments"))
+    call = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *addresses, ctypes.c_void_p)(
+        native.gpu_support("irc_gpu_biased")
+    )
+    site.load(key(*operands[:4]), operands[2])
+    return int(call(ctypes.addressof(site.words), *operands))
+
+
+def _call_product(
+    form: str, words: cuda_blas.ProductFunction, numbers: ctypes.Array[Any], a: int, b: int, c: int
+) -> int:
+    dtype = "float32" if words[cuda_blas.ELEMENT] == 0 else ""
+    address = native.gpu_support(support_name(form, dtype))
+    pointers = [ctypes.c_void_p] * 5
+    call = ctypes.PYFUNCTYPE(ctypes.c_int32, *pointers, ctypes.c_int64)(address)
+    return int(call(ctypes.addressof(words), ctypes.addressof(numbers), a, b, c, 0))
+
+
+__all__ = ["library_of"]
