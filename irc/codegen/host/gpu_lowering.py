@@ -29,6 +29,7 @@ from irc.codegen.host.emitter import (
     as_value,
     constant,
 )
+from irc.codegen.host.gpu_pointwise import pointwise_products
 from irc.codegen.host.gpu_products import (
     GpuProduct,
     emit_biased_product,
@@ -86,6 +87,7 @@ class GpuLowering(Lowering):
         self.launched = {program.root(r)[0] for s in launches for r in s.tensors}
         self._words = words + SCRATCH_POINTERS
         self.gpu_products = gpu_products(program)
+        self.pointwise = pointwise_products(program)
         self.values = self.params = PTR(None)
 
     # The device
@@ -310,6 +312,9 @@ class GpuLowering(Lowering):
     def call_operator(
         self, step: P.CallOperator, fresh: Sequence[P.Result]
     ) -> list[HostTensor | Value | None]:
+        pointwise = self.pointwise.get(id(step))
+        if pointwise is not None:
+            return self._pointwise(step, pointwise, fresh)
         product = self.gpu_products.get(id(step))
         if product is None:
             return super().call_operator(step, fresh)
@@ -329,6 +334,40 @@ class GpuLowering(Lowering):
         device = device_number(self.program.layouts[product.out].device)
         place = device, self.number
         return emit_biased_product(e, product, place, self.stream(device), self.data)
+
+    def _pointwise(
+        self, step: P.CallOperator, products: Sequence[GpuProduct], fresh: Sequence[P.Result]
+    ) -> list[HostTensor | Value | None]:
+        """The results of a convolution of single points."""
+        b, e = self.builder, self.emitter
+        outs: dict[int, HostTensor] = {}
+        places: dict[int, Value] = {}
+        total: Value = I32(0)
+        with self._clocked(step.callee):
+            for product in products:
+                position = -1 - product.out
+                layout = fresh[position].layout
+                assert layout is not None
+                out = outs[position] = self.fresh(*self.sizes(layout), layout.dtype, layout.device)
+                places[product.out] = e.data(out)
+                e.unlock()
+                code = emit_gpu_product(
+                    e, product, lambda r: places[r] if r in places else self.data(r)
+                )
+                total = b.or_(total, code)
+        with b.if_then(b.icmp_signed("!=", total, I32(0)), likely=False), self._apart():
+            others = super().call_operator(step, fresh)
+            for position, out in outs.items():
+                other = others[position]
+                assert isinstance(other, HostTensor)
+                assert out.slot is not None and other.slot is not None
+                b.store(out.handle, e.slot(other.slot))
+                b.store(other.handle, e.slot(out.slot))
+        results: list[HostTensor | Value | None] = [None] * len(fresh)
+        for position, out in outs.items():
+            assert out.slot is not None
+            results[position] = e.own(out.rank, out.slot)
+        return results
 
     @contextmanager
     def _apart(self) -> Iterator[None]:
