@@ -34,6 +34,10 @@ class Descriptor(ctypes.c_uint64 * words.DESCRIPTOR_WORDS):  # type: ignore[misc
     """The words of a kernel that native launches read."""
 
 
+class Variant(ctypes.c_uint64 * words.VARIANT_WORDS):  # type: ignore[misc]
+    """The words of a variant, which never change."""
+
+
 class Variants:
     """The variants of one kernel on one GPU; called with a key, it adds the one for that key.
 
@@ -49,33 +53,33 @@ class Variants:
         self.descriptor[words.SIZES] = len(facts.signature) - facts.pointers
         self.descriptor[words.LOADER] = id(self)
         self.descriptor.owner = self
-        self._functions: dict[int, tuple[int, int, int]] = {}
-        self._next = 0
+        self._functions: dict[int, Variant] = {}
+        self._next, self._adding = 0, threading.Lock()
         self._errors: dict[int, BaseException] = {}
 
     def __call__(self, key: int) -> None:
         key &= 2**64 - 1
         try:
-            function = self._functions.get(key)
-            if function is None:
-                function = self._functions[key] = self._loaded(key)
-            self._add(key, function)
+            variant = self._functions.get(key)
+            if variant is None:  # another thread may be faster: its variant is there for good
+                variant = self._functions.setdefault(key, self._loaded(key))
+            with self._adding:
+                self._add(variant)
         except BaseException as error:
             self._errors[threading.get_ident()] = error
 
-    def _loaded(self, key: int) -> tuple[int, int, int]:
+    def _loaded(self, key: int) -> Variant:
         code = self.owner.code(self.name, key)
         if code.special:
             raise UserError(f"@{self.name} wants {code.special}, which no native launch gives")
         function = self.owner.gpu.load(self.device, code.code, code.symbol, code.shared)
-        return function, code.threads, code.shared
+        return Variant(key, function, code.threads, code.shared)
 
-    def _add(self, key: int, facts: tuple[int, int, int]) -> None:
-        """Write the variant where native code looks for it: behind the others, or where they are
-        many in place of the one that is there for longest."""
+    def _add(self, variant: Variant) -> None:
+        """Write where the variant is where native code looks for it, which may be looking: behind
+        the others, or where they are many in place of the one that is there for longest."""
         number = self._next % words.VARIANT_LIMIT
-        at = words.FIRST_VARIANT + number * words.VARIANT_WORDS
-        self.descriptor[at : at + words.VARIANT_WORDS] = [key, *facts]
+        self.descriptor[words.FIRST_VARIANT + number] = ctypes.addressof(variant)
         self._next += 1
         self.descriptor[words.VARIANTS] = min(self._next, words.VARIANT_LIMIT)
 
@@ -155,12 +159,14 @@ class NativeLauncher:
         values = (ctypes.c_int64 * count)(*numbers)
         start = ctypes.addressof(values)
         params = (ctypes.c_void_p * count)(*range(start, start + 8 * count, 8))
-        launch, table = gpu_launch(), ctypes.addressof(self.loaded.gpu.table)
-        descriptor = ctypes.addressof(variants.descriptor)
-        code = launch(table, descriptor, stream, grid, start, ctypes.addressof(params))
+        table, held = ctypes.addressof(self.loaded.gpu.table), ctypes.c_void_p()
+        descriptor, places = ctypes.addressof(variants.descriptor), ctypes.addressof(params)
+        operands = table, descriptor, stream, grid, start, places, ctypes.addressof(held)
+        launch = gpu_launch()
+        code = launch(*operands)
         if code == _INVALID_CONTEXT:  # a thread's first call of CUDA
             self.loaded.gpu.make_current(gpu)
-            code = launch(table, descriptor, stream, grid, start, ctypes.addressof(params))
+            code = launch(*operands)
         if code:
             variants.failed(code)
 
@@ -169,7 +175,7 @@ class NativeLauncher:
 def gpu_launch() -> Callable[..., int]:
     """`irc_gpu_launch` as a function of Python, which keeps the interpreter lock."""
     pointer = ctypes.c_void_p
-    kinds = (pointer, pointer, pointer, ctypes.c_int64, pointer, pointer)
+    kinds = (pointer, pointer, pointer, ctypes.c_int64, pointer, pointer, pointer)
     return ctypes.PYFUNCTYPE(ctypes.c_int32, *kinds)(gpu_support("irc_gpu_launch"))
 
 

@@ -57,7 +57,7 @@ def _gpu_support_object() -> LoadedObject:
     from irc.codegen.host import support_gpu, support_products
 
     symbols = torch_abi.symbols()
-    for name in ("irc_call_python", "irc_check_tensor"):
+    for name in ("irc_call_python", "irc_check_tensor", "irc_lock"):
         symbols[name] = _support_object().address(name)
     for name in support_products.SYMBOLS:
         address = torch_abi.symbol_address(name)

@@ -151,6 +151,31 @@ def test_more_kinds_than_a_descriptor_has_room_for(stub, monkeypatch):
     assert len(stub.loaded) == 32
 
 
+def test_variants_are_replaced_while_other_threads_launch(stub, monkeypatch):
+    """Behind a product a program runs without the interpreter lock."""
+
+    def function(w: torch.Tensor, *t: torch.Tensor) -> torch.Tensor:
+        return sum(t, w @ w)
+
+    w = torch.eye(4)
+    module = lowered(function, [w, *(torch.randn(4) for _ in range(5))])
+    call, stub._symbols = stub.build(module, monkeypatch), {}
+    base, wrong = torch.randn(64), []
+
+    def work(start: int) -> None:
+        for kind in range(start, start + 40):
+            given = [base[8 * i + (kind >> i & 1) :][:4] for i in range(5)]
+            if not torch.allclose(call(w, *given)[0], sum(given, w)):
+                wrong.append(kind)
+
+    threads = [threading.Thread(target=work, args=(8 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and len(set(stub.loaded)) == 32
+
+
 def test_the_python_executor_launches_the_same_code(stub, one_kernel, monkeypatch):
     from irc.runtime.gpu_kernels import NativeLauncher
 
@@ -188,13 +213,15 @@ def test_native_keys_are_as_in_python(stub, monkeypatch):
     from irc.runtime.gpu_kernels import Descriptor
 
     launch = ctypes.PYFUNCTYPE(
-        ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 2
+        ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 3
     )(native._gpu_support_object().address("irc_gpu_launch"))
     asked = []
     descriptor = Descriptor()
     loader = asked.append
     descriptor[support_gpu.POINTERS], descriptor[support_gpu.SIZES] = 40, 18
     descriptor[support_gpu.LOADER] = id(loader)
+    state = ctypes.c_void_p()
+    held = ctypes.addressof(state)
     generator = torch.Generator().manual_seed(5)
     for turn in range(50):
         bits = torch.randint(0, 40, (58,), generator=generator).tolist()
@@ -202,10 +229,10 @@ def test_native_keys_are_as_in_python(stub, monkeypatch):
         words += [(n - 20) << (n % 36) for n in bits[40:]]
         values = (ctypes.c_int64 * 60)(*words, 0, 0)
         given = [ctypes.addressof(stub.gpu.table), ctypes.addressof(descriptor), 0, 1]
-        assert launch(*given, ctypes.addressof(values), 0) == support_gpu.NOT_LOADED
+        assert launch(*given, ctypes.addressof(values), 0, held) == support_gpu.NOT_LOADED
         assert asked[-1] & (2**64 - 1) == key_of(words[:40], words[40:])
-    assert launch(*given[:3], 0, ctypes.addressof(values), 0) == 0 and len(asked) == 50
-    assert launch(*given[:3], 1 << 31, ctypes.addressof(values), 0) == 1
+    assert launch(*given[:3], 0, ctypes.addressof(values), 0, held) == 0 and len(asked) == 50
+    assert launch(*given[:3], 1 << 31, ctypes.addressof(values), 0, held) == 1
 
 
 @pytest.mark.parametrize("what", ["compile", "load"])

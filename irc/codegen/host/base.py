@@ -405,6 +405,10 @@ class HostBase:
         if self._unlocks:
             self.builder.call(self._support("irc_lock"), [self._thread_state])
 
+    def asks_python(self) -> Value:
+        """The word that a support function gives to `irc_lock` before it calls Python."""
+        return self._thread_state
+
     def unlock_if(self, condition: Value) -> None:
         """`unlock` when the i1 `condition` holds and the lock is held."""
         with self.builder.if_then(condition):

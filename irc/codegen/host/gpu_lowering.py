@@ -277,7 +277,7 @@ class GpuLowering(Lowering):
         kernel = e.memory_of(("gpu-kernel", step.kernel, device))
         grid = as_value(self.dims(step.grid))
         operands = [self.table, kernel, self.stream(device), grid, self.values, self.params]
-        e.lock()  # Python may replace the kernel's variants, or is asked for one
+        operands.append(e.asks_python())
         code = b.call(e._support("irc_gpu_launch"), operands)
         failed = ("gpu-launch-failed", step.kernel, device)
         e.fail_if_error(code, failed, [b.sext(code, I64)])

@@ -13,9 +13,10 @@ and stores a guard of torch's, which remembers the one before, at `guard` (which
 guard that was stored before). `irc_gpu_leave(table, guard)` deletes it.
 `irc_gpu_stream(table, device, out) -> i32`: the current stream.
 
-`irc_gpu_launch(table, kernel, stream, grid, values, params) -> i32`: launches `grid` program
+`irc_gpu_launch(table, kernel, stream, grid, values, params, state) -> i32`: launches `grid` program
 instances, none for 0. `values`: a word for each pointer, then for each size, then two of zero;
-`params`: where these words are. 0, the driver's error, or -1 where the kernel couldn't be had.
+`params`: where these words are; `state`: the word of `irc_lock`, which is called before Python is
+asked for a variant. 0, the driver's error, or -1 where the kernel couldn't be had.
 
 `irc_gpu_late(table, device, stream, data, bytes, fail) -> i32`: leaves the check of so many truth
 values in the device's ring, words of which are the number of the next check to look at, that of the
@@ -24,8 +25,9 @@ error, and bytes. 1 where Python must do it: there is no ring or no place left i
 many, or the stream is captured. `irc.runtime.late_ring` looks at them.
 
 A kernel's *descriptor*, in words: number of pointers, of sizes, of variants; the Python object that
-is called with a key and adds the variant; then for each variant its key, the function, threads of a
-program instance, bytes of shared memory. `irc.program.gpu_kernels.key_of`
+is called with a key and adds the variant; then where each variant is, whose words never change: its
+key, the function, threads of a program instance, bytes of shared memory. Another variant takes a
+place by one write, so that launches need no lock. `irc.program.gpu_kernels.key_of`
 says what a key is; `irc_gpu_key` follows it.
 """
 
@@ -37,7 +39,7 @@ from irc.codegen.host.support import CHECK_TENSOR
 
 POINTERS, SIZES, VARIANTS, LOADER, FIRST_VARIANT = 0, 1, 2, 3, 4
 VARIANT_WORDS, VARIANT_LIMIT = 4, 16
-DESCRIPTOR_WORDS = FIRST_VARIANT + VARIANT_WORDS * VARIANT_LIMIT
+DESCRIPTOR_WORDS = FIRST_VARIANT + VARIANT_LIMIT
 #: Null pointers behind a kernel's arguments: Triton's scratch memory.
 SCRATCH_POINTERS = 2
 #: A ring of late checks: its words, places, and the bytes of a place.
@@ -57,6 +59,7 @@ declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
 declare i32 @aoti_torch_get_device_index(ptr, ptr)
 declare i32 @irc_check_tensor(ptr, ptr, ptr, ptr)
 declare ptr @irc_call_python(ptr, ptr, ptr, i64)
+declare void @irc_lock(ptr)
 declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
 declare ptr @memset(ptr, i32, i64)
@@ -231,16 +234,16 @@ done:
 define ptr @irc_gpu_variant(ptr %kernel, i64 %key) {
 entry:
   %count.at = getelementptr i64, ptr %kernel, i64 2
-  %count = load i64, ptr %count.at
+  %count = load atomic i64, ptr %count.at acquire, align 8
   br label %look
 look:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
   %end = icmp uge i64 %i, %count
   br i1 %end, label %none, label %one
 one:
-  %times = mul i64 %i, VARIANT_WORDS
-  %word = add i64 %times, FIRST_VARIANT
-  %variant = getelementptr i64, ptr %kernel, i64 %word
+  %word = add i64 %i, FIRST_VARIANT
+  %variant.at = getelementptr ptr, ptr %kernel, i64 %word
+  %variant = load atomic ptr, ptr %variant.at acquire, align 8
   %its = load i64, ptr %variant
   %same = icmp eq i64 %its, %key
   br i1 %same, label %found, label %next
@@ -254,7 +257,7 @@ none:
 }
 
 define i32 @irc_gpu_launch(ptr %table, ptr %kernel, ptr %stream, i64 %grid, ptr %values,
-                           ptr %params) {
+                           ptr %params, ptr %state) {
 entry:
   %key.out = alloca i64
   %some = icmp sgt i64 %grid, 0
@@ -271,6 +274,7 @@ keyed:
   %missing = icmp eq ptr %known, null
   br i1 %missing, label %ask, label %go
 ask:
+  call void @irc_lock(ptr %state)
   store i64 %key, ptr %key.out
   %loader.at = getelementptr ptr, ptr %kernel, i64 3
   %loader = load ptr, ptr %loader.at
@@ -371,7 +375,7 @@ SIGNATURES = {
     "irc_gpu_enter": ("i32", ("ptr", "i64", "ptr")),
     "irc_gpu_leave": ("void", ("ptr", "ptr")),
     "irc_gpu_stream": ("i32", ("ptr", "i64", "ptr")),
-    "irc_gpu_launch": ("i32", ("ptr", "ptr", "ptr", "i64", "ptr", "ptr")),
+    "irc_gpu_launch": ("i32", ("ptr", "ptr", "ptr", "i64", "ptr", "ptr", "ptr")),
 }
 
 
@@ -384,7 +388,7 @@ def support_text() -> str:
         check = check.replace(old, new)
     products = support_products.products_text()
     text = "".join((DECLARATIONS, check, DEVICES, LAUNCH, LATE, products))
-    for name in ("VARIANT_WORDS", "FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
+    for name in ("FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
                  "RING_MEMORY", "RING_ENTRIES"):  # fmt: skip
         text = text.replace(name, str(globals()[name]))
     for name in ("RINGS", "IS_CAPTURING", "COPY_OUT", "LATE"):
