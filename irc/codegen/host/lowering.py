@@ -36,6 +36,7 @@ from irc.codegen.host.emitter import (
 )
 from irc.codegen.host.items import load_item
 from irc.codegen.host.names import ENTRY, kernel_symbol
+from irc.codegen.host.operator_results import list_length, split_results
 from irc.codegen.host.support import KIND_BOOL, KIND_FLOAT, KIND_INT, KIND_TENSOR
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import SIGNS, Dim, Symbol, dim_product
@@ -117,7 +118,7 @@ class Lowering:
             (result.register, argument)
             for step in self.program.steps
             if isinstance(step, P.CallOperator)
-            for result, argument in _split_results(step)[1]
+            for result, argument in split_results(step)[1]
         )
         dying = dying_after(self.program, same)
         numbers = {a.register: i for i, a in enumerate(self.program.arguments)}
@@ -394,7 +395,7 @@ class Lowering:
         call_aten(self.emitter, AtenCall("aten.copy_.default", arguments, (0,)), floating=True)
 
     def call_aten(self, step: P.CallOperator) -> None:
-        fresh, aliased = _split_results(step)
+        fresh, aliased = split_results(step)
         product = self.products.get(id(step))
         if product is not None:
             with self._clocked(step.callee):
@@ -548,42 +549,6 @@ def bytes_of(layout: P.Layout) -> Dim:
 
 def _constants(dims: Sequence[Dim]) -> tuple[int | None, ...]:
     return tuple(d if isinstance(d, int) else None for d in dims)
-
-
-def list_length(step: P.CallOperator) -> int | None:
-    """How many of an operator's results are the items of its one list."""
-    from irc.boundary import aten_paths
-
-    returns = aten_paths.find_operator(step.callee)._schema.returns
-    if len(returns) == 1 and str(returns[0].type) == "List[Tensor]":
-        return len(step.results)
-    return None
-
-
-def _split_results(step: P.CallOperator) -> tuple[list[P.Result], list[tuple[P.Result, int]]]:
-    """Results that are new, and those that are an argument written to (with its register)."""
-    from irc.boundary import aten_paths
-
-    schema = aten_paths.find_operator(step.callee)._schema
-    if len(schema.returns) != len(step.results):
-        return list(step.results), []
-    arguments = dict(step.arguments)
-    written = {
-        name: a.name
-        for a in schema.arguments
-        if a.alias_info is not None and a.alias_info.is_write
-        for name in a.alias_info.before_set
-    }
-    fresh, aliased = [], []
-    for returned, result in zip(schema.returns, step.results, strict=True):
-        alias = returned.alias_info
-        names = set() if alias is None or not alias.is_write else alias.before_set & set(written)
-        if names:
-            source = arguments[written[names.pop()]]
-            aliased.append((result, source.index))
-        else:
-            fresh.append(result)
-    return fresh, aliased
 
 
 _EMIT: dict[type, str] = {
