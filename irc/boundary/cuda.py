@@ -9,9 +9,10 @@ each device), and methods load modules. `installed()` is the one of this process
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ GRAPH_LAUNCH, IS_CAPTURING, COPY_BYTES = 13, 14, 15
 CONTEXTS, DEVICES = 16, 64
 #: For each device where the ring of its late checks is (0: there is none); a copy to the CPU.
 RINGS, COPY_OUT = CONTEXTS + DEVICES, CONTEXTS + 2 * DEVICES
-TABLE_WORDS = COPY_OUT + 1
+EVENT_RECORD, EVENT_WAIT = COPY_OUT + 1, COPY_OUT + 2
+TABLE_WORDS = COPY_OUT + 3
 
 #: The functions of the table: where each is, and its name there.
 _TORCH_FUNCTIONS = {
@@ -47,9 +49,12 @@ _DRIVER_FUNCTIONS = {
     IS_CAPTURING: "cuStreamIsCapturing",
     COPY_BYTES: "cuMemcpyDtoDAsync_v2",
     COPY_OUT: "cuMemcpyDtoHAsync_v2",
+    EVENT_RECORD: "cuEventRecord",
+    EVENT_WAIT: "cuEventSynchronize",
 }
 _SHARED_LIMIT = 48 << 10
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_NO_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 _PREFER_SHARED = 2  # CU_FUNC_CACHE_PREFER_SHARED
 
 
@@ -86,6 +91,12 @@ class Gpu:
         self.prepare(device)
         function: int = self.driver.load(self.table[CONTEXTS + device], code, name, shared)
         return function
+
+    def event(self, device: int) -> int:
+        """A new event (a CUevent) of a device, which stays as long as the process."""
+        self.prepare(device)
+        event: int = self.driver.event(self.table[CONTEXTS + device])
+        return event
 
     def make_current(self, device: int) -> None:
         """Make a device's context this thread's current one."""
@@ -148,11 +159,25 @@ class DriverLibrary:
 
     def load(self, context: int, code: bytes, name: str, shared: int) -> int:
         """As `Gpu.load`, in a context."""
+        with self._within(context):
+            return self._load(code, name, shared)
+
+    def event(self, context: int) -> int:
+        """As `Gpu.event`, in a context."""
+        event = ctypes.c_void_p()
+        with self._within(context):
+            self._call("cuEventCreate", ctypes.byref(event), _NO_TIMING)
+        assert event.value is not None
+        return event.value
+
+    @contextlib.contextmanager
+    def _within(self, context: int) -> Iterator[None]:
+        """With a context as this thread's current one."""
         before = self.current_context()
         if before != context:
             self.make_current(context)
         try:
-            return self._load(code, name, shared)
+            yield
         finally:
             if before != context:
                 self.make_current(before)

@@ -23,6 +23,7 @@ from irc.boundary.cuda import Gpu
 from irc.cache.keys import irc_key, key_of
 from irc.cache.store import shared_cache
 from irc.codegen.host import support_gpu as words
+from irc.codegen.host import support_reads as reads
 from irc.ir.diagnostics import UserError
 from irc.program.gpu_kernels import GpuKernels, MachineCode, pack_code, unpack_code
 from irc.runtime.native import gpu_support
@@ -91,6 +92,15 @@ class Variants:
         raise RuntimeError(f"launching @{self.name}: {self.owner.gpu.error_text(code)}")
 
 
+class EarlyPlace(ctypes.c_int64 * reads.PLACE_WORDS):  # type: ignore[misc]
+    """Where a program's call puts one number that it reads early (`support_reads`)."""
+
+    def __init__(self, gpu: Gpu, device: int) -> None:
+        super().__init__()
+        self.memory = torch.zeros(1, dtype=torch.int64, pin_memory=torch.cuda.is_available())
+        self[reads.EVENT], self[reads.MEMORY] = gpu.event(device), self.memory.data_ptr()
+
+
 class LoadedKernels:
     """The kernels of a program in this process, by name and device. `cached`: machine code may
     come from the cache on disk, and go there."""
@@ -129,6 +139,8 @@ class LoadedKernels:
                 return self.variants(name, device).descriptor
             case ("gpu-launch-failed", str(name), int(device)):
                 return self.variants(name, device).failed
+            case ("gpu-read", int(), int(device)):
+                return EarlyPlace(self.gpu, device)
             case ("gpu-error", str(what)):
                 return functools.partial(self._raise, what)
         raise KeyError(key)

@@ -98,6 +98,8 @@ class Stub:
     #: Copies to the CPU that are still under way: where to, and what; None: they come at once.
     arrives: list[tuple[int, bytes]] | None = None
     blas: StubBlas = attrs.field(factory=StubBlas)
+    #: Events that were recorded and waited for, and how many launches there were before.
+    events: list[tuple[str, int, int]] = attrs.field(factory=list)
     gpu: cuda.Gpu = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -137,6 +139,9 @@ class Stub:
         self._functions.append((name, context))
         return len(self._functions)
 
+    def event(self, context: int) -> int:
+        return 0xE0 + context - _CONTEXT
+
     def error_text(self, code: int) -> str:
         return f"error {code}"
 
@@ -155,6 +160,8 @@ class Stub:
             cuda.GRAPH_LAUNCH: (self._launch_graph, [pointer, pointer]),
             cuda.IS_CAPTURING: (lambda stream, out: _store32(out, self.capturing), [pointer] * 2),
             cuda.COPY_OUT: (self._copy_out, [pointer, pointer, ctypes.c_size_t, pointer]),
+            cuda.EVENT_RECORD: (self._record, [pointer, pointer]),
+            cuda.EVENT_WAIT: (self._wait, [pointer]),
             cuda.COPY_BYTES: (self._copy, [pointer, pointer, ctypes.c_size_t, pointer]),
         }
         return {word: ctypes.CFUNCTYPE(i32, *kinds)(f) for word, (f, kinds) in forms.items()}
@@ -180,6 +187,16 @@ class Stub:
         else:
             self.arrives.append((target, ctypes.string_at(source, size)))
         return 0
+
+    def _record(self, event: int, stream: int) -> int:
+        self.events.append(("record", event, len(self.launches)))
+        return self.code
+
+    def _wait(self, event: int) -> int:
+        self.events.append(("wait", event, len(self.launches)))
+        for target, content in self.arrives or ():
+            ctypes.memmove(target, content, len(content))
+        return self.code
 
     def _device(self) -> int:
         return self.context - _CONTEXT if self.context else -1

@@ -194,6 +194,12 @@ class HostBase:
         self._allocas.store(PTR(None), room)
         return room
 
+    def flag(self) -> Value:
+        """Stack memory for an i32, 0 as the function begins."""
+        room = self.alloca(I32)
+        self._allocas.store(I32(0), room)
+        return room
+
     @contextmanager
     def counted(self, count: int) -> Iterator[Value]:
         """Emit what is inside `count` (at least 1) times, with the number of the turn as an i64."""

@@ -8,7 +8,8 @@ As `lowering`, but for memory (one block a call from torch's allocator), launche
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,12 +37,14 @@ from irc.codegen.host.gpu_products import (
     emit_gpu_product,
     gpu_products,
 )
+from irc.codegen.host.gpu_reads import EarlyReads, is_quiet
 from irc.codegen.host.items import load_item
 from irc.codegen.host.lowering import ENTRY, ArrayPlace, EmittedHost, Lowering, dtype_code
 from irc.codegen.host.support import KIND_TENSOR
 from irc.codegen.host.support_gpu import RING_BYTES, SCRATCH_POINTERS
 from irc.program import host_program as P
 from irc.program.devices import device_number, main_device
+from irc.program.early import read_early
 from irc.program.late import late_steps
 from irc.program.liveness import registers_in
 
@@ -54,7 +57,8 @@ def emit_gpu_host(program: P.HostProgram, gpu: cuda.Gpu) -> EmittedHost:
     ("gpu-kernel", name, device)."""
     module = ir.Module("host", context=ir.Context())
     emitter = HostEmitter(module, ENTRY, arguments=len(program.arguments), gpu=gpu)
-    GpuLowering(program, emitter).run()
+    early = read_early(program, functools.partial(is_quiet, program))
+    GpuLowering(early.program, emitter, early.starts).run()
     return EmittedHost(str(module), tuple(emitter.slot_keys), frozenset(emitter.externals))
 
 
@@ -69,12 +73,16 @@ def refusal(program: P.HostProgram) -> str | None:
 
 
 class GpuLowering(Lowering):
-    """`largest`: words of the launch with the most."""
+    """`starts`: the `ReadItem`s whose copies start behind a step (`irc.program.early`)."""
 
-    def __init__(self, program: P.HostProgram, emitter: HostEmitter) -> None:
+    def __init__(
+        self, program: P.HostProgram, emitter: HostEmitter, starts: Mapping[int, Sequence[int]]
+    ) -> None:
         super().__init__(program, emitter)
+        self.starts = starts
         self.main = main_device(program)
         self.table = emitter.memory_of(TABLE, at_once=True)
+        self.early = EarlyReads(emitter, self.table)
         self.guard = emitter.empty_slot()
         self.here: int | None = None
         self.streams: dict[int, Value] = {}
@@ -102,6 +110,10 @@ class GpuLowering(Lowering):
         self.emitter.at_exit(self._leave)
         self.on(self.main)
         self._room_for_launches()
+
+    def _steps(self) -> None:
+        self._start_reads(-1)
+        super()._steps()
 
     def _leave(self) -> None:
         self.builder.call(self.emitter._support("irc_gpu_leave"), [self.table, self.guard])
@@ -154,6 +166,7 @@ class GpuLowering(Lowering):
         if len(devices) == 1:
             self.on(device_number(devices.pop()))
         super().step(number, step)
+        self._start_reads(number)
 
     def device(self, step: P.CallOperator) -> str:
         layouts = [self.program.layouts.get(r) for r in registers_in(step)]
@@ -411,15 +424,36 @@ class GpuLowering(Lowering):
         with b.if_then(b.icmp_signed("!=", left, I32(0)), likely=False):
             call_object(e, key, [handle], [], [])
 
+    def _start_reads(self, number: int) -> None:
+        """Start the copies of the numbers that are there behind a step."""
+        for waiting in self.starts.get(number, ()):
+            read = self.program.steps[waiting]
+            assert isinstance(read, P.ReadItem)
+            layout, data = self.places[read.source].layout, self.data(read.source)
+            device, tensor = device_number(layout.device), self.tensor(read.source)
+            self.on(device)
+            self.early.start(
+                waiting, device, data, layout.element_bytes, self.stream(device),
+                functools.partial(self._read_now, tensor, layout.dtype),
+            )  # fmt: skip
+
     def _read(self, step: P.ReadItem, layout: P.Layout) -> None:
         """Wait for the GPU, without the lock, and take the element."""
         e, b = self.emitter, self.builder
-        tensor = self.tensor(step.source)
-        if step.every:
-            call = AtenCall("aten.all.default", {"self": tensor}, (0,), device="cuda")
-            (tensor,) = call_aten(e, call, floating=False)  # type: ignore[assignment]
-        function = e.declare(f"aoti_torch_item_{layout.dtype}", I32, (PTR, PTR))
-        room = e.alloca(I64)
+        if self.number in self.early.rooms:
+            room = self.early.end(self.number)
+        else:
+            room, tensor = e.alloca(I64), self.tensor(step.source)
+            if step.every:
+                call = AtenCall("aten.all.default", {"self": tensor}, (0,), device="cuda")
+                (tensor,) = call_aten(e, call, floating=False)  # type: ignore[assignment]
+            self._read_now(tensor, layout.dtype, room)
+        self.scalars[step.register] = load_item(b, room, layout.dtype, step.kind)
+
+    def _read_now(self, tensor: HostTensor, dtype: str, room: Value) -> None:
+        """Have torch read the element into memory."""
+        e, b = self.emitter, self.builder
+        function = e.declare(f"aoti_torch_item_{dtype}", I32, (PTR, PTR))
         e.unlock_if(I1(1))
         code = b.call(function, [tensor.handle, room])
         e.lock()
@@ -427,7 +461,6 @@ class GpuLowering(Lowering):
 
         replay = ("aten-replay", "aten._local_scalar_dense.default", (("self", Dynamic(0)),))
         e.fail_if_error(code, replay, [tensor.handle])
-        self.scalars[step.register] = load_item(b, room, layout.dtype, step.kind)
 
 
 def _dense_count(layout: P.Layout) -> int | None:

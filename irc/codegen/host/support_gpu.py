@@ -34,7 +34,7 @@ says what a key is; `irc_gpu_key` follows it.
 from __future__ import annotations
 
 from irc.boundary import cuda
-from irc.codegen.host import support_products
+from irc.codegen.host import support_products, support_reads
 from irc.codegen.host.support import CHECK_TENSOR
 
 POINTERS, SIZES, VARIANTS, LOADER, FIRST_VARIANT = 0, 1, 2, 3, 4
@@ -369,6 +369,7 @@ python:
 
 SIGNATURES = {
     **support_products.SIGNATURES,
+    **support_reads.SIGNATURES,
     "irc_gpu_late": ("i32", ("ptr", "i64", "ptr", "ptr", "i64", "ptr")),
     "irc_gpu_check_tensor": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
     "irc_gpu_check_number": ("i32", ("ptr", "i64", "ptr", "ptr", "ptr", "ptr")),
@@ -387,7 +388,9 @@ def support_text() -> str:
             raise AssertionError(f"irc_check_tensor has changed: {old}")
         check = check.replace(old, new)
     products = support_products.products_text()
-    text = "".join((DECLARATIONS, check, DEVICES, LAUNCH, LATE, products))
+    text = "".join(
+        (DECLARATIONS, check, DEVICES, LAUNCH, LATE, products, support_reads.READS)
+    )
     for name in ("FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
                  "RING_MEMORY", "RING_ENTRIES"):  # fmt: skip
         text = text.replace(name, str(globals()[name]))
