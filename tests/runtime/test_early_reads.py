@@ -34,18 +34,18 @@ def stub() -> Stub:
 def sizes(x: torch.Tensor, w: torch.Tensor) -> Any:
     n = (x > 0).sum().item()
     y = torch.softmax(x @ w, -1)
-    return y, torch.zeros(n) + y.sum()
+    return y, x.new_zeros(n) + y.sum()
 
 
 def at_the_end(x: torch.Tensor, w: torch.Tensor) -> Any:
-    n = x.sum()
-    return torch.softmax(x @ w, -1) + 1, n.item()
+    n = (x.sin() @ w).sum()
+    return torch.softmax((n + x) @ w, -1) + 1, n.item()
 
 
 def several(x: torch.Tensor, w: torch.Tensor) -> Any:
     m, n = (x > 0).sum().item(), (x > 5).sum().item()
     y = torch.softmax(x @ w, -1)
-    return y, torch.zeros(m + n + 1) + y.sum()
+    return y, x.new_zeros(m + n + 1) + y.sum()
 
 
 @pytest.mark.parametrize("function", [sizes, at_the_end, several])
@@ -62,7 +62,7 @@ def test_what_is_in_between_is_launched_before_the_wait(stub, function, late, mo
         recorded = [count for what, _, count in stub.events if what == "record"]
         waited = [count for what, _, count in stub.events if what == "wait"]
         assert len(recorded) == len(waited) >= 1
-        assert recorded[0] == 1 and waited[0] > recorded[0]  # behind the sum, behind the softmax
+        assert waited[0] > recorded[0] > 0  # behind the softmax, behind the sum
 
 
 def places(call: Any) -> list[Any]:
@@ -85,7 +85,7 @@ def test_an_assertion_about_a_number_is_waited_for(stub, monkeypatch):
     def small(x: torch.Tensor, w: torch.Tensor) -> Any:
         n = (x > 0).sum().item()
         torch._check(n <= 3)
-        return torch.softmax(x @ w, -1), torch.zeros(n)
+        return torch.softmax(x @ w, -1), x.new_zeros(n)
 
     call = stub.build(lowered(small, [ARGS[0] - 9, ARGS[1]]), monkeypatch)
     stub.call(call, ARGS[0] - 9, ARGS[1])
@@ -99,7 +99,7 @@ def test_an_assertion_about_a_number_is_waited_for(stub, monkeypatch):
 def test_an_error_in_between_gives_the_place_back(stub, monkeypatch):
     def inverse(x: torch.Tensor, w: torch.Tensor) -> Any:
         n = (x > 0).sum().item()
-        return torch.linalg.inv(w), torch.zeros(n)
+        return torch.linalg.inv(w), x.new_zeros(n)
 
     libc = ctypes.CDLL(None)  # its sched_yield gives 0: Python can't be called with an error set
     stub.gpu.table[cuda.EVENT_WAIT] = ctypes.cast(libc.sched_yield, ctypes.c_void_p).value
@@ -191,16 +191,12 @@ def test_a_program_of_the_cpu_stays_as_it_is():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @pytest.mark.parametrize("function", [sizes, at_the_end, several])
 def test_on_a_gpu(function):
-    def made(x: torch.Tensor, w: torch.Tensor) -> Any:
-        with torch.device("cuda"):
-            return function(x, w)
-
     torch._dynamo.reset()
-    run = torch.compile(made, backend="irc", fullgraph=True)
+    run = torch.compile(function, backend="irc", fullgraph=True)
     for turn in range(20):
         x, w = ARGS[0].cuda() + turn % 5 - 2, ARGS[1].cuda()
-        torch.testing.assert_close(run(x, w), made(x, w))
+        torch.testing.assert_close(run(x, w), function(x, w), rtol=1e-3, atol=1e-3)
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
-        torch.testing.assert_close(run(x, w), made(x, w))
+        torch.testing.assert_close(run(x, w), function(x, w), rtol=1e-3, atol=1e-3)
     side.synchronize()
