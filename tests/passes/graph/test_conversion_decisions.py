@@ -94,20 +94,26 @@ def test_which_elements_are_floats():
     "element, exponent, outcome",
     [
         (f32, 0, "full pow"), (f32, 1, ""), (f32, 2, "mul"), (f32, 3, "mul mul"),
-        (f32, 4, "full pow"), (f32, 0.5, "sqrt"), (f32, -0.5, "rsqrt"), (f32, -1, "reciprocal"),
+        (f32, 4, "full pow"), (f32, 0.5, "sqrt"), (f32, -0.5, "rsqrt"), (f16, 0.5, "cast full pow cast"),
+        (f16, -0.5, "cast full pow cast"), (bf16, 0.5, "cast sqrt cast"),
+        (bf16, -0.5, "cast rsqrt cast"), (f16, 2, "cast mul cast"), (f32, -1, "reciprocal"),
         (f32, -2, "full pow"), (f32, 2.5, "full pow"), (f32, 1.5, "full pow"), (i64, 0, "full"),
         (i64, 1, ""), (i64, 2, "mul"), (i64, 3, "mul mul"), (i64, 4, "full pow"),
         (i64, -1, "call_aten"), (i64, -2, "call_aten"), (i8, 0, "full"), (i1, 2, "call_aten"),
     ],
 )  # fmt: skip
 def test_powers_of_a_number(element, exponent, outcome):
-    kind = tensor((4,), None, element)
+    kind = tensor((7,) if is_float(element) else (4,), None, element)
     p = Program(kind)
     found, module = converted(p, p.call("pow.Tensor_Scalar", kind, p.arguments[0], exponent))
     assert " ".join(found) == outcome
-    if element is f32:
-        x = torch.tensor([0.0, -1.5, math.inf, math.nan])
-        torch.testing.assert_close(irc.run(module, x)[0], x**exponent, equal_nan=True)
+    if is_float(element):
+        dtype = {f32: torch.float32, f16: torch.float16, bf16: torch.bfloat16}[element]
+        x = torch.tensor([0.0, -0.0, -1.5, 2.25, math.inf, -math.inf, math.nan]).to(dtype)
+        got, expected = irc.run(module, x)[0], x**exponent
+        torch.testing.assert_close(got, expected, equal_nan=True)
+        there = ~expected.isnan()
+        assert torch.equal(got[there].signbit(), expected[there].signbit())
     elif outcome != "call_aten":
         x = torch.tensor([0, -3, 2, 1], dtype=torch.int8 if element is i8 else torch.int64)
         assert torch.equal(irc.run(module, x)[0], x**exponent)

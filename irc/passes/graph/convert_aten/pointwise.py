@@ -9,7 +9,7 @@ from typing import Any
 from irc.dialects import graph
 from irc.ir.attributes import Type
 from irc.ir.core import Value
-from irc.ir.types import ComplexType, FloatType, IntegerType, TensorType, f8E4M3FN, f32, i1
+from irc.ir.types import ComplexType, FloatType, IntegerType, TensorType, f8E4M3FN, f16, f32, i1
 from irc.passes.graph.convert_aten.support import (
     Call,
     compute_element,
@@ -260,7 +260,8 @@ def _is_truth(value: Any) -> bool:
 
 
 def _constant_power(c: Call, base: Value, exponent: float) -> Value | None:
-    """x**2 -> x*x and the like, where C's pow gives the same."""
+    """x**2 -> x*x and the like, as ATen does: also roots, which of -inf and -0.0 aren't C's pow, but
+    for f16 on a CPU."""
     if not is_float(c.result.element):
         if exponent < 0:
             decline("ATen raises for negative integer powers")
@@ -272,10 +273,8 @@ def _constant_power(c: Call, base: Value, exponent: float) -> Value | None:
     if exponent in (2, 3):
         square = c.pointwise("mul", x, x)
         return c.finish(square if exponent == 2 else c.pointwise("mul", square, x))
-    if exponent == 0.5:
-        return c.finish(c.pointwise("sqrt", x))
-    if exponent == -0.5:
-        return c.finish(c.pointwise("rsqrt", x))
+    if abs(exponent) == 0.5 and not (c.result.element is f16 and c.result.device == "cpu"):
+        return c.finish(c.pointwise("sqrt" if exponent > 0 else "rsqrt", x))
     if exponent == -1:
         return c.finish(c.pointwise("reciprocal", x))
     return None
