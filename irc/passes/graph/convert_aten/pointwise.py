@@ -260,8 +260,8 @@ def _is_truth(value: Any) -> bool:
 
 
 def _constant_power(c: Call, base: Value, exponent: float) -> Value | None:
-    """x**2 -> x*x and the like, as ATen does: also roots, which of -inf and -0.0 aren't C's pow, but
-    for f16 on a CPU."""
+    """x**2 -> x*x and the like, as ATen does: also roots, which are not C's pow of -inf and
+    -0.0; those of f16 on a CPU are."""
     if not is_float(c.result.element):
         if exponent < 0:
             decline("ATen raises for negative integer powers")
