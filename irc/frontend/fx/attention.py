@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from irc.frontend.fx import detaches, wide_statistics
-from irc.frontend.fx.recomputed_softmaxes import spell_log_softmaxes
+from irc.frontend.fx import wide_statistics
 from irc.options.options import Options
 from irc.target import Target
 
@@ -29,13 +28,19 @@ def partition(
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     def plain(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
+        from irc.frontend.fx import detaches
+
         detaches.as_aliases(joint)
         return min_cut_rematerialization_partition(joint, *arguments, **keywords)
 
     def fused(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
+        from irc.frontend.fx import detaches, recomputed_softmaxes
+
         detaches.as_aliases(joint)
-        fuse_for(joint, options, target_of(joint))
-        spell_log_softmaxes(joint)
+        target = target_of(joint)
+        fuse_for(joint, options, target)
+        if not target.is_gpu:  # whose scores are padded, and would be copied to be saved
+            recomputed_softmaxes.spell_log_softmaxes(joint)
         return wide_statistics.partition(joint, *arguments, **keywords)
 
     return plain if options.emulate_rounding else fused
