@@ -454,7 +454,7 @@ class GpuLowering(Lowering):
         """Have torch read the element into memory."""
         e, b = self.emitter, self.builder
         function = e.declare(f"aoti_torch_item_{dtype}", I32, (PTR, PTR))
-        e.unlock_if(I1(1))
+        e.unlock()
         code = b.call(function, [tensor.handle, room])
         e.lock()
         from irc.boundary.templates import Dynamic

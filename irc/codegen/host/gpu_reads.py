@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import attrs
 
-from irc.codegen.host.emitter import I1, I32, I64, HostEmitter, Value, constant
+from irc.codegen.host.emitter import I32, I64, HostEmitter, Value, constant
 from irc.program import host_program as P
 
 
@@ -79,7 +79,7 @@ class EarlyReads:
         """Where the element is, after waiting for it."""
         e, b = self.emitter, self.emitter.builder
         _, room, started = self.rooms[number]
-        e.unlock_if(I1(1))
+        e.unlock()
         with b.if_then(b.icmp_signed("!=", b.load(started, typ=I32), I32(0)), likely=True):
             code = self._wait(number)
             failed = ("gpu-error", "waiting for a number")

@@ -19,7 +19,6 @@ from irc.codegen.host.aten import AtenCall, call_aten, call_object
 from irc.codegen.host.blas import emit_product, small_products
 from irc.codegen.host.dims import DimEmitter
 from irc.codegen.host.emitter import (
-    I1,
     I8,
     I32,
     I64,
@@ -385,7 +384,7 @@ class Lowering:
         """Let other Python threads run during a long kernel."""
         if isinstance(grid, int) and isinstance(work, int):
             if grid * work >= UNLOCK_WORK:
-                self.emitter.unlock_if(I1(1))
+                self.emitter.unlock()
             return
         total = self.builder.mul(as_value(grid), as_value(work))
         self.emitter.unlock_if(self.builder.icmp_signed(">=", total, constant(UNLOCK_WORK)))

@@ -19,6 +19,33 @@ from irc.boundary import cuda_blas, cuda_blas_lt
 #: C++'s own, in torch's process.
 SYMBOLS = ("__gxx_personality_v0", "__cxa_begin_catch", "__cxa_end_catch")
 
+#: What the functions share: numbers and the handle of a product, its code, what was thrown.
+_SHARED = {
+    "BEGIN": """\
+entry:
+  %one = alloca float
+  %zero = alloca float
+  store float 1.0, ptr %one
+  store float 0.0, ptr %zero
+  %handle = call ptr @irc_gpu_blas_handle(ptr %function)
+  %none = icmp eq ptr %handle, null
+  br i1 %none, label %other, label %begin
+begin:""",
+    "ENDED": """\
+  %failed = icmp ne i32 %code, 0
+  br i1 %failed, label %other, label %launched
+launched:
+  ret i32 0
+other:
+  ret i32 1""",
+    "THROWN": """\
+thrown:
+  %pad = landingpad { ptr, i32 } catch ptr null
+  %exception = extractvalue { ptr, i32 } %pad, 0
+  %ignored = call ptr @__cxa_begin_catch(ptr %exception)
+  call void @__cxa_end_catch()""",
+}
+
 _HANDLE = """
 declare i32 @__gxx_personality_v0(...)
 declare ptr @__cxa_begin_catch(ptr)
@@ -76,11 +103,7 @@ done:
   ret ptr %handle
 other:
   ret ptr null
-thrown:
-  %pad = landingpad { ptr, i32 } catch ptr null
-  %exception = extractvalue { ptr, i32 } %pad, 0
-  %ignored = call ptr @__cxa_begin_catch(ptr %exception)
-  call void @__cxa_end_catch()
+THROWN
   ret ptr null
 }
 """
@@ -95,27 +118,14 @@ _READS = (
 
 _PRODUCT = """
 define i32 @irc_gpu_NAME(ptr %function, ptr %words, ptr %a, ptr %b, ptr %c, i64 %mode) {
-entry:
-  %one = alloca float
-  %zero = alloca float
-  store float 1.0, ptr %one
-  store float 0.0, ptr %zero
-  %handle = call ptr @irc_gpu_blas_handle(ptr %function)
-  %none = icmp eq ptr %handle, null
-  br i1 %none, label %other, label %begin
-begin:
+BEGIN
   %call = load ptr, ptr %function
   %element.at = getelementptr i64, ptr %function, i64 ELEMENT
   %element.wide = load i64, ptr %element.at
   %element = trunc i64 %element.wide to i32
 READ
 CALL
-  %failed = icmp ne i32 %code, 0
-  br i1 %failed, label %other, label %launched
-launched:
-  ret i32 0
-other:
-  ret i32 1
+ENDED
 }
 """
 
@@ -152,18 +162,10 @@ KEY
   ret i64 %key
 }
 
-define i32 @irc_gpu_biased(ptr %site, ptr %a, ptr %b, ptr %bias, ptr %c, ptr %stream) uwtable
+define i32 @irc_gpu_biased(ptr %function, ptr %a, ptr %b, ptr %bias, ptr %c, ptr %stream) uwtable
     personality ptr @__gxx_personality_v0 {
-entry:
-  %one = alloca float
-  %zero = alloca float
-  store float 1.0, ptr %one
-  store float 0.0, ptr %zero
-  %handle = call ptr @irc_gpu_blas_handle(ptr %site)
-  %none = icmp eq ptr %handle, null
-  br i1 %none, label %other, label %begin
-begin:
-  %record.at = getelementptr i64, ptr %site, i64 RECORD
+BEGIN
+  %record.at = getelementptr i64, ptr %function, i64 RECORD
   %record = load atomic ptr, ptr %record.at acquire, align 8
   %unloaded = icmp eq ptr %record, null
   br i1 %unloaded, label %load, label %look
@@ -183,26 +185,17 @@ set:
   %small = icmp eq i64 %needs, 0
   br i1 %small, label %call, label %room
 room:
-  %workspace.at = getelementptr i64, ptr %site, i64 WORKSPACE
+  %workspace.at = getelementptr i64, ptr %function, i64 WORKSPACE
   %workspace.of = load ptr, ptr %workspace.at
   %given = invoke ptr %workspace.of() to label %call unwind label %thrown
 call:
   %workspace = phi ptr [ null, %set ], [ %given, %room ]
-  %matmul = load ptr, ptr %site
+  %matmul = load ptr, ptr %function
   %code = call i32 %matmul(ptr %handle, ptr %product, ptr %one, ptr %a, ptr %first, ptr %b,
       ptr %second, ptr %zero, ptr %c, ptr %result, ptr %c, ptr %result, ptr %algorithm,
       ptr %workspace, i64 %needs, ptr %stream)
-  %failed = icmp ne i32 %code, 0
-  br i1 %failed, label %other, label %launched
-launched:
-  ret i32 0
-other:
-  ret i32 1
-thrown:
-  %pad = landingpad { ptr, i32 } catch ptr null
-  %exception = extractvalue { ptr, i32 } %pad, 0
-  %ignored = call ptr @__cxa_begin_catch(ptr %exception)
-  call void @__cxa_end_catch()
+ENDED
+THROWN
   ret i32 1
 }
 """
@@ -269,7 +262,10 @@ def products_text() -> str:
         text += product.replace("READ", _numbers(name))
     for word in ("ELEMENT", "SET_MODE"):
         text = text.replace(f"i64 {word}", f"i64 {getattr(cuda_blas, word)}")
-    return text + _biased()
+    text += _biased()
+    for name, piece in _SHARED.items():
+        text = text.replace(name, piece)
+    return text
 
 
 __all__ = ["SIGNATURES", "SYMBOLS", "products_text"]

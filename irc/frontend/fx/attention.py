@@ -23,8 +23,9 @@ from irc.target import Target
 def partition(
     options: Options, target_of: Callable[[fx.GraphModule], Target]
 ) -> Callable[..., Any]:
-    """How a joint graph is cut into forward and backward: attentions are fused before, softmaxes'
-    logarithms written out, statistics kept wide. target_of: what a graph is compiled for."""
+    """How a joint graph is cut into forward and backward: attentions are fused before, on a CPU
+    softmaxes' logarithms written out, statistics kept wide. target_of: what a graph is
+    compiled for."""
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     def plain(joint: fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
