@@ -275,9 +275,9 @@ class Capture:
         standing = late_checks.standing(self.gpu, checks) if checks else None
 
         def run(tensors: Sequence[Any]) -> Sequence[Any]:
-            with late_checks.collected() as truths:
+            with late_checks.collected(standing) as truths:
                 contents = part.host.steps(symbols, tensors)
-            if standing is not None:
+            if standing is not None and truths:
                 standing.follow(truths)
             return contents
 

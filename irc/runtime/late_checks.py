@@ -7,8 +7,8 @@ memory when the GPU gets there, and looked at when a program is called on that G
 were 0) is there before the error is raised, as with CUDA's own errors.
 
 Launches that are captured into a graph run many times, and the host isn't there when they do.
-Their checks stand: a byte of the GPU that a failure clears for good, copied to the CPU's memory
-each time.
+Their checks stand: a byte of the CPU's memory that a failure clears, by a kernel
+(`irc.runtime.check_kernel`), or without that one a byte of the GPU that is copied there each time.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import torch
 from irc.boundary import cuda
 from irc.program import host_program as P
 from irc.program.late import late_steps
+from irc.runtime.check_kernel import CheckKernel, check_kernel
 from irc.runtime.late_ring import Ring
 
 PLACES = 256
@@ -101,25 +102,41 @@ class Checks:
 
 
 class Standing:
-    """Checks of captured launches, on one GPU. `places`: slices of the bytes of the GPU and of the
-    CPU (which the GPU can write), a byte a check."""
+    """Checks of captured launches, on one GPU. `flags`, `seen`: slices of the bytes of the GPU and
+    of the CPU (which the GPU can write), a byte a check; `kernel`: what clears those of the CPU."""
 
-    def __init__(self, flags: torch.Tensor, seen: torch.Tensor) -> None:
-        self.flags, self.seen = flags, seen
+    def __init__(
+        self, flags: torch.Tensor, seen: torch.Tensor, kernel: CheckKernel | None = None
+    ) -> None:
+        self.flags, self.seen, self.kernel = flags, seen, kernel
         self.fails: list[Fail] = []
 
+    def clear(self, truth: torch.Tensor, fail: Fail) -> bool:
+        """Inside of a capture: launch what keeps failures of the next check, of a truth value or of
+        several; whether that could be done by itself."""
+        if self.kernel is None or not truth.is_cuda:
+            return False
+        place = self.seen.data_ptr() + len(self.fails)
+        self.kernel.clear(truth.contiguous().view(torch.uint8), place)
+        self.fails.append(fail)
+        return True
+
     def follow(self, truths: Sequence[tuple[torch.Tensor, Fail]]) -> None:
-        """Inside of a capture: launch what keeps failures of these checks."""
+        """Inside of a capture: launch what keeps failures of all these checks."""
+        self.fails = [fail for _, fail in truths]
         values = [truth.reshape(()).view(torch.uint8) for truth, _ in truths]
         self.flags.bitwise_and_(torch.stack(values))
         self.seen.copy_(self.flags, non_blocking=True)
-        self.fails = [fail for _, fail in truths]
 
 
 class Board:
     """The standing checks of one GPU; none is ever taken off, a check is a byte."""
 
-    def __init__(self, flags: torch.Tensor, seen: torch.Tensor, wait: Callable[[], None]) -> None:
+    def __init__(
+        self, flags: torch.Tensor, seen: torch.Tensor, wait: Callable[[], None],
+        kernel: Callable[[], CheckKernel | None] = lambda: None,
+    ) -> None:  # fmt: skip
+        self._kernel = kernel
         self._flags, self._seen, self._wait = flags.fill_(1), seen.fill_(1), wait
         self._raw = (ctypes.c_char * len(seen)).from_address(seen.data_ptr())
         self._taken = 0
@@ -140,7 +157,7 @@ class Board:
         with self._lock:
             start, end = self._taken, self._taken + count
             self._taken = end
-            places = Standing(self._flags[start:end], self._seen[start:end])
+            places = Standing(self._flags[start:end], self._seen[start:end], self._kernel())
             self._standing.append(places)
             return places
 
@@ -163,16 +180,19 @@ class Board:
 _all: dict[int, Checks] = {}
 _rings: dict[int, Ring] = {}
 _boards: dict[int, list[Board]] = {}
+_kernels: dict[int, CheckKernel | None] = {}
 _collected = threading.local()
 
 
 @contextmanager
-def collected() -> Iterator[list[tuple[torch.Tensor, Fail]]]:
+def collected(standing: Standing | None = None) -> Iterator[list[tuple[torch.Tensor, Fail]]]:
     """Inside, late checks of this thread's programs only are put into the list, with what raises
-    their errors."""
+    their errors, unless `standing` takes them as they come."""
     before = getattr(_collected, "checks", None)
     checks: list[tuple[torch.Tensor, Fail]] = []
-    _collected.checks = checks
+    if standing is not None:
+        standing.fails = []
+    _collected.checks = checks, standing
     try:
         yield checks
     finally:
@@ -196,13 +216,22 @@ def _board(gpu: int | None, count: int) -> Board:
         with torch.inference_mode(False):  # other calls write it, in that mode or not
             seen = torch.empty(size, dtype=torch.uint8, pin_memory=gpu is not None)
             flags = torch.empty(size, dtype=torch.uint8, device="cpu" if gpu is None else gpu)
-            boards.append(Board(flags, seen, wait))
+            boards.append(Board(flags, seen, wait, functools.partial(_kernel_of, gpu)))
         _settle_at_exit()
     return boards[-1]
 
 
 def _no_wait() -> None:
     pass
+
+
+def _kernel_of(gpu: int | None) -> CheckKernel | None:
+    """What clears bytes of the CPU on a GPU; None on the CPU, and where a capture can't load it."""
+    if gpu is None:
+        return None
+    if gpu not in _kernels and not torch.cuda.is_current_stream_capturing():
+        _kernels[gpu] = check_kernel(gpu)
+    return _kernels.get(gpu)
 
 
 @functools.cache
@@ -230,6 +259,8 @@ def ring_of(gpu: int) -> Ring | None:
     ring = _rings.get(gpu)
     if ring is None:
         ring = _rings[gpu] = Ring(pinned=torch.cuda.is_available())
+        if torch.cuda.is_available():
+            _kernel_of(gpu)  # before a capture of somebody else's
         _settle_at_exit()
     how.table[cuda.RINGS + gpu] = ring.address
     return ring
@@ -277,18 +308,21 @@ def settle() -> None:
 
 def check_truth(truth: Any, every: bool, gpu: int, fail: Fail) -> None:
     """Add the check of a truth value (of whether `every` one holds) to those of the GPU."""
+    checks, places = getattr(_collected, "checks", None) or (None, None)
+    if checks is None and truth.is_cuda and torch.cuda.is_current_stream_capturing():
+        places = standing(gpu, 1)  # somebody else's capture
+    if places is not None and places.clear(truth, fail):
+        return
     if every:
         truth = truth.all()
-    checks = getattr(_collected, "checks", None)
     if checks is not None:
         checks.append((truth.clone(), fail))  # its memory may be the next step's
-    elif not truth.is_cuda:
-        if not truth:
-            fail()
-    elif not torch.cuda.is_current_stream_capturing():
+    elif places is not None:
+        places.follow([(truth, fail)])
+    elif truth.is_cuda:
         checks_of(gpu).add(truth, fail)
-    else:  # somebody else's capture
-        standing(gpu, 1).follow([(truth, fail)])
+    elif not truth:
+        fail()
 
 
 def count_late(program: P.HostProgram) -> int:
