@@ -117,7 +117,7 @@ class Standing:
         if self.kernel is None or not truth.is_cuda:
             return False
         place = self.seen.data_ptr() + len(self.fails)
-        self.kernel.clear(truth.contiguous().view(torch.uint8), place)
+        self.kernel.look(truth.contiguous().view(torch.uint8), place, tell=False)
         self.fails.append(fail)
         return True
 
@@ -259,8 +259,9 @@ def ring_of(gpu: int) -> Ring | None:
     ring = _rings.get(gpu)
     if ring is None:
         ring = _rings[gpu] = Ring(pinned=torch.cuda.is_available())
-        if torch.cuda.is_available():
-            _kernel_of(gpu)  # before a capture of somebody else's
+        kernel = _kernel_of(gpu) if torch.cuda.is_available() else None
+        if kernel is not None:
+            ring.use(kernel.function)
         _settle_at_exit()
     how.table[cuda.RINGS + gpu] = ring.address
     return ring

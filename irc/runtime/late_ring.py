@@ -1,7 +1,8 @@
 """Checks that native programs of a GPU leave behind without Python, in the order of their calls.
 
 A ring of places in the CPU's memory: native code (`irc_gpu_late`) takes the next one, has the GPU
-copy the truth values of a check there, and goes on; Python looks at those that have arrived.
+write there whether the truth values of a check hold (or copy them), and goes on; Python looks at
+those that have arrived.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ class Ring:
         self.words[words.RING_MEMORY] = self._memory.data_ptr()
         self._lock = threading.Lock()
         self._failed: list[Callable[[], None]] = []
+
+    def use(self, kernel: int) -> None:
+        """Have a kernel of `irc.runtime.check_kernel` (a CUfunction) look at truth values; 0: have
+        them copied."""
+        self.words[words.RING_KERNEL] = kernel
 
     @property
     def address(self) -> int:

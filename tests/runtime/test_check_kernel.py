@@ -1,4 +1,4 @@
-"""The kernel that clears a byte of the CPU where a check of a captured launch fails."""
+"""The kernel that tells the CPU whether a GPU's truth values hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-import irc
+from irc.codegen.host.support_gpu import RING_KERNEL
 from irc.runtime import late_checks
 from irc.runtime.check_kernel import PTX, check_kernel
 
@@ -28,12 +28,13 @@ def test_an_assembler_takes_it(tmp_path: Path) -> None:
 
 
 class Recorded:
-    """In the place of the kernel: which bytes it was to clear."""
+    """In the place of the kernel: what it was to look at, and where it was to write."""
 
     def __init__(self) -> None:
         self.places: list[tuple[list[int], int]] = []
 
-    def clear(self, truths: torch.Tensor, seen: int) -> None:
+    def look(self, truths: torch.Tensor, seen: int, tell: bool) -> None:
+        assert not tell
         self.places.append((truths.tolist(), seen))
 
 
@@ -62,8 +63,36 @@ def test_each_check_has_a_byte_of_its_own() -> None:
 
 
 @pytest.mark.gpu
-def test_it_clears_what_fails_and_nothing_else() -> None:
+def test_it_writes_what_it_should_and_nothing_else() -> None:
     assert check_kernel(torch.cuda.current_device()) is not None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_check_is_told_by_the_kernel_or_a_copy(copied: bool) -> None:
+    table = torch.randn(100, 8, device="cuda")
+    places = torch.arange(50, device="cuda")
+    run = torch.compile(lambda t, i: t[i] - 1, backend="irc")
+    run(table, places)
+    ring = late_checks.ring_of(torch.cuda.current_device())
+    assert ring is not None
+    kernel = ring.words[RING_KERNEL]
+    assert kernel, "no kernel was found"
+    ring.use(0 if copied else kernel)
+    try:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as record:
+            run(table, places)
+            torch.cuda.synchronize()
+        names = [e.key for e in record.key_averages()]
+        assert any("Memcpy" in n for n in names) == copied, names
+        assert any("irc_check" in n for n in names) == (not copied), names
+        run(table, places + 60)
+        with pytest.raises(IndexError):
+            late_checks.settle()
+        assert torch.equal(run(table, places), table[places] - 1)
+        late_checks.settle()
+    finally:
+        ring.use(kernel)
 
 
 @pytest.mark.gpu
@@ -85,8 +114,8 @@ def test_a_capture_of_somebody_elses_copies_nothing_to_the_cpu() -> None:
     places[3] = 100
     graph.replay()
     with pytest.raises(IndexError):
-        irc.runtime.late_checks.settle()
+        late_checks.settle()
     places[3] = 7
     graph.replay()
-    irc.runtime.late_checks.settle()
+    late_checks.settle()
     assert torch.equal(result, table[places] + 1)

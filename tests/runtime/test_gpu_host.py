@@ -14,7 +14,7 @@ import torch
 
 import irc
 from irc.boundary import cuda, torch_abi
-from irc.codegen.host.support_gpu import RING_PLACES
+from irc.codegen.host.support_gpu import RING_KERNEL, RING_PLACES
 from irc.ir.passes import PassManager
 from irc.pipeline import pipeline_text
 from irc.program import host_program as P
@@ -24,7 +24,7 @@ from irc.runtime import late_checks, native
 from irc.runtime.arguments import ArgumentError
 from irc.runtime.late_ring import Ring
 from tests.codegen.triton.test_models import FUNCTIONS
-from tests.runtime.gpu_stub import SHARED, Stub, check_keys, moved
+from tests.runtime.gpu_stub import CHECK_KERNEL, SHARED, Stub, check_keys, moved
 
 pytestmark = pytest.mark.skipif(
     not torch_abi.available(), reason=f"native host: {torch_abi.unavailable_reason()}"
@@ -418,13 +418,14 @@ def test_a_late_check_is_told_when_a_program_begins(stub, monkeypatch):
     assert raised == [0]
 
 
-@pytest.fixture
-def ring(stub, monkeypatch) -> Ring:
-    """The ring of the stub's first GPU."""
+@pytest.fixture(params=["copy", "kernel"])
+def ring(stub, monkeypatch, request) -> Ring:
+    """The ring of the stub's first GPU, with values that are copied, and looked at by a kernel."""
     monkeypatch.setattr(late_checks, "_rings", {})
     monkeypatch.setattr(cuda, "installed", lambda: stub.gpu)
     made = late_checks.ring_of(0)
     assert made is not None and stub.gpu.table[cuda.RINGS] == made.address
+    made.use(CHECK_KERNEL if request.param == "kernel" else 0)
     return made
 
 
@@ -444,6 +445,18 @@ def test_late_checks_are_left_in_a_ring(stub, ring, monkeypatch):
     stub.call(call, *args)
     late_checks.raise_failed(0)
     assert not ring.busy and stub.gpu.table[cuda.LATE] == 0
+    assert len(stub.checked) == (602 if ring.words[RING_KERNEL] else 0)
+
+
+def test_a_check_that_is_not_launched_is_left_to_python(stub, ring, monkeypatch):
+    told: list[bool] = []
+    monkeypatch.setattr(late_checks, "check_truth", lambda t, *rest: told.append(bool(t.all())))
+    args = [torch.randn(10, 4), torch.tensor([1, 9, 0])]
+    call = stub.build(lowered(pick, args), monkeypatch, late_checks=True)
+    ring.use(CHECK_KERNEL)
+    stub.refuses = "check"
+    stub.call(call, *args)
+    assert told == [True] and not ring.busy
 
 
 def test_a_check_that_has_not_arrived_is_waited_for_by_nobody(stub, ring, monkeypatch):

@@ -20,9 +20,10 @@ asked for a variant. 0, the driver's error, or -1 where the kernel couldn't be h
 
 `irc_gpu_late(table, device, stream, data, bytes, fail) -> i32`: leaves the check of so many truth
 values in the device's ring, words of which are the number of the next check to look at, that of the
-next one to come, where the places are, and for each place the object `fail` (owned) that raises the
-error, and bytes. 1 where Python must do it: there is no ring or no place left in it, the values are
-many, or the stream is captured. `irc.runtime.late_ring` looks at them.
+next one to come, where the places are, the kernel that writes whether all hold there
+(`irc.runtime.check_kernel`; 0: the values are copied), and for each place the object `fail` (owned)
+that raises the error, and bytes. 1 where Python must do it: there is no ring or no place left in
+it, the values are many, or the stream is captured. `irc.runtime.late_ring` looks at them.
 
 A kernel's *descriptor*, in words: number of pointers, of sizes, of variants; the Python object that
 is called with a key and adds the variant; then where each variant is, whose words never change: its
@@ -43,8 +44,11 @@ DESCRIPTOR_WORDS = FIRST_VARIANT + VARIANT_LIMIT
 #: Null pointers behind a kernel's arguments: Triton's scratch memory.
 SCRATCH_POINTERS = 2
 #: A ring of late checks: its words, places, and the bytes of a place.
-RING_HEAD, RING_TAIL, RING_MEMORY, RING_ENTRIES, RING_PLACES, RING_BYTES = 0, 1, 2, 3, 256, 1024
+RING_HEAD, RING_TAIL, RING_MEMORY, RING_KERNEL, RING_ENTRIES = 0, 1, 2, 3, 4
+RING_PLACES, RING_BYTES = 256, 1024
 RING_WORDS = RING_ENTRIES + 2 * RING_PLACES
+#: Threads of the kernel of a check.
+CHECK_THREADS = 256
 #: What a launch gives where the kernel couldn't be had.
 NOT_LOADED = -1
 _LARGEST_GRID = (1 << 31) - 1
@@ -315,6 +319,8 @@ LATE = """
 define i32 @irc_gpu_late(ptr %table, i64 %device, ptr %stream, ptr %data, i64 %bytes, ptr %fail) {
 entry:
   %status.out = alloca i32
+  %words = alloca [4 x i64]
+  %params = alloca [4 x ptr]
   %rings = getelementptr ptr, ptr %table, i64 TABLE_RINGS
   %ring.at = getelementptr ptr, ptr %rings, i64 %device
   %ring = load ptr, ptr %ring.at
@@ -343,12 +349,42 @@ put:
   %memory = load ptr, ptr %memory.at
   %offset = mul i64 %slot, RING_BYTES
   %place = getelementptr i8, ptr %memory, i64 %offset
+  %kernel.at = getelementptr ptr, ptr %ring, i64 RING_KERNEL
+  %kernel = load ptr, ptr %kernel.at
+  %has.none = icmp eq ptr %kernel, null
+  br i1 %has.none, label %copies, label %launches
+launches:
+  store i8 2, ptr %place
+  %count.at = getelementptr i64, ptr %words, i64 1
+  %seen.at = getelementptr i64, ptr %words, i64 2
+  %tell.at = getelementptr i64, ptr %words, i64 3
+  store ptr %data, ptr %words
+  store i64 %bytes, ptr %count.at
+  store ptr %place, ptr %seen.at
+  store i64 1, ptr %tell.at
+  %p1 = getelementptr ptr, ptr %params, i64 1
+  %p2 = getelementptr ptr, ptr %params, i64 2
+  %p3 = getelementptr ptr, ptr %params, i64 3
+  store ptr %words, ptr %params
+  store ptr %count.at, ptr %p1
+  store ptr %seen.at, ptr %p2
+  store ptr %tell.at, ptr %p3
+  %launch.at = getelementptr ptr, ptr %table, i64 TABLE_LAUNCH
+  %launch = load ptr, ptr %launch.at
+  %launch.code = call i32 %launch(ptr %kernel, i32 1, i32 1, i32 1, i32 CHECK_THREADS, i32 1, i32 1,
+                                  i32 0, ptr %stream, ptr %params, ptr null)
+  br label %asked
+copies:
   %ignored = call ptr @memset(ptr %place, i32 2, i64 %bytes)
   %copy.at = getelementptr ptr, ptr %table, i64 TABLE_COPY_OUT
   %copy = load ptr, ptr %copy.at
-  %code = call i32 %copy(ptr %place, ptr %data, i64 %bytes, ptr %stream)
-  %copied = icmp eq i32 %code, 0
-  br i1 %copied, label %note, label %python
+  %copy.code = call i32 %copy(ptr %place, ptr %data, i64 %bytes, ptr %stream)
+  br label %asked
+asked:
+  %code = phi i32 [ %launch.code, %launches ], [ %copy.code, %copies ]
+  %seen = phi i64 [ 1, %launches ], [ %bytes, %copies ]
+  %well = icmp eq i32 %code, 0
+  br i1 %well, label %note, label %python
 note:
   call void @Py_IncRef(ptr %fail)
   %twice = shl i64 %slot, 1
@@ -356,7 +392,7 @@ note:
   %entry.at = getelementptr i64, ptr %ring, i64 %entry.word
   store ptr %fail, ptr %entry.at
   %bytes.at = getelementptr i64, ptr %entry.at, i64 1
-  store i64 %bytes, ptr %bytes.at
+  store i64 %seen, ptr %bytes.at
   %tail.next = add i64 %tail, 1
   store i64 %tail.next, ptr %tail.at
   %late.at = getelementptr i64, ptr %table, i64 TABLE_LATE
@@ -392,8 +428,8 @@ def support_text() -> str:
         (DECLARATIONS, check, DEVICES, LAUNCH, LATE, products, support_reads.READS)
     )
     for name in ("FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
-                 "RING_MEMORY", "RING_ENTRIES"):  # fmt: skip
+                 "RING_MEMORY", "RING_KERNEL", "RING_ENTRIES", "CHECK_THREADS"):  # fmt: skip
         text = text.replace(name, str(globals()[name]))
-    for name in ("RINGS", "IS_CAPTURING", "COPY_OUT", "LATE"):
+    for name in ("RINGS", "IS_CAPTURING", "COPY_OUT", "LATE", "LAUNCH"):
         text = text.replace(f"TABLE_{name}", str(getattr(cuda, name)))
     return text.replace("LARGEST_GRID", str(_LARGEST_GRID))
