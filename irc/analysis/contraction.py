@@ -1,0 +1,130 @@
+"""Contractions: computes that multiply two things and sum the products up.
+
+A matrix product is `par(m, n) red(k) -> reduce(sum, f32)` over a read of [m, k] times a read of
+[k, n]; a batch of them has axes that both sides have; a convolution has several axes of each kind,
+and reads whose indices are affine. None is known by an operation's name: what decides is which axes
+each factor of the product depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from irc.dialects import arith, loop
+from irc.ir.attributes import Type
+from irc.ir.core import Operation, Value
+from irc.ir.symbols import free_symbols
+
+
+@attrs.frozen(eq=False)
+class Side:
+    """A factor of the products.
+
+    value: the scalar in the compute's body. axes: the names of those that it depends on. ops: the
+    operations of the body that it is made of, in order; all but the reads are its prologue.
+    """
+
+    value: Value
+    axes: frozenset[str]
+    ops: tuple[Operation, ...]
+
+    @property
+    def reads(self) -> tuple[loop.ReadOp, ...]:
+        """What it reads."""
+        return tuple(op for op in self.ops if isinstance(op, loop.ReadOp))
+
+    @property
+    def plain(self) -> loop.ReadOp | None:
+        """The read that it is, but for a cast to the accumulator's type; None for anything else."""
+        rest = [op for op in self.ops if not isinstance(op, arith.ExtFOp | arith.ExtSIOp)]
+        only = rest[0] if len(rest) == 1 else None
+        return only if isinstance(only, loop.ReadOp) and only.mask is None else None
+
+
+@attrs.frozen(eq=False)
+class Contraction:
+    """A compute that is one. Its axes, each in one of four, in the compute's order:
+
+    batch: par axes of both sides. rows: of `left` alone. columns: of `right` alone. depth: what is
+    summed over, of both. Rows stand before columns in the compute: where the sides are written the
+    other way round, `left` is the second factor.
+    """
+
+    compute: loop.ComputeOp
+    batch: tuple[loop.AxisAttr, ...]
+    rows: tuple[loop.AxisAttr, ...]
+    columns: tuple[loop.AxisAttr, ...]
+    depth: tuple[loop.AxisAttr, ...]
+    left: Side
+    right: Side
+    product: Operation
+    accumulator: Type
+
+
+def contraction_of(compute: loop.ComputeOp) -> Contraction | str:
+    """What a compute is as a contraction, or why it is none."""
+    outputs = compute.output_list
+    if len(outputs) != 1 or (outputs[0].kind, outputs[0].combiner) != ("reduce", "sum"):
+        return "it is not one sum"
+    product = compute.yield_op.values[0].defining_op
+    if not isinstance(product, arith.MulFOp | arith.MulIOp) or product.parent is not compute.block:
+        return "what it sums is no product"
+    assert outputs[0].accumulator is not None
+    depends = axes_of_values(compute)
+    first, second = (_side(compute, value, depends) for value in product._operands)
+    axes = compute.axis_list
+    red = [a for a in axes if a.kind == "red"]
+    for axis in axes:
+        ours = (axis.name in first.axes, axis.name in second.axes)
+        if ours == (False, False):
+            return f"no factor depends on {axis.name}"
+        if axis.kind == "red" and ours != (True, True):
+            return f"one factor alone depends on {axis.name}, which is summed over"
+    if not red:
+        return "it sums over no axis"
+    own = [a.name for a in axes if (a.name in first.axes) != (a.name in second.axes)]
+    left, right = (second, first) if own and own[0] not in first.axes else (first, second)
+    par = [a for a in axes if a.kind == "par"]
+    return Contraction(
+        compute,
+        tuple(a for a in par if a.name in left.axes and a.name in right.axes),
+        tuple(a for a in par if a.name not in right.axes),
+        tuple(a for a in par if a.name not in left.axes),
+        tuple(red),
+        left,
+        right,
+        product,
+        outputs[0].accumulator,
+    )
+
+
+def axes_of_values(compute: loop.ComputeOp) -> dict[Value, frozenset[str]]:
+    """The names of the compute's axes that each scalar of its body depends on."""
+    names = frozenset(compute.local_symbols())
+    depends: dict[Value, frozenset[str]] = {}
+    for op in compute.block.ops:
+        axes = frozenset[str]().union(*(depends.get(o, frozenset()) for o in op._operands))
+        if isinstance(op, loop.ReadOp):
+            for index in op.indices:
+                axes |= free_symbols(index) & names
+        elif isinstance(op, loop.IndexOp):
+            axes |= free_symbols(op.expression) & names
+        for result in op.results:
+            depends[result] = axes
+    return depends
+
+
+def _side(
+    compute: loop.ComputeOp, value: Value, depends: Mapping[Value, frozenset[str]]
+) -> Side:
+    """All that a scalar of the body is made of."""
+    needed, stack = set[Operation](), [value]
+    while stack:
+        maker = stack.pop().defining_op
+        if maker is not None and maker.parent is compute.block and maker not in needed:
+            needed.add(maker)
+            stack += maker._operands
+    ops = tuple(op for op in compute.block.ops if op in needed)
+    return Side(value, depends.get(value, frozenset()), ops)
