@@ -306,6 +306,12 @@ def _combine_lanes(combiner: str, flat: torch.Tensor) -> torch.Tensor:
     return total
 
 
+@interprets(kernel.DotOp)
+def dot(frame: Frame, op: kernel.DotOp) -> torch.Tensor:
+    total = frame[op.accumulator]
+    return total + frame[op.left].to(total.dtype) @ frame[op.right].to(total.dtype)
+
+
 @interprets(kernel.KernelScanOp)
 def scan(frame: Frame, op: kernel.KernelScanOp) -> list[torch.Tensor]:
     values = frame[op.sources[0]].movedim(op.dim, -1)

@@ -380,6 +380,17 @@ def _reduce(w: KernelWriter, op: kernel.ReduceOp) -> None:
     _combine(w, op, op.reduced, "reduce")
 
 
+def _dot(w: KernelWriter, op: kernel.DotOp) -> None:
+    settings = f", input_precision=\"{op.precision}\""
+    left = w.name_of(element_of(op.left))
+    if left.startswith("f8"):
+        # Sums of f8 products have few bits of their own unless they are added up soon.
+        settings = ", max_num_imprecise_acc=0"
+    element = TRITON_NAMES[w.name_of(element_of(op.total))]
+    refs = ", ".join(w.ref(v) for v in op._operands)
+    w.define(op.total, f"tl.dot({refs}{settings}, out_dtype={element})")
+
+
 def _scan(w: KernelWriter, op: kernel.KernelScanOp) -> None:
     if op.combiner == "sort":
         w.define(op.scanned[0], f"tl.sort({w.ref(op.sources[0])}, {op.dim})")
@@ -426,6 +437,7 @@ _HANDLERS: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
     kernel.ExpandOp: _expand,
     kernel.TransposeOp: _transpose,
     kernel.ReduceOp: _reduce,
+    kernel.DotOp: _dot,
     kernel.KernelScanOp: _scan,
     kernel.ExtractOp: _extract,
     kernel.InsertOp: _insert,

@@ -11,6 +11,7 @@ from irc.dialects.kernel.ops import (
     INDEX,
     POINTER,
     VECTOR,
+    DotOp,
     ExpandOp,
     ExtractOp,
     ForOp,
@@ -35,6 +36,7 @@ from irc.dialects.kernel.ops import (
 )
 
 __all__ = [
+    "DotOp",
     "ExpandOp",
     "ExtractOp",
     "ForOp",

@@ -49,6 +49,9 @@ PAIR_COMBINERS = ("argmin", "argmax")
 LOGICAL_COMBINERS = ("any", "all", "xor")
 REDUCE_COMBINERS = ("sum", "prod", "min", "max", *LOGICAL_COMBINERS, *PAIR_COMBINERS)
 SCAN_COMBINERS = (*REDUCE_COMBINERS, "logsumexp", "sort")
+#: What factors of f32 are rounded to before a dot multiplies them: nothing, 10 bits, or three parts
+#: of 10 bits.
+DOT_PRECISIONS = ("ieee", "tf32", "tf32x3")
 
 POINTER = of(PointerType)
 INDEX = of(IndexType)
@@ -347,6 +350,27 @@ class ReduceOp(Op):
     combiner = attribute(A.StringAttr, words=REDUCE_COMBINERS)
     dim = attribute(A.IntegerAttr, default=0)
     reduced = variadic_result()
+
+
+class DotOp(Op):
+    """`accumulator + left * right` of tiles as matrices: [m, k] times [k, n] added up in [m, n].
+
+    Products are summed up in the accumulator's type, in an order of the target's; the elements and
+    least sizes that each target multiplies stand in `irc.dialects.kernel.dots`. `precision`, of
+    factors of f32: `ieee` multiplies them as they are, `tf32` rounds them to 10 bits, `tf32x3` cuts
+    them into parts of such bits whose products are summed up.
+
+    `%t = kernel.dot %a, %b, %c : (vector<16x16xbf16>, vector<16x16xbf16>, vector<16x16xf32>) ->
+    vector<16x16xf32>`
+    """
+
+    name = "kernel.dot"
+    traits = frozenset({Pure})
+    left = operand(VECTOR)
+    right = operand(VECTOR)
+    accumulator = operand(VECTOR)
+    precision = attribute(A.StringAttr, default="ieee", words=DOT_PRECISIONS)
+    total = result(VECTOR)
 
 
 class KernelScanOp(Op):
