@@ -481,5 +481,6 @@ def apply_updates(frame: Frame) -> None:
         frame.state["arguments"][argument].copy_(value)
 
 
-import irc.interp.graph_packed  # noqa: E402  # its meanings register on import
-import irc.interp.graph_panels  # noqa: E402, F401  # as do its
+import irc.interp.graph_contraction  # noqa: E402  # its meanings register on import
+import irc.interp.graph_packed  # noqa: E402  # as do its
+import irc.interp.graph_panels  # noqa: E402, F401  # and its

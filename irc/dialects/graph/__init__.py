@@ -6,11 +6,13 @@ time or given as arguments. Nothing here aliases: `update_input` says what is wr
 argument at the end, and `result_info` of the function which result shares an argument's storage.
 
 In `irc/dialects/graph`, `pointwise` has the table of scalar functions, `shapes` what gives
-elements another shape, `indexing` what moves by index, reduces and scans, `packed` what computes
-with weights packed for a library, and `panels` convolutions on weights in panels.
+elements another shape, `indexing` what moves by index, reduces and scans, `contraction` products of
+irc's own, `packed` what computes with weights packed for a library, and `panels` convolutions on
+weights in panels.
 """
 
 from irc.dialects.graph import canonical, rules
+from irc.dialects.graph.contraction import DotGeneral
 from irc.dialects.graph.indexing import ArgReduce, Gather, Moments, Put, Reduce, Scan, Scatter, Take
 from irc.dialects.graph.ops import (
     SCALAR,
@@ -149,6 +151,7 @@ __all__ = [
     "DiagonalEmbed",
     "Digamma",
     "Div",
+    "DotGeneral",
     "Eq",
     "Erf",
     "Erfc",
