@@ -220,7 +220,10 @@ def _for(w: KernelWriter, op: kernel.ForOp) -> None:
     position, *carried = op.block.arguments
     counter = f"i{w.count}"
     bounds = ", ".join(w.ref(v) for v in (op.lower, op.upper, op.step))
-    w.line(f"for {counter} in range({bounds}):")
+    if op.stages is None:
+        w.line(f"for {counter} in range({bounds}):")
+    else:
+        w.line(f"for {counter} in tl.range({bounds}, num_stages={op.stages}):")
     w.depth += 1
     # In the interpreter the counter is a Python int.
     w.define(position, f"tl.cast({counter}, {w.index_type})")

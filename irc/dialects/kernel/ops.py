@@ -143,7 +143,8 @@ class ForOp(Op):
 
     The body's block has `iv` (index) and one argument per carried value, and ends in
     `kernel.yield` of the next ones; the results are the last. `step` is a positive constant in
-    all generated code. `unroll` asks the code generator for that factor.
+    all generated code. `unroll` asks the code generator for that factor, `stages` one for a GPU to
+    read ahead: that many turns are under way at a time.
 
     `%s = kernel.for %j = %lo to %hi step %c16 iter_args(%a = %zero) -> (vector<16xf32>) {
     kernel.yield %a : vector<16xf32> }`
@@ -155,6 +156,7 @@ class ForOp(Op):
     step = operand(INDEX)
     initial = variadic_operand()
     unroll = attribute(A.IntegerAttr, optional=True)
+    stages = attribute(A.IntegerAttr, optional=True)
     final = variadic_result()
     body = region()
 

@@ -305,8 +305,9 @@ def verify_for(op: ops.ForOp) -> None:
         value: Any = step.attributes.get("value")
         if isinstance(value, A.IntegerAttr) and value.value < 1:
             op.fail(f"the step is {value.value}, not positive")
-    if op.unroll is not None and op.unroll < 1:
-        op.fail(f"unroll is {op.unroll}, not at least 1")
+    for name, count in (("unroll", op.unroll), ("stages", op.stages)):
+        if count is not None and count < 1:
+            op.fail(f"{name} is {count}, not at least 1")
     carried = [v.type for v in op.initial]
     if carried != [r.type for r in op.results]:
         op.fail(f"carries ({_types(op.initial)}) and gives ({_types(op.results)})")

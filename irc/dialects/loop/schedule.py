@@ -168,6 +168,9 @@ CPU: Mapping[str, Key] = {
 GPU: Mapping[str, Key] = {
     "x_block": Key("rows in a tile; 1: a row is a scalar of the program", powers()),
     "r_block": Key("points of the own axes in a tile; 0 in a pointwise kernel", powers(0)),
+    "programs": Key(
+        "so many program instances walk over the tiles of rows, and read `num_stages` ahead; 0: "
+        "each tile has its own", numbers(0, 1 << 16)),
     "persistent": Key("one tile holds all own points, else a loop goes over tiles", flag),
     "unrolled": Key(
         "the own points of a row are combined one after the other, without a loop", flag),

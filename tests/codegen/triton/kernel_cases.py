@@ -102,6 +102,30 @@ def _softmax_symbolic() -> Case:
     return Case(program, [random(4, 150)], r_block=integer(64))
 
 
+@case("softmax_walked")
+def _softmax_walked() -> Case:
+    """Four program instances walk over nine rows, and read one row ahead."""
+    made = Case(softmax(9, 100), [random(9, 100)], programs=integer(4), num_stages=integer(2))
+    assert made.kernel.grid == 4 and "num_stages=2)" in made.source
+    return made
+
+
+@case("softmax_odd_walked", 1e-6)
+def _softmax_odd_walked() -> Case:
+    return odd_rows(softmax(8, 101), [random(8, 101)], programs=integer(3), num_stages=integer(2))
+
+
+@case("layer_norm_walked", 1e-5)
+def _layer_norm_walked() -> Case:
+    """Four tiles of two rows, the last of one; scale and shift are read before the loop."""
+    made = Case(layer_norm(7, 61), [random(7, 61), random(61), random(61)], x_block=integer(2),
+                programs=integer(3), num_stages=integer(3), early_reads=A.TRUE)  # fmt: skip
+    before, _, inside = made.source.partition(" in tl.range(")
+    assert "tl.load(p1" in before and "tl.load(p2" in before
+    assert inside.count("tl.load(") == inside.count("tl.load(p0") == 1
+    return made
+
+
 def lines(shape: list[int]) -> Program:
     """x[..., j] * a[...] + exp(b[...])."""
     leading = shape[:-1]

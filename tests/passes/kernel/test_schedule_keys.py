@@ -137,6 +137,7 @@ CASES = {
 GPU_CASES = {
     "x_block": (MAP, 64, 3),
     "r_block": (LOOPED, 1024, 24),
+    "programs": (ROWS, 1, -1),
     "persistent": (LOOPED, True, 1, {"r_block": 65536}),
     "order": (PLANES, [1, 0, 2], [0, 0, 1]),
     "tile_axes": (ACROSS, PLACES, [-1, 0], {"order": [0, 1]}),

@@ -14,28 +14,30 @@ _ENDING = kernel.ReduceOp | kernel.KernelScanOp | kernel.StoreOp | kernel.Scatte
 _READS = kernel.LoadOp | kernel.GatherOp
 _STAYING = (
     kernel.ReduceOp | kernel.KernelScanOp | kernel.StoreOp | kernel.ScatterOp | kernel.ForOp
-    | kernel.IfOp | kernel.KernelReturnOp
+    | kernel.IfOp | kernel.KernelYieldOp | kernel.KernelReturnOp
 )  # fmt: skip
 
 
 def read_early(block: Block) -> None:
-    """Put the reads of a kernel that need no reduction before all else, with what their places are
-    computed from; those that read at places that were read behind the others."""
+    """Put the reads of a block (a kernel's, or of its loop over rows) that need no reduction before
+    all else, with what their places are computed from; those that read at places that were read
+    behind the others."""
     ops = list(block.ops)
+    inside = set(ops)
     first = next((k for k, op in enumerate(ops) if isinstance(op, _ENDING)), len(ops))
     if not any(isinstance(op, _READS) for op in ops[first:]):
         return
     # How many reads, one behind the other, an operation needs.
     needed: dict[Operation, int] = {}
     for op in ops:
-        makers = [value.defining_op for value in op._operands if value.defining_op is not None]
+        makers = [value.defining_op for value in op._operands if value.defining_op in inside]
         if not isinstance(op, _STAYING) and all(maker in needed for maker in makers):
             needed[op] = max((needed[m] + isinstance(m, _READS) for m in makers), default=0)
     chosen: set[Operation] = set()
     for op in reversed(ops):
         if op in needed and (op in chosen or isinstance(op, _READS)):
             chosen.add(op)
-            chosen.update(v.defining_op for v in op._operands if v.defining_op is not None)
+            chosen.update(v.defining_op for v in op._operands if v.defining_op in inside)
     chosen_ops = sorted((op for op in ops if op in chosen), key=needed.__getitem__)
     rest = next(op for op in ops if op not in chosen)
     for op in chosen_ops:

@@ -30,13 +30,7 @@ from irc.ir.symbols import (
     known_divisible,
 )
 from irc.ir.types import index
-from irc.passes.kernel.gpu.combine import (
-    TURNS_MATTER,
-    Reduction,
-    combine,
-    convert,
-    identity,
-)
+from irc.passes.kernel.gpu.combine import TURNS_MATTER, Reduction, convert
 from irc.passes.kernel.gpu.early_reads import read_early
 from irc.passes.kernel.gpu.evaluate import Evaluator, Point, decomposed
 from irc.passes.kernel.gpu.odd_rows import OddRows, row_group
@@ -50,6 +44,7 @@ from irc.passes.kernel.gpu.plan import (
     symbols_of,
 )
 from irc.passes.kernel.gpu.rough_powers import rough_powers
+from irc.passes.kernel.gpu.scans import Scans
 from irc.passes.kernel.gpu.schedule import default_schedule, power_of_two
 from irc.passes.kernel.gpu.sharing import placeholders, scatter_number, set_sharing
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim, union
@@ -108,6 +103,7 @@ class _GpuKernel:
         self.evaluator = Evaluator(
             self.b, plan, dict(zip(plan.inputs, arguments[:count], strict=True))
         )
+        self.scans = Scans(self.b, plan, self.evaluator)
         self.outputs = list(zip(plan.outputs, arguments[count : len(pointers)], strict=True))
         for symbol_name, argument in zip(self.symbols, arguments[len(pointers) :], strict=True):
             self.b.bind(symbol_name, Tile(argument, (), 0))
@@ -140,14 +136,19 @@ class _GpuKernel:
         if self._setting("index_bits") == 64:
             self.b.largest_index = (1 << 62) - 1
         axes = self._entry("tile_axes").values
-        grid = self._tile_axes(axes) if axes else self._tile_rows()
-        last = max(m.phase for m in self.plan.members)
-        for phase in range(last + 1):
-            self._phase([m for m in self.plan.members if m.phase == phase])
+        if axes and self._setting("programs"):
+            raise InvalidIR("program instances walk over tiles of rows, not over tiles of axes",
+                            op=self.plan.op)  # fmt: skip
+        if axes:
+            grid = self._tile_axes(axes)
+            self._phases()
+        else:
+            grid = self._tiles_of_rows()
         self.func.block.append(kernel.KernelReturnOp())
         func = self.func
         if self._entry("early_reads").value:
-            read_early(func.block)
+            loops = (op for op in func.block.ops if isinstance(op, kernel.ForOp))
+            read_early(next(loops).block if self._setting("programs") else func.block)
         func.attributes["grid"] = A.DimAttr(grid)
         func.attributes["symbols"] = A.ArrayAttr([A.StringAttr(n) for n in self.symbols])
         first = len(self.plan.inputs)
@@ -187,15 +188,34 @@ class _GpuKernel:
             dim.mask = b.compare("slt", lanes, b.index(total))
         return b.bind(name, lanes, total)
 
-    def _tile_rows(self) -> Dim:
-        """One program instance for each `x_block` rows; gives the grid."""
+    def _tiles_of_rows(self) -> Dim:
+        """A program instance for each `x_block` rows, or `programs` that walk over these tiles;
+        gives the grid."""
+        count = ceildiv(dim_product(self.plan.rows), self._setting("x_block"))
+        programs = self._setting("programs")
+        if not programs:
+            self._tile_rows(self._program())
+            self._phases()
+            return count
+        if not isinstance(count, int):
+            raise InvalidIR("program instances that walk over rows need a number of rows that is "
+                            "known", op=self.plan.op)  # fmt: skip
+        programs = max(1, min(programs, count))
+        stages = self._setting("num_stages")
+        with self.b.loop(count, programs, [], self._program(), stages) as (tile, _, _, _):
+            self._tile_rows(tile)
+            self._phases()
+        return programs
+
+    def _tile_rows(self, tile: Tile) -> None:
+        """Tile number `tile` of `x_block` rows."""
         b, block = self.b, self._setting("x_block")
         extents = self.plan.rows
         total = dim_product(extents)
         if block == 1:
-            linear: Dim = b.bind("x", self._program(), total)
+            linear: Dim = b.bind("x", tile, total)
         else:
-            start = b.op("arith.muli", self._program(), b.index(block))
+            start = b.op("arith.muli", tile, b.index(block))
             dim, linear = self._tile("x", start, total, 0, block)
             self.row_dims = (dim,)
         positions = self._entry("order").values
@@ -205,7 +225,6 @@ class _GpuKernel:
         self._cover_rows(linear)
         places = self._decompose(linear, [extents[k] for k in positions])
         self.row_point = [places[list(positions).index(k)] for k in range(len(extents))]
-        return ceildiv(total, block)
 
     def _decompose(self, linear: Dim, extents: Sequence[Dim]) -> list[Dim]:
         axes = [loop.AxisAttr(f"a{k}", "par", e) for k, e in enumerate(extents)]
@@ -246,6 +265,11 @@ class _GpuKernel:
         self.odd = OddRows(self.b, linear * points, points, group)
 
     # -- phases
+
+    def _phases(self) -> None:
+        """All members, in their order."""
+        for phase in range(max(m.phase for m in self.plan.members) + 1):
+            self._phase([m for m in self.plan.members if m.phase == phase])
 
     def _phase(self, members: list[GpuMember]) -> None:
         spaces: dict[Dim, list[GpuMember]] = {}
@@ -315,8 +339,8 @@ class _GpuKernel:
             linear = self._own_place(f"r{len(self.whole_tiles)}", dim, None, points)
             whole = self.whole_tiles[points] = dim, linear
         dim, linear = whole
-        for member, number in self._scans_needed(members):
-            self._scan(member, number, self._point(member, linear), dim, None)
+        for member, number in self.scans.needed(members):
+            self._scan(member, number, linear, dim, None)
         for member in members:
             point = self._point(member, linear)
             for number, output in enumerate(member.compute.output_list):
@@ -353,7 +377,7 @@ class _GpuKernel:
 
     def _unrolled(self, points: Dim, members: list[GpuMember]) -> None:
         """Members whose own points are combined one after the other."""
-        if not isinstance(points, int) or self.odd or self._scans_needed(members):
+        if not isinstance(points, int) or self.odd or self.scans.needed(members):
             raise InvalidIR("rows of so many points, of scans and odd ones can't be unrolled",
                             op=self.plan.op)  # fmt: skip
         b = self.b
@@ -392,9 +416,9 @@ class _GpuKernel:
             for k, output in enumerate(m.compute.output_list)
             if output.kind == "reduce" and m.tiled is m.own
         ]
-        scans = self._scans_needed(members)
+        scans = self.scans.needed(members)
         starts = [r.start() for _, _, r in reductions]
-        carried_scans = [self._scan_start(m, k) for m, k in scans]
+        carried_scans = [b.expand(self.scans.start(m, k), self.row_dims) for m, k in scans]
         flat = [t for s in starts for t in s] + carried_scans
         self.loops += 1
         name = f"r{self.loops}"
@@ -411,7 +435,7 @@ class _GpuKernel:
             left = list(carried)
             totals = left[len(left) - len(scans) :]
             scanned = [
-                self._scan(m, k, self._point(m, linear), dim, total)
+                self._scan(m, k, linear, dim, total)
                 for (m, k), total in zip(scans, totals, strict=True)
             ]
             for member, number, reduction in reductions:
@@ -439,85 +463,15 @@ class _GpuKernel:
             if output.kind != "reduce" or member.tiled is not member.own:
                 self._store(member, number, point)
 
-    def _scans_needed(self, members: list[GpuMember]) -> list[tuple[GpuMember, int]]:
-        """The scans of `members` and those that they read through maps, in order."""
-        needed: dict[tuple[GpuMember, int], None] = {}
-
-        def visit(member: GpuMember) -> None:
-            for read in member.compute.reads:
-                origin = self.plan.origin(read.source)
-                if origin is None or origin.attr.kind == "reduce":
-                    continue
-                visit(origin.member)
-                if origin.attr.kind == "scan":
-                    needed.setdefault((origin.member, origin.output))
-
-        for member in members:
-            visit(member)
-            for number, output in enumerate(member.compute.output_list):
-                if output.kind == "scan":
-                    needed.setdefault((member, number))
-        return list(needed)
-
-    def _scan_kind(self, member: GpuMember, number: int) -> Any:
-        output = member.compute.output_list[number]
-        element = output.accumulator or member.compute.yield_op.values[number].type
-        if output.combiner in ("min", "max") and getattr(element, "unsigned", False):
-            raise InvalidIR(f"a scan of {output.combiner} in {element} has no code on a gpu",
-                            op=self.plan.op)  # fmt: skip
-        return loop.signless(element)
-
-    def _scan_start(self, member: GpuMember, number: int) -> Tile:
-        combiner = member.compute.output_list[number].combiner
-        element = self._scan_kind(member, number)
-        return self.b.expand(self.b.constant(identity(combiner, element), element), self.row_dims)
-
     def _scan(
-        self, member: GpuMember, number: int, point: Point, dim: TileDim, total: Tile | None
+        self, member: GpuMember, number: int, linear: Dim, dim: TileDim, total: Tile | None
     ) -> Tile:
         """Scan a tile after `total` (of the tiles before); gives the total after it."""
-        b = self.b
-        output = member.compute.output_list[number]
-        combiner, computed = output.combiner, self._scan_kind(member, number)
-        if combiner in ("argmin", "argmax", "moments"):
-            raise InvalidIR(f"a scan of {combiner} has no code on a gpu", op=self.plan.op)
-        if [a.kind for a in member.own] != ["scan"]:
-            raise InvalidIR("a scan beside other own axes has no code on a gpu", op=self.plan.op)
         dims = tuple(sorted([*self.row_dims, dim], key=lambda d: d.order))
-        content = convert(b, self.evaluator.yielded(member, number, point), computed)
-        content = b.select(dim.mask, b.expand(content, dims),
-                           b.constant(identity(combiner, computed), computed))  # fmt: skip
-        attributes: dict[str, A.Attribute] = {
-            "combiner": A.StringAttr(combiner),
-            "dim": A.IntegerAttr(dims.index(dim)),
-        }
-        scanned = b.make(kernel.KernelScanOp, [content], [(dims, computed)], attributes)[0]
-        following = scanned
-        if total is not None and combiner == "sort":
-            raise InvalidIR("a row that is sorted has to be in one tile", op=self.plan.op)
-        if total is not None:
-            whole = self._scan_total(output, content, dims, dim, member.points)
-            following = combine(b, combiner, total, whole)
-            scanned = combine(b, combiner, b.expand(total, dims), scanned)
-        (result,) = member.compute.results_of(number)
-        element = loop.signless(result.type.element)  # type: ignore[attr-defined]
-        self._record(member, number, point, [convert(b, scanned, element)])
+        point = self._point(member, linear)
+        scanned, following = self.scans.scan(member, number, point, dims, dim, total)
+        self._record(member, number, point, [scanned])
         return following
-
-    def _scan_total(
-        self,
-        output: loop.ResultAttr,
-        content: Tile,
-        dims: tuple[TileDim, ...],
-        dim: TileDim,
-        points: Dim,
-    ) -> Tile:
-        """A tile (identities outside) combined as a whole."""
-        reduction = Reduction(self.b, output, content.element, dims, dim, points)
-        results = reduction.whole(content, content)
-        if output.combiner == "logsumexp":
-            return self.b.op("arith.addf", results[0], self.b.op("math.log", results[1]))
-        return results[0]
 
     # -- stores
 

@@ -141,6 +141,7 @@ def default_schedule(
         entries["order"] = A.DenseIntsAttr(_order(plan) or range(len(plan.rows)))
     entries["num_warps"] = A.IntegerAttr(max(1, min(32, warps)))
     entries.setdefault("unrolled", A.FALSE)
+    entries.setdefault("programs", A.IntegerAttr(0))
     loops = entries.get("persistent") is A.FALSE and entries["unrolled"] is A.FALSE
     entries["num_stages"] = A.IntegerAttr(3 if loops else 1)
     entries["edge_bytes"] = A.IntegerAttr(EDGE_BYTES)

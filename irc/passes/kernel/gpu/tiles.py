@@ -318,14 +318,16 @@ class TileBuilder:
 
     @contextmanager
     def loop(
-        self, upper: Dim, step: int, initial: Sequence[Tile]
+        self, upper: Dim, step: int, initial: Sequence[Tile], lower: Tile | None = None,
+        stages: int | None = None,
     ) -> Iterator[tuple[Tile, list[Tile], list[Tile], list[Tile]]]:
-        """A kernel.for from 0 to `upper`: gives (position, carried, next, final).
+        """A kernel.for from 0 (or `lower`) to `upper`: gives (position, carried, next, final).
 
         The body fills `next` with the carried values of the next turn; `final` has their last
         ones when the loop is closed.
         """
-        bounds = [self.index(0), self.index(upper), self.index(step)]
+        first = self.index(0) if lower is None else lower
+        bounds = [first, self.index(upper), self.index(step)]
         around = self.level
         block = Block([index, *[t.value.type for t in initial]])
         self.scopes.append(_TileScope(block, upper))
@@ -341,7 +343,8 @@ class TileBuilder:
         self.scopes.pop()
         operands = [b.value for b in bounds] + [t.value for t in initial]
         types = [t.value.type for t in initial]
-        loop = kernel.ForOp(operands, types, {}, (Region([block]),), self.location)
+        more = {} if stages is None else {"stages": A.IntegerAttr(stages)}
+        loop = kernel.ForOp(operands, types, more, (Region([block]),), self.location)
         self.scopes[around].block.append(loop)
         for result, tile in zip(loop.results, initial, strict=True):
             final.append(Tile(result, tile.dims, around))
