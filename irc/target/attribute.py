@@ -137,6 +137,10 @@ def _each(cls: type[Attribute]) -> Callable[[Attribute], Any]:
     return read
 
 
+def _number(attr: Attribute) -> Any:
+    return float(attr.value) if isinstance(attr, A.FloatAttr | A.IntegerAttr) else None
+
+
 #: How the values of a field are read, by its annotation, and what they are called.
 _READERS: dict[str, Callable[[Attribute], Any]] = {
     "str": _one(A.StringAttr),
@@ -144,10 +148,13 @@ _READERS: dict[str, Callable[[Attribute], Any]] = {
     "bool": _one(A.BoolAttr),
     "tuple[str, ...]": _each(A.StringAttr),
     "tuple[int, int]": _each(A.IntegerAttr),
+    "tuple[int, ...]": _each(A.IntegerAttr),
+    "float": _number,
 }
 _WORDING = {
     "str": "a string", "int": "an integer", "bool": "true or false",
     "tuple[str, ...]": "a list of strings", "tuple[int, int]": "a list of two integers",
+    "tuple[int, ...]": "a list of integers", "float": "a number",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from irc.target.speeds import Speeds
+from irc.target.cpu_figures import CpuFigures
 
 _initialize_lock = threading.Lock()
 _initialized = False
@@ -61,7 +61,7 @@ def initialize_llvm() -> Any:
 
 
 @attrs.frozen(cache_hash=True)
-class TargetFeatures(Speeds):
+class TargetFeatures(CpuFigures):
     """One CPU; its speeds are those of a core.
 
     triple: LLVM's, of its architecture and operating system. chip: LLVM's name of it. sets: its

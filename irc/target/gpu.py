@@ -7,7 +7,7 @@ import re
 import attrs
 
 from irc.target.cpu import check_speeds
-from irc.target.speeds import Speeds
+from irc.target.gpu_figures import GpuFigures
 
 #: Elements of images that may be computed with channels innermost.
 ELEMENTS = ("bf16", "f16", "f32", "f64")
@@ -15,7 +15,7 @@ _CHIP = re.compile(r"sm_([0-9]{2,3})a?")
 
 
 @attrs.frozen(cache_hash=True)
-class GpuFeatures(Speeds):
+class GpuFeatures(GpuFigures):
     """One GPU; its speeds are those of a processor of it.
 
     chip: NVIDIA's name of its instructions. warp: threads that run together. parallel: fewer
@@ -30,10 +30,6 @@ class GpuFeatures(Speeds):
     parallel: int = 256
     operations_per_byte: tuple[int, int] = (295, 148)
     channels_last: tuple[str, ...] = ("bf16", "f16")
-    # 2.5 us; a program instance is serial work anyway, and a byte takes what it does at 3.3 TB/s.
-    launch: int = attrs.field(default=16_000_000, kw_only=True)
-    serial: int = attrs.field(default=0, kw_only=True)
-    femtoseconds: int = attrs.field(default=150, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if not _CHIP.fullmatch(self.chip):

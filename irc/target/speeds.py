@@ -10,42 +10,37 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from irc.target.figures import check_figures, figure
+
 if TYPE_CHECKING:
     from irc.target.costs import Cost
 
 
 @attrs.frozen(cache_hash=True, kw_only=True)
 class Speeds:
-    """The figures of a processor: facts, and where tuning puts what it measures.
+    """The figures of a processor: facts, and where tuning puts what it measures."""
 
-    near_bytes: an array up to this size stays in the first-level cache, with what else a kernel
-    reads. scratch_bytes: what a kernel keeps for itself stays in that cache up to here.
-    core_bytes: what a core works on stays in its second-level cache up to here. All others are in
-    operations. division, function: a quotient or square root, an elementary function. access: an
-    element from the first-level cache; alone: one that is read by itself, from anywhere. byte: a
-    byte from behind that cache. launch: a kernel more. serial: work that one thread does alone, as
-    starting others costs as much. femtoseconds: of an operation; no decision depends on it.
-    """
-
-    near_bytes: int = 16_384
-    scratch_bytes: int = 32_768
-    core_bytes: int = 1 << 20
-    division: int = 4
-    function: int = 16
-    access: int = 2
-    alone: int = 12
-    byte: int = 2
-    launch: int = 1_600
-    serial: int = 32_768
-    femtoseconds: int = 12_500
+    near_bytes: int = figure(
+        16_384, "bytes", "an array up to this size stays in the first-level cache, with what "
+        "else a kernel reads")
+    scratch_bytes: int = figure(
+        32_768, "bytes", "what a kernel keeps for itself stays in that cache up to here")
+    core_bytes: int = figure(
+        1 << 20, "bytes", "what a core works on stays in its second-level cache up to here")
+    division: int = figure(4, "operations", "a quotient or a square root")
+    function: int = figure(16, "operations", "an elementary function")
+    access: int = figure(2, "operations", "an element from the first-level cache")
+    alone: int = figure(12, "operations", "an element that is read by itself, from anywhere")
+    byte: int = figure(2, "operations", "a byte from behind that cache")
+    launch: int = figure(1_600, "operations", "a kernel more")
+    serial: int = figure(
+        32_768, "operations", "work that one thread does alone, as starting others costs as much")
+    femtoseconds: int = figure(
+        12_500, "fs", "the time of an operation; no decision depends on it", least=1)
 
     def check(self) -> None:
         """Raise ValueError for figures that no processor has."""
-        for field in attrs.fields(Speeds):
-            value = getattr(self, field.name)
-            least = int(field.name == "femtoseconds")
-            if not least <= value <= 1 << 40:
-                raise ValueError(f"{field.name} is {value}, not from {least} to {1 << 40}")
+        check_figures(self)
 
     def operations(self, cost: Cost, parallel: int) -> int:
         """What takes as long as a cost: `parallel` points keep the processor busy; work on fewer

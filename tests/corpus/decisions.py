@@ -27,17 +27,19 @@ TARGETS = {"cpu": "avx512", "gpu": "sm_90"}
 def lowered(
     name: str, until: str, target: str = "cpu", values: bool = True
 ) -> tuple[Operation, PassContext]:
-    """A program after the stage `until`, for one target on any machine, and what its passes
-    counted. values: whether the passes of that stage are checked in the interpreter, too."""
+    """A program after the stage `until`, for one target on any machine (`cpu`, `gpu`, any text of
+    one), and what its passes counted. values: whether the passes of that stage are checked in the
+    interpreter, too."""
+    target = TARGETS.get(target, target)
     module = parse_file(HERE / f"{name}.mlir")
-    context = PassContext(target=TARGETS[target])
-    for stage, text in stages(TARGETS[target]).items():
+    context = PassContext(target=target)
+    for stage, text in stages(target).items():
         if stage == "functional":
             continue
         if stage != until:
             PassManager.parse(text, verify="end").run(module, context)
             continue
-        context = PassContext(target=TARGETS[target])
+        context = PassContext(target=target)
         checks = [SemanticsCheck("changed")] if values else []
         PassManager.parse(text, verify="each", instrumentations=checks).run(module, context)
         return module, context

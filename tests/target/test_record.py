@@ -19,8 +19,8 @@ from irc.runtime.build_program import BuildOptions
 from irc.target import Target
 from irc.target.attribute import carry
 from irc.target.cpu import TargetFeatures
+from irc.target.figures import figures_of
 from irc.target.gpu import GpuFeatures
-from irc.target.speeds import Speeds
 
 ROOT = Path(irc.__file__).parent
 
@@ -63,13 +63,21 @@ def test_each_setting_is_in_the_keys(change: Callable, values: tuple) -> None:
     assert Target.host() is before
 
 
+def other_value(field: attrs.Attribute) -> Any:
+    """A value that a figure may have and hasn't."""
+    usual = field.default
+    if isinstance(usual, tuple):
+        return tuple(2 * number for number in usual)
+    return 2 * usual or 1
+
+
 def changed_fields(base: Target) -> dict[str, Target]:
     """For every field a target that has another value of it."""
     processor: dict[str, Any] = {
         "triple": "x86_64-unknown-freebsd", "chip": "znver4", "sets": ("avx",), "vector_bits": 128,
         "fast_division": True, "parallel": 33, "operations_per_byte": (9, 8), "warp": 64,
         "channels_last": ("f16",),
-        **{field.name: 3 for field in attrs.fields(Speeds)},
+        **{field.name: other_value(field) for field, _ in figures_of(type(base.processor))},
     }  # fmt: skip
     common: dict[str, Any] = {
         "threads": 5, "library": ("bf16", "f32"), "default_float": "float64",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from irc.analysis.cost import op_cost
+from irc.analysis.cost import USUAL, op_cost
 from irc.analysis.loop import estimate
 from irc.dialects import func, loop
 from irc.dialects.loop.schedule import SCRATCH_BYTES
@@ -36,45 +36,20 @@ from irc.passes.kernel.cpu.schedule import CpuSchedule, Pairs
 from irc.passes.kernel.plan.plan import flatten
 from irc.passes.kernel.plan.symbol_ranges import symbol_ranges
 from irc.target import Target, of_kind
-
-MAP_BLOCK = 1024
-"""Elements of a vector axis in one point of the parallel space of a pointwise kernel."""
-TILES_IN_BLOCK = 16
-"""Transposed tiles in one point of the parallel space, along the vectors."""
-TILE_ROW = 32
-"""Bytes of a tile's row: of rows that begin anywhere, half cross a line of the cache, where all
-vectors of 64 bytes do (x.t() + y of a million f32 in rows of 1023 on a Xeon with AVX-512: 0.75 ms
-with 32 bytes, 1.39 with 64)."""
-TILE_BLOCK = {1: 512, 2: 256, 4: 64, 8: 32, 16: 16}
-"""Points of the axis that transposed tiles read contiguously in one point of the parallel space, by
-the bytes of an element: the lines that are read or written in part stay in the first cache, and
-memory is read a few lines at a time (16 million bf16 on a Zen 4: 26 ms with 64 points, 14 with 256;
-f32 on the Xeon: 25 ms with 64, 36 with 128)."""
-PAIRED_BITS = 256
-"""Registers up to this size are taken two at a time where each point is on its own: there are 16,
-so that most constants of a body are loaded at each use, then once for both (gelu of a million bf16
-with AVX2 on a Zen 4: 0.80 ms against 1.05)."""
-HEAVY_BODY = 160
-"""A body of such a cost has instructions enough in flight with few copies."""
-LIGHT_BODY, LONG_ROW = 16, 65_536
-"""A body of such a cost waits for memory in rows of so many elements: more places are read. One of
-a higher cost fills 16 registers with two vectors in flight (log softmax of a million bf16 with AVX2
-has 1.61 of Inductor's speed with two, 1.45 with four)."""
-UNROLLED_BODY = 16
-"""Operations of a body that is written once for each row of a tile: rows that went through the
-stack made x.t() + y twice as slow (690 against 284 us at 1008 x 1008 f32 on a Zen 4)."""
-MOST_SPANS = 5
-"""An axis with more borders than make so many spans stays whole: each span is code of its own."""
-GATHER_COST, SCATTER_COST, SCALAR_COST = 1.5, 2.5, 1.0
-HORIZONTAL_COST = 12.0
+from irc.target.cpu import TargetFeatures
+from irc.target.speeds import Speeds
 
 
 @register_pass
 class Schedule(Pass):
     """Decides how each compute and group runs, and writes it as its `schedule`.
 
-    `target`: "cpu" or "gpu"; by default the program's. `vector_bits`: the width of the vector
-    registers of a cpu (0: the target's). What has a schedule keeps it.
+    `target`: "cpu" or "gpu"; by default the program's. What has a schedule keeps it. What is best
+    of a processor are figures of the target. On a cpu: `vector_bits`: the width of
+    the vector registers (0: the target's). `unrolled_ops`: the most operations of a body that is
+    written once for each row of a transposed tile; rows that went through the stack made x.t() + y
+    twice as slow (690 against 284 us at 1008 x 1008 f32 on a Zen 4). `spans`: an axis with borders
+    that would cut it into more stays whole: each span is code of its own.
 
     Before:
         %y = loop.compute par(i0: 64) -> map { ... }
@@ -87,6 +62,8 @@ class Schedule(Pass):
     asks_target = True
     target: str = ""
     vector_bits: int = 0
+    unrolled_ops: int = 16
+    spans: int = 5
 
     def run(self, op: Operation, context: PassContext) -> None:
         target = self.made_for(context)
@@ -104,7 +81,7 @@ class Schedule(Pass):
 
                     schedule_for_gpu(inner, target, ranges)
                 else:
-                    for compute, reason in schedule_for_cpu(inner, target):
+                    for compute, reason in schedule_for_cpu(inner, target, self):
                         context.remark(f"is not vectorized: {reason}", compute)
                 context.count("scheduled")
 
@@ -120,49 +97,53 @@ class Schedule(Pass):
         return attrs.evolve(target, processor=wide)
 
 
-def schedule_for_cpu(op: Operation, target: Target) -> list[tuple[Operation, str]]:
+def schedule_for_cpu(
+    op: Operation, target: Target, limits: Schedule
+) -> list[tuple[Operation, str]]:
     """Write the schedule of a top-level compute or group and of the members inside.
 
     Gives the computes that stay scalar, with the reason.
     """
     flat = flatten(op)
-    top, scalar = _scheduled(op, plan_for_cpu(flat), target)
+    top, scalar = _scheduled(op, plan_for_cpu(flat), target, limits)
     if isinstance(op, loop.ComputeOp) and op.inits:
-        top.copying, _ = _scheduled(op, plan_for_cpu(flat, copying=True), target)
+        top.copying, _ = _scheduled(op, plan_for_cpu(flat, copying=True), target, limits)
     op.attributes["schedule"] = top.to_attribute()
     return scalar
 
 
 def _scheduled(
-    op: Operation, plan: CpuPlan, target: Target
+    op: Operation, plan: CpuPlan, target: Target, limits: Schedule
 ) -> tuple[CpuSchedule, list[tuple[Operation, str]]]:
     """The schedule of a plan's operation, and the computes that stay scalar. Members get theirs."""
     scalar: list[tuple[Operation, str]] = []
-    bits = target.vector_bits
+    cpu = target.features
     shared_pairs, own_pairs = find_collapses(plan)
     lone = isinstance(op, loop.ComputeOp)
-    best, choices = _choose_axes(plan, bits)
+    best, choices = _choose_axes(plan, cpu)
     top = CpuSchedule(collapse=shared_pairs, vector_axis="")
     if best is not None:
         _shared_vectors(plan, best, target, top)
+        top.spans = limits.spans
     top.outer = _outer_order(plan, best, bool(best and top.block))
     if lone:
         top.order = []
     else:
         top.scratch = SCRATCH_BYTES
     for member, pairs in zip(plan.once, own_pairs, strict=False):
-        scalar += _schedule_once(member, pairs, bits)
+        scalar += _schedule_once(member, pairs, cpu, limits)
     rest = own_pairs[len(plan.once) :]
     for member, pairs, choice in zip(plan.members, rest, choices, strict=True):
         own = top if lone else CpuSchedule(collapse=[], order=[])
         own.collapse = own.collapse + pairs
         if best is None and choice is not None:
-            _own_vectors(member, choice, bits, own)
+            _own_vectors(member, choice, cpu, own)
+            own.spans = limits.spans
         elif best is None:
             own.vector_axis = own.vector_axis if own.has("vector_axis") else ""
-            scalar.append((member.compute, _why_scalar([*plan.shared, *member.own], member, bits)))
+            scalar.append((member.compute, _why_scalar([*plan.shared, *member.own], member, cpu)))
         elif top.tile_axis:
-            own.unroll = sum(1 for _ in member.compute.block.ops) <= UNROLLED_BODY
+            own.unroll = sum(1 for _ in member.compute.block.ops) <= limits.unrolled_ops
         own.order = own.order + _loop_order(member, own.vector_axis if best is None else "")
         cut_sums(member, own, best is not None)
         if not lone:
@@ -171,19 +152,20 @@ def _scheduled(
 
 
 def _schedule_once(
-    member: CpuMember, pairs: Pairs, bits: int
+    member: CpuMember, pairs: Pairs, cpu: TargetFeatures, limits: Schedule
 ) -> list[tuple[Operation, str]]:
     """The schedule of what is computed once; the compute with the reason if it stays scalar."""
     own = CpuSchedule(collapse=pairs, vector_axis="")
-    _, choice = _own_choice(member, bits)
+    _, choice = _own_choice(member, cpu)
     if choice is not None:
-        _own_vectors(member, choice, bits, own)
+        _own_vectors(member, choice, cpu, own)
+        own.spans = limits.spans
     own.order = _loop_order(member, own.vector_axis)
     member.compute.attributes["schedule"] = own.to_attribute()
-    return [] if choice is not None else [(member.compute, _why_scalar(member.own, member, bits))]
+    return [] if choice is not None else [(member.compute, _why_scalar(member.own, member, cpu))]
 
 
-def _why_scalar(axes: Iterable[Axis], member: CpuMember, bits: int) -> str:
+def _why_scalar(axes: Iterable[Axis], member: CpuMember, cpu: TargetFeatures) -> str:
     """Why no axis of a member, nor one that its group shares, has vectors."""
     if _needs_order(member):
         return "its scatter combines points in order"
@@ -191,10 +173,10 @@ def _why_scalar(axes: Iterable[Axis], member: CpuMember, bits: int) -> str:
     for axis in axes:
         if axis.kind == "scan":
             parts.append(f"{axis.name} is scanned in order")
-        elif lanes_for(member, axis, bits) == 1:
+        elif lanes_for(member, axis, cpu.vector_bits) == 1:
             parts.append(f"{axis.name} has too few points or too wide elements")
         else:
-            vector, plain = axis_cost(member, axis, bits), scalar_cost(member)
+            vector, plain = axis_cost(member, axis, cpu), scalar_cost(member, cpu)
             parts.append(f"along {axis.name} a point costs {vector:.1f}, without {plain:.1f}")
     return "; ".join(parts) or "it has one point"
 
@@ -202,9 +184,9 @@ def _why_scalar(axes: Iterable[Axis], member: CpuMember, bits: int) -> str:
 # -- costs
 
 
-def cost_of(member: CpuMember) -> int:
+def cost_of(member: CpuMember, speeds: Speeds = USUAL) -> int:
     """The cost of one point: its operations, and one for each access."""
-    body = sum(op_cost(op) for op in member.compute.block.ops)
+    body = sum(op_cost(op, speeds) for op in member.compute.block.ops)
     return 1 + int(body) + sum(1 for a in member.accesses() if a.bytes)
 
 
@@ -256,15 +238,15 @@ def lanes_for(member: CpuMember, axis: Axis, bits: int) -> int:
     return min(lanes, 64)
 
 
-def axis_cost(member: CpuMember, axis: Axis, bits: int) -> float:
-    """The estimated cost of one point of a member with vectors along `axis`."""
-    lanes = lanes_for(member, axis, bits)
+def axis_cost(member: CpuMember, axis: Axis, cpu: TargetFeatures) -> float:
+    """The estimated cost of one point of a member with vectors along `axis`, in instructions."""
+    lanes = lanes_for(member, axis, cpu.vector_bits)
     if lanes == 1:
-        return scalar_cost(member)
+        return scalar_cost(member, cpu)
     extent = estimate(axis.extent)
     full = max(extent, 1) / (-(-max(extent, 1) // lanes) * lanes)
     each = 1 / (lanes * full)
-    total = sum(op_cost(op) for op in member.compute.block.ops) * each
+    total = sum(op_cost(op, cpu) for op in member.compute.block.ops) * each
     for access in member.accesses():
         if not access.bytes:
             continue
@@ -272,11 +254,11 @@ def axis_cost(member: CpuMember, axis: Axis, bits: int) -> float:
         if step == 1:
             total += each * (2 if access.is_store else 1)
         elif step != 0:
-            total += SCATTER_COST if access.is_store else GATHER_COST
+            total += cpu.scatter if access.is_store else cpu.gather
         elif not access.is_store:
             total += each / 2
     if axis.kind == "red":
-        total += HORIZONTAL_COST * len(member.compute.output_list) / max(extent, 1)
+        total += cpu.horizontal * len(member.compute.output_list) / max(extent, 1)
     return total
 
 
@@ -289,10 +271,10 @@ def _step(member: CpuMember, access: Access, axis: str, lanes: int) -> object:
     return lane_stride(access.expression, axis, lanes)
 
 
-def scalar_cost(member: CpuMember) -> float:
+def scalar_cost(member: CpuMember, cpu: TargetFeatures) -> float:
     """The estimated cost of one point without vectors."""
-    body = sum(op_cost(op) for op in member.compute.block.ops)
-    return body + SCALAR_COST * sum(1 for a in member.accesses() if a.bytes)
+    body = sum(op_cost(op, cpu) for op in member.compute.block.ops)
+    return body + cpu.scalar * sum(1 for a in member.accesses() if a.bytes)
 
 
 def _points(member: CpuMember) -> int:
@@ -302,33 +284,35 @@ def _points(member: CpuMember) -> int:
     return total
 
 
-def _choose_axes(plan: CpuPlan, bits: int) -> tuple[Axis | None, list[Axis | None]]:
+def _choose_axes(
+    plan: CpuPlan, cpu: TargetFeatures
+) -> tuple[Axis | None, list[Axis | None]]:
     """A shared vector axis if that is cheapest, else the own vector axis of each member."""
     choices: list[Axis | None] = []
     own_total = 0.0
     for member in plan.members:
-        cost, choice = _own_choice(member, bits)
+        cost, choice = _own_choice(member, cpu)
         choices.append(choice)
         own_total += cost * _points(member)
     best = None
     for axis in reversed(plan.shared):
         # Under a shared vector axis scratch has a vector for each of its elements.
-        lanes = min(lanes_for(m, axis, bits) for m in plan.members)
+        lanes = min(lanes_for(m, axis, cpu.vector_bits) for m in plan.members)
         if plan.table_bytes + plan.scratch_bytes * lanes > SCRATCH_BYTES:
             continue
-        total = sum(axis_cost(m, axis, bits) * _points(m) for m in plan.members)
+        total = sum(axis_cost(m, axis, cpu) * _points(m) for m in plan.members)
         if total < own_total:
             own_total, best = total, axis
     return best, choices
 
 
-def _own_choice(member: CpuMember, bits: int) -> tuple[float, Axis | None]:
+def _own_choice(member: CpuMember, cpu: TargetFeatures) -> tuple[float, Axis | None]:
     """What a point of a member costs with vectors along the best of its own axes, and that one."""
-    cost, choice = scalar_cost(member), None
+    cost, choice = scalar_cost(member, cpu), None
     for axis in reversed(member.own):
         if axis.kind == "scan" or _needs_order(member):
             continue
-        here = axis_cost(member, axis, bits)
+        here = axis_cost(member, axis, cpu)
         if here < cost:
             cost, choice = here, axis
     return cost, choice
@@ -343,15 +327,16 @@ def _needs_order(member: CpuMember) -> bool:
 
 
 def _shared_vectors(plan: CpuPlan, axis: Axis, target: Target, schedule: CpuSchedule) -> None:
-    bits = target.vector_bits
+    cpu = target.features
+    bits = cpu.vector_bits
     lanes = min(lanes_for(m, axis, bits) for m in plan.members)
     schedule.vector_axis, schedule.lanes, schedule.copies = axis.name, lanes, 1
-    schedule.tail, schedule.spans = _tail(plan.members, bits), MOST_SPANS
+    schedule.tail = _tail(plan.members, bits)
     schedule.tile_axis, schedule.block = "", 0
     # Rows are combined one after the other: take many bytes of each at once.
     reduces = any(m.red_axes or _needs_order(m) for m in plan.members)
     if reduces:
-        schedule.copies = _block_copies(plan.members, axis, lanes, bits)
+        schedule.copies = _block_copies(plan.members, axis, lanes, cpu)
         while schedule.copies > 1 and (
             plan.table_bytes + plan.scratch_bytes * lanes * schedule.copies > SCRATCH_BYTES
         ):
@@ -360,18 +345,18 @@ def _shared_vectors(plan: CpuPlan, axis: Axis, target: Target, schedule: CpuSche
     if tile is not None:
         schedule.tile_axis = tile.name
         each = _transposed_bytes(plan, tile, axis)
-        if max(cost_of(m) for m in plan.members) <= LIGHT_BODY:
-            schedule.lanes = lanes = min(lanes, max(4, TILE_ROW // each))
-        schedule.tile_block = max(lanes, TILE_BLOCK[each])
+        if max(cost_of(m, cpu) for m in plan.members) <= cpu.light_body:
+            schedule.lanes = lanes = min(lanes, max(4, cpu.tile_row // each))
+        schedule.tile_block = max(lanes, cpu.tile_blocks[each.bit_length() - 1])
     elif not reduces:
-        schedule.lanes = lanes = _paired(plan.members, axis, lanes, bits)
+        schedule.lanes = lanes = _paired(plan.members, axis, lanes, cpu)
     others = 1
     for other in plan.shared:
         if other is not axis:
             others *= -(-estimate(other.extent) // (schedule.tile_block if other is tile else 1))
     if not target.fills(others):
         block = lanes * schedule.copies
-        most = TILES_IN_BLOCK * lanes if tile is not None else MAP_BLOCK
+        most = cpu.transposed_tiles * lanes if tile is not None else cpu.map_block
         schedule.block = block if reduces else max(block, most)
         if isinstance(axis.extent, int) and axis.extent <= schedule.block:
             schedule.block = 0
@@ -403,21 +388,23 @@ def _transposed_bytes(plan: CpuPlan, rows: Axis, vector: Axis) -> int:
     )
 
 
-def _paired(members: Sequence[CpuMember], axis: Axis, lanes: int, bits: int) -> int:
+def _paired(members: Sequence[CpuMember], axis: Axis, lanes: int, cpu: TargetFeatures) -> int:
     """The lanes of two registers where members profit from them, else those of one."""
-    cost = max(cost_of(m) for m in members)
+    cost = max(cost_of(m, cpu) for m in members)
     short = isinstance(axis.extent, int) and axis.extent < 2 * lanes
-    if bits > PAIRED_BITS or lanes == 1 or short or cost > HEAVY_BODY:
+    if cpu.vector_bits > cpu.paired_bits or lanes == 1 or short or cost > cpu.heavy_body:
         return lanes
     return 2 * lanes
 
 
-def _block_copies(members: Sequence[CpuMember], axis: Axis, lanes: int, bits: int) -> int:
+def _block_copies(
+    members: Sequence[CpuMember], axis: Axis, lanes: int, cpu: TargetFeatures
+) -> int:
     """Vectors carried through a reduction along another axis: many bytes of each row at once."""
     ordered = [m for m in members if m.red_axes or _needs_order(m)]
-    heavy = any(cost_of(m) > HEAVY_BODY // 4 for m in members)
+    heavy = any(cost_of(m, cpu) > cpu.heavy_body // 4 for m in members)
     state = sum(o.result_count for m in ordered for o in m.compute.output_list)
-    most = 8 if bits >= 512 else 4
+    most = 8 if cpu.vector_bits >= 512 else 4
     copies = 2 if heavy or len(ordered) > 1 else max(1, most // max(state, 1))
     return _fitting(copies, axis, lanes)
 
@@ -432,21 +419,24 @@ def _fitting(copies: int, axis: Axis, lanes: int) -> int:
     return copies
 
 
-def _own_vectors(member: CpuMember, axis: Axis, bits: int, schedule: CpuSchedule) -> None:
+def _own_vectors(
+    member: CpuMember, axis: Axis, cpu: TargetFeatures, schedule: CpuSchedule
+) -> None:
+    bits = cpu.vector_bits
     lanes = lanes_for(member, axis, bits)
     schedule.vector_axis, schedule.lanes, schedule.copies = axis.name, lanes, 1
-    schedule.tail, schedule.spans = _tail([member], bits), MOST_SPANS
+    schedule.tail = _tail([member], bits)
     if axis.kind == "red":
-        cost = cost_of(member)
-        most = HEAVY_BODY if bits > PAIRED_BITS else LIGHT_BODY
+        cost = cost_of(member, cpu)
+        most = cpu.heavy_body if bits > cpu.paired_bits else cpu.light_body
         copies = 2 if cost > most else 4
-        if cost <= LIGHT_BODY and estimate(axis.extent) >= LONG_ROW:
+        if cost <= cpu.light_body and estimate(axis.extent) >= cpu.long_row:
             copies = 8
         schedule.copies = _fitting(copies, axis, lanes)
     elif member.red_axes:
-        schedule.copies = _block_copies([member], axis, lanes, bits)
+        schedule.copies = _block_copies([member], axis, lanes, cpu)
     elif all(a.kind == "par" for a in member.own):
-        schedule.lanes = _paired([member], axis, lanes, bits)
+        schedule.lanes = _paired([member], axis, lanes, cpu)
 
 
 def _tail(members: Iterable[CpuMember], bits: int) -> str:

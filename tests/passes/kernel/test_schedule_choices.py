@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+
+import attrs
 import pytest
 
 from irc.dialects.loop.schedule import SCRATCH_BYTES
@@ -9,8 +12,10 @@ from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.cpu.schedule import read_schedule
 from irc.passes.kernel.plan.plan import flatten
 from irc.passes.kernel.schedule import _choose_axes, _tile_axis, _why_scalar
+from irc.target.cpu import TargetFeatures
 from tests.passes.loop.texts import computes, expanded, parsed, ran, remarks
 
+AVX2 = TargetFeatures.avx2()
 ARGUMENTS = "%x: f32[64, 64], %i: i64[64], %v: f32[64], %one: f32[1], %d: f64[64, 64]"
 
 
@@ -92,10 +97,12 @@ def test_elements_as_wide_as_a_register():
     sums = compute("red(i0: 64)", ["%d[i0, 0]"], "reduce(sum, f64)", "f64[]", element="f64")
     for made in (text, sums):
         plan = plan_for_cpu(flatten(computes(parsed(ARGUMENTS, made))[0]))
-        assert _choose_axes(plan, 64) == (None, [None])
+        narrow, wide = copy.copy(AVX2), attrs.evolve(AVX2, vector_bits=128)
+        object.__setattr__(narrow, "vector_bits", 64)  # no processor has these
+        assert _choose_axes(plan, narrow) == (None, [None])
         axes = [*plan.shared, *plan.members[0].own]
-        assert _why_scalar(axes, plan.members[0], 64) == why
-        assert _why_scalar(axes, plan.members[0], 128).startswith("along i0 a point costs")
+        assert _why_scalar(axes, plan.members[0], narrow) == why
+        assert _why_scalar(axes, plan.members[0], wide).startswith("along i0 a point costs")
 
 
 def group(elements: int) -> str:

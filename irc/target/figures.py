@@ -1,0 +1,65 @@
+"""Figures: numbers that passes decide by, as fields of the records of a target.
+
+    @attrs.frozen(kw_only=True)
+    class Speeds:
+        launch: int = figure(1_600, "operations", "a kernel more")
+
+A line adds one: the text of targets reads and writes it (`#irc.target<avx2, launch = 0>`), the
+cache's keys hold it, docs/reference/figures.md lists it. A pass asks the record for it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import attrs
+
+MOST = 1 << 40
+
+
+@attrs.frozen
+class Figure:
+    """What a figure is: its unit, what it says, its least value; power: powers of two alone."""
+
+    unit: str
+    meaning: str
+    least: int = 0
+    power: bool = False
+
+    def objection(self, value: float) -> str:
+        """What is wrong with a value; "" for nothing."""
+        if not self.least <= value <= MOST:
+            return f"not from {self.least} to {MOST}"
+        if self.power and int(value) & (int(value) - 1):
+            return "not a power of two"
+        return ""
+
+
+def figure(usual: Any, unit: str, meaning: str, *, least: int = 0, power: bool = False) -> Any:
+    """A field of a record: a number, or as many numbers as `usual` has."""
+    return attrs.field(default=usual, metadata={"figure": Figure(unit, meaning, least, power)})
+
+
+@functools.cache
+def figures_of(cls: Any) -> tuple[tuple[attrs.Attribute[Any], Figure], ...]:
+    """The fields of a record that are figures."""
+    named = ((field, field.metadata.get("figure")) for field in attrs.fields(cls))
+    return tuple((field, figure) for field, figure in named if figure is not None)
+
+
+def check_figures(record: Any) -> None:
+    """Raise ValueError for a figure that has a value which makes no sense."""
+    cls: Any = type(record)
+    for field, what in figures_of(cls):
+        value, usual = getattr(record, field.name), field.default
+        if value == usual:
+            continue
+        if isinstance(usual, tuple) and len(value) != len(usual):
+            raise ValueError(f"{field.name} is {list(value)}, not {len(usual)} numbers")
+        for number in value if isinstance(usual, tuple) else (value,):
+            if objection := what.objection(number):
+                raise ValueError(f"{field.name} is {number}, {objection}")
+
+
+__all__ = ["Figure", "check_figures", "figure", "figures_of"]
