@@ -114,17 +114,18 @@ def to_program_arguments(op, args, kwargs):
 def run_native(op, name, args, kwargs, path, count):
     """The results of one native call, and the tensors that it was given."""
     from irc.boundary import torch_abi
+    from irc.codegen.host.arguments import HostArguments
     from irc.codegen.host.aten import AtenCall, call_aten
-    from irc.codegen.host.emitter import Tensor, TensorSpec
+    from irc.codegen.host.emitter import HostTensor, TensorSpec
+    from irc.codegen.host.results import HostResults
     from tests.runtime.host_programs import build
 
     by_name, tensors = to_program_arguments(op, args, kwargs)
 
     def body(e):
-        inputs = [
-            e.argument_tensor(i, TensorSpec(torch_abi.dtype_code(t.dtype), tuple(t.shape)))
-            for i, t in enumerate(tensors)
-        ]
+        arguments, making = HostArguments(e), HostResults(e)
+        specs = [TensorSpec(torch_abi.dtype_code(t.dtype), tuple(t.shape)) for t in tensors]
+        inputs = [arguments.argument_tensor(i, spec) for i, spec in enumerate(specs)]
         e.begin(below_autograd=True)
 
         def place(value):
@@ -135,9 +136,10 @@ def run_native(op, name, args, kwargs, path, count):
         filled = {key: place(value) for key, value in by_name.items()}
         floating = all(t.is_floating_point() for t in tensors)
         results = call_aten(e, AtenCall(name, filled, (), count), floating=floating, path=path)
-        kinds = {"i64": e.result_int, "double": e.result_float, "i1": e.result_bool}
+        kinds = {"i64": making.result_int, "double": making.result_float, "i1": making.result_bool}
         return [
-            e.result_tensor(r) if isinstance(r, Tensor) else kinds[str(r.type)](r) for r in results
+            making.result_tensor(r) if isinstance(r, HostTensor) else kinds[str(r.type)](r)
+            for r in results
         ]
 
     return build(len(tensors), body).call(*tensors), tensors

@@ -23,7 +23,11 @@ sys.path.insert(0, str(ROOT))
 
 from llvmlite import ir  # noqa: E402
 
+from irc.codegen.host.arguments import HostArguments  # noqa: E402
 from irc.codegen.host.aten import AtenCall, call_aten  # noqa: E402
+from irc.codegen.host.kernel_calls import KernelCalls  # noqa: E402
+from irc.codegen.host.memory import HostMemory  # noqa: E402
+from irc.codegen.host.results import HostResults  # noqa: E402
 from irc.codegen.llvm.jit import compile_module, load_object  # noqa: E402
 from irc.target.cpu import TargetFeatures  # noqa: E402
 from tests.runtime.host_programs import (  # noqa: E402
@@ -105,16 +109,17 @@ def arguments_and_results() -> None:
     def many(count):
         def body(e):
             for i in range(count):
-                e.argument_tensor(i, spec(4, 8, strides=(8, 1)))
+                HostArguments(e).argument_tensor(i, spec(4, 8, strides=(8, 1)))
             e.begin()
-            return [e.result_none()]
+            return [HostResults(e).result_none()]
 
         return body
 
     def outputs(count):
         def body(e):
             e.begin()
-            return [e.result_tensor(e.empty((4, 8), (8, 1), F32)) for _ in range(count)]
+            memory, results = HostMemory(e), HostResults(e)
+            return [results.result_tensor(memory.empty((4, 8), (8, 1), F32)) for _ in range(count)]
 
         return body
 
@@ -205,22 +210,26 @@ def failures() -> None:
         raise ZeroDivisionError(code)
 
     def by_status(e):
-        x = e.argument_tensor(0, spec(None))
-        n = e.size(x, 0)
+        memory, kernels = HostMemory(e), KernelCalls(e)
+        x = HostArguments(e).argument_tensor(0, spec(None))
+        n = memory.size(x, 0)
         e.begin()
-        y, scratch = e.empty((n,), (1,), F32), e.arena(5000)
+        y, scratch = memory.empty((n,), (1,), F32), memory.arena(5000)
         add, checked = add_kernel(e.module, 1.0), add_kernel(e.module, 1.0, status=True)
-        e.call_kernel(add, [e.data(x), e.arena_pointer(scratch, 0)], extent=n, grain=1000)
-        e.call_kernel(checked, [e.data(x), e.data(y)], extent=n, grain=1000, on_status="refuse")
-        return [e.result_tensor(y)]
+        data = memory.data(x)
+        kernels.call_kernel(add, [data, memory.arena_pointer(scratch, 0)], extent=n, grain=1000)
+        operands = [data, memory.data(y)]
+        kernels.call_kernel(checked, operands, extent=n, grain=1000, on_status="refuse")
+        return [HostResults(e).result_tensor(y)]
 
     def by_aten(e):
-        x, y = (e.argument_tensor(i, spec(None, None)) for i in range(2))
+        memory, arguments = HostMemory(e), HostArguments(e)
+        x, y = (arguments.argument_tensor(i, spec(None, None)) for i in range(2))
         e.begin(below_autograd=True)
-        first = e.arena_tensor(e.arena(5000), 0, (4, 4), (4, 1), F32)
+        first = memory.arena_tensor(memory.arena(5000), 0, (4, 4), (4, 1), F32)
         call_aten(e, AtenCall("aten.mm.out", {"self": x, "mat2": x, "out": first}), floating=True)
         last = AtenCall("aten.mm.default", {"self": first, "mat2": y}, [2])
-        return [e.result_tensor(t) for t in call_aten(e, last, floating=True)]
+        return [HostResults(e).result_tensor(t) for t in call_aten(e, last, floating=True)]
 
     bad, square, wrong = -torch.rand(100), torch.randn(4, 4), torch.randn(5, 5)
     status, aten = build(1, by_status, {"refuse": refuse}), build(2, by_aten)

@@ -8,7 +8,11 @@ import torch
 from llvmlite import ir
 
 from irc.boundary import torch_abi
+from irc.codegen.host.arguments import HostArguments
 from irc.codegen.host.emitter import I32, I64, PTR, VOID, HostEmitter, TensorSpec
+from irc.codegen.host.kernel_calls import KernelCalls
+from irc.codegen.host.memory import HostMemory
+from irc.codegen.host.results import HostResults
 from irc.codegen.llvm.jit import compile_module
 from irc.runtime.native import NativeProgram
 from irc.target.cpu import TargetFeatures
@@ -87,19 +91,20 @@ def chain(kernels: int, grain: int = 16384) -> Callable[[HostEmitter], Sequence[
     """x [s0, 8] -> x + kernels, by that many kernels over scratch memory of the arena."""
 
     def body(e: HostEmitter) -> Sequence[object]:
-        x = e.argument_tensor(0, spec(None, 8, strides=(8, 1)))
-        rows = e.size(x, 0)
+        memory, calls = HostMemory(e), KernelCalls(e)
+        x = HostArguments(e).argument_tensor(0, spec(None, 8, strides=(8, 1)))
+        rows = memory.size(x, 0)
         e.begin()
         total = e.builder.mul(rows, I64(8))
         kernel = add_kernel(e.module, 1.0)
-        y = e.empty((rows, 8), (8, 1), F32)
-        source = e.data(x)
-        scratch = e.arena(e.builder.mul(total, I64(4))) if kernels > 1 else None
+        y = memory.empty((rows, 8), (8, 1), F32)
+        source = memory.data(x)
+        scratch = memory.arena(e.builder.mul(total, I64(4))) if kernels > 1 else None
         for i in range(kernels):
             last = i == kernels - 1 or scratch is None
-            target = e.data(y) if last else e.arena_pointer(scratch, 0)
-            e.call_kernel(kernel, [source, target], extent=total, grain=grain)
+            target = memory.data(y) if last else memory.arena_pointer(scratch, 0)
+            calls.call_kernel(kernel, [source, target], extent=total, grain=grain)
             source = target
-        return [e.result_tensor(y)]
+        return [HostResults(e).result_tensor(y)]
 
     return body

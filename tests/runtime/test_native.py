@@ -13,8 +13,12 @@ import torch
 
 from irc.boundary import torch_abi
 from irc.boundary.aten_paths import Named, find_operator
+from irc.codegen.host.arguments import HostArguments
 from irc.codegen.host.aten import AtenCall, call_aten, needs_python
 from irc.codegen.host.emitter import I64, TensorSpec
+from irc.codegen.host.kernel_calls import KernelCalls
+from irc.codegen.host.memory import HostMemory
+from irc.codegen.host.results import HostResults
 
 pytestmark = pytest.mark.skipif(
     not torch_abi.available(), reason=f"native host: {torch_abi.unavailable_reason()}"
@@ -115,12 +119,13 @@ def test_argument_is_released_in_the_middle():
     seen = []
 
     def body(e):
-        x = e.argument_tensor(0, spec(None))
+        arguments = HostArguments(e)
+        x = arguments.argument_tensor(0, spec(None))
         e.begin()
-        e.release_argument(0)
+        arguments.release_argument(0)
         e.error_if_null(e.call_python("look", []))
         del x
-        return [e.result_none()]
+        return [HostResults(e).result_none()]
 
     x = torch.randn(2)
     gone = weakref.ref(x)
@@ -134,15 +139,17 @@ def test_argument_is_released_in_the_middle():
 
 def test_scalars_in_and_out():
     def body(e):
-        n, f, flag = e.argument_int(0), e.argument_float(1), e.argument_bool(2)
-        e.require_equal(n, e.builder.mul(n, I64(1)))
+        arguments, results = HostArguments(e), HostResults(e)
+        n, f = arguments.argument_int(0), arguments.argument_float(1)
+        flag = arguments.argument_bool(2)
+        arguments.require_equal(n, e.builder.mul(n, I64(1)))
         e.begin()
         return [
-            e.result_int(e.builder.add(n, I64(1))),
-            e.result_float(f),
-            e.result_bool(flag),
-            e.result_none(),
-            e.result_int(-5),
+            results.result_int(e.builder.add(n, I64(1))),
+            results.result_float(f),
+            results.result_bool(flag),
+            results.result_none(),
+            results.result_int(-5),
         ]
 
     program = build(3, body)
@@ -161,9 +168,10 @@ def test_scalars_in_and_out():
 
 def test_an_argument_as_result_is_the_same_object():
     def body(e):
-        x = e.argument_tensor(0, spec(None))
+        x, results = HostArguments(e).argument_tensor(0, spec(None)), HostResults(e)
         e.begin()
-        return [e.result_tensor(x), e.result_object("constant"), e.result_tensor(x)]
+        same = results.result_tensor(x)
+        return [same, results.result_object("constant"), same]
 
     constant = torch.ones(1)
     program = build(1, body, {"constant": constant})
@@ -177,13 +185,15 @@ def test_kernel_status_becomes_the_named_error():
         raise ZeroDivisionError(f"code {code}")
 
     def body(e):
-        x = e.argument_tensor(0, spec(None))
-        n = e.size(x, 0)
+        x = HostArguments(e).argument_tensor(0, spec(None))
+        memory = HostMemory(e)
+        n = memory.size(x, 0)
         e.begin()
-        y = e.empty((n,), (1,), F32)
+        y = memory.empty((n,), (1,), F32)
         kernel = add_kernel(e.module, 1.0, status=True)
-        e.call_kernel(kernel, [e.data(x), e.data(y)], extent=n, grain=100, on_status="negative")
-        return [e.result_tensor(y)]
+        operands = [memory.data(x), memory.data(y)]
+        KernelCalls(e).call_kernel(kernel, operands, extent=n, grain=100, on_status="negative")
+        return [HostResults(e).result_tensor(y)]
 
     program = build(1, body, {"negative": refuse})
     good = torch.rand(10_000)
@@ -204,11 +214,12 @@ MM = AtenCall("aten.mm.default", {})
 
 
 def _mm(e, path=None):
-    x = e.argument_tensor(0, spec(None, None))
-    y = e.argument_tensor(1, spec(None, None))
+    x = HostArguments(e).argument_tensor(0, spec(None, None))
+    y = HostArguments(e).argument_tensor(1, spec(None, None))
     e.begin(below_autograd=True)
-    scratch = e.arena(1000)
-    first = e.arena_tensor(scratch, 0, (4, 4), (4, 1), F32)
+    memory = HostMemory(e)
+    scratch = memory.arena(1000)
+    first = memory.arena_tensor(scratch, 0, (4, 4), (4, 1), F32)
     call_aten(e, AtenCall("aten.mm.out", {"self": x, "mat2": y, "out": first}), floating=True)
     arguments = {"self": first, "mat2": y}
     return call_aten(e, AtenCall("aten.mm.default", arguments, [2]), floating=True, path=path)
@@ -216,7 +227,7 @@ def _mm(e, path=None):
 
 @pytest.mark.parametrize("path", ["dispatcher", "boxed"])
 def test_failed_aten_call_raises_torchs_own_error_and_leaks_nothing(path):
-    program = build(2, lambda e: [e.result_tensor(t) for t in _mm(e, path)])
+    program = build(2, lambda e: [HostResults(e).result_tensor(t) for t in _mm(e, path)])
     x, wrong, late = torch.randn(4, 4), torch.randn(5, 5), torch.randn(4, 5)
     assert torch.equal(program.call(x, x)[0], x @ x @ x)
     with pytest.raises(RuntimeError) as eager:
@@ -245,7 +256,7 @@ def test_failed_aten_call_raises_torchs_own_error_and_leaks_nothing(path):
 
 
 def test_runs_below_autograd_and_autocast_and_restores_the_thread():
-    program = build(2, lambda e: [e.result_tensor(t) for t in _mm(e)])
+    program = build(2, lambda e: [HostResults(e).result_tensor(t) for t in _mm(e)])
     x = torch.randn(4, 4, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         (y,) = program.call(x, x)
@@ -267,7 +278,7 @@ def test_runs_below_autograd_and_autocast_and_restores_the_thread():
 @pytest.mark.parametrize("path", ["shim", "dispatcher", "boxed"])
 def test_aten_results_of_each_path_are_bit_equal(path):
     def body(e):
-        x = e.argument_tensor(0, spec(None, 8))
+        x = HostArguments(e).argument_tensor(0, spec(None, 8))
         e.begin(below_autograd=True)
         results = []
         for callee, arguments in (
@@ -277,10 +288,11 @@ def test_aten_results_of_each_path_are_bit_equal(path):
             ("aten.avg_pool2d.default", {"self": x3(e, x), "kernel_size": [2, 2]}),
         ):
             results += call_aten(e, AtenCall(callee, arguments, [2, 2]), floating=True, path=path)
-        return [e.result_tensor(t) for t in results]
+        return [HostResults(e).result_tensor(t) for t in results]
 
     def x3(e, x):
-        return e.view(x, (1, e.size(x, 0), 8), (8, 8, 1), 0)
+        memory = HostMemory(e)
+        return memory.view(x, (1, memory.size(x, 0), 8), (8, 8, 1), 0)
 
     x = torch.randn(6, 8)
     expected = (
@@ -300,10 +312,10 @@ def test_none_for_a_tensor_goes_through_python():
     """Operators take it that don't say so, as attention's gradients; this one does not."""
 
     def body(e):
-        x = e.argument_tensor(0, spec(2, 2, strides=(2, 1)))
+        x = HostArguments(e).argument_tensor(0, spec(2, 2, strides=(2, 1)))
         e.begin(below_autograd=True)
         call = AtenCall("aten.mm.default", {"self": x, "mat2": None}, [2])
-        return [e.result_tensor(t) for t in call_aten(e, call, floating=True)]
+        return [HostResults(e).result_tensor(t) for t in call_aten(e, call, floating=True)]
 
     with pytest.raises((RuntimeError, TypeError)):
         build(1, body).call(torch.ones(2, 2))
@@ -313,7 +325,7 @@ def test_python_error_in_a_boxed_call_passes_through():
     def body(e):
         e.begin()
         e.error_if_null(e.call_python("raise", [I64(3)]))
-        return [e.result_none()]
+        return [HostResults(e).result_none()]
 
     def refuse(n):
         raise KeyError(n)
@@ -326,11 +338,11 @@ def test_reentrant_and_recursive():
     holder = []
 
     def body(e):
-        n = e.argument_int(0)
+        n = HostArguments(e).argument_int(0)
         e.begin()
-        e.arena(4096)
+        HostMemory(e).arena(4096)
         e.error_if_null(e.call_python("again", [n]))
-        return [e.result_int(n)]
+        return [HostResults(e).result_int(n)]
 
     seen = []
     program = build(1, body, {"again": lambda n: (seen.append(n), n and holder[0](n - 1))})
@@ -398,8 +410,8 @@ def test_program_dies_with_its_builtins():
 
     def body(e):
         e.begin()
-        e.arena(1 << 20)
-        return [e.result_object("marker")]
+        HostMemory(e).arena(1 << 20)
+        return [HostResults(e).result_object("marker")]
 
     program = build(0, body, {"marker": marker})
     call = program.call
@@ -412,10 +424,10 @@ def test_program_dies_with_its_builtins():
 
 def test_large_arena_is_recycled():
     def body(e):
-        n = e.argument_int(0)
+        n = HostArguments(e).argument_int(0)
         e.begin()
-        scratch = e.arena(n)
-        return [e.result_int(e.builder.ptrtoint(scratch.block, I64))]
+        scratch = HostMemory(e).arena(n)
+        return [HostResults(e).result_int(e.builder.ptrtoint(scratch.block, I64))]
 
     program = build(1, body)
     (first,) = program.call(64 << 20)

@@ -1,12 +1,17 @@
 """Emits one native host function: the program of a compiled graph as a Python builtin.
 
-    emitter = HostEmitter(module, "program", arguments=2)
-    x = emitter.argument_tensor(0, TensorSpec("float32", (None, 8), (8, 1)))
-    rows = emitter.size(x, 0)
+    emitter = HostEmitter(module, "program", arguments=1)
+    memory, kernels = HostMemory(emitter), KernelCalls(emitter)
+    x = HostArguments(emitter).argument_tensor(0, TensorSpec(FLOAT32, (None, 8), (8, 1)))
+    rows = memory.size(x, 0)
     emitter.begin()
-    y = emitter.empty((rows, 8), (8, 1), "float32")
-    emitter.call_kernel(kernel, [emitter.data(x), emitter.data(y)], extent=rows, grain=2048)
-    emitter.finish([emitter.result_tensor(y)])
+    y = memory.empty((rows, 8), (8, 1), FLOAT32)
+    kernels.call_kernel(kernel, [memory.data(x), memory.data(y)], extent=rows, grain=2048)
+    emitter.finish([HostResults(emitter).result_tensor(y)])
+
+The emitter knows the function that is built: its builder, values, objects and owned handles, how a
+step fails, and how a call ends. Arguments, memory, kernels and results each stand in a file of
+their own and hold it, and so do calls of operators (`aten`) and expressions of sizes (`dims`).
 
 The module then exports `program` (one Python call argument per program argument) and
 `program.boxed` (one list, which it empties). What belongs to a process and not to the code,
@@ -24,10 +29,14 @@ made with `own` is deleted by the function; handles of arguments and constants a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
+from irc.codegen.host import support
 from irc.codegen.host.base import (
     CDATA_POINTER,
     F64,
@@ -35,124 +44,347 @@ from irc.codegen.host.base import (
     I8,
     I32,
     I64,
-    OBJECT_SIZE,
-    OBJECT_TYPE,
     PTR,
     RUNTIME_AUTOCAST_KEY,
     RUNTIME_AUTOGRAD_KEY,
-    RUNTIME_FALSE,
-    RUNTIME_FLOAT,
-    RUNTIME_FORKED,
-    RUNTIME_INT,
-    RUNTIME_LIST,
-    RUNTIME_NONE,
-    RUNTIME_TRUE,
     TENSOR_FIELD,
     VOID,
     Arena,
     HostTensor,
+    LateInt,
     Size,
     TensorSpec,
     Value,
     as_value,
     constant,
     opaque,
+    word,
 )
-from irc.codegen.host.memory import HostMemory
-from irc.codegen.host.names import (
-    CONTEXT_ARENA,
-    CONTEXT_BOXED_FALLBACK,
-    CONTEXT_FALLBACK,
-    CONTEXT_OBJECTS,
-    CONTEXT_RUNTIME,
-)
+from irc.codegen.host.entries import call_fallback, define_entries
+from irc.codegen.host.module import HostModule
+from irc.codegen.host.names import CONTEXT_OBJECTS
+from irc.program import clocks
+
+if TYPE_CHECKING:
+    from irc.boundary.cuda import Gpu
 
 __all__ = [
-    "CONTEXT_ARENA", "CONTEXT_BOXED_FALLBACK", "CONTEXT_FALLBACK", "CONTEXT_OBJECTS",
-    "CONTEXT_RUNTIME", "F64", "I1", "I8", "I32", "I64", "PTR", "VOID", "Arena", "HostEmitter",
-    "Size", "HostTensor", "TensorSpec", "Value", "as_value", "constant",
+    "F64", "I1", "I8", "I32", "I64", "PTR", "VOID", "Arena", "HostEmitter", "HostTensor", "Size",
+    "TensorSpec", "Value", "as_value", "constant",
 ]  # fmt: skip
 
 
-class HostEmitter(HostMemory):
+class HostEmitter:
     """Builds one host function in `module`; see the module's text for the order of calls."""
 
-    # Arguments and checks
+    module: ir.Module
+    name: str
+    arguments: int
 
-    def require(self, condition: Value) -> None:
-        """Before `begin`: hand the call to the Python executor unless `condition` (an i1)."""
-        if self._began:
-            raise AssertionError("argument checks come before begin()")
-        after = self.function.append_basic_block("checked")
-        self.builder.cbranch(condition, after, self._fallback)
+    def __init__(
+        self, module: ir.Module, name: str, *, arguments: int, gpu: Gpu | None = None
+    ) -> None:
+        self.module, self.name, self.arguments = module, name, arguments
+        #: How GPUs are reached, for a program of one.
+        self.gpu = gpu
+        self.slot_keys: list[Hashable] = []
+        #: Functions from elsewhere and constant data, which this module's functions share.
+        self.home = HostModule(module, name)
+        self.declare, self._support = self.home.declare, self.home.support
+        self.externals = self.home.externals
+        self.constants, self.text = self.home.constants, self.home.text
+        self._handles = 0
+        self._slot_numbers: dict[Hashable, int] = {}
+        #: What gives back what the call took, and what the function does last, however it ends.
+        self._releases: list[Callable[[], None]] = []
+        self._last_acts: list[Callable[[], None]] = []
+        self._unlocks = False
+        self.began = False
+        function_type = ir.FunctionType(PTR, (PTR, PTR, PTR))
+        self.function = ir.Function(module, function_type, f"{name}.body")
+        self.function.linkage = "internal"
+        self._self, self.items, self.owned = self.function.args
+        self.allocas = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.builder = ir.IRBuilder(self.function.append_basic_block("start"))
+        self.fallback = self.function.append_basic_block("fallback")
+        self._failed = self.function.append_basic_block("failed")
+        self._error = self.function.append_basic_block("error")
+        self._cleanup = self.function.append_basic_block("cleanup")
+        self._prepare()
+
+    # Building blocks
+
+    def _prepare(self) -> None:
+        b = self.allocas
+        at = b.gep(self._self, [constant(CDATA_POINTER)], source_etype=I8)
+        self.context = b.load(at, typ=PTR)
+        self.runtime = b.load(self.context, typ=PTR)
+        self._handle_count = LateInt()
+        self._handle_slots = opaque(b.alloca(PTR, size=self._handle_count, name="handles"))
+        self._handle_bytes = LateInt()
+        b.call(
+            self.declare("memset", PTR, (PTR, I32, I64)),
+            [self._handle_slots, ir.Constant(I32, 0), self._handle_bytes],
+        )
+        self._result = opaque(b.alloca(PTR, name="result"))
+        b.store(PTR(None), self._result)
+        self.thread_state = opaque(b.alloca(PTR, name="thread.state"))
+        b.store(PTR(None), self.thread_state)
+        self._guards: list[tuple[Value | None, Value]] = []
+        #: What a failed step leaves on the way to the block that they share.
+        self._failure_words = LateInt()
+        self._failure_room = 1
+        self._failure_payload = opaque(b.alloca(I64, size=self._failure_words, name="failure"))
+        shared = ir.IRBuilder(self._failed)
+        self._failure = (shared.phi(I64), shared.phi(PTR), shared.phi(I64))
+
+    def alloca(self, type_: ir.Type, count: int | None = None) -> Value:
+        """Stack memory that lives as long as the call (never inside a loop's growth)."""
+        size = None if count is None else constant(count)
+        return opaque(self.allocas.alloca(type_, size=size))
+
+    def empty_slot(self) -> Value:
+        """Stack memory for a pointer, null as the function begins."""
+        room = self.alloca(PTR)
+        self.allocas.store(PTR(None), room)
+        return room
+
+    def flag(self) -> Value:
+        """Stack memory for an i32, 0 as the function begins."""
+        room = self.alloca(I32)
+        self.allocas.store(I32(0), room)
+        return room
+
+    @contextmanager
+    def counted(self, count: int) -> Iterator[Value]:
+        """Emit what is inside `count` (at least 1) times, with the number of the turn as an i64."""
+        before, body = self.builder.block, self.function.append_basic_block("turn")
+        self.builder.branch(body)
+        self.builder.position_at_end(body)
+        turn = self.builder.phi(I64)
+        turn.add_incoming(constant(0), before)
+        yield turn
+        following = self.builder.add(turn, constant(1))
+        turn.add_incoming(following, self.builder.block)
+        after = self.function.append_basic_block("turned")
+        more = self.builder.icmp_signed("<", following, constant(count))
+        self.builder.cbranch(more, body, after)
         self.builder.position_at_end(after)
 
-    def require_equal(self, left: Size, right: Size) -> None:
-        """Before `begin`: hand the call to the Python executor unless the integers are equal."""
-        self.require(self.builder.icmp_signed("==", as_value(left), as_value(right)))
+    def array(self, values: Sequence[Size]) -> Value:
+        """A pointer to i64s: in the module when all are constant, else on the stack."""
+        if all(isinstance(v, int) for v in values):
+            return self.constants([v for v in values if isinstance(v, int)])
+        room = self.alloca(I64, len(values))
+        for i, value in enumerate(values):
+            self.builder.store(as_value(value), self.word(room, i))
+        return room
 
-    def _item(self, index: int) -> Value:
-        at = self.builder.gep(self._items, [constant(index)], source_etype=PTR)
+    def word(self, base: Value, index: int, builder: ir.IRBuilder | None = None) -> Value:
+        """The address of the `index`-th 64-bit word from `base`."""
+        return word(builder or self.builder, base, index)
+
+    def object_slot(self, key: Hashable) -> int:
+        """Reserve the context word for the Python object named `key`; equal keys share one.
+
+        The loader stores there the address of the object that it makes for `key`, and keeps the
+        object alive. `slot_keys[i]` is the key of word `CONTEXT_OBJECTS + i`.
+        """
+        number = self._slot_numbers.get(key)
+        if number is None:
+            number = self._slot_numbers[key] = len(self.slot_keys)
+            self.slot_keys.append(key)
+        return CONTEXT_OBJECTS + number
+
+    def object(self, key: Hashable, builder: ir.IRBuilder | None = None) -> Value:
+        """The Python object named `key`, borrowed."""
+        b = builder or self.builder
+        return b.load(self.word(self.context, self.object_slot(key), b), typ=PTR)
+
+    def memory_of(self, key: Hashable, *, at_once: bool = False) -> Value:
+        """The memory of the ctypes array named `key`; `at_once`: loaded as the function begins."""
+        b = self.allocas if at_once else self.builder
+        at = b.gep(self.object(key, b), [constant(CDATA_POINTER)], source_etype=I8)
+        return b.load(at, typ=PTR)
+
+    def at_release(self, act: Callable[[], None]) -> None:
+        """Have `act` emit, as the function is finished, what gives back memory of the call."""
+        self._releases.append(act)
+
+    def at_exit(self, act: Callable[[], None]) -> None:
+        """Have `act` emit what the function does last, also when it fails after `begin`."""
+        self._last_acts.append(act)
+
+    def runtime_object(self, index: int) -> Value:
+        """A Python object that every program needs, borrowed (`RUNTIME_NONE` and others)."""
+        return self.builder.load(self.word(self.runtime, index), typ=PTR)
+
+    def item(self, index: int) -> Value:
+        """Argument `index` as a Python object, borrowed."""
+        at = self.builder.gep(self.items, [constant(index)], source_etype=PTR)
         return self.builder.load(at, typ=PTR)
 
-    def _handle_of(self, item: Value) -> Value:
+    def handle_of(self, item: Value) -> Value:
+        """Where the handle of a tensor lies that is a Python object."""
         return self.builder.gep(item, [constant(TENSOR_FIELD)], source_etype=I8)
 
-    def argument_tensor(
-        self, index: int, spec: TensorSpec, check: str = "irc_check_tensor", *more: Value
-    ) -> HostTensor:
-        """Argument `index`, checked against `spec`, with its data, sizes and strides.
+    @contextmanager
+    def _cold(self, condition: Value, name: str) -> Iterator[None]:
+        """Emit into a block that runs only when `condition`; it must end the block itself."""
+        taken = self.function.append_basic_block(name)
+        after = self.function.append_basic_block("next")
+        self.builder.cbranch(condition, taken, after)
+        self.builder.position_at_end(taken)
+        yield
+        self.builder.position_at_end(after)
 
-        `check`: the support function that looks at it, and what it takes before the rest (`more`).
+    @contextmanager
+    def clocked(self, callee: str) -> Iterator[None]:
+        """Add the nanoseconds that what is emitted inside takes to the clock of `callee`.
+
+        An error that leaves the program leaves the clock as it was.
         """
+        clock = self.home.word_of(clocks.SYMBOL_PREFIX + callee)
+        start = self._now()
+        yield
+        self.builder.atomic_rmw("add", clock, self.builder.sub(self._now(), start), "monotonic")
+
+    def _now(self) -> Value:
+        """Nanoseconds of the monotonic clock."""
         b = self.builder
-        item = self._item(index)
-        out = self.alloca(PTR, 3)
-        checked = [*more, self._runtime, item, self.constants(spec.words()), out]
-        failed = b.call(self._support(check), checked)
-        self.require(b.icmp_signed("==", failed, ir.Constant(I32, 0)))
-        handle = self._handle_of(item)
-        return HostTensor(handle, len(spec.sizes), table=out, argument=index)
+        room = self.alloca(I64, 2)
+        read = self.declare("clock_gettime", I32, (I32, PTR))
+        b.call(read, [I32(time.CLOCK_MONOTONIC), room])
+        seconds = b.load(room, typ=I64)
+        return b.add(b.mul(seconds, constant(10**9)), b.load(self.word(room, 1), typ=I64))
 
-    def _require_type(self, item: Value, runtime_word: int) -> None:
-        at = self.builder.gep(item, [constant(OBJECT_TYPE)], source_etype=I8)
-        type_ = self.builder.load(at, typ=PTR)
-        self.require(self.builder.icmp_unsigned("==", type_, self._runtime_object(runtime_word)))
+    def new_slots(self, count: int) -> int:
+        """Reserve `count` consecutive owned handle slots, null at first; the index of the first.
 
-    def argument_int(self, index: int) -> Value:
-        """Argument `index` as an i64: exactly a Python int (a size, not a bool)."""
-        item = self._item(index)
-        self._require_type(item, RUNTIME_INT)
-        overflow = self.alloca(I32)
-        convert = self.declare("PyLong_AsLongLongAndOverflow", I64, (PTR, PTR))
-        value = self.builder.call(convert, [item, overflow])
-        seen = self.builder.load(overflow, typ=I32)
-        self.require(self.builder.icmp_signed("==", seen, ir.Constant(I32, 0)))
-        return value
+        Whatever handle is stored in one is deleted at the exit, if not released before.
+        """
+        self._handles += count
+        return self._handles - count
 
-    def argument_float(self, index: int) -> Value:
-        """Argument `index` as a double: exactly a Python float."""
-        item = self._item(index)
-        self._require_type(item, RUNTIME_FLOAT)
-        return self.builder.call(self.declare("PyFloat_AsDouble", F64, (PTR,)), [item])
+    def slot(self, index: int) -> Value:
+        """The address of an owned handle slot."""
+        return self.builder.gep(self._handle_slots, [constant(index)], source_etype=PTR)
 
-    def argument_bool(self, index: int) -> Value:
-        """Argument `index` as an i1: True or False."""
-        b = self.builder
-        item = self._item(index)
-        true = b.icmp_unsigned("==", item, self._runtime_object(RUNTIME_TRUE))
-        false = b.icmp_unsigned("==", item, self._runtime_object(RUNTIME_FALSE))
-        self.require(b.or_(true, false))
-        return true
+    def own(self, rank: int, slot: int) -> HostTensor:
+        """The tensor whose handle a call has just stored into the owned slot `slot`."""
+        return HostTensor(self.builder.load(self.slot(slot), typ=PTR), rank, slot=slot)
 
-    def constant_tensor(self, key: Hashable, rank: int) -> HostTensor:
-        """A tensor object that the loader keeps (a weight, a buffer), borrowed and unchecked."""
-        return HostTensor(self._handle_of(self.object(key)), rank)
+    def release(self, tensor: HostTensor) -> None:
+        """Delete an owned tensor's handle now instead of at the exit."""
+        if tensor.slot is None:
+            return
+        one = [self.slot(tensor.slot), constant(1)]
+        self.builder.call(self._support("irc_release_handles"), one)
 
-    def release_argument(self, index: int) -> None:
-        """Drop the reference to argument `index` when the caller gave it away (boxed calls)."""
-        drop = self._support("irc_drop_argument")
-        self.builder.call(drop, [self._owned, constant(index), self._thread_state])
+    # Failure
+
+    def call_python(self, key: Hashable, arguments: Sequence[Value]) -> Value:
+        """Call the Python object `key` with i64, double, i1 values and tensors' handles (pointers).
+
+        Returns the result object (a new reference) or null with a Python error set. i1 becomes
+        bool; a pointer is a tensor handle.
+        """
+        payload = self.alloca(I64, max(1, len(arguments)))
+        table = self._store_payload(payload, arguments)
+        callee = self._support("irc_call_python")
+        return self.builder.call(
+            callee, [self.object(key), table, payload, constant(len(arguments))]
+        )
+
+    def _store_payload(self, payload: Value, arguments: Sequence[Value]) -> Value:
+        """Write the arguments of a Python call; gives the table of their kinds."""
+        for i, value in enumerate(arguments):
+            stored = self.builder.zext(value, I64) if value.type == I1 else value
+            self.builder.store(stored, self.word(payload, i))
+        return self.constants([self._kind_of(value) for value in arguments], I8)
+
+    @staticmethod
+    def _kind_of(value: Value) -> int:
+        if value.type == I1:
+            return support.KIND_BOOL
+        if value.type == F64:
+            return support.KIND_FLOAT
+        return support.KIND_TENSOR if isinstance(value.type, ir.PointerType) else support.KIND_INT
+
+    def fail_if(self, condition: Value, key: Hashable, arguments: Sequence[Value]) -> None:
+        """Leave the program when the i1 `condition` holds, with the error that `key` raises.
+
+        The Python object `key` is called with `arguments` (as in `call_python`) and must raise.
+        """
+        with self._cold(condition, "failing"):
+            table = self._store_payload(self._failure_payload, arguments)
+            self._failure_room = max(self._failure_room, len(arguments))
+            told = (constant(self.object_slot(key)), table, constant(len(arguments)))
+            for phi, value in zip(self._failure, told, strict=True):
+                phi.add_incoming(value, self.builder.block)
+            self.builder.branch(self._failed)
+
+    def _finish_failures(self) -> None:
+        """The block in which all failed steps meet: it calls what raises."""
+        self._failure_words.set(self._failure_room)
+        b = ir.IRBuilder(self._failed)
+        slot, table, count = self._failure
+        if not slot.incomings:
+            for phi in self._failure:
+                self._failed.instructions.remove(phi)
+            b.unreachable()
+            return
+        at = b.gep(self.context, [slot], source_etype=I64)
+        arguments = [
+            self.runtime, self.thread_state, b.load(at, typ=PTR), table,
+            self._failure_payload, count,
+        ]  # fmt: skip
+        b.call(self._support("irc_fail"), arguments)
+        b.branch(self._error)
+
+    def fail_if_error(self, code: Value, key: Hashable, arguments: Sequence[Value]) -> None:
+        """`fail_if` for the i32 return code of a C shim, 0 being success."""
+        self.fail_if(self.builder.icmp_signed("!=", code, I32(0)), key, arguments)
+
+    def error_if(self, condition: Value) -> None:
+        """Leave the program when the i1 holds: a Python error is already set."""
+        after = self.function.append_basic_block("made")
+        self.builder.cbranch(condition, self._error, after)
+        self.builder.position_at_end(after)
+
+    def error_if_null(self, pointer: Value) -> None:
+        """Leave the program when `pointer` is null: a Python error is already set."""
+        self.error_if(self.builder.icmp_unsigned("==", pointer, PTR(None)))
+
+    def unpack(self, result: Value, kinds: Sequence[int], out: Value) -> Value:
+        """Store the items of the tuple `result` as words at `out`; i32, 0 for success."""
+        arguments = [self.runtime, result, self.constants(kinds, I8), out, constant(len(kinds))]
+        return self.builder.call(self._support("irc_unpack_results"), arguments)
+
+    def unlock(self) -> None:
+        """Let other Python threads run until `lock`: long kernels, and operators that may wait."""
+        self._unlocks = True
+        self.builder.call(self._support("irc_unlock"), [self.thread_state])
+
+    def lock(self) -> None:
+        """Take the interpreter lock again if `unlock` gave it away on the way here."""
+        if self._unlocks:
+            self.builder.call(self._support("irc_lock"), [self.thread_state])
+
+    def asks_python(self) -> Value:
+        """The word that a support function gives to `irc_lock` before it calls Python."""
+        return self.thread_state
+
+    def unlock_if(self, condition: Value) -> None:
+        """`unlock` when the i1 `condition` holds and the lock is held."""
+        with self.builder.if_then(condition):
+            self.unlock()
+
+    def drop_object(self, item: Value) -> None:
+        """Give up a new reference to a Python object; the lock must be held."""
+        self.builder.call(self.declare("Py_DecRef", VOID, (PTR,)), [item])
+
+    # The way through
 
     def begin(self, *, below_autograd: bool = False, other_keys: Sequence[Value] = ()) -> None:
         """End of the argument checks. `below_autograd` when any ATen op is called.
@@ -160,7 +392,7 @@ class HostEmitter(HostMemory):
         Turns grad mode off and excludes autograd and autocast (and the dispatch keys `other_keys`)
         on this thread until the exit.
         """
-        self._began = True
+        self.began = True
         if not below_autograd:
             return
         b = self.builder
@@ -168,7 +400,7 @@ class HostEmitter(HostMemory):
         is_excluded = self.declare("irc_tls_is_excluded", I8, (I32,))
         self._guards = [(None, b.call(is_enabled, []))]
         own = (RUNTIME_AUTOGRAD_KEY, RUNTIME_AUTOCAST_KEY)
-        keys = [b.load(self.word(self._runtime, word), typ=I64) for word in own]
+        keys = [b.load(self.word(self.runtime, word), typ=I64) for word in own]
         for wide in (*keys, *other_keys):
             key = b.trunc(wide, I32)
             self._guards.append((key, b.call(is_excluded, [key])))
@@ -189,150 +421,6 @@ class HostEmitter(HostMemory):
             else:
                 self.builder.call(set_excluded, [key, state_of(key, was)])
 
-    # Kernels
-
-    def call_kernel(
-        self,
-        kernel: ir.Function,
-        arguments: Sequence[Value],
-        *,
-        extent: Size | None = None,
-        grain: Size = 1,
-        on_status: Hashable | None = None,
-    ) -> None:
-        """Call a generated kernel: `kernel(arguments..., begin, end)`, or without a range.
-
-        With `extent`, [0, extent) is divided among torch's threads in pieces of at least `grain`,
-        as `at::parallel_for` does; one thread, or an extent of at most `grain`, is a plain call.
-        A kernel that returns i32 reports 0 for success; any other code of any piece fails with
-        `on_status`, called with that code.
-        """
-        b = self.builder
-        has_status = kernel.function_type.return_type != VOID
-        if extent is None:
-            status = b.call(kernel, list(arguments))
-        else:
-            status = self._ranged_call(kernel, list(arguments), as_value(extent), as_value(grain))
-        if has_status:
-            if on_status is None:
-                raise AssertionError(f"{kernel.name} returns a status that nobody checks")
-            bad = b.icmp_signed("!=", status, I32(0))
-            self.fail_if(bad, on_status, [b.sext(status, I64)])
-
-    def threads(self) -> Value:
-        """torch's thread count at this call as an i64; 1 in a forked child."""
-        if self._threads is None:
-            out = opaque(self._allocas.alloca(I32))
-            function = self.declare("torch_get_num_threads", I32, (PTR,))
-            self._allocas.call(function, [out])
-            count = self._allocas.zext(self._allocas.load(out, typ=I32), I64)
-            forked = self._allocas.load(
-                self.word(self._runtime, RUNTIME_FORKED, self._allocas), typ=I64
-            )
-            alone = self._allocas.icmp_signed("!=", forked, constant(0))
-            self._threads = self._allocas.select(alone, constant(1), count)
-        return self._threads
-
-    def _ranged_call(
-        self, kernel: ir.Function, arguments: list[Value], extent: Value, grain: Value
-    ) -> Value:
-        b = self.builder
-        status = None
-        if kernel.function_type.return_type != VOID:
-            status = self.alloca(I32)
-            b.store(I32(0), status)
-        many = b.icmp_signed(">", extent, grain)
-        several = b.icmp_signed(">", self.threads(), constant(1))
-        with b.if_else(b.and_(many, several)) as (parallel, serial):
-            with parallel:
-                self._parallel_call(kernel, arguments, extent, grain, status)
-            with serial:
-                code = b.call(kernel, [*arguments, constant(0), extent])
-                if status is not None:
-                    b.store(code, status)
-        return code if status is None else b.load(status, typ=I32)
-
-    def _parallel_call(
-        self,
-        kernel: ir.Function,
-        arguments: list[Value],
-        extent: Value,
-        grain: Value,
-        status: Value | None,
-    ) -> None:
-        b = self.builder
-        members = arguments if status is None else [status, *arguments]
-        # Named, so that not every access to an argument repeats the types of all.
-        record = self.module.context.get_identified_type(f"{kernel.name}.arguments")
-        if record.is_opaque:
-            record.set_body(*(a.type for a in members))
-        assert list(record.elements) == [a.type for a in members], kernel.name
-        packed = self.alloca(record)
-        for i, value in enumerate(members):
-            at = b.gep(packed, [I32(0), I32(i)], source_etype=record)
-            b.store(value, at)
-        piece = self._trampoline(kernel, record)
-        run = self.declare("torch_parallel_for", I32, (I64, I64, I64, PTR, PTR))
-        b.call(run, [constant(0), extent, grain, piece, packed])
-
-    def _trampoline(self, kernel: ir.Function, record: ir.IdentifiedStructType) -> ir.Function:
-        """The function that a thread runs: unpacks `record`, calls `kernel` on [begin, end)."""
-        name = f"{kernel.name}.piece"
-        known = self.module.globals.get(name)
-        if known is not None:
-            return known
-        piece = ir.Function(self.module, ir.FunctionType(VOID, (I64, I64, PTR)), name)
-        piece.linkage = "internal"
-        begin, end, packed = piece.args
-        b = ir.IRBuilder(piece.append_basic_block("entry"))
-        values = []
-        for i, type_ in enumerate(record.elements):
-            at = b.gep(packed, [I32(0), I32(i)], source_etype=record)
-            values.append(b.load(at, typ=type_))
-        has_status = kernel.function_type.return_type != VOID
-        code = b.call(kernel, [*values[int(has_status) :], begin, end])
-        if has_status:
-            with b.if_then(b.icmp_signed("!=", code, I32(0))):
-                b.atomic_rmw("xchg", values[0], code, "monotonic")
-        b.ret_void()
-        return piece
-
-    # Results
-
-    def result_tensor(self, tensor: HostTensor) -> Callable[[], Value]:
-        """The tensor as a Python object; an argument stays the object that the caller passed."""
-        if tensor.argument is not None:
-            return lambda: self._borrowed_result(self._item(tensor.argument or 0))
-        wrap = self.declare("irc_wrap_tensor", PTR, (PTR,))
-        return lambda: self.builder.call(wrap, [tensor.handle])
-
-    def _borrowed_result(self, item: Value) -> Value:
-        self.builder.call(self.declare("Py_IncRef", VOID, (PTR,)), [item])
-        return item
-
-    def result_object(self, key: Hashable) -> Callable[[], Value]:
-        """A Python object that the loader keeps: a constant result."""
-        return lambda: self._borrowed_result(self.object(key))
-
-    def result_none(self) -> Callable[[], Value]:
-        """None."""
-        return lambda: self._borrowed_result(self._runtime_object(RUNTIME_NONE))
-
-    def result_int(self, value: Size) -> Callable[[], Value]:
-        """A Python int."""
-        make = self.declare("PyLong_FromLongLong", PTR, (I64,))
-        return lambda: self.builder.call(make, [as_value(value)])
-
-    def result_float(self, value: Value) -> Callable[[], Value]:
-        """A Python float."""
-        make = self.declare("PyFloat_FromDouble", PTR, (F64,))
-        return lambda: self.builder.call(make, [value])
-
-    def result_bool(self, value: Value) -> Callable[[], Value]:
-        """True or False from an i1."""
-        make = self.declare("PyBool_FromLong", PTR, (I64,))
-        return lambda: self.builder.call(make, [self.builder.zext(value, I64)])
-
     def finish(self, results: Sequence[Callable[[], Value]]) -> None:
         """Return the results as a tuple and complete the function and its two entries."""
         self.lock()
@@ -349,13 +437,10 @@ class HostEmitter(HostMemory):
         b.branch(self._cleanup)
         self._finish_failures()
         self._finish_exits()
-        self._allocas.branch(self.function.blocks[1])
+        self.allocas.branch(self.function.blocks[1])
         self._handle_count.set(max(1, self._handles))
         self._handle_bytes.set(8 * self._handles)
-        self._large_results_count.set(self._large_results)
-        for _, views, arena in self._arenas:
-            views.set(arena.views)
-        self._define_entries()
+        define_entries(self.home, self.function, self.arguments)
 
     def _finish_exits(self) -> None:
         b = self.builder
@@ -369,63 +454,12 @@ class HostEmitter(HostMemory):
         if self._handles:
             every = [self._handle_slots, constant(self._handles)]
             b.call(self._support("irc_release_handles"), every)
-        for room, _, _ in self._arenas:
-            block = b.load(room, typ=PTR)
-            with b.if_then(b.icmp_unsigned("!=", block, PTR(None))):
-                b.call(self._support("irc_arena_release"), [self._arena_slots(), block])
+        for release in self._releases:
+            release()
         self._set_guards(lambda key, was: b.zext(b.load(was, typ=I8), I32))
         for act in self._last_acts:
             act()
         b.ret(b.load(self._result, typ=PTR))
-        b.position_at_end(self._fallback)
-        b.ret(self._call_fallback(b, self._context, self._items, constant(self.arguments)))
-
-    def _call_fallback(
-        self,
-        b: ir.IRBuilder,
-        context: Value,
-        items: Value,
-        count: Value,
-        which: int = CONTEXT_FALLBACK,
-    ) -> Value:
-        word = self.word(context, which, b)
-        call = self.declare("PyObject_Vectorcall", PTR, (PTR, PTR, I64, PTR))
-        return b.call(call, [b.load(word, typ=PTR), items, count, PTR(None)])
-
-    def _define_entries(self) -> None:
-        self._define_entry()
-        self._define_boxed_entry()
-
-    def _define_entry(self) -> None:
-        entry = ir.Function(self.module, ir.FunctionType(PTR, (PTR, PTR, I64)), self.name)
-        self_object, items, count = entry.args
-        b = ir.IRBuilder(entry.append_basic_block("entry"))
-        with b.if_then(b.icmp_signed("!=", count, constant(self.arguments)), likely=False):
-            at = b.gep(self_object, [constant(CDATA_POINTER)], source_etype=I8)
-            b.ret(self._call_fallback(b, b.load(at, typ=PTR), items, count))
-        b.ret(b.call(self.function, [self_object, items, PTR(None)]))
-
-    def _define_boxed_entry(self) -> None:
-        """The entry that takes a list: its references move here, the list becomes empty."""
-        entry = ir.Function(self.module, ir.FunctionType(PTR, (PTR, PTR)), f"{self.name}.boxed")
-        self_object, arguments = entry.args
-        b = ir.IRBuilder(entry.append_basic_block("entry"))
-        context_at = b.gep(self_object, [constant(CDATA_POINTER)], source_etype=I8)
-        context = b.load(context_at, typ=PTR)
-        owned = opaque(b.alloca(PTR, size=constant(max(1, self.arguments))))
-        runtime = b.load(context, typ=PTR)
-        list_type = b.load(self.word(runtime, RUNTIME_LIST, b), typ=PTR)
-        type_at = b.gep(arguments, [constant(OBJECT_TYPE)], source_etype=I8)
-        is_list = b.icmp_unsigned("==", b.load(type_at, typ=PTR), list_type)
-        size_at = b.gep(arguments, [constant(OBJECT_SIZE)], source_etype=I8)
-        right_size = b.icmp_signed("==", b.load(size_at, typ=I64), constant(self.arguments))
-        with b.if_then(b.not_(b.and_(is_list, right_size)), likely=False):
-            room = opaque(b.alloca(PTR))
-            b.store(arguments, room)
-            b.ret(self._call_fallback(b, context, room, constant(1), CONTEXT_BOXED_FALLBACK))
-        take = self._support("irc_take_list")
-        b.call(take, [arguments, owned, constant(self.arguments)])
-        result = b.call(self.function, [self_object, owned, owned])
-        release = self._support("irc_release_objects")
-        b.call(release, [owned, constant(self.arguments)])
-        b.ret(result)
+        b.position_at_end(self.fallback)
+        count = constant(self.arguments)
+        b.ret(call_fallback(self.home, b, self.context, self.items, count))

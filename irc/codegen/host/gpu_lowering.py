@@ -156,7 +156,7 @@ class GpuLowering(Lowering):
         number = not layout.sizes and register not in self.launched
         check = "irc_gpu_check_number" if number else "irc_gpu_check_tensor"
         device = constant(device_number(layout.device))
-        return self.emitter.argument_tensor(index, fixed, check, self.table, device)
+        return self.arguments.argument_tensor(index, fixed, check, self.table, device)
 
     def step(self, number: int, step: P.Step) -> None:
         self.number = number
@@ -209,7 +209,7 @@ class GpuLowering(Lowering):
         )  # fmt: skip
         failure = ("aten-replay", "aten.empty_strided.default", arguments), values
         code = dtype_code(dtype)
-        return self.emitter.empty(sizes, strides, code, self.place(device), failure)
+        return self.memory.empty(sizes, strides, code, self.place(device), failure)
 
     def in_arena(self, step: P.Alloc) -> bool:
         """Only the memory of one GPU is in one block."""
@@ -227,7 +227,7 @@ class GpuLowering(Lowering):
             padded = self.builder.and_(self.builder.add(total, constant(15)), constant(-16))
             elements = self.builder.lshr(padded, constant(size.bit_length() - 1))
         base = self.fresh([elements], [1], dtype, f"cuda:{self.main}")
-        self.emitter.data(base)
+        self.memory.data(base)
         self.bases[dtype] = base
         self._arena_base = base
 
@@ -245,7 +245,7 @@ class GpuLowering(Lowering):
         return max(counts, key=lambda k: counts[k], default=("uint8", 1))
 
     def _address(self, at: Size) -> Value:
-        base = self.emitter.data(self._arena_base)
+        base = self.memory.data(self._arena_base)
         return self.builder.gep(base, [as_value(at)], source_etype=ir.IntType(8))
 
     def _in_block(self, layout: P.Layout, at: Size) -> HostTensor:
@@ -263,7 +263,7 @@ class GpuLowering(Lowering):
         offset: Size = at // width if isinstance(at, int) else self.builder.lshr(
             at, constant(width.bit_length() - 1)
         )
-        tensor = self.emitter.view(base, *self.sizes(layout), offset)
+        tensor = self.memory.view(base, *self.sizes(layout), offset)
         tensor.data = self._address(at)
         return tensor
 
@@ -362,7 +362,7 @@ class GpuLowering(Lowering):
                 layout = fresh[position].layout
                 assert layout is not None
                 out = outs[position] = self.fresh(*self.sizes(layout), layout.dtype, layout.device)
-                places[product.out] = e.data(out)
+                places[product.out] = self.memory.data(out)
                 e.unlock()
                 code = emit_gpu_product(
                     e, product, lambda r: places[r] if r in places else self.data(r)

@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 from llvmlite import ir
 
+from irc.codegen.host.arguments import HostArguments
 from irc.codegen.host.aten import AtenCall, call_aten, call_object
 from irc.codegen.host.blas import emit_product, small_products
 from irc.codegen.host.dims import DimEmitter
@@ -34,8 +35,11 @@ from irc.codegen.host.emitter import (
     constant,
 )
 from irc.codegen.host.items import load_item
+from irc.codegen.host.kernel_calls import KernelCalls
+from irc.codegen.host.memory import HostMemory
 from irc.codegen.host.names import ENTRY, kernel_symbol
 from irc.codegen.host.operator_results import list_length, split_results
+from irc.codegen.host.results import HostResults
 from irc.codegen.host.support import KIND_BOOL, KIND_FLOAT, KIND_INT, KIND_TENSOR
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import SIGNS, Dim, Symbol, dim_product
@@ -85,6 +89,8 @@ class Lowering:
     def __init__(self, program: P.HostProgram, emitter: HostEmitter, serial: int = 0) -> None:
         self.program, self.emitter, self.serial = program, emitter, serial
         self.builder = emitter.builder
+        self.arguments, self.memory = HostArguments(emitter), HostMemory(emitter)
+        self.kernels, self.results = KernelCalls(emitter), HostResults(emitter)
         self.dims = DimEmitter(emitter)
         self.places: dict[int, ArrayPlace] = {}
         self.scalars: dict[int, Value] = {}
@@ -126,7 +132,7 @@ class Lowering:
             self.step(number, step)
             for register in dying.get(number, ()) if number < last else ():
                 if register in numbers:
-                    self.emitter.release_argument(numbers[register])
+                    self.arguments.release_argument(numbers[register])
                 else:
                     self._release(register)
 
@@ -147,7 +153,7 @@ class Lowering:
     def _arguments(self) -> None:
         for index, argument in enumerate(self.program.arguments):
             if argument.kind != "tensor":
-                make = getattr(self.emitter, f"argument_{argument.kind}", None)
+                make = getattr(self.arguments, f"argument_{argument.kind}", None)
                 if make is None:
                     raise InvalidIR(f"a program can't take a {argument.kind} as {argument.name}")
                 self.scalars[argument.register] = make(index)
@@ -162,12 +168,12 @@ class Lowering:
         for bind in self.program.bindings:
             value = self._bound_value(bind)
             if bind.symbol in self.dims.symbols:
-                self.emitter.require_equal(value, self.dims.symbols[bind.symbol])
+                self.arguments.require_equal(value, self.dims.symbols[bind.symbol])
             self.dims.bind(bind.symbol, value)
             for sign, bound in ((">=", bind.minimum), ("<=", bind.maximum)):
                 if bound is not None and not (sign == ">=" and bound <= 0 and bind.dim is not None):
                     limit = constant(bound)
-                    self.emitter.require(self.builder.icmp_signed(sign, value, limit))
+                    self.arguments.require(self.builder.icmp_signed(sign, value, limit))
         for argument, dim, size, value in self._symbolic_dims(native=True):
             self._require_dim(argument, dim, size, value)
 
@@ -189,15 +195,15 @@ class Lowering:
                         continue
                     if self.dims.native(dim) is not native:
                         continue
-                    size = self.emitter.size(tensor, i)
-                    value = self.emitter.stride(tensor, i) if stride else size
+                    size = self.memory.size(tensor, i)
+                    value = self.memory.stride(tensor, i) if stride else size
                     checked.append((argument, dim, size if stride else None, value))
         return checked
 
     def _require_dim(
         self, argument: P.Argument, dim: Dim, size: Value | None, value: Value
     ) -> None:
-        self.emitter.require(self._dim_holds(dim, size, value))
+        self.arguments.require(self._dim_holds(dim, size, value))
 
     def _dim_holds(self, dim: Dim, size: Value | None, value: Value) -> Value:
         b = self.builder
@@ -215,18 +221,18 @@ class Lowering:
 
     def _bound_value(self, bind: P.Bind) -> Value:
         if bind.offset:
-            return self.emitter.storage_offset(self.tensor(bind.register))
+            return self.memory.storage_offset(self.tensor(bind.register))
         if bind.dim is None:
             value = as_value(self.scalars[bind.register])
             is_bool = value.type == ir.IntType(1)
             return self.builder.zext(value, I64) if is_bool else value
         tensor = self.tensor(bind.register)
-        read = self.emitter.stride if bind.stride else self.emitter.size
+        read = self.memory.stride if bind.stride else self.memory.size
         return read(tensor, bind.dim)
 
     def argument(self, index: int, layout: P.Layout, fixed: TensorSpec) -> HostTensor:
         """The tensor that is argument `index`, checked."""
-        return self.emitter.argument_tensor(index, fixed)
+        return self.arguments.argument_tensor(index, fixed)
 
     # Tensors
 
@@ -249,7 +255,7 @@ class Lowering:
             if place.tensor is None and place.make_data is not None:
                 place.address = place.make_data()
             else:
-                place.address = self.emitter.data(self.tensor(register))
+                place.address = self.memory.data(self.tensor(register))
         return place.address
 
     def sizes(self, layout: P.Layout) -> tuple[list[Size], list[Size]]:
@@ -260,17 +266,17 @@ class Lowering:
         layout, offset = step.layout, step.offset
         dtype = dtype_code(layout.dtype)
         if offset is None or not self.in_arena(step):
-            tensor = self.emitter.empty(*self.sizes(layout), dtype)
-            self.emitter.ask_huge_pages(tensor, self.dims(bytes_of(layout)))
+            tensor = self.memory.empty(*self.sizes(layout), dtype)
+            self.memory.ask_huge_pages(tensor, self.dims(bytes_of(layout)))
             self.borrow(step.register, layout, tensor)
             return
         if self.arena is None:
-            self.arena = self.emitter.arena(self.arena_bytes())
+            self.arena = self.memory.arena(self.arena_bytes())
         arena, at = self.arena, self.dims(offset)
         self.places[step.register] = ArrayPlace(
             layout,
-            lambda: self.emitter.arena_pointer(arena, at),
-            lambda: self.emitter.arena_tensor(arena, at, *self.sizes(layout), dtype),
+            lambda: self.memory.arena_pointer(arena, at),
+            lambda: self.memory.arena_tensor(arena, at, *self.sizes(layout), dtype),
         )
 
     def in_arena(self, step: P.Alloc) -> bool:
@@ -308,12 +314,12 @@ class Lowering:
             return self.builder.gep(self.data(source), [count], source_etype=I8)
 
         def handle() -> HostTensor:
-            return self.emitter.view(self.tensor(source), *self.sizes(layout), offset)
+            return self.memory.view(self.tensor(source), *self.sizes(layout), offset)
 
         self.places[step.register] = ArrayPlace(layout, data, handle)
 
     def constant(self, step: P.LoadConstant) -> None:
-        tensor = self.emitter.constant_tensor(("constant", step.key), len(step.layout.sizes))
+        tensor = self.memory.constant_tensor(("constant", step.key), len(step.layout.sizes))
         self.borrow(step.register, step.layout, tensor)
 
     # Scalars and facts
@@ -369,9 +375,9 @@ class Lowering:
         work = self.dims(step.work) if step.work is not None else 1
         self._unlock_for(grid, work)
         if isinstance(grid, int) and isinstance(work, int) and grid * work <= self.serial:
-            self.emitter.call_kernel(kernel, [*arguments, constant(0), constant(grid)])
+            self.kernels.call_kernel(kernel, [*arguments, constant(0), constant(grid)])
             return
-        self.emitter.call_kernel(kernel, arguments, extent=grid, grain=self._grain(work))
+        self.kernels.call_kernel(kernel, arguments, extent=grid, grain=self._grain(work))
 
     def _grain(self, work: Size) -> Size:
         if isinstance(work, int):
@@ -487,7 +493,7 @@ class Lowering:
     def _check_result(self, callee: str, layout: P.Layout, tensor: HostTensor) -> None:
         sizes = self.dims.many(layout.sizes)
         strides = None if layout.strides is None else self.dims.many(layout.strides)
-        self.emitter.fit_result(callee, tensor, sizes, strides, dtype_code(layout.dtype))
+        self.memory.fit_result(callee, tensor, sizes, strides, dtype_code(layout.dtype))
 
     # Results
 
@@ -498,17 +504,17 @@ class Lowering:
         return root in self.argument_registers and output.register not in self.argument_registers
 
     def _output(self, output: P.Output) -> Callable[[], Value]:
-        e = self.emitter
+        results = self.results
         if output.register is None:
-            return e.result_none()
+            return results.result_none()
         if output.kind != "tensor":
-            make = getattr(e, f"result_{output.kind}")
+            make = getattr(results, f"result_{output.kind}")
             return make(self.scalars[output.register])
         if self._is_argument_view(output):
-            return e.result_tensor(self._argument_view(output.register))
+            return results.result_tensor(self._argument_view(output.register))
         if output.register in self.constants:
-            return e.result_object(("constant", self.constants[output.register]))
-        return e.result_tensor(self.tensor(output.register))
+            return results.result_object(("constant", self.constants[output.register]))
+        return results.result_tensor(self.tensor(output.register))
 
     def _argument_view(self, register: int) -> HostTensor:
         """A view of an argument that autograd and version counters know as one."""
@@ -517,7 +523,7 @@ class Lowering:
         if layout.strides is None:
             layout = self.places[register].layout
         sizes, strides = self.sizes(layout)
-        start = self.builder.add(self.emitter.storage_offset(base), as_value(self.dims(offset)))
+        start = self.builder.add(self.memory.storage_offset(base), as_value(self.dims(offset)))
         call = AtenCall(
             "aten.as_strided.default",
             {"self": base, "size": sizes, "stride": strides, "storage_offset": start},

@@ -13,7 +13,6 @@ from irc.codegen.host.base import (
     I64,
     PTR,
     Arena,
-    HostBase,
     HostTensor,
     LateInt,
     Size,
@@ -22,21 +21,40 @@ from irc.codegen.host.base import (
     constant,
     opaque,
 )
+from irc.codegen.host.emitter import HostEmitter
 from irc.codegen.host.names import CONTEXT_ARENA, CONTEXT_LARGE_RESULTS
 
 #: Where `irc_check_tensor` puts what it has read of an argument.
 _TABLE = {"data_ptr": 0, "sizes": 1, "strides": 2}
 
 
-class HostMemory(HostBase):
-    """What a tensor says, new tensors, views, and the arena."""
+class HostMemory:
+    """What a tensor says, new tensors, views, and the arenas of a call."""
+
+    def __init__(self, emitter: HostEmitter) -> None:
+        self.emitter, self.builder = emitter, emitter.builder
+        self._arenas: list[tuple[Value, LateInt, Arena]] = []
+        #: How many results a call makes that may be large, and the constant that says so.
+        self._large_results = 0
+        self._large_results_count = LateInt()
+        emitter.at_release(self._give_back)
+
+    def _give_back(self) -> None:
+        """What the function does with the arenas as it ends; all that is counted is known then."""
+        b = self.builder
+        self._large_results_count.set(self._large_results)
+        for room, views, arena in self._arenas:
+            views.set(arena.views)
+            block = b.load(room, typ=PTR)
+            with b.if_then(b.icmp_unsigned("!=", block, PTR(None))):
+                b.call(self.emitter._support("irc_arena_release"), [self._arena_slots(), block])
 
     def _read(self, tensor: HostTensor, what: str, type_: ir.Type) -> Value:
         """A borrowed field through the C shim `what`; the shim can't fail on a live tensor."""
         if tensor.table is not None and what in _TABLE:
-            return self.builder.load(self.word(tensor.table, _TABLE[what]), typ=type_)
-        out = self.alloca(type_)
-        function = self.declare(f"aoti_torch_get_{what}", I32, (PTR, PTR))
+            return self.builder.load(self.emitter.word(tensor.table, _TABLE[what]), typ=type_)
+        out = self.emitter.alloca(type_)
+        function = self.emitter.declare(f"aoti_torch_get_{what}", I32, (PTR, PTR))
         self.builder.call(function, [tensor.handle, out])
         return self.builder.load(out, typ=type_)
 
@@ -50,28 +68,21 @@ class HostMemory(HostBase):
         """Elements along `dimension`."""
         if tensor.sizes is None:
             tensor.sizes = self._read(tensor, "sizes", PTR)
-        return self.builder.load(self.word(tensor.sizes, dimension), typ=I64)
+        return self.builder.load(self.emitter.word(tensor.sizes, dimension), typ=I64)
 
     def stride(self, tensor: HostTensor, dimension: int) -> Value:
         """Elements between neighbours along `dimension`."""
         if tensor.strides is None:
             tensor.strides = self._read(tensor, "strides", PTR)
-        return self.builder.load(self.word(tensor.strides, dimension), typ=I64)
+        return self.builder.load(self.emitter.word(tensor.strides, dimension), typ=I64)
+
+    def constant_tensor(self, key: Hashable, rank: int) -> HostTensor:
+        """A tensor object that the loader keeps (a weight, a buffer), borrowed and unchecked."""
+        return HostTensor(self.emitter.handle_of(self.emitter.object(key)), rank)
 
     def storage_offset(self, tensor: HostTensor) -> Value:
         """Elements between the storage's begin and the tensor's first element."""
         return self._read(tensor, "storage_offset", I64)
-
-    def own(self, rank: int, slot: int) -> HostTensor:
-        """The tensor whose handle a call has just stored into the owned slot `slot`."""
-        return HostTensor(self.builder.load(self.slot(slot), typ=PTR), rank, slot=slot)
-
-    def release(self, tensor: HostTensor) -> None:
-        """Delete an owned tensor's handle now instead of at the exit."""
-        if tensor.slot is None:
-            return
-        one = [self.slot(tensor.slot), constant(1)]
-        self.builder.call(self._support("irc_release_handles"), one)
 
     def empty(
         self,
@@ -87,24 +98,24 @@ class HostMemory(HostBase):
         error, and what it is called with.
         """
         device_type, index = place or (I32(0), I32(-1))
-        slot = self.new_slots(1)
-        function = self.declare(
+        slot = self.emitter.new_slots(1)
+        function = self.emitter.declare(
             "aoti_torch_empty_strided", I32, (I64, PTR, PTR, I32, I32, I32, PTR)
         )
         failed = self.builder.call(
             function,
             [
                 constant(len(sizes)),
-                self.array(sizes),
-                self.array(strides),
+                self.emitter.array(sizes),
+                self.emitter.array(strides),
                 I32(dtype),
                 device_type,
                 index,
-                self.slot(slot),
+                self.emitter.slot(slot),
             ],
         )
-        self.fail_if_error(failed, *failure)
-        tensor = self.own(len(sizes), slot)
+        self.emitter.fail_if_error(failed, *failure)
+        tensor = self.emitter.own(len(sizes), slot)
         return tensor
 
     def ask_huge_pages(self, tensor: HostTensor, size_bytes: Size) -> None:
@@ -118,13 +129,13 @@ class HostMemory(HostBase):
         if isinstance(size_bytes, int) and size_bytes < support.HUGE_RESULT_THRESHOLD:
             return
         self._large_results += 1
-        word, b = self.word(self._context, CONTEXT_LARGE_RESULTS), self.builder
+        word, b = self.emitter.word(self.emitter.context, CONTEXT_LARGE_RESULTS), self.builder
         count = b.load(word, typ=I64)
         # Threads may count at the same time: then a hint is missed, or given early.
         b.store(b.add(count, constant(1)), word)
         early = b.icmp_unsigned("<", count, self._large_results_count)
         asked = b.select(early, constant(0), as_value(size_bytes))
-        b.call(self._support("irc_huge_pages"), [self.data(tensor), asked])
+        b.call(self.emitter._support("irc_huge_pages"), [self.data(tensor), asked])
 
     def view(
         self, base: HostTensor, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
@@ -134,8 +145,8 @@ class HostMemory(HostBase):
 
         For operands of calls inside the program; `result_view` makes what a caller sees.
         """
-        slot = self.new_slots(1)
-        function = self.declare(
+        slot = self.emitter.new_slots(1)
+        function = self.emitter.declare(
             "aoti_torch__reinterpret_tensor", I32, (PTR, I64, PTR, PTR, I64, PTR)
         )
         failed = self.builder.call(
@@ -143,31 +154,31 @@ class HostMemory(HostBase):
             [
                 base.handle,
                 constant(len(sizes)),
-                self.array(sizes),
-                self.array(strides),
+                self.emitter.array(sizes),
+                self.emitter.array(strides),
                 as_value(offset),
-                self.slot(slot),
+                self.emitter.slot(slot),
             ],
         )
-        self.fail_if_error(failed, ("shim-error", "as_strided"), [])
-        return self.own(len(sizes), slot)
+        self.emitter.fail_if_error(failed, ("shim-error", "as_strided"), [])
+        return self.emitter.own(len(sizes), slot)
 
     def arena(self, size_bytes: Size) -> Arena:
         """Scratch memory of at least `size_bytes` bytes, aligned to 64, for this call only."""
-        room = opaque(self._allocas.alloca(PTR, name="arena"))
-        self._allocas.store(PTR(None), room)
+        room = opaque(self.emitter.allocas.alloca(PTR, name="arena"))
+        self.emitter.allocas.store(PTR(None), room)
         views = LateInt()
-        acquire = self._support("irc_arena_acquire")
+        acquire = self.emitter._support("irc_arena_acquire")
         block = self.builder.call(acquire, [self._arena_slots(), as_value(size_bytes), views])
         self.builder.store(block, room)
         empty = self.builder.icmp_unsigned("==", block, PTR(None))
-        self.fail_if(empty, ("no-memory",), [as_value(size_bytes)])
+        self.emitter.fail_if(empty, ("no-memory",), [as_value(size_bytes)])
         arena = Arena(block)
         self._arenas.append((room, views, arena))
         return arena
 
     def _arena_slots(self) -> Value:
-        return self.builder.load(self.word(self._context, CONTEXT_ARENA), typ=PTR)
+        return self.builder.load(self.emitter.word(self.emitter.context, CONTEXT_ARENA), typ=PTR)
 
     def arena_pointer(self, arena: Arena, offset_bytes: Size) -> Value:
         """Address in the arena."""
@@ -188,17 +199,17 @@ class HostMemory(HostBase):
         """
         data = self.arena_pointer(arena, offset_bytes)
         if not all(isinstance(v, int) for v in (offset_bytes, *sizes, *strides)):
-            slot = self.new_slots(1)
-            self._from_blob(data, sizes, strides, dtype, self.slot(slot))
-            tensor = self.own(len(sizes), slot)
+            slot = self.emitter.new_slots(1)
+            self._from_blob(data, sizes, strides, dtype, self.emitter.slot(slot))
+            tensor = self.emitter.own(len(sizes), slot)
         else:
             index = constant(arena.views)
             arena.views += 1
-            spec = self.array([dtype, len(sizes), 1, *sizes, *strides])
-            view = self._support("irc_arena_view")
+            spec = self.emitter.array([dtype, len(sizes), 1, *sizes, *strides])
+            view = self.emitter._support("irc_arena_view")
             handle = self.builder.call(view, [arena.block, index, data, spec])
             missing = self.builder.icmp_unsigned("==", handle, PTR(None))
-            self.fail_if(missing, ("shim-error", "from_blob"), [])
+            self.emitter.fail_if(missing, ("shim-error", "from_blob"), [])
             tensor = HostTensor(handle, len(sizes))
         tensor.data = data
         return tensor
@@ -207,14 +218,14 @@ class HostMemory(HostBase):
         self, data: Value, sizes: Sequence[Size], strides: Sequence[Size], dtype: int, out: Value
     ) -> None:
         kinds = (PTR, I64, PTR, PTR, I64, I32, I32, I32, PTR, I32, PTR, I64)
-        function = self.declare("aoti_torch_create_tensor_from_blob_v2", I32, kinds)
+        function = self.emitter.declare("aoti_torch_create_tensor_from_blob_v2", I32, kinds)
         failed = self.builder.call(
             function,
             [
                 data,
                 constant(len(sizes)),
-                self.array(sizes),
-                self.array(strides),
+                self.emitter.array(sizes),
+                self.emitter.array(strides),
                 constant(0),
                 I32(dtype),
                 I32(0),
@@ -225,7 +236,7 @@ class HostMemory(HostBase):
                 constant(0),
             ],
         )
-        self.fail_if_error(failed, ("shim-error", "from_blob"), [])
+        self.emitter.fail_if_error(failed, ("shim-error", "from_blob"), [])
 
     def fit_result(
         self,
@@ -239,13 +250,13 @@ class HostMemory(HostBase):
         if tensor.slot is None:
             raise AssertionError("only an owned tensor can be replaced")
         rest = strides if strides is not None else ()
-        spec = self.array([dtype, len(sizes), int(strides is not None), *sizes, *rest])
-        fit = self._support("irc_fit_result")
-        code = self.builder.call(fit, [self.slot(tensor.slot), spec])
+        spec = self.emitter.array([dtype, len(sizes), int(strides is not None), *sizes, *rest])
+        fit = self.emitter._support("irc_fit_result")
+        code = self.builder.call(fit, [self.emitter.slot(tensor.slot), spec])
         fixed = tuple(size if isinstance(size, int) else None for size in sizes)
         others = [size for size in sizes if not isinstance(size, int)]
         operands = [self.builder.zext(code, I64), tensor.handle, *others]
-        self.fail_if_error(code, ("misfit", callee, fixed), operands)
+        self.emitter.fail_if_error(code, ("misfit", callee, fixed), operands)
         # What is in the slot now may be a copy: the handle that the call gave is gone then.
-        tensor.handle = self.builder.load(self.slot(tensor.slot), typ=PTR)
+        tensor.handle = self.builder.load(self.emitter.slot(tensor.slot), typ=PTR)
         tensor.data = tensor.sizes = tensor.strides = None

@@ -1,0 +1,133 @@
+"""Calls of generated kernels in a native host function, divided among torch's threads."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from llvmlite import ir
+
+from irc.codegen.host.base import (
+    I32,
+    I64,
+    PTR,
+    RUNTIME_FORKED,
+    VOID,
+    Size,
+    Value,
+    as_value,
+    constant,
+    opaque,
+)
+from irc.codegen.host.emitter import HostEmitter
+
+
+class KernelCalls:
+    """Calls kernels; knows how many threads torch has in this call, once it was asked."""
+
+    def __init__(self, emitter: HostEmitter) -> None:
+        self.emitter, self.builder = emitter, emitter.builder
+        self._threads: Value | None = None
+
+    def call_kernel(
+        self,
+        kernel: ir.Function,
+        arguments: Sequence[Value],
+        *,
+        extent: Size | None = None,
+        grain: Size = 1,
+        on_status: Hashable | None = None,
+    ) -> None:
+        """Call a generated kernel: `kernel(arguments..., begin, end)`, or without a range.
+
+        With `extent`, [0, extent) is divided among torch's threads in pieces of at least `grain`,
+        as `at::parallel_for` does; one thread, or an extent of at most `grain`, is a plain call.
+        A kernel that returns i32 reports 0 for success; any other code of any piece fails with
+        `on_status`, called with that code.
+        """
+        b = self.builder
+        has_status = kernel.function_type.return_type != VOID
+        if extent is None:
+            status = b.call(kernel, list(arguments))
+        else:
+            status = self._ranged_call(kernel, list(arguments), as_value(extent), as_value(grain))
+        if has_status:
+            if on_status is None:
+                raise AssertionError(f"{kernel.name} returns a status that nobody checks")
+            bad = b.icmp_signed("!=", status, I32(0))
+            self.emitter.fail_if(bad, on_status, [b.sext(status, I64)])
+
+    def threads(self) -> Value:
+        """torch's thread count at this call as an i64; 1 in a forked child."""
+        if self._threads is None:
+            e, b = self.emitter, self.emitter.allocas
+            out = opaque(b.alloca(I32))
+            b.call(e.declare("torch_get_num_threads", I32, (PTR,)), [out])
+            count = b.zext(b.load(out, typ=I32), I64)
+            forked = b.load(e.word(e.runtime, RUNTIME_FORKED, b), typ=I64)
+            alone = b.icmp_signed("!=", forked, constant(0))
+            self._threads = b.select(alone, constant(1), count)
+        return self._threads
+
+    def _ranged_call(
+        self, kernel: ir.Function, arguments: list[Value], extent: Value, grain: Value
+    ) -> Value:
+        b = self.builder
+        status = None
+        if kernel.function_type.return_type != VOID:
+            status = self.emitter.alloca(I32)
+            b.store(I32(0), status)
+        many = b.icmp_signed(">", extent, grain)
+        several = b.icmp_signed(">", self.threads(), constant(1))
+        with b.if_else(b.and_(many, several)) as (parallel, serial):
+            with parallel:
+                self._parallel_call(kernel, arguments, extent, grain, status)
+            with serial:
+                code = b.call(kernel, [*arguments, constant(0), extent])
+                if status is not None:
+                    b.store(code, status)
+        return code if status is None else b.load(status, typ=I32)
+
+    def _parallel_call(
+        self,
+        kernel: ir.Function,
+        arguments: list[Value],
+        extent: Value,
+        grain: Value,
+        status: Value | None,
+    ) -> None:
+        b = self.builder
+        members = arguments if status is None else [status, *arguments]
+        # Named, so that not every access to an argument repeats the types of all.
+        record = self.emitter.module.context.get_identified_type(f"{kernel.name}.arguments")
+        if record.is_opaque:
+            record.set_body(*(a.type for a in members))
+        assert list(record.elements) == [a.type for a in members], kernel.name
+        packed = self.emitter.alloca(record)
+        for i, value in enumerate(members):
+            at = b.gep(packed, [I32(0), I32(i)], source_etype=record)
+            b.store(value, at)
+        piece = self._trampoline(kernel, record)
+        run = self.emitter.declare("torch_parallel_for", I32, (I64, I64, I64, PTR, PTR))
+        b.call(run, [constant(0), extent, grain, piece, packed])
+
+    def _trampoline(self, kernel: ir.Function, record: ir.IdentifiedStructType) -> ir.Function:
+        """The function that a thread runs: unpacks `record`, calls `kernel` on [begin, end)."""
+        name = f"{kernel.name}.piece"
+        known = self.emitter.module.globals.get(name)
+        if known is not None:
+            return known
+        piece = ir.Function(self.emitter.module, ir.FunctionType(VOID, (I64, I64, PTR)), name)
+        piece.linkage = "internal"
+        begin, end, packed = piece.args
+        b = ir.IRBuilder(piece.append_basic_block("entry"))
+        values = []
+        for i, type_ in enumerate(record.elements):
+            at = b.gep(packed, [I32(0), I32(i)], source_etype=record)
+            values.append(b.load(at, typ=type_))
+        has_status = kernel.function_type.return_type != VOID
+        code = b.call(kernel, [*values[int(has_status) :], begin, end])
+        if has_status:
+            with b.if_then(b.icmp_signed("!=", code, I32(0))):
+                b.atomic_rmw("xchg", values[0], code, "monotonic")
+        b.ret_void()
+        return piece
