@@ -161,6 +161,11 @@ class TargetFeatures(CpuFigures):
         """Elements of `element_bits` bits in one vector register."""
         return self.vector_bits // element_bits
 
+    def keeps_rows(self, rows: int, points: int) -> bool:
+        """Whether a kernel of so many points may be shared by whole rows: there are as many as
+        keep threads busy, or one thread has the points anyway."""
+        return rows >= self.parallel or points <= self.serial
+
     def llvm_features(self) -> str:
         """LLVM's text of the instruction sets: all that there are are on, all others off."""
         sets = set(self.sets)

@@ -53,6 +53,10 @@ class GpuFeatures(GpuFigures):
         """An H100 SXM: 989 and 495 TFLOP/s (bf16, and TF32), 3.35 TB/s (its data sheet)."""
         return GpuFeatures("sm_90", operations_per_byte=(295, 148))
 
+    def keeps_rows(self, rows: int, points: int) -> bool:
+        """Whether a kernel of so many points may be shared by whole rows."""
+        return rows >= self.whole_rows or points <= self.few_points
+
     @property
     def capability(self) -> int:
         """90 for sm_90."""

@@ -105,6 +105,10 @@ class Target:
         """Whether so few points of a parallel space leave half of it idle."""
         return 2 * points <= self.processor.parallel
 
+    def keeps_rows(self, rows: int, points: int) -> bool:
+        """Whether a kernel of so many points may be shared by whole rows."""
+        return self.processor.keeps_rows(rows, points)
+
     def operations_per_byte(self, bits: int) -> int:
         """Floating-point operations on elements of so many bits in the time of a byte of memory."""
         return self.processor.operations_per_byte[0 if bits <= 16 else 1]

@@ -8,13 +8,35 @@ import attrs
 import pytest
 
 import irc
+from irc.pipeline import stages
 from irc.target import Target
 from irc.target.cpu_figures import CpuFigures
 from irc.target.figures import figures_of
+from irc.target.gpu_figures import GpuFigures
 from irc.target.speeds import Speeds
 from tests.corpus.decisions import lowered
+from tests.passes.loop.texts import parsed, ran
 
-#: For each figure another value, and a program of tests/corpus that it makes a difference to.
+#: Programs on the loop level beside those of tests/corpus: arguments, body, results.
+SUM = """%y = loop.compute {} -> reduce(sum, f32) {{
+  %a = loop.read %x[{}] : f32 loop.yield %a }} : {}"""
+CHECKED = """%ok = loop.compute red(i0: 20) -> reduce(all, i1) { %a = loop.read %k[i0] : i64
+  %b = arith.constant 40 : i64 %c = arith.cmpi ult, %a, %b : i64 loop.yield %c } : i1[]
+%t = graph.item %ok : (i1[]) -> i1
+sym.assert_value %t {error = "IndexError", message = "out of bounds"} : (i1)
+%y = loop.compute par(i0: 20, i1: 4000) -> map { %d = loop.read %k[i0] : i64
+  %e = arith.index_cast %d : i64 to index
+  %f = loop.read %x[%e, i1] : f32 loop.yield %f } : f32[20, 4000]"""
+TEXTS = {
+    "long columns": (
+        "%x: f32[8192, 8192]", SUM.format("red(i0: 8192) par(i1: 8192)", "i0, i1", "f32[8192]"),
+        "%y: f32[8192]"),
+    "columns of two axes": (
+        "%x: f32[64, 20, 512]",
+        SUM.format("red(i0: 64, i1: 20) par(i2: 512)", "i0, i1, i2", "f32[512]"), "%y: f32[512]"),
+    "checked rows": ("%x: f32[40, 4000], %k: i64[20]", CHECKED, "%y: f32[20, 4000]"),
+}  # fmt: skip
+#: For each figure another value, and a program that it makes a difference to.
 CPU = {
     "near_bytes": ("0", "batch_norm_in_training"),
     "scratch_bytes": ("0", "softmax_of_columns"),
@@ -24,6 +46,7 @@ CPU = {
     "access": ("8", "batch_norm_in_training"),
     "byte": ("0", "softmax_of_columns"),
     "launch": ("0", "a_loop_of_slices"),
+    "copied_bytes": ("0", "updates_parts"),
     "serial": ("0", "pools"),
     "gather": ("6.0", "cheap_values_read_twice"),
     "scatter": ("1", "attention"),
@@ -38,27 +61,51 @@ CPU = {
     "light_body": ("0", "group_norm"),
     "long_row": ("0", "few_long_rows"),
 }
+GPU = {
+    "whole_rows": ("20", "checked rows"),
+    "few_points": ("0", "reads_at_checked_places"),
+    "split_fills": ("1000", "few_long_columns"),
+    "split_points": ("1000000", "few_long_columns"),
+    "split_rows": ("32", "few_long_columns"),
+    "split_row_points": ("2048", "one_long_sum"),
+    "least_parts": ("1000", "one_long_sum"),
+    "part_rows": ("21", "columns of two axes"),
+    "long_column": ("8193", "long columns"),
+    "column_results": ("32", "long columns"),
+    "column_programs": ("2048", "long columns"),
+    "column_points": ("512", "long columns"),
+    "joined_warps": ("1", "joins"),
+}
 #: Time alone; and images that are gathered (tests/passes/loop/test_inline_decisions.py).
 ELSEWHERE = {"femtoseconds", "alone"}
+CASES = [*(("avx2", f, *case) for f, case in CPU.items()),
+         *(("sm_90", f, *case) for f, case in GPU.items())]  # fmt: skip
 
 
 @functools.cache
 def decided(target: str, name: str) -> str:
     """A program down to kernels."""
-    module, _ = lowered(name, "loop-to-kernel", target, values=False)
+    if name in TEXTS:
+        module = parsed(*TEXTS[name])
+        ran(module, ",".join(stages(target)[s] for s in ("fuse-loops", "loop-to-kernel")), target)
+    else:
+        module, _ = lowered(name, "loop-to-kernel", target, values=False)
     del module.attributes["irc.target"]
     return irc.print_op(module)
 
 
-@pytest.mark.parametrize("figure", CPU)
-def test_a_text_with_another_figure_decides_otherwise(figure: str) -> None:
-    value, program = CPU[figure]
-    other = decided(f"#irc.target<avx2, {figure} = {value}>", program)
-    assert other != decided("avx2", program)
+@pytest.mark.parametrize(("target", "figure", "value", "program"), CASES)
+def test_a_text_with_another_figure_decides_otherwise(
+    target: str, figure: str, value: str, program: str
+) -> None:
+    other = decided(f"#irc.target<{target}, {figure} = {value}>", program)
+    assert other != decided(target, program)
 
 
 def test_every_figure_decides_something() -> None:
-    assert {field.name for field, _ in figures_of(CpuFigures)} == {*CPU, *ELSEWHERE}
+    cpu, gpu = ({field.name for field, _ in figures_of(cls)} for cls in (CpuFigures, GpuFigures))
+    assert cpu == {*CPU, *ELSEWHERE}
+    assert gpu - {field.name for field, _ in figures_of(Speeds)} == {*GPU}
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,6 @@ FACTORS = {
     "aten.addmm.default": ("mat1", "mat2"),
 }
 
-# What is kept has to be this much faster.
-LEAST_SPEEDUP = 1.1
-
 
 @attrs.frozen
 class MatrixProduct:
@@ -284,13 +281,13 @@ class PadMatmul(PatternPass):
     Sizes m, k and n of `mm`, `bmm` and `addmm` are raised to the next multiple of 8 (16-bit
     floats) or 4 (f32); symbolic sizes and sizes of 1 stay. Only where the product is
     compute-bound (mnk / (mk + kn + mn) over half of the target's operations per byte), and only if
-    a measurement says that it pays: over 1.1 times faster, paddings and all. The context's
-    `measure` measures (a function of a `Product`), which torch.compile gives; without one, or where
-    it can't tell, the rule alone decides. What computes a factor by elements writes the zeros, too;
-    where others read that array, they read a part of the padded one.
+    a measurement says that it pays, paddings and all. The context's `measure` measures (a function
+    of a `Product`), which torch.compile gives; without one, or where it can't tell, the rule alone
+    decides. What computes a factor by elements writes the zeros, too; where others read that array,
+    they read a part of the padded one.
 
     force: pad whatever the rule and the measurement say. balance: operations per byte (0: the
-    target's).
+    target's). least_speedup: what is kept has to be more times faster than this.
 
     Before:
         %y = graph.call_aten %a, %b {callee = "aten.mm.default", ...} :
@@ -309,6 +306,7 @@ class PadMatmul(PatternPass):
     asks_target = True
     force: bool = False
     balance: float = 0.0
+    least_speedup: float = 1.1
 
     patterns = (pad_factors,)
 
@@ -325,7 +323,7 @@ class PadMatmul(PatternPass):
         if reached <= half:
             return f"it is not compute-bound ({reached:.0f} operations a byte, {half:.0f} needed)"
         speedup = context.measure(product) if context.measure else None
-        if speedup is not None and speedup <= LEAST_SPEEDUP:
+        if speedup is not None and speedup <= self.least_speedup:
             return f"padded, it is {speedup:.2f} times as fast"
         return None
 

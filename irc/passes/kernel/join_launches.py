@@ -20,13 +20,10 @@ from irc.ir.symbols import Dim, ceildiv, dim_sum, maximum
 from irc.ir.types import TensorType, element_bytes, index
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.gpu.join import fill_joined
+from irc.target import Target, target_of
 
 READS = kernel.LoadOp | kernel.GatherOp
 COMBINING = kernel.ReduceOp | kernel.KernelScanOp | kernel.ForOp
-MOST_MORE_WARPS, FEW_INSTANCES, TINY_BYTES = 4, 128, 1 << 16
-"""Of kernels of a GPU: by how much more warps one may run, how many program instances of one that
-combines points may (those that run at the same time), and the arrays of one that goes along with a
-large one."""
 ACCESSES = READS | kernel.StoreOp | kernel.ScatterOp
 
 
@@ -40,8 +37,9 @@ class JoinLaunches(Pass):
     along with the next launch. Launches stay alone whose arrays exceed `max_bytes`, on a GPU
     `gpu_bytes`: there a launch takes longer than what a small one does. So does what touches
     updated arguments, unless it is of a GPU and nothing else reads them; one whose input another's
-    result may overwrite; and kernels of a GPU that would run longer with the other's warps. Tiny
-    ones go along with a large map, though.
+    result may overwrite; and kernels of a GPU that would run longer with the other's warps. Those
+    of at most `tiny_bytes` go along with a large map, though. `max_parts` kernels at most are
+    joined; of the launches before one, the last `window` are looked at.
 
     Before:
         %a = host.launch %x {callee = @k0} : (tensor<[64] x f32>) -> tensor<[64] x f32>
@@ -53,8 +51,10 @@ class JoinLaunches(Pass):
 
     name = "join-launches"
     summary = "make one launch of several small ones that need nothing of each other"
+    asks_target = True
     max_bytes: int = 16 << 20
     gpu_bytes: int = 4 << 20
+    tiny_bytes: int = 1 << 16
     max_parts: int = 8
     window: int = 16
 
@@ -82,6 +82,7 @@ class _JoinPlanner:
         context: PassContext,
     ) -> None:
         self.options, self.kernels, self.context = options, kernels, context
+        self.target = target_of(context)
         self._follows: dict[kernel.KernelFuncOp, bool] = {}
         self._scratch: dict[kernel.KernelFuncOp, int] = {}
         self.clusters = Clusters(function.block, self.relies)
@@ -154,7 +155,7 @@ class _JoinPlanner:
         if len(members) > self.options.max_parts or clusters.depends(b, a):
             return False
         callees = [self.kernels[m.callee] for m in members]
-        if not clusters.share_device(a, b) or not _alike(callees):
+        if not clusters.share_device(a, b) or not _alike(callees, self.target):
             return False
         large = [m for m in members if not self.is_small(m)]
         if large and not self.goes_along(large, members):
@@ -165,7 +166,7 @@ class _JoinPlanner:
     def goes_along(self, large: Sequence[host.LaunchOp], members: Sequence[host.LaunchOp]) -> bool:
         """Whether launches are one large one and others so tiny that it takes no longer."""
         warps = {self.kernels[m.callee].num_warps for m in members}
-        tiny = [m for m in members if launch_bytes(m) <= TINY_BYTES]
+        tiny = [m for m in members if launch_bytes(m) <= self.options.tiny_bytes]
         return len(large) == 1 and len(tiny) == len(members) - 1 and len(warps) == 1
 
     def scratch_bytes(self, launch: Operation) -> int:
@@ -194,9 +195,10 @@ class _JoinPlanner:
         return False
 
 
-def _alike(kernels: Sequence[kernel.KernelFuncOp]) -> bool:
+def _alike(kernels: Sequence[kernel.KernelFuncOp], target: Target) -> bool:
     """Whether kernels run on one kind of processor; on a GPU all get the most warps of one, which
-    takes those longer that combine points between them in many program instances."""
+    takes those longer that combine points between them in more program instances than run at the
+    same time."""
     if not any(k.is_gpu for k in kernels):
         return True
     if not all(k.is_gpu for k in kernels) or len({k.num_stages for k in kernels}) > 1:
@@ -204,9 +206,9 @@ def _alike(kernels: Sequence[kernel.KernelFuncOp]) -> bool:
     most = max(int(k.num_warps or 4) for k in kernels)
     for each in kernels:
         warps, grid = int(each.num_warps or 4), each.grid
-        if most > MOST_MORE_WARPS * warps:
+        if most > target.gpu.joined_warps * warps:
             return False
-        many = not isinstance(grid, int) or grid > FEW_INSTANCES
+        many = not isinstance(grid, int) or not target.idles(grid)
         if many and most > warps and _combines(each):
             return False
     return True

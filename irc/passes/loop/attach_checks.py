@@ -35,14 +35,7 @@ from irc.passes.common.bodies import (
 )
 from irc.passes.loop.grouping import group_members, name_unit_axes, prepend
 from irc.passes.loop.merge_computes import merge_members
-
-# Verdicts are read by the host, a byte each: more than these only where the check has as many.
-MAX_VERDICTS = 65_536
-# A row shorter than this is no reason to make rows of a compute that has none.
-MIN_ROW = 16
-# Rows that a new group should have, so that several threads can share them; small spaces run on
-# one thread anyway.
-MIN_PARALLEL, SERIAL_POINTS = 32, 32_768
+from irc.target import Target, target_of
 
 Kernel = loop.ComputeOp | loop.GroupOp
 
@@ -72,6 +65,10 @@ class AttachChecks(Pass):
     assertion the kernel itself must not read outside: a position that is data is replaced by 0
     wherever it is out of bounds.
 
+    max_verdicts: the host reads them, a byte each: more only where the check has as many points.
+    min_row: shorter rows are no reason to make rows of a compute that has none. Its rows have to
+    be as many as the target's threads want, too (`keeps_rows`).
+
     Before:
         %ok = loop.compute red(i0: 4) -> reduce(all, i1) { ... loop.read %k[i0] ... }
         %c = graph.item %ok : (tensor<[] x i1, strides []>) -> i1
@@ -86,6 +83,9 @@ class AttachChecks(Pass):
     name = "attach-checks"
     summary = "evaluate checks of indices in the kernels that read at them"
     anchor = "func.func"
+    asks_target = True
+    max_verdicts: int = 65_536
+    min_row: int = 16
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
@@ -119,7 +119,7 @@ class AttachChecks(Pass):
         kernel = first_user(check, assertions)
         if isinstance(kernel, str):
             return kernel
-        place = place_in(check, kernel)
+        place = place_in(check, kernel, self, target_of(context))
         if isinstance(place, str):
             return place
         if not context.spend("attach-checks", check):
@@ -205,7 +205,9 @@ def first_user(check: loop.ComputeOp, assertions: dict[Operation, Operation]) ->
     return "no kernel reads what it checks"
 
 
-def place_in(check: loop.ComputeOp, kernel: Kernel) -> CheckPlace | str:
+def place_in(
+    check: loop.ComputeOp, kernel: Kernel, limits: AttachChecks, target: Target
+) -> CheckPlace | str:
     """Where in `kernel` a check may be evaluated; why nowhere."""
     if kernel.schedule is not None:
         return "the kernel is scheduled already"
@@ -224,7 +226,7 @@ def place_in(check: loop.ComputeOp, kernel: Kernel) -> CheckPlace | str:
     mapping = _unify(check, kernel)
     if mapping is None:
         return "the kernel does not read it at the points of its own axes"
-    place = _chosen(check, kernel, mapping)
+    place = _chosen(check, kernel, mapping, limits, target)
     if isinstance(place, str):
         return place
     return _reads_at_point(check, kernel, place) or place
@@ -277,7 +279,10 @@ def _unify(check: loop.ComputeOp, kernel: Kernel) -> dict[str, Dim] | None:
     return best
 
 
-def _chosen(check: loop.ComputeOp, kernel: Kernel, mapping: dict[str, Dim]) -> CheckPlace | str:
+def _chosen(
+    check: loop.ComputeOp, kernel: Kernel, mapping: dict[str, Dim], limits: AttachChecks,
+    target: Target,
+) -> CheckPlace | str:  # fmt: skip
     own, axes = check.axis_list, kernel.axis_list
     same = len(own) <= len(axes) and all(
         a.extent == b.extent and mapping.get(a.name, 0 if is_unit(a.extent) else None)
@@ -296,10 +301,10 @@ def _chosen(check: loop.ComputeOp, kernel: Kernel, mapping: dict[str, Dim]) -> C
     if any(a.kind != "par" for a in shared):
         return "the kernel combines along its axes"
     count, inner = points(a.extent for a in shared), points(a.extent for a in axes[len(shared) :])
-    if count > max(MAX_VERDICTS, points(a.extent for a in own)):
+    if count > max(limits.max_verdicts, points(a.extent for a in own)):
         return f"the kernel would check each index again, {count} times in all"
     if isinstance(kernel, loop.ComputeOp):
-        if inner < MIN_ROW or (count < MIN_PARALLEL and count * inner > SERIAL_POINTS):
+        if inner < limits.min_row or not target.keeps_rows(count, count * inner):
             return "the kernel has no rows that are long enough and as many as threads want"
     return CheckPlace(shared, mapping, rest, False)
 

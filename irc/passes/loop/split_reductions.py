@@ -37,20 +37,6 @@ from irc.passes.loop.localize import localize_block, localize_group
 from irc.target import Target, of_kind
 from irc.target.costs import Cost
 
-GPU_FILLS = 4
-"""Parts that are wanted for each program instance that keeps a GPU busy."""
-GPU_POINTS = 128
-"""The least points of each of these parts of a reduction that is split, on an average."""
-GPU_LEAST_ROWS = 64
-GPU_LEAST_POINTS = 4096
-"""The least work of a part, for each result: where rows are strided, and where contiguous."""
-GPU_LEAST_PARTS = 4
-PART_POINTS, GPU_PART_ROWS = 32, 16
-"""The least points of a part of whole axes; of one on a GPU that has rows of results."""
-GPU_LONG_COLUMNS, GPU_COLUMNS, GPU_COLUMN_PROGRAMS, GPU_COLUMN_ROWS = 2048, 64, 4096, 256
-"""Strided reductions of so many points: for each tile of so many results, parts for so many
-program instances, each with at least so many points (`bench.gpu_kernels`: 8192x8192 bf16 takes 37
-us in 32 parts, 40 in 16, 43 in 8)."""
 SPLITTABLE = frozenset(("sum", "prod", "min", "max", "any", "all", "xor"))
 
 
@@ -77,7 +63,8 @@ class SplitReductions(Pass):
     group there of reductions and what is done to their results, as a batch norm's over images with
     channels innermost, is taken apart for that. On a CPU reductions of `min_points` (0: the
     target's `serial`) with at most `max_results` (0: `target.idles`) are split into about `parts`
-    (0: twice what keeps it busy). Remarks: for each reduction, how it is split and what that is
+    (0: twice what keeps it busy). `max_parts`: the most of whole axes, `part_points` the least
+    points of each of them. Remarks: for each reduction, how it is split and what that is
     estimated to save, or why it is not.
 
     Before:
@@ -97,6 +84,7 @@ class SplitReductions(Pass):
     max_results: int = 0
     parts: int = 0
     max_parts: int = 4096
+    part_points: int = 32
     target: str = ""
 
     def run(self, op: Operation, context: PassContext) -> None:
@@ -150,7 +138,7 @@ class SplitReductions(Pass):
         whole = _why_whole(op, outer, target.is_gpu)
         parts = self._parts(op, target) if whole is None else 0
         columns = target.is_gpu and outer is op and bool(parts) and _has_columns(op)
-        least = GPU_PART_ROWS if columns else PART_POINTS
+        least = target.gpu.part_rows if columns else self.part_points
         split = self._choose(op, parts, least) if parts else None
         if context.explains and any(o.kind == "reduce" for o in op.output_list):
             context.remark(self._told(op, whole, parts, split, target), op)
@@ -166,9 +154,7 @@ class SplitReductions(Pass):
             partial = _partial_ranges(op, split, builder)
         return _combine(op, split, partial, results_first=target.is_gpu)
 
-    def _choose(
-        self, op: loop.ComputeOp, parts: int, least: int = PART_POINTS
-    ) -> Split | None:
+    def _choose(self, op: loop.ComputeOp, parts: int, least: int) -> Split | None:
         axes = op.axis_list
         red = [k for k, a in enumerate(axes) if a.kind == "red"]
         total = points(axes[k].extent for k in red)
@@ -212,7 +198,8 @@ class SplitReductions(Pass):
         results, total = points(a.extent for a in axes if a.kind == "par"), points_of(op)
         about = "about " if any(isinstance(a.extent, Expr) for a in axes) else ""
         if target.is_gpu:
-            return (f"is not split: {about}{total} points are no {GPU_LEAST_PARTS} parts with "
+            least = target.gpu.least_parts
+            return (f"is not split: {about}{total} points are no {least} parts with "
                     f"enough to do for each of {results} results")  # fmt: skip
         if self._has_many(results, target):
             return f"is not split: its {about}{results} results are computed in parallel"
@@ -271,18 +258,18 @@ def gpu_parts(op: loop.ComputeOp, target: Target) -> int:
     gpu = target.gpu
     total = points_of(op)
     results = max(points(a.extent for a in op.axis_list if a.kind == "par"), 1)
-    most = GPU_FILLS * gpu.parallel
+    most = gpu.split_fills * gpu.parallel
     across = _has_columns(op)
     programs = -(-results // gpu.warp) if across else results
-    least = GPU_LEAST_ROWS if across else GPU_LEAST_POINTS
+    least = gpu.split_rows if across else gpu.split_row_points
     rows = total // results
     parts = min(most // programs, rows // least)
-    if across and rows >= GPU_LONG_COLUMNS:
-        tiles = -(-results // GPU_COLUMNS)
-        parts = max(parts, min(GPU_COLUMN_PROGRAMS // tiles, rows // GPU_COLUMN_ROWS))
-    if parts < GPU_LEAST_PARTS:
+    if across and rows >= gpu.long_column:
+        tiles = -(-results // gpu.column_results)
+        parts = max(parts, min(gpu.column_programs // tiles, rows // gpu.column_points))
+    if parts < gpu.least_parts:
         return 0
-    if total < GPU_POINTS * most:
+    if total < gpu.split_points * most:
         whole, split = [attrs.evolve(cost, far=0) for cost in costs_of(op, parts, target)]
         if target.time(whole) <= target.time(split):
             return 0

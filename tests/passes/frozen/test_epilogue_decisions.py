@@ -256,7 +256,7 @@ def test_readers_of_the_old_content(case, elsewhere):
         p.builder.create(sym.BindSizeOp, x, dim=0, symbol="s0", minimum=2)
     if case == "behind":
         p.value(graph.Neg, x)
-    found = changed_boxes(value, x, {})
+    found = changed_boxes(value, x, {}, 16)
     why = R._reader_elsewhere(value, x, found)
     itself = "what is written is a part of it itself"
     other = itself if case == "reversed" else "its old content is read elsewhere"

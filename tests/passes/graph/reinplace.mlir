@@ -1,6 +1,6 @@
 // The pass reinplace: an argument that changes in a slice is written there only; one whose old
 // content is read elsewhere is written whole. Slices written one after the other are a put each.
-// RUN: --reinplace --dce
+// RUN: --reinplace --dce --target=avx2
 // VALUES: reinplace,dce
 
 func.func @main(%cache: tensor<2x8x4xf32>, %k: tensor<2x1x4xf32>, %seen: tensor<8xf32>, %n: tensor<2xf32>) -> tensor<8xf32> {
@@ -28,7 +28,7 @@ func.func @two(%cache: tensor<2x512x4xf32>, %k: tensor<2x1x4xf32>) {
   return
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx2>} {
 // CHECK-NEXT:   func.func @main(%cache: tensor<2x8x4xf32>, %k: tensor<2x1x4xf32>, %seen: tensor<8xf32>, %n: tensor<2xf32>) -> tensor<8xf32> {
 // CHECK-NEXT:     %0 = graph.iota {dim = 0 : i64} : tensor<1xi64>
 // CHECK-NEXT:     %1 = graph.full {value = 3 : i64} : tensor<1xi64>

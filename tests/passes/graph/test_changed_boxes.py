@@ -81,9 +81,9 @@ class Program:
         parts += [inner, *([self.cut(x, dim, end, size - end)] if end < size else [])]
         return parts[0] if len(parts) == 1 else self.join(dim, *parts)
 
-    def check(self, value, whole):
+    def check(self, value, whole, most=16):
         """The boxes, written one after the other, make `value`; how many elements are written."""
-        found = changed_boxes(value.value, whole.value, {})
+        found = changed_boxes(value.value, whole.value, {}, most)
         if isinstance(found, str):
             return found
         made, stays = whole.tensor.clone(), torch.ones_like(whole.tensor)
@@ -187,16 +187,15 @@ def test_other_steps_and_operations_end_the_walk():
     assert p.check(value, x) == "its new content is no update of a slice"
 
 
-def test_pieces_are_few(monkeypatch):
+def test_pieces_are_few():
     p = Program((20,), *[(1,)] * 10)
     x, *new = p.all
     value = x
     for number, content in enumerate(new):
         value = p.written(value, (2 * number,), content)
-    monkeypatch.setattr(C, "MOST_PIECES", 20)
-    assert len(p.check(value, x).boxes) == 10
-    monkeypatch.setattr(C, "MOST_PIECES", 19)
-    assert isinstance(p.check(value, x), str) or len(p.check(value, x).boxes) < 10
+    assert len(p.check(value, x, 20).boxes) == 10
+    fewer = p.check(value, x, 19)
+    assert isinstance(fewer, str) or len(fewer.boxes) < 10
 
 
 def test_what_joins_the_boxes_is_told():
@@ -242,7 +241,7 @@ def test_symbolic_parts_need_no_ranges_where_all_is_seen():
         [p.cut(x, 0, 0, S).value, new.value, p.cut(x, 0, S + 2, T).value],
         dim=0, result_types=x.value.type,
     )  # fmt: skip
-    found = changed_boxes(value, x.value, {})
+    found = changed_boxes(value, x.value, {}, 16)
     assert isinstance(found, Changes) and found.kept is None
     assert seen(found) == [((S,), (2,))]
 
@@ -263,7 +262,7 @@ def test_where_a_stretch_lies_is_told_or_not(begin, ranges, told):
     p = Program((5,), (5,))
     left, right = p.all
     value = p.join(0, left, right).value
-    walk = C._BoxWalk(left.value, {} if ranges is None else {"u0": ranges})
+    walk = C._BoxWalk(left.value, {} if ranges is None else {"u0": ranges}, 16)
     box = Box(value, (begin,), (2,), (0,), (0,))
     maker = value.defining_op
     parts = walk.split(box, maker)

@@ -16,7 +16,7 @@ CACHE = torch.arange(2.0 * 3 * 16 * 4).reshape(2, 3, 16, 4)
 NEW = -torch.ones(2, 3, 1, 4)
 
 
-def lowered(function, args, dynamic=False):
+def lowered(function, args, dynamic=False, target="llvm"):
     """The module on the host level, and what the passes counted; every step keeps eager's
     outcome."""
 
@@ -26,7 +26,7 @@ def lowered(function, args, dynamic=False):
 
     expected = observe(of_eager, args)
     module = irc.trace(function, tuple(clones(args)), dynamic=dynamic)
-    context = PassContext(target="llvm")
+    context = PassContext(target=target)
     functional, first, *rest = stages().values()
     PassManager.parse(f"{functional},{first}", verify="each").run(module, context)
     assert_same(expected, observe(lambda *a: irc.run(module, *a), args))

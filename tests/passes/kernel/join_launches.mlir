@@ -1,5 +1,5 @@
 // The pass join-launches: two launches that need nothing of each other are one, of a kernel with the points of both.
-// RUN: --join-launches
+// RUN: --join-launches --target=avx2
 // VALUES: join-launches
 
 func.func @main(%x: tensor<[32] x f32, strides [1]>) -> (tensor<[32] x f32, strides [1]>, tensor<[32] x f32, strides [1]>) attributes {level = "loop"} {
@@ -32,7 +32,7 @@ kernel.func @k1(%x: !kernel.ptr<f32>, %y: !kernel.ptr<f32>, %begin: index, %end:
   kernel.return
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx2>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[32] x f32, strides [1]>) -> (tensor<[32] x f32, strides [1]>, tensor<[32] x f32, strides [1]>) attributes {level = "loop"} {
 // CHECK-NEXT:     %a, %b = host.launch %x {callee = @k0_k1} : (tensor<[32] x f32, strides [1]>) -> (tensor<[32] x f32, strides [1]>, tensor<[32] x f32, strides [1]>)
 // CHECK-NEXT:     return %a, %b : tensor<[32] x f32, strides [1]>, tensor<[32] x f32, strides [1]>

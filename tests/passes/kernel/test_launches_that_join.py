@@ -8,6 +8,7 @@ import irc
 from irc.dialects import func, kernel
 from irc.ir.passes import PassContext, PassManager
 from irc.passes.kernel.join_launches import JoinLaunches, _JoinPlanner, follows_data
+from irc.target import Target
 
 ROW = "tensor<[32] x f32, strides [1]>"
 
@@ -57,12 +58,14 @@ def planner(module, **options):
     kernels = {k.sym_name: k for k in ops if isinstance(k, kernel.KernelFuncOp)}
     function = next(op for op in ops if isinstance(op, func.FuncOp))
     found = {op.results[0].name_hint: op for op in function.block.ops if op.results}
-    return _JoinPlanner(JoinLaunches(**options), function, kernels, PassContext()), found
+    context = PassContext()
+    context.settled = Target.named("sm_90")
+    return _JoinPlanner(JoinLaunches(**options), function, kernels, context), found
 
 
 def joined(module, **options):
     """How many launches went."""
-    context = PassContext()
+    context = PassContext(target="sm_90")
     words = " ".join(f"{k}={v}" for k, v in options.items())
     PassManager.parse(f"join-launches{{{words}}}", verify="each").run(module, context)
     return context.statistics["join-launches", "joined"]

@@ -1,6 +1,6 @@
 // The pass attach-checks: the kernel that reads at the indices says for each of them whether it is
 // in range, and reads at 0 where it is not.
-// RUN: --attach-checks
+// RUN: --attach-checks --target=avx2
 // VALUES: attach-checks
 
 func.func @main(%x: tensor<[40, 16] x f32, strides [16, 1]>, %k: tensor<[8] x i64, strides [1]>) -> tensor<[8, 16] x f32, strides [16, 1]> attributes {level = "loop"} {
@@ -21,7 +21,7 @@ func.func @main(%x: tensor<[40, 16] x f32, strides [16, 1]>, %k: tensor<[8] x i6
   return %y : tensor<[8, 16] x f32, strides [16, 1]>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx2>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[40, 16] x f32, strides [16, 1]>, %k: tensor<[8] x i64, strides [1]>) -> tensor<[8, 16] x f32, strides [16, 1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %ok, %y = loop.group (i0: 8) {
 // CHECK-NEXT:       %ok_0 = loop.compute par(i0: 8) -> map {

@@ -7,6 +7,7 @@ import pytest
 
 from irc.ir.symbols import symbol
 from irc.passes.loop.attach_checks import (
+    AttachChecks,
     CheckPlace,
     _chosen,
     _has_elements,
@@ -17,6 +18,7 @@ from irc.passes.loop.attach_checks import (
     clamp_positions,
     is_check,
 )
+from irc.target import Target
 from tests.passes.loop.texts import computes, heads, parsed, ran, remarks
 
 ARGUMENTS = ("%x: f32[40, 16], %k: i64[8], %l: i64[8, 8], %h: i64[1, 8], %t: i64[2, 8], "
@@ -396,7 +398,8 @@ CHOSEN = [
 
 @pytest.mark.parametrize(("axes", "kernel", "unified", "wanted"), CHOSEN)
 @pytest.mark.parametrize("gives", [False, True], ids=["", "beside a map"])
-def test_where_in_a_kernel_a_check_is(axes, kernel, unified, wanted, gives):
+@pytest.mark.parametrize("target", ["avx2", "sm_90"])
+def test_where_in_a_kernel_a_check_is(axes, kernel, unified, wanted, gives, target):
     """Beside a map, over the kernel's leading axes only."""
     sizes = ", ".join(part.partition(": ")[2] for part in axes.split(", "))
     made = check(f"red({axes})", "%k[0]", MAPS, f"i64[{sizes}], i1[]", "%m, %ok", "%a, %c")
@@ -413,7 +416,7 @@ def test_where_in_a_kernel_a_check_is(axes, kernel, unified, wanted, gives):
     op, *_ = ops = list(next(iter(parsed(ARGUMENTS, made + text).ops)).block.ops)
     pairs = (pair.split() for pair in unified.split(", "))
     mapping = {a: 0 if b == "0" else symbol(b) for a, b in pairs}
-    found = _chosen(op, ops[1], dict(mapping))
+    found = _chosen(op, ops[1], dict(mapping), AttachChecks(), Target.named(target))
     names = [part.partition(":")[0] for part in axes.split(", ")]
     leads = unified == "i0 i0" and len(names) == 1
     if isinstance(wanted, tuple):

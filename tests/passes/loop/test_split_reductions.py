@@ -147,7 +147,7 @@ def test_which_axes_are_parts(axes, parts, wanted, beside):
         space = [p.partition(": ")[2].rstrip(")") for p in axes.replace(") ", "), ").split(", ")]
         text = compute(axes, out="reduce(sum, f32), map", name="%y, %z", values=2,
                        type_=f"f32[{', '.join(kept)}], f32[{', '.join(space)}]")  # fmt: skip
-    found = SplitReductions()._choose(only(text), parts)
+    found = SplitReductions()._choose(only(text), parts, 32)
     if wanted is None or (beside and len(wanted) == 3):
         assert found is None
     elif len(wanted) == 3:
@@ -160,13 +160,14 @@ def test_which_axes_are_parts(axes, parts, wanted, beside):
 def test_parts_of_moments_beside_a_sum_are_equal(count, wanted):
     text = compute(f"red(i0: {count})", out="reduce(moments, f32), reduce(sum, f32)",
                    type_="f32[], f32[], f32[]", name="%y, %q, %z", values=2)  # fmt: skip
-    found = SplitReductions()._choose(only(text), 64)
+    found = SplitReductions()._choose(only(text), 64, 32)
     assert (None if found is None else (found.position, found.parts, found.size)) == wanted
 
 
 def test_at_most_so_many_leading_parts():
     for limit, wanted in ((100, (0,)), (99, None)):
-        found = SplitReductions(max_parts=limit)._choose(only(compute("red(i0: 100, i1: 100)")), 64)
+        op = only(compute("red(i0: 100, i1: 100)"))
+        found = SplitReductions(max_parts=limit)._choose(op, 64, 32)
         assert (None if found is None else found.whole) == wanted
 
 

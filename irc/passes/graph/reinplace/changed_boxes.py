@@ -20,7 +20,6 @@ from irc.ir.symbols import Dim, Range, provable_le
 from irc.ir.types import TensorType
 
 Dims = tuple[Dim, ...]
-MOST_PIECES = 16
 
 
 @attrs.frozen
@@ -91,14 +90,16 @@ class Changes:
     kept: int | None
 
 
-def changed_boxes(value: Value, whole: Value, ranges: Mapping[str, Range]) -> Changes | str:
+def changed_boxes(
+    value: Value, whole: Value, ranges: Mapping[str, Range], most: int
+) -> Changes | str:
     """Where `value` differs from `whole`, of its type, or why that isn't known. `ranges`: what is
-    known of symbols."""
+    known of symbols. `most`: pieces that a value may be put together of."""
     type_ = whole.type
     assert isinstance(type_, TensorType)
     plain = tuple(range(type_.rank))
     origin: Dims = (0,) * type_.rank
-    walk = _BoxWalk(whole, ranges)
+    walk = _BoxWalk(whole, ranges, most)
     pieces = walk.pieces(Box(value, origin, type_.shape, plain, origin))
     changed = [box for box in pieces if not box.is_own(whole)]
     if not changed or len(changed) == len(pieces):
@@ -112,8 +113,8 @@ def changed_boxes(value: Value, whole: Value, ranges: Mapping[str, Range]) -> Ch
 
 
 class _BoxWalk:
-    def __init__(self, whole: Value, ranges: Mapping[str, Range]) -> None:
-        self.whole, self.ranges = whole, ranges
+    def __init__(self, whole: Value, ranges: Mapping[str, Range], most: int) -> None:
+        self.whole, self.ranges, self.most = whole, ranges, most
         self.passed: list[Operation] = []
 
     def pieces(self, box: Box) -> list[Box]:
@@ -139,7 +140,7 @@ class _BoxWalk:
             return [box]
         before = len(self.passed)
         pieces = [piece for part in inner for piece in self.pieces(part)]
-        if len(pieces) > MOST_PIECES or not any(p.is_own(self.whole) for p in pieces):
+        if len(pieces) > self.most or not any(p.is_own(self.whole) for p in pieces):
             del self.passed[before:]
             return [box]
         self.passed.append(maker)

@@ -15,11 +15,7 @@ from irc.ir.symbols import Dim, Range
 from irc.ir.types import TensorType, element_bytes, i64
 from irc.passes.graph.functionalize.argument_storages import alias_groups
 from irc.passes.graph.reinplace.changed_boxes import Box, Changes, boxes_apart, changed_boxes
-
-#: Bytes that are written anew in the time of a further launch: 0.2 us, where an array of 16 KiB
-#: takes 1.2 us (two slices of it 0.3 us).
-LAUNCH = 2 << 10
-MOST_PARTS = 4
+from irc.target import target_of
 
 
 @register_pass
@@ -37,6 +33,10 @@ class Reinplace(Pass):
     (`graph.put` and `graph.scatter` as they come, launches and custom operators that write
     operands are done in place by `bufferize` itself.)
 
+    Several slices are written in place where what stays is as large as the target's `copied_bytes`
+    for each more than one. max_parts: more slices are not. max_pieces: what an array is put
+    together of is followed through slices and concatenations up to so many pieces.
+
     Before:
         %a = graph.slice %cache {dim = 1 : i64, start = #sym<0>, step = 1 : i64} : (tensor<2x8x4xf32>) -> tensor<2x3x4xf32>
         %b = graph.slice %cache {dim = 1 : i64, start = #sym<4>, step = 1 : i64} : (tensor<2x8x4xf32>) -> tensor<2x4x4xf32>
@@ -53,17 +53,21 @@ class Reinplace(Pass):
     name = "reinplace"
     summary = "write only the part of an argument that changes, in place"
     anchor = "func.func"
+    asks_target = True
+    max_parts: int = 4
+    max_pieces: int = 16
 
     def run(self, op: Operation, context: PassContext) -> None:
         assert isinstance(op, func.FuncOp)
         updates = [o for o in op.block.ops if isinstance(o, graph.UpdateInput)]
         shared = {number for group in alias_groups(op) for number in group}
         ranges = facts_of(op).ranges if updates else {}
+        worth = target_of(context).processor.copied_bytes
         for update in updates:
             argument = op.block.arguments[update.argument]
             changes: Changes | str = "it shares a storage with another one"
             if update.argument not in shared:
-                changes = parts_written(update.value, argument, ranges)
+                changes = self.parts_written(update.value, argument, ranges, worth)
             if isinstance(changes, str):
                 context.remark(f"argument {update.argument} is written whole: {changes}", update)
                 continue
@@ -74,22 +78,22 @@ class Reinplace(Pass):
             context.count("parts written in place", len(changes.boxes))
             context.count("bytes outside of parts", bytes_outside(argument, changes) or 0)
 
-
-def parts_written(
-    value: Value, argument: BlockArgument, ranges: Mapping[str, Range]
-) -> Changes | str:
-    """The parts of `argument` that differ in `value`, or why they aren't written in place."""
-    if not isinstance(argument.type, TensorType) or value.type is not argument.type:
-        return "its new content has another type"
-    changes = changed_boxes(value, argument, ranges)
-    if isinstance(changes, str):
-        return changes
-    count, bytes_kept = len(changes.boxes), bytes_outside(argument, changes)
-    if count > MOST_PARTS:
-        return f"{count} slices change"
-    if count > 1 and bytes_kept is not None and bytes_kept < (count - 1) * LAUNCH:
-        return "more than one slice changes, and the rest is small"
-    return _reader_elsewhere(value, argument, changes) or changes
+    def parts_written(
+        self, value: Value, argument: BlockArgument, ranges: Mapping[str, Range], worth: int
+    ) -> Changes | str:
+        """The parts of `argument` that differ in `value`, or why they aren't written in place.
+        worth: bytes that are written anew in the time of a launch more."""
+        if not isinstance(argument.type, TensorType) or value.type is not argument.type:
+            return "its new content has another type"
+        changes = changed_boxes(value, argument, ranges, self.max_pieces)
+        if isinstance(changes, str):
+            return changes
+        count, bytes_kept = len(changes.boxes), bytes_outside(argument, changes)
+        if count > self.max_parts:
+            return f"{count} slices change"
+        if count > 1 and bytes_kept is not None and bytes_kept < (count - 1) * worth:
+            return "more than one slice changes, and the rest is small"
+        return _reader_elsewhere(value, argument, changes) or changes
 
 
 def bytes_outside(argument: BlockArgument, changes: Changes) -> int | None:
@@ -244,4 +248,4 @@ def _places(builder: Builder, positions: TensorType, dim: int, start: Dim) -> Va
     return builder.value(graph.Add, counted, first)
 
 
-__all__ = ["Reinplace", "box_of", "parts_written", "put_parts"]
+__all__ = ["Reinplace", "box_of", "put_parts"]
