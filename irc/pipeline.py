@@ -31,6 +31,7 @@ from irc.ir.passes import (
 )
 from irc.ir.rewrite.fuel import Fuel
 from irc.options.options import DEFAULT, Options, from_texts
+from irc.options.table import own_backends
 from irc.target import Target, as_target
 from irc.target.record import known
 
@@ -97,8 +98,17 @@ def is_gpu(options: Options, target: Target) -> bool:
     return target.is_gpu
 
 
+def chooses_contractions(options: Options, target: Target) -> bool:
+    """Who computes products and convolutions is asked."""
+    return options.max_autotune or options.max_autotune_gemm
+
+
 def pads_products(options: Options, target: Target) -> bool:
-    """Operands of matrix products are padded; on a GPU unless told otherwise."""
+    """Operands of matrix products are padded; on a GPU unless told otherwise. Kernels of irc's read
+    rows of any length."""
+    allowed = own_backends(options.max_autotune_gemm_backends, target.is_gpu)
+    if chooses_contractions(options, target) and "aten" not in allowed:
+        return False
     return target.is_gpu if options.shape_padding is None else options.shape_padding
 
 
@@ -148,6 +158,11 @@ _PADDING = {
     "max_bytes": "padding_max_bytes",
 }
 
+_BACKENDS = {
+    "products": "max_autotune_gemm_backends",
+    "convolutions": "max_autotune_conv_backends",
+}
+
 #: The stages, each from one level to the next, and their steps. What torch.compile gives begins
 #: with the second stage: it has no mutation left and is decomposed.
 PIPELINE: Mapping[str, tuple[Step, ...]] = {
@@ -167,6 +182,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("winograd-convolutions", makes_winograd),
         Step("panel-convolutions", makes_panels),
         Step("fold-constants", is_frozen),
+        Step("choose-contractions", chooses_contractions, _BACKENDS),
         Step("accumulate-scatters", rounds_once),
         Step("settle-checks"),
         Step("hoist-assertions"),

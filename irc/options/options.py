@@ -70,8 +70,8 @@ class Options:
     max_autotune: bool = False
     max_autotune_gemm: bool = False
     max_autotune_pointwise: bool = False
-    max_autotune_gemm_backends: str = "ATEN,TRITON"
-    max_autotune_conv_backends: str = "ATEN,TRITON"
+    max_autotune_gemm_backends: str = "ATEN,TRITON,CPP"
+    max_autotune_conv_backends: str = "ATEN,TRITON,CPP"
     autotune_in_subproc: bool = False
     coordinate_descent_tuning: bool = False
     # Rewriting and fusion.

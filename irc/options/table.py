@@ -64,6 +64,27 @@ def at_least(least: int) -> Callable[[object], str]:
     return check
 
 
+#: Who computes products on a CPU and on a GPU, by the words of `max_autotune_gemm_backends`: ATen's
+#: libraries, or irc. TorchInductor's other words are known, and stand for nothing here.
+BACKENDS: Mapping[str, tuple[str, str]] = {
+    "ATEN": ("aten", "aten"), "IRC": ("irc", "irc"), "CPP": ("irc", ""), "TRITON": ("", "irc"),
+    "CUTLASS": ("", ""), "CK": ("", ""), "CKTILE": ("", ""), "CUTEDSL": ("", ""),
+    "NVGEMM": ("", ""),
+}  # fmt: skip
+
+
+def own_backends(words: str, gpu: bool) -> frozenset[str]:
+    """Who may compute something, "aten" or "irc", by words of `BACKENDS` with commas."""
+    meant = (BACKENDS.get(word.strip().upper(), ("", "")) for word in words.split(","))
+    return frozenset(names[gpu] for names in meant) - {""}
+
+
+def _backends(value: object) -> str:
+    words = [word.strip().upper() for word in str(value).split(",")]
+    wrong = [word for word in words if word not in BACKENDS]
+    return f"a list with {wrong[0]!r}, which is none of {', '.join(BACKENDS)}" if wrong else ""
+
+
 _TUNES = "nothing is tuned yet"
 _SAME = "same name"
 TARGETS = {"cpu": "llvm", "cuda": "triton", "gpu": "triton", "inductor": "auto"}
@@ -118,11 +139,17 @@ OPTIONS: dict[str, Entry] = {
     "keep_output_stride": Entry(
         "Results have eager's strides.", _SAME, idle="results have eager's strides in any case"
     ),
-    "max_autotune": Entry("Kernels are tuned by measuring.", _SAME, idle=_TUNES),
-    "max_autotune_gemm": Entry("Matrix products are tuned.", _SAME, idle=_TUNES),
+    "max_autotune": Entry(
+        "Who computes products and convolutions is chosen ([how](design/contractions.md)).", _SAME
+    ),
+    "max_autotune_gemm": Entry("... and nothing else is tuned.", _SAME),
     "max_autotune_pointwise": Entry("Other kernels are tuned.", _SAME, idle=_TUNES),
-    "max_autotune_gemm_backends": Entry("What products are tuned over.", _SAME, idle=_TUNES),
-    "max_autotune_conv_backends": Entry("What convolutions are tuned over.", _SAME, idle=_TUNES),
+    "max_autotune_gemm_backends": Entry(
+        "What may compute products then: `ATEN`, the libraries, `IRC`, kernels of irc's, which "
+        "`CPP` are on a CPU and `TRITON` on a GPU. Without `ATEN` no product is a library's.",
+        _SAME, check=_backends,
+    ),
+    "max_autotune_conv_backends": Entry("... and convolutions.", _SAME, check=_backends),
     "autotune_in_subproc": Entry("Tuning in another process.", _SAME, idle=_TUNES),
     "coordinate_descent_tuning": Entry("Tuning one choice after the other.", _SAME, idle=_TUNES),
     "pattern_matcher": Entry(

@@ -42,8 +42,7 @@ def fresh_warnings():
 IDLE = {
     "fallback_random": True, "keep_output_stride": False, "size_asserts": False,
     "unique_kernel_names": False, "cpp_wrapper": True,
-    "compile_threads": 4, "max_autotune_gemm_backends": "ATEN", "max_autotune": True,
-    "max_autotune_conv_backends": "ATEN", "max_fusion_size": 8,
+    "compile_threads": 4, "max_autotune_pointwise": True, "max_fusion_size": 8,
 }  # fmt: skip
 
 
@@ -87,6 +86,7 @@ WRONG = [
     ({"remarks": "("}, "is no regular expression"),
     ({"padding_alignment_bytes": 0}, "0 is less than 1"),
     ({"compile_threads": -1}, "-1 is less than 0"),
+    ({"max_autotune_gemm_backends": "ATEN,FOO"}, "with 'FOO', which is none of ATEN, IRC, CPP"),
     ({"freezing": "yes"}, "option 'freezing' is bool, not 'yes'"),
 ]  # fmt: skip
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from irc.dialects.graph.inferred import check_result, tensor_type
 from irc.dialects.graph.pointwise import SCALAR_ATTRIBUTES, TENSOR
 from irc.dialects.graph.shapes import check_dim
+from irc.dialects.loop.ops import ScheduleAttr
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -136,6 +137,8 @@ class CallAten(Op):
     begins where an allocation does. `random`: draws from a generator and stays in order.
     `mutates`: has an effect that keeps it in order, as a collective's. `written` are the numbers of the operands that
     the operator writes: it gets copies of them, which are the last results, in that order.
+    `backend`, with the entries `schedule` of one: who is to compute a product, as
+    `choose-contractions` is told.
 
     `%y = graph.call_aten %a, %b {callee = "aten.mm.default", arguments = {mat2 = #aten.operand<1>, self = #aten.operand<0>}, eager_strides = [#sym.dims<[8, 1]>]} : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>`
     """  # noqa: E501
@@ -151,6 +154,8 @@ class CallAten(Op):
     random = attribute(A.UnitAttr)
     mutates = attribute(A.UnitAttr)
     written = attribute(A.DenseIntsAttr, optional=True)
+    backend = attribute(A.StringAttr, optional=True, words=("aten", "irc", "onednn"))
+    schedule = attribute(ScheduleAttr, optional=True)
     outputs = variadic_result()
 
     def is_removable(self) -> bool:

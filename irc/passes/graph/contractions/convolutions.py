@@ -1,0 +1,168 @@
+"""What a convolution is as a `graph.dot_general`: windows of the image times the weight.
+
+    convolution(x [n, c, h, w], w [o, c, r, s], b)
+        -> permute(dot_general(windows [n, c, p, q, r, s], w) + b)
+
+The windows are views: on the loop level they are reads whose indices are affine, and the zeros
+around an image a condition on them. Nothing is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from irc.dialects import aten, graph
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Value
+from irc.ir.symbols import Dim
+from irc.ir.types import TensorType, Type
+from irc.passes.graph.contractions.products import (
+    Form,
+    accumulator_of,
+    cast,
+    dot_general,
+    result_type,
+    spread,
+)
+
+
+@attrs.frozen
+class ConvolutionParts:
+    """A convolution's operands, and the numbers of each of its spatial dimensions."""
+
+    image: Value
+    weight: Value
+    bias: Value | None
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+def convolution_form(call: graph.CallAten) -> Form | str:
+    """What makes the result of a convolution, or why nothing does."""
+    parts = _convolution(call)
+    if isinstance(parts, str):
+        return parts
+    result = result_type(call)
+    wide = accumulator_of(result.element)
+    if wide is None:
+        return f"there are no products of {result.element}"
+    return lambda builder, schedule: _product(builder, parts, result, wide, schedule)
+
+
+def _convolution(call: graph.CallAten) -> ConvolutionParts | str:
+    arguments = aten.arguments_of(call)
+    image, weight, bias = (arguments[name] for name in ("input", "weight", "bias"))
+    if arguments["transposed"]:
+        return "it is transposed"
+    if weight.type.element is not image.type.element:
+        return "image and weight are of several types"
+    spatial = image.type.rank - 2
+    if spatial != weight.type.rank - 2 or spatial < 1:
+        return "the image has no dimension for images"
+    lists = []
+    for name in ("stride", "padding", "dilation"):
+        numbers = tuple(arguments[name])
+        if not all(isinstance(n, int) for n in numbers):
+            return f"its {name} is symbolic"
+        lists.append(numbers * spatial if len(numbers) == 1 else numbers)
+    groups = arguments["groups"]
+    if not isinstance(groups, int) or not isinstance(weight.type.shape[0], int):
+        return "its groups are symbolic"
+    stride, padding, dilation = lists
+    return ConvolutionParts(image, weight, bias, stride, padding, dilation, groups)
+
+
+def _product(
+    builder: Builder,
+    c: ConvolutionParts,
+    result: TensorType,
+    wide: Type,
+    schedule: A.Attribute | None,
+) -> Value:
+    type_, weight_type = _type(c.image), _type(c.weight)
+    spatial = type_.rank - 2
+    image = _padded(builder, c.image, c.padding)
+    weight, split = c.weight, int(c.groups > 1)
+    kernel = weight_type.shape[2:]
+    spots = [k for k in range(spatial) if kernel[k] != 1]
+    if split:
+        image = _reshaped(builder, image, (
+            type_.shape[0], c.groups, weight_type.shape[1], *_type(image).shape[2:],
+        ))  # fmt: skip
+    for k in range(spatial):
+        image = _spots(builder, image, 2 + split + k, c, k, kernel[k], result.shape[2 + k])
+    channels = (c.groups, weight_type.shape[0] // c.groups) if split else weight_type.shape[:1]  # type: ignore[operator]
+    weight = _reshaped(
+        builder, weight, (*channels, weight_type.shape[1], *(kernel[k] for k in spots))
+    )
+    inner = range(_type(image).rank - len(spots), _type(image).rank)
+    sums = dot_general(
+        builder, image, weight, wide,
+        batch=([1], [0]) if split else ([], []),
+        depth=([1 + split, *inner], list(range(1 + split, _type(weight).rank))),
+        schedule=schedule,
+    )  # fmt: skip
+    # What comes is [groups, images, places..., channels].
+    if c.bias is not None:
+        bias = _reshaped(builder, cast(builder, c.bias, wide), channels)
+        last = _type(sums).rank - 1
+        bias = spread(builder, bias, _type(sums).shape, [0, last] if split else [last])
+        sums = builder.value(graph.Add, sums, bias)
+    image = cast(builder, sums, result.element)
+    places = range(1 + split, 1 + split + spatial)
+    order = [split, *range(split), places.stop, *places]
+    return _reshaped(builder, builder.value(graph.Permute, image, permutation=order), result.shape)
+
+
+def _spots(
+    builder: Builder, image: Value, dim: int, c: ConvolutionParts, k: int, taps: Dim, count: Dim
+) -> Value:
+    """An image's dimension as places of the result, and taps around each as a new last one if there
+    is more than one."""
+    type_ = _type(image)
+    placed = graph.replace_size(type_, dim, count)
+    if taps != 1:
+        wide = placed.with_shape((*placed.shape, taps))
+        image = builder.value(
+            graph.Window, image, dim=dim, step=c.stride[k], dilation=c.dilation[k],
+            result_types=wide,
+        )  # fmt: skip
+    elif c.stride[k] != 1:
+        image = builder.value(
+            graph.Slice, image, dim=dim, start=0, step=c.stride[k], result_types=placed
+        )
+    return image
+
+
+def _padded(builder: Builder, image: Value, padding: Sequence[int]) -> Value:
+    """An image with zeros around it."""
+    if not any(padding):
+        return image
+    type_, around = _type(image), [0, 0, *padding]
+    shape = [size + 2 * more for size, more in zip(type_.shape, around, strict=True)]
+    wide: Value = builder.value(
+        graph.Pad, image, low=around, high=around,
+        value=graph.scalar_attribute(0, type_.element), result_types=type_.with_shape(shape),
+    )  # fmt: skip
+    return wide
+
+
+def _reshaped(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
+    type_ = _type(value)
+    if type_.shape == tuple(shape):
+        return value
+    other: Value = builder.value(graph.Reshape, value, result_types=type_.with_shape(shape))
+    return other
+
+
+def _type(value: Value) -> TensorType:
+    assert isinstance(value.type, TensorType)
+    return value.type
+
+
+__all__ = ["ConvolutionParts", "convolution_form"]

@@ -1,0 +1,144 @@
+"""What a call of a matrix product is as a `graph.dot_general` and what is done to its sums.
+
+    addmm(self, mat1, mat2, beta, alpha) -> cast(alpha * dot_general(mat1, mat2) + beta * self)
+
+Sums, what they are multiplied by and what is added stay in the accumulator's type, and are rounded
+once, as a library does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irc.dialects import aten, graph
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Value
+from irc.ir.symbols import Dim
+from irc.ir.types import FloatType, IntegerType, TensorType, Type, f32, i1
+
+#: The factors in each operator's schema.
+FACTORS = {
+    "aten.mm.default": ("self", "mat2"),
+    "aten.addmm.default": ("mat1", "mat2"),
+    "aten.bmm.default": ("self", "mat2"),
+    "aten.baddbmm.default": ("batch1", "batch2"),
+}
+
+#: Makes the products of a call: a function of the entries of their schedule.
+Form = Callable[[Builder, A.Attribute | None], Value]
+
+
+def product_form(call: graph.CallAten) -> Form | str:
+    """What makes the result of a matrix product, or why nothing does."""
+    arguments = aten.arguments_of(call)
+    left, right = (arguments[name] for name in FACTORS[call.callee])
+    element = left.type.element
+    if right.type.element is not element or result_type(call).element is not element:
+        return "its factors and its result are of several types"
+    wide = accumulator_of(element)
+    if wide is None:
+        return f"there are no products of {element}"
+
+    def form(builder: Builder, schedule: A.Attribute | None) -> Value:
+        rank = left.type.rank
+        batch = range(rank - 2)
+        sums = dot_general(
+            builder, left, right, wide, batch=(batch, batch), depth=([rank - 1], [rank - 2]),
+            schedule=schedule,
+        )  # fmt: skip
+        if "beta" in arguments:
+            sums = scaled(builder, sums, arguments["alpha"])
+            if arguments["beta"] != 0:  # otherwise nobody looks at what isn't added
+                added = cast(builder, arguments["self"], wide)
+                added = scaled(builder, added, arguments["beta"])
+                added = spread(builder, added, sums.type.shape)  # type: ignore[attr-defined]
+                sums = builder.value(graph.Add, sums, added)
+        return cast(builder, sums, element)
+
+    return form
+
+
+def accumulator_of(element: Type) -> Type | None:
+    """The type in which a library sums up products of an element type; None where there are none.
+    """
+    if isinstance(element, FloatType):
+        if element.width < 16:
+            return None
+        return f32 if element.width < 32 else element
+    return element if isinstance(element, IntegerType) and element is not i1 else None
+
+
+def result_type(call: graph.CallAten) -> TensorType:
+    """The type of a call's only result."""
+    type_ = call.results[0].type
+    assert isinstance(type_, TensorType)
+    return type_
+
+
+def dot_general(
+    builder: Builder,
+    left: Value,
+    right: Value,
+    accumulator: Type,
+    *,
+    batch: tuple[Sequence[int], Sequence[int]],
+    depth: tuple[Sequence[int], Sequence[int]],
+    schedule: A.Attribute | None,
+) -> Value:
+    """A product of two values, whose dimensions are given for either side."""
+    entries: dict[str, Any] = {} if schedule is None else {"schedule": schedule}
+    value: Value = builder.value(
+        graph.DotGeneral, left, right,
+        left_batch=list(batch[0]), right_batch=list(batch[1]),
+        left_depth=list(depth[0]), right_depth=list(depth[1]),
+        accumulator=A.TypeAttr(accumulator), **entries,
+    )  # fmt: skip
+    return value
+
+
+def cast(builder: Builder, value: Value, element: Type) -> Value:
+    """A value with elements of another type."""
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    if type_.element is element:
+        return value
+    wide: Value = builder.value(graph.Cast, value, result_types=type_.with_element(element))
+    return wide
+
+
+def scaled(builder: Builder, value: Value, factor: Any) -> Value:
+    """A value times a number, or a scalar of the program."""
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    if isinstance(factor, Value):
+        full: Value = builder.value(graph.Full, factor, result_types=type_)
+    elif factor == 1:
+        return value
+    else:
+        number = graph.scalar_attribute(factor, type_.element)
+        full = builder.value(graph.Full, value=number, result_types=type_)
+    product: Value = builder.value(graph.Mul, value, full)
+    return product
+
+
+def spread(
+    builder: Builder, value: Value, shape: Sequence[Dim], dims: Sequence[int] | None = None
+) -> Value:
+    """A value broadcast to a shape: its dimensions are the last ones of it, or `dims`."""
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    if type_.shape == tuple(shape):
+        return value
+    places = range(len(shape) - type_.rank, len(shape)) if dims is None else dims
+    wide: Value = builder.value(
+        graph.Broadcast, value, dims=list(places), result_types=type_.with_shape(shape)
+    )
+    return wide
+
+
+__all__ = [
+    "FACTORS", "Form", "accumulator_of", "cast", "dot_general", "product_form", "result_type",
+    "scaled", "spread",
+]  # fmt: skip

@@ -1,0 +1,207 @@
+"""Who computes products: the options, the errors, and values of products that irc computes itself,
+against eager mode in float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional
+
+import irc
+from irc.analysis.contraction import Contraction, contraction_of
+from irc.dialects import graph, loop
+from irc.ir.diagnostics import UserError
+from irc.ir.passes import PassManager
+from irc.options.options import from_mapping
+from irc.options.table import own_backends
+from irc.pipeline import stages
+
+OWN = {
+    "max_autotune_gemm": True, "max_autotune_gemm_backends": "IRC",
+    "max_autotune_conv_backends": "IRC",
+}  # fmt: skip
+
+
+def own(function, args, **rest):
+    """A function compiled without any library's product."""
+    irc.metrics.reset()
+    compiled = irc.compile(function, args, options=OWN, **rest)
+    assert irc.metrics.aten_calls == 0
+    return compiled
+
+
+def near(actual, function, args, tolerance=None):
+    """Asserts that results are those of eager mode on doubles, in eager mode's dtype."""
+    wide = [a.double() if isinstance(a, torch.Tensor) and a.is_floating_point() else a
+            for a in args]  # fmt: skip
+    for mine, exact, eager in zip(actual, function(*wide), function(*args), strict=True):
+        assert (mine.dtype, mine.shape, mine.stride()) == (eager.dtype, eager.shape, eager.stride())
+        bound = tolerance or {torch.float32: 2e-6, torch.float64: 1e-13}.get(mine.dtype, 4e-3)
+        torch.testing.assert_close(
+            mine.double(), exact.double(), rtol=4 * bound, atol=8 * bound, equal_nan=True
+        )
+
+
+def lowered(function, args, last="fuse-loops", **rest):
+    """A function's module behind a stage of the pipeline without a library's products."""
+    module = irc.trace(function, args, **rest)
+    texts = stages("avx2", from_mapping(OWN))
+    for name, text in texts.items():
+        PassManager.parse(text, verify="each").run(module)
+        if name == last:
+            return module
+    raise KeyError(last)
+
+
+def contractions(module):
+    """The contractions of a module."""
+    computes = (op for op in module.walk() if isinstance(op, loop.ComputeOp))
+    return [c for c in map(contraction_of, computes) if isinstance(c, Contraction)]
+
+
+def products(a, b, t, x, y, r, s):
+    """One of each operator, with transposed, sliced, broadcast and overlapping factors."""
+    return (
+        a @ b, b.mT @ a.mT, a[::2] @ b[:, 1:], t.mT @ b, a @ b[:, :1], a[:1] @ b,
+        torch.addmm(r, a, b), torch.addmm(s, a, b, beta=0.5, alpha=-2),
+        functional.linear(a, b.mT.contiguous(), s[0]), functional.linear(x, a[:, : x.shape[-1]]),
+        x @ y, x @ y[:1].expand(x.shape[0], -1, -1), torch.baddbmm(r, x, y, alpha=3),
+        torch.baddbmm(s[:1, :1], x, y, beta=2), a.as_strided((3, 3), (1, 1)) @ a[:3, :4],
+        a[:, :0] @ b[:0], a[:0] @ b, torch.addmm(r, a[:, :0], b[:0], beta=2),
+    )  # fmt: skip
+
+
+def operands(dtype):
+    """Factors of odd sizes."""
+    torch.manual_seed(0)
+    shapes = [(7, 5), (5, 9), (5, 7), (3, 6, 5), (3, 5, 9), (9,), (7, 9)]
+    if dtype.is_floating_point:
+        return tuple(torch.randn(shape).to(dtype) for shape in shapes)
+    return tuple(torch.randint(-5, 5, shape).to(dtype) for shape in shapes)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64], ids=str
+)
+def test_products_of_all_strides_and_sizes(dtype):
+    args = operands(dtype)
+    near(own(products, args)(*args), products, args)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.uint8], ids=str)
+def test_products_of_integers(dtype):
+    def function(a, b, r):
+        return a @ b, torch.addmm(r, a, b, beta=2, alpha=3), torch.addmm(r, a, b, beta=0, alpha=2)
+
+    args = tuple(operands(torch.int64)[k].to(dtype) * 17 for k in (0, 1, 6))
+    for mine, eager in zip(own(function, args)(*args), function(*args), strict=True):
+        assert torch.equal(mine, eager)
+
+
+def test_what_beta_of_zero_leaves_out_is_not_looked_at():
+    def function(r, a, b):
+        return torch.addmm(r, a, b, beta=0), torch.baddbmm(r, a[None], b[None], beta=0, alpha=2)
+
+    args = (torch.full((3, 3), torch.nan), torch.randn(3, 4), torch.randn(4, 3))
+    near(own(function, args)(*args), function, args)
+
+
+def test_sums_are_rounded_once():
+    """128 times 1/256, added to 1, is 1.5 in f32; each rounded addition in bf16 would give 1."""
+    a = torch.full((1, 128), 2.0**-8, dtype=torch.bfloat16)
+    b, one = torch.ones(128, 1, dtype=torch.bfloat16), torch.ones(1, dtype=torch.bfloat16)
+    (result,) = own(lambda r, a, b: (torch.addmm(r, a, b),), (one, a, b))(one, a, b)
+    assert result.item() == 1.5
+
+
+def test_infinities_and_nan_go_through():
+    a = torch.tensor([[1.0, torch.inf], [torch.nan, 0.0]])
+    near(own(lambda a: (a @ a, a @ a.mT), (a,))(a), lambda a: (a @ a, a @ a.mT), (a,))
+
+
+def test_sizes_are_symbols_with_dynamic_shapes():
+    def function(a, b, r):
+        return torch.addmm(r, a, b).relu(), a.mT @ a
+
+    compiled = own(function, (torch.randn(6, 4), torch.randn(4, 5), torch.randn(5)), dynamic=True)
+    for m, k, n in ((6, 4, 5), (2, 9, 3), (17, 33, 65)):
+        args = (torch.randn(m, k), torch.randn(k, n), torch.randn(n))
+        near(compiled(*args), function, args)
+
+
+def convolutions(x, w, b, v, d, line):
+    """Strides, padding, dilation, groups, single taps; images in one dimension, too."""
+    return (
+        functional.conv2d(x, w, b, padding=1), functional.conv2d(x, w, stride=2, dilation=(2, 1)),
+        functional.conv2d(x, v, stride=(1, 2)), functional.conv2d(x, d, padding=(0, 2), groups=2),
+        functional.conv1d(line, w[:, :, 0], b, stride=3, padding=2),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("last", [False, True], ids=["rows", "channels-last"])
+def test_convolutions_are_products_of_windows(dtype, last):
+    torch.manual_seed(0)
+    shapes = [(2, 4, 9, 8), (6, 4, 3, 3), (6,), (5, 4, 1, 1), (4, 2, 3, 2), (2, 4, 11)]
+    args = [torch.randn(shape).to(dtype) for shape in shapes]
+    if last:
+        args[0] = args[0].to(memory_format=torch.channels_last)
+    near(own(convolutions, args)(*args), convolutions, args)
+
+
+def test_a_convolution_is_one_contraction_whose_reads_are_affine():
+    x, w = torch.randn(2, 4, 9, 8), torch.randn(6, 2, 3, 3)
+    module = lowered(lambda x, w: functional.conv2d(x, w, stride=2, groups=2), (x, w))
+    (found,) = contractions(module)
+    extents = ([a.extent for a in axes] for axes in (found.batch, found.rows, found.columns))
+    assert list(extents) == [[2], [2, 4, 3], [3]]
+    assert [a.extent for a in found.depth] == [2, 3, 3]
+
+
+# -- options
+
+
+def test_words_of_backends_mean_irc_on_their_target():
+    assert own_backends("aten, TRITON,CPP,CK", False) == {"aten", "irc"}
+    assert own_backends("TRITON", False) == own_backends("CPP", True) == frozenset()
+    assert own_backends("Triton", True) == own_backends("IRC", False) == {"irc"}
+
+
+def test_without_autotuning_nobody_is_asked():
+    assert "choose-contractions" not in stages("avx2")["aten-to-graph"]
+    words = {"max_autotune_gemm_backends": "IRC"}
+    assert "choose-contractions" not in stages("avx2", from_mapping(words))["aten-to-graph"]
+    text = stages("sm_90", from_mapping({**OWN, "max_autotune_gemm_backends": "TRITON"}))
+    assert "choose-contractions{products=TRITON convolutions=IRC}" in text["aten-to-graph"]
+    assert "pad-matmul" not in text["aten-to-graph"]
+    text = stages("sm_90", from_mapping({"max_autotune": True}))["aten-to-graph"]
+    assert ",choose-contractions," in text and "pad-matmul" in text
+
+
+@pytest.mark.parametrize(
+    "words, function, shapes, reason",
+    [
+        ("CUTLASS", torch.mm, [(3, 4), (4, 5)], "the options allow no kernel"),
+        ("TRITON", torch.mm, [(3, 4), (4, 5)], "the options allow no kernel"),
+        ("IRC", torch.conv_transpose2d, [(1, 2, 4, 4), (2, 3, 3, 3)], "it is transposed"),
+    ],
+)
+def test_where_nothing_may_compute_it_the_error_says_what_to_allow(words, function, shapes, reason):
+    args = tuple(map(torch.randn, shapes))
+    asked = {**OWN, "max_autotune_gemm_backends": words, "max_autotune_conv_backends": words}
+    with pytest.raises(UserError, match="NoValidChoicesError: nothing may compute aten") as caught:
+        irc.compile(function, args, options=asked)
+    text = str(caught.value)
+    assert f"irc: {reason}" in text and "_backends=\"ATEN,IRC\"" in text
+
+
+def test_a_call_that_says_who_computes_it_is_asked_nothing():
+    module = irc.trace(torch.mm, (torch.randn(3, 4), torch.randn(4, 5)))
+    for stage in ("functional", "aten-to-graph"):
+        PassManager.parse(stage).run(module)
+    text = irc.print_op(module)
+    told = 'backend = "irc", schedule = #loop.schedule<cpu, lanes = 4>, callee'
+    module = irc.parse(text.replace("callee", told))
+    PassManager.parse("choose-contractions").run(module)
+    (product,) = (op for op in module.walk() if isinstance(op, graph.DotGeneral))
+    assert str(product.schedule) == "#loop.schedule<cpu, lanes = 4 : i64>"
