@@ -160,6 +160,26 @@ CPU: Mapping[str, Key] = {
     "position_bits": Key(
         "of argmin and argmax: the width of the positions that are carried",
         lambda v: _number(v, lambda n: n in (32, 64), "32 or 64")),
+    "tile_rows": Key(
+        "of a contraction whose sums are computed in tiles of registers: the rows of a tile; "
+        "without it, a contraction is a reduction like others", numbers(1, 64)),
+    "tile_vectors": Key("with tiles: the vectors of a tile's row", numbers(1, 16)),
+    "row_axis": Key("with tiles: the axis that their rows are of", name),
+    "point_rows": Key("with tiles: rows in one point of the parallel space; 0: all", numbers(0)),
+    "point_columns": Key("with tiles: as point_rows, of columns", numbers(0)),
+    "block_rows": Key(
+        "with tiles: rows that are multiplied by all columns of a point before the next ones, and "
+        "packed together; 0: all", numbers(0)),
+    "block_depth": Key(
+        "with tiles: terms of the sums that are added before the next ones, and packed together; "
+        "0: all", numbers(0)),
+    "inner": Key(
+        "with tiles: what the innermost loop over a block's tiles goes along",
+        words("rows", "columns")),
+    "pack_left": Key(
+        "with tiles: the factor that has the rows is evaluated before it is multiplied, into "
+        "memory of the kernel's; else it is read where it lies", flag),
+    "pack_right": Key("with tiles: as pack_left, of the factor that has the columns", flag),
     "copying": Key(
         "of a compute that scatters: such entries of the kernel's variant that first copies what "
         "it starts from, which bufferize takes where the result gets memory of its own", variant),
@@ -221,4 +241,9 @@ def _cpu_sizes(entries: Mapping[str, Any]) -> list[str]:
         reasons.append(f"block is {sizes['block']}, not a multiple of its vectors")
     if sizes.get("tile_block", 0) % lanes:
         reasons.append(f"tile_block is {sizes['tile_block']}, not a multiple of its lanes")
+    rows, columns = sizes.get("tile_rows", 1), sizes.get("tile_vectors", 1) * lanes
+    for key, unit in (("point_rows", rows), ("block_rows", rows), ("point_columns", columns),
+                      ("block_depth", lanes)):
+        if sizes.get(key, 0) % unit:
+            reasons.append(f"{key} is {sizes[key]}, not a multiple of its tiles, {unit}")
     return reasons

@@ -13,6 +13,7 @@ from irc.ir.definition import SEGMENTS
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import Range
+from irc.passes.kernel.cpu.contraction.choose import has_tiles
 from irc.passes.kernel.cpu.plan import plan_for_cpu
 from irc.passes.kernel.cpu.remarks import remarks_about
 from irc.passes.kernel.cpu.schedule import read_schedule
@@ -103,10 +104,15 @@ class _ModuleFormer:
             callee = form_gpu_kernel(op, schedule, name, flat=flat, ranges=ranges)
             block.append(callee)
             return callee, []
+        from irc.passes.kernel.cpu.contraction.kernel import form_contraction_kernel
         from irc.passes.kernel.cpu.form import form_copying_kernel, form_cpu_kernel
 
         room = 0 if flat.is_lone else read_schedule(schedule, op).scratch
         plan = plan_for_cpu(flat, scratch=room)
+        if has_tiles(flat):
+            callee, memory = form_contraction_kernel(plan, schedule, name, ranges)
+            block.append(callee)
+            return callee, [*(v.type for v in plan.outputs[len(op.results) :]), *memory]
         callee = form_cpu_kernel(plan, schedule, name, ranges)
         block.append(callee)
         if plan.initialized:

@@ -21,6 +21,7 @@ from irc.ir.diagnostics import UserError
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.symbols import coefficient, free_symbols
 from irc.ir.types import FloatType, IntegerType, i1
+from irc.passes.kernel.cpu.contraction.choose import is_open, schedule_tiles
 from irc.passes.kernel.cpu.partial_sums import cut_sums
 from irc.passes.kernel.cpu.plan import (
     Access,
@@ -74,12 +75,14 @@ class Schedule(Pass):
             for inner in function.block.ops:
                 if not isinstance(inner, loop.ComputeOp | loop.GroupOp):
                     continue
-                if "schedule" in inner.attributes:
+                if target.is_gpu and "schedule" in inner.attributes:
                     continue
                 if target.is_gpu:
                     from irc.passes.kernel.gpu.schedule_entry import schedule_for_gpu
 
                     schedule_for_gpu(inner, target, ranges)
+                elif not is_open(inner):
+                    continue
                 else:
                     for compute, reason in schedule_for_cpu(inner, target, self):
                         context.remark(f"is not vectorized: {reason}", compute)
@@ -105,6 +108,8 @@ def schedule_for_cpu(
     Gives the computes that stay scalar, with the reason.
     """
     flat = flatten(op)
+    if schedule_tiles(op, plan_for_cpu(flat), target):
+        return []
     top, scalar = _scheduled(op, plan_for_cpu(flat), target, limits)
     if isinstance(op, loop.ComputeOp) and op.inits:
         top.copying, _ = _scheduled(op, plan_for_cpu(flat, copying=True), target, limits)

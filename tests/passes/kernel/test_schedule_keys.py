@@ -110,6 +110,19 @@ PLANES = program(
     "loop.yield %v } : tensor<[4, 6, 40] x f32, strides [240, 40, 1]>",
 )
 FLAT = PLANES.replace("100*j", "40*j")
+PRODUCT = program(
+    "%r = loop.compute par(i: 9, j: 18) red(k: 24) -> reduce(sum, f32) schedule "
+    "#loop.schedule<cpu, tile_rows = 4 : i64> {",
+    "%v = loop.read %x[mod(i, 8), k] : f32",
+    "%w = loop.read %x[mod(k, 8), j] : f32",
+    "%p = arith.mulf %v, %w : f32",
+    "loop.yield %p } : tensor<[9, 18] x f32, strides [18, 1]>",
+)
+PLAIN_PRODUCT = (
+    PRODUCT.replace("mod(k, 8), j", "0, 18*k + j").replace("mod(i, 8)", "i")
+    .replace("i: 9", "i: 8").replace("[9,", "[8,")
+)  # fmt: skip
+OTHER_WAY = {"vector_axis": "i", "pack_left": True, "pack_right": True}
 SCATTERING = str(function(MAKE + SCATTER, "%r")[1])
 # A program that has the key, another value, one that makes no sense, and what else must change.
 PLACES = A.DenseIntsAttr(())
@@ -132,6 +145,16 @@ CASES = {
     "partial": (SHORT_ROWS, [], "j"),
     "compensated": (MOMENTS, False, 2),
     "position_bits": (PLACE, 64, 16),
+    "tile_rows": (PRODUCT, 3, 0),
+    "tile_vectors": (PRODUCT, 3, 0),
+    "row_axis": (PRODUCT, "j", 3, OTHER_WAY),
+    "point_rows": (PRODUCT, 8, 3),
+    "point_columns": (PRODUCT, 16, 7),
+    "block_rows": (PRODUCT, 4, 3),
+    "block_depth": (PRODUCT, 8, 3),
+    "inner": (PRODUCT, "columns", "depth"),
+    "pack_left": (PLAIN_PRODUCT, True, 0),
+    "pack_right": (PLAIN_PRODUCT, True, 0),
     "copying": (SCATTERING, None, {"lanes": 3}),
 }  # fmt: skip
 GPU_CASES = {

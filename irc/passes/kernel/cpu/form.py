@@ -71,13 +71,31 @@ def kernel_symbols(plan: CpuPlan) -> list[str]:
     return sorted(names - bound)
 
 
+def collapse_plan(plan: CpuPlan, schedule: CpuSchedule) -> list[CpuSchedule]:
+    """Collapse a plan's axes as its schedules say; gives those of `everybody`, in order."""
+    pairs, schedules = schedule.collapse, []
+    everything = [a for m in plan.members for a in m.accesses()]
+    shared = {a.name for a in plan.shared}
+    apply_collapses(plan.op, plan.shared, everything, [p for p in pairs if p[0] in shared])
+    for member in plan.everybody:
+        if isinstance(plan.op, loop.ComputeOp):
+            mine = schedule
+            names = {a.name for a in member.own}
+            own = [p for p in pairs if p[0] not in shared and p[0] in names]
+        else:
+            mine = read_schedule(member.compute.schedule, member.compute)
+            own = mine.collapse
+        apply_collapses(member.compute, member.own, list(member.accesses()), own)
+        schedules.append(mine)
+    return schedules
+
+
 class _CpuKernel:
     def __init__(
         self, plan: CpuPlan, schedule: CpuSchedule, name: str, ranges: dict[str, Range]
     ) -> None:
         self.plan, self.schedule, self.ranges = plan, schedule, ranges
-        self.lone = isinstance(plan.op, loop.ComputeOp)
-        self._collapse()
+        self.member_schedules = collapse_plan(plan, schedule)
         self.symbols = kernel_symbols(plan)
         inputs: list[Type] = [
             kernel.PointerType(plan.storage[v].element) for v in plan.inputs
@@ -93,23 +111,6 @@ class _CpuKernel:
         self.state.positive = lambda d: known_positive(d, ranges)
         self.scope = VectorScope()
         self._bind_arguments()
-
-    def _collapse(self) -> None:
-        plan, pairs = self.plan, self.schedule.collapse
-        everything = [a for m in plan.members for a in m.accesses()]
-        shared = {a.name for a in plan.shared}
-        apply_collapses(plan.op, plan.shared, everything, [p for p in pairs if p[0] in shared])
-        self.member_schedules = []
-        for member in plan.everybody:
-            if self.lone:
-                mine = self.schedule
-                names = {a.name for a in member.own}
-                own = [p for p in pairs if p[0] not in shared and p[0] in names]
-            else:
-                mine = read_schedule(member.compute.schedule, member.compute)
-                own = mine.collapse
-            apply_collapses(member.compute, member.own, list(member.accesses()), own)
-            self.member_schedules.append(mine)
 
     def _bind_arguments(self) -> None:
         plan, arguments = self.plan, self.func.block.arguments

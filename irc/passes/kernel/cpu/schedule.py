@@ -39,6 +39,16 @@ class CpuSchedule:
     partial: list[str]
     compensated: bool
     position_bits: int
+    tile_rows: int
+    tile_vectors: int
+    row_axis: str
+    point_rows: int
+    point_columns: int
+    block_rows: int
+    block_depth: int
+    inner: str
+    pack_left: bool
+    pack_right: bool
     copying: CpuSchedule
 
     def __init__(self, op: Operation | None = None, **entries: Any) -> None:

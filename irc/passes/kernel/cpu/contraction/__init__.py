@@ -1,0 +1,1 @@
+"""Contractions on a cpu as tiles of sums in registers: their schedules and kernels."""

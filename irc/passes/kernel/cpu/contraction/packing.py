@@ -1,0 +1,164 @@
+"""Factors of a contraction, evaluated into memory of the kernel's own before they are multiplied.
+
+What has the columns lies in panels, [columns / panel][depth][panel], in which the columns behind
+the last one hold anything; what has the rows in lines, [rows][depth], set apart for other sets of
+the cache. Evaluating is a map over an axis of the sides and the depth, so casts, activations and
+masked reads come along; where it is read across, squares are transposed in registers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irc.dialects import loop
+from irc.ir import attributes as A
+from irc.ir.core import Operation, Region, Value
+from irc.ir.symbols import Dim, coefficient, symbol
+from irc.ir.types import TensorType
+from irc.passes.common.bodies import Body
+from irc.passes.kernel.cpu.contraction.tiling import TiledFactor
+from irc.passes.kernel.cpu.emit import VectorScope
+from irc.passes.kernel.cpu.nest import Nest
+from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState, TransposedTile
+from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, Storage
+from irc.passes.kernel.cpu.schedule import CpuSchedule
+from irc.passes.kernel.cpu.vectors import Vectors, phases
+
+if TYPE_CHECKING:
+    from irc.passes.kernel.cpu.contraction.kernel import Stretch, _ContractionKernel
+
+LEFT, RIGHT = "left", "right"
+_BEGIN, _END = "_begin", "_end"
+
+
+def pack_right(
+    owner: _ContractionKernel, scope: VectorScope, columns: Stretch, depth: Stretch
+) -> None:
+    """Evaluate the factor with the columns over a block."""
+    tiling, emitter = owner.tiling, owner.emitter
+    inner, panel, rows = scope.child(OUTER), tiling.panel, owner.depth_block
+    before = emitter.plus(
+        emitter.times(columns.lower, emitter.scalar(rows, scope)),
+        emitter.times(depth.lower, panel),
+    )
+    inner.names[_BEGIN] = emitter.minus(inner.names[RIGHT], before)
+    column, place = symbol(tiling.columns.name), symbol(tiling.depth.name)
+    target = column // panel * (rows * panel) + place * panel + column % panel + symbol(_BEGIN)
+    _PackedFactor(owner, RIGHT, tiling.right, tiling.depth, tiling.columns, target).run(
+        inner, depth, columns
+    )
+
+
+def pack_left(
+    owner: _ContractionKernel, scope: VectorScope, rows: Stretch, depth: Stretch
+) -> None:
+    """Evaluate the factor with the rows over a block."""
+    tiling, emitter, width = owner.tiling, owner.emitter, owner.left_row
+    assert isinstance(width, int)
+    inner = scope.child(OUTER)
+    before = emitter.plus(emitter.times(rows.lower, width), depth.lower)
+    inner.names[_BEGIN] = emitter.minus(inner.names[LEFT], before)
+    target = symbol(tiling.rows.name) * width + symbol(tiling.depth.name) + symbol(_BEGIN)
+    _PackedFactor(owner, LEFT, tiling.left, tiling.rows, tiling.depth, target).run(
+        inner, rows, depth
+    )
+
+
+class _PackedFactor:
+    """A map over two axes, vectors of which run along `inner`, that writes at `target`."""
+
+    def __init__(
+        self, owner: _ContractionKernel, name: str, factor: TiledFactor, outer: Axis, inner: Axis,
+        target: Dim,
+    ) -> None:  # fmt: skip
+        self.owner, self.emitter, self.outer, self.inner = owner, owner.emitter, outer, inner
+        self.lanes = owner.schedule.lanes
+        self.member = self._member(name, factor, target)
+        state = self.state = KernelState(owner.emitter)
+        state.pointers, state.positive = owner.state.pointers, owner.state.positive
+        state.guards, state.written = owner.state.guards, owner.state.written
+        # All other shared axes are points outside, as the depth or the axis of rows is.
+        state.level_of = {**owner.state.level_of, _BEGIN: ENTRY}
+        for axis in owner.tiling.outer:
+            state.level_of[axis.name] = OUTER
+        state.level_of |= {outer.name: OUTER, inner.name: SHARED}
+        state.extents = {**owner.state.extents, owner.tiling.depth.name: owner.tiling.depth.extent}
+        state.shared = Vectors(inner.name, self.lanes, 1, "mask", 1)
+        self.across = self._reads_across()
+        if self.across:
+            # Blocks of it end anywhere.
+            self.outer = outer = Axis(outer.name, outer.kind, symbol(_END))
+            state.level_of[_END] = ENTRY
+            state.tile = TransposedTile(outer, f"{outer.name}_start")
+        own = CpuSchedule(unroll=True)
+        self.nest = Nest(state, self.member, [outer] if self.across else [], None, own)
+
+    def _reads_across(self) -> bool:
+        """Whether a read is contiguous along the other axis, and squares fit."""
+        return self.lanes in (8, 16) and any(
+            coefficient(access.expression, self.outer.name) == 1
+            and coefficient(access.expression, self.inner.name) not in (None, 0, 1)
+            for op, access in self.member.reads.items()
+            if isinstance(op, loop.ReadOp)
+        )
+
+    def _member(self, name: str, factor: TiledFactor, target: Dim) -> CpuMember:
+        """The side's operations as a compute of their own."""
+        owner, body = self.owner, Body()
+        original = owner.tiling.products.member
+        copies: dict[Value, Value] = {}
+        reads: dict[Operation, Access] = {}
+        for op in factor.side.ops:
+            copy = body.block.append(op.clone(copies))
+            access = original.reads.get(op)
+            if access is not None:
+                positions = {n: copies[v] for n, v in access.positions.items()}
+                reads[copy] = Access(access.expression, access.storage, positions)
+        body.finish([copies[factor.side.value]])
+        memory = owner.memory[name]
+        both = (self.outer, self.inner)
+        axes = A.ArrayAttr([loop.AxisAttr(a.name, "par", a.extent) for a in both])
+        type_ = TensorType((self.outer.extent, self.inner.extent), owner.tiling.element)
+        entries: dict[str, A.Attribute] = {"axes": axes, "outputs": A.ArrayAttr([loop.MAP])}
+        compute = loop.ComputeOp((), (type_,), entries, (Region([body.block]),))
+        owner.temporary.append(compute)
+        store = Access(target, Storage("argument", memory, ()), {}, True)
+        return CpuMember(compute, [], reads, {compute.results[0]: [store]}, [])
+
+    def run(self, scope: VectorScope, outer: Stretch, inner: Stretch) -> None:
+        """Write the loops over [outer) and [inner)."""
+        body, emitter = self.nest.body, self.emitter
+        body.enter(ENTRY, scope)
+        if self.across:
+            tile = self.state.tile
+            assert tile is not None
+            tile.first, tile.last = outer.lower, outer.upper
+            scope.names[_END] = outer.upper
+            body.enter(OUTER, scope)
+            self._vectors(scope, inner)
+            return
+
+        def at(place: object, _: object) -> list[Value]:
+            line = scope.child(OUTER)
+            line.names[self.outer.name] = place  # type: ignore[assignment]
+            body.enter(OUTER, line)
+            self._vectors(line, inner)
+            return []
+
+        emitter.for_loop(outer.lower, outer.upper, 1, (), at)
+
+    def _vectors(self, scope: VectorScope, inner: Stretch) -> None:
+        emitter, axis, vectors = self.emitter, self.inner, self.state.shared
+        assert vectors is not None
+        for phase in phases(emitter, vectors, inner.lower, inner.upper, axis.extent):
+
+            def at(place: object, _: object, phase: object = phase) -> list[Value]:
+                here = scope.child(SHARED)
+                here.span = phase.span  # type: ignore[attr-defined]
+                here.names[axis.name] = place  # type: ignore[assignment]
+                here.lanes = phase.lanes(emitter, axis.name, place)  # type: ignore[attr-defined]
+                self.nest.body.enter(SHARED, here)
+                self.nest.run(here)
+                return []
+
+            emitter.for_loop(phase.lower, phase.upper, phase.step, (), at)

@@ -1,0 +1,180 @@
+"""What a plan is as a contraction in tiles: its axes, factors, and what follows the sums.
+
+A tile has a few points of one axis of rows and a few vectors along one axis of columns; which of
+the contraction's sides has the columns is the schedule's choice (`vector_axis`). All other shared
+axes are outer ones, each point of which is a product of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from irc.analysis.contraction import Contraction, Side, contraction_of
+from irc.dialects import arith
+from irc.ir.attributes import Type
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import coefficient
+from irc.ir.types import FloatType
+from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, CpuPlan, lane_stride
+from irc.passes.kernel.cpu.schedule import CpuSchedule
+
+
+@attrs.define(eq=False)
+class TiledFactor:
+    """A side of the products. `access`: where it is read, if it is a plain read of an array.
+    `packed`: it is evaluated into memory of the kernel's first."""
+
+    side: Side
+    access: Access | None
+    packed: bool = False
+
+
+@attrs.define(eq=False)
+class TiledPlan:
+    """A plan of which the first member is a contraction and all others are maps over its sums."""
+
+    plan: CpuPlan
+    member: CpuMember
+    contraction: Contraction
+
+    @property
+    def after(self) -> list[CpuMember]:
+        """What follows the sums."""
+        return self.plan.members[1:]
+
+    @property
+    def depth(self) -> list[Axis]:
+        """The axes that are summed over."""
+        return self.member.own
+
+    def sides_along(self, rows: str, columns: str) -> tuple[Side, Side] | None:
+        """The sides that have an axis of rows and one of columns, if these are of two sides."""
+        contraction = self.contraction
+        first, second = ({a.name for a in axes} for axes in (contraction.rows, contraction.columns))
+        if rows in first and columns in second:
+            return contraction.left, contraction.right
+        if rows in second and columns in first:
+            return contraction.right, contraction.left
+        return None
+
+    def stores(self) -> Iterable[Access]:
+        """What is written to the caller's arrays."""
+        for member in self.plan.members:
+            for group in member.stores.values():
+                yield from (a for a in group if a.storage and a.storage.kind == "argument")
+
+
+def products_of(plan: CpuPlan) -> TiledPlan | str:
+    """A plan as products in tiles, or why it is none. Its axes may be collapsed or not."""
+    if not plan.members or plan.once or plan.initialized:
+        return "it is more than a contraction with maps over its sums"
+    member, *after = plan.members
+    contraction = contraction_of(member.compute)
+    if isinstance(contraction, str):
+        return contraction
+    product = contraction.product.results[0].type
+    if not isinstance(contraction.product, arith.MulFOp) or product is not contraction.accumulator:
+        return f"it sums {product} in {contraction.accumulator}"
+    for other in after:
+        if other.own or any(o.kind != "map" for o in other.compute.output_list):
+            return "what follows the sums is more than maps over them"
+    if any(s.kind == "scratch" for s in plan.storage.values()):
+        return "its members hand on more than an element a point"
+    return TiledPlan(plan, member, contraction)
+
+
+def factor_of(member: CpuMember, side: Side) -> TiledFactor:
+    """A side of a plan's contraction."""
+    plain = side.plain
+    access = None if plain is None else member.reads[plain]
+    if access is not None and access.positions:
+        access = None
+    return TiledFactor(side, access)
+
+
+def reads_vectors(factor: TiledFactor, columns: str, depth: str, lanes: int) -> bool:
+    """Whether vectors along the columns are read where the factor lies, at places that move evenly
+    along the depth."""
+    access = factor.access
+    if access is None:
+        return False
+    step = lane_stride(access.expression, columns, lanes)
+    return step == 1 and coefficient(access.expression, depth) is not None
+
+
+def reads_rows(factor: TiledFactor, rows: str, depth: str) -> bool:
+    """Whether scalars are read where the factor lies, at places that move evenly."""
+    access = factor.access
+    return access is not None and None not in (
+        coefficient(access.expression, rows), coefficient(access.expression, depth)
+    )  # fmt: skip
+
+
+@attrs.define(eq=False)
+class Tiling:
+    """Products with all that a schedule decides."""
+
+    products: TiledPlan
+    outer: list[Axis]
+    rows: Axis
+    columns: Axis
+    depth: Axis
+    left: TiledFactor
+    right: TiledFactor
+    schedule: CpuSchedule
+
+    @property
+    def plan(self) -> CpuPlan:
+        """The plan."""
+        return self.products.plan
+
+    @property
+    def element(self) -> Type:
+        """The type of sums and packed factors."""
+        return self.products.contraction.accumulator
+
+    @property
+    def panel(self) -> int:
+        """The columns of a tile."""
+        return self.schedule.tile_vectors * self.schedule.lanes
+
+
+def tiling_of(plan: CpuPlan, top: CpuSchedule, own: CpuSchedule) -> Tiling:
+    """The tiling of a plan with collapsed axes. Raises InvalidIR where its schedules don't fit."""
+    products = products_of(plan)
+    if isinstance(products, str):
+        raise InvalidIR(f"the schedule has tiles, which this can't be computed in: {products}",
+                        op=plan.op)  # fmt: skip
+    compute, shared = products.member.compute, {a.name: a for a in plan.shared}
+    if len(products.depth) != 1:
+        raise InvalidIR("the schedule has tiles, whose terms are added along one axis, not "
+                        f"{len(products.depth)}", op=compute)  # fmt: skip
+    sides = products.sides_along(own.row_axis, own.vector_axis)
+    if sides is None or not {own.row_axis, own.vector_axis} <= shared.keys():
+        raise InvalidIR(f"{own.row_axis} and {own.vector_axis} are no axes of rows and columns of "
+                        "this contraction", op=compute)  # fmt: skip
+    if len(top.outer) != len(shared) or set(top.outer) != shared.keys():
+        raise InvalidIR(f"the schedule's outer axes ({', '.join(top.outer)}) are not the shared "
+                        f"axes ({', '.join(shared)})", op=plan.op)  # fmt: skip
+    (depth,) = products.depth
+    left, right = (factor_of(products.member, side) for side in sides)
+    left.packed, right.packed = own.pack_left, own.pack_right
+    if not (left.packed or reads_rows(left, own.row_axis, depth.name)):
+        raise InvalidIR("the factor with the rows must be packed (pack_left)", op=compute)
+    if not (right.packed or reads_vectors(right, own.vector_axis, depth.name, own.lanes)):
+        raise InvalidIR("the factor with the columns must be packed (pack_right)", op=compute)
+    if not isinstance(products.contraction.accumulator, FloatType):
+        raise InvalidIR("tiles have sums of floats", op=compute)
+    if (own.pack_left or own.pack_right) and not (
+        own.block_depth or isinstance(depth.extent, int)
+    ):
+        raise InvalidIR("what is packed has a known depth (block_depth)", op=compute)
+    outer = [shared[name] for name in top.outer]
+    rows, columns = shared[own.row_axis], shared[own.vector_axis]
+    return Tiling(products, outer, rows, columns, depth, left, right, own)
+
+
+__all__ = ["TiledFactor", "TiledPlan", "Tiling", "factor_of", "products_of", "reads_rows",
+           "reads_vectors", "tiling_of"]  # fmt: skip
