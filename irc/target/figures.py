@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-MOST = 1 << 40
+MOST, MOST_OF_POWERS = 1 << 40, 1 << 16
 
 
 @attrs.frozen
@@ -29,8 +29,9 @@ class Figure:
 
     def objection(self, value: float) -> str:
         """What is wrong with a value; "" for nothing."""
-        if not self.least <= value <= MOST:
-            return f"not from {self.least} to {MOST}"
+        most = MOST_OF_POWERS if self.power else MOST
+        if not self.least <= value <= most:
+            return f"not from {self.least} to {most}"
         if self.power and int(value) & (int(value) - 1):
             return "not a power of two"
         return ""

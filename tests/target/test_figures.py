@@ -27,6 +27,10 @@ sym.assert_value %t {error = "IndexError", message = "out of bounds"} : (i1)
 %y = loop.compute par(i0: 20, i1: 4000) -> map { %d = loop.read %k[i0] : i64
   %e = arith.index_cast %d : i64 to index
   %f = loop.read %x[%e, i1] : f32 loop.yield %f } : f32[20, 4000]"""
+LINES = "%x: f32[{0}, {1}], %a: f32[{0}], %b: f32[{0}]"
+LINE = """%y = loop.compute par(i0: {0}, i1: {1}) -> map {{ %c = loop.read %x[i0, i1] : f32
+  %d = loop.read %a[i0] : f32 %e = loop.read %b[i0] : f32 %f = arith.mulf %c, %d : f32
+  %g = arith.addf %f, %e : f32 loop.yield %g }} : f32[{0}, {1}]"""
 TEXTS = {
     "long columns": (
         "%x: f32[8192, 8192]", SUM.format("red(i0: 8192) par(i1: 8192)", "i0, i1", "f32[8192]"),
@@ -34,6 +38,37 @@ TEXTS = {
     "columns of two axes": (
         "%x: f32[64, 20, 512]",
         SUM.format("red(i0: 64, i1: 20) par(i2: 512)", "i0, i1, i2", "f32[512]"), "%y: f32[512]"),
+    "many columns": (
+        "%x: f32[1000, 65536]", SUM.format("red(i0: 1000) par(i1: 65536)", "i0, i1", "f32[65536]"),
+        "%y: f32[65536]"),
+    "many odd columns": (
+        "%x: f32[1000, 65537]", SUM.format("red(i0: 1000) par(i1: 65537)", "i0, i1", "f32[65537]"),
+        "%y: f32[65537]"),
+    "windows": (
+        "%x: f32[9, 300000]", SUM.format("red(i0: 9) par(i1: 300000)", "i0, i1", "f32[300000]"),
+        "%y: f32[300000]"),
+    "short rows": (
+        "%x: f32[1024, 128]", SUM.format("par(i0: 1024) red(i1: 128)", "i0, i1", "f32[1024]"),
+        "%y: f32[1024]"),
+    "short rows with weights": (
+        "%x: f32[1024, 128], %w: f32[128]", "%y = loop.compute par(i0: 1024) red(i1: 128) -> "
+        "reduce(sum, f32) { %a = loop.read %x[i0, i1] : f32 %b = loop.read %w[i1] : f32 "
+        "%c = arith.mulf %a, %b : f32 loop.yield %c } : f32[1024]", "%y: f32[1024]"),
+    "long rows of three": (
+        "%x: f32[300, 16384], %u: f32[300, 16384], %v: f32[300, 16384]",
+        "%y = loop.compute par(i0: 300) red(i1: 16384) -> reduce(sum, f32) { "
+        "%a = loop.read %x[i0, i1] : f32 %b = loop.read %u[i0, i1] : f32 "
+        "%c = loop.read %v[i0, i1] : f32 %d = arith.mulf %a, %b : f32 "
+        "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[300]", "%y: f32[300]"),
+    "scanned columns": (
+        "%x: f32[5000, 640]", "%y = loop.compute scan(i0: 5000) par(i1: 640) -> scan(sum, f32) { "
+        "%a = loop.read %x[i0, i1] : f32 loop.yield %a } : f32[5000, 640]", "%y: f32[5000, 640]"),
+    "sorted rows": (
+        "%x: i64[64, 33]", "%y = loop.compute par(i0: 64) scan(i1: 33) -> scan(sort, i64) { "
+        "%a = loop.read %x[i0, i1] : i64 loop.yield %a } : i64[64, 33]", "%y: i64[64, 33]"),
+    "lines": (LINES.format(512, 3072), LINE.format(512, 3072), "%y: f32[512, 3072]"),
+    "lines with little to spare": (
+        LINES.format(512, 1100), LINE.format(512, 1100), "%y: f32[512, 1100]"),
     "checked rows": ("%x: f32[40, 4000], %k: i64[20]", CHECKED, "%y: f32[20, 4000]"),
 }  # fmt: skip
 #: For each figure another value, and a program that it makes a difference to.
@@ -62,6 +97,47 @@ CPU = {
     "long_row": ("0", "few_long_rows"),
 }
 GPU = {
+    "pointwise_block": ("512", "split_symbolic_axes"),
+    "pointwise_bytes": ("64", "split_symbolic_axes"),
+    "least_block": ("128", "an_optimizer_step"),
+    "pointwise_warps": ("0", "a_loop_of_slices"),
+    "transpose_blocks": ("[16, 8]", "sum_with_its_transpose"),
+    "line_blocks": ("[512, 256, 128]", "lines"),
+    "line_spare": ("1.25", "lines with little to spare"),
+    "line_values": ("3", "lines"),
+    "row_bytes": ("32", "symbolic_images"),
+    "thread_points": ("16", "one_long_sum"),
+    "row_warps": ("4", "rows_of_rows"),
+    "held_row": ("8192", "sums"),
+    "persistent_points": ("65536", "few_long_rows"),
+    "short_rows": ("512", "symbolic_images"),
+    "sorted_points": ("32", "sorted rows"),
+    "row_spread": ("2", "chains_that_are_read_apart"),
+    "shared_spread": ("1", "short rows with weights"),
+    "alone_spread": ("1", "short rows"),
+    "spread_points": ("2", "batch_norm_in_training"),
+    "early_points": ("8", "few_long_columns"),
+    "walked_row": ("8192", "long rows of three"),
+    "walked_tile": ("2048", "long rows of three"),
+    "long_walked_tile": ("4096", "few_long_rows"),
+    "symbolic_walked_tile": ("1024", "symbolic_images"),
+    "column_block": ("16", "few_long_columns"),
+    "column_tile": ("1024", "split_symbolic_axes"),
+    "column_warps": ("1536", "split_symbolic_axes"),
+    "wide_columns": ("128", "many columns"),
+    "wide_programs": ("2000", "many columns"),
+    "wide_warps": ("4096", "many columns"),
+    "odd_columns": ("64", "many odd columns"),
+    "odd_warps": ("8", "many odd columns"),
+    "held_column_points": ("0", "few_long_columns"),
+    "held_column_thread": ("4", "few_long_columns"),
+    "unrolled_points": ("8", "windows"),
+    "unrolled_block": ("256", "windows"),
+    "kept_tile": ("1", "scans"),
+    "kept_points": ("1", "scans"),
+    "walked_kept_tile": ("4096", "scanned columns"),
+    "walked_kept_warps": ("8", "scanned columns"),
+    "sector_bytes": ("16", "few_long_columns"),
     "whole_rows": ("20", "checked rows"),
     "few_points": ("0", "reads_at_checked_places"),
     "split_fills": ("1000", "few_long_columns"),

@@ -22,7 +22,7 @@ from irc.ir.symbols import (
     known_divisor,
     symbol,
 )
-from irc.passes.kernel.gpu.odd_rows import row_group
+from irc.passes.kernel.gpu.odd_rows import GROUP_BYTES, row_group
 from irc.passes.kernel.gpu.plan import (
     GpuMember,
     GpuPlan,
@@ -34,73 +34,6 @@ from irc.passes.kernel.gpu.plan import (
 from irc.passes.kernel.plan.plan import flatten
 from irc.target.gpu import GpuFeatures
 
-POINTWISE_BLOCK = 1024
-"""Most points of a one-dimensional pointwise tile."""
-POINTWISE_BYTES = 32
-"""Bytes of an array that a thread of a pointwise tile has."""
-LEAST_BLOCK = 256
-"""Least points of such a tile: what has less than half of `parallel` tiles has smaller ones."""
-POINTWISE_WARPS, ROW_SPREAD, SHARED_SPREAD, ALONE_SPREAD = 16, 4, 2, 8
-"""Warps of a whole kernel, as a multiple of `parallel`, up to which each has fewer points: of
-pointwise tiles, of rows that are tiles each, and of tiles of several rows, which then are of fewer:
-where they share what is read (weights), and where they don't."""
-EARLY_POINTS = 16
-"""The most points of a thread for which all that is read comes first: more would take the registers
-of what is computed (log_softmax's gradient of 30,523 f32 with 32: 105 us, 135 with early reads)."""
-SPREAD_POINTS = 4
-"""The least points that a thread of a row is left with."""
-TRANSPOSE_BLOCKS = (64, 32)
-"""Edges of square tiles; the largest that both axes fill is taken."""
-LINE_BLOCKS, MOST_SPARE, LINE_VALUES = (1024, 512, 256), 1.13, 2
-"""Points of a tile along one line of a pointwise kernel, the most points of all tiles for one of
-the line, and the least number of values that are the same along it."""
-ROW_BYTES = 64
-"""Bytes of a row that a thread has."""
-THREAD_POINTS = 32
-"""Most points that a thread has of a row in registers."""
-ROW_WARPS = 8
-"""Most warps of a row, as long as a thread then has at most THREAD_POINTS."""
-LONG_ROW = 16384
-"""Longer rows of one array are held with twice the points in a thread where they are of f32, and
-walked over where of 16 bits."""
-SORTED_POINTS = 128
-"""The least points of a tile that is sorted, by one warp."""
-PERSISTENT_POINTS = 32768
-"""Most points in registers: those of a row for each array that is read along it."""
-SHORT_ROWS = 1024
-"""Points of a tile of several short rows; twice as many where nothing is stored along them."""
-LOOPED = ((16384, 4096), (1 << 62, 8192))
-"""Points of a looped tile for rows of up to so many points."""
-SYMBOLIC_LOOPED = 2048
-COLUMN_BLOCK = 32
-"""Rows in a tile whose memory is contiguous across rows: one full line of f32."""
-COLUMN_TILE = 2048
-WIDE_COLUMNS, WIDE_PROGRAMS, WIDE_WARPS = 64, 1024, 16384
-"""Rows in a tile of a long strided reduction where that leaves so many program instances, and the
-warps that these have together: 37 us rather than 74 for 8192x8192 bf16 of an H200."""
-ODD_COLUMNS, ODD_WARPS = 128, 16
-"""Rows in a tile and its warps where steps along the reduction are no multiple of 16 bytes, so that
-a thread moves elements one by one: 240 us rather than 757 for 8192x30523 f32."""
-FEW_COLUMNS, FEW_POINTS = 16384, 8
-"""Points of a tile that holds a strided reduction of few rows as a whole, and those of a thread, as
-long as 4 warps are enough; else twice as many."""
-UNROLLED, UNROLLED_BLOCK = 16, 512
-"""Points that are combined one after the other for each of so many rows in a tile: windows of a
-pooling, where many rows have as many points each."""
-COLUMN_WARPS = 3072
-"""Warps that all program instances of a strided reduction have together."""
-KEPT_TILE = 16384
-"""Points of a tile of columns in registers that are stored, too."""
-KEPT_POINTS = 64
-"""Points of such a tile that a thread has."""
-LOOPED_KEPT_TILE = 8192
-"""Points of a tile that is walked over the columns; a thread has 8 of 16-bit elements, and 16 of
-larger ones."""
-LOOPED_KEPT_WARPS = 32
-EDGE_BYTES = 16
-"""The most that a thread moves at once."""
-LEAST_BYTES = 32
-"""Bytes of neighbouring columns that memory is moved by."""
 USUAL_GPU = GpuFeatures.sm_90()
 """What a schedule is for, and completed for, where nothing says which gpu."""
 
@@ -123,10 +56,10 @@ def default_schedule(
     if not any(m.own for m in plan.members):
         warps = _pointwise(plan, gpu, entries)
     elif _is_unrolled(plan, gpu):
-        entries["x_block"] = A.IntegerAttr(UNROLLED_BLOCK)
+        entries["x_block"] = A.IntegerAttr(gpu.unrolled_block)
         entries["r_block"] = A.IntegerAttr(1)
         entries["unrolled"] = A.TRUE
-        warps = UNROLLED_BLOCK // (gpu.warp * 4)
+        warps = gpu.unrolled_block // (gpu.warp * 4)
     elif _is_kept_across(plan):
         warps = _kept_columns(plan, gpu, entries)
     elif _across_rows(plan):
@@ -144,7 +77,7 @@ def default_schedule(
     entries.setdefault("programs", A.IntegerAttr(0))
     loops = entries.get("persistent") is A.FALSE and entries["unrolled"] is A.FALSE
     entries["num_stages"] = A.IntegerAttr(3 if loops else 1)
-    entries["edge_bytes"] = A.IntegerAttr(EDGE_BYTES)
+    entries["edge_bytes"] = A.IntegerAttr(GROUP_BYTES)
     entries.setdefault("row_group", A.IntegerAttr(1))
     entries["rough_powers"] = A.TRUE
     entries["early_reads"] = A.BoolAttr(_reads_early(entries, gpu))
@@ -158,7 +91,7 @@ def _reads_early(entries: Mapping[str, A.Attribute], gpu: GpuFeatures) -> bool:
     axes = entries["tile_axes"]
     edges = len(axes.values) if isinstance(axes, A.DenseIntsAttr) else 0
     points = sizes["x_block"] ** max(1, edges) * max(1, sizes["r_block"])
-    return points <= EARLY_POINTS * gpu.warp * sizes["num_warps"]
+    return points <= gpu.early_points * gpu.warp * sizes["num_warps"]
 
 
 def changed(schedule: loop.ScheduleAttr, **entries: A.Attribute) -> loop.ScheduleAttr:
@@ -174,33 +107,33 @@ def _pointwise(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute])
     """Tiles without own axes; gives the number of warps."""
     axes = None if plan.members[0].folded else _transposed_axes(plan)
     entries["r_block"] = A.IntegerAttr(0)
-    line = None if axes is not None or plan.members[0].folded else _line(plan)
+    line = None if axes is not None or plan.members[0].folded else _line(plan, gpu)
     entries["tile_axes"] = A.DenseIntsAttr(axes or (() if line is None else line[:1]))
     if axes is not None:
         shorter = min(estimate(plan.rows[axis]) for axis in axes)
-        edge = next((e for e in TRANSPOSE_BLOCKS if e <= shorter), TRANSPOSE_BLOCKS[-1])
+        edge = next((e for e in gpu.transpose_blocks if e <= shorter), gpu.transpose_blocks[-1])
         entries["x_block"] = A.IntegerAttr(edge)
         return edge * edge // 512
     total = dim_product(plan.rows)
-    block = POINTWISE_BLOCK if line is None else line[1]
+    block = gpu.pointwise_block if line is None else line[1]
     if isinstance(total, int):
         block = min(block, power_of_two(total))
     entries["x_block"] = A.IntegerAttr(block)
     sizes = [size for m, o, size, _ in accesses(plan)
              if line is None or m.rows[line[0]] in free_symbols(o)]  # fmt: skip
-    warps = max(1, min(4, block * max(sizes, default=4) // (gpu.warp * POINTWISE_BYTES)))
+    warps = max(1, min(4, block * max(sizes, default=4) // (gpu.warp * gpu.pointwise_bytes)))
     if not isinstance(total, int):
         return warps
-    while line is None and block > LEAST_BLOCK and 2 * -(-total // block) < gpu.parallel:
+    while line is None and block > gpu.least_block and 2 * -(-total // block) < gpu.parallel:
         block //= 2
     entries["x_block"] = A.IntegerAttr(block)
-    room = gpu.parallel * POINTWISE_WARPS
+    room = gpu.parallel * gpu.pointwise_warps
     while warps < min(4, block // gpu.warp) and -(-total // block) * warps < room:
         warps *= 2
     return warps
 
 
-def _line(plan: GpuPlan) -> tuple[int, int] | None:
+def _line(plan: GpuPlan, gpu: GpuFeatures) -> tuple[int, int] | None:
     """(axis, points of a tile): the axis that all of memory is contiguous along, where several
     values are the same for a whole line of it, and tiles cover the lines with little to spare.
 
@@ -213,8 +146,8 @@ def _line(plan: GpuPlan) -> tuple[int, int] | None:
         return None
     axis = plan.members[0].rows.index(name)
     extent = plan.rows[axis]
-    fitting = [t for t in LINE_BLOCKS if isinstance(extent, int) and t <= extent
-               and -(-extent // t) * t <= extent * MOST_SPARE]  # fmt: skip
+    fitting = [t for t in gpu.line_blocks if isinstance(extent, int) and t <= extent
+               and -(-extent // t) * t <= extent * gpu.line_spare]  # fmt: skip
     lines = 0
     for member, offset, size, _ in accesses(plan):
         own = member.rows[axis]
@@ -222,9 +155,9 @@ def _line(plan: GpuPlan) -> tuple[int, int] | None:
             lines += bool(free_symbols(offset) & set(member.rows))
         elif coefficient(offset, own) != 1:
             return None
-        elif known_divisor(offset - symbol(own)) % max(1, EDGE_BYTES // size):
+        elif known_divisor(offset - symbol(own)) % max(1, GROUP_BYTES // size):
             return None
-    return (axis, fitting[0]) if fitting and lines >= LINE_VALUES else None
+    return (axis, fitting[0]) if fitting and lines >= gpu.line_values else None
 
 
 def _order(plan: GpuPlan) -> list[int] | None:
@@ -285,10 +218,11 @@ def _longest(plan: GpuPlan) -> int:
 def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are contiguous from row to row; gives the number of warps."""
     rows, longest = dim_product(plan.rows), _longest(plan)
-    x = min(COLUMN_BLOCK, power_of_two(rows)) if isinstance(rows, int) else COLUMN_BLOCK
-    r = COLUMN_TILE // x
-    if isinstance(rows, int) and not 0 < longest <= r and rows >= WIDE_COLUMNS * WIDE_PROGRAMS:
-        return _wide_columns(plan, rows, entries)
+    x = min(gpu.column_block, power_of_two(rows)) if isinstance(rows, int) else gpu.column_block
+    r = max(1, gpu.column_tile // x)
+    many = gpu.wide_columns * gpu.wide_programs
+    if isinstance(rows, int) and not 0 < longest <= r and rows >= many:
+        return _wide_columns(plan, rows, gpu, entries)
     if isinstance(rows, int) and longest and (few := _few_columns(plan, rows, longest, gpu)):
         x, r = few, longest
     if 0 < longest <= r:
@@ -296,11 +230,11 @@ def _columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -
         entries["persistent"] = A.TRUE
     entries["x_block"] = A.IntegerAttr(x)
     entries["r_block"] = A.IntegerAttr(r)
-    if rows and r == longest and x < COLUMN_BLOCK:
-        points = x * r // gpu.warp
-        return max(1, min(16, max(min(4, points // FEW_POINTS), points // (2 * FEW_POINTS))))
+    if rows and r == longest and x < gpu.column_block:
+        points, each = x * r // gpu.warp, gpu.held_column_thread
+        return max(1, min(16, max(min(4, points // each), points // (2 * each))))
     programs = max(1, estimate(rows) // x) if isinstance(rows, int) else gpu.parallel
-    most = power_of_two(COLUMN_WARPS // programs + 1) // 2
+    most = power_of_two(gpu.column_warps // programs + 1) // 2
     return max(1, min(max(2, most), 16, x * r // 128))
 
 
@@ -308,23 +242,25 @@ def _few_columns(plan: GpuPlan, rows: int, longest: int, gpu: GpuFeatures) -> in
     """Rows of a tile that holds all points of few rows, which then have more program instances;
     0 where there are enough, or too many points."""
     sizes = [size for m, o, size, _ in accesses(plan) if _moves_along(m, o)]
-    least, x = LEAST_BYTES // min(sizes, default=4), min(COLUMN_BLOCK, power_of_two(rows))
+    least, x = gpu.sector_bytes // min(sizes, default=4), min(gpu.column_block, power_of_two(rows))
     while x > least and 2 * rows < x * gpu.parallel:
         x //= 2
-    few = x < COLUMN_BLOCK and x * longest <= FEW_COLUMNS
-    return x if few and 2 * rows < COLUMN_BLOCK * gpu.parallel else 0
+    few = x < gpu.column_block and x * longest <= gpu.held_column_points
+    return x if few and 2 * rows < gpu.column_block * gpu.parallel else 0
 
 
-def _wide_columns(plan: GpuPlan, rows: int, entries: dict[str, A.Attribute]) -> int:
+def _wide_columns(
+    plan: GpuPlan, rows: int, gpu: GpuFeatures, entries: dict[str, A.Attribute]
+) -> int:
     """Tiles of long strided reductions with many results; gives the number of warps."""
-    x, warps = WIDE_COLUMNS, power_of_two(WIDE_WARPS * WIDE_COLUMNS // rows + 1) // 2
+    x, warps = gpu.wide_columns, power_of_two(gpu.wide_warps * gpu.wide_columns // rows + 1) // 2
     warps = max(4, min(8, warps))
     for member, offset, size, _ in accesses(plan):
         steps = [coefficient(offset, a.name) for a in member.own]
-        if any(isinstance(s, int) and s * size % EDGE_BYTES for s in steps):
-            x, warps = ODD_COLUMNS, ODD_WARPS
+        if any(isinstance(s, int) and s * size % GROUP_BYTES for s in steps):
+            x, warps = gpu.odd_columns, gpu.odd_warps
     entries["x_block"] = A.IntegerAttr(x)
-    entries["r_block"] = A.IntegerAttr(16 * 32 * warps // x)
+    entries["r_block"] = A.IntegerAttr(max(1, 16 * 32 * warps // x))
     return warps
 
 
@@ -333,19 +269,19 @@ def _kept_columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribut
     row to row; gives the number of warps."""
     rows, longest = dim_product(plan.rows), _longest(plan)
     size = max((size for m, o, size, _ in accesses(plan) if _moves_along(m, o)), default=4)
-    least = power_of_two(LEAST_BYTES // size)
-    x = COLUMN_BLOCK
-    if longest and least * longest <= PERSISTENT_POINTS:
-        x = min(COLUMN_BLOCK, max(least, KEPT_TILE // longest))
+    least = power_of_two(gpu.sector_bytes // size)
+    x = gpu.column_block
+    if longest and least * longest <= gpu.persistent_points:
+        x = min(gpu.column_block, max(least, gpu.kept_tile // longest))
         entries["persistent"] = A.TRUE
     if isinstance(rows, int):
         x = min(x, power_of_two(rows))
-    r = longest if "persistent" in entries else LOOPED_KEPT_TILE // x
+    r = longest if "persistent" in entries else max(1, gpu.walked_kept_tile // x)
     entries["x_block"] = A.IntegerAttr(x)
     entries["r_block"] = A.IntegerAttr(r)
     if "persistent" in entries:
-        return max(1, min(ROW_WARPS * 2, x * r // (gpu.warp * KEPT_POINTS)))
-    return max(1, min(LOOPED_KEPT_WARPS, x * r // (gpu.warp * (16 if size > 2 else 8))))
+        return max(1, min(gpu.row_warps * 2, x * r // (gpu.warp * gpu.kept_points)))
+    return max(1, min(gpu.walked_kept_warps, x * r // (gpu.warp * (16 if size > 2 else 8))))
 
 
 def _is_kept_across(plan: GpuPlan) -> bool:
@@ -373,45 +309,53 @@ def _is_unrolled(plan: GpuPlan, gpu: GpuFeatures) -> bool:
     """Whether the few points of each of many rows are combined one after the other."""
     rows, points = dim_product(plan.rows), {m.points for m in plan.members if m.own}
     several = {o.kind for m in plan.members for o in m.compute.output_list}
-    return (isinstance(rows, int) and rows >= 2 * UNROLLED_BLOCK * gpu.parallel
-            and len(points) == 1 and all(isinstance(p, int) and 0 < p <= UNROLLED for p in points)
+    few = all(isinstance(p, int) and 0 < p <= gpu.unrolled_points for p in points)
+    return (isinstance(rows, int) and rows >= 2 * gpu.unrolled_block * gpu.parallel
+            and len(points) == 1 and few
             and several <= {"map", "reduce"} and _across_rows(plan)
             and not any(m.phase and m.own for m in plan.members))  # fmt: skip
+
+
+def _walked_tile(longest: int, gpu: GpuFeatures) -> int:
+    """Points of a tile that walks over rows, of which the longest has so many; 0: not known."""
+    if not longest:
+        return gpu.symbolic_walked_tile
+    return gpu.walked_tile if longest <= gpu.walked_row else gpu.long_walked_tile
 
 
 def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> int:
     """Tiles of rows that are contiguous inside; gives the number of warps."""
     longest = _longest(plan)
-    whole = 0 < longest * _kept_arrays(plan) <= PERSISTENT_POINTS
-    if longest > LONG_ROW and _walks(plan):
+    whole = 0 < longest * _kept_arrays(plan) <= gpu.persistent_points
+    if longest > gpu.held_row and _walks(plan):
         whole = False
     if not whole:
         entries["row_group"] = A.IntegerAttr(_row_group(plan, 0))
-        tile = next(t for most, t in LOOPED if longest <= most) if longest else SYMBOLIC_LOOPED
+        tile = _walked_tile(longest, gpu)
         entries["x_block"] = A.IntegerAttr(1)
         entries["r_block"] = A.IntegerAttr(tile)
         return min(32, tile // 128)
     entries["persistent"] = A.TRUE
     entries["r_block"] = A.IntegerAttr(longest)
     along = [(size, stored) for m, o, size, stored in accesses(plan) if _moves_along(m, o)]
-    short = SHORT_ROWS if any(stored for _, stored in along) else 2 * SHORT_ROWS
+    short = gpu.short_rows if any(stored for _, stored in along) else 2 * gpu.short_rows
     x = max(1, short // longest)
     rows = dim_product(plan.rows)
     while x > 1 and isinstance(rows, int) and rows < x * gpu.parallel:
         x //= 2
     if any(o.combiner == "sort" for m in plan.members for o in m.compute.output_list):
         # What threads of one warp exchange needs no barrier.
-        entries["x_block"] = A.IntegerAttr(max(1, SORTED_POINTS // longest))
+        entries["x_block"] = A.IntegerAttr(max(1, gpu.sorted_points // longest))
         return 1
     # Places beside values make exchanging between threads dearer.
     pairs = any(o.combiner in ("argmin", "argmax") for m in plan.members
                 for o in m.compute.output_list)  # fmt: skip
-    points = ROW_BYTES * (1 + pairs) // max((size for size, _ in along), default=4)
-    points = min(THREAD_POINTS, max(4, points))
-    warps = min(ROW_WARPS, x * longest // (gpu.warp * points))
+    points = gpu.row_bytes * (1 + pairs) // max((size for size, _ in along), default=4)
+    points = min(gpu.thread_points, max(4, points))
+    warps = min(gpu.row_warps, x * longest // (gpu.warp * points))
     read = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
-    long = longest > LONG_ROW and len(read) == 1 and points < THREAD_POINTS and not pairs
-    most = 2 * THREAD_POINTS if long and any(m.phase for m in plan.members) else THREAD_POINTS
+    long = longest > gpu.held_row and len(read) == 1 and points < gpu.thread_points and not pairs
+    most = gpu.thread_points * (1 + (long and any(m.phase for m in plan.members)))
     warps = max(1, warps, x * longest // (gpu.warp * most))
     if isinstance(rows, int):
         x, warps = _spread(plan, rows, x, warps, gpu)
@@ -422,13 +366,13 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
 
 def _spread(plan: GpuPlan, rows: int, x: int, warps: int, gpu: GpuFeatures) -> tuple[int, int]:
     """Rows of a tile and warps for few rows: all of a GPU is to have some of them."""
-    least = _longest(plan) // (gpu.warp * SPREAD_POINTS)
+    least = _longest(plan) // (gpu.warp * gpu.spread_points)
     shared = any(not free_symbols(o) & set(m.row_names) for m, o, _, _ in accesses(plan))
-    most = gpu.parallel * (SHARED_SPREAD if shared else ALONE_SPREAD)
+    most = gpu.parallel * (gpu.shared_spread if shared else gpu.alone_spread)
     while x > 1 and x * least > warps and -(-rows // x) * warps <= most:
         x //= 2
-    most = gpu.parallel * ROW_SPREAD
-    while x == 1 and warps < min(ROW_WARPS, least) and rows * warps <= most:
+    most = gpu.parallel * gpu.row_spread
+    while x == 1 and warps < min(gpu.row_warps, least) and rows * warps <= most:
         warps *= 2
     return x, warps
 
@@ -446,7 +390,7 @@ def _walks(plan: GpuPlan) -> bool:
             own = _contiguous_axis(offset, [a.name for a in member.own])
             if size != 2 or own is None:
                 return False
-            if known_divisor(offset - symbol(own)) * size % EDGE_BYTES:
+            if known_divisor(offset - symbol(own)) * size % GROUP_BYTES:
                 return False
     return True
 
