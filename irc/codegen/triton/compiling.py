@@ -61,7 +61,15 @@ def imported(source: str, name: str) -> ModuleType:
         module.libdevice = SimpleNamespace(exp=lambda x: module.tl.exp(x))
     if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "irc_exp_rough_f32"):
         module.irc_exp_rough_f32 = lambda x: module.tl.exp(x)
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        for name in [n for n in vars(module) if n.startswith(("irc_dot_bf16", "irc_dot_f8"))]:
+            setattr(module, name, lambda a, b, c: _interpreted_dot(module.tl, a, b, c))
     return module
+
+
+def _interpreted_dot(tl: Any, a: Any, b: Any, c: Any) -> Any:
+    """A product of floats that Triton's interpreter takes for integers: of f32, which has them."""
+    return tl.dot(a.to(tl.float32), b.to(tl.float32), c, input_precision="ieee")
 
 
 def supported_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -266,7 +266,9 @@ def _load_from(w: KernelWriter, op: Any, offsets: str) -> None:
     boolean = op.pointer.type.element is _I1
     text = f"tl.load({_pointer(w, op)} + {offsets}"
     if op.mask is not None:
-        other = "0" if op.other is None else w.ref(op.other)
+        # Triton's interpreter makes no 8-bit float of an integer.
+        zero = "0.0" if w.name_of(element_of(op.results[0])).startswith("f8") else "0"
+        other = zero if op.other is None else w.ref(op.other)
         if boolean and op.other is not None:
             other = f"{other}.to(tl.int8)"
         text += f", mask={w.ref(op.mask)}, other={other}"
@@ -384,14 +386,8 @@ def _reduce(w: KernelWriter, op: kernel.ReduceOp) -> None:
 
 
 def _dot(w: KernelWriter, op: kernel.DotOp) -> None:
-    settings = f", input_precision=\"{op.precision}\""
-    left = w.name_of(element_of(op.left))
-    if left.startswith("f8"):
-        # Sums of f8 products have few bits of their own unless they are added up soon.
-        settings = ", max_num_imprecise_acc=0"
-    element = TRITON_NAMES[w.name_of(element_of(op.total))]
-    refs = ", ".join(w.ref(v) for v in op._operands)
-    w.define(op.total, f"tl.dot({refs}{settings}, out_dtype={element})")
+    function = w.use(functions.dot(w.name_of(element_of(op.left)), op.precision))
+    w.define(op.total, f"{function}({', '.join(w.ref(v) for v in op._operands)})")
 
 
 def _scan(w: KernelWriter, op: kernel.KernelScanOp) -> None:

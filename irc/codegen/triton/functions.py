@@ -407,6 +407,22 @@ def one_instruction(combiner_name: str, element: str) -> bool:
 
 
 @functools.cache
+def dot(element: str, precision: str) -> Helper:
+    """`f(a, b, c)`: tiles of an element multiplied as matrices and added to c. Triton's
+    interpreter, which takes bf16 for integers, has one of its own (`compiling.imported`)."""
+    title = f"irc_dot_{element}" + ("" if element != "f32" else f"_{precision}")
+    more = ""
+    if element == "f32":
+        more = f', input_precision="{precision}"'
+    elif element.startswith("f8"):
+        # Sums of f8 products have few bits of their own unless they are added up soon.
+        more = ", max_num_imprecise_acc=0"
+    kind = "tl.int32" if element == "i8" else "tl.float32"
+    call = f"return tl.dot(a, b, c{more}, out_dtype={kind})"
+    return Helper(title, _function(title, "a, b, c", [call]))
+
+
+@functools.cache
 def atomic(combiner_name: str, element: str) -> Helper:
     """`f(pointers, values, mask)` that combines values into memory atomically, relaxed.
 

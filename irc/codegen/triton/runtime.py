@@ -245,13 +245,16 @@ def _packed(tensor: Any) -> tuple[Any, dict[str, Any]]:
     span = span if tensor.numel() else 0
     flat = torch.zeros(span, dtype=tensor.dtype)
     if span:
-        flat.as_strided(tensor.shape, tensor.stride()).copy_(tensor)
+        # Elements may lie in one place: each is put where it is.
+        places = torch.arange(span).as_strided(tensor.shape, tensor.stride())
+        bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.itemsize]
+        flat.view(bits)[places.reshape(-1)] = tensor.view(bits).reshape(-1)
     form = {
         "dtype": str(tensor.dtype).removeprefix("torch."),
         "shape": list(tensor.shape),
         "strides": list(tensor.stride()),
     }
-    return flat.view(torch.uint8).numpy().copy() if span else flat.numpy()[:0].copy(), form
+    return flat.view(torch.uint8).numpy().copy(), form
 
 
 def _unpacked(data: Any, form: Mapping[str, Any]) -> Any:

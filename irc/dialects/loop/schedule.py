@@ -189,8 +189,8 @@ GPU: Mapping[str, Key] = {
     "x_block": Key("rows in a tile; 1: a row is a scalar of the program", powers()),
     "r_block": Key("points of the own axes in a tile; 0 in a pointwise kernel", powers(0)),
     "programs": Key(
-        "so many program instances walk over the tiles of rows, and read `num_stages` ahead; 0: "
-        "each tile has its own", numbers(0, 1 << 16)),
+        "so many program instances walk over the tiles of rows (of a contraction: over its tiles), "
+        "and read `num_stages` ahead; 0: each tile has its own", numbers(0, 1 << 16)),
     "persistent": Key("one tile holds all own points, else a loop goes over tiles", flag),
     "unrolled": Key(
         "the own points of a row are combined one after the other, without a loop", flag),
@@ -215,9 +215,30 @@ GPU: Mapping[str, Key] = {
         "powers of e that are only summed up, or rounded to 16 bits, are the machine's own", flag),
     "early_reads": Key(
         "what is read behind the first reduction, and needs none, is read before it", flag),
+    "tile_m": Key("of a contraction: rows of a tile", powers()),
+    "tile_n": Key("of a contraction: columns of a tile", powers()),
+    "tile_k": Key("of a contraction: the depth that is multiplied at once", powers()),
+    "group_m": Key(
+        "of a contraction: rows of tiles that go over the columns together, so that what they read "
+        "stays in the cache", numbers(1)),
+    "products": Key(
+        "of a contraction: tiles are multiplied as matrices, with the rows as the first dimension "
+        "(dot) or the columns (swapped), which can be few",
+        words("dot", "swapped")),
+    "precision": Key(
+        "of a contraction: how factors of f32 are multiplied: as they are (ieee), rounded to 10 "
+        "bits (tf32) or cut into parts of these (tf32x3), or rounded to 16 bits",
+        words("ieee", "tf32", "tf32x3", "bf16", "f16")),
+    "column_parts": Key(
+        "of a contraction: parts of a tile's columns, with sums of their own, that what follows is "
+        "computed on one after the other", powers(1, 8)),
     "index_bits": Key("the width of indices", lambda v: _number(
         v, lambda n: n in (32, 64), "32 or 64")),
 }  # fmt: skip
+
+CONTRACTION_KEYS = ("tile_m", "tile_n", "tile_k", "group_m", "products", "precision",
+                    "column_parts")  # fmt: skip
+"""The keys that only a gpu's schedules of contractions have."""
 
 KEYS: Mapping[str, Mapping[str, Key]] = {"cpu": CPU, "gpu": GPU}
 

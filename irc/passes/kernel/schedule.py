@@ -45,7 +45,8 @@ from irc.target.speeds import Speeds
 class Schedule(Pass):
     """Decides how each compute and group runs, and writes it as its `schedule`.
 
-    `target`: "cpu" or "gpu"; by default the program's. What has a schedule keeps it. What is best
+    `target`: "cpu" or "gpu"; by default the program's. What has a schedule keeps it; of a
+    gpu's contractions, one with some of their keys gets the others. What is best
     of a processor are figures of the target. On a cpu: `vector_bits`: the width of
     the vector registers (0: the target's). `unrolled_ops`: the most operations of a body that is
     written once for each row of a transposed tile; rows that went through the stack made x.t() + y
@@ -75,12 +76,11 @@ class Schedule(Pass):
             for inner in function.block.ops:
                 if not isinstance(inner, loop.ComputeOp | loop.GroupOp):
                     continue
-                if target.is_gpu and "schedule" in inner.attributes:
-                    continue
                 if target.is_gpu:
                     from irc.passes.kernel.gpu.schedule_entry import schedule_for_gpu
 
-                    schedule_for_gpu(inner, target, ranges)
+                    if not schedule_for_gpu(inner, target, ranges):
+                        continue
                 elif not is_open(inner):
                     continue
                 else:

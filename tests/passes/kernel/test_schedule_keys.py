@@ -123,6 +123,25 @@ PLAIN_PRODUCT = (
     .replace("i: 9", "i: 8").replace("[9,", "[8,")
 )  # fmt: skip
 OTHER_WAY = {"vector_axis": "i", "pack_left": True, "pack_right": True}
+MATRICES = program(
+    "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
+    "%v = loop.read %x[mod(m, 8), k] : f32",
+    "%w = loop.read %x[mod(k, 8), n] : f32",
+    "%c = arith.truncf %v : f32 to f16",
+    "%d = arith.truncf %w : f32 to f16",
+    "%a = arith.extf %c : f16 to f32",
+    "%b = arith.extf %d : f16 to f32",
+    "%p = arith.mulf %a, %b : f32",
+    "loop.yield %p } : tensor<[40, 72] x f32, strides [72, 1]>",
+)
+WIDE = program(
+    "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32)",
+    "schedule #loop.schedule<gpu, precision = \"ieee\"> {",
+    "%v = loop.read %x[mod(m, 8), k] : f32",
+    "%w = loop.read %x[mod(k, 8), n] : f32",
+    "%p = arith.mulf %v, %w : f32",
+    "loop.yield %p } : tensor<[40, 72] x f32, strides [72, 1]>",
+)
 SCATTERING = str(function(MAKE + SCATTER, "%r")[1])
 # A program that has the key, another value, one that makes no sense, and what else must change.
 PLACES = A.DenseIntsAttr(())
@@ -173,6 +192,13 @@ GPU_CASES = {
     "early_reads": (WEIGHTED, False, 1),
     "unrolled": (PLACE.replace("j: 200", "j: 9"), True, 1),
     "index_bits": (MAP, 64, 16),
+    "tile_m": (MATRICES, 16, 3),
+    "tile_n": (MATRICES, 32, 3),
+    "tile_k": (MATRICES, 32, 3),
+    "group_m": (MATRICES, 1, 0, {"tile_m": 16, "tile_n": 16}),
+    "products": (MATRICES, "swapped", "no", {"tile_m": 64, "tile_n": 16}),
+    "precision": (WIDE, "tf32", "no"),
+    "column_parts": (MATRICES, 2, 3),
 }
 
 

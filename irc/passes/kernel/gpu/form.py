@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from irc.dialects import kernel, loop
-from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import (
@@ -27,27 +26,22 @@ from irc.ir.symbols import (
     Range,
     ceildiv,
     dim_product,
-    known_divisible,
 )
 from irc.ir.types import index
 from irc.passes.kernel.gpu.combine import TURNS_MATTER, Reduction, convert
+from irc.passes.kernel.gpu.contraction import form_contraction, has_contraction
 from irc.passes.kernel.gpu.early_reads import read_early
-from irc.passes.kernel.gpu.evaluate import Evaluator, Point, decomposed
+from irc.passes.kernel.gpu.evaluate import Point, decomposed
+from irc.passes.kernel.gpu.frame import KernelFrame
 from irc.passes.kernel.gpu.odd_rows import OddRows, row_group
 from irc.passes.kernel.gpu.plan import (
     GpuMember,
-    GpuPlan,
-    Origin,
-    offset_of,
     plan_for_gpu,
-    stored_axes,
-    symbols_of,
 )
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.scans import Scans
 from irc.passes.kernel.gpu.schedule import default_schedule, power_of_two
-from irc.passes.kernel.gpu.sharing import placeholders, scatter_number, set_sharing
-from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim, union
+from irc.passes.kernel.gpu.tiles import Tile, TileDim
 from irc.passes.kernel.plan.plan import Plan, flatten
 
 ENDS_ORDER = 1000
@@ -82,31 +76,19 @@ def form_gpu_kernel(
         schedule = default_schedule(op, plan, ranges=ranges)
     if not schedule.is_gpu:
         raise InvalidIR(f"the schedule is for a {schedule.target}, not a gpu", op=op)
-    settings = schedule.entries.as_dict()
-    return _GpuKernel(plan, settings, name).form()
+    frame = KernelFrame(plan, schedule.entries.as_dict(), name)
+    if has_contraction(schedule):
+        return form_contraction(frame)
+    return _GpuKernel(frame).form()
 
 
 class _GpuKernel:
     """Builds one kernel."""
 
-    def __init__(self, plan: GpuPlan, settings: dict[str, A.Attribute], name: str) -> None:
-        self.plan = plan
-        self.settings = settings
-        self.symbols = symbols_of(plan)
-        pointers = [kernel.PointerType(v.type.element) for v in plan.inputs]  # type: ignore[attr-defined]
-        pointers += [kernel.PointerType(r.type.element) for r, _ in plan.outputs]  # type: ignore[attr-defined]
-        types = [*pointers, *[index] * len(self.symbols)]
-        self.func = kernel.KernelFuncOp.create(name, types, "gpu")
-        arguments = self.func.block.arguments
-        count = len(plan.inputs)
-        self.b = TileBuilder(self.func.block)
-        self.evaluator = Evaluator(
-            self.b, plan, dict(zip(plan.inputs, arguments[:count], strict=True))
-        )
-        self.scans = Scans(self.b, plan, self.evaluator)
-        self.outputs = list(zip(plan.outputs, arguments[count : len(pointers)], strict=True))
-        for symbol_name, argument in zip(self.symbols, arguments[len(pointers) :], strict=True):
-            self.b.bind(symbol_name, Tile(argument, (), 0))
+    def __init__(self, frame: KernelFrame) -> None:
+        self.frame, self.plan = frame, frame.plan
+        self.b, self.evaluator = frame.b, frame.evaluator
+        self.scans = Scans(self.b, self.plan, self.evaluator)
         self.row_point: list[Dim] = []
         self.row_dims: tuple[TileDim, ...] = ()
         self.whole_tiles: dict[Dim, tuple[TileDim, Dim]] = {}
@@ -116,27 +98,17 @@ class _GpuKernel:
         self.odd: OddRows | None = None
         self.ends: tuple[TileDim, Dim] | None = None
 
-    def _entry(self, key: str) -> Any:
-        """An entry of the schedule. Raises InvalidIR where it has none."""
-        if key not in self.settings:
-            raise InvalidIR(f"its schedule has no entry '{key}'; the pass 'schedule' writes it",
-                            op=self.plan.op)  # fmt: skip
-        return self.settings[key]
-
-    def _setting(self, key: str) -> int:
-        return int(self._entry(key).value)
-
     # -- the frame of the kernel
 
     def form(self) -> kernel.KernelFuncOp:
         """The kernel, complete."""
-        self.b.edge_bytes = self._setting("edge_bytes")
-        if self._entry("rough_powers").value:
+        self.b.edge_bytes = self.frame.setting("edge_bytes")
+        if self.frame.entry("rough_powers").value:
             self.evaluator.rough = rough_powers(self.plan)
-        if self._setting("index_bits") == 64:
+        if self.frame.setting("index_bits") == 64:
             self.b.largest_index = (1 << 62) - 1
-        axes = self._entry("tile_axes").values
-        if axes and self._setting("programs"):
+        axes = self.frame.entry("tile_axes").values
+        if axes and self.frame.setting("programs"):
             raise InvalidIR("program instances walk over tiles of rows, not over tiles of axes",
                             op=self.plan.op)  # fmt: skip
         if axes:
@@ -144,27 +116,17 @@ class _GpuKernel:
             self._phases()
         else:
             grid = self._tiles_of_rows()
-        self.func.block.append(kernel.KernelReturnOp())
-        func = self.func
-        if self._entry("early_reads").value:
-            loops = (op for op in func.block.ops if isinstance(op, kernel.ForOp))
-            read_early(next(loops).block if self._setting("programs") else func.block)
-        func.attributes["grid"] = A.DimAttr(grid)
-        func.attributes["symbols"] = A.ArrayAttr([A.StringAttr(n) for n in self.symbols])
-        first = len(self.plan.inputs)
-        func.attributes["outputs"] = A.DenseIntsAttr(range(first, first + len(self.outputs)))
-        for key in ("num_warps", "num_stages", "index_bits"):
-            func.attributes[key] = self._entry(key)
-        set_sharing(func, self.plan)
-        return func
-
-    def _program(self) -> Tile:
-        return self.b.make(kernel.ProgramIdOp, [], [((), index)])[0]
+        block = self.frame.func.block
+        block.append(kernel.KernelReturnOp())
+        if self.frame.entry("early_reads").value:
+            loops = (op for op in block.ops if isinstance(op, kernel.ForOp))
+            read_early(next(loops).block if self.frame.setting("programs") else block)
+        return self.frame.finished(grid)
 
     def _tile(self, name: str, start: Tile | None, total: Dim, order: int, block: int) -> Any:
         """A dimension of `block` points from `start` on in [0, total): (dim, expression)."""
         dim = TileDim(order, block)
-        return dim, self._place(name, dim, start, total)
+        return dim, self.frame.place(name, dim, start, total)
 
     def _reach(self, points: Dim) -> Dim:
         """How far the tiles of rows of so many points reach."""
@@ -173,43 +135,34 @@ class _GpuKernel:
     def _own_place(self, name: str, dim: TileDim, start: Tile | None, points: Dim) -> Dim:
         """The position in a row of the lanes from `start` on of what covers it."""
         if self.odd is None:
-            return self._place(name, dim, start, points)
+            return self.frame.place(name, dim, start, points)
         lanes = self.b.iota(dim)
         return self.odd.place(
             name, dim, lanes if start is None else self.b.op("arith.addi", start, lanes)
         )
 
-    def _place(self, name: str, dim: TileDim, start: Tile | None, total: Dim) -> Dim:
-        b = self.b
-        lanes = b.iota(dim)
-        if start is not None:
-            lanes = b.op("arith.addi", start, lanes)
-        if not known_divisible(total, dim.block):
-            dim.mask = b.compare("slt", lanes, b.index(total))
-        return b.bind(name, lanes, total)
-
     def _tiles_of_rows(self) -> Dim:
         """A program instance for each `x_block` rows, or `programs` that walk over these tiles;
         gives the grid."""
-        count = ceildiv(dim_product(self.plan.rows), self._setting("x_block"))
-        programs = self._setting("programs")
+        count = ceildiv(dim_product(self.plan.rows), self.frame.setting("x_block"))
+        programs = self.frame.setting("programs")
         if not programs:
-            self._tile_rows(self._program())
+            self._tile_rows(self.frame.program())
             self._phases()
             return count
         if not isinstance(count, int):
             raise InvalidIR("program instances that walk over rows need a number of rows that is "
                             "known", op=self.plan.op)  # fmt: skip
         programs = max(1, min(programs, count))
-        stages = self._setting("num_stages")
-        with self.b.loop(count, programs, [], self._program(), stages) as (tile, _, _, _):
+        stages = self.frame.setting("num_stages")
+        with self.b.loop(count, programs, [], self.frame.program(), stages) as (tile, _, _, _):
             self._tile_rows(tile)
             self._phases()
         return programs
 
     def _tile_rows(self, tile: Tile) -> None:
         """Tile number `tile` of `x_block` rows."""
-        b, block = self.b, self._setting("x_block")
+        b, block = self.b, self.frame.setting("x_block")
         extents = self.plan.rows
         total = dim_product(extents)
         if block == 1:
@@ -218,7 +171,7 @@ class _GpuKernel:
             start = b.op("arith.muli", tile, b.index(block))
             dim, linear = self._tile("x", start, total, 0, block)
             self.row_dims = (dim,)
-        positions = self._entry("order").values
+        positions = self.frame.entry("order").values
         if sorted(positions) != list(range(len(extents))):
             raise InvalidIR(f"the schedule's order {positions} is not of the {len(extents)} row "
                             "axes", op=self.plan.op)  # fmt: skip
@@ -232,12 +185,12 @@ class _GpuKernel:
 
     def _tile_axes(self, axes: Sequence[int]) -> Dim:
         """Tiles over one or two row axes; the others are scalars of the program."""
-        b, block = self.b, self._setting("x_block")
+        b, block = self.b, self.frame.setting("x_block")
         extents = self.plan.rows
         tiles = [ceildiv(extents[axis], block) for axis in axes]
         others = [k for k in range(len(extents)) if k not in axes]
         outer, inner = dim_product([extents[k] for k in others]), dim_product(tiles)
-        whole = b.bind("program", self._program(), outer * inner)
+        whole = b.bind("program", self.frame.program(), outer * inner)
         starts = [whole // dim_product(tiles[k + 1 :]) % t for k, t in enumerate(tiles)]
         places: list[Dim] = [0] * len(extents)
         dims = []
@@ -255,7 +208,7 @@ class _GpuKernel:
 
     def _cover_rows(self, linear: Dim) -> None:
         """Let tiles of rows begin at groups of elements, if the schedule says so."""
-        group = self._setting("row_group")
+        group = self.frame.setting("row_group")
         if group == 1 or not any(m.own for m in self.plan.members):
             return
         if row_group(self.plan) % group:
@@ -277,11 +230,11 @@ class _GpuKernel:
             if member.own and self._has_roots(member):
                 spaces.setdefault(member.points, []).append(member)
         for points, inside in spaces.items():
-            if self._entry("unrolled").value:
+            if self.frame.entry("unrolled").value:
                 self._unrolled(points, inside)
                 continue
             # A tile has at least one lane: a loop is right where there is no point at all.
-            if self._entry("persistent").value and points != 0:
+            if self.frame.entry("persistent").value and points != 0:
                 self._whole(points, inside)
             else:
                 self._looped(points, inside)
@@ -312,8 +265,8 @@ class _GpuKernel:
         for number, output in enumerate(member.compute.output_list):
             if output.kind in ("reduce", "scan"):
                 content = self.evaluator.yielded(member, number, point)
-                self._record(member, number, point, self._single(output, content))
-            self._store(member, number, point)
+                self.frame.record(member, number, point, self._single(output, content))
+            self.frame.store(member, number, point)
 
     def _single(self, output: loop.ResultAttr, content: Tile) -> list[Tile]:
         """The results of combining one point."""
@@ -332,7 +285,7 @@ class _GpuKernel:
         """Members whose own points one tile holds."""
         whole = self.whole_tiles.get(points)
         if whole is None:
-            block, held = self._setting("r_block"), self._reach(points)
+            block, held = self.frame.setting("r_block"), self._reach(points)
             if not isinstance(held, int) or held > block:
                 raise InvalidIR(f"a tile of {block} can't hold {held} points", op=self.plan.op)
             dim = TileDim(2 + len(self.whole_tiles), min(block, power_of_two(held)))
@@ -348,8 +301,8 @@ class _GpuKernel:
                     reduction = self._reduction(member, number, dim)
                     content = self.evaluator.yielded(member, number, point)
                     position = self.b.index(self._combined_position(member, point))
-                    self._record(member, number, point, reduction.whole(content, position))
-                self._store(member, number, point)
+                    self.frame.record(member, number, point, reduction.whole(content, position))
+                self.frame.store(member, number, point)
             self._store_ends(member)
 
     def _reduction(self, member: GpuMember, number: int, dim: TileDim) -> Reduction:
@@ -365,15 +318,6 @@ class _GpuKernel:
             if axis.kind == "red":
                 position = position * axis.extent + point.axes[axis.name]
         return self.b.simplified(position)
-
-    def _record(
-        self, member: GpuMember, number: int, point: Point, results: list[Tile]
-    ) -> None:
-        """Let readers (and the store) find a reduce or scan result."""
-        output = member.compute.output_list[number]
-        axes = [str(a) for a in stored_axes(member.compute, output)]
-        indices = [point.axes[name] for name in axes]
-        self.evaluator.keep(member, number, indices, results)
 
     def _unrolled(self, points: Dim, members: list[GpuMember]) -> None:
         """Members whose own points are combined one after the other."""
@@ -399,13 +343,13 @@ class _GpuKernel:
                 self._store_tiles(member, self._point(member, at))
         for (member, number, reduction), state in zip(reductions, states, strict=True):
             point = self._point(member, None)
-            self._record(member, number, point, reduction.finish(state))
-            self._store(member, number, point)
+            self.frame.record(member, number, point, reduction.finish(state))
+            self.frame.store(member, number, point)
 
     # -- loops over tiles
 
     def _looped(self, points: Dim, members: list[GpuMember]) -> None:
-        b, block = self.b, self._setting("r_block")
+        b, block = self.b, self.frame.setting("r_block")
         if self.odd and any("moments" in _combiners(m) for m in members):
             raise InvalidIR("moments of a loop can't be of rows that begin anywhere",
                             op=self.plan.op)  # fmt: skip
@@ -424,7 +368,7 @@ class _GpuKernel:
         name = f"r{self.loops}"
         # What the last loop read last is read first: the caches may still hold it.
         turns_matter = scans or any(r.combiner in TURNS_MATTER for _, _, r in reductions)
-        turns = self._entry("turns").value and not turns_matter
+        turns = self.frame.entry("turns").value and not turns_matter
         self.backwards = self.loops > 1 and not self.backwards and turns
         reach = self._reach(points)
         with b.loop(reach, block, flat) as (position, carried, following, final):
@@ -452,8 +396,8 @@ class _GpuKernel:
         for (member, number, reduction), start in zip(reductions, starts, strict=True):
             own = [done.pop(0) for _ in start]
             point = self._point(member, None)
-            self._record(member, number, point, reduction.finish(own))
-            self._store(member, number, point)
+            self.frame.record(member, number, point, reduction.finish(own))
+            self.frame.store(member, number, point)
         for member in members:
             self._store_ends(member)
 
@@ -461,7 +405,7 @@ class _GpuKernel:
         """The stores of a member inside its loop: all but the results of its reductions."""
         for number, output in enumerate(member.compute.output_list):
             if output.kind != "reduce" or member.tiled is not member.own:
-                self._store(member, number, point)
+                self.frame.store(member, number, point)
 
     def _scan(
         self, member: GpuMember, number: int, linear: Dim, dim: TileDim, total: Tile | None
@@ -470,28 +414,10 @@ class _GpuKernel:
         dims = tuple(sorted([*self.row_dims, dim], key=lambda d: d.order))
         point = self._point(member, linear)
         scanned, following = self.scans.scan(member, number, point, dims, dim, total)
-        self._record(member, number, point, [scanned])
+        self.frame.record(member, number, point, [scanned])
         return following
 
     # -- stores
-
-    def _store(self, member: GpuMember, number: int, point: Point) -> None:
-        """Write an output of a member at a point, for each result of the kernel that it is."""
-        output = member.compute.output_list[number]
-        results = member.compute.results_of(number)
-        for (result, value), pointer in self.outputs:
-            if value not in results:
-                continue
-            if output.kind == "scatter":
-                self._scatter(member, number, point, result, pointer)
-                continue
-            origin = Origin(member, number, results.index(value))
-            names = [str(a) for a in stored_axes(member.compute, output)]
-            indices = [point.axes[name] for name in names]
-            tile = self.evaluator.element(origin, indices, point.mask)
-            tile = convert(self.b, tile, loop.signless(result.type.element))  # type: ignore[attr-defined]
-            offset = self.b.simplified(offset_of(indices, result.type))
-            self.b.store(pointer, offset, tile, None)
 
     def _store_ends(self, member: GpuMember) -> None:
         """The stores of maps at the ends of rows that share a group with others."""
@@ -502,32 +428,7 @@ class _GpuKernel:
             self.ends = dim, self.odd.ends("ends", dim)
         for number, output in enumerate(member.compute.output_list):
             if output.kind == "map":
-                self._store(member, number, self._point(member, self.ends[1]))
-
-    def _scatter(
-        self, member: GpuMember, number: int, point: Point, result: Value, pointer: Value
-    ) -> None:
-        compute, b, evaluator = member.compute, self.b, self.evaluator
-        output = compute.output_list[number]
-        assert output.indices is not None
-        turn = scatter_number(Origin(member, number, 0))
-        first = 0
-        for other in compute.output_list[:number]:
-            first += placeholders(other) if other.kind == "scatter" else 0
-        extra = compute.yield_op.extra[first : first + placeholders(output)]
-        for value in extra:
-            evaluator.value(member, value, point)
-        indices = evaluator._expressions(list(output.indices), extra, point)
-        mask = None
-        if compute.yield_op.masks:
-            mask = evaluator.value(member, compute.yield_op.masks[turn], point)
-        content = evaluator.yielded(member, number, point)
-        content = convert(b, content, loop.signless(result.type.element))  # type: ignore[attr-defined]
-        own = [b.index(point.axes[a.name]) for a in compute.axis_list]
-        # Every point counts once, also where neither place nor value depends on an axis.
-        dims = union(content, *own)
-        offset = b.simplified(offset_of(indices, result.type))
-        b.store(pointer, offset, b.expand(content, dims), mask, output.combiner)
+                self.frame.store(member, number, self._point(member, self.ends[1]))
 
 
 def _combiners(member: GpuMember) -> list[str]:

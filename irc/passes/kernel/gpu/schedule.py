@@ -22,6 +22,7 @@ from irc.ir.symbols import (
     known_divisor,
     symbol,
 )
+from irc.passes.kernel.gpu.contraction_schedule import contraction_entries
 from irc.passes.kernel.gpu.odd_rows import GROUP_BYTES, row_group
 from irc.passes.kernel.gpu.plan import (
     GpuMember,
@@ -48,10 +49,15 @@ def default_schedule(
     plan: GpuPlan | None = None,
     gpu: GpuFeatures = USUAL_GPU,
     ranges: Mapping[str, Range] | None = None,
+    preset: Mapping[str, A.Attribute] | None = None,
 ) -> loop.ScheduleAttr:
     """The schedule for a gpu, with every key that `form_gpu_kernel` asks for
-    (`irc.dialects.loop.schedule.GPU`). `ranges` bounds symbols."""
+    (`irc.dialects.loop.schedule.GPU`). `ranges` bounds symbols; `preset`: entries of a contraction
+    that it is to have."""
     plan = plan_for_gpu(flatten(op)) if plan is None else plan
+    contracted = contraction_entries(plan, gpu, preset or {}, ranges or {})
+    if contracted is not None:
+        return loop.ScheduleAttr("gpu", A.DictAttr(contracted))
     entries: dict[str, A.Attribute] = {}
     if not any(m.own for m in plan.members):
         warps = _pointwise(plan, gpu, entries)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irc.dialects import loop
+from irc.dialects.loop.schedule import CONTRACTION_KEYS
 from irc.ir.core import Operation
 from irc.ir.symbols import Range
 from irc.passes.common.bodies import clean_block, extents_of
@@ -13,12 +14,20 @@ from irc.passes.kernel.gpu.schedule import default_schedule
 from irc.target import Target
 
 
-def schedule_for_gpu(op: Operation, target: Target, ranges: Mapping[str, Range]) -> None:
-    """Give a top-level compute or group its default gpu schedule; `ranges` bounds symbols. Raises
-    InvalidIR."""
+def schedule_for_gpu(op: Operation, target: Target, ranges: Mapping[str, Range]) -> bool:
+    """Give a top-level compute or group its default gpu schedule; one with keys of contractions
+    keeps what it says and gets the rest. `ranges` bounds symbols. False where it has a schedule
+    already. Raises InvalidIR."""
+    schedule = op.attributes.get("schedule")
+    preset = schedule.entries.as_dict() if isinstance(schedule, loop.ScheduleAttr) else {}
+    if schedule is not None and not any(key in preset for key in CONTRACTION_KEYS):
+        return False
     if isinstance(op, loop.GroupOp):
         evaluate_once_members_where_read(op)
-    op.attributes["schedule"] = default_schedule(op, gpu=target.gpu, ranges=ranges)
+    op.attributes["schedule"] = default_schedule(
+        op, gpu=target.gpu, ranges=ranges, preset=preset
+    )
+    return True
 
 
 def evaluate_once_members_where_read(group: loop.GroupOp) -> None:

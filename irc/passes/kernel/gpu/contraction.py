@@ -1,0 +1,223 @@
+"""Forming a gpu kernel of contractions: tiles of rows and columns, multiplied as matrices.
+
+A program instance has a tile of rows by columns (or, with `programs`, one after the other), and
+walks over the depth in steps of `tile_k`: tiles of both factors are computed, their prologues with
+them, and multiplied into an accumulator that stays in registers (`kernel.dot`). What follows in the
+group is computed on the accumulator. Sizes that are no multiples are masked: lanes beyond the depth
+are zeros in both factors.
+
+Before:
+    %y = loop.compute par(m: 512, n: 768) red(k: 768) -> reduce(sum, f32) { ... }
+After:
+    kernel.func @k(...) { ... kernel.for ... { ... kernel.dot ... } ... kernel.scatter ... }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from irc.analysis.contraction import Contraction, Side
+from irc.dialects import kernel, loop
+from irc.dialects.kernel.dots import Dot
+from irc.dialects.loop.schedule import CONTRACTION_KEYS
+from irc.ir import attributes as A
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.symbols import Dim, ceildiv, dim_product, known_divisible, minimum
+from irc.ir.types import f32
+from irc.passes.kernel.gpu.combine import convert
+from irc.passes.kernel.gpu.contraction_space import (
+    ContractionSpace,
+    contraction_space,
+    factor_of,
+    narrow_value,
+)
+from irc.passes.kernel.gpu.evaluate import Point, decomposed
+from irc.passes.kernel.gpu.frame import KernelFrame
+from irc.passes.kernel.gpu.plan import GpuMember
+from irc.passes.kernel.gpu.rough_powers import rough_powers
+from irc.passes.kernel.gpu.tiles import Tile, TileDim
+
+ROWS, DEPTH, COLUMNS = 0, 1, 2
+"""The order of the dimensions of tiles: [rows, depth] times [depth, columns]."""
+
+
+def has_contraction(schedule: loop.ScheduleAttr) -> bool:
+    """Whether a schedule is of contractions."""
+    return any(key in CONTRACTION_KEYS for key, _ in schedule.entries.items)
+
+
+def form_contraction(frame: KernelFrame) -> kernel.KernelFuncOp:
+    """The kernel of a frame whose schedule is of contractions. Raises InvalidIR."""
+    space = contraction_space(frame.plan)
+    if isinstance(space, str):
+        raise InvalidIR(f"its schedule is of a contraction, and {space}", op=frame.plan.op)
+    return _ContractionKernel(frame, space).form()
+
+
+@attrs.frozen(eq=False)
+class _ColumnPart:
+    """A tile's rows and a part of its columns: a point over both dimensions."""
+
+    point: Point
+    rows: TileDim
+    columns: TileDim
+
+
+class _ContractionKernel:
+    """Builds one kernel."""
+
+    def __init__(self, frame: KernelFrame, space: ContractionSpace) -> None:
+        self.frame, self.space = frame, space
+        self.plan, self.b, self.evaluator = frame.plan, frame.b, frame.evaluator
+        self.precision = str(frame.entry("precision").value)
+        self.swapped = frame.entry("products").value == "swapped"
+        self.first, self.second = space.rows, space.columns
+        self.blocks = frame.setting("tile_m"), frame.setting("tile_n")
+        if self.swapped:
+            self.first, self.second = self.second, self.first
+            self.blocks = self.blocks[::-1]
+        self.parts = frame.setting("column_parts")
+        self.depths = 0
+
+    def form(self) -> kernel.KernelFuncOp:
+        """The kernel, complete."""
+        frame, b = self.frame, self.b
+        if frame.setting("index_bits") == 64:
+            b.largest_index = (1 << 62) - 1
+        if frame.entry("rough_powers").value:
+            self.evaluator.rough = rough_powers(self.plan)
+        total, programs = dim_product(self._counts()), frame.setting("programs")
+        grid: Dim = minimum(total, programs) if programs else total
+        if not programs:
+            self._tile(frame.program())
+        else:
+            with b.loop(total, programs, [], frame.program()) as (tile, _, _, _):
+                self._tile(tile)
+        frame.func.block.append(kernel.KernelReturnOp())
+        return frame.finished(grid)
+
+    # -- where a tile is
+
+    def _counts(self) -> list[Dim]:
+        """How many tiles there are: in the batch, of rows, of columns."""
+        sizes = [_points(axes) for axes in (self.space.batch, self.first, self.second)]
+        return [sizes[0], *(ceildiv(s, n) for s, n in zip(sizes[1:], self.blocks, strict=True))]
+
+    def _tile(self, number: Tile) -> None:
+        """All of the tile with a number."""
+        b = self.b
+        # Without a tile there is no program instance, but code for one.
+        batches, rows, columns = (1 if count == 0 else count for count in self._counts())
+        whole = b.bind("tile", number, batches * rows * columns)
+        inside = b.bind("inside", b.index(b.simplified(whole % (rows * columns))), rows * columns)
+        batch = b.bind("batch", b.index(b.simplified(whole // (rows * columns))), batches)
+        row, column = self._places_of(inside, rows, columns)
+        axes = decomposed(b, batch, self.space.batch)
+        m_block, n_block = self.blocks
+        start = b.index(b.simplified(row * m_block))
+        m = TileDim(ROWS, m_block)
+        axes |= decomposed(
+            b, self.frame.place("m", m, start, _points(self.first)), self.first
+        )
+        part = n_block // self.parts
+        parts = []
+        for k in range(self.parts):
+            start, n = b.index(b.simplified(column * n_block) + k * part), TileDim(COLUMNS, part)
+            place = self.frame.place(f"n{k}", n, start, _points(self.second), n_block)
+            parts.append(_ColumnPart(Point({**axes, **decomposed(b, place, self.second)}), m, n))
+        self._multiply(parts)
+        b.edge_bytes = self.frame.setting("edge_bytes")
+        for tile in parts:
+            self._finish(tile.point)
+
+    def _places_of(self, inside: Dim, rows: Dim, columns: Dim) -> tuple[Dim, Dim]:
+        """The numbers of a tile along rows and columns: groups of `group_m` rows of tiles go over
+        all columns together."""
+        b, group = self.b, self.frame.setting("group_m")
+        if isinstance(rows, int):
+            group = min(group, max(1, rows))
+        width = columns * group
+        first = b.bind("group", b.index(b.simplified(inside // width)), ceildiv(rows, group))
+        within = b.bind("within", b.index(b.simplified(inside % width)), width)
+        size: Dim = group
+        if not known_divisible(rows, group):
+            size = b.bind("height", b.index(minimum(rows - first * group, group)), group + 1)
+        row = first * group + within % size
+        return b.simplified(row), b.simplified(within // size)
+
+    # -- products
+
+    def _multiply(self, parts: Sequence[_ColumnPart]) -> None:
+        """The sums of every contraction, in tiles that readers find."""
+        b = self.b
+        b.edge_bytes = 0  # a tile that is multiplied is read as a whole
+        for member, contraction in self.space.contractions:
+            dot = factor_of(contraction, self.precision)
+            if isinstance(dot, str):
+                raise InvalidIR(dot, op=self.plan.op)
+            zero = b.constant(0, dot.accumulator)
+            start = [b.expand(zero, (part.rows, part.columns)) for part in parts]
+            depth, step = _points(contraction.depth), self.frame.setting("tile_k")
+            name, self.depths = f"k{self.depths}", self.depths + 1
+            with b.loop(depth, step, start) as (position, carried, following, final):
+                along = TileDim(DEPTH, step)
+                k = self.frame.place(name, along, position, depth)
+                own = decomposed(b, k, contraction.depth)
+                left, right = self._sides(contraction)
+                for part, total in zip(parts, carried, strict=True):
+                    there = Point({**part.point.axes, **own})
+                    factors = [
+                        self._factor(member, left, dot, there, (part.rows, along)),
+                        self._factor(member, right, dot, there, (along, part.columns)),
+                    ]
+                    following.append(self._dot(dot, factors, total))
+            for part, total in zip(parts, final, strict=True):
+                self.frame.record(member, 0, part.point, [total])
+
+    def _sides(self, contraction: Contraction) -> tuple[Side, Side]:
+        sides = contraction.left, contraction.right
+        return sides[::-1] if self.swapped else sides
+
+    def _factor(
+        self,
+        member: GpuMember,
+        side: Side,
+        dot: Dot,
+        point: Point,
+        dims: tuple[TileDim, TileDim],
+    ) -> Tile:
+        """A factor's tile: zeros beyond the depth."""
+        b = self.b
+        along = next(dim for dim in dims if dim.order == DEPTH)
+        value = narrow_value(side)
+        if value.type is not dot.element:
+            value = side.value
+        tile = convert(b, self.evaluator.value(member, value, point), dot.element)
+        # What a mask leaves out of one plain read is zero already.
+        if along.mask is not None and (side.plain is None or along not in tile.dims):
+            tile = b.select(along.mask, tile, b.constant(0, dot.element))
+        return b.expand(tile, dims)
+
+    def _dot(self, dot: Dot, factors: Sequence[Tile], total: Tile) -> Tile:
+        attributes: dict[str, A.Attribute] = {}
+        if dot.element is f32:
+            attributes["precision"] = A.StringAttr(self.precision)
+        results = [(total.dims, dot.accumulator)]
+        return self.b.make(kernel.DotOp, [*factors, total], results, attributes)[0]
+
+    # -- what follows
+
+    def _finish(self, point: Point) -> None:
+        """What is computed of the sums at a point of rows and columns, and stored."""
+        for member in self.plan.members:
+            for number in range(len(member.compute.output_list)):
+                self.frame.store(member, number, point)
+
+
+def _points(axes: Sequence[loop.AxisAttr]) -> Dim:
+    return dim_product([a.extent for a in axes])
+
+
+__all__ = ["form_contraction", "has_contraction"]

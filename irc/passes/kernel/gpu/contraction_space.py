@@ -1,0 +1,97 @@
+"""What a gpu kernel multiplies as matrices: the axes of its rows as those of its contractions."""
+
+from __future__ import annotations
+
+import attrs
+
+from irc.analysis.contraction import Contraction, Side, contraction_of
+from irc.dialects import arith, loop
+from irc.dialects.kernel.dots import Dot, dot_of
+from irc.ir.attributes import Type
+from irc.ir.core import Value
+from irc.ir.symbols import Dim, dim_product
+from irc.ir.types import bf16, f16, f32
+from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
+
+#: What factors of f32 are rounded to where a schedule says so.
+ROUNDED = {"bf16": bf16, "f16": f16}
+
+
+@attrs.frozen(eq=False)
+class ContractionSpace:
+    """The axes that a kernel's members share, as batch, rows and columns of its contractions, which
+    all see them alike; the other members have none but these."""
+
+    batch: tuple[loop.AxisAttr, ...]
+    rows: tuple[loop.AxisAttr, ...]
+    columns: tuple[loop.AxisAttr, ...]
+    contractions: tuple[tuple[GpuMember, Contraction], ...]
+
+    @property
+    def sizes(self) -> tuple[Dim, Dim, Dim, Dim]:
+        """Batch, rows, columns, and the depth of the first contraction."""
+        depth = self.contractions[0][1].depth
+        b, m, n, k = (
+            dim_product([a.extent for a in axes])
+            for axes in (self.batch, self.rows, self.columns, depth)
+        )
+        return b, m, n, k
+
+
+def contraction_space(plan: GpuPlan) -> ContractionSpace | str:
+    """The contractions of a kernel, or why it has none that it could multiply as matrices."""
+    pairs: list[tuple[GpuMember, Contraction]] = []
+    for member in plan.members:
+        if member.folded:
+            return "a member has par axes that the others lack"
+        if not member.own:
+            if any(o.kind != "map" for o in member.compute.output_list):
+                return "a member combines what is no contraction"
+            continue
+        contraction = contraction_of(member.compute)
+        if isinstance(contraction, str):
+            return contraction
+        if any(plan.origin(read.source) is not None for read in member.compute.reads):
+            return "a contraction reads what the kernel computes"
+        pairs.append((member, contraction))
+    if not pairs:
+        return "there is no contraction"
+    spaces = {(c.batch, c.rows, c.columns) for _, c in pairs}
+    if len(spaces) > 1:
+        return "its contractions have other rows and columns"
+    (batch, rows, columns) = spaces.pop()
+    if [a.name for a in pairs[0][0].own] != [a.name for a in pairs[0][1].depth]:
+        return "a member has par axes that the others lack"
+    return ContractionSpace(batch, rows, columns, tuple(pairs))
+
+
+def factor_of(contraction: Contraction, precision: str) -> Dot | str:
+    """How the factors of a contraction are multiplied, or why they aren't.
+
+    Both factors are of the element that both were before they were widened to multiply them; else
+    of f32, or what `precision` rounds that to.
+    """
+    sides = (contraction.left, contraction.right)
+    elements = {narrow_value(side).type for side in sides}
+    element: Type = elements.pop() if len(elements) == 1 else contraction.product.results[0].type
+    if dot_of("gpu", element) is None:
+        element = contraction.product.results[0].type
+    if element is f32:
+        element = ROUNDED.get(precision, f32)
+    dot = dot_of("gpu", element)
+    if dot is None:
+        return f"a gpu multiplies no matrices of {element}"
+    if dot.accumulator is not contraction.accumulator:
+        return f"sums of {element} are of {dot.accumulator}, not {contraction.accumulator}"
+    return dot
+
+
+def narrow_value(side: Side) -> Value:
+    """A factor before it was widened to be multiplied."""
+    maker = side.value.defining_op
+    if isinstance(maker, arith.ExtFOp | arith.ExtSIOp) and maker in side.ops:
+        return maker._operands[0]
+    return side.value
+
+
+__all__ = ["ContractionSpace", "contraction_space", "factor_of", "narrow_value"]

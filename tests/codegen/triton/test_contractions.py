@@ -1,0 +1,156 @@
+"""Contractions as gpu kernels: equal to float64 in irc's interpreter, in Triton's, and compiled for
+sm_90."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from contractions import Product, formed
+
+from irc.codegen.triton import runtime
+from irc.ir.diagnostics import InvalidIR
+
+F8, F8_2 = torch.float8_e4m3fn, torch.float8_e5m2
+GATED = ["arith.addf %_, %c : f32", "math.tanh %_ : f32", "arith.mulf %_, %r : f32"]
+TWICE = ["arith.addf %_, %u2 : f32", "arith.mulf %_, %r : f32"]
+TINY = {"tile_m": 16, "tile_n": 16, "tile_k": 16}
+SMALL = {"tile_m": 32, "tile_n": 32, "tile_k": 32}
+CASES: dict[str, tuple[Product, dict[str, Any]]] = {
+    "default": (Product(50, 140, 70), {}),
+    "f16": (Product(70, 33, 40, torch.float16), {}),
+    "f32": (Product(50, 40, 70, torch.float32), {"precision": "ieee"}),
+    "tf32x3": (Product(50, 40, 70, torch.float32), {"precision": "tf32x3"}),
+    "i8": (Product(33, 40, 70, torch.int8), {"tile_k": 32}),
+    "e4m3": (Product(33, 40, 70, F8), {"tile_k": 32}),
+    "e5m2": (Product(33, 40, 70, F8_2), {"tile_k": 32}),
+    "depth_4": (Product(33, 129, 4), {"tile_k": 16}),
+    "depth_0": (Product(33, 40, 0), TINY),
+    "one_row": (Product(1, 129, 40), {"tile_m": 16}),
+    "few_rows": (Product(3, 200, 70), {"products": "swapped"}),
+    "one_column": (Product(70, 1, 40), {"tile_n": 16}),
+    "no_rows": (Product(0, 129, 40), {"tile_m": 16}),
+    "batch": (Product(50, 40, 70, batch=3), SMALL),
+    "batch_broadcast": (Product(50, 40, 70, batch=3, b_strides=(0, 40, 1)), SMALL),
+    "transposed": (
+        Product(50, 70, 70, a_strides=(1, 50), b_strides=(1, 70)), {"group_m": 3, **TINY}),
+    "repeated": (Product(50, 70, 33, a_strides=(0, 1), b_strides=(0, 0)), {"tile_k": 32}),
+    "overlapping": (Product(50, 70, 33, a_strides=(1, 1), b_strides=(3, 2)), {"tile_k": 32}),
+    "padded_rows": (Product(50, 70, 33, a_strides=(40, 1), b_strides=(72, 1)), {}),
+    "programs": (Product(50, 70, 33), {"programs": 3, **SMALL}),
+    "more_programs_than_tiles": (Product(50, 70, 33), {"programs": 300, **SMALL}),
+    "prologues": (
+        Product(50, 70, 33, left=["math.exp %_ : f32"], right=["math.cos %_ : f32"]),
+        {"precision": "ieee"}),
+    "rounded_prologue": (
+        Product(50, 70, 33, left=["math.exp %_ : f32"]), {"precision": "bf16"}),
+    "epilogue": (Product(50, 70, 33, epilogue=GATED), {}),
+    "epilogue_in_parts": (
+        Product(50, 70, 33, epilogue=GATED), {"column_parts": 4, "tile_n": 64}),
+    "parts_beyond_the_columns": (
+        Product(50, 72, 33, epilogue=GATED), {"column_parts": 2, "tile_n": 16}),
+    "swapped_epilogue": (
+        Product(7, 70, 33, epilogue=GATED), {"column_parts": 2, "products": "swapped"}),
+    "two_products": (Product(50, 70, 33, epilogue=TWICE, twice=True), {"programs": 2, **SMALL}),
+}  # fmt: skip
+
+
+def expected(product: Product, args: list[torch.Tensor]) -> torch.Tensor:
+    a, b, *rest = (t.double() for t in args)
+    total = (a.exp() if product.left else a) @ (b.cos() if product.right else b)
+    if product.twice:
+        return (total + rest[2] @ rest[3]) * rest[0]
+    return torch.tanh(total + rest[1]) * rest[0] if product.epilogue else total
+
+
+def near(product: Product, actual: torch.Tensor, exact: torch.Tensor) -> None:
+    """Within what the result and rounded factors may be off."""
+    assert actual.shape == exact.shape
+    if actual.dtype is torch.int32:
+        assert torch.equal(actual.double(), exact)
+        return
+    most = exact.abs().max().item() if exact.numel() else 0.0
+    off = {torch.float32: 1e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}[actual.dtype]
+    torch.testing.assert_close(actual.double(), exact, rtol=off, atol=off * most)
+
+
+@pytest.fixture(scope="session")
+def triton_results() -> dict[str, torch.Tensor]:
+    """Every case in Triton's interpreter, in one process."""
+    jobs = {
+        name: formed(product.text(), **given).job(product.arguments())
+        for name, (product, given) in CASES.items()
+    }
+    outputs = runtime.run_interpreted(list(jobs.values()))
+    return {name: tensors[-1] for name, tensors in zip(jobs, outputs, strict=True)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_kernel_has_the_products_of_float64(name: str) -> None:
+    product, given = CASES[name]
+    args = product.arguments()
+    near(product, formed(product.text(), **given).interpreted(args), expected(product, args))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_triton_has_the_products_of_float64(
+    name: str, triton_results: dict[str, torch.Tensor]
+) -> None:
+    product, _ = CASES[name]
+    near(product, triton_results[name], expected(product, product.arguments()))
+
+
+LARGE = {"tile_m": 128, "tile_n": 128, "tile_k": 64, "num_warps": 4, "num_stages": 3}
+
+
+@pytest.mark.parametrize(
+    ("product", "given", "instruction"),
+    [
+        (Product(512, 512, 512), LARGE, "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"),
+        (Product(512, 512, 512, b_strides=(1, 512)), LARGE, "wgmma.mma_async"),
+        (Product(512, 512, 512, torch.float32), {"precision": "tf32", **LARGE, "tile_k": 32},
+         "f32.tf32.tf32"),
+        (Product(512, 512, 512, F8, b_strides=(1, 512)), LARGE, "e4m3"),
+        (Product(8, 512, 512), {"products": "swapped"}, "m64n16k16.f32.bf16.bf16"),
+    ],
+)  # fmt: skip
+def test_what_sm_90_multiplies(
+    product: Product, given: dict[str, Any], instruction: str
+) -> None:
+    compiled = formed(product.text(), **given).compiled()
+    assert instruction in compiled["ptx"]
+    assert compiled["local_memory_bytes"] == 0
+
+
+def test_steps_of_whole_depths_have_no_masks() -> None:
+    """And what is read in a loop is read as a whole, for copies to be made ahead of it."""
+    source = formed(Product(512, 512, 512).text(), **LARGE).source
+    assert "mask" not in source
+    source = formed(Product(512, 509, 509, b_strides=(509, 1)).text(), **LARGE).source
+    assert source.count("tl.load(") == 2
+
+
+@pytest.mark.parametrize(
+    ("product", "error"),
+    [
+        (Product(50, 40, 70, torch.float32, left=["math.exp %_ : f32"]), None),
+        (Product(50, 40, 70), "its schedule has no entry 'precision'"),
+    ],
+)
+def test_schedules_that_are_no_contractions(product: Product, error: str | None) -> None:
+    made = formed(product.text(), precision="ieee")
+    if error is None:
+        return
+    from irc.dialects import loop
+    from irc.ir import attributes as A
+    from irc.passes.kernel.gpu.form import form_gpu_kernel
+
+    entries = made.schedule.entries.as_dict()
+    del entries["precision"]
+    with pytest.raises(InvalidIR, match=error):
+        form_gpu_kernel(made.op, loop.ScheduleAttr("gpu", A.DictAttr(entries)))
