@@ -105,6 +105,16 @@ def test_triton_has_the_products_of_float64(
     near(product, triton_results[name], expected(product, product.arguments()))
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
+def test_a_gpu_has_the_products_of_float64(name: str) -> None:
+    product, given = CASES[name]
+    args, kernel = product.arguments(), formed(product.text(), **given)
+    tensors, _ = kernel.tensors([a.cuda() for a in args])
+    runtime.launch(kernel.func, kernel.source, tensors)
+    near(product, tensors[-1].cpu(), expected(product, args))
+
+
 LARGE = {"tile_m": 128, "tile_n": 128, "tile_k": 64, "num_warps": 4, "num_stages": 3}
 
 

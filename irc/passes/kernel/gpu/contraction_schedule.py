@@ -66,8 +66,9 @@ SHAPES = (
 def contraction_entries(
     plan: GpuPlan, gpu: GpuFeatures, preset: Mapping[str, A.Attribute], ranges: Mapping[str, Range]
 ) -> dict[str, A.Attribute] | None:
-    """The entries of a plan's schedule as contractions, with those that are preset; None where nothing says
-    that it is to be and it is none, or ordinary reductions are as good. Raises InvalidIR."""
+    """The entries of a plan's schedule as contractions, with those that are preset; None where
+    nothing says that it is to be one and it is none, or ordinary reductions are as good. Raises
+    InvalidIR."""
     space = contraction_space(plan)
     asked = any(key in preset for key in CONTRACTION_KEYS)
     precision = preset.get("precision", A.StringAttr("ieee"))

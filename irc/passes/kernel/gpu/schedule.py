@@ -50,12 +50,13 @@ def default_schedule(
     gpu: GpuFeatures = USUAL_GPU,
     ranges: Mapping[str, Range] | None = None,
     preset: Mapping[str, A.Attribute] | None = None,
+    contract: bool = True,
 ) -> loop.ScheduleAttr:
     """The schedule for a gpu, with every key that `form_gpu_kernel` asks for
     (`irc.dialects.loop.schedule.GPU`). `ranges` bounds symbols; `preset`: entries of a contraction
-    that it is to have."""
+    that it is to have; without `contract` a contraction is an ordinary reduction."""
     plan = plan_for_gpu(flatten(op)) if plan is None else plan
-    contracted = contraction_entries(plan, gpu, preset or {}, ranges or {})
+    contracted = contraction_entries(plan, gpu, preset or {}, ranges or {}) if contract else None
     if contracted is not None:
         return loop.ScheduleAttr("gpu", A.DictAttr(contracted))
     entries: dict[str, A.Attribute] = {}

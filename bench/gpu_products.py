@@ -1,0 +1,295 @@
+"""Times irc's own products on a GPU against cuBLAS (torch.mm and its like), on a GPU.
+
+    python -m bench.gpu_products [--only gpt] [--processes 15] [--rounds 15] [--json out.json]
+
+Each shape is a loop-level contraction, formed by every schedule of a list, compiled in several
+processes first, checked against cuBLAS and timed as replays of a CUDA graph whose calls go through
+several copies of the arguments, so that weights come from memory as they do in a model. The best
+schedule and cuBLAS then take turns. Printed: microseconds of both (medians), how often as fast ours
+is, TFLOP/s and what of the largest cuBLAS rate that is, bytes over time, and the schedule.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import json
+import multiprocessing
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "codegen" / "triton"))
+
+from contractions import Formed, Product, formed  # noqa: E402
+
+from bench.common import geometric_mean  # noqa: E402
+from bench.gpu_timing import recorded, replayed  # noqa: E402
+from irc.codegen.triton import runtime  # noqa: E402
+from irc.codegen.triton.emitter import emit_kernel  # noqa: E402
+from irc.ir import attributes as A  # noqa: E402
+from irc.passes.kernel.gpu.form import form_gpu_kernel  # noqa: E402
+from irc.passes.kernel.gpu.schedule import changed, default_schedule  # noqa: E402
+
+CALLS = 10
+COLD_BYTES = 200 << 20
+F32 = torch.float32
+Setting = dict[str, Any]
+
+
+@attrs.frozen
+class Shape:
+    """A product under a name, in a family whose geometric mean is printed."""
+
+    family: str
+    name: str
+    product: Product
+
+
+def shapes() -> list[Shape]:
+    """Square, layers, skinny, batched, transposed, unaligned, and rows of decoding."""
+    made: list[Shape] = []
+
+    def add(family: str, m: int, n: int, k: int, weight: bool = True, **more: Any) -> None:
+        strides = (1, k) if weight else None  # a layer's weight is [n, k]
+        dtype = str(more.get("dtype", "")).removeprefix("torch.").replace("float", "f")
+        name = f"{dtype + ' ' if dtype else ''}{m}x{n}x{k}{'' if weight else ' plain'}"
+        made.append(Shape(family, name, Product(m, n, k, b_strides=strides, **more)))
+
+    add("square", 4096, 4096, 4096, weight=False)
+    add("square", 4096, 4096, 4096)
+    for rows in (512, 2048):
+        add("layers", rows, 768, 768)
+        add("layers", rows, 2304, 768)
+        add("layers", rows, 3072, 768)
+        add("layers", rows, 768, 3072)
+    add("layers", 788, 3072, 768)
+    add("layers", 2048, 50257, 768)
+    add("unaligned", 2048, 30522, 768)
+    add("unaligned", 2048, 30523, 768)
+    add("unaligned", 8192, 30523, 768)
+    add("unaligned", 8192, 30528, 768)
+    add("unaligned", 512, 768, 30522)
+    add("skinny", 64, 4096, 4096)
+    add("skinny", 8192, 64, 1024)
+    add("skinny", 4096, 4096, 4)
+    add("skinny", 8192, 1024, 64)
+    made.append(Shape("batched", "96x512x512x64", Product(512, 512, 64, batch=96,
+                      b_strides=(512 * 64, 1, 64))))  # fmt: skip
+    made.append(Shape("batched", "96x512x64x512", Product(512, 64, 512, batch=96)))
+    made.append(Shape("transposed", "768x3072x2048 a.t()", Product(768, 3072, 2048,
+                      a_strides=(1, 768))))  # fmt: skip
+    for rows in (1, 4, 16):
+        add("decode", rows, 4096, 4096)
+        add("decode", rows, 50304, 768)
+    add("decode", 8, 11008, 4096)
+    add("dtypes", 2048, 3072, 768, dtype=torch.float16)
+    add("dtypes", 2048, 3072, 768, dtype=F32)
+    return made
+
+
+def tiles(*rows: str) -> Iterator[Setting]:
+    """Settings of `MxNxK warps stages [key=value ...]`."""
+    for row in rows:
+        tile, warps, stages, *more = row.split()
+        m, n, k = map(int, tile.split("x"))
+        setting: Setting = {"tile_m": m, "tile_n": n, "tile_k": k, "num_warps": int(warps),
+                            "num_stages": int(stages), "products": "dot"}  # fmt: skip
+        for text in more:
+            key, _, value = text.partition("=")
+            setting[key] = int(value) if value.isdigit() else value
+        yield setting
+
+
+def settings_of(product: Product) -> list[Setting]:
+    """The schedules to try."""
+    if product.m <= 16:
+        return [*tiles(
+            "16x64x128 4 4 products=swapped", "16x64x256 4 3 products=swapped",
+            "16x128x128 4 4 products=swapped", "16x16x256 4 4", "16x32x128 4 4", "16x32x256 4 3",
+            "16x16x512 4 3", "16x64x128 4 3",
+        ), *({"x_block": x, "r_block": r, "num_warps": w, "ordinary": 1}
+             for x, r, w in ((1, 4096, 4), (2, 2048, 4), (4, 1024, 4), (1, 1024, 2), (4, 2048, 8),
+                             (8, 512, 4)) if product.m <= 4)]  # fmt: skip
+    if product.k <= 16:
+        return list(tiles("128x128x16 4 2", "64x128x16 4 2", "128x64x16 4 2", "64x64x16 4 1",
+                          "128x256x16 8 1"))  # fmt: skip
+    half = 2 if product.dtype is F32 else 1
+    precise = {"precision": "tf32"} if product.dtype is F32 else {}
+    rows = ["128x256x64 8 3", "128x256x64 8 4", "256x128x64 8 3", "128x128x64 4 4",
+            "128x128x64 8 4", "64x128x64 4 4", "128x64x64 4 4", "64x64x64 4 5", "64x64x128 4 4",
+            "128x128x128 8 3", "64x256x64 4 4", "64x128x128 4 3", "128x64x128 4 3"]  # fmt: skip
+    if product.m * product.n >= 1 << 24:
+        rows += ["128x256x64 8 3 group_m=16", "128x256x64 8 3 programs=132",
+                 "128x256x64 8 3 group_m=4"]  # fmt: skip
+    if product.m <= 64 or product.n <= 64:
+        rows += ["64x32x128 4 4", "32x64x128 4 4", "64x16x128 4 5 products=dot"]
+    return [{**s, "tile_k": s["tile_k"] // half, **precise} for s in tiles(*rows)]
+
+
+def label_of(setting: Setting) -> str:
+    """A setting in a few letters."""
+    if "ordinary" in setting:
+        return f"rows {setting['x_block']}x{setting['r_block']}/{setting['num_warps']}"
+    text = "x".join(str(setting[f"tile_{d}"]) for d in "mnk")
+    text += f"/{setting['num_warps']}/{setting['num_stages']}"
+    rest = {k: v for k, v in setting.items() if k in ("group_m", "programs", "column_parts")}
+    if setting["products"] != "dot":
+        rest["products"] = setting["products"]
+    return text + "".join(f" {k}={v}" for k, v in rest.items())
+
+
+def kernel_of(product: Product, setting: Setting) -> Formed:
+    """The kernel of a product by a setting."""
+    if "ordinary" not in setting:
+        return formed(product.text(), **setting)
+    made = formed(product.text(), **{"precision": "ieee"})
+    # The ordinary schedule of a reduction: no contraction's.
+    entries = {k: A.IntegerAttr(v) for k, v in setting.items() if k != "ordinary"}
+    schedule = changed(default_schedule(made.op, contract=False), **entries)
+    func = form_gpu_kernel(made.op, schedule, "k")
+    return Formed(made.op, schedule, func, emit_kernel(func), made.module)
+
+
+def compile_one(source: str, signature: dict[str, str], options: dict[str, Any]) -> str:
+    """Fill Triton's cache with one kernel; gives an error's text or ''."""
+    dtypes = {"*fp32": torch.float32, "*bf16": torch.bfloat16, "*fp16": torch.float16}
+    try:
+        function = runtime.load(source).k
+        function.warmup(*[dtypes[s] for s in signature.values()], grid=(1,), **options)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    return ""
+
+
+def compile_all(chosen: Sequence[Shape], processes: int) -> None:
+    """Compile every kernel in several processes."""
+    jobs = []
+    for shape in chosen:
+        for setting in settings_of(shape.product):
+            made = kernel_of(shape.product, setting)
+            options = runtime.supported_options(runtime.launch_options(made.func))
+            jobs.append((made.source, runtime.signature_of(made.func), options))
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
+        errors = list(pool.map(compile_one, *zip(*jobs, strict=True)))
+    for error in sorted({e for e in errors if e}):
+        print(f"  {errors.count(error)} failed: {error}")
+
+
+def copies_of(product: Product) -> list[list[torch.Tensor]]:
+    """Arguments in so many copies that they don't stay in the caches."""
+    args = product.arguments("cuda")
+    size = sum(a.untyped_storage().nbytes() for a in args)
+    count = max(1, min(CALLS, COLD_BYTES // size + 1))
+    return [args, *([a.clone(memory_format=torch.preserve_format) for a in args]
+                    for _ in range(count - 1))]  # fmt: skip
+
+
+def cycled(call: Callable[..., object], copies: Sequence[Sequence[torch.Tensor]]) -> Any:
+    """A CUDA graph of CALLS calls that go through the copies."""
+    turn = iter(range(1 << 30))
+    return recorded(lambda: call(*copies[next(turn) % len(copies)]), CALLS)
+
+
+def measure(shape: Shape, rounds: int) -> dict[str, Any]:
+    """Times of all settings, and of the best one and cuBLAS in turns."""
+    product, copies = shape.product, copies_of(shape.product)
+    multiply = torch.bmm if product.batch else torch.mm
+    expected = multiply(*copies[0][:2])
+    scratch = torch.empty_like(expected)
+    theirs = cycled(lambda a, b: multiply(a, b, out=scratch), copies)
+    times: dict[str, float] = {}
+    graphs: dict[str, Any] = {}
+    for setting in settings_of(product):
+        label = label_of(setting)
+        try:
+            made = kernel_of(product, setting)
+            launch = runtime.launcher(made.func, made.source, {})
+            output = made.tensors(copies[0])[0][-1]
+            launch(*copies[0], output)
+            torch.cuda.synchronize()
+            off = (output.double() - expected.double()).abs().max() / expected.abs().max()
+            if not off < 1e-2:
+                print(f"  {shape.name} {label}: WRONG by {off.item():.2e}", flush=True)
+                continue
+            graph = cycled(lambda *args, f=launch, y=output: f(*args, y), copies)
+            times[label] = min(replayed(graph, CALLS) for _ in range(4))
+            graphs[label] = graph
+        except Exception as error:
+            print(f"  {shape.name} {label}: {type(error).__name__}: {str(error)[:150]}", flush=True)
+    ranked = sorted(times, key=times.__getitem__)
+    best = {label: list[float]() for label in ranked[:2]}
+    library = []
+    for _ in range(rounds):
+        for label, row in best.items():
+            row.append(replayed(graphs[label], CALLS))
+        library.append(replayed(theirs, CALLS))
+    medians = {label: statistics.median(row) for label, row in best.items()}
+    label = min(medians, key=medians.__getitem__)
+    return {"shape": shape.name, "family": shape.family, "ours": medians[label], "best": label,
+            "cublas": statistics.median(library), "us": times}  # fmt: skip
+
+
+def limits() -> tuple[float, float]:
+    """The largest cuBLAS rate in TFLOP/s, and a copy's bytes in TB/s."""
+    rates = []
+    for n in (4096, 8192):
+        a, b = (torch.randn(n, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+        y = torch.empty_like(a)
+        graph = recorded(lambda a=a, b=b, y=y: torch.mm(a, b, out=y), 4)
+        rates.append(2 * n**3 / min(replayed(graph, 4) for _ in range(6)) / 1e6)
+    x = torch.empty(1 << 29, device="cuda", dtype=torch.int8)
+    y = torch.empty_like(x)
+    graph = recorded(lambda: y.copy_(x), 4)
+    return max(rates), 2 * x.numel() / min(replayed(graph, 4) for _ in range(6)) / 1e6
+
+
+def main() -> None:
+    """Compile, time and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", help="names or families that contain this")
+    parser.add_argument("--processes", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--json", default="", help="write all times to this file too")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    chosen = [s for s in shapes() if options.only in s.name or options.only in s.family]
+    start = time.time()
+    compile_all(chosen, options.processes)
+    top, copy = limits()
+    print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}; compiled in "
+          f"{time.time() - start:.0f} s; largest cuBLAS rate {top:.0f} TFLOP/s, copy "
+          f"{copy:.2f} TB/s")  # fmt: skip
+    print(f"{'m x n x k':24}{'cuBLAS':>9}{'ours':>9}{'ratio':>7}{'TFLOP/s':>9}{'of top':>8}"
+          f"{'TB/s':>6}  schedule, and the next ones")  # fmt: skip
+    results = []
+    for shape in chosen:
+        row = measure(shape, options.rounds)
+        results.append(row)
+        p = shape.product
+        work = 2 * p.m * p.n * p.k * max(1, p.batch)
+        size = (p.m * p.k + p.k * p.n + p.m * p.n) * max(1, p.batch) * p.dtype.itemsize
+        rate = work / row["ours"] / 1e6
+        ranked = sorted(row["us"].items(), key=lambda item: item[1])[:4]
+        others = "; ".join(f"{k} {v:.1f}" for k, v in ranked if k != row["best"])
+        print(f"{shape.name:24}{row['cublas']:9.1f}{row['ours']:9.1f}"
+              f"{row['cublas'] / row['ours']:7.2f}{rate:9.0f}{rate / top:8.2f}"
+              f"{size / row['ours'] / 1e6:6.2f}  {row['best']} ({others})", flush=True)  # fmt: skip
+    for family in dict.fromkeys(r["family"] for r in results):
+        ratios = [r["cublas"] / r["ours"] for r in results if r["family"] == family]
+        print(f"{family}: {geometric_mean(ratios):.3f} of cuBLAS's speed, least {min(ratios):.3f}")
+    if options.json:
+        Path(options.json).write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
