@@ -417,8 +417,8 @@ def dot(element: str, precision: str) -> Helper:
     elif element.startswith("f8"):
         # Sums of f8 products have few bits of their own unless they are added up soon.
         more = ", max_num_imprecise_acc=0"
-    kind = "tl.int32" if element == "i8" else "tl.float32"
-    call = f"return tl.dot(a, b, c{more}, out_dtype={kind})"
+    total = "tl.int32" if element == "i8" else "tl.float32"
+    call = f"return tl.dot(a, b, c{more}, out_dtype={total})"
     return Helper(title, _function(title, "a, b, c", [call]))
 
 
