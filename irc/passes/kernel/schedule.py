@@ -45,8 +45,8 @@ from irc.target.speeds import Speeds
 class Schedule(Pass):
     """Decides how each compute and group runs, and writes it as its `schedule`.
 
-    `target`: "cpu" or "gpu"; by default the program's. What has a schedule keeps it; of a
-    gpu's contractions, one with some of their keys gets the others. What is best
+    `target`: "cpu" or "gpu"; by default the program's. What has a schedule keeps it, and gets what
+    it lacks if it is of a contraction. What is best
     of a processor are figures of the target. On a cpu: `vector_bits`: the width of
     the vector registers (0: the target's). `unrolled_ops`: the most operations of a body that is
     written once for each row of a transposed tile; rows that went through the stack made x.t() + y
