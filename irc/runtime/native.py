@@ -16,7 +16,6 @@ import llvmlite
 import torch
 
 from irc.boundary import aten_paths, torch_abi
-from irc.boundary.once import once
 from irc.cache.keys import key_of
 from irc.cache.store import shared_cache
 from irc.codegen.host import support as host_support
@@ -47,12 +46,12 @@ def _made_support(text: str, exports: Iterable[str], symbols: Mapping[str, int])
     return load_object(data, exports=exports, symbols=symbols)
 
 
-@once
+@functools.cache
 def _support_object() -> LoadedObject:
     return _made_support(host_support.support_text(), host_support.SIGNATURES, torch_abi.symbols())
 
 
-@once
+@functools.cache
 def _gpu_support_object() -> LoadedObject:
     """The functions that programs of GPUs alone call."""
     from irc.codegen.host import support_gpu, support_products
@@ -68,7 +67,7 @@ def _gpu_support_object() -> LoadedObject:
     return _made_support(support_gpu.support_text(), support_gpu.SIGNATURES, symbols)
 
 
-@once
+@functools.cache
 def graph_support() -> LoadedObject:
     """The bodies of builtins that replay graphs: `irc.codegen.host.support_graphs`."""
     from irc.codegen.host import support_graphs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from irc.ir import types as T
 from irc.ir.attributes import Attribute, Type
@@ -16,14 +16,15 @@ INTEGER_TYPE = re.compile(r"(u|s)?i([0-9]+)\Z", re.A)
 SIMPLE_TYPES: dict[str, Type] = {"index": T.index, "none": T.none, **T.FLOAT_TYPES}
 TYPE_WORDS = ("tensor", "vector", "complex")
 
+Built = TypeVar("Built")
 
-class TypeParser:
-    """Reads types and symbolic expressions. `dialect_attribute` gives the alias, or the attribute
-    or type of a dialect, that the next token begins."""
 
-    def __init__(self, lexer: Lexer, dialect_attribute: Callable[[str], Attribute]) -> None:
-        self.lexer = lexer
-        self.dialect_attribute = dialect_attribute
+class TypeParser(Lexer):
+    """Reads types and symbolic expressions."""
+
+    def dialect_attribute(self, token: str) -> Attribute:
+        """The alias, or the attribute or type of a dialect, that the next token begins."""
+        raise NotImplementedError
 
     # -- symbolic expressions
 
@@ -33,13 +34,12 @@ class TypeParser:
         placeholder: gives the symbol that stands for a value `%name`, with its offset in the
         text; without it, values are not allowed.
         """
-        lexer = self.lexer
-        first = lexer.start
+        first = self.start
         end = first
         depth = 0
         pieces: list[str] | None = None
         while True:
-            kind, token = lexer.kind, lexer.token
+            kind, token = self.kind, self.token
             if kind == "mark":
                 if token == "(":
                     depth += 1
@@ -54,38 +54,37 @@ class TypeParser:
                     break
             elif kind == "value" and placeholder is not None:
                 pieces = [] if pieces is None else pieces
-                pieces.append(lexer.text[end:lexer.start])
-                pieces.append(placeholder(token, lexer.start))
-                end = lexer.position
+                pieces.append(self.text[end:self.start])
+                pieces.append(placeholder(token, self.start))
+                end = self.position
             elif kind != "word" and kind != "number":
                 break
-            lexer.advance()
+            self.advance()
             if pieces is None:
-                end = lexer.last_end
+                end = self.last_end
             elif kind != "value":
-                pieces.append(lexer.text[end:lexer.last_end])
-                end = lexer.last_end
+                pieces.append(self.text[end:self.last_end])
+                end = self.last_end
         if end == first and not pieces:
-            lexer.fail_expecting("a symbolic expression")
-        text = lexer.text[first:end] if pieces is None else "".join(pieces)
+            self.fail_expecting("a symbolic expression")
+        text = self.text[first:end] if pieces is None else "".join(pieces)
         try:
             return parse_dim(text)
         except SymbolSyntaxError as error:
-            lexer.fail(error.message, first + error.offset if pieces is None else first)
+            self.fail(error.message, first + error.offset if pieces is None else first)
         except SymbolError as error:
-            lexer.fail(str(error), first)
+            self.fail(str(error), first)
 
     def dims(self, placeholder: Callable[[str, int], str] | None = None) -> tuple[Any, ...]:
         """A bracketed list of symbolic expressions; `?` gives None."""
-        lexer = self.lexer
-        lexer.expect("[")
+        self.expect("[")
         sizes: list[Dim | None] = []
-        if not lexer.take("]"):
+        if not self.take("]"):
             while True:
-                sizes.append(None if lexer.take("?") else self.dim(placeholder))
-                if not lexer.take(","):
+                sizes.append(None if self.take("?") else self.dim(placeholder))
+                if not self.take(","):
                     break
-            lexer.expect("]")
+            self.expect("]")
         return tuple(sizes)
 
     # -- types
@@ -94,159 +93,160 @@ class TypeParser:
         """A type."""
         type_ = self.optional_type()
         if type_ is None:
-            self.lexer.fail_expecting("a type")
+            self.fail_expecting("a type")
         return type_
 
     def optional_type(self) -> Type | None:
         """A type if one is next, else None."""
-        lexer = self.lexer
-        kind, token = lexer.kind, lexer.token
+        kind, token = self.kind, self.token
         if kind == "word":
             simple = SIMPLE_TYPES.get(token)
             if simple is not None:
-                lexer.advance()
+                self.advance()
                 return simple
             match = INTEGER_TYPE.match(token)
             if match is not None:
                 return self._integer_type(match)
             if token not in TYPE_WORDS:
                 return None
-            lexer.enter()
-            lexer.advance()
-            lexer.expect("<")
+            self.enter()
+            self.advance()
+            self.expect("<")
             type_ = getattr(self, f"_{token}_type")()
-            lexer.expect(">")
-            lexer.leave()
+            self.expect(">")
+            self.leave()
             return type_
         if kind == "mark" and token == "(":
             return self.function_type()
         if kind == "bang":
             type_ = self.dialect_attribute(token)
             if not isinstance(type_, Type):
-                lexer.fail(f"'{token}' is not a type")
+                self.fail(f"'{token}' is not a type")
             return type_
         return None
 
     def _integer_type(self, match: re.Match[str]) -> Type:
-        lexer = self.lexer
         width = int(match[2]) if len(match[2]) < 6 else 0
         if match[1] == "s":
-            lexer.fail(f"'{lexer.token}': signed integer types are written i{match[2]} here")
+            self.fail(f"'{self.token}': signed integer types are written i{match[2]} here")
         if not 1 <= width <= 128:
-            lexer.fail(f"integer width {match[2]} is not between 1 and 128")
-        lexer.advance()
+            self.fail(f"integer width {match[2]} is not between 1 and 128")
+        self.advance()
         return T.IntegerType(width, match[1] == "u")
 
     def function_type(self) -> T.FunctionType:
         """`(inputs) -> results`."""
-        lexer = self.lexer
-        lexer.enter()
+        self.enter()
         inputs = self.parenthesized_types()
-        lexer.expect("->")
+        self.expect("->")
         results = self.result_types()
-        lexer.leave()
+        self.leave()
         return T.FunctionType(inputs, results)
 
     def parenthesized_types(self) -> tuple[Type, ...]:
         """`(T0, T1, ...)`."""
-        lexer = self.lexer
-        lexer.expect("(")
-        if lexer.take(")"):
+        self.expect("(")
+        if self.take(")"):
             return ()
         types = self.type_list()
-        lexer.expect(")")
+        self.expect(")")
         return types
 
     def type_list(self) -> tuple[Type, ...]:
         """`T0, T1, ...`: at least one."""
         types = [self.type()]
-        while self.lexer.take(","):
+        while self.take(","):
             types.append(self.type())
         return tuple(types)
 
     def result_types(self) -> tuple[Type, ...]:
         """What follows an arrow: one type, or several in parentheses."""
-        lexer = self.lexer
-        if not lexer.at("("):
+        if not self.at("("):
             return (self.type(),)
         types = self.parenthesized_types()
-        if lexer.at("->"):
-            lexer.fail("a function type as a result stands in parentheses")
+        if self.at("->"):
+            self.fail("a function type as a result stands in parentheses")
         return types
 
     def _complex_type(self) -> Type:
         element = self.type()
         if not isinstance(element, T.FloatType):
-            place = self.lexer.last_start
-            self.lexer.fail(f"complex numbers of {element} are not supported", place)
+            self.fail(f"complex numbers of {element} are not supported", self._last_start)
         return T.ComplexType(element)
+
+    @property
+    def _last_start(self) -> int:
+        return max(0, self.last_end - 1)
 
     def _static_shape(self) -> list[int | None]:
         """`4x?x` before an element type; `?` gives None."""
-        lexer = self.lexer
-        start = lexer.start
-        match = SHAPE.match(lexer.text, start)
+        start = self.start
+        match = SHAPE.match(self.text, start)
         assert match is not None
         sizes: list[int | None] = []
         for size in match[1].replace(" ", "").split("x")[:-1]:
-            sizes.append(None if size == "?" else lexer.size(size, start))
+            sizes.append(None if size == "?" else self.size(size, start))
         if sizes:
-            lexer.reset(match.end())
+            self.reset(match.end())
         return sizes
 
     def _vector_type(self) -> Type:
-        lexer = self.lexer
-        start = lexer.start
+        start = self.start
         sizes = self._static_shape()
         if None in sizes:
-            lexer.fail("the sizes of a vector are integers", start)
+            self.fail("the sizes of a vector are integers", start)
         return T.VectorType(sizes, self.type())  # type: ignore[arg-type]
 
     def _tensor_type(self) -> Type:
-        lexer = self.lexer
-        start = lexer.start
+        start = self.start
         shape: tuple[Any, ...]
-        if lexer.at("["):
+        if self.at("["):
             shape = self.dims()
-            if not (lexer.kind == "word" and lexer.token[0] == "x"):
-                lexer.fail_expecting("'x' and the element type")
-            lexer.reset(lexer.start + 1)
+            if not (self.kind == "word" and self.token[0] == "x"):
+                self.fail_expecting("'x' and the element type")
+            self.reset(self.start + 1)
         else:
             shape = tuple(self._static_shape())
         element = self.type()
         strides = None
         device = "cpu"
-        while lexer.take(","):
-            if lexer.take("strides"):
+        while self.take(","):
+            if self.take("strides"):
                 strides = self.dims()
-            elif lexer.kind == "string":
-                device = lexer.string()
+            elif self.kind == "string":
+                device = self.string()
             else:
                 shape, strides, device = self._encoding(shape)
         if None in shape:
-            lexer.fail("size '?' has no symbol: write tensor<[s0, 4] x f32>", start)
+            self.fail("size '?' has no symbol: write tensor<[s0, 4] x f32>", start)
         if strides is not None and None in strides:
-            lexer.fail("stride '?' has no symbol", start)
-        return lexer.build(start, T.TensorType, shape, element, strides, device)
+            self.fail("stride '?' has no symbol", start)
+        return self.build(start, T.TensorType, shape, element, strides, device)
 
     def _encoding(self, sizes: tuple[Any, ...]) -> tuple[Any, Any, str]:
         """Sizes, strides and device that MLIR's encoding attribute holds."""
-        lexer = self.lexer
-        start, name = lexer.start, lexer.token
+        start, name = self.start, self.token
         if name not in ("#sym.shape", "#irc.layout"):
-            lexer.fail_expecting("'strides', a device or the encoding #sym.shape or #irc.layout")
-        lexer.advance()
-        lexer.expect("<")
+            self.fail_expecting("'strides', a device or the encoding #sym.shape or #irc.layout")
+        self.advance()
+        self.expect("<")
         shape = self.dims()
         strides = None
         device = "cpu"
         if name == "#irc.layout":
-            lexer.expect(",")
-            strides = None if lexer.take("none") else self.dims()
-            if lexer.take(","):
-                device = lexer.string()
-        lexer.expect(">")
+            self.expect(",")
+            strides = None if self.take("none") else self.dims()
+            if self.take(","):
+                device = self.string()
+        self.expect(">")
         known = [None if isinstance(s, Expr) else s for s in shape]
         if known != list(sizes):
-            lexer.fail(f"the sizes {list(sizes)} and {known} differ", start)
+            self.fail(f"the sizes {list(sizes)} and {known} differ", start)
         return shape, strides, device
+
+    def build(self, start: int, make: Callable[..., Built], *parameters: Any) -> Built:
+        """`make(*parameters)`, with what is wrong with them as an error at `start`."""
+        try:
+            return make(*parameters)
+        except (ValueError, TypeError, AttributeError) as error:
+            self.fail(str(error), start)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from irc.analysis.contraction import tiled
 from irc.analysis.loop import (
     computes_in,
     has_effect,
@@ -219,6 +220,8 @@ def place_in(
     computes = computes_in(kernel)
     if any(o.kind in ("scatter", "scan") for op in computes for o in op.output_list):
         return "the kernel scatters or scans"
+    if any(tiled(op) is not None for op in computes):
+        return "the kernel multiplies tiles"
     for compute in (check, *computes):
         for read in compute.reads:
             if any(not _has_elements(size) for _, size in data_dims(read)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
+from irc.analysis.contraction import tiled
 from irc.analysis.loop import is_unit
 from irc.dialects import layout, loop
 from irc.ir import attributes as A
@@ -72,6 +73,8 @@ class FactorAxes(Pass):
             for _ in range(self.max_splits):
                 if not isinstance(op, loop.ComputeOp) or not is_splittable(op):
                     break
+                if tiled(op) is not None:
+                    break  # whole axes make whole tiles
                 factor = own_factor(op) if forward else readers_factor(op)
                 if factor is None or not context.spend("factor-axes", op):
                     break

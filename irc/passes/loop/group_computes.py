@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterator
 
 import attrs
 
+from irc.analysis.contraction import tiled
 from irc.analysis.cost import cost_of, told
 from irc.analysis.loop import (
     Clusters,
     array_bytes,
+    is_map,
     leading_axes,
     points,
     reads_by_source,
@@ -36,13 +38,16 @@ class Prefix:
     """The leading par axes that a cluster's members share, and what it does.
 
     ops: scalar operations of the bodies; cost: of all points; large: the arrays read that no
-    first-level cache keeps, with their bytes.
+    first-level cache keeps, with their bytes. tiles: how many members are contractions whose
+    kernel multiplies tiles; maps: whether the others are maps over the shared axes alone.
     """
 
     extents: tuple[Dim, ...]
     ops: int
     cost: Cost = Cost()
     large: dict[Value, int] = attrs.field(factory=dict)
+    tiles: int = 0
+    maps: bool = False
 
 
 @register_pass
@@ -53,7 +58,8 @@ class GroupComputes(Pass):
     A member reads another member's array at the same point of the shared axes only, so what one
     point of them makes stays in cache or in registers. On a cpu a small map that is left, as the
     square roots that a batch norm over channels-last images divides by, goes into the groups that
-    read it as a member with axes of its own: what is computed once.
+    read it as a member with axes of its own: what is computed once. With a contraction whose kernel
+    multiplies tiles go maps over its sums alone.
 
     Before:
         %m = loop.compute par(i0: 4) red(i1: 8) -> reduce(max, f32) { ... }
@@ -114,10 +120,10 @@ class _GroupPlanner:
         number of merges."""
         merges = 0
         for number, op in enumerate(self.clusters.ops):
-            if not isinstance(op, loop.ComputeOp) or op.schedule is not None:
+            if not isinstance(op, loop.ComputeOp):
                 continue
             prefix = prefix_of(op)
-            if prefix is None:
+            if prefix is None or (op.schedule is not None and not prefix.tiles):
                 continue
             self.prefixes[number] = prefix
             reads = self.reads[op] = reads_by_source(op)
@@ -159,7 +165,7 @@ class _GroupPlanner:
         clusters: dict[int, None] = {}
         number = self.clusters.number
         makers = {s.defining_op for s in self.reads[op] if s.defining_op in self.reads}
-        for maker in sorted(makers, key=lambda m: -number[m]):
+        for maker in sorted(makers, key=lambda m: (not self.has_tiles(m), -number[m])):
             clusters[self.clusters.find(number[maker])] = None
         for source in self.reads[op]:
             if array_bytes(source.type) > self.speeds.near_bytes:
@@ -167,12 +173,18 @@ class _GroupPlanner:
                     clusters[self.clusters.find(reader)] = None
         return list(clusters)
 
+    def has_tiles(self, op: Operation) -> bool:
+        """Whether a compute is in a cluster with a contraction of tiles."""
+        return self.prefixes[self.clusters.cluster_of(op)].tiles > 0
+
     def try_merge(self, a: int, b: int) -> str | None:
         """Group two clusters if that is legal and pays: None, else the reason."""
         clusters = self.clusters
         if not clusters.share_device(a, b):
             return "they are on two devices"
         first, second = self.prefixes[a], self.prefixes[b]
+        if first.tiles or second.tiles:
+            return self.try_epilogue(a, b)
         ops = first.ops + second.ops
         shared = 0
         for x, y in zip(first.extents, second.extents, strict=False):
@@ -198,16 +210,38 @@ class _GroupPlanner:
             return "on a GPU all results of a reduction are shared axes, or each is a loop"
         if self.gpu and (self.has_scan(a) or self.has_scan(b)) and self.reads_elsewhere(a, b):
             return "on a GPU what a scan makes is known at its own point only"
+        return self.merge(a, b, extents)
+
+    def merge(self, a: int, b: int, extents: tuple[Dim, ...]) -> str | None:
+        """Group two clusters if nothing stands between them: None, else the reason."""
+        clusters, first, second = self.clusters, self.prefixes[a], self.prefixes[b]
         if not clusters.can_merge(a, b):
             return "something between them depends on the one and is needed by the other"
         if not self.context.spend("group-computes", clusters.ops[clusters.members[b][0]]):
             return NO_FUEL
         del self.prefixes[a], self.prefixes[b]
-        cost = first.cost.joined(second.cost, points(extents))
         self.prefixes[clusters.merge(a, b)] = Prefix(
-            extents, ops, cost, first.large | second.large
-        )
+            extents, first.ops + second.ops, first.cost.joined(second.cost, points(extents)),
+            first.large | second.large, first.tiles + second.tiles, first.maps and second.maps,
+        )  # fmt: skip
         return None
+
+    def try_epilogue(self, a: int, b: int) -> str | None:
+        """Group a contraction of tiles with maps that read its sums, all over its own axes: a tile
+        of them is in registers. On a gpu these may read sums of several contractions."""
+        first, second = self.prefixes[a], self.prefixes[b]
+        if first.tiles + second.tiles > 1 and not self.gpu:
+            return "a kernel for a cpu multiplies tiles of one contraction"
+        if not (first.maps and second.maps) or first.extents != second.extents:
+            return "only maps over the axes of a contraction's sums go into its kernel"
+        between = [read for _, reads in self.reads_between(a, b) for read in reads]
+        if not first.tiles or not between or any(tiled(read.parent_op) for read in between):
+            return "what is no map of a contraction's sums is not computed beside them"
+        if self.reads_elsewhere(a, b):
+            return "it reads sums of other tiles"
+        if first.ops + second.ops > self.options.max_ops:
+            return f"they have more than max_ops ({self.options.max_ops}) operations together"
+        return self.merge(a, b, first.extents)
 
     def shared_axes(self, a: int, b: int, extents: tuple[Dim, ...]) -> int:
         """How many leading axes the data that passes between two clusters, or that both read,
@@ -388,7 +422,10 @@ def prefix_of(op: loop.ComputeOp) -> Prefix | None:
         if axis.kind != "par":
             break
         extents.append(axis.extent)
-    return Prefix(tuple(extents), len(op.block))
+    multiplies = tiled(op) is not None
+    return Prefix(
+        tuple(extents), len(op.block), tiles=int(multiplies), maps=multiplies or is_map(op)
+    )
 
 
 def total_points(op: Operation) -> int:

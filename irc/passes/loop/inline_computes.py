@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 
 import attrs
 
+from irc.analysis.contraction import follows_tiles, tiled, times_evaluated
 from irc.analysis.cost import class_of, moved, told, work
 from irc.analysis.loop import array_bytes, is_map, is_unit, points
 from irc.dialects import graph, loop, sym
@@ -16,7 +17,7 @@ from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.traits import Terminator
 from irc.ir.types import TensorType, element_bytes
-from irc.passes.common.bodies import clean_block, extents_of
+from irc.passes.common.bodies import axis, clean_block, extents_of
 from irc.passes.common.substitution import substitute_read
 from irc.passes.loop.demand import drop_masks, drop_selects
 from irc.passes.loop.once import (
@@ -30,6 +31,7 @@ from irc.target import Target, target_of
 from irc.target.costs import Cost
 
 ONCE = "it differs by column only, and is computed once for its reader"
+EPILOGUE = "it is computed with the sums of a contraction, whose kernel stores it instead of these"
 NEEDED = "its array is needed anyway, by a result or by something else than a compute"
 
 
@@ -183,8 +185,11 @@ class _Chooser:
         summary = self.summaries[op]
         if summary.is_view:
             return None
+        if follows_tiles(op, summary.sources):
+            if not all(self.continues(op, read) for read in readers):
+                return EPILOGUE
         own = points(a.extent for a in op.axis_list)
-        evaluations = sum(evaluated_points(read) for read in readers)
+        evaluations = sum(evaluated_points(read, self.target.is_gpu) for read in readers)
         if external and summary.reads:
             return NEEDED
         if summary.indirect and len(readers) > 1:
@@ -201,6 +206,19 @@ class _Chooser:
                 return (f"{len(readers)} reads would evaluate it {evaluations / own:.3g} times at "
                         "each point")  # fmt: skip
         return None
+
+    def continues(self, op: loop.ComputeOp, read: loop.ReadOp) -> bool:
+        """Whether the reader of a map is computed with the same sums, too: it is a map over the
+        same points, in any order of axes (`rows-first` gives it that of the sums)."""
+        reader = read.parent_op
+        assert isinstance(reader, loop.ComputeOp)
+        extent_of = {axis(k): a.extent for k, a in enumerate(reader.axis_list)}
+        indices = tuple(read.indices)
+        return (
+            is_map(reader)
+            and len(set(indices)) == len(indices) == len(extent_of)
+            and [extent_of.get(dim) for dim in indices] == [a.extent for a in op.axis_list]
+        )
 
     def is_left_alone(self, op: loop.ComputeOp) -> bool:
         """Whether a map is left for its reader to compute once. Where not all of its axes matter,
@@ -235,7 +253,7 @@ class _Chooser:
         makers = {source.defining_op for source in summary.sources} - self.once.keys()
         finishes = any(isinstance(maker, loop.ComputeOp) for maker in makers)
         again = summary.work
-        if more and len(readers) == 1:
+        if more and len(readers) == 1 and tiled(readers[0].parent_op) is None:
             # A GPU waits for memory while it computes again what differs by column only.
             spare = self.target.is_gpu and size <= self.near_bytes and not finishes
             again = 0 if spare else self.work_along(op, repeated_axes(readers[0], op))
@@ -378,11 +396,14 @@ def repeated_axes(read: loop.ReadOp, producer: loop.ComputeOp) -> set[str]:
     return {a.name for a, names in pairs if len(names) > 1}
 
 
-def evaluated_points(read: loop.ReadOp) -> int:
+def evaluated_points(read: loop.ReadOp, gpu: bool) -> int:
     """How often a reader evaluates what stands at `read`: its points, without the innermost axes
-    that the read doesn't depend on."""
+    that the read doesn't depend on. Factors of tiles are evaluated for each tile."""
     compute = read.parent_op
     assert isinstance(compute, loop.ComputeOp)
+    times = times_evaluated(read, gpu)
+    if times is not None:
+        return times
     names: set[str] = set()
     for dim in read.indices:
         names |= free_symbols(dim)

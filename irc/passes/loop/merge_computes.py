@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
+from irc.analysis.contraction import follows_tiles, tiled
 from irc.analysis.loop import (
     Clusters,
     array_bytes,
@@ -75,6 +76,8 @@ def space_of(op: loop.ComputeOp) -> SharedSpace | None:
     outputs = op.output_list
     if any(o.kind == "scatter" for o in outputs) or op.schedule is not None:
         return None
+    if tiled(op) is not None:
+        return None  # its kernel multiplies tiles, and computes nothing beside
     axes = op.axis_list
     if any(a.name != axis_name(k) for k, a in enumerate(axes)):
         return None
@@ -189,6 +192,9 @@ class _MergePlanner:
         space = self.spaces[a].joined(self.spaces[b])
         if isinstance(space, str):
             return space
+        members = [clusters.ops[number] for c in (a, b) for number in clusters.members[c]]
+        if space.kind and any(map(follows_tiles, members)):
+            return "a map over the sums of a contraction is computed with these"
         if space.ops > self.options.max_ops:
             return f"{space.ops} operations together are more than max_ops={self.options.max_ops}"
         if space.outputs > self.options.max_outputs:

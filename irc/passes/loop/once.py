@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
+from irc.analysis.contraction import follows_tiles, tiled
 from irc.analysis.cost import class_of, work
 from irc.analysis.loop import array_bytes, computes_in, is_map, outer_op, points
 from irc.dialects import loop
@@ -206,6 +207,8 @@ def _has_place(outer: Operation | None, target: Target) -> bool:
     """Whether a kernel may be a group of leading par axes, with which `split-reductions` does
     nothing."""
     if outer is None or outer.attributes.get("schedule") is not None:
+        return False
+    if any(tiled(op) is not None or follows_tiles(op) for op in computes_in(outer)):
         return False
     if isinstance(outer, loop.GroupOp):
         return bool(outer.axis_list)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from irc.analysis.contraction import tiled
 from irc.analysis.loop import points
 from irc.dialects import layout, loop
 from irc.ir import attributes as A
@@ -26,7 +27,9 @@ class RowsFirst(Pass):
     instance has some columns. A map's result is turned with its axes: computes read it at the
     turned indices, others through a view. Only where the reduction has at least `min_results`
     results (0: as many as keep the GPU busy with several each), over at most `max_points` points
-    each: longer ones are better split. Maps of one point for each result are always turned.
+    each: longer ones are better split. Maps of one point for each result are always turned, and
+    those that read the sums of a contraction whose kernel multiplies tiles, on a CPU too: an image,
+    say, whose channels the convolution has innermost.
 
     Before:
         %s = loop.compute red(i0: 768) par(i1: 8192) -> reduce(max, f32) { ... }
@@ -47,10 +50,8 @@ class RowsFirst(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         target = of_kind(self.target, context)
-        if not target.is_gpu:
-            return
         for inner in list(op.regions[0].blocks[0].ops):
-            if not isinstance(inner, loop.ComputeOp):
+            if not isinstance(inner, loop.ComputeOp) or not (target.is_gpu or tiled(inner)):
                 continue
             readers = list(readers_to_turn(inner))
             worth_it = bool(readers) and self.is_worth_it(inner, target)
@@ -72,6 +73,8 @@ class RowsFirst(Pass):
         """Whether a compute combines points into enough results, each of few enough."""
         if not reduces_rows(op):
             return False
+        if tiled(op) is not None:
+            return True
         results = points(a.extent for a in op.axis_list if a.kind == "par")
         each = points(a.extent for a in op.axis_list if a.kind == "red")
         many = target.fills(results // VECTOR_POINTS)
@@ -107,7 +110,7 @@ def readers_to_turn(op: loop.ComputeOp) -> Iterator[tuple[loop.ComputeOp, list[i
         if others or not first or not is_turnable(compute):
             continue
         rest = [k for k in range(len(compute.axis_list)) if k not in first]
-        if rest and list(first) != list(range(len(first))):
+        if (rest or tiled(op)) and list(first) != list(range(len(first))):
             yield compute, [*first, *rest]
 
 

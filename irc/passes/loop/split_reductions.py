@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from irc.analysis.contraction import tiled
 from irc.analysis.cost import cost_of, told
 from irc.analysis.loop import array_bytes, estimate, points
 from irc.dialects import loop
@@ -222,6 +223,8 @@ def _why_whole(op: loop.ComputeOp, outer: Operation, gpu: bool = False) -> str |
         return "it reduces nothing"
     if op.schedule is not None:
         return "it has a schedule"
+    if tiled(op) is not None:
+        return "its kernel multiplies tiles"
     if any(a.name != axis_name(k) for k, a in enumerate(op.axis_list)):
         return "its axes have names of their own"
     # The parts move out of the group, so they may not read what is made inside it.
@@ -285,6 +288,8 @@ def _is_starved(group: loop.GroupOp, target: Target) -> bool:
         if isinstance(member, loop.YieldOp):
             continue
         if not isinstance(member, loop.ComputeOp) or member.schedule is not None:
+            return False
+        if tiled(member) is not None:
             return False
         if any(a.kind == "par" and a.extent != 1 for a in member.axis_list[shared:]):
             return False

@@ -159,6 +159,8 @@ class _ContractionKernel:
                 size = emitter.scalar(self.workspaces[name].shape[1], scope)
                 scope.names[name] = emitter.times(self.begin, size)
         self.tiles = TileWriter(self)
+        for nest in self.tiles.after:
+            nest.body.enter(ENTRY, scope)
         emitter.for_loop(self.begin, self.end, 1, (), lambda i, _: self._point(i))
         emitter.location = self.plan.op.location
         emitter.effect(kernel.KernelReturnOp, ())
