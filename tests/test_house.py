@@ -231,6 +231,7 @@ KINDS = {
     "irc.ir.symbols.text": "of a token",
     "irc.ir.text.attribute_parser": "of a token",
     "irc.ir.text.lexer": "of a token",
+    "irc.ir.text.operation_parser": "of a token",
     "irc.ir.text.parser": "of a token",
     "irc.ir.text.type_parser": "of a token",
     "irc.passes.common.bodies": "of axes",

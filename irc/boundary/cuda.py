@@ -20,6 +20,7 @@ import attrs
 import torch
 
 from irc.boundary import torch_abi
+from irc.boundary.once import once
 
 #: Words of the table. `INDEX_MASK` is or-ed to a device's number to give torch's index of it.
 DEVICE_TYPE, INDEX_MASK, KEYS_REQUIRED, KEYS_FORBIDDEN = 0, 1, 2, 3
@@ -300,7 +301,7 @@ def _test_tensors(gpu: Gpu, device: int) -> str | None:
     return None
 
 
-@functools.cache
+@once
 def _tested() -> tuple[Gpu | None, str | None]:
     from torch.utils._python_dispatch import _disable_current_modes
 

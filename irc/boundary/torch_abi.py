@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from irc.boundary.once import once
+
 if TYPE_CHECKING:
     _Simple = ctypes._SimpleCData[Any]  # py_object and the numbers of C
 
@@ -381,7 +383,7 @@ RUNTIME_TUPLE_TYPE, RUNTIME_SYSTEM_ERROR, RUNTIME_INT_TYPE, RUNTIME_FLOAT_TYPE =
 RUNTIME_AUTOGRAD_KEY, RUNTIME_AUTOCAST_KEY, RUNTIME_LENGTH = 14, 15, 16
 
 
-@functools.cache
+@once
 def runtime_table() -> ctypes.Array[ctypes.c_uint64]:
     """The process-wide table of 64-bit words; a forked child marks itself in `RUNTIME_FORKED`."""
     required, allowed = dense_cpu_keys()

@@ -34,7 +34,9 @@ from typing import NamedTuple
 #: kernels' sources, which versions before 0.2 had.
 ENTRY, LIMIT, _FORMER = ".entry", "limit", "triton"
 _ENTRY_NAME, _TEMPORARY_NAME = r"[0-9a-f]+\.entry", r"(\d+-[0-9a-f]{16}|tmp\w{8})\.tmp"
-#: A temporary file this old was left by a process that died.
+#: An empty file that a process holds while it makes an entry (`irc.cache.locks`).
+_LOCK_NAME = r"[0-9a-f]+\.lock"
+#: A temporary file this old was left by a process that died; a lock this old is nobody's.
 STALE_SECONDS = 3600.0
 #: What opening a symbolic link or a socket gives.
 _NO_FILE = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO})
@@ -212,7 +214,7 @@ class OpenFolder:
         return True
 
     def kept(self) -> list[Kept]:
-        """The entries, in no order. Temporary files that a process left when it died go."""
+        """The entries, in no order. Old locks, and files that a process left when it died, go."""
         entries = []
         old = time.time() - STALE_SECONDS
         with contextlib.suppress(OSError), os.scandir(self.descriptor) as listed:
@@ -246,8 +248,8 @@ class OpenFolder:
 
 
 def _is_named_ours(name: str) -> bool:
-    """Whether a name is that of an entry or of a file being written."""
-    return bool(re.fullmatch(_ENTRY_NAME, name) or re.fullmatch(_TEMPORARY_NAME, name))
+    """Whether a name is that of an entry, of a lock, or of a file being written."""
+    return any(re.fullmatch(p, name) for p in (_ENTRY_NAME, _TEMPORARY_NAME, _LOCK_NAME))
 
 
 def _is_ours(status: os.stat_result) -> bool:

@@ -72,7 +72,16 @@ class Options:
     max_autotune_pointwise: bool = False
     max_autotune_gemm_backends: str = "ATEN,TRITON,CPP"
     max_autotune_conv_backends: str = "ATEN,TRITON,CPP"
+    # How it is measured: seconds of a compile, in this process or in others, one a device; where
+    # results are kept (docs/tuning.md).
+    max_autotune_budget: int = 15
     autotune_in_subproc: bool = False
+    autotune_multi_device: bool = False
+    autotune_local_cache: bool = True
+    autotune_remote_cache: bool = False
+    autotune_remote_url: str = ""
+    autotune_store: str = "readwrite"
+    autotune_cache_tag: str = ""
     coordinate_descent_tuning: bool = False
     # Rewriting and fusion.
     pattern_matcher: bool = True

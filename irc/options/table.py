@@ -150,7 +150,28 @@ OPTIONS: dict[str, Entry] = {
         _SAME, check=_backends,
     ),
     "max_autotune_conv_backends": Entry("... and convolutions.", _SAME, check=_backends),
-    "autotune_in_subproc": Entry("Tuning in another process.", _SAME, idle=_TUNES),
+    "max_autotune_budget": Entry(
+        "Most seconds that a compile measures; then the cost model chooses. What stores have "
+        "takes none ([tuning](tuning.md)).", check=at_least(0),
+    ),
+    "autotune_in_subproc": Entry(
+        "Candidates run in another process, which may crash or hang; it takes some seconds to "
+        "start, once.", _SAME,
+    ),
+    "autotune_multi_device": Entry(
+        "... and in one for each visible GPU, which sees no other.", _SAME
+    ),
+    "autotune_local_cache": Entry("What was measured is kept in irc's cache on disk.", _SAME),
+    "autotune_remote_cache": Entry("... and on a Redis server, as JSON.", _SAME),
+    "autotune_remote_url": Entry(
+        "The server, as `redis://host:6379/0`; empty: the environment's `IRC_REDIS_URL`, else this "
+        "machine's."
+    ),
+    "autotune_store": Entry(
+        "`readonly` keeps nothing anywhere; `offline` asks no server.",
+        choices=("readwrite", "readonly", "offline"),
+    ),
+    "autotune_cache_tag": Entry("A text that belongs to the keys: another one finds nothing."),
     "coordinate_descent_tuning": Entry("Tuning one choice after the other.", _SAME, idle=_TUNES),
     "pattern_matcher": Entry(
         "Attention that was written out becomes one operator: [attention](attention.md).", _SAME,
@@ -173,8 +194,10 @@ OPTIONS: dict[str, Entry] = {
                                  idle="kernels are named apart in any case"),
     "cpp_wrapper": Entry("The host program is native code.", _SAME,
                          idle="the host program is native code in any case"),
-    "compile_threads": Entry("How many threads compile.", _SAME,
-                             idle="one thread compiles", check=at_least(0)),
+    "compile_threads": Entry(
+        "How many threads build what is to be measured; 0: one a processor, up to 8.", _SAME,
+        check=at_least(0),
+    ),
     "fx_graph_cache": Entry("Compiled programs are kept on disk.", _SAME),
     "fx_graph_remote_cache": Entry("... and elsewhere.", _SAME, idle="there is no remote cache"),
     "size_asserts": Entry("Sizes and strides of arguments are checked.", _SAME,

@@ -16,6 +16,7 @@ import llvmlite
 import torch
 
 from irc.boundary import aten_paths, torch_abi
+from irc.boundary.once import once
 from irc.cache.keys import key_of
 from irc.cache.store import shared_cache
 from irc.codegen.host import support as host_support
@@ -46,12 +47,12 @@ def _made_support(text: str, exports: Iterable[str], symbols: Mapping[str, int])
     return load_object(data, exports=exports, symbols=symbols)
 
 
-@functools.cache
+@once
 def _support_object() -> LoadedObject:
     return _made_support(host_support.support_text(), host_support.SIGNATURES, torch_abi.symbols())
 
 
-@functools.cache
+@once
 def _gpu_support_object() -> LoadedObject:
     """The functions that programs of GPUs alone call."""
     from irc.codegen.host import support_gpu, support_products
@@ -67,7 +68,7 @@ def _gpu_support_object() -> LoadedObject:
     return _made_support(support_gpu.support_text(), support_gpu.SIGNATURES, symbols)
 
 
-@functools.cache
+@once
 def graph_support() -> LoadedObject:
     """The bodies of builtins that replay graphs: `irc.codegen.host.support_graphs`."""
     from irc.codegen.host import support_graphs

@@ -25,7 +25,7 @@ from irc.target.record import KNOWN, Target, as_target, features_of
 
 if TYPE_CHECKING:
     from irc.ir.passes.context import PassContext
-    from irc.ir.text.attribute_parser import AttributeParser
+    from irc.ir.text.parser import Parser
 
 NAME = "irc.target"
 KINDS = ("cpu", "gpu")
@@ -63,7 +63,7 @@ class TargetAttr(Attribute):
         _write(writer, self.target)
 
     @classmethod
-    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
+    def parse_parameters(cls, parser: Parser) -> Attribute:
         start = parser.start
         word = parser.word("cpu, gpu, or the name of a known processor")
         if word not in KNOWN and word not in KINDS:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import re
 import shutil
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from irc.ir import types as T
 from irc.ir.equality import first_difference
 from irc.ir.registry import DIALECT_MODULES, load_dialect, register_attribute, registered_ops
 from irc.ir.symbols import Dim
+from irc.ir.text.parser import Parser
 
 for _dialect in DIALECT_MODULES:
     load_dialect(_dialect)
@@ -275,3 +278,28 @@ def test_an_operation_may_go_on_after_a_line_that_was_complete_before():
     assert [op.name for op in ops[:4]] == ["arith.constant"] * 3 + ["arith.addf"]
     assert str(ops[1].location) == 'loc("m.py":1:1)'
     assert ops[3]._operands[0] is ops[2].results[0]
+
+
+def test_hooks_read_with_the_methods_of_all_parts():
+    parser = Parser("")
+    own = {"close", "spend", "extent", "dialect_attribute", "check_forward"}  # no hook's business
+    for part in (parser.lexer, parser.types, parser.attributes, parser.region.__self__):
+        names = {n for n, f in vars(type(part)).items() if inspect.isfunction(f) and n[0] != "_"}
+        lent = {n for n in names if getattr(parser, n, None) == getattr(part, n)}
+        assert names - lent <= own, part
+
+
+def test_a_text_is_gone_when_it_is_read():
+    class Text(str):
+        """One that can be watched."""
+
+    for read, text in ((parse, "module {\n}\n"), (parse_attribute, "[1, 2]")):
+        watched = Text(text)
+        watch = weakref.ref(watched)
+        gc.disable()
+        try:
+            read(watched)
+            del watched
+            assert watch() is None
+        finally:
+            gc.enable()

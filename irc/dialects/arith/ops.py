@@ -31,8 +31,8 @@ from irc.ir.traits import (
 from irc.ir.types import FloatType, IndexType, IntegerType, TensorType, VectorType, i1
 
 if TYPE_CHECKING:
-    from irc.ir.text.attribute_parser import AttributeParser
     from irc.ir.text.attribute_text import TextWriter
+    from irc.ir.text.parser import Parser
 
 
 def element_type(type_: Type) -> Type:
@@ -138,7 +138,7 @@ class _FlagsAttr(A.Attribute):
         writer.text(self.separator.join(words) or "none")
 
     @classmethod
-    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
+    def parse_parameters(cls, parser: Parser) -> Attribute:
         words = []
         while True:
             words.append(parser.word("a flag"))

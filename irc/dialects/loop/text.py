@@ -23,7 +23,6 @@ from irc.ir.text.functions import print_values
 from irc.ir.text.printer import PLACEHOLDER
 
 if TYPE_CHECKING:
-    from irc.ir.text.attribute_parser import AttributeParser
     from irc.ir.text.parser import Parser
     from irc.ir.text.printer import Printer
 
@@ -38,7 +37,7 @@ def _print_kind_and_axis(axis: Any, writer: TextWriter) -> None:
 
 
 @parses_parameters(ops.AxisAttr)
-def _parse_kind_and_axis(cls: type[Attribute], parser: AttributeParser) -> Attribute:
+def _parse_kind_and_axis(cls: type[Attribute], parser: Parser) -> Attribute:
     return parse_axis(cls, parser, parser.word("par, red or scan"))
 
 
@@ -47,7 +46,7 @@ def print_axis(axis: Any, writer: TextWriter) -> None:
     writer.text(f"{name_text(axis.name)}: {format_dim(axis.extent)}")
 
 
-def parse_axis(cls: type[Attribute], parser: AttributeParser, kind: str) -> Attribute:
+def parse_axis(cls: type[Attribute], parser: Parser, kind: str) -> Attribute:
     """Read `i: s0`."""
     start = parser.start
     name = parser.string() if parser.kind == "string" else parser.word("the name of an axis")
@@ -69,7 +68,7 @@ def print_output(output: Any, writer: TextWriter) -> None:
 
 
 @parses_parameters(ops.ResultAttr)
-def parse_output(cls: type[Attribute], parser: AttributeParser) -> Attribute:
+def parse_output(cls: type[Attribute], parser: Parser) -> Attribute:
     """Read `map`, `reduce(sum, f32)`, `scatter(sum, [i, _0])`."""
     start = parser.start
     kind = parser.word("map, reduce, scan or scatter")
@@ -100,7 +99,7 @@ def print_schedule(schedule: Any, writer: TextWriter) -> None:
 
 
 @parses_parameters(ops.ScheduleAttr)
-def parse_schedule(cls: type[Attribute], parser: AttributeParser) -> Attribute:
+def parse_schedule(cls: type[Attribute], parser: Parser) -> Attribute:
     """Read `cpu, vector_axis = "j", peel`."""
     start = parser.start
     target = parser.word("a target")

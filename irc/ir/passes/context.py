@@ -57,7 +57,8 @@ class PassContext:
     faster a padded matrix product runs (`pad-matmul` gives it a `Product`), None where that can't
     be told; without it nothing is measured. folded: how large constants were computed
     (`irc.program.folded.FoldedConstants`), in order, for a cache that doesn't keep them. fuel:
-    how many rewrites may be made (None: all).
+    how many rewrites may be made (None: all). tuning: what choices by measuring share
+    (`irc.tuning.session`), made by the first one.
     """
 
     target: Any = None
@@ -70,6 +71,7 @@ class PassContext:
     measure: Callable[[Any], float | None] | None = None
     folded: list[Any] = attrs.field(factory=list)
     fuel: Fuel | None = None
+    tuning: Any = None
     settled: Any = None
 
     def count(self, name: str, amount: int = 1) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import NoReturn
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, NoReturn, TypeVar
 
 from irc.ir.diagnostics import UserError, excerpt
 from irc.ir.location import FileLocation
@@ -39,6 +41,8 @@ KINDS = ("", *TOKEN.groupindex)
 _ESCAPE = re.compile(r"((?:\\[0-9A-Fa-f]{2})++)|\\(.)", re.S)
 _PLAIN_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 _KIND_WORDS = {"end": "the end of the text", "bad": "a character that starts no token"}
+
+Built = TypeVar("Built")
 
 
 class Lexer:
@@ -162,6 +166,11 @@ class Lexer:
         self.advance()
         return name if name else self.string()
 
+    @property
+    def last_start(self) -> int:
+        """Where the token before the next one ends, as a place inside of it."""
+        return max(0, self.last_end - 1)
+
     # -- nesting
 
     def enter(self) -> None:
@@ -208,3 +217,20 @@ class Lexer:
         if self.kind == "bad" and self.token.isprintable():
             shown = f"'{self.token}'"
         self.fail(f"expected {what}, found {shown}")
+
+    def build(self, start: int, make: Callable[..., Built], *parameters: Any) -> Built:
+        """`make(*parameters)`, with what is wrong with them as an error at `start`."""
+        try:
+            return make(*parameters)
+        except (ValueError, TypeError, AttributeError) as error:
+            self.fail(str(error), start)
+
+    def close(self) -> None:
+        """Let go of the text. What reads it by parts that hold each other waits for the garbage
+        collector, which may come late."""
+        self.text = ""
+
+
+def of_lexer(name: str) -> Any:
+    """What a part's `lexer` has under this name, read without a call into Python."""
+    return property(attrgetter(f"lexer.{name}"))

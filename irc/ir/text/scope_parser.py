@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from irc.ir.attributes import Type
 from irc.ir.core import Block, Region, Value
 from irc.ir.location import FileLocation
 from irc.ir.text.attribute_parser import AttributeParser
+from irc.ir.text.lexer import Lexer
 
 MAX_NAME = 100
 """Longest part of a name that a similar one is looked for."""
@@ -26,43 +27,46 @@ class _Forward(Value):
         self.uses: list[tuple[int, tuple[Block, ...]]] = []
 
 
-class ScopeParser(AttributeParser):
+class ScopeParser:
     """Reads regions. `names` holds the values that can be used where the text stands, `forward`
-    those used and not yet defined; both are new inside of an isolated operation."""
+    those used and not yet defined; both are new inside of an isolated operation. `operations`
+    reads those of a block, up to a token that starts none."""
 
-    def __init__(self, text: str, filename: str = "<text>", **options: Any) -> None:
+    def __init__(
+        self, lexer: Lexer, attributes: AttributeParser, operations: Callable[[Block], None]
+    ) -> None:
+        self.lexer = lexer
+        self.attributes, self.types = attributes, attributes.types
+        self.operations = operations
         self.names: dict[str, Value] = {}
         self.forward: dict[str, _Forward] = {}
         self.open_blocks: list[Block] = []
         self.labels: dict[str, Block] = {}
         self.isolated = False
-        super().__init__(text, filename, **options)
-
-    def operations(self, block: Block) -> None:
-        """Operations up to a token that starts none."""
-        raise NotImplementedError
 
     # -- values
 
     def operand_names(self) -> list[tuple[str, int]]:
         """`%a, %b`: names with their offsets; may be empty."""
+        lexer = self.lexer
         names: list[tuple[str, int]] = []
-        while self.kind == "value":
-            names.append((self.token, self.start))
-            self.advance()
-            if not self.at(","):
+        while lexer.kind == "value":
+            names.append((lexer.token, lexer.start))
+            lexer.advance()
+            if not lexer.at(","):
                 break
-            self.advance()
-            if self.kind != "value":
-                self.fail_expecting("a value '%name'")
+            lexer.advance()
+            if lexer.kind != "value":
+                lexer.fail_expecting("a value '%name'")
         return names
 
     def value(self, type_: Type | None = None) -> Value:
         """The value whose name is next. Without `type_` it must be defined above."""
-        if self.kind != "value":
-            self.fail_expecting("a value '%name'")
-        token, start = self.token, self.start
-        self.advance()
+        lexer = self.lexer
+        if lexer.kind != "value":
+            lexer.fail_expecting("a value '%name'")
+        token, start = lexer.token, lexer.start
+        lexer.advance()
         return self.use(token, start, type_)
 
     def values(self) -> list[Value]:
@@ -71,14 +75,15 @@ class ScopeParser(AttributeParser):
 
     def typed_values(self) -> list[Value]:
         """`%a, %b : T, U`; may be empty."""
+        lexer = self.lexer
         names = self.operand_names()
         if not names:
             return []
-        self.expect(":")
-        start = self.start
-        types = self.type_list()
+        lexer.expect(":")
+        start = lexer.start
+        types = self.types.type_list()
         if len(types) != len(names):
-            self.fail(f"{len(types)} types for {len(names)} values", start)
+            lexer.fail(f"{len(types)} types for {len(names)} values", start)
         return [self.use(token, place, t) for (token, place), t in zip(names, types)]
 
     def use(self, token: str, start: int, type_: Type | None = None) -> Value:
@@ -106,21 +111,22 @@ class ScopeParser(AttributeParser):
         if maker is not None and isinstance(maker.location, FileLocation):
             p = maker.location
             where = f" at {p.filename}:{p.line}:{p.column}"
-        self.fail(f"{token} is used as {type_}, but is defined as {value.type}{where}", start)
+        self.lexer.fail(f"{token} is used as {type_}, but is defined as {value.type}{where}", start)
 
     def _undefined(self, token: str, start: int) -> NoReturn:
+        lexer = self.lexer
         from difflib import get_close_matches  # only a mistake needs it
 
         candidates = list(self.names)[-1000:]
         similar = get_close_matches(token[:MAX_NAME], candidates, 1, 0.75)
         notes = (f"did you mean {similar[0]}?",) if similar else ()
-        self.position, self.start, self.token = start + len(token), start, token
-        self.fail(f"{token} is not defined here", None, *notes)
+        lexer.position, lexer.start, lexer.token = start + len(token), start, token
+        lexer.fail(f"{token} is not defined here", None, *notes)
 
     def define(self, token: str, value: Value, start: int) -> None:
         """Give `value` the name `token` in what follows."""
         if token in self.names:
-            self.fail(f"{token} is defined twice", start)
+            self.lexer.fail(f"{token} is defined twice", start)
         forward = self.forward.get(token) if self.forward else None
         if forward is not None:
             self._resolve(token, forward, value)
@@ -131,13 +137,14 @@ class ScopeParser(AttributeParser):
 
     def _resolve(self, token: str, forward: _Forward, value: Value) -> None:
         """Put a definition in the place of the earlier uses that it can reach."""
+        lexer = self.lexer
         block = self.open_blocks[-1]
         start, chain = forward.uses[0]
         if not any(b is block or b.parent is block.parent is not None for b in chain):
             return
         if block in chain:
-            line = self.location_at(self.start).line
-            self.fail(f"{token} is used before its definition above line {line}", start)
+            line = lexer.location_at(lexer.start).line
+            lexer.fail(f"{token} is used before its definition above line {line}", start)
         if forward.type is not value.type:
             self._type_mismatch(token, start, value, forward.type)
         forward.replace_all_uses_with(value)
@@ -152,45 +159,49 @@ class ScopeParser(AttributeParser):
 
     def successors(self) -> list[Block]:
         """`[^bb1, ^bb2]` if it is next."""
-        if not self.at("["):
+        lexer = self.lexer
+        if not lexer.at("["):
             return []
-        self.advance()
+        lexer.advance()
         blocks = [self._label()]
-        while self.take(","):
+        while lexer.take(","):
             blocks.append(self._label())
-        self.expect("]")
+        lexer.expect("]")
         return blocks
 
     def _label(self) -> Block:
-        if self.kind != "block":
-            self.fail_expecting("a block '^name'")
-        block = self.labels.get(self.token)
+        lexer = self.lexer
+        if lexer.kind != "block":
+            lexer.fail_expecting("a block '^name'")
+        block = self.labels.get(lexer.token)
         if block is None:
-            block = self.labels[self.token] = Block()
-        self.advance()
+            block = self.labels[lexer.token] = Block()
+        lexer.advance()
         return block
 
     def argument(self) -> tuple[str, int, Type]:
         """`%name: T` (and a location, which is dropped): name, offset, type."""
-        if self.kind != "value":
-            self.fail_expecting("an argument '%name: type'")
-        token, start = self.token, self.start
-        self.advance()
-        self.expect(":")
-        type_ = self.type()
-        if self.at("loc"):
-            self.location()
+        lexer = self.lexer
+        if lexer.kind != "value":
+            lexer.fail_expecting("an argument '%name: type'")
+        token, start = lexer.token, lexer.start
+        lexer.advance()
+        lexer.expect(":")
+        type_ = self.types.type()
+        if lexer.at("loc"):
+            self.attributes.location()
         return token, start, type_
 
     def arguments(self) -> list[tuple[str, int, Type]]:
         """`(%a: T, %b: U)`."""
-        self.expect("(")
+        lexer = self.lexer
+        lexer.expect("(")
         arguments = []
-        if not self.at(")"):
+        if not lexer.at(")"):
             arguments.append(self.argument())
-            while self.take(","):
+            while lexer.take(","):
                 arguments.append(self.argument())
-        self.expect(")")
+        lexer.expect(")")
         return arguments
 
     def region(
@@ -198,7 +209,8 @@ class ScopeParser(AttributeParser):
     ) -> Region:
         """`{...}`. arguments: those of the entry block, if they stand elsewhere. entry: an empty
         text means one empty block (else: none)."""
-        self.enter()
+        lexer = self.lexer
+        lexer.enter()
         outer = self.names, self.forward, self.labels
         isolated, self.isolated = self.isolated, False
         if isolated:
@@ -206,16 +218,16 @@ class ScopeParser(AttributeParser):
         self.labels = {}
         known = len(self.names)
         region = Region()
-        self.expect("{")
-        if arguments or not (self.kind == "block" or (self.at("}") and not entry)):
+        lexer.expect("{")
+        if arguments or not (lexer.kind == "block" or (lexer.at("}") and not entry)):
             self._block(region, Block(), arguments)
-        while self.kind == "block":
+        while lexer.kind == "block":
             self._labelled_block(region)
-        if not self.at("}"):
-            self.fail_expecting("an operation or '}'")
+        if not lexer.at("}"):
+            lexer.fail_expecting("an operation or '}'")
         for label, block in self.labels.items():
             if block.parent is None:
-                self.fail(f"there is no block {label} in this region")
+                lexer.fail(f"there is no block {label} in this region")
         if isolated:
             self.check_forward()
         self.names, self.forward, self.labels = outer
@@ -223,21 +235,22 @@ class ScopeParser(AttributeParser):
             names = self.names
             while len(names) > known:
                 names.popitem()
-        self.leave()
+        lexer.leave()
         self.isolated = isolated
-        self.expect("}")
+        lexer.expect("}")
         return region
 
     def _labelled_block(self, region: Region) -> None:
-        label, start = self.token, self.start
+        lexer = self.lexer
+        label, start = lexer.token, lexer.start
         block = self.labels.get(label)
         if block is None:
             block = self.labels[label] = Block()
         elif block.parent is not None:
-            self.fail(f"the block {label} is defined twice", start)
-        self.advance()
-        arguments = self.arguments() if self.at("(") else []
-        self.expect(":")
+            lexer.fail(f"the block {label} is defined twice", start)
+        lexer.advance()
+        arguments = self.arguments() if lexer.at("(") else []
+        lexer.expect(":")
         self._block(region, block, arguments)
 
     def _block(

@@ -134,28 +134,29 @@ class Syntax:
     ) -> tuple[Sequence[Value], Sequence[Type], dict[str, Attribute]] | None:
         """Operands, result types and attributes behind an operation's name; None, with nothing
         read, where what stands there is the default form."""
-        begin = parser.start
+        lexer = parser.lexer
+        begin = lexer.start
         if self.types == "constant":
             return self._read_constant(parser)
         attributes: dict[str, Attribute] = {}
         if self.word:
-            if parser.kind != "word":
+            if lexer.kind != "word":
                 return None
-            attributes[self.word] = A.StringAttr(parser.word())
-            parser.expect(",")
+            attributes[self.word] = A.StringAttr(lexer.word())
+            lexer.expect(",")
         names = parser.operand_names()
-        if parser.kind == "word":
+        if lexer.kind == "word":
             self._read_words_behind(parser, cls, attributes)
         attributes.update(parser.optional_attribute_dict())
-        if not parser.at(":"):
-            parser.fail_expecting("':' and the types")
-        parser.advance()
-        if parser.at("(") and not self.word:
-            parser.reset(begin)
+        if not lexer.at(":"):
+            lexer.fail_expecting("':' and the types")
+        lexer.advance()
+        if lexer.at("(") and not self.word:
+            lexer.reset(begin)
             return None
         inputs, outputs = self._read_types(parser, len(names))
         if len(inputs) != len(names):
-            parser.fail(f"{cls.name} takes {len(inputs)} operands, {len(names)} given", start)
+            lexer.fail(f"{cls.name} takes {len(inputs)} operands, {len(names)} given", start)
         values = [parser.use(token, place, t) for (token, place), t in zip(names, inputs)]
         if outputs is None:
             outputs = cls.infer_types(values, attributes)
@@ -164,28 +165,30 @@ class Syntax:
     def _read_words_behind(
         self, parser: Parser, cls: Any, attributes: dict[str, Attribute]
     ) -> None:
-        mark = self.marks.get(parser.token)
+        lexer = parser.lexer
+        mark = self.marks.get(lexer.token)
         if mark is not None:
-            parser.advance()
+            lexer.advance()
             attributes[mark] = A.UNIT
-        if self.mode and parser.kind == "word":
-            word = A.StringAttr(parser.token)
+        if self.mode and lexer.kind == "word":
+            word = A.StringAttr(lexer.token)
             if word in cls.attribute_fields[self.mode].words:
-                parser.advance()
+                lexer.advance()
                 attributes[self.mode] = word
-        if parser.kind == "word" and parser.token in self.flags:
-            keyword = parser.token
+        if lexer.kind == "word" and lexer.token in self.flags:
+            keyword = lexer.token
             attributes[self.flags[keyword]] = parser.flag(keyword)
 
     def _read_types(
         self, parser: Parser, count: int
     ) -> tuple[Sequence[Type], Sequence[Type] | None]:
+        lexer = parser.lexer
         first = parser.type()
         if self.types == "cast":
-            parser.expect("to")
+            lexer.expect("to")
             return [first], [parser.type()]
         if self.types == "choice":
-            if parser.take(","):
+            if lexer.take(","):
                 second = parser.type()
                 return [first, second, second], [second]
             return [i1, first, first], [first]
@@ -194,17 +197,18 @@ class Syntax:
     def _read_constant(
         self, parser: Parser
     ) -> tuple[Sequence[Value], Sequence[Type], dict[str, Attribute]] | None:
-        begin = parser.start
+        lexer = parser.lexer
+        begin = lexer.start
         attributes = parser.optional_attribute_dict()
-        if "value" in attributes or parser.at(":"):
-            parser.reset(begin)
+        if "value" in attributes or lexer.at(":"):
+            lexer.reset(begin)
             return None
         value = parser.attribute()
-        type_ = parser.type() if parser.take(":") else getattr(value, "type", None)
+        type_ = parser.type() if lexer.take(":") else getattr(value, "type", None)
         if isinstance(value, A.BoolAttr) and type_ is None:
             type_ = i1
         if not isinstance(type_, Type):
-            parser.fail_expecting("':' and the type of the constant")
+            lexer.fail_expecting("':' and the type of the constant")
         return (), (type_,), {**attributes, "value": one_number(value)}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from irc.ir import types as T
 from irc.ir.attributes import Attribute, Type
@@ -16,15 +16,14 @@ INTEGER_TYPE = re.compile(r"(u|s)?i([0-9]+)\Z", re.A)
 SIMPLE_TYPES: dict[str, Type] = {"index": T.index, "none": T.none, **T.FLOAT_TYPES}
 TYPE_WORDS = ("tensor", "vector", "complex")
 
-Built = TypeVar("Built")
 
+class TypeParser:
+    """Reads types and symbolic expressions. `dialect_attribute` gives the alias, or the attribute
+    or type of a dialect, that the next token begins."""
 
-class TypeParser(Lexer):
-    """Reads types and symbolic expressions."""
-
-    def dialect_attribute(self, token: str) -> Attribute:
-        """The alias, or the attribute or type of a dialect, that the next token begins."""
-        raise NotImplementedError
+    def __init__(self, lexer: Lexer, dialect_attribute: Callable[[str], Attribute]) -> None:
+        self.lexer = lexer
+        self.dialect_attribute = dialect_attribute
 
     # -- symbolic expressions
 
@@ -34,12 +33,13 @@ class TypeParser(Lexer):
         placeholder: gives the symbol that stands for a value `%name`, with its offset in the
         text; without it, values are not allowed.
         """
-        first = self.start
+        lexer = self.lexer
+        first = lexer.start
         end = first
         depth = 0
         pieces: list[str] | None = None
         while True:
-            kind, token = self.kind, self.token
+            kind, token = lexer.kind, lexer.token
             if kind == "mark":
                 if token == "(":
                     depth += 1
@@ -54,37 +54,38 @@ class TypeParser(Lexer):
                     break
             elif kind == "value" and placeholder is not None:
                 pieces = [] if pieces is None else pieces
-                pieces.append(self.text[end:self.start])
-                pieces.append(placeholder(token, self.start))
-                end = self.position
+                pieces.append(lexer.text[end:lexer.start])
+                pieces.append(placeholder(token, lexer.start))
+                end = lexer.position
             elif kind != "word" and kind != "number":
                 break
-            self.advance()
+            lexer.advance()
             if pieces is None:
-                end = self.last_end
+                end = lexer.last_end
             elif kind != "value":
-                pieces.append(self.text[end:self.last_end])
-                end = self.last_end
+                pieces.append(lexer.text[end:lexer.last_end])
+                end = lexer.last_end
         if end == first and not pieces:
-            self.fail_expecting("a symbolic expression")
-        text = self.text[first:end] if pieces is None else "".join(pieces)
+            lexer.fail_expecting("a symbolic expression")
+        text = lexer.text[first:end] if pieces is None else "".join(pieces)
         try:
             return parse_dim(text)
         except SymbolSyntaxError as error:
-            self.fail(error.message, first + error.offset if pieces is None else first)
+            lexer.fail(error.message, first + error.offset if pieces is None else first)
         except SymbolError as error:
-            self.fail(str(error), first)
+            lexer.fail(str(error), first)
 
     def dims(self, placeholder: Callable[[str, int], str] | None = None) -> tuple[Any, ...]:
         """A bracketed list of symbolic expressions; `?` gives None."""
-        self.expect("[")
+        lexer = self.lexer
+        lexer.expect("[")
         sizes: list[Dim | None] = []
-        if not self.take("]"):
+        if not lexer.take("]"):
             while True:
-                sizes.append(None if self.take("?") else self.dim(placeholder))
-                if not self.take(","):
+                sizes.append(None if lexer.take("?") else self.dim(placeholder))
+                if not lexer.take(","):
                     break
-            self.expect("]")
+            lexer.expect("]")
         return tuple(sizes)
 
     # -- types
@@ -93,160 +94,159 @@ class TypeParser(Lexer):
         """A type."""
         type_ = self.optional_type()
         if type_ is None:
-            self.fail_expecting("a type")
+            self.lexer.fail_expecting("a type")
         return type_
 
     def optional_type(self) -> Type | None:
         """A type if one is next, else None."""
-        kind, token = self.kind, self.token
+        lexer = self.lexer
+        kind, token = lexer.kind, lexer.token
         if kind == "word":
             simple = SIMPLE_TYPES.get(token)
             if simple is not None:
-                self.advance()
+                lexer.advance()
                 return simple
             match = INTEGER_TYPE.match(token)
             if match is not None:
                 return self._integer_type(match)
             if token not in TYPE_WORDS:
                 return None
-            self.enter()
-            self.advance()
-            self.expect("<")
+            lexer.enter()
+            lexer.advance()
+            lexer.expect("<")
             type_ = getattr(self, f"_{token}_type")()
-            self.expect(">")
-            self.leave()
+            lexer.expect(">")
+            lexer.leave()
             return type_
         if kind == "mark" and token == "(":
             return self.function_type()
         if kind == "bang":
             type_ = self.dialect_attribute(token)
             if not isinstance(type_, Type):
-                self.fail(f"'{token}' is not a type")
+                lexer.fail(f"'{token}' is not a type")
             return type_
         return None
 
     def _integer_type(self, match: re.Match[str]) -> Type:
+        lexer = self.lexer
         width = int(match[2]) if len(match[2]) < 6 else 0
         if match[1] == "s":
-            self.fail(f"'{self.token}': signed integer types are written i{match[2]} here")
+            lexer.fail(f"'{lexer.token}': signed integer types are written i{match[2]} here")
         if not 1 <= width <= 128:
-            self.fail(f"integer width {match[2]} is not between 1 and 128")
-        self.advance()
+            lexer.fail(f"integer width {match[2]} is not between 1 and 128")
+        lexer.advance()
         return T.IntegerType(width, match[1] == "u")
 
     def function_type(self) -> T.FunctionType:
         """`(inputs) -> results`."""
-        self.enter()
+        lexer = self.lexer
+        lexer.enter()
         inputs = self.parenthesized_types()
-        self.expect("->")
+        lexer.expect("->")
         results = self.result_types()
-        self.leave()
+        lexer.leave()
         return T.FunctionType(inputs, results)
 
     def parenthesized_types(self) -> tuple[Type, ...]:
         """`(T0, T1, ...)`."""
-        self.expect("(")
-        if self.take(")"):
+        lexer = self.lexer
+        lexer.expect("(")
+        if lexer.take(")"):
             return ()
         types = self.type_list()
-        self.expect(")")
+        lexer.expect(")")
         return types
 
     def type_list(self) -> tuple[Type, ...]:
         """`T0, T1, ...`: at least one."""
         types = [self.type()]
-        while self.take(","):
+        while self.lexer.take(","):
             types.append(self.type())
         return tuple(types)
 
     def result_types(self) -> tuple[Type, ...]:
         """What follows an arrow: one type, or several in parentheses."""
-        if not self.at("("):
+        lexer = self.lexer
+        if not lexer.at("("):
             return (self.type(),)
         types = self.parenthesized_types()
-        if self.at("->"):
-            self.fail("a function type as a result stands in parentheses")
+        if lexer.at("->"):
+            lexer.fail("a function type as a result stands in parentheses")
         return types
 
     def _complex_type(self) -> Type:
         element = self.type()
         if not isinstance(element, T.FloatType):
-            self.fail(f"complex numbers of {element} are not supported", self._last_start)
+            place = self.lexer.last_start
+            self.lexer.fail(f"complex numbers of {element} are not supported", place)
         return T.ComplexType(element)
-
-    @property
-    def _last_start(self) -> int:
-        return max(0, self.last_end - 1)
 
     def _static_shape(self) -> list[int | None]:
         """`4x?x` before an element type; `?` gives None."""
-        start = self.start
-        match = SHAPE.match(self.text, start)
+        lexer = self.lexer
+        start = lexer.start
+        match = SHAPE.match(lexer.text, start)
         assert match is not None
         sizes: list[int | None] = []
         for size in match[1].replace(" ", "").split("x")[:-1]:
-            sizes.append(None if size == "?" else self.size(size, start))
+            sizes.append(None if size == "?" else lexer.size(size, start))
         if sizes:
-            self.reset(match.end())
+            lexer.reset(match.end())
         return sizes
 
     def _vector_type(self) -> Type:
-        start = self.start
+        lexer = self.lexer
+        start = lexer.start
         sizes = self._static_shape()
         if None in sizes:
-            self.fail("the sizes of a vector are integers", start)
+            lexer.fail("the sizes of a vector are integers", start)
         return T.VectorType(sizes, self.type())  # type: ignore[arg-type]
 
     def _tensor_type(self) -> Type:
-        start = self.start
+        lexer = self.lexer
+        start = lexer.start
         shape: tuple[Any, ...]
-        if self.at("["):
+        if lexer.at("["):
             shape = self.dims()
-            if not (self.kind == "word" and self.token[0] == "x"):
-                self.fail_expecting("'x' and the element type")
-            self.reset(self.start + 1)
+            if not (lexer.kind == "word" and lexer.token[0] == "x"):
+                lexer.fail_expecting("'x' and the element type")
+            lexer.reset(lexer.start + 1)
         else:
             shape = tuple(self._static_shape())
         element = self.type()
         strides = None
         device = "cpu"
-        while self.take(","):
-            if self.take("strides"):
+        while lexer.take(","):
+            if lexer.take("strides"):
                 strides = self.dims()
-            elif self.kind == "string":
-                device = self.string()
+            elif lexer.kind == "string":
+                device = lexer.string()
             else:
                 shape, strides, device = self._encoding(shape)
         if None in shape:
-            self.fail("size '?' has no symbol: write tensor<[s0, 4] x f32>", start)
+            lexer.fail("size '?' has no symbol: write tensor<[s0, 4] x f32>", start)
         if strides is not None and None in strides:
-            self.fail("stride '?' has no symbol", start)
-        return self.build(start, T.TensorType, shape, element, strides, device)
+            lexer.fail("stride '?' has no symbol", start)
+        return lexer.build(start, T.TensorType, shape, element, strides, device)
 
     def _encoding(self, sizes: tuple[Any, ...]) -> tuple[Any, Any, str]:
         """Sizes, strides and device that MLIR's encoding attribute holds."""
-        start, name = self.start, self.token
+        lexer = self.lexer
+        start, name = lexer.start, lexer.token
         if name not in ("#sym.shape", "#irc.layout"):
-            self.fail_expecting("'strides', a device or the encoding #sym.shape or #irc.layout")
-        self.advance()
-        self.expect("<")
+            lexer.fail_expecting("'strides', a device or the encoding #sym.shape or #irc.layout")
+        lexer.advance()
+        lexer.expect("<")
         shape = self.dims()
         strides = None
         device = "cpu"
         if name == "#irc.layout":
-            self.expect(",")
-            strides = None if self.take("none") else self.dims()
-            if self.take(","):
-                device = self.string()
-        self.expect(">")
+            lexer.expect(",")
+            strides = None if lexer.take("none") else self.dims()
+            if lexer.take(","):
+                device = lexer.string()
+        lexer.expect(">")
         known = [None if isinstance(s, Expr) else s for s in shape]
         if known != list(sizes):
-            self.fail(f"the sizes {list(sizes)} and {known} differ", start)
+            lexer.fail(f"the sizes {list(sizes)} and {known} differ", start)
         return shape, strides, device
-
-    def build(self, start: int, make: Callable[..., Built], *parameters: Any) -> Built:
-        """`make(*parameters)`, with what is wrong with them as an error at `start`."""
-        try:
-            return make(*parameters)
-        except (ValueError, TypeError, AttributeError) as error:
-            self.fail(str(error), start)

@@ -1,0 +1,20 @@
+"""Choosing by measuring: candidates for an operation, each built, run and timed, and what was found
+kept.
+
+    candidate    what may be chosen, as plain data; the error where nothing can be
+    problem      what is tuned: a small module of its own, and how a candidate gets into it
+    candidates   schedules near the default one, by kind of kernel
+    measuring    a problem with a candidate as something that runs, and its time
+    rounds       rounds of times, in turn, until one candidate is the fastest
+    pool, worker processes that measure, one a device
+    store        what was found, kept in irc's cache and on a Redis server
+    session      what a compile shares; `choose`
+
+The room is below the passes: it runs them by a pipeline's text.
+"""
+
+from irc.tuning.candidate import Candidate, NoValidChoicesError
+from irc.tuning.problem import Problem
+from irc.tuning.session import choose
+
+__all__ = ["Candidate", "NoValidChoicesError", "Problem", "choose"]

@@ -1,0 +1,204 @@
+"""A problem with a candidate as something that runs, and how long it takes.
+
+    runner = Runner(problem, candidate)         # built: passes, code, arguments
+    runner.seconds()                            # one sample
+
+Arguments are random numbers from a fixed seed, with the problem's strides. A sample on a CPU is as
+many calls as take `SAMPLE_SECONDS`, one after the other, so the caches hold what fits into them, as
+for a value that was just computed. On a GPU each call is timed by itself, between two events, after
+the second-level cache was overwritten: weights of a model come from memory. That write also takes
+longer than the host needs to launch the call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from irc.interp.core import torch_dtype
+from irc.ir import attributes as A
+from irc.ir.core import Value
+from irc.ir.passes import PassContext, PassManager
+from irc.ir.symbols import Dim, evaluate
+from irc.ir.types import FloatType, TensorType, contiguous_strides
+from irc.options.options import DEFAULT, Options
+from irc.runtime.building import build
+from irc.runtime.executable import Executable
+from irc.tuning.candidate import Candidate
+from irc.tuning.problem import Problem, main_of, target_of_problem
+from irc.validation.sizes import argument_strides
+
+SAMPLE_SECONDS = 200e-6
+"""A sample on a CPU takes so long, or one call: the clock is then exact to a thousandth."""
+MOST_CALLS = 1000
+GPU_CALLS = 5
+"""Calls of a sample on a GPU, whose median counts."""
+FLUSHED_BYTES = 256 << 20
+"""What is overwritten between calls on a GPU: more than any second-level cache holds."""
+SEED = 0
+
+
+def built(problem: Problem, candidate: Candidate, options: Options = DEFAULT) -> Executable:
+    """The program of a problem that runs as a candidate says. Raises what passes raise."""
+    module = problem.with_candidate(candidate)
+    context = PassContext(options=options.replace(remarks=""), explains=False)
+    PassManager.parse(problem.pipeline).run(module, context)
+    return build(module, None, options)
+
+
+def arguments_of(problem: Problem) -> list[Any]:
+    """The arguments that a problem is measured on: equal for each candidate."""
+    module = problem.module()
+    sizes = dict(problem.sizes)
+    generators: dict[str, torch.Generator] = {}
+    function = main_of(module)
+    arguments: list[Any] = []
+    for position, argument in enumerate(function.block.arguments):
+        type_ = argument.type
+        if not isinstance(type_, TensorType):
+            arguments.append(_number(argument, sizes))
+            continue
+        if type_.device not in generators:
+            generators[type_.device] = torch.Generator(type_.device).manual_seed(SEED)
+        strides = argument_strides(function, position)
+        arguments.append(random_tensor(type_, strides, sizes, generators[type_.device]))
+    return arguments
+
+
+def _number(argument: Value, sizes: Mapping[str, int]) -> int | float:
+    """The value of the symbol that an argument binds, or of one that binds none."""
+    for user in argument.users:
+        symbol = user.attributes.get("symbol")
+        if isinstance(symbol, A.StringAttr) and symbol.value in sizes:
+            return sizes[symbol.value]
+    return 0.5 if isinstance(argument.type, FloatType) else 1
+
+
+def random_tensor(
+    type_: TensorType,
+    steps: Sequence[Dim] | None,
+    sizes: Mapping[str, int],
+    generator: torch.Generator,
+) -> torch.Tensor:
+    """A tensor of a type: floats from -1 to 1, integers 0, which are indices of anything. Its
+    memory is written, so that it is memory of its own."""
+    shape = [evaluate(d, sizes) for d in type_.shape]
+    strides = [evaluate(d, sizes) for d in steps or contiguous_strides(shape)]
+    extent = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    dtype = torch_dtype(type_.element)
+    memory = torch.empty(extent, dtype=dtype, device=type_.device)
+    if dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        memory.uniform_(-1, 1, generator=generator)
+    else:
+        memory.view(torch.uint8).fill_(0)
+    return memory.as_strided(shape, strides)
+
+
+@contextlib.contextmanager
+def _as_compiled(threads: int) -> Iterator[None]:
+    """Eager mode with a compile's number of threads: neither fake tensors nor autograd."""
+    before = torch.get_num_threads()
+    if before != threads:
+        torch.set_num_threads(threads)
+    try:
+        with _disable_current_modes(), torch.no_grad():
+            yield
+    finally:
+        if before != threads:
+            torch.set_num_threads(before)
+
+
+class Runner:
+    """A candidate of a problem, built. Raises what building raises; `seconds` what running does."""
+
+    def __init__(self, problem: Problem, candidate: Candidate, options: Options = DEFAULT) -> None:
+        self._problem = problem
+        with _disable_current_modes():
+            self._program = built(problem, candidate, options)  # the code lives as long
+            self._call = self._program.fast_call
+        target = target_of_problem(problem.module())
+        self._gpu, self._threads = target.is_gpu, target.threads
+        self._calls = 0
+
+    def seconds(self, arguments: Sequence[Any]) -> float:
+        """The time of a call, from one sample."""
+        threads = torch.get_num_threads() if self._gpu else self._threads
+        with _as_compiled(threads):
+            return self._on_gpu(arguments) if self._gpu else self._on_cpu(arguments)
+
+    def _on_cpu(self, arguments: Sequence[Any]) -> float:
+        call = self._call
+        if not self._calls:
+            call(*arguments)  # what is done once
+            start = time.perf_counter()
+            call(*arguments)
+            once = time.perf_counter() - start
+            self._calls = max(1, min(MOST_CALLS, int(SAMPLE_SECONDS / max(once, 1e-9))))
+        start = time.perf_counter()
+        for _ in range(self._calls):
+            call(*arguments)
+        return (time.perf_counter() - start) / self._calls
+
+    def _on_gpu(self, arguments: Sequence[Any]) -> float:
+        call, device = self._call, _device(arguments)
+        with torch.cuda.device(device):
+            if not self._calls:
+                call(*arguments)
+                torch.cuda.synchronize()
+                self._calls = GPU_CALLS
+            flushed = torch.empty(FLUSHED_BYTES // 4, dtype=torch.int32, device=device)
+            pairs = [
+                (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+                for _ in range(self._calls)
+            ]
+            for before, after in pairs:
+                flushed.zero_()
+                before.record()
+                call(*arguments)
+                after.record()
+            torch.cuda.synchronize()
+            return statistics.median(b.elapsed_time(a) for b, a in pairs) * 1e-3
+
+
+def _device(arguments: Sequence[Any]) -> torch.device:
+    tensors = (a.device for a in arguments if isinstance(a, torch.Tensor))
+    return next((d for d in tensors if d.type == "cuda"), torch.device("cuda"))
+
+
+@attrs.define(eq=False)
+class InProcess:
+    """Builds and times candidates of one problem in this process. Safe from several threads, but
+    for `seconds`."""
+
+    problem: Problem
+    options: Options = DEFAULT
+    _runners: dict[Candidate, Runner] = attrs.field(factory=dict)
+    _arguments: list[Any] | None = None
+
+    def prepare(self, candidate: Candidate) -> None:
+        """Build a candidate. Raises what building raises."""
+        self._runners[candidate] = Runner(self.problem, candidate, self.options)
+
+    def seconds(self, candidate: Candidate) -> float:
+        """A sample of a candidate. Raises what building or running raises."""
+        if candidate not in self._runners:
+            self.prepare(candidate)
+        if self._arguments is None:
+            with _disable_current_modes():
+                self._arguments = arguments_of(self.problem)
+        return self._runners[candidate].seconds(self._arguments)
+
+    def close(self) -> None:
+        """Let the programs and arguments go."""
+        self._runners.clear()
+        self._arguments = None
+
+
+__all__ = ["InProcess", "Runner", "arguments_of", "built", "random_tensor"]

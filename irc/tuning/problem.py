@@ -1,0 +1,173 @@
+"""What is tuned: a small module of its own, whose function holds the operation and takes all that
+this reads as arguments.
+
+    problem = Problem(text, "form-kernels,bufferize,plan-memory", "softmax f32 8x100")
+    module = problem.with_candidate(candidate)      # parsed, and the candidate written into it
+    executable = built(module, problem)
+
+It is text and numbers alone, so that another process, or another machine, builds and times it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from irc.analysis.loop import used_values
+from irc.cache.keys import canonical_text
+from irc.dialects import func, sym
+from irc.ir import attributes as A
+from irc.ir.builder import Builder
+from irc.ir.core import Operation, Value
+from irc.ir.diagnostics import UserError
+from irc.ir.mentions import PLACEHOLDER, mentioned_symbols
+from irc.ir.module import ModuleOp
+from irc.ir.text.parser import parse
+from irc.ir.text.printer import print_op
+from irc.ir.types import index
+from irc.target import Target
+from irc.target.attribute import carried, carry
+from irc.tuning.applying import apply, tunable_in
+from irc.tuning.candidate import Candidate
+
+#: The longest text of a problem.
+MOST_TEXT = 1 << 20
+_TYPES = {"text": str, "pipeline": str, "what": str}
+
+
+@attrs.frozen(cache_hash=True)
+class Problem:
+    """A module's text with its target, the passes from there to `irc.build`, its name for people,
+    and what each symbol is while it is measured."""
+
+    text: str
+    pipeline: str
+    what: str = ""
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    def module(self) -> ModuleOp:
+        """The module of the text. Raises IRCError."""
+        module = parse(self.text, filename="<problem>")
+        if not isinstance(module, ModuleOp):
+            raise UserError("the text of a problem is a module")
+        return module
+
+    def with_candidate(self, candidate: Candidate) -> ModuleOp:
+        """The module with a candidate as the choice for its operation. Raises IRCError."""
+        module = self.module()
+        apply(tunable_in(main_of(module)), candidate)
+        return module
+
+    def canonical(self) -> str:
+        """What decides its times, without names and locations."""
+        sizes = ",".join(f"{name}={size}" for name, size in self.sizes)
+        return f"{canonical_text(self.module())}\n{self.pipeline}\n{sizes}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON's types."""
+        return {**attrs.asdict(self), "sizes": dict(self.sizes)}
+
+    @staticmethod
+    def from_json(value: object) -> Problem:
+        """From what `to_json` gives. Raises ValueError for anything else."""
+        if not isinstance(value, dict) or set(value) != {*_TYPES, "sizes"}:
+            raise ValueError("a problem is an object with text, pipeline, what and sizes")
+        for name, type_ in _TYPES.items():
+            if not isinstance(value[name], type_) or len(value[name]) > MOST_TEXT:
+                raise ValueError(f"a problem's {name} is a text")
+        sizes = value["sizes"]
+        if not isinstance(sizes, dict) or not all(type(n) is int for n in sizes.values()):
+            raise ValueError("a problem's sizes are numbers by symbol")
+        return Problem(value["text"], value["pipeline"], value["what"], tuple(sizes.items()))
+
+
+def main_of(module: ModuleOp) -> func.FuncOp:
+    """The function of a problem's module. Raises UserError."""
+    function = module.lookup("main")
+    if not isinstance(function, func.FuncOp):
+        raise UserError("a problem has a function @main")
+    return function
+
+
+def problem_of(
+    op: Operation,
+    target: Target,
+    pipeline: str,
+    what: str,
+    hints: Mapping[str, int] | None = None,
+    level: str = "loop",
+) -> Problem:
+    """The problem of one operation of a larger program. Each symbol that it mentions is an argument
+    of its own, with its hint's bucket while it is measured. Constants are arguments, too."""
+    inside: set[Value] = set()
+    for inner in op.walk():
+        inside.update(inner.results)
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+    reads = [v for v in dict.fromkeys(used_values(op)) if v not in inside]
+    names = _mentioned(reads, op)
+    function = _function_of(op, reads, names, level)
+    module = ModuleOp.empty()
+    module.block.append(function)
+    carry(module, target)
+    known = hints or {}
+    sizes = tuple((name, bucket_of(known.get(name, USUAL_SIZE))) for name in names)
+    return Problem(print_op(module), pipeline, what, sizes)
+
+
+USUAL_SIZE = 64
+"""What a symbol without a hint is while it is measured."""
+
+
+def bucket_of(size: int) -> int:
+    """The size that stands for all near it: the nearest power of two or three quarters of one,
+    above; small ones for themselves."""
+    if size <= 16:
+        return size
+    power = 1 << (size - 1).bit_length()
+    return 3 * power // 4 if size <= 3 * power // 4 else power
+
+
+def _mentioned(reads: Sequence[Value], op: Operation) -> list[str]:
+    """The symbols of what is read and of what an operation says, but for its axes, in order."""
+    names = {name for value in reads for name in mentioned_symbols(value.type)}
+    local: set[str] = set()
+    for inner in op.walk():
+        own = getattr(inner, "local_symbols", None)
+        local.update(own() if own is not None else ())
+        for attribute in inner.attributes.values():
+            names |= mentioned_symbols(attribute)
+        for result in inner.results:
+            names |= mentioned_symbols(result.type)
+    return sorted(name for name in names - local if not PLACEHOLDER.match(name))
+
+
+def _function_of(
+    op: Operation, reads: Sequence[Value], names: Sequence[str], level: str
+) -> func.FuncOp:
+    """@main, with an argument for each symbol and for each value that is read."""
+    types = [*(index for _ in names), *(v.type for v in reads)]
+    results = [v.type for v in op.results]
+    function = func.FuncOp.create("main", types, results, {"level": A.StringAttr(level)})
+    builder = Builder.at_end(function.block)
+    for argument, name in zip(function.block.arguments, names, strict=False):
+        builder.create(sym.BindOp, argument, symbol=name)
+    inputs = function.block.arguments[len(names) :]
+    mapping: dict[Value, Value] = dict(zip(reads, inputs, strict=True))
+    copy = builder.insert(op.clone(mapping))
+    builder.create(func.ReturnOp, list(copy.results))
+    return function
+
+
+def target_of_problem(module: ModuleOp) -> Target:
+    """The target that a problem's module carries. Raises UserError."""
+    target = carried(module)
+    if target is None:
+        raise UserError("the module of a problem carries its target (irc.target)")
+    return target
+
+
+__all__ = ["Problem", "bucket_of", "main_of", "problem_of", "target_of_problem"]

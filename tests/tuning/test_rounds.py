@@ -1,0 +1,68 @@
+"""Rounds of samples: who wins, who drops out, what ends them."""
+
+import math
+
+import pytest
+
+from irc.tuning.rounds import LEAST_ROUNDS, ROUNDS, hold
+
+
+def rounds(times, deadline=math.inf, step=0.0):
+    """Timings of choices with these samples, in turn; the counts of samples."""
+    counts = [0] * len(times)
+    now = [0.0]
+
+    def sample(number):
+        counts[number] += 1
+        now[0] += step
+        value = times[number]
+        value = value[min(counts[number], len(value)) - 1] if isinstance(value, list) else value
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    return hold(range(len(times)), sample, deadline, clock=lambda: now[0]), counts
+
+
+def test_the_fastest_wins_by_its_median():
+    held, _ = rounds([3.0, [1.0, 9.0, 1.0], 2.0])
+    assert held.winner == 1 and held.seconds[1] == 1.0
+
+
+def test_the_first_is_kept_unless_another_is_clearly_faster():
+    assert rounds([1.0, 0.99])[0].winner == 0
+    assert rounds([1.0, 0.9])[0].winner == 1
+
+
+def test_what_is_slow_drops_out():
+    held, counts = rounds([1.0, 5.0, 1.3, 1.05])
+    assert counts == [ROUNDS, 1, LEAST_ROUNDS, ROUNDS]
+    assert held.rounds == ROUNDS and held.seconds == (1.0, 5.0, 1.3, 1.05)
+
+
+def test_one_that_is_left_needs_few_rounds():
+    assert rounds([1.0, 5.0])[1] == [LEAST_ROUNDS, 1]
+
+
+@pytest.mark.parametrize("bad", [ValueError("no"), math.inf, math.nan])
+def test_what_has_no_time_is_infinite_and_says_why(bad):
+    held, _ = rounds([bad, 1.0, [1.0, bad]])
+    assert held.winner == 1 and set(held.reasons) == {0, 2}
+    assert math.isinf(held.seconds[0]) and math.isinf(held.seconds[2])
+
+
+def test_without_any_time_there_is_no_winner():
+    assert rounds([math.inf, ValueError("no")])[0].winner is None
+    assert rounds([])[0].winner is None
+
+
+def test_the_deadline_ends_the_rounds_but_not_before_one_sample():
+    held, counts = rounds([1.0, 2.0, 3.0], deadline=0.0, step=1.0)
+    assert counts == [1, 0, 0] and held.cut and held.winner == 0
+    held, counts = rounds([1.0, 1.0], deadline=5.0, step=1.0)
+    assert counts == [3, 2] and held.cut
+
+
+def test_ctrl_c_goes_through():
+    with pytest.raises(KeyboardInterrupt):
+        hold([1], lambda choice: (_ for _ in ()).throw(KeyboardInterrupt()))
