@@ -26,8 +26,8 @@ from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, strides_of
 from irc.target.gpu import GpuFeatures
 
 LEAST = 16
-"""Rows, columns and depth from which on products of 16 bits are multiplied as matrices where a
-schedule doesn't say."""
+"""Rows, columns and depth from which on floats are multiplied as matrices where a schedule doesn't
+say."""
 FEW = 32
 """Rows up to which the columns are the first dimension of tiles: it has at least 64 lanes where
 four warps share it."""
@@ -61,6 +61,16 @@ SHAPES = (
     TileShape(64, 32, 4, 6, 0.25),
     TileShape(64, 16, 4, 6, 0.13),
 )
+#: Of f32 as it is, which is multiplied one by one: sums take the registers.
+PLAIN_SHAPES = (
+    TileShape(128, 64, 8, 3, 1.0),
+    TileShape(64, 64, 4, 3, 0.9),
+    TileShape(64, 32, 4, 3, 0.7),
+    TileShape(32, 32, 4, 3, 0.5),
+    TileShape(16, 32, 2, 3, 0.3),
+)
+PLAIN_STEP = 16
+"""The depth of a step of these."""
 
 
 def contraction_entries(
@@ -83,7 +93,8 @@ def contraction_entries(
         raise InvalidIR(f"its schedule is of a contraction, and {wrong}", op=plan.op)
     if wrong or isinstance(space, str) or not (asked or _is_worth(space, multiplied)):
         return None
-    entries = _tiles(space, multiplied[0], gpu, preset)
+    plain = multiplied[0].element is f32 and precision == A.StringAttr("ieee")
+    entries = _tiles(space, multiplied[0], gpu, preset, plain)
     entries["programs"] = A.IntegerAttr(0)
     entries["precision"] = precision
     entries["column_parts"] = A.IntegerAttr(1)
@@ -94,20 +105,24 @@ def contraction_entries(
 
 
 def _is_worth(space: ContractionSpace, dots: list[Dot]) -> bool:
-    """Whether what nobody asked for is multiplied as matrices: 16 bits, and not too small."""
+    """Whether what nobody asked for is multiplied as matrices: floats, and not too small."""
     _, m, n, k = (estimate(size) for size in space.sizes)
-    return min(m, n, k) >= LEAST and all(dot.element in (bf16, f16) for dot in dots)
+    return min(m, n, k) >= LEAST and all(dot.element in (bf16, f16, f32) for dot in dots)
 
 
 def _tiles(
-    space: ContractionSpace, dot: Dot, gpu: GpuFeatures, preset: Mapping[str, A.Attribute]
+    space: ContractionSpace,
+    dot: Dot,
+    gpu: GpuFeatures,
+    preset: Mapping[str, A.Attribute],
+    plain: bool,
 ) -> dict[str, A.Attribute]:
     """The entries of the tiles that take the least time."""
     batch, m, n, k = (max(1, estimate(size)) for size in space.sizes)
     products = getattr(preset.get("products"), "value", "swapped" if m <= FEW < n else "dot")
     first, second = (n, m) if products == "swapped" else (m, n)
     bytes_each = element_bytes(dot.element)
-    step = max(dot.least[2], min(STEP_BYTES // bytes_each, _power(k)))
+    step = max(dot.least[2], min(PLAIN_STEP if plain else STEP_BYTES // bytes_each, _power(k)))
     width = 2 if dot.element is f32 else 1  # registers and memory of f32 hold half of a tile
 
     def time(shape: TileShape) -> float:
@@ -117,7 +132,7 @@ def _tiles(
         waves = -(-tiles // (gpu.parallel // 2))
         return waves * shape.first * shape.second / shape.rate * (k / step + OVERHEAD)
 
-    shape = min(SHAPES, key=time)
+    shape = min(PLAIN_SHAPES if plain else SHAPES, key=time)
     tile_m, tile_n = shape.first, shape.second
     if products == "swapped":
         tile_m, tile_n = tile_n, tile_m
