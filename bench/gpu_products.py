@@ -19,6 +19,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "codegen" / "triton"))
 
-from contractions import Formed, Product, formed  # noqa: E402
+from contractions import Formed, Launched, Product, formed, launched  # noqa: E402
 
 from bench.common import geometric_mean  # noqa: E402
 from bench.gpu_timing import recorded, replayed  # noqa: E402
@@ -126,6 +127,11 @@ def settings_of(product: Product) -> list[Setting]:
     rows = ["128x256x64 8 3", "128x256x64 8 4", "256x128x64 8 3", "128x128x64 4 4",
             "128x128x64 8 4", "64x128x64 4 4", "128x64x64 4 4", "64x64x64 4 5", "64x64x128 4 4",
             "128x128x128 8 3", "64x256x64 4 4", "64x128x128 4 3", "128x64x128 4 3"]  # fmt: skip
+    if product.m * product.n <= 1 << 21 and product.k % 4 == 0 and product.k >= 512:
+        rows += [f"{tile} split_k={s}" for s in (2, 4) if product.k % (64 * s) == 0
+                 for tile in ("128x128x64 4 4", "128x128x64 8 4", "64x128x64 4 4")]  # fmt: skip
+        if product.k >= 3072:
+            rows += ["128x256x64 8 3 split_k=4", "128x128x64 4 4 split_k=6"]
     if product.m * product.n >= 1 << 24:
         rows += ["128x256x64 8 3 group_m=16", "128x256x64 8 3 programs=132",
                  "128x256x64 8 3 group_m=4"]  # fmt: skip
@@ -140,14 +146,17 @@ def label_of(setting: Setting) -> str:
         return f"rows {setting['x_block']}x{setting['r_block']}/{setting['num_warps']}"
     text = "x".join(str(setting[f"tile_{d}"]) for d in "mnk")
     text += f"/{setting['num_warps']}/{setting['num_stages']}"
-    rest = {k: v for k, v in setting.items() if k in ("group_m", "programs", "column_parts")}
+    keys = ("group_m", "programs", "column_parts", "split_k")
+    rest = {k: v for k, v in setting.items() if k in keys}
     if setting["products"] != "dot":
         rest["products"] = setting["products"]
     return text + "".join(f" {k}={v}" for k, v in rest.items())
 
 
-def kernel_of(product: Product, setting: Setting) -> Formed:
-    """The kernel of a product by a setting."""
+def kernel_of(product: Product, setting: Setting) -> Formed | Launched:
+    """The kernels of a product by a setting."""
+    if "split_k" in setting:
+        return launched(product.text(), **setting)
     if "ordinary" not in setting:
         return formed(product.text(), **setting)
     made = formed(product.text(), **{"precision": "ieee"})
@@ -158,11 +167,11 @@ def kernel_of(product: Product, setting: Setting) -> Formed:
     return Formed(made.op, schedule, func, emit_kernel(func), made.module)
 
 
-def compile_one(source: str, signature: dict[str, str], options: dict[str, Any]) -> str:
+def compile_one(source: str, name: str, signature: dict[str, str], options: dict[str, Any]) -> str:
     """Fill Triton's cache with one kernel; gives an error's text or ''."""
     dtypes = {"*fp32": torch.float32, "*bf16": torch.bfloat16, "*fp16": torch.float16}
     try:
-        function = runtime.load(source).k
+        function = getattr(runtime.load(source), name)
         function.warmup(*[dtypes[s] for s in signature.values()], grid=(1,), **options)
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
@@ -175,8 +184,12 @@ def compile_all(chosen: Sequence[Shape], processes: int) -> None:
     for shape in chosen:
         for setting in settings_of(shape.product):
             made = kernel_of(shape.product, setting)
-            options = runtime.supported_options(runtime.launch_options(made.func))
-            jobs.append((made.source, runtime.signature_of(made.func), options))
+            kernels = [(made.func, made.source)] if isinstance(made, Formed) else [
+                (func, source) for func, source, *_ in made.kernels
+            ]  # fmt: skip
+            for func, source in kernels:
+                options = runtime.supported_options(runtime.launch_options(func))
+                jobs.append((source, func.sym_name, runtime.signature_of(func), options))
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
         errors = list(pool.map(compile_one, *zip(*jobs, strict=True)))
@@ -199,6 +212,10 @@ def cycled(call: Callable[..., object], copies: Sequence[Sequence[torch.Tensor]]
     return recorded(lambda: call(*copies[next(turn) % len(copies)]), CALLS)
 
 
+def _appended(launch: Callable[..., object], output: torch.Tensor, *args: torch.Tensor) -> None:
+    launch(*args, output)
+
+
 def measure(shape: Shape, rounds: int) -> dict[str, Any]:
     """Times of all settings, and of the best one and cuBLAS in turns."""
     product, copies = shape.product, copies_of(shape.product)
@@ -212,15 +229,20 @@ def measure(shape: Shape, rounds: int) -> dict[str, Any]:
         label = label_of(setting)
         try:
             made = kernel_of(product, setting)
-            launch = runtime.launcher(made.func, made.source, {})
-            output = made.tensors(copies[0])[0][-1]
-            launch(*copies[0], output)
+            if isinstance(made, Launched):
+                arrays = made.arrays(copies[0])
+                call, output = made.launcher(arrays), arrays[-1]
+            else:
+                launch = runtime.launcher(made.func, made.source, {})
+                output = made.tensors(copies[0])[0][-1]
+                call = partial(_appended, launch, output)
+            call(*copies[0])
             torch.cuda.synchronize()
             off = (output.double() - expected.double()).abs().max() / expected.abs().max()
             if not off < 1e-2:
                 print(f"  {shape.name} {label}: WRONG by {off.item():.2e}", flush=True)
                 continue
-            graph = cycled(lambda *args, f=launch, y=output: f(*args, y), copies)
+            graph = cycled(call, copies)
             times[label] = min(replayed(graph, CALLS) for _ in range(4))
             graphs[label] = graph
         except Exception as error:

@@ -229,6 +229,10 @@ GPU: Mapping[str, Key] = {
         "of a contraction: how factors of f32 are multiplied: as they are (ieee), rounded to 10 "
         "bits (tf32) or cut into parts of these (tf32x3), or rounded to 16 bits",
         words("ieee", "tf32", "tf32x3", "bf16", "f16")),
+    "split_k": Key(
+        "of a contraction: parts of its depth, each of which has a kernel's tiles, before they are "
+        "summed up by another kernel; split-reductions makes them, and no kernel has the key",
+        numbers(1)),
     "column_parts": Key(
         "of a contraction: parts of a tile's columns, with sums of their own, that what follows is "
         "computed on one after the other", powers(1, 8)),
@@ -236,8 +240,9 @@ GPU: Mapping[str, Key] = {
         v, lambda n: n in (32, 64), "32 or 64")),
 }  # fmt: skip
 
-CONTRACTION_KEYS = ("tile_m", "tile_n", "tile_k", "group_m", "products", "precision",
-                    "column_parts")  # fmt: skip
+CONTRACTION_KEYS = frozenset((
+    "tile_m", "tile_n", "tile_k", "group_m", "products", "precision", "split_k", "column_parts",
+))  # fmt: skip
 """The keys that only a gpu's schedules of contractions have."""
 
 KEYS: Mapping[str, Mapping[str, Key]] = {"cpu": CPU, "gpu": GPU}

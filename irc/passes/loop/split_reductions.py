@@ -14,8 +14,17 @@ from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Block, Operation, Value
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import Pass, PassContext, register_pass
-from irc.ir.symbols import Dim, Expr, ceildiv, coefficient, dim_sum, free_symbols, known_divisible
+from irc.ir.symbols import (
+    Dim,
+    Expr,
+    ceildiv,
+    coefficient,
+    dim_sum,
+    free_symbols,
+    known_divisible,
+)
 from irc.ir.types import (
     FloatType,
     IndexType,
@@ -62,11 +71,12 @@ class SplitReductions(Pass):
     for each tile of them leaves too few of, moments too where all parts have as many points; what
     reads the results point by point there becomes one group with the combination of the parts. A
     group there of reductions and what is done to their results, as a batch norm's over images with
-    channels innermost, is taken apart for that. On a CPU reductions of `min_points` (0: the
-    target's `serial`) with at most `max_results` (0: `target.idles`) are split into about `parts`
-    (0: twice what keeps it busy). `max_parts`: the most of whole axes, `part_points` the least
-    points of each of them. Remarks: for each reduction, how it is split and what that is
-    estimated to save, or why it is not.
+    channels innermost, is taken apart for that. Where a schedule says `split_k`, the depth is split
+    into so many equal parts, whose schedule then has the other entries. On a CPU reductions of
+    `min_points` (0: the target's `serial`) with at most `max_results` (0: `target.idles`) are split
+    into about `parts` (0: twice what keeps it busy). `max_parts`: the most of whole axes,
+    `part_points` the least points of each of them. Remarks: for each reduction, how it is split
+    and what that is estimated to save, or why it is not.
 
     Before:
         %s = loop.compute red(i0: 1000000) -> reduce(sum, f32) { ... loop.read %x[i0] ... }
@@ -94,7 +104,9 @@ class SplitReductions(Pass):
         gpu = target.is_gpu
         alone: list[Operation] = []
         for inner in list(block.ops):
-            if isinstance(inner, loop.ComputeOp):
+            if gpu and _of_parts(inner):
+                alone += self._split_depth(inner, context)
+            elif isinstance(inner, loop.ComputeOp):
                 combined = self._split(inner, inner, target, context)
                 if combined is not None:
                     context.count("split")
@@ -155,6 +167,26 @@ class SplitReductions(Pass):
             partial = _partial_ranges(op, split, builder)
         return _combine(op, split, partial, results_first=target.is_gpu)
 
+    def _split_depth(self, op: Operation, context: PassContext) -> list[loop.ComputeOp]:
+        """Split what schedules want to have `split_k` parts of; gives what combines them, and the
+        members of the group that it stood in."""
+        assert isinstance(op, loop.ComputeOp | loop.GroupOp)
+        alone = []
+        for member in [op] if isinstance(op, loop.ComputeOp) else _ungrouped(op):
+            entries = _entries(member)
+            parts = int(getattr(entries.pop("split_k", None), "value", 1))
+            if parts == 1 or not context.spend("split-reductions", member):
+                alone.append(member)
+                continue
+            member.attributes.pop("schedule")
+            split = _equal_parts(member, parts)
+            member, split = _parts_first(member, split)
+            partial = _partial_ranges(member, split, Builder.before(member))
+            partial.attributes["schedule"] = loop.ScheduleAttr("gpu", A.DictAttr(entries))
+            alone.append(_combine(member, split, partial, results_first=True))
+            context.count("split")
+        return alone
+
     def _choose(self, op: loop.ComputeOp, parts: int, least: int) -> Split | None:
         axes = op.axis_list
         red = [k for k, a in enumerate(axes) if a.kind == "red"]
@@ -206,6 +238,29 @@ class SplitReductions(Pass):
             return f"is not split: its {about}{results} results are computed in parallel"
         least = self.min_points or target.processor.serial
         return f"is not split: {about}{total} points are few (min_points={least})"
+
+
+def _entries(op: Operation) -> dict[str, A.Attribute]:
+    """The entries of an operation's schedule."""
+    schedule = op.attributes.get("schedule")
+    return schedule.entries.as_dict() if isinstance(schedule, loop.ScheduleAttr) else {}
+
+
+def _of_parts(op: Operation) -> bool:
+    """Whether a schedule says of a compute, or of one in a group, in how many parts its depth is
+    summed up."""
+    members = op.block.ops if isinstance(op, loop.GroupOp) else (op,)
+    return any("split_k" in _entries(member) for member in members)
+
+
+def _equal_parts(op: loop.ComputeOp, parts: int) -> Split:
+    """The longest red axis in so many equal parts. Raises InvalidIR where none has them."""
+    red = [k for k, a in enumerate(op.axis_list) if a.kind == "red"]
+    fitting = [k for k in red if known_divisible(op.axis_list[k].extent, parts)]
+    if not fitting:
+        raise InvalidIR(f"split_k is {parts}, which divides none of its axes of depth", op=op)
+    position = max(fitting, key=lambda k: (estimate(op.axis_list[k].extent), -k))
+    return Split((), position, parts, op.axis_list[position].extent // parts)
 
 
 def _why_whole(op: loop.ComputeOp, outer: Operation, gpu: bool = False) -> str | None:

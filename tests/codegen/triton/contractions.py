@@ -12,11 +12,12 @@ import torch
 import irc
 from irc.codegen.triton import runtime
 from irc.codegen.triton.emitter import emit_kernel
-from irc.dialects import kernel, loop
+from irc.dialects import host, kernel, loop
 from irc.interp.core import Frame
 from irc.interp.host import fresh
 from irc.interp.kernel import launch
 from irc.ir import attributes as A
+from irc.ir.passes import PassManager
 from irc.passes.kernel.gpu.form import form_gpu_kernel, kernel_inputs, kernel_outputs
 from irc.passes.kernel.gpu.schedule import default_schedule
 
@@ -210,6 +211,60 @@ class Formed:
         """The kernel compiled for sm_90."""
         options = runtime.launch_options(self.func)
         return runtime.compile_for(self.source, "k", runtime.signature_of(self.func), **options)
+
+
+@attrs.define(eq=False)
+class Launched:
+    """A program of several kernels: each with its source, and the arrays that it takes and gives,
+    by number: the arguments first."""
+
+    kernels: list[tuple[kernel.KernelFuncOp, str, list[int], list[int]]]
+    types: dict[int, Any]
+    arguments: int
+    last: int
+
+    def arrays(self, args: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The arguments, then memory for what kernels give."""
+        frame, device = Frame(None, symbols={}), args[0].device
+        made = [fresh(frame, self.types[k]).to(device) for k in sorted(self.types)]
+        return [*args, *made]
+
+    def launcher(self, arrays: Sequence[torch.Tensor]) -> Any:
+        """A function that launches all."""
+        calls = [
+            (runtime.launcher(func, source, {}), [*taken, *outputs])
+            for func, source, taken, outputs in self.kernels
+        ]
+
+        def run(*args: torch.Tensor) -> None:
+            held = [*args, *arrays[self.arguments :]]
+            for call, numbers in calls:
+                call(*(held[k] for k in numbers))
+
+        return run
+
+
+def launched(text: str, **given: Any) -> Launched:
+    """A program of a contraction whose depth is in parts (`split_k`), as kernels."""
+    schedule = loop.ScheduleAttr("gpu", A.DictAttr(entries_of(given)))
+    module = irc.parse(text)
+    compute = next(op for op in module.walk() if isinstance(op, loop.ComputeOp))
+    compute.attributes["schedule"] = schedule
+    passes = "split-reductions{target=gpu},schedule{target=gpu},form-kernels"
+    PassManager.parse(passes).run(module)
+    block = module.lookup("main").block
+    numbers: dict[Any, int] = {a: k for k, a in enumerate(block.arguments)}
+    made, types = [], {}
+    for op in block.ops:
+        if not isinstance(op, host.LaunchOp):
+            continue
+        func = module.lookup(op.callee)
+        for result in op.results:
+            types[len(numbers)] = result.type
+            numbers[result] = len(numbers)
+        made.append((func, emit_kernel(func), [numbers[v] for v in op._operands],
+                     [numbers[r] for r in op.results]))  # fmt: skip
+    return Launched(made, types, len(block.arguments), len(numbers) - 1)
 
 
 def entries_of(given: Mapping[str, Any]) -> dict[str, A.Attribute]:

@@ -11,6 +11,7 @@ from irc.dialects import kernel, loop
 from irc.dialects.loop.schedule import CPU, GPU
 from irc.interp.core import run
 from irc.ir import attributes as A
+from irc.ir.diagnostics import InvalidIR
 from irc.ir.passes import PassManager
 from irc.ir.text.printer import print_attribute
 from tests.passes.kernel.test_updates import MAKE, SCATTER, function
@@ -267,7 +268,26 @@ EACH = pytest.mark.parametrize(
 
 
 def test_every_key_is_tried():
-    assert set(CASES) == set(CPU) and set(GPU_CASES) == set(GPU)
+    assert set(CASES) == set(CPU) and set(GPU_CASES) == set(GPU) - {"split_k"}
+
+
+@pytest.mark.parametrize("parts", [3, 5])
+def test_the_depth_of_a_contraction_in_parts(parts):
+    """It is split before kernels are formed, and no schedule of theirs says so."""
+    text = WIDE.replace("precision =", f"split_k = {parts} : i64, precision =")
+    module, whole = irc.parse(text), irc.parse(WIDE)
+    if 48 % parts:
+        with pytest.raises(InvalidIR, match="split_k is 5, which divides none of its axes"):
+            PassManager.parse("split-reductions{target=gpu}").run(module)
+        return
+    PassManager.parse("split-reductions{target=gpu},schedule{target=gpu}").run(module)
+    computes = [op for op in module.walk() if isinstance(op, loop.ComputeOp)]
+    assert [a.extent for a in computes[0].axis_list] == [3, 16, 40, 72]
+    assert "split_k" not in irc.print_op(module)
+    PassManager.parse("form-kernels", verify="each").run(module)
+    assert [text.count("kernel.dot") for text in kernels(module)] == [1, 0]
+    for result, right in zip(values(module), values(whole), strict=True):
+        torch.testing.assert_close(result, right, rtol=1e-4, atol=1e-4)
 
 
 @EACH

@@ -53,6 +53,9 @@ def form_contraction(frame: KernelFrame) -> kernel.KernelFuncOp:
     space = contraction_space(frame.plan)
     if isinstance(space, str):
         raise InvalidIR(f"its schedule is of a contraction, and {space}", op=frame.plan.op)
+    if "split_k" in frame.settings:
+        raise InvalidIR("no kernel has parts of its depth: split-reductions makes these (split_k)",
+                        op=frame.plan.op)  # fmt: skip
     return _ContractionKernel(frame, space).form()
 
 

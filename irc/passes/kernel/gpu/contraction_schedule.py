@@ -80,7 +80,7 @@ def contraction_entries(
     nothing says that it is to be one and it is none, or ordinary reductions are as good. Raises
     InvalidIR."""
     space = contraction_space(plan)
-    asked = any(key in preset for key in CONTRACTION_KEYS)
+    asked = not CONTRACTION_KEYS.isdisjoint(preset)
     precision = preset.get("precision", A.StringAttr("ieee"))
     wrong, multiplied = space if isinstance(space, str) else "", list[Dot]()
     for _, contraction in () if isinstance(space, str) else space.contractions:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from irc.dialects import loop
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
+from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.symbols import Range
 from irc.passes.common.bodies import clean_block, extents_of
@@ -16,11 +17,15 @@ from irc.target import Target
 
 def schedule_for_gpu(op: Operation, target: Target, ranges: Mapping[str, Range]) -> bool:
     """Give a top-level compute or group its default gpu schedule; one with keys of contractions
-    keeps what it says and gets the rest. `ranges` bounds symbols. False where it has a schedule
-    already. Raises InvalidIR."""
+    (a group's, or those of its members) keeps what it says and gets the rest. `ranges` bounds
+    symbols. False where it has a schedule already. Raises InvalidIR."""
     schedule = op.attributes.get("schedule")
-    preset = schedule.entries.as_dict() if isinstance(schedule, loop.ScheduleAttr) else {}
-    if schedule is not None and not any(key in preset for key in CONTRACTION_KEYS):
+    preset = entries_of(op)
+    members = op.block.ops if isinstance(op, loop.GroupOp) else ()
+    for member in [m for m in members if "schedule" in m.attributes]:
+        preset = {**entries_of(member), **preset}
+        del member.attributes["schedule"]
+    if schedule is not None and entries_of(op) and not CONTRACTION_KEYS & preset.keys():
         return False
     if isinstance(op, loop.GroupOp):
         evaluate_once_members_where_read(op)
@@ -28,6 +33,12 @@ def schedule_for_gpu(op: Operation, target: Target, ranges: Mapping[str, Range])
         op, gpu=target.gpu, ranges=ranges, preset=preset
     )
     return True
+
+
+def entries_of(op: Operation) -> dict[str, A.Attribute]:
+    """The entries of an operation's schedule."""
+    schedule = op.attributes.get("schedule")
+    return schedule.entries.as_dict() if isinstance(schedule, loop.ScheduleAttr) else {}
 
 
 def evaluate_once_members_where_read(group: loop.GroupOp) -> None:
