@@ -276,3 +276,63 @@ def test_names_say_what_a_value_is() -> None:
                 poor[module].append(f"{name} in line {line}")
     assert not dict(poor), "what is it? a result, an entry, operands; a type is a `type_`"
     assert not KINDS.keys() - kinds, "there is none: strike them off"
+
+
+def annotations(node: ast.AST) -> Iterator[ast.AST]:
+    """What a node says of types, which makes and asks nothing."""
+    if isinstance(node, ast.AnnAssign):
+        yield node.annotation
+    elif isinstance(node, ast.arg) and node.annotation is not None:
+        yield node.annotation
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
+        yield node.returns
+
+
+def classes_named(module: str) -> Iterator[tuple[str, bool, str]]:
+    """(name, as a base, inside of which class) of what is irc's, wherever a file's code names it
+    and not only its annotations. A class has a name of its own, so that the name says which."""
+    own = {node.name for node in tree(module).body if isinstance(node, ast.ClassDef)}
+    known = set(own)
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "irc":
+            known |= {alias.asname or alias.name for alias in node.names}
+
+    def is_ours(node: ast.AST) -> bool:
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in known
+
+    def visit(node: ast.AST, inside: str) -> Iterator[tuple[str, bool, str]]:
+        bases: list[ast.expr] = []
+        if isinstance(node, ast.ClassDef):
+            inside = inside or node.name
+            bases = [b.value if isinstance(b, ast.Subscript) else b for b in node.bases]
+            yield from ((last_name(base), True, inside) for base in bases if is_ours(base))
+        elif isinstance(node, ast.Name | ast.Attribute) and is_ours(node):
+            yield last_name(node), False, inside
+        passed = {id(part) for part in (*bases, *annotations(node))}
+        for child in ast.iter_child_nodes(node):
+            if id(child) not in passed:
+                yield from visit(child, inside)
+
+    yield from visit(tree(module), "")
+
+
+def last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def test_no_class_is_cut_by_size() -> None:
+    """A class with one subclass, and that nothing makes or asks for, is no thing of its own: the
+    two are one class in two files. What a part knows is an object, which others hold."""
+    subclasses: dict[str, set[str]] = defaultdict(set)
+    used: set[str] = set()
+    for module in files():
+        for name, is_base, inside in classes_named(module):
+            if is_base:
+                subclasses[name].add(inside)
+            elif name != inside:
+                used.add(name)
+    assert {"Operation", "Attribute", "Op"} < subclasses.keys()
+    single = {name: subs for name, subs in subclasses.items() if len(subs) == 1}
+    assert not {name: subs for name, subs in single.items() if name not in used}

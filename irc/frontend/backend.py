@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import torch
 from torch import fx
+from torch._dynamo.aot_compile_types import SerializableCallable
 from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.frontend import direct_calls, saved_functions
@@ -188,14 +189,27 @@ def compile_graph(
     return called if isinstance(called, BuiltinFunctionType) else disable(called)
 
 
-class Saved(saved_functions.SavedFunction):
+class Saved(SerializableCallable):
     """A saved function of this backend; torch's files name it by this place."""
 
-    @staticmethod
-    def compiler(
-        graph: fx.GraphModule, inputs: Sequence[Any], options: Options
-    ) -> Callable[..., Any]:
-        return compile_graph(graph, inputs, options)
+    def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any], options: Options) -> None:
+        self.graph, self.options = saved_functions.pickled(graph, inputs), options
+        with saved_functions.without_caches():
+            self.run = compile_graph(graph, inputs, options)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.run(*arguments)
+
+    @classmethod
+    def serialize_compile_artifacts(cls, fn: Saved) -> bytes:
+        """The graph and the options."""
+        return saved_functions.to_bytes(fn.graph, fn.options)
+
+    @classmethod
+    def deserialize_compile_artifacts(cls, data: bytes) -> Saved:
+        """The function, compiled again."""
+        with saved_functions.opened(data) as (graph, inputs, options):
+            return cls(graph, inputs, options)
 
 
 def compile_flattened(
