@@ -56,7 +56,7 @@ def form_contraction(frame: KernelFrame) -> kernel.KernelFuncOp:
     if "split_k" in frame.settings:
         raise InvalidIR("no kernel has parts of its depth: split-reductions makes these (split_k)",
                         op=frame.plan.op)  # fmt: skip
-    return _ContractionKernel(frame, space).form()
+    return _DotKernel(frame, space).form()
 
 
 @attrs.frozen(eq=False)
@@ -68,7 +68,7 @@ class _ColumnPart:
     columns: TileDim
 
 
-class _ContractionKernel:
+class _DotKernel:
     """Builds one kernel."""
 
     def __init__(self, frame: KernelFrame, space: ContractionSpace) -> None:
