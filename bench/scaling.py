@@ -212,6 +212,7 @@ def _compile(traced: Any, dynamic: bool, measure: Measure) -> None:
     from irc.program.host_program import to_json
     from irc.program.read_host import read_host_program
     from irc.runtime import build_program as build
+    from irc.target import Target
     from irc.target.cpu import TargetFeatures
 
     with measure("importer"):
@@ -238,7 +239,7 @@ def _compile(traced: Any, dynamic: bool, measure: Measure) -> None:
     with measure("llvm of kernels"):
         compile_module(kernel_text, features)
     with measure("emit host"):
-        emitted = emit_host(host)
+        emitted = emit_host(host, Target.host())
     with measure("llvm of host"):
         compile_module(emitted.text, features, opt_level=build.host_level(host))
     with measure("host program as JSON"):

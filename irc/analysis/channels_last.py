@@ -4,7 +4,7 @@ On a GPU each convolution has the layout with which least time goes into convert
 (`image_layouts`). Elsewhere the questions are asked in this order, and the first that applies
 decides for all: is there a convolution;
 would most of what it gives be copied back; are all convolutions on a CPU with oneDNN; would all
-change their precision; are there 300 operations or more for each convolution; is a size symbolic;
+change their precision; are there many operations for each convolution; is a size symbolic;
 what would be gained, by the kinds of the convolutions.
 
 *Precision*: where cuDNN may compute with TF32, as torch lets it by default, whether it does so
@@ -32,13 +32,6 @@ from irc.target import Target
 
 CONVOLUTION = "aten.convolution.default"
 BACKWARD = "aten.convolution_backward.default"
-OPS_PER_CONVOLUTION = 300
-
-#: Time with channels innermost over time without, by the kind of a convolution, on a GPU: the
-#: weights that TorchInductor decides with. Not measured here.
-RELATIVE_TIME = {"grouped": 1.358, "in-out": 0.725, "small": 0.783, "default": 0.823}
-#: A convolution of at most as many channels in and out is a small one.
-SMALL_CHANNELS = 64
 
 
 @attrs.frozen
@@ -80,12 +73,13 @@ def is_convolution(op: Operation) -> bool:
 def decide(
     function: func.FuncOp,
     target: Target,
-    limit: int = OPS_PER_CONVOLUTION,
+    limit: int,
     any_precision: bool = False,
 ) -> Verdict:
     """The verdict on a function of the graph level.
 
-    any_precision: convolutions may get another precision than eager's.
+    limit: images stay as they are with as many operations for each convolution. any_precision:
+    convolutions may get another precision than eager's.
     """
     if target.is_gpu:
         return by_time(function, target, any_precision)
@@ -114,7 +108,7 @@ def decide(
         return Verdict(False, f"there are {limit} operations or more for each", figures)
     if any(symbolic(op) for op in convolutions):
         return Verdict(False, "the sizes of a convolution are symbolic", figures)
-    return by_gain(convolutions, figures)
+    return by_gain(convolutions, target, figures)
 
 
 def by_time(function: func.FuncOp, target: Target, any_precision: bool) -> Verdict:
@@ -201,14 +195,18 @@ def symbolic(op: Operation) -> bool:
     return any(isinstance(size, Expr) for type_ in kinds for size in type_.shape)
 
 
-def by_gain(convolutions: Sequence[Operation], figures: dict[str, int | float]) -> Verdict:
-    """The verdict by operations of each kind, weighted with what measurements say of it."""
+def by_gain(
+    convolutions: Sequence[Operation], target: Target, figures: dict[str, int | float]
+) -> Verdict:
+    """The verdict by operations of each kind, weighted with what measurements say of it: the time
+    with channels innermost over the time without."""
     work: Counter[str] = Counter()
     for op in convolutions:
         weight, groups = weight_of(op)
-        work[kind_of(weight, groups)] += operations_of(op, weight)
+        work[kind_of(weight, groups, target.small_channels)] += operations_of(op, weight)
     total = sum(work.values())
-    relative = sum(RELATIVE_TIME[kind] * count for kind, count in work.items()) / max(total, 1)
+    times = relative_times(target)
+    relative = sum(times[kind] * count for kind, count in work.items()) / max(total, 1)
     for kind, count in work.items():
         figures[kind.replace("-", "_")] = round(count / max(total, 1), 3)
     figures["relative_time"] = round(relative, 3)
@@ -229,15 +227,21 @@ def weight_of(op: Operation) -> tuple[tuple[int, ...], int]:
     return tuple(op._operands[operand.index].type.shape), groups.value  # type: ignore[attr-defined]
 
 
-def kind_of(weight: tuple[int, ...], groups: int) -> str:
+def relative_times(target: Target) -> dict[str, float]:
+    """The time with channels innermost over the time without, by the kind of a convolution."""
+    return {"grouped": target.grouped_time, "in-out": target.narrowing_time,
+            "small": target.small_time, "default": target.usual_time}  # fmt: skip
+
+
+def kind_of(weight: tuple[int, ...], groups: int, most: int) -> str:
     """The kind of a convolution: grouped (not depthwise), in-out (many more channels in than out),
-    small, or default."""
+    small (at most so many of both), or default."""
     out, inner = weight[0], weight[1]
     if groups > 1 and inner > 1:
         return "grouped"
     if out * 2 <= inner and weight[2] > 1:
         return "in-out"
-    return "small" if out <= SMALL_CHANNELS and inner <= SMALL_CHANNELS else "default"
+    return "small" if out <= most and inner <= most else "default"
 
 
 def operations_of(op: Operation, weight: tuple[int, ...]) -> int:

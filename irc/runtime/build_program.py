@@ -174,7 +174,7 @@ def compile_parts(
         )
     from irc.codegen.host.lowering import emit_host
 
-    host = emit_host(program, features.serial)
+    host = emit_host(program, target)
     native = compile_module(host.text, features, opt_level=host_level(program))
     return CompiledParts(
         program, code, native, host.slots, host.externals, dict(counters or {}), called=called,
@@ -196,7 +196,7 @@ def _compile_for_gpu(
     called = {each: compile_parts(module, options, name=each) for each in program.programs}
     processor = TargetFeatures.host()
     compiled = compile_for_gpu(
-        program, used_kernels(module, program, "gpu"), target.gpu, processor,
+        program, used_kernels(module, program, "gpu"), target, processor,
         _gpu(options), hints=_hints(module.lookup(name)),
         cached=options.cache, opt_level=host_level(program),
     )  # fmt: skip

@@ -17,14 +17,14 @@ from irc.program import host_program as P
 from irc.program.gpu_kernels import GpuKernels, MachineCode
 from irc.runtime.gpu_kernels import cached_codes, store_codes
 from irc.runtime.gpu_program import GpuCode
+from irc.target import Target
 from irc.target.cpu import TargetFeatures
-from irc.target.gpu import GpuFeatures
 
 
 def compile_for_gpu(
     program: P.HostProgram,
     functions: Sequence[kernel.KernelFuncOp],
-    chip: GpuFeatures,
+    target: Target,
     processor: TargetFeatures,
     gpu: Gpu | None,
     *,
@@ -32,16 +32,16 @@ def compile_for_gpu(
     cached: bool,
     opt_level: int,
 ) -> GpuCode:
-    """The code of a program: `functions` are its kernels, for GPUs of the kind `chip`; the host
+    """The code of a program: `functions` are its kernels, for GPUs of the target's kind; the host
     function is for `processor` and reaches GPUs by `gpu`. `hints`: what symbols were while the
     program was traced. `cached`: machine code may be in the cache on disk, and goes there."""
-    described = describe(functions, chip)
+    described = describe(functions, target.gpu)
     if gpu is None or not program.devices - {"cpu"} or refusal(program) is not None:
         return GpuCode(gpu_kernels.pack(described))
     codes = _codes(described, _expected(program, described, hints), cached)
     if any(code.special for code in codes.values()):
         return GpuCode(gpu_kernels.pack(described))
-    host = emit_gpu_host(program, gpu)
+    host = emit_gpu_host(program, gpu, target)
     code = compile_module(host.text, processor, opt_level=opt_level)
     packed = gpu_kernels.pack(attrs.evolve(described, codes=codes))
     return GpuCode(packed, code, host.slots, host.externals)

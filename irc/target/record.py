@@ -20,7 +20,9 @@ from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.registry import lookup_attribute
 from irc.target import host
 from irc.target.cpu import TargetFeatures
+from irc.target.figures import check_figures
 from irc.target.host import LIBRARY_ELEMENTS
+from irc.target.library_figures import LibraryFigures
 from irc.target.names import GPUS, PROCESSORS
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ PRECISIONS = ("highest", "high", "medium")
 
 
 @attrs.frozen(cache_hash=True)
-class Target:
+class Target(LibraryFigures):
     """What programs are made for.
 
     processor: the CPU or GPU that kernels run on. threads: how many compute a kernel or an operator
@@ -52,6 +54,7 @@ class Target:
     deterministic: bool = False
 
     def __attrs_post_init__(self) -> None:
+        check_figures(self)
         if not 1 <= self.threads <= 1 << 16:
             raise ValueError(f"threads is {self.threads}, not from 1 to {1 << 16}")
         strange = [name for name in self.library if name not in LIBRARY_ELEMENTS]

@@ -97,12 +97,14 @@ def figure_records() -> Iterator[tuple[str, type, dict[str, Any]]]:
     """The records that have figures: a title, the class, and what it has as the one above."""
     from irc.target.cpu_figures import CpuFigures
     from irc.target.gpu_figures import GpuFigures
+    from irc.target.library_figures import LibraryFigures
     from irc.target.speeds import Speeds
 
     general = {field.name: field.default for field, _ in figures_of(Speeds)}
     yield "Of any processor", Speeds, {}
     yield "Of a CPU", CpuFigures, general
     yield "Of a GPU", GpuFigures, general
+    yield "Of the libraries", LibraryFigures, {}
 
 
 # -- rules

@@ -25,7 +25,7 @@ def chosen(body: Any, *types: TensorType, change: Any = None) -> tuple[list[bool
     (function,) = module.ops
     if change is not None:
         change(function)
-    found = decide(function, GPU)
+    found = decide(function, GPU, 300)
     calls = [op for op in function.block.ops if getattr(op, "callee", "").endswith("ion.default")]
     return [call in found.calls for call in calls], found
 

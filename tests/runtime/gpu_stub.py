@@ -34,8 +34,8 @@ from irc.runtime.build_program import make_executable, program_constants, used_k
 from irc.runtime.executable import Executable
 from irc.runtime.gpu_compile import compile_for_gpu
 from irc.runtime.gpu_program import load_for_gpu
+from irc.target import Target
 from irc.target.cpu import TargetFeatures
-from irc.target.gpu import GpuFeatures
 from tests.runtime.gpu_stub_blas import StubBlas
 
 _CONTEXT = 0xC0000
@@ -301,7 +301,7 @@ class Stub:
             {op.sym_name: (len(op.block.arguments), op) for op in functions}
         )
         code = compile_for_gpu(
-            program, functions, GpuFeatures.sm_90(), TargetFeatures.host(), self.gpu, hints={},
+            program, functions, Target.named("sm_90"), TargetFeatures.host(), self.gpu, hints={},
             cached=False, opt_level=1,
         )  # fmt: skip
         table, native, objects = load_for_gpu(code, self.gpu, cached=False)

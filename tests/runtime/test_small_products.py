@@ -27,7 +27,7 @@ def product(left, right, out, dtype="float32", bias=None, **scales):
         scales["self"] = P.Register(3)
     arguments = {name: P.Register(i) for i, name in enumerate(names)} | scales
     step = P.CallOperator(callee, tuple(sorted(arguments.items())), (), True)
-    return host_blas.small_product(step, layouts)
+    return host_blas.small_product(step, layouts, 32 * 32 * 32)
 
 
 ROWS = ((5, 7), (7, 1)), ((7, 3), (3, 1)), ((5, 3), (3, 1))

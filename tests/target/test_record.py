@@ -83,6 +83,7 @@ def changed_fields(base: Target) -> dict[str, Target]:
         "threads": 5, "library": ("bf16", "f32"), "default_float": "float64",
         "product_precision": "high", "tf32_convolutions": False,
         "deterministic": True,
+        **{field.name: other_value(field) for field, _ in figures_of(Target)},
     }  # fmt: skip
     if base.is_gpu:
         processor["chip"] = "sm_89"

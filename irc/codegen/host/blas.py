@@ -2,12 +2,12 @@
 
 ATen computes a product of floats with BLAS's `?gemm`, and takes about 0.8 us to get there (operator
 lookup, shapes of the result, a tensor for each operand); the product of two 8x8 matrices itself
-takes 0.2 us. So a product of at most `LARGEST` multiplications, whose sizes and strides are
-constants, calls the `sgemm_` or `dgemm_` that torch exports, with the same operands and therefore
-the same result. It stays a call of ATen in the program: counted, and ATen's wherever the C function
-or the strides that BLAS can take are missing.
+takes 0.2 us. So a product of at most `small_product` multiplications (a figure of the target),
+whose sizes and strides are constants, calls the `sgemm_` or `dgemm_` that torch exports, with the
+same operands and therefore the same result. It stays a call of ATen in the program: counted, and
+ATen's wherever the C function or the strides that BLAS can take are missing.
 
-    product = small_products(program).get(id(step))    # None: not one of these
+    product = small_products(program, most).get(id(step))    # None: not one of these
     emit_product(emitter, product, data)               # data: register -> address
 """
 
@@ -23,8 +23,6 @@ from irc.codegen.host.emitter import HostEmitter
 from irc.ir.symbols import Dim
 from irc.program import host_program as P
 
-#: Multiplications up to which the way to BLAS is a noticeable part of a product's time.
-LARGEST = 32 * 32 * 32
 _SYMBOLS = {"float32": "sgemm_", "float64": "dgemm_"}
 _FLOATS = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
 
@@ -61,14 +59,16 @@ class SmallProduct:
         return _SYMBOLS[self.dtype]
 
 
-def small_products(program: P.HostProgram) -> dict[int, SmallProduct]:
-    """The steps of a program that are small products, by their `id`."""
+def small_products(program: P.HostProgram, most: int) -> dict[int, SmallProduct]:
+    """The steps of a program that are products of few multiplications, by their `id`."""
     calls = (step for step in program.steps if isinstance(step, P.CallOperator))
-    products = ((id(step), small_product(step, program.layouts)) for step in calls)
+    products = ((id(step), small_product(step, program.layouts, most)) for step in calls)
     return {key: product for key, product in products if product is not None}
 
 
-def small_product(step: P.CallOperator, layouts: Mapping[int, P.Layout]) -> SmallProduct | None:
+def small_product(
+    step: P.CallOperator, layouts: Mapping[int, P.Layout], most: int
+) -> SmallProduct | None:
     """The product that `step` is, if it is a small one of constant sizes and torch exports BLAS."""
     from irc.boundary import torch_abi
 
@@ -88,7 +88,7 @@ def small_product(step: P.CallOperator, layouts: Mapping[int, P.Layout]) -> Smal
     (rows, inner), columns = left[0], right[0][1]
     if right[0][0] != inner or out[0] != (rows, columns):
         return None  # ATen raises its error
-    if not 0 < rows * inner * columns <= LARGEST:
+    if not 0 < rows * inner * columns <= most:
         return None
     first, second, target = (
         _matrix(register, *place)

@@ -47,18 +47,19 @@ from irc.program.devices import device_number, main_device
 from irc.program.early import read_early
 from irc.program.late import late_steps
 from irc.program.liveness import registers_in
+from irc.target import Target
 
 #: The slots of what every program of GPUs names: the table, and what raises late errors.
 TABLE, LATE_ERRORS = ("gpu-table",), ("late-errors",)
 
 
-def emit_gpu_host(program: P.HostProgram, gpu: cuda.Gpu) -> EmittedHost:
+def emit_gpu_host(program: P.HostProgram, gpu: cuda.Gpu, target: Target) -> EmittedHost:
     """The native form of `program`; it exports `ENTRY`. Its kernels are objects, descriptors by
     ("gpu-kernel", name, device)."""
     module = ir.Module("host", context=ir.Context())
     emitter = HostEmitter(module, ENTRY, arguments=len(program.arguments), gpu=gpu)
     early = read_early(program, functools.partial(is_quiet, program))
-    GpuLowering(early.program, emitter, early.starts).run()
+    GpuLowering(early.program, emitter, target, early.starts).run()
     return EmittedHost(str(module), tuple(emitter.slot_keys), frozenset(emitter.externals))
 
 
@@ -76,9 +77,10 @@ class GpuLowering(Lowering):
     """`starts`: the `ReadItem`s whose copies start behind a step (`irc.program.early`)."""
 
     def __init__(
-        self, program: P.HostProgram, emitter: HostEmitter, starts: Mapping[int, Sequence[int]]
-    ) -> None:
-        super().__init__(program, emitter)
+        self, program: P.HostProgram, emitter: HostEmitter, target: Target,
+        starts: Mapping[int, Sequence[int]],
+    ) -> None:  # fmt: skip
+        super().__init__(program, emitter, target)
         self.starts = starts
         self.main = main_device(program)
         self.table = emitter.memory_of(TABLE, at_once=True)

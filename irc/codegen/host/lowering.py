@@ -45,10 +45,7 @@ from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import SIGNS, Dim, Symbol, dim_product
 from irc.program import host_program as P
 from irc.program.liveness import dying_after
-from irc.target.speeds import Speeds
-
-#: Scalar operations from which other Python threads may run meanwhile (about 50 us).
-UNLOCK_WORK = 400_000
+from irc.target import Target
 
 _KINDS = {"tensor": KIND_TENSOR, "int": KIND_INT, "float": KIND_FLOAT, "bool": KIND_BOOL}
 
@@ -62,15 +59,15 @@ class EmittedHost:
     externals: frozenset[str]
 
 
-def emit_host(program: P.HostProgram, serial: int = Speeds().serial) -> EmittedHost:
+def emit_host(program: P.HostProgram, target: Target) -> EmittedHost:
     """The native form of `program`; it exports `ENTRY` and needs the kernels by `kernel_symbol`.
 
-    A kernel of at most `serial` scalar operations runs on one thread, and a piece of a larger one
-    has as many.
+    A kernel of at most the target's `serial` scalar operations runs on one thread, and a piece of a
+    larger one has as many.
     """
     module = ir.Module("host", context=ir.Context())
     emitter = HostEmitter(module, ENTRY, arguments=len(program.arguments))
-    Lowering(program, emitter, serial).run()
+    Lowering(program, emitter, target).run()
     return EmittedHost(str(module), tuple(emitter.slot_keys), frozenset(emitter.externals))
 
 
@@ -86,8 +83,9 @@ class ArrayPlace:
 
 
 class Lowering:
-    def __init__(self, program: P.HostProgram, emitter: HostEmitter, serial: int = 0) -> None:
-        self.program, self.emitter, self.serial = program, emitter, serial
+    def __init__(self, program: P.HostProgram, emitter: HostEmitter, target: Target) -> None:
+        self.program, self.emitter = program, emitter
+        self.serial, self.unlocked = target.processor.serial, target.unlocked_work
         self.builder = emitter.builder
         self.arguments, self.memory = HostArguments(emitter), HostMemory(emitter)
         self.kernels, self.results = KernelCalls(emitter), HostResults(emitter)
@@ -96,7 +94,7 @@ class Lowering:
         self.scalars: dict[int, Value] = {}
         self.arena: Arena | None = None
         self.pending: list[tuple[str, P.Result, HostTensor]] = []
-        self.products = small_products(program)
+        self.products = small_products(program, target.small_product)
         self.argument_registers = {a.register for a in program.arguments}
         self.constants = {s.register: s.key for s in program.steps if isinstance(s, P.LoadConstant)}
 
@@ -389,11 +387,11 @@ class Lowering:
     def _unlock_for(self, grid: Size, work: Size) -> None:
         """Let other Python threads run during a long kernel."""
         if isinstance(grid, int) and isinstance(work, int):
-            if grid * work >= UNLOCK_WORK:
+            if grid * work >= self.unlocked:
                 self.emitter.unlock()
             return
         total = self.builder.mul(as_value(grid), as_value(work))
-        self.emitter.unlock_if(self.builder.icmp_signed(">=", total, constant(UNLOCK_WORK)))
+        self.emitter.unlock_if(self.builder.icmp_signed(">=", total, constant(self.unlocked)))
 
     def copy(self, step: P.CopyInto) -> None:
         arguments = {"self": self.tensor(step.target), "src": self.tensor(step.source)}

@@ -17,11 +17,9 @@ from irc.ir.passes import PassContext, register_pass
 from irc.ir.rewrite.driver import pattern
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.types import TensorType
-from irc.target import target_of
+from irc.target import Target, target_of
 
 PRODUCTS = ("aten.mm.default", "aten.addmm.default")
-#: Rows of a matrix product below which the library's own way of reading a plain matrix is as fast.
-LEAST_ROWS = 2
 
 
 def operands_of(call: graph.CallAten) -> tuple[dict[str, Value | None], Mapping[str, Any]]:
@@ -70,7 +68,7 @@ def pack_convolution(call: Any, rw: Any) -> Any:
     values, arguments = operands_of(call)
     image, weight, bias = values["input"], values["weight"], values.get("bias")
     assert image is not None and weight is not None
-    why = convolution_objection(image, weight, arguments, rw.state.elements)
+    why = convolution_objection(image, weight, arguments, rw.state.target.library)
     if why is not None:
         return declined(call, rw, why)
     shape: dict[str, A.Attribute] = {"groups": arguments["groups"]}
@@ -141,7 +139,7 @@ def pack_product(call: Any, rw: Any) -> Any:
     assert rows is not None and right is not None
     transposed = not isinstance(right.defining_op, graph.Permute)
     weight = right if transposed else right.defining_op.source  # type: ignore[union-attr]
-    why = product_objection(call, rows, weight, bias, rw.state.elements)
+    why = product_objection(call, rows, weight, bias, rw.state.target)
     if why is not None:
         return declined(call, rw, why)
     flag = {"transposed": A.UNIT} if transposed else {}
@@ -151,12 +149,12 @@ def pack_product(call: Any, rw: Any) -> Any:
 
 
 def product_objection(
-    call: graph.CallAten, rows: Value, weight: Value, bias: Value | None, elements: Sequence[str]
+    call: graph.CallAten, rows: Value, weight: Value, bias: Value | None, target: Target
 ) -> str | None:
     """Why the weight of a product can't be packed; None where it can."""
     if constant_of(weight) is None:
         return "it is no constant"
-    why = objection(elements, rows.type, weight.type)
+    why = objection(target.library, rows.type, weight.type)
     if why is not None:
         return why
     arguments = call.arguments.as_dict()
@@ -167,8 +165,8 @@ def product_objection(
     count, out = call.results[0].type.shape  # type: ignore[attr-defined]
     if bias is not None and bias.type.shape != (out,):  # type: ignore[attr-defined]
         return f"what is added is {bias.type}, no bias"
-    if isinstance(count, int) and count < LEAST_ROWS:
-        return "it is multiplied with one row"
+    if isinstance(count, int) and count < target.packed_rows:
+        return "it is multiplied with one row" if count == 1 else f"{count} rows are few"
     return None
 
 
@@ -200,10 +198,10 @@ def packed_op(
 
 @attrs.frozen
 class WeightPacking:
-    """What the patterns have to know: the pass's options, and the elements that oneDNN packs."""
+    """What the patterns have to know: the pass's options, and the target."""
 
     options: PackWeights
-    elements: Sequence[str]
+    target: Target
 
 
 @register_pass
@@ -238,8 +236,8 @@ class PackWeights(PatternPass):
     patterns = (pack_convolution, pack_product)
 
     def prepare(self, op: Operation, context: PassContext) -> WeightPacking | None:
-        elements = target_of(context).library
-        return WeightPacking(self, elements) if elements else None
+        target = target_of(context)
+        return WeightPacking(self, target) if target.library else None
 
     def takes(self, callee: str) -> bool:
         """Whether the weights of an operator are to be packed."""

@@ -21,11 +21,6 @@ from irc.passes.frozen.weighted_products import reshaped, tensor_type
 from irc.passes.graph.pad_matmul import padded
 from irc.target import Target, target_of
 
-#: Channels in, channels out and pixels below which oneDNN's kernels are kept, and the most of a
-#: panel that may be empty. Above them, ours were 1.00 to 1.21 times as fast on Zen 4, and 0.93 to
-#: 1.42 on Sapphire Rapids (`python -m bench.convolutions`).
-LEAST_CHANNELS, LEAST_OUT, LEAST_PIXELS = 32, 32, 64
-MOST_EMPTY = 0.2
 #: What a kernel of ours can't apply, and the library can: its result's readers tell.
 FUNCTIONS = (graph.Sigmoid, graph.Tanh, graph.Erf)
 
@@ -126,13 +121,13 @@ class PanelConvolutions(PatternPass):
             return None
         pixels = estimate(shape.row_count)
         if (
-            shape.channels < LEAST_CHANNELS
-            or shape.channels_out < LEAST_OUT
-            or pixels < LEAST_PIXELS
+            shape.channels < target.panel_channels
+            or shape.channels_out < target.panel_results
+            or pixels < target.panel_pixels
         ):
             return f"{shape.channels} channels to {shape.channels_out} for {pixels} pixels are few"
         empty = 1 - shape.channels_out / (shape.panels * shape.panel)
-        if empty > MOST_EMPTY:
+        if empty > target.panel_empty:
             return f"{shape.channels_out} channels leave {empty:.0%} of their panels empty"
         if estimate(shape.blocks) < target.threads:
             return f"{estimate(shape.blocks)} blocks of pixels are fewer than there are threads"

@@ -32,12 +32,7 @@ from irc.passes.frozen.own_convolutions import Convolutions, common_sizes, convo
 from irc.passes.frozen.pack_weights import integers, operands_of, without_zeros
 from irc.passes.frozen.weighted_products import reshaped, tensor_type
 from irc.passes.graph.pad_matmul import padded
-from irc.target import target_of
-
-#: Multiplications of a core that take as long as one byte of weights from memory, and as the
-#: transforms of one channel of a tile: measured on Zen 4, 55e9 multiplications and 15e9 bytes a
-#: second, transforms of 0.34 to 0.62 ms for the layers of `python -m bench.convolutions`.
-PER_BYTE, PER_TRANSFORM = 3.7, 350
+from irc.target import Target, target_of
 
 
 def shape_of(
@@ -62,24 +57,25 @@ def shape_of(
     return WinogradShape(padding=(padding[0], padding[1]), **common)
 
 
-def work(shape: WinogradShape, threads: int) -> tuple[float, float]:
+def work(shape: WinogradShape, target: Target) -> tuple[float, float]:
     """The direct convolution's work and ours, in multiplications of a core. Sizes that are not
     known count as estimated; all threads share the one's, as many as there are blocks ours."""
+    threads, byte = target.threads, target.winograd_byte
     pairs = shape.channels * shape.channels_out
     ours_pairs = shape.channels * shape.panels * shape.panel
     pixels = estimate(shape.batch) * estimate(shape.out_sizes[0]) * estimate(shape.out_sizes[1])
     tiles = estimate(shape.tile_count)
-    direct = TAPS * TAPS * pairs * (pixels / threads + 4 * PER_BYTE)
+    direct = TAPS * TAPS * pairs * (pixels / threads + 4 * byte)
     ours: float = PRODUCTS * ours_pairs * tiles
-    ours += PER_TRANSFORM * (shape.channels + shape.channels_out) * tiles
+    ours += target.winograd_transform * (shape.channels + shape.channels_out) * tiles
     blocks = max(estimate(shape.blocks), 1)
-    ours = ours / min(threads, blocks) + PRODUCTS * ours_pairs * 4 * PER_BYTE
+    ours = ours / min(threads, blocks) + PRODUCTS * ours_pairs * 4 * byte
     return direct, ours
 
 
-def estimated(shape: WinogradShape, threads: int) -> str:
+def estimated(shape: WinogradShape, target: Target) -> str:
     """The estimate for people."""
-    direct, ours = work(shape, threads)
+    direct, ours = work(shape, target)
     return (
         f"about {direct / ours:.2f} times less work ({shape.channels} channels to "
         f"{shape.channels_out}, {estimate(shape.tile_count)} tiles of {TILE}x{TILE})"
@@ -92,12 +88,12 @@ def rewrite(call: Any, rw: Any) -> Any:
     if call.callee != CONVOLUTION:
         return rw.no_match("it is no convolution")
     shape = shape_of(call, rw.state.constants, rw.state.bits)
-    threads = rw.state.target.threads
-    reason = shape if isinstance(shape, str) else rw.state.options.refusal(shape, threads)
+    target = rw.state.target
+    reason = shape if isinstance(shape, str) else rw.state.options.refusal(shape, target)
     if reason is not None:
         return rw.decline(f"is not computed as Winograd does: {reason}")
     assert isinstance(shape, WinogradShape)
-    rw.remark(f"is computed as Winograd does: {estimated(shape, threads)}")
+    rw.remark(f"is computed as Winograd does: {estimated(shape, target)}")
     values, _ = operands_of(call)
     image, weight = values["input"], values["weight"]
     assert image is not None and weight is not None
@@ -191,10 +187,10 @@ class WinogradConvolutions(PatternPass):
     def prepare(self, op: Operation, context: PassContext) -> Convolutions | None:
         return Convolutions.of(self, self.vector_bits, target_of(context))
 
-    def refusal(self, shape: WinogradShape, threads: int) -> str | None:
+    def refusal(self, shape: WinogradShape, target: Target) -> str | None:
         """Why a convolution is left as it is; None where it pays."""
-        direct, ours = work(shape, threads)
-        return None if direct >= self.gain * ours else estimated(shape, threads)
+        direct, ours = work(shape, target)
+        return None if direct >= self.gain * ours else estimated(shape, target)
 
 
 __all__ = ["WinogradConvolutions", "shape_of", "transformed", "work"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from irc.analysis.channels_last import (
-    OPS_PER_CONVOLUTION,
     decide,
     image_of,
     is_backward,
@@ -57,7 +56,7 @@ class PropagateChannelsLast(Pass):
     summary = "channels-last images around convolutions, where an analysis says that it pays"
     anchor = "func.func"
     asks_target = True
-    max_ops_per_convolution: int = OPS_PER_CONVOLUTION
+    max_ops_per_convolution: int = 300
     any_precision: bool = False
 
     def run(self, op: Operation, context: PassContext) -> None:

@@ -18,6 +18,7 @@ from irc.passes.frozen import pack_weights as W
 from irc.passes.frozen.weighted_products import weighted_product
 from irc.passes.graph import pad_matmul as M
 from irc.passes.graph.accumulate_scatters import operands_of
+from irc.target import Target
 from tests.passes.graph.aten_programs import Graph
 
 S = symbol("s0")
@@ -83,7 +84,8 @@ IMAGE = (2, 3, 5, 5)
 
 def packed(p, call):
     """Pack the weight of a call whose result is the function's; why it was not, else None."""
-    state = W.WeightPacking(W.PackWeights(), ELEMENTS)
+    target = Target(Target.named("avx2").features, library=ELEMENTS)
+    state = W.WeightPacking(W.PackWeights(), target)
     told = p.rewritten(call.results[0], W.PackWeights.patterns, state)
     before = f"the weight of {call.callee} was not packed: "
     assert len(told) <= 1 and all(why.startswith(before) for why in told)

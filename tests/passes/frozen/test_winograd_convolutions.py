@@ -15,6 +15,7 @@ from irc.passes.frozen import winograd_convolutions
 from irc.passes.frozen.winograd_convolutions import WinogradConvolutions
 from irc.passes.kernel.convolutions.winograd_kernel import form_winograd_kernel
 from irc.pipeline import pipeline_text
+from irc.target import Target
 from tests.passes.frozen.frozen_convolutions import (
     Residual,
     check,
@@ -166,9 +167,10 @@ def test_threads_without_blocks_of_their_own_count() -> None:
         batch=1, height=28, width=28, channels=128, channels_out=128, padding=(1, 1), bits=512,
         panel=32,
     )  # fmt: skip
-    direct, ours = winograd_convolutions.work(shape, threads=1)
+    direct, ours = winograd_convolutions.work(shape, Target.named("avx512"))
     assert direct > 2 * ours
-    direct, ours = winograd_convolutions.work(shape, threads=64)
+    many = Target.named("#irc.target<avx512, threads = 64>")
+    direct, ours = winograd_convolutions.work(shape, many)
     assert direct < ours
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import irc.interp
-from irc.analysis.channels_last import RELATIVE_TIME, decide, kind_of
+from irc.analysis.channels_last import decide, kind_of, relative_times
 from irc.dialects import layout
 from irc.ir import attributes as A
 from irc.ir.passes import PassContext, PassManager
@@ -72,7 +72,8 @@ def test_one_copy_goes_in_and_none_between_or_after() -> None:
 
 def verdict(module: Any, *, library: bool = True) -> Any:
     (function,) = module.ops
-    return decide(function, attrs.evolve(Target.host(), library=("f32",) if library else ()))
+    target = attrs.evolve(Target.host(), library=("f32",) if library else ())
+    return decide(function, target, 300)
 
 
 def test_the_questions_are_asked_in_order() -> None:
@@ -118,8 +119,28 @@ def test_the_questions_are_asked_in_order() -> None:
 def test_the_gain_depends_on_the_kind(
     weight: tuple[int, ...], groups: int, kind: str, wanted: bool
 ) -> None:
-    assert kind_of(weight, groups) == kind
-    assert (RELATIVE_TIME[kind] < 1) == wanted
+    assert kind_of(weight, groups, 64) == kind
+    assert (relative_times(Target.named("avx2"))[kind] < 1) == wanted
+
+
+@pytest.mark.parametrize(
+    "figure, kind",
+    [("grouped_time", "grouped"), ("narrowing_time", "in-out"), ("small_time", "small"),
+     ("usual_time", "default")],
+)  # fmt: skip
+def test_the_gain_of_a_kind_is_a_figure(figure: str, kind: str) -> None:
+    usual = relative_times(Target.named("avx2"))
+    changed = relative_times(Target.named(f"#irc.target<avx2, {figure} = 3.5>"))
+    assert changed == {**usual, kind: 3.5}
+
+
+def test_whether_a_convolution_is_small_is_a_figure() -> None:
+    (function,) = program(TYPES, two_convolutions).ops
+    slow = Target.named("#irc.target<avx2, library = [], small_time = 3.5>")
+    found = decide(function, slow, 300)
+    assert not found.innermost and found.figures["relative_time"] == 3.5
+    none = attrs.evolve(slow, small_channels=0)
+    assert decide(function, none, 300).innermost
 
 
 def test_the_verdict_is_an_attribute_and_a_remark() -> None:

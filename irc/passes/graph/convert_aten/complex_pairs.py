@@ -116,7 +116,7 @@ def part_of(call: Call, parts: Mapping[str, Any], number: int) -> Call:
     kinds = [real_type(type_) for type_ in call.result_types]
     return Call(
         call.builder, call.op, arguments, call.sources, kinds, ranges=call.ranges,
-        known=call.known, default_float=call.default_float,
+        known=call.known, default_float=call.default_float, figures=call.figures,
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from irc.passes.graph.convert_aten.complex_pairs import (
 from irc.passes.graph.convert_aten.races import decline_races
 from irc.passes.graph.convert_aten.support import TO_GRAPH, Call
 from irc.passes.graph.result_types import REFUSALS, refusal
+from irc.target.library_figures import library_figures
 from irc.target.record import default_float, keeps_order
 
 
@@ -74,7 +75,7 @@ class _FunctionConversion:
         self.values: dict[Value, Value] = {}
         self.ranges = facts_of(function).ranges
         self.known = Known()
-        self.float = default_float(context)
+        self.float, self.figures = default_float(context), library_figures(context)
         self.keeps_order = keeps_order(context)
         self.complex = False  # whether any tensor has complex elements
         self.paired: set[Value] = set()
@@ -146,7 +147,7 @@ class _FunctionConversion:
         self.reason = "no converter"
         self.call = call = Call(
             self.builder, op, arguments, sources, types, self.values, self.ranges, self.known,
-            self.float,
+            self.float, self.figures,
         )  # fmt: skip
         return call
 

@@ -23,9 +23,6 @@ from irc.passes.graph.convert_aten.support import (
     wrapped,
 )
 
-MOST_WINDOWS = 16
-"""The most windows that an element looks at."""
-
 
 def _pairs(value: Any, count: int, default: Any = None) -> list[Any]:
     sizes = list(value) if isinstance(value, list) else [value]
@@ -96,7 +93,7 @@ def max_pool_backward(c: Call, *, count: int) -> Value:
     stride = _pairs(c.stride, count, kernel)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, _pairs(c.dilation, count), strict=True)]
     several = [-(-r // s) for r, s in zip(reach, stride, strict=True)]
-    if c.result.device != "cpu" and math.prod(several) <= MOST_WINDOWS:
+    if c.result.device != "cpu" and math.prod(several) <= c.figures.seen_windows:
         return _looked_up(c, gradient, several, stride, _pairs(c.padding, count))
     outer, window = shape_of(gradient)[:-count], dim_product(shape_of(gradient)[-count:])
     plane = dim_product(c.result.shape[-count:])

@@ -24,13 +24,6 @@ from irc.passes.graph.convert_aten.support import (
     shape_of,
 )
 
-#: Comparing all pairs of a row beats ATen's selection up to about this many elements.
-LONGEST_ROW = 64
-
-
-#: The longest row that one tile sorts on a GPU.
-LONGEST_SORTED = 1024
-
 
 @converts("aten.sort.default")
 @converts("aten.sort.stable")
@@ -52,7 +45,7 @@ def _rows_to_sort(c: Call) -> tuple[Value, list[int], int]:
         decline("only rows of elements of at most 32 bits are sorted in a tile")
     dim = normalized(c.dim, rank)
     size = shape_of(source)[dim]
-    if not isinstance(size, int) or not 1 < size <= LONGEST_SORTED:
+    if not isinstance(size, int) or not 1 < size <= c.figures.sorted_row:
         decline(f"a row of {size} elements is sorted by ATen")
     order = [d for d in range(rank) if d != dim] + [dim]
     return c.permute(source, order), order, dim
@@ -131,7 +124,8 @@ def topk(c: Call) -> Sequence[Value]:
         decline("only rows of wide floats are ranked")
     dim = normalized(c.dim, rank)
     size = shape_of(source)[dim]
-    if not isinstance(size, int) or not isinstance(k, int) or not 0 < k <= size <= LONGEST_ROW:
+    most = c.figures.ranked_row
+    if not isinstance(size, int) or not isinstance(k, int) or not 0 < k <= size <= most:
         decline(f"a row of {size} elements is selected from by ATen")
     order = [d for d in range(rank) if d != dim] + [dim]
     rows = c.permute(source, order)
@@ -148,7 +142,8 @@ def topk(c: Call) -> Sequence[Value]:
 def _is_ranked(c: Call, source: Value) -> bool:
     """Whether rows are short enough to compare all pairs, on a GPU too."""
     size = shape_of(source)[normalized(c.dim, rank_of(source))]
-    return element_of(source) in (f32, f64) and isinstance(size, int) and size <= LONGEST_ROW
+    short = isinstance(size, int) and size <= c.figures.ranked_row
+    return short and element_of(source) in (f32, f64)
 
 
 def _spread(c: Call, value: Value, dims: Sequence[int], shape: Sequence[object]) -> Value:

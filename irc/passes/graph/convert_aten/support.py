@@ -34,6 +34,7 @@ from irc.ir.types import (
     i1,
     i64,
 )
+from irc.target.library_figures import USUAL_LIBRARY, LibraryFigures
 
 LARGEST: Mapping[Type, float] = {
     f16: 65504.0,
@@ -85,7 +86,8 @@ class Call:
     `call.x` is the schema argument `x` (values, numbers, Exprs, lists, None), of an operation of
     another dialect its operand or attribute `x`; `result` is the type of the first result, without
     strides, `ranges` what is known of the function's symbols, `known` which sizes are equal by the
-    facts before it, `default_float` the dtype of numbers.
+    facts before it, `default_float` the dtype of numbers,
+    `figures` the target's libraries.
     """
 
     def __init__(
@@ -99,11 +101,13 @@ class Call:
         ranges: Mapping[str, Range] | None = None,
         known: Known | None = None,
         default_float: str = "float32",
+        figures: LibraryFigures = USUAL_LIBRARY,
     ) -> None:
         self._converted = {} if values is None else values
         self.known = Known() if known is None else known
         self.ranges = ranges or {}
         self.default_float = default_float
+        self.figures = figures
         self.builder = builder
         self.op = op
         self.arguments = arguments
