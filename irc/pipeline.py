@@ -103,6 +103,11 @@ def chooses_contractions(options: Options, target: Target) -> bool:
     return options.max_autotune or options.max_autotune_gemm
 
 
+def tunes(options: Options, target: Target) -> bool:
+    """Schedules are measured."""
+    return options.max_autotune_pointwise or chooses_contractions(options, target)
+
+
 def pads_products(options: Options, target: Target) -> bool:
     """Operands of matrix products are padded; on a GPU unless told otherwise. Kernels of irc's read
     rows of any length."""
@@ -219,6 +224,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
     ),
     "loop-to-kernel": (
         Step("schedule", chooses=True),
+        Step("tune", tunes),
         Step("form-kernels"),
         Step("join-launches"),
         Step("form-convolution-kernels"),

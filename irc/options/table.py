@@ -85,7 +85,6 @@ def _backends(value: object) -> str:
     return f"a list with {wrong[0]!r}, which is none of {', '.join(BACKENDS)}" if wrong else ""
 
 
-_TUNES = "nothing is tuned yet"
 _SAME = "same name"
 TARGETS = {"cpu": "llvm", "cuda": "triton", "gpu": "triton", "inductor": "auto"}
 
@@ -143,7 +142,7 @@ OPTIONS: dict[str, Entry] = {
         "Who computes products and convolutions is chosen ([how](design/contractions.md)).", _SAME
     ),
     "max_autotune_gemm": Entry("... and nothing else is tuned.", _SAME),
-    "max_autotune_pointwise": Entry("Other kernels are tuned.", _SAME, idle=_TUNES),
+    "max_autotune_pointwise": Entry("Kernels that are no products are tuned.", _SAME),
     "max_autotune_gemm_backends": Entry(
         "What may compute products then: `ATEN`, the libraries, `IRC`, kernels of irc's, which "
         "`CPP` are on a CPU and `TRITON` on a GPU. Without `ATEN` no product is a library's.",
@@ -172,7 +171,9 @@ OPTIONS: dict[str, Entry] = {
         choices=("readwrite", "readonly", "offline"),
     ),
     "autotune_cache_tag": Entry("A text that belongs to the keys: another one finds nothing."),
-    "coordinate_descent_tuning": Entry("Tuning one choice after the other.", _SAME, idle=_TUNES),
+    "coordinate_descent_tuning": Entry(
+        "What is near the winner is measured, too, as long as that is faster.", _SAME
+    ),
     "pattern_matcher": Entry(
         "Attention that was written out becomes one operator: [attention](attention.md).", _SAME,
     ),

@@ -9,7 +9,9 @@ Reading a name that is no counter raises AttributeError. Increments are safe fro
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 
 COUNTERS: dict[str, str] = {
     "compiles": "graphs compiled to a program, loaded ones included",
@@ -20,7 +22,8 @@ COUNTERS: dict[str, str] = {
     "layout_copies_inside": "those of them neither of an input nor for an output",
     "num_comprehensive_padding": "values whose strides were padded",
     "padding_bytes": "bytes that padding of strides added",
-    "select_algorithm_precompile": "candidates compiled ahead of a choice by timing",
+    "select_algorithm_precompile": "products of which it was measured who computes them",
+    "autotune_problems": "choices that were measured",
     "autotune_local_hits": "choices found in irc's cache, so that nothing was measured",
     "autotune_local_puts": "choices written there",
     "autotune_remote_hits": "choices found on the remote server",
@@ -31,13 +34,27 @@ COUNTERS: dict[str, str] = {
 }
 
 _lock = threading.Lock()
+_thread = threading.local()
 _values = dict.fromkeys(COUNTERS, 0)
 
 
 def add(counter: str, amount: int = 1) -> None:
     """Count `amount` more of `counter`; KeyError for a name that is no counter."""
+    if getattr(_thread, "paused", False):
+        return
     with _lock:
         _values[counter] += amount
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """Inside, this thread counts nothing: it builds what is no program of the user's."""
+    before = getattr(_thread, "paused", False)
+    _thread.paused = True
+    try:
+        yield
+    finally:
+        _thread.paused = before
 
 
 def snapshot() -> dict[str, int]:

@@ -29,6 +29,7 @@ from irc.ir.passes import PassContext, PassManager
 from irc.ir.symbols import Dim, evaluate
 from irc.ir.types import FloatType, TensorType, contiguous_strides
 from irc.options.options import DEFAULT, Options
+from irc.runtime import metrics
 from irc.runtime.building import build
 from irc.runtime.executable import Executable
 from irc.tuning.candidate import Candidate
@@ -120,7 +121,7 @@ class Runner:
 
     def __init__(self, problem: Problem, candidate: Candidate, options: Options = DEFAULT) -> None:
         self._problem = problem
-        with _disable_current_modes():
+        with _disable_current_modes(), metrics.paused():
             self._program = built(problem, candidate, options)  # the code lives as long
             self._call = self._program.fast_call
         target = target_of_problem(problem.module())
@@ -182,6 +183,12 @@ class InProcess:
     _runners: dict[Candidate, Runner] = attrs.field(factory=dict)
     _arguments: list[Any] | None = None
 
+    def begin(self) -> None:
+        """Make the arguments. Raises what torch raises where there is no memory."""
+        if self._arguments is None:
+            with _disable_current_modes():
+                self._arguments = arguments_of(self.problem)
+
     def prepare(self, candidate: Candidate) -> None:
         """Build a candidate. Raises what building raises."""
         self._runners[candidate] = Runner(self.problem, candidate, self.options)
@@ -190,9 +197,8 @@ class InProcess:
         """A sample of a candidate. Raises what building or running raises."""
         if candidate not in self._runners:
             self.prepare(candidate)
-        if self._arguments is None:
-            with _disable_current_modes():
-                self._arguments = arguments_of(self.problem)
+        self.begin()
+        assert self._arguments is not None
         return self._runners[candidate].seconds(self._arguments)
 
     def close(self) -> None:

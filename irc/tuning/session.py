@@ -21,7 +21,7 @@ from irc.options.options import DEFAULT, Options
 from irc.runtime import metrics
 from irc.target import Target
 from irc.tuning.candidate import Candidate, NoValidChoicesError
-from irc.tuning.problem import Problem, target_of_problem
+from irc.tuning.problem import Problem, main_of, target_of_problem
 from irc.tuning.progress import Progress
 
 if TYPE_CHECKING:
@@ -75,7 +75,11 @@ class Session:
             raise NoValidChoicesError(problem.what, {})
         if len(candidates) == 1:
             return candidates[0]
-        device = device_name(target_of_problem(problem.module()))
+        target = target_of_problem(problem.module())
+        if not is_here(target):
+            tell(f"{problem.what}: this machine is not the target; the default stays")
+            return candidates[0]
+        device = device_name(target)
         key = problem_key(problem, candidates, device, self.tag)
         if key in self._chosen:
             return self._chosen[key]
@@ -114,7 +118,12 @@ class Session:
             tell(f"{problem.what}: the budget of {self.options.max_autotune_budget} s is used up; "
                  "the default stays")  # fmt: skip
             return 0
-        outcome = measure(problem, candidates, self.options, self.clock() + self.left, self.clock)
+        deadline = self.clock() + self.left
+        try:
+            outcome = measure(problem, candidates, self.options, deadline, self.clock)
+        except NoArguments as error:
+            tell(f"{problem.what}: its arguments find no memory ({error}); the default stays")
+            return 0
         winner = outcome.winner
         if winner is None:
             reasons = {candidates[n].label: reason for n, reason in outcome.reasons.items()}
@@ -154,6 +163,17 @@ def _told(
             f"{seconds[winner] * 1e6:.2f} us{gain}{failed}{cut}")  # fmt: skip
 
 
+def is_here(target: Target) -> bool:
+    """Whether this machine is the target, so that a time says something."""
+    if target != Target.host(target.is_gpu):
+        return False
+    if not target.is_gpu:
+        return True
+    import torch
+
+    return torch.cuda.is_available()
+
+
 def device_name(target: Target) -> str:
     """What the target doesn't say of what is measured on: a GPU's name, as torch gives it."""
     if not target.is_gpu:
@@ -166,6 +186,10 @@ def device_name(target: Target) -> str:
 # -- measuring
 
 
+class NoArguments(Exception):
+    """The arguments of a problem, which are made for measuring, find no memory."""
+
+
 def measure(
     problem: Problem,
     candidates: Sequence[Candidate],
@@ -175,12 +199,16 @@ def measure(
 ) -> Timings:
     """The times of candidates, by this process or by workers, as the options say.
 
-    Counts one `select_algorithm_precompile`.
+    Counts one of `autotune_problems`, and where it is open who computes something, one
+    `select_algorithm_precompile`. Raises NoArguments.
     """
     from irc.tuning.rounds import hold
 
-    metrics.add("select_algorithm_precompile")
+    metrics.add("autotune_problems")
+    if main_of(problem.module()).level != "loop":
+        metrics.add("select_algorithm_precompile")
     with _measurer(problem, options) as measurer, Progress(problem.what, len(candidates)) as bar:
+        measurer.begin()
         failed, first = measurer.prepare(candidates, deadline, clock, bar.step)
         usable = promising([n for n in range(len(candidates)) if n not in failed], first)
         bar.begin_timing()
@@ -257,6 +285,13 @@ class ThreadMeasurer:
         self.seconds = self._inner.seconds
         self.close = self._inner.close
 
+    def begin(self) -> None:
+        """Make the arguments. Raises NoArguments."""
+        try:
+            self._inner.begin()
+        except (MemoryError, RuntimeError) as error:  # torch's for a CPU is a RuntimeError
+            raise NoArguments(reason_of(error)) from error
+
     def prepare(
         self,
         candidates: Sequence[Candidate],
@@ -325,6 +360,15 @@ class PoolMeasurer:
         self._pool = pool
         asked = {name: getattr(options, name) for name in _BUILT_WITH}
         self._request: Mapping[str, Any] = {"problem": problem.to_json(), "options": asked}
+
+    def begin(self) -> None:
+        """Make the arguments. Raises NoArguments."""
+        from irc.tuning.pool import WorkerFailure
+
+        try:
+            self._pool.workers[0].ask({"do": "begin", **self._for(Candidate())})
+        except WorkerFailure as error:
+            raise NoArguments(str(error)) from error
 
     def prepare(
         self,

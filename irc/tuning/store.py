@@ -107,10 +107,10 @@ class RedisStore:
                 if self._client is None:
                     self._client = redis.Redis.from_url(
                         self._url, socket_connect_timeout=SERVER_SECONDS,
-                        socket_timeout=SERVER_SECONDS, retry=None, decode_responses=False,
+                        socket_timeout=SERVER_SECONDS, retry=None, protocol=2,
                     )  # fmt: skip
             return ask(self._client)
-        except (redis.RedisError, OSError, ValueError) as error:
+        except Exception as error:  # what the package raises depends on what the server answers
             self._away_until = time.monotonic() + AWAY_SECONDS
             # The URL may have a password in it.
             _tell_once(f"the remote cache doesn't answer ({type(error).__name__}); "

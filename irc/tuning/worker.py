@@ -55,6 +55,11 @@ def _measured(request: Mapping[str, Any]) -> tuple[InProcess, Candidate]:
     return _kept[key], candidate
 
 
+def begin(request: Mapping[str, Any]) -> None:
+    """Make a problem's arguments."""
+    _measured(request)[0].begin()
+
+
 def prepare(request: Mapping[str, Any]) -> None:
     """Build a candidate."""
     measured, candidate = _measured(request)
@@ -72,7 +77,9 @@ def devices(request: Mapping[str, Any]) -> str | None:
     return os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
-TASKS: dict[str, Task] = {"prepare": prepare, "seconds": seconds, "devices": devices}
+TASKS: dict[str, Task] = {
+    "begin": begin, "prepare": prepare, "seconds": seconds, "devices": devices,
+}  # fmt: skip
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:

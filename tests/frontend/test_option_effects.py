@@ -42,7 +42,7 @@ def fresh_warnings():
 IDLE = {
     "fallback_random": True, "keep_output_stride": False, "size_asserts": False,
     "unique_kernel_names": False, "cpp_wrapper": True,
-    "max_autotune_pointwise": True, "max_fusion_size": 8,
+    "max_fusion_size": 8,
 }  # fmt: skip
 
 

@@ -1,0 +1,122 @@
+"""The pass `tune`: schedules that were measured to be the fastest."""
+
+from __future__ import annotations
+
+from irc.analysis.cost import class_of
+from irc.analysis.loop import points
+from irc.dialects import func, loop, sym
+from irc.ir.core import Operation
+from irc.ir.passes import Pass, PassContext, register_pass
+from irc.ir.types import TensorType
+from irc.options.options import DEFAULT, Options
+from irc.target import target_of
+from irc.tuning import choose
+from irc.tuning.applying import apply
+from irc.tuning.candidates import candidates_for, kind_of
+from irc.tuning.problem import problem_of
+
+#: What is left to do to a scheduled program.
+REST = "form-kernels,join-launches,bufferize,plan-memory"
+#: How often schedules near the winner are measured, too, with `coordinate_descent_tuning`.
+MOST_STEPS = 4
+
+
+@register_pass
+class Tune(Pass):
+    """Measures what else each compute and group may run as, and writes what is the fastest into its
+    schedule.
+
+    Each is built and timed by itself, with the schedules that `irc.tuning.candidates` makes of the
+    present one, those first that take the longest; docs/tuning.md tells how, and where it is kept.
+    On another machine than the target, and without seconds left, the schedules stay. Options of the
+    compile say whether products, or what is no product, is tuned.
+
+    least_points: computes of fewer points stay as they are: a call takes longer. take: the number
+    of the candidate that is taken of each without measuring (-1: none is).
+
+    Before:
+        %y = loop.compute par(i0: 65536) -> map schedule #loop.schedule<cpu, lanes = 16 : i64, ...>
+    After:
+        %y = loop.compute par(i0: 65536) -> map schedule #loop.schedule<cpu, lanes = 8 : i64, ...>
+    """
+
+    name = "tune"
+    summary = "give computes and groups the schedules that were measured to be the fastest"
+    preserves = "real"
+    asks_target = True
+    least_points: int = 4096
+    take: int = -1
+
+    def run(self, op: Operation, context: PassContext) -> None:
+        options = context.options if isinstance(context.options, Options) else None
+        for function in op.regions[0].blocks[0].ops:
+            if not isinstance(function, func.FuncOp):
+                continue
+            hints = hints_of(function)
+            ops = [inner for inner in function.block.ops if self.is_tuned(inner, options)]
+            for inner in sorted(ops, key=work_of, reverse=True):
+                if not context.spend("tune", inner):
+                    return
+                self.tune(inner, hints, context)
+
+    def is_tuned(self, op: Operation, options: Options | None) -> bool:
+        """Whether an operation is to be tuned: one with a schedule, of the kinds that the options
+        ask for, and not too small."""
+        if not isinstance(op, loop.ComputeOp | loop.GroupOp) or "schedule" not in op.attributes:
+            return False
+        is_product = kind_of(op) == "contraction"
+        chosen = options or DEFAULT
+        one = chosen.max_autotune_gemm if is_product else chosen.max_autotune_pointwise
+        asked = options is None or options.max_autotune or one
+        return asked and points_of(op) >= self.least_points
+
+    def tune(self, op: Operation, hints: dict[str, int], context: PassContext) -> None:
+        """Write the fastest candidate into an operation's schedule."""
+        candidates = candidates_for(op)
+        if self.take >= 0:
+            apply(op, candidates[min(self.take, len(candidates) - 1)])
+            return
+        steps = MOST_STEPS if (context.options or DEFAULT).coordinate_descent_tuning else 1
+        while steps and len(candidates) > 1:
+            problem = problem_of(op, target_of(context), REST, describe(op), hints)
+            winner = choose(problem, candidates, context)
+            if winner == candidates[0]:
+                return
+            apply(op, winner)
+            context.count("tuned")
+            candidates, steps = candidates_for(op), steps - 1
+
+
+def hints_of(function: func.FuncOp) -> dict[str, int]:
+    """What the symbols of a function were while the program was traced, where that is known."""
+    bound = (op for op in function.block.ops if isinstance(op, sym.BindSizeOp | sym.BindOp))
+    return {op.symbol: op.hint for op in bound if op.hint is not None}
+
+
+def points_of(op: Operation) -> int:
+    """The points of all computes of an operation, where sizes are symbolic by estimate."""
+    shared = op.axis_list if isinstance(op, loop.GroupOp) else ()
+    total = 0
+    for inner in op.walk():
+        if isinstance(inner, loop.ComputeOp):
+            axes = {axis.name: axis.extent for axis in (*shared, *inner.axis_list)}
+            total += points(axes.values())
+    return total
+
+
+def work_of(op: Operation) -> int:
+    """About how long an operation takes, to put several in order."""
+    body = sum(1 for inner in op.walk() if class_of(inner) or isinstance(inner, loop.ReadOp))
+    return points_of(op) * (1 + body)
+
+
+def describe(op: Operation) -> str:
+    """An operation for people: its kind, and the type of its first result."""
+    type_ = op.results[0].type
+    shown = ""
+    if isinstance(type_, TensorType):
+        shown = f" {type_.element} {'x'.join(str(size) for size in type_.shape)}"
+    return f"{kind_of(op)}{shown}"
+
+
+__all__ = ["Tune"]
