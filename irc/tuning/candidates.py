@@ -61,9 +61,9 @@ def generates(target: str, *kinds: str) -> Callable[[Generator], Generator]:
     """Register a generator for a target's kind ("cpu", "gpu") and kinds of kernels (`KINDS`)."""
 
     def register(generator: Generator) -> Generator:
-        for kind in kinds:
-            assert kind in KINDS, kind
-            _generators.setdefault((target, kind), []).append(generator)
+        for word in kinds:
+            assert word in KINDS, word
+            _generators.setdefault((target, word), []).append(generator)
         return generator
 
     return register
@@ -93,13 +93,13 @@ def candidates_for(op: Operation) -> list[Candidate]:
         return [default]
     members = members_of(op)
     present = Schedules(_plain(_entries(op)), tuple(_plain(_entries(m)) for m in members))
-    found: dict[Candidate, None] = {default: None}
+    distinct: dict[Candidate, None] = {default: None}
     for generator in _generators.get((schedule.target, kind_of(op)), ()):
         for variation in generator(present):
             candidate = _candidate(op, members, schedule.target, variation)
             if candidate is not None:
-                found[candidate] = None
-    return list(found)[:MOST]
+                distinct[candidate] = None
+    return list(distinct)[:MOST]
 
 
 def _plain(entries: Mapping[str, A.Attribute]) -> Values:
