@@ -36,7 +36,7 @@ def _schedule_of(compute: loop.ComputeOp, op: Operation) -> CpuSchedule:
     """The schedule that says which vectors a compute runs along: its own, or its group's."""
     shared = read_schedule(op.attributes.get("schedule"), op)
     once = isinstance(op, loop.GroupOp) and op.is_once(compute)
-    if once or not shared.vector_axis:
+    if once or not shared.has("vector_axis") or not shared.vector_axis:
         return read_schedule(compute.schedule, compute)
     return shared
 
