@@ -17,47 +17,48 @@ from irc.ir.rewrite.patterns import pattern
 from irc.options.options import DEFAULT
 from irc.options.table import own_backends
 from irc.passes.graph.contractions.convolutions import convolution_form
+from irc.passes.graph.contractions.measured import described, fastest
 from irc.passes.graph.contractions.products import FACTORS, Form, product_form
 from irc.target import target_of
+from irc.tuning import NoValidChoicesError
 
 #: Who computes what irc doesn't.
 LIBRARY = "aten"
 
 
 @attrs.frozen
-class Computer:
-    """Who computes a product: a backend, and with irc entries of its schedule, or None."""
-
-    backend: str
-    schedule: A.Attribute | None = None
-
-
-@attrs.frozen
 class Policy:
-    """What may compute products and convolutions: backends by the operator."""
+    """What may compute products and convolutions: backends by the operator. context: what the
+    compile shares; without a compile's options nothing is measured."""
 
     products: frozenset[str]
     convolutions: frozenset[str]
+    context: PassContext
 
-    def choose(self, call: graph.CallAten, form: Form | str) -> Computer:
-        """Who computes a call. Raises UserError where nobody may."""
+    def choose(self, call: graph.CallAten, form: Form | str) -> tuple[str, A.Attribute | None]:
+        """Who computes a call, with entries of a schedule. Raises NoValidChoicesError where nobody
+        may."""
         told = call.attributes.get("backend")
         if isinstance(told, A.StringAttr):
-            return Computer(told.value, call.attributes.get("schedule"))
+            return told.value, call.attributes.get("schedule")
         is_product = call.callee in FACTORS
         allowed = self.products if is_product else self.convolutions
+        ours = "irc" in allowed and not isinstance(form, str)
+        if LIBRARY in allowed and not (ours and self.context.options is not None):
+            return LIBRARY, None
         if LIBRARY in allowed:
-            return Computer(LIBRARY)
-        if "irc" in allowed and not isinstance(form, str):
-            return Computer("irc")
-        reason = form if isinstance(form, str) else "the options allow no kernel of irc's here"
+            winner = fastest(call, self.context)
+            return winner.backend, winner.attribute()
+        if ours:
+            return "irc", None
         option = f"max_autotune_{'gemm' if is_product else 'conv'}_backends"
-        raise UserError(
-            f"NoValidChoicesError: nothing may compute {call.callee}",
-            op=call,
-            notes=(f"irc: {reason}", f"aten: it is not in the option {option}",
-                   f"allow more: {option}=\"ATEN,IRC\""),
-        )  # fmt: skip
+        reasons = {
+            "irc": form if isinstance(form, str) else "the options allow no kernel of irc's here",
+            "aten": f"it is not in the option {option}",
+        }
+        error = NoValidChoicesError(described(call), reasons, option)
+        error.op, error.location = call, call.location
+        raise error
 
 
 # mm(a, b) -> cast(dot_general(a, b))
@@ -69,12 +70,13 @@ def choose(call: Any, rw: Any) -> Any:
         form = convolution_form(call)
     else:
         return rw.no_match("it is no product")
-    choice = rw.state.choose(call, form)
-    if choice.backend != "irc":
-        return rw.no_match(f"{choice.backend} computes it")
+    backend, schedule = rw.state.choose(call, form)
+    if backend != "irc":
+        call.attributes["backend"] = A.StringAttr(backend)  # and isn't asked again
+        return rw.no_match(f"{backend} computes it")
     if isinstance(form, str):
         raise UserError(f"irc can't compute {call.callee}: {form}", op=call)
-    rw.replace(call, [form(rw.builder, choice.schedule)])
+    rw.replace(call, [form(rw.builder, schedule)])
     return True
 
 
@@ -87,8 +89,10 @@ class ChooseContractions(PatternPass):
     convolution multiplies windows of the image, which are views.
 
     products, convolutions: what may compute them, of "ATEN", "IRC", "TRITON" (irc, on a GPU) and
-    "CPP" (irc, on a CPU). Where that is nothing, the error says what was tried. A call with an
-    attribute `backend` ("aten", "irc") has chosen already; its `schedule` has entries of one.
+    "CPP" (irc, on a CPU). Where a library and irc may, a compile measures which is faster, as
+    docs/tuning.md tells; by hand it stays the library's. Where nothing may, the error says what was
+    tried. A call with an attribute `backend` ("aten", "irc") has chosen already; its `schedule` has
+    entries of one.
 
     Before:
         %y = graph.call_aten %c, %a, %b {callee = "aten.addmm.default", ...} :
@@ -113,7 +117,8 @@ class ChooseContractions(PatternPass):
 
     def prepare(self, op: Operation, context: PassContext) -> Policy:
         gpu = target_of(context).is_gpu
-        return Policy(*(own_backends(words, gpu) for words in (self.products, self.convolutions)))
+        products, convolutions = (own_backends(w, gpu) for w in (self.products, self.convolutions))
+        return Policy(products, convolutions, context)
 
 
-__all__ = ["ChooseContractions", "Computer", "Policy"]
+__all__ = ["ChooseContractions", "Policy"]

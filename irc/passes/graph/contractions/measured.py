@@ -1,0 +1,66 @@
+"""Who computes a product the fastest, by measuring: the problem that `irc.tuning` is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from irc.dialects import func, graph, sym
+from irc.ir import attributes as A
+from irc.ir.core import Operation
+from irc.ir.passes import PassContext
+from irc.ir.text.parser import parse
+from irc.ir.text.printer import print_op
+from irc.ir.types import TensorType
+from irc.target import Target, target_of
+from irc.tuning import Candidate, Problem, choose
+from irc.tuning.problem import main_of, problem_of
+
+#: What is left to do to a program that says who computes its products.
+REST = ("choose-contractions", "graph-to-layout", "layout-to-loop", "fuse-loops", "loop-to-kernel",
+        "kernel-to-host")  # fmt: skip
+
+
+def fastest(call: graph.CallAten, context: PassContext) -> Candidate:
+    """The library, or irc with entries of a schedule: what takes the least time by itself. Raises
+    `NoValidChoicesError` where neither can be run."""
+    problem = product_problem(call, target_of(context))
+    return choose(problem, [Candidate("aten"), Candidate("irc")], context)
+
+
+def product_problem(call: graph.CallAten, target: Target) -> Problem:
+    """A call as what is tuned, with its operands in eager's strides."""
+    words = "{target=triton}" if target.is_gpu else ""
+    pipeline = ",".join([REST[0], *(stage + words for stage in REST[1:])])
+    problem = problem_of(call, target, pipeline, described(call), _hints(call), "graph")
+    strides = call.operand_strides
+    if strides is None:
+        return problem
+    module = parse(problem.text, filename="<problem>")
+    function = main_of(module)  # type: ignore[arg-type]
+    entries = iter(strides)
+    infos = [
+        A.DictAttr({"strides": next(entries)} if isinstance(a.type, TensorType) else {})
+        for a in function.block.arguments
+    ]
+    function.attributes["arg_info"] = A.ArrayAttr(infos)
+    return attrs.evolve(problem, text=print_op(module))
+
+
+def described(call: graph.CallAten) -> str:
+    """A call for people: mm f32 64x32, 32x48."""
+    types = [v.type for v in call._operands if isinstance(v.type, TensorType)]
+    sizes = ", ".join("x".join(map(str, type_.shape)) for type_ in types)
+    return f"{call.callee.split('.')[1]} {types[0].element} {sizes}"
+
+
+def _hints(call: Operation) -> Mapping[str, int]:
+    """What the symbols of its function were while that was traced, where it is known."""
+    function = call.parent_op
+    assert isinstance(function, func.FuncOp)
+    bound = (op for op in function.block.ops if isinstance(op, sym.BindSizeOp | sym.BindOp))
+    return {op.symbol: op.hint for op in bound if op.hint is not None}
+
+
+__all__ = ["described", "fastest", "product_problem"]
