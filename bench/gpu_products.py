@@ -1,12 +1,13 @@
 """Times irc's own products on a GPU against cuBLAS (torch.mm and its like), on a GPU.
 
-    python -m bench.gpu_products [--only gpt] [--processes 15] [--rounds 15] [--json out.json]
+    python -m bench.gpu_products [--epilogues] [--only gpt] [--rounds 15] [--json out.json]
 
 Each shape is a loop-level contraction, formed by every schedule of a list, compiled in several
 processes first, checked against cuBLAS and timed as replays of a CUDA graph whose calls go through
 several copies of the arguments, so that weights come from memory as they do in a model. The best
-schedule and cuBLAS then take turns. Printed: microseconds of both (medians), how often as fast ours
-is, TFLOP/s and what of the largest cuBLAS rate that is, bytes over time, and the schedule.
+schedule and cuBLAS (with `--epilogues`: torch.compile's max-autotune) then take turns. Printed:
+microseconds of both (medians), how often as fast ours is, TFLOP/s and what of the largest cuBLAS
+rate that is, bytes over time, and the schedule.
 """
 
 from __future__ import annotations
@@ -137,6 +138,8 @@ def settings_of(product: Product) -> list[Setting]:
                  "128x256x64 8 3 group_m=4"]  # fmt: skip
     if product.m <= 64 or product.n <= 64:
         rows += ["64x32x128 4 4", "32x64x128 4 4", "64x16x128 4 5 products=dot"]
+    if product.epilogue:
+        rows = [f"{row} column_parts={parts}" for row in rows[:9] for parts in (1, 2, 4)]
     return [{**s, "tile_k": s["tile_k"] // half, **precise} for s in tiles(*rows)]
 
 
@@ -219,12 +222,17 @@ def _appended(launch: Callable[..., object], output: torch.Tensor, *args: torch.
 def measure(shape: Shape, rounds: int) -> dict[str, Any]:
     """Times of all settings, and of the best one and cuBLAS in turns."""
     product, copies = shape.product, copies_of(shape.product)
-    multiply = torch.bmm if product.batch else torch.mm
-    expected = multiply(*copies[0][:2])
+    peer = peer_of(shape)
+    expected: Any = peer(*copies[0])
     scratch = torch.empty_like(expected)
-    theirs = cycled(lambda a, b: multiply(a, b, out=scratch), copies)
+    if product.epilogue:
+        expected = _layer(*(a.float() for a in copies[0]))
+        theirs = cycled(peer, copies)
+    else:
+        theirs = cycled(lambda a, b: peer(a, b, out=scratch), copies)
     times: dict[str, float] = {}
     graphs: dict[str, Any] = {}
+    held: list[Any] = []  # what graphs write to
     for setting in settings_of(product):
         label = label_of(setting)
         try:
@@ -243,6 +251,7 @@ def measure(shape: Shape, rounds: int) -> dict[str, Any]:
                 print(f"  {shape.name} {label}: WRONG by {off.item():.2e}", flush=True)
                 continue
             graph = cycled(call, copies)
+            held += [call, output]
             times[label] = min(replayed(graph, CALLS) for _ in range(4))
             graphs[label] = graph
         except Exception as error:
@@ -258,6 +267,38 @@ def measure(shape: Shape, rounds: int) -> dict[str, Any]:
     label = min(medians, key=medians.__getitem__)
     return {"shape": shape.name, "family": shape.family, "ours": medians[label], "best": label,
             "cublas": statistics.median(library), "us": times}  # fmt: skip
+
+
+#: gelu(sum + bias) * more, as lines of an epilogue.
+GELU = (
+    "arith.addf %_, %c : f32", "arith.constant 0.70710677 : f32", "arith.mulf %e0, %e1 : f32",
+    "math.erf %e2 : f32", "arith.constant 1.0 : f32", "arith.addf %e3, %e4 : f32",
+    "arith.constant 0.5 : f32", "arith.mulf %e0, %e6 : f32", "arith.mulf %e7, %e5 : f32",
+    "arith.mulf %e8, %r : f32",
+)  # fmt: skip
+
+
+def epilogues() -> list[Shape]:
+    """Layers with a bias, gelu and a multiplication behind them."""
+    sizes = ((512, 3072, 768), (2048, 3072, 768), (4096, 4096, 4096))
+    return [
+        Shape("epilogue", f"{m}x{n}x{k} gelu", Product(m, n, k, b_strides=(1, k), epilogue=GELU))
+        for m, n, k in sizes
+    ]
+
+
+def _layer(
+    a: torch.Tensor, b: torch.Tensor, more: torch.Tensor, bias: torch.Tensor
+) -> torch.Tensor:
+    return torch.nn.functional.gelu(torch.nn.functional.linear(a, b.t(), bias)) * more
+
+
+def peer_of(shape: Shape) -> Callable[..., object]:
+    """What a shape is compared with: cuBLAS, or with an epilogue Inductor's best."""
+    if shape.product.epilogue:
+        torch._dynamo.reset()
+        return torch.compile(_layer, mode="max-autotune-no-cudagraphs")
+    return torch.bmm if shape.product.batch else torch.mm
 
 
 def limits() -> tuple[float, float]:
@@ -278,13 +319,15 @@ def main() -> None:
     """Compile, time and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="names or families that contain this")
+    parser.add_argument("--epilogues", action="store_true", help="against Inductor's best")
     parser.add_argument("--processes", type=int, default=15)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", default="", help="write all times to this file too")
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
-    chosen = [s for s in shapes() if options.only in s.name or options.only in s.family]
+    every = epilogues() if options.epilogues else shapes()
+    chosen = [s for s in every if options.only in s.name or options.only in s.family]
     start = time.time()
     compile_all(chosen, options.processes)
     top, copy = limits()

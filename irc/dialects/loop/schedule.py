@@ -216,7 +216,10 @@ GPU: Mapping[str, Key] = {
     "early_reads": Key(
         "what is read behind the first reduction, and needs none, is read before it", flag),
     "tile_m": Key("of a contraction: rows of a tile", powers()),
-    "tile_n": Key("of a contraction: columns of a tile", powers()),
+    "tile_n": Key(
+        "of a contraction: columns of a tile; other numbers than powers of two are parts that are, "
+        "with sums of their own", lambda v: _number(
+            v, lambda n: n in (1, 2, 4) or (n > 0 and n % 8 == 0), "a multiple of 8")),
     "tile_k": Key("of a contraction: the depth that is multiplied at once", powers()),
     "group_m": Key(
         "of a contraction: rows of tiles that go over the columns together, so that what they read "
@@ -234,8 +237,8 @@ GPU: Mapping[str, Key] = {
         "summed up by another kernel; split-reductions makes them, and no kernel has the key",
         numbers(1)),
     "column_parts": Key(
-        "of a contraction: parts of a tile's columns, with sums of their own, that what follows is "
-        "computed on one after the other", powers(1, 8)),
+        "of a contraction: parts of (each part of) a tile's columns, with sums of their own, that "
+        "what follows is computed on one after the other", powers(1, 8)),
     "index_bits": Key("the width of indices", lambda v: _number(
         v, lambda n: n in (32, 64), "32 or 64")),
 }  # fmt: skip

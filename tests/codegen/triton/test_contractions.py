@@ -54,6 +54,8 @@ CASES: dict[str, tuple[Product, dict[str, Any]]] = {
         Product(50, 70, 33, epilogue=GATED), {"column_parts": 4, "tile_n": 64}),
     "parts_beyond_the_columns": (
         Product(50, 72, 33, epilogue=GATED), {"column_parts": 2, "tile_n": 16}),
+    "columns_of_two_powers": (
+        Product(50, 140, 33, epilogue=GATED), {"tile_m": 64, "tile_n": 96, "column_parts": 2}),
     "swapped_epilogue": (
         Product(7, 70, 33, epilogue=GATED), {"column_parts": 2, "products": "swapped"}),
     "two_products": (Product(50, 70, 33, epilogue=TWICE, twice=True), {"programs": 2, **SMALL}),
@@ -109,10 +111,10 @@ def test_triton_has_the_products_of_float64(
 @pytest.mark.parametrize("name", CASES)
 def test_a_gpu_has_the_products_of_float64(name: str) -> None:
     product, given = CASES[name]
-    args, kernel = product.arguments(), formed(product.text(), **given)
-    tensors, _ = kernel.tensors([a.cuda() for a in args])
+    args, kernel = product.arguments("cuda"), formed(product.text(), **given)
+    tensors, _ = kernel.tensors(args)
     runtime.launch(kernel.func, kernel.source, tensors)
-    near(product, tensors[-1].cpu(), expected(product, args))
+    near(product, tensors[-1].cpu(), expected(product, [a.cpu() for a in args]))
 
 
 LARGE = {"tile_m": 128, "tile_n": 128, "tile_k": 64, "num_warps": 4, "num_stages": 3}

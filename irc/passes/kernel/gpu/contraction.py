@@ -124,16 +124,21 @@ class _DotKernel:
         axes |= decomposed(
             b, self.frame.place("m", m, start, _points(self.first)), self.first
         )
-        part = n_block // self.parts
-        parts = []
-        for k in range(self.parts):
-            start, n = b.index(b.simplified(column * n_block) + k * part), TileDim(COLUMNS, part)
+        parts, reach = list[_ColumnPart](), 0
+        for k, width in enumerate(self._widths(n_block)):
+            start, n = b.index(b.simplified(column * n_block) + reach), TileDim(COLUMNS, width)
             place = self.frame.place(f"n{k}", n, start, _points(self.second), n_block)
             parts.append(_ColumnPart(Point({**axes, **decomposed(b, place, self.second)}), m, n))
+            reach += width
         self._multiply(parts)
         b.edge_bytes = self.frame.setting("edge_bytes")
         for tile in parts:
             self._finish(tile.point)
+
+    def _widths(self, columns: int) -> list[int]:
+        """The parts of so many columns of a tile: powers of two, the largest first."""
+        powers = [1 << k for k in reversed(range(columns.bit_length())) if columns >> k & 1]
+        return [power // self.parts for power in powers for _ in range(self.parts)]
 
     def _places_of(self, inside: Dim, rows: Dim, columns: Dim) -> tuple[Dim, Dim]:
         """The numbers of a tile along rows and columns: groups of `group_m` rows of tiles go over
