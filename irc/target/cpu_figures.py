@@ -20,6 +20,9 @@ class CpuFigures(Speeds):
     scatter: float = figure(2.5, "instructions", "an element that a vector writes by itself")
     scalar: float = figure(1.0, "instructions", "an access of a body without vectors")
     horizontal: float = figure(12.0, "instructions", "the lanes of a vector, combined")
+    stack_bytes: int = figure(
+        131_072, "bytes", "what the members of a group hand on, kept on the stack; what has no "
+        "room there is memory of the program's", most=131_072)
     map_block: int = figure(
         1024, "elements", "a vector axis in one point of the parallel space of a pointwise kernel",
         least=1, power=True)

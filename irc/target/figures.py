@@ -20,16 +20,18 @@ MOST, MOST_OF_POWERS = 1 << 40, 1 << 16
 
 @attrs.frozen
 class Figure:
-    """What a figure is: its unit, what it says, its least value; power: powers of two alone."""
+    """What a figure is: its unit, what it says, its least and its largest value; power: powers of
+    two alone."""
 
     unit: str
     meaning: str
     least: int = 0
     power: bool = False
+    most: int = MOST
 
     def objection(self, value: float) -> str:
         """What is wrong with a value; "" for nothing."""
-        most = MOST_OF_POWERS if self.power else MOST
+        most = min(self.most, MOST_OF_POWERS) if self.power else self.most
         if not self.least <= value <= most:
             return f"not from {self.least} to {most}"
         if self.power and int(value) & (int(value) - 1):
@@ -37,9 +39,12 @@ class Figure:
         return ""
 
 
-def figure(usual: Any, unit: str, meaning: str, *, least: int = 0, power: bool = False) -> Any:
+def figure(
+    usual: Any, unit: str, meaning: str, *, least: int = 0, power: bool = False, most: int = MOST
+) -> Any:
     """A field of a record: a number, or as many numbers as `usual` has."""
-    return attrs.field(default=usual, metadata={"figure": Figure(unit, meaning, least, power)})
+    what = Figure(unit, meaning, least, power, most)
+    return attrs.field(default=usual, metadata={"figure": what})
 
 
 @functools.cache

@@ -33,6 +33,8 @@ class Speeds:
     alone: int = figure(12, "operations", "an element that is read by itself, from anywhere")
     byte: int = figure(2, "operations", "a byte from behind that cache")
     launch: int = figure(1_600, "operations", "a kernel more")
+    vector_points: int = figure(
+        8, "points", "of the shared axes that a vector of them, or a GPU's tile, has", least=1)
     copied_bytes: int = figure(
         2_048, "bytes", "written anew in the time of a further launch that writes a slice: 0.2 us, "
         "where an array of 16 KiB takes 1.2 us")

@@ -68,7 +68,8 @@ def other_value(field: attrs.Attribute) -> Any:
     usual = field.default
     if isinstance(usual, tuple):
         return tuple(2 * number for number in usual)
-    return 2 * usual or 1
+    most = field.metadata["figure"].most
+    return 2 * usual if 0 < 2 * usual <= most else usual // 2 or 1
 
 
 def changed_fields(base: Target) -> dict[str, Target]:

@@ -14,7 +14,6 @@ import attrs
 from irc.analysis.cost import USUAL, op_cost
 from irc.analysis.loop import estimate
 from irc.dialects import func, loop
-from irc.dialects.loop.schedule import SCRATCH_BYTES
 from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import UserError
@@ -107,12 +106,12 @@ def schedule_for_cpu(
 
     Gives the computes that stay scalar, with the reason.
     """
-    flat = flatten(op)
-    if schedule_tiles(op, plan_for_cpu(flat), target):
+    flat, room = flatten(op), target.features.stack_bytes
+    if schedule_tiles(op, plan_for_cpu(flat, scratch=room), target):
         return []
-    top, scalar = _scheduled(op, plan_for_cpu(flat), target, limits)
+    top, scalar = _scheduled(op, plan_for_cpu(flat, scratch=room), target, limits)
     if isinstance(op, loop.ComputeOp) and op.inits:
-        top.copying, _ = _scheduled(op, plan_for_cpu(flat, copying=True), target, limits)
+        top.copying, _ = _scheduled(op, plan_for_cpu(flat, True, room), target, limits)
     op.attributes["schedule"] = top.to_attribute()
     return scalar
 
@@ -134,7 +133,7 @@ def _scheduled(
     if lone:
         top.order = []
     else:
-        top.scratch = SCRATCH_BYTES
+        top.scratch = cpu.stack_bytes
     for member, pairs in zip(plan.once, own_pairs, strict=False):
         scalar += _schedule_once(member, pairs, cpu, limits)
     rest = own_pairs[len(plan.once) :]
@@ -303,7 +302,7 @@ def _choose_axes(
     for axis in reversed(plan.shared):
         # Under a shared vector axis scratch has a vector for each of its elements.
         lanes = min(lanes_for(m, axis, cpu.vector_bits) for m in plan.members)
-        if plan.table_bytes + plan.scratch_bytes * lanes > SCRATCH_BYTES:
+        if plan.table_bytes + plan.scratch_bytes * lanes > cpu.stack_bytes:
             continue
         total = sum(axis_cost(m, axis, cpu) * _points(m) for m in plan.members)
         if total < own_total:
@@ -343,7 +342,7 @@ def _shared_vectors(plan: CpuPlan, axis: Axis, target: Target, schedule: CpuSche
     if reduces:
         schedule.copies = _block_copies(plan.members, axis, lanes, cpu)
         while schedule.copies > 1 and (
-            plan.table_bytes + plan.scratch_bytes * lanes * schedule.copies > SCRATCH_BYTES
+            plan.table_bytes + plan.scratch_bytes * lanes * schedule.copies > cpu.stack_bytes
         ):
             schedule.copies //= 2
     tile = None if reduces else _tile_axis(plan, axis, lanes)

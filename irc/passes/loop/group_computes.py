@@ -24,13 +24,10 @@ from irc.ir.symbols import Dim, format_dim, free_symbols
 from irc.ir.types import TensorType, element_bytes
 from irc.passes.common.bodies import axes_of, axis_name
 from irc.passes.loop.grouping import group_members
-from irc.passes.loop.merge_computes import MAX_SIBLINGS, emit
+from irc.passes.loop.merge_computes import emit
 from irc.passes.loop.once import compute_once
 from irc.target import target_of
 from irc.target.costs import Cost
-
-# Points of the shared axes that a vector of them, or a GPU's tile, has.
-VECTOR_POINTS = 8
 
 
 @attrs.define
@@ -59,7 +56,8 @@ class GroupComputes(Pass):
     point of them makes stays in cache or in registers. On a cpu a small map that is left, as the
     square roots that a batch norm over channels-last images divides by, goes into the groups that
     read it as a member with axes of its own: what is computed once. With a contraction whose kernel
-    multiplies tiles go maps over its sums alone.
+    multiplies tiles go maps over its sums alone. `siblings`: readers of an array, the last ones,
+    that are looked at for another one.
 
     Before:
         %m = loop.compute par(i0: 4) red(i1: 8) -> reduce(max, f32) { ... }
@@ -76,6 +74,7 @@ class GroupComputes(Pass):
     anchor = "func.func"
     asks_target = True
     max_ops: int = 2048
+    siblings: int = 8
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
@@ -169,7 +168,7 @@ class _GroupPlanner:
             clusters[self.clusters.find(number[maker])] = None
         for source in self.reads[op]:
             if array_bytes(source.type) > self.speeds.near_bytes:
-                for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
+                for reader in self.readers.get(source, [])[-self.options.siblings :]:
                     clusters[self.clusters.find(reader)] = None
         return list(clusters)
 
@@ -202,8 +201,9 @@ class _GroupPlanner:
             return (f"the leading axes that both can share, [{shown}], are too few for it to pay"
                     f"{times}")  # fmt: skip
         # On a GPU a program instance has some points of the shared axes, which read side by side.
-        side_by_side = self.gpu and self.target.fills(points(extents) // VECTOR_POINTS)
-        large = volume * VECTOR_POINTS > self.speeds.scratch_bytes
+        vector = self.speeds.vector_points
+        side_by_side = self.gpu and self.target.fills(points(extents) // vector)
+        large = volume * vector > self.speeds.scratch_bytes
         if large and not side_by_side and self.reads_across(a, b, shared):
             return "the elements of what they read lie adjacent along an axis that they would share"
         if self.gpu and not (self.has_rows(a, shared) and self.has_rows(b, shared)):

@@ -25,12 +25,6 @@ from irc.ir.symbols import Dim
 from irc.passes.common.bodies import Body, axis_name, clean_block
 from irc.target import target_of
 
-# Spaces of which an array of such elements stays in cache are merged even if they share none: a
-# kernel costs more.
-TINY_BYTES = 4
-# Candidates looked at per array that computes share.
-MAX_SIBLINGS = 8
-
 
 @attrs.define
 class SharedSpace:
@@ -100,6 +94,10 @@ class MergeComputes(Pass):
     point: that value is then used directly. Maps merge with reductions and with scans.
     Remarks: why a compute and one that it reads, or that reads the same array, stay apart.
 
+    `siblings`: readers of an array, the last ones, that are looked at for another one. Spaces are
+    merged even if they share no array where one of elements of `tiny_bytes` would stay in cache: a
+    kernel costs more.
+
     Before:
         %e = loop.compute par(i0: 4, i1: 8) -> map { ... math.exp ... }
         %s = loop.compute par(i0: 4) red(i1: 8) -> reduce(sum, f32) { ... loop.read %e[i0, i1] ... }
@@ -114,6 +112,8 @@ class MergeComputes(Pass):
     asks_target = True
     max_ops: int = 1024
     max_outputs: int = 24
+    siblings: int = 8
+    tiny_bytes: int = 4
 
     def run(self, op: Operation, context: PassContext) -> None:
         block = op.regions[0].blocks[0]
@@ -157,14 +157,14 @@ class _MergePlanner:
                     self.reasons[candidate, number] = reason
             for source in self.reads[op]:
                 self.readers.setdefault(source, []).append(number)
-            tiny = points(space.extents) * TINY_BYTES <= self.near_bytes
+            tiny = points(space.extents) * self.options.tiny_bytes <= self.near_bytes
             if tiny and not self.reads_computes(op):
                 self.tiny.setdefault(space.extents, []).append(number)
         return merges
 
     def candidates(self, op: loop.ComputeOp, number: int) -> list[int]:
         """Clusters to try: those of producers, then of those that read the same large arrays."""
-        find = self.clusters.find
+        find, most = self.clusters.find, self.options.siblings
         clusters: dict[int, None] = {}
         for source in self.reads[op]:
             maker = source.defining_op
@@ -172,11 +172,11 @@ class _MergePlanner:
                 clusters[find(self.clusters.number[maker])] = None
         for source in self.reads[op]:
             if array_bytes(source.type) > self.near_bytes:
-                for reader in self.readers.get(source, [])[-MAX_SIBLINGS:]:
+                for reader in self.readers.get(source, [])[-most:]:
                     clusters[find(reader)] = None
         if not self.reads_computes(op):
             # One that finishes a reduction belongs into that reduction's kernel instead.
-            for other in self.tiny.get(self.spaces[number].extents, [])[-MAX_SIBLINGS:]:
+            for other in self.tiny.get(self.spaces[number].extents, [])[-most:]:
                 clusters[find(other)] = None
         return list(clusters)
 

@@ -14,7 +14,6 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
 from irc.passes.common.bodies import axis, axis_name, make_compute, with_axes
 from irc.passes.loop.factor_axes import is_splittable, par_axes_first
-from irc.passes.loop.group_computes import VECTOR_POINTS
 from irc.target import Target, of_kind
 
 
@@ -77,7 +76,7 @@ class RowsFirst(Pass):
             return True
         results = points(a.extent for a in op.axis_list if a.kind == "par")
         each = points(a.extent for a in op.axis_list if a.kind == "red")
-        many = target.fills(results // VECTOR_POINTS)
+        many = target.fills(results // target.processor.vector_points)
         if self.min_results:
             many = results >= self.min_results
         return many and each <= self.max_points

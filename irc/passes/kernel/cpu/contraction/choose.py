@@ -8,7 +8,6 @@ import attrs
 
 from irc.analysis.loop import estimate
 from irc.dialects import loop
-from irc.dialects.loop.schedule import SCRATCH_BYTES
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, coefficient
 from irc.passes.kernel.cpu.contraction.tiling import (
@@ -70,7 +69,8 @@ def schedule_tiles(op: Operation, plan: CpuPlan, target: Target) -> bool:
         chosen.outer = _outer(plan, axes)
         op.attributes["schedule"] = chosen.to_attribute()
         return True
-    top = CpuSchedule(collapse=shared_pairs, outer=_outer(plan, axes), scratch=SCRATCH_BYTES)
+    room = target.features.stack_bytes
+    top = CpuSchedule(collapse=shared_pairs, outer=_outer(plan, axes), scratch=room)
     op.attributes["schedule"] = top.to_attribute()
     for member, pairs in zip(plan.members, own_pairs, strict=True):
         own = chosen if member.compute is compute else CpuSchedule()
