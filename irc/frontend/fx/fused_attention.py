@@ -21,9 +21,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.passes.graph.attention.dims import moves, start, through
 from irc.passes.graph.attention.masks import MaskPlan, planned
+from irc.passes.graph.attention.operators import Role
 from irc.passes.graph.attention.program import NotAttention, OperatorCall
 from irc.passes.graph.attention.recognize import (
-    CHOICES,
     Attention,
     number_of,
     objection,
@@ -220,9 +220,9 @@ def _product_behind(program: TracedGraph, value: Any) -> tuple[fx.Node, Any]:
     """The product behind views and casts of its result, and its second factor."""
     while isinstance(value, fx.Node):
         call = program.call(value)
-        if call is not None and call.name == "bmm.default":
+        if call is not None and call.role is Role.PRODUCT:
             return value, value.args[1]
-        if call is None or not (moves(call) or call.name == "_to_copy.default"):
+        if call is None or not (moves(call) or call.role is Role.CAST):
             break
         if len(value.users) != 1:
             break
@@ -253,8 +253,8 @@ def _scores_gradient(program: TracedGraph, attention: Attention, end: fx.Node) -
         scaled = scaling(program, call)
         if scaled is not None:
             scale *= scaled[1]
-        elif call.name in CHOICES:
-            condition, yes, no = (call[name] for name in CHOICES[call.name])
+        elif call.role is Role.CHOOSE:
+            condition, yes, no = call.choice
             if condition not in conditions or 0 not in (
                 number_of(program, yes), number_of(program, no)
             ):  # fmt: skip
@@ -264,7 +264,7 @@ def _scores_gradient(program: TracedGraph, attention: Attention, end: fx.Node) -
             if moved is None:
                 raise NotAttention("the gradient of its scores is taken apart")
             groups = moved
-        elif call.name != "_to_copy.default":
+        elif call.role is not Role.CAST:
             raise NotAttention("the gradient of its scores is something else")
     first, last = top[:-2], top[-2:]
     if groups != (tuple(label for group in first for label in group), *last):

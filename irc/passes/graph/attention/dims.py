@@ -10,20 +10,13 @@ Each dimension of a view is a group of labels, row-major; one of size 1 is the e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
 import attrs
 
+from irc.passes.graph.attention.operators import MOVING, Role
 from irc.passes.graph.attention.program import OperatorCall, Program, Size, Value, is_one
-
-VIEWS = frozenset({"view.default", "_unsafe_view.default", "reshape.default"})
-#: Other operators through which dimensions are followed.
-MOVES = frozenset({
-    "permute.default", "transpose.int", "unsqueeze.default", "squeeze.dim", "squeeze.dims",
-    "squeeze.default", "expand.default", "clone.default", "alias.default", "detach.default",
-    "contiguous.default",
-})  # fmt: skip
 
 
 @attrs.frozen(eq=False)
@@ -47,40 +40,54 @@ def start(program: Program, value: Value) -> Groups:
 
 def moves(call: OperatorCall | None) -> TypeGuard[OperatorCall]:
     """Whether a call gives its operand's elements under other dimensions."""
-    return call is not None and (call.name in VIEWS or call.name in MOVES)
+    return call is not None and call.role in MOVING
 
 
 def through(program: Program, groups: Groups, call: OperatorCall, result: Value) -> Groups | None:
     """The groups of the result of a call that `moves`; None where they can't be told."""
-    name, shape = call.name, program.shape(result)
-    rank = len(groups)
-    if name in VIEWS:
+    shape = program.shape(result)
+    if call.role is Role.REGROUP:
         return regroup(program, [label for group in groups for label in group], shape)
-    if name == "permute.default":
-        return tuple(groups[d % rank] for d in call["dims"])
-    if name == "transpose.int":
-        order = list(groups)
-        first, second = call["dim0"] % rank, call["dim1"] % rank
-        order[first], order[second] = order[second], order[first]
-        return tuple(order)
-    if name == "unsqueeze.default":
-        place = call["dim"] % (rank + 1)
-        return (*groups[:place], (), *groups[place:])
-    if name.startswith("squeeze."):
-        dim = call.arguments.get("dim", list(range(rank)))
-        dims = {d % rank for d in (dim if isinstance(dim, list | tuple) else [dim])}
-        return tuple(g for d, g in enumerate(groups) if g or d not in dims)
-    if name == "expand.default":
-        return _expanded(groups, shape)
-    return groups
+    move = _MOVES.get(call.name.partition(".")[0])
+    return groups if move is None else move(call, groups, shape)
 
 
-def _expanded(groups: Groups, shape: Sequence[Size]) -> Groups:
+def _permuted(call: OperatorCall, groups: Groups, shape: Sequence[Size]) -> Groups:
+    return tuple(groups[d % len(groups)] for d in call["dims"])
+
+
+def _transposed(call: OperatorCall, groups: Groups, shape: Sequence[Size]) -> Groups:
+    order = list(groups)
+    first, second = call["dim0"] % len(groups), call["dim1"] % len(groups)
+    order[first], order[second] = order[second], order[first]
+    return tuple(order)
+
+
+def _unsqueezed(call: OperatorCall, groups: Groups, shape: Sequence[Size]) -> Groups:
+    place = call["dim"] % (len(groups) + 1)
+    return (*groups[:place], (), *groups[place:])
+
+
+def _squeezed(call: OperatorCall, groups: Groups, shape: Sequence[Size]) -> Groups:
+    rank = len(groups)
+    dim = call.arguments.get("dim", list(range(rank)))
+    dims = {d % rank for d in (dim if isinstance(dim, list | tuple) else [dim])}
+    return tuple(g for d, g in enumerate(groups) if g or d not in dims)
+
+
+def _expanded(call: OperatorCall, groups: Groups, shape: Sequence[Size]) -> Groups:
     missing = len(shape) - len(groups)
     expanded: list[Group] = [() if is_one(n) else (Label(n),) for n in shape[:missing]]
     for group, size in zip(groups, shape[missing:], strict=True):
         expanded.append(group if group or is_one(size) else (Label(size),))
     return tuple(expanded)
+
+
+#: What becomes of the groups; operators that are not here keep them.
+_MOVES: dict[str, Callable[[OperatorCall, Groups, Sequence[Size]], Groups]] = {
+    "permute": _permuted, "transpose": _transposed, "unsqueeze": _unsqueezed,
+    "squeeze": _squeezed, "expand": _expanded,
+}  # fmt: skip
 
 
 def regroup(program: Program, labels: Sequence[Label], shape: Sequence[Size]) -> Groups | None:
@@ -101,4 +108,4 @@ def regroup(program: Program, labels: Sequence[Label], shape: Sequence[Size]) ->
     return None if rest else tuple(regrouped)
 
 
-__all__ = ["Group", "Groups", "Label", "MOVES", "VIEWS", "moves", "regroup", "start", "through"]
+__all__ = ["Group", "Groups", "Label", "moves", "regroup", "start", "through"]

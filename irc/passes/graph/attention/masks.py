@@ -8,11 +8,12 @@ row can't be excluded, what reads the result reads NaN for it (`MaskPlan.rows`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
-from irc.passes.graph.attention.dims import MOVES, VIEWS
+from irc.passes.graph.attention.operators import MOVING, Role
 from irc.passes.graph.attention.program import NotAttention, OperatorCall, Program, Value
 from irc.passes.graph.attention.recognize import Attention, Mask, number_of
 
@@ -199,36 +200,30 @@ def interval(program: Program, value: Value, depth: int = 12) -> tuple[float, fl
     return inner
 
 
+_Interval = tuple[float, float]
+#: Among what numbers the results lie, by those that the operands lie between.
+_ENDS: dict[Role, Callable[[_Interval, _Interval], Sequence[float]]] = {
+    Role.MULTIPLY: lambda first, second: [a * b for a in first for b in second],
+    Role.ADD: lambda first, second: [first[0] + second[0], first[1] + second[1]],
+    Role.SUBTRACT: lambda first, second: [first[0] - second[1], first[1] - second[0]],
+    Role.SUBTRACT_FROM: lambda first, second: [second[0] - first[1], second[1] - first[0]],
+}
+
+
 def _inner_interval(program: Program, call: OperatorCall, depth: int) -> tuple[float, float] | None:
-    name = call.name
-
-    def of(argument: str) -> tuple[float, float] | None:
-        return interval(program, call[argument], depth)
-
-    if name in VIEWS or name in MOVES or name in ("slice.Tensor", "select.int",
-                                                  "_to_copy.default"):  # fmt: skip
-        return of("self")
-    ends: list[float] = []
-    pairs = {
-        "where.self": ("self", "other"), "where.ScalarOther": ("self", "other"),
-        "masked_fill.Scalar": ("self", "value"), "masked_fill.Tensor": ("self", "value"),
-        "mul.Tensor": ("self", "other"), "add.Tensor": ("self", "other"),
-        "sub.Tensor": ("self", "other"), "rsub.Scalar": ("self", "other"),
-    }.get(name)  # fmt: skip
-    if pairs is None:
+    role = call.role
+    if role in MOVING or role in (Role.PART, Role.CAST):
+        return interval(program, call["self"], depth)
+    if role is Role.CHOOSE:
+        _, *chosen = call.choice
+    elif role in _ENDS:
+        chosen = [call["self"], call["other"]]
+    else:
         return None
-    first, second = map(of, pairs)
+    first, second = (interval(program, value, depth) for value in chosen)
     if first is None or second is None or call.arguments.get("alpha", 1) != 1:
         return None
-    if name.startswith(("where", "masked")):
-        ends = [*first, *second]
-    elif name == "mul.Tensor":
-        ends = [a * b for a in first for b in second]
-    elif name == "add.Tensor":
-        ends = [first[0] + second[0], first[1] + second[1]]
-    else:
-        less, more = (second, first) if name == "rsub.Scalar" else (first, second)
-        ends = [less[0] - more[1], less[1] - more[0]]
+    ends = [*first, *second] if role is Role.CHOOSE else _ENDS[role](first, second)
     return (min(ends), max(ends))
 
 

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import attrs
 
+from irc.passes.graph.attention.operators import CHOICES, ROLES, Role
+
 #: A value of a program: an `irc.ir.core.Value` or an `fx.Node`.
 Value = Any
 #: A size: an integer, or what stands for one that only a call knows.
@@ -27,6 +29,17 @@ class OperatorCall:
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
+
+    @property
+    def role(self) -> Role:
+        """What it is for attention."""
+        return ROLES.get(self.name, Role.OTHER)
+
+    @property
+    def choice(self) -> tuple[Any, Any, Any]:
+        """The condition of one that chooses, what it gives where that holds, and elsewhere."""
+        condition, yes, no = next(names for names in CHOICES if names[0] in self.arguments)
+        return self[condition], self[yes], self[no]
 
 
 class Program(Protocol):

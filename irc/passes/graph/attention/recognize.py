@@ -23,6 +23,7 @@ from irc.passes.graph.attention.dims import (
     start,
     through,
 )
+from irc.passes.graph.attention.operators import FILLINGS, SCALING, Role
 from irc.passes.graph.attention.program import (
     NotAttention,
     OperatorCall,
@@ -32,15 +33,6 @@ from irc.passes.graph.attention.program import (
     is_one,
 )
 
-SCALES = frozenset({"mul.Tensor", "mul.Scalar", "div.Tensor", "div.Scalar"})
-#: Where a score is chosen or a number: the arguments that are the condition, and both choices.
-CHOICES = {
-    "where.self": ("condition", "self", "other"),
-    "where.ScalarOther": ("condition", "self", "other"),
-    "where.ScalarSelf": ("condition", "self", "other"),
-    "masked_fill.Scalar": ("mask", "value", "self"),
-    "masked_fill.Tensor": ("mask", "value", "self"),
-}
 #: The most operators between the two products of one attention.
 _DEPTH = 32
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -119,7 +111,7 @@ def recognize(
     key may become part of the scale. shares: there, several heads may share one of the keys'.
     """
     last = program.call(product)
-    if last is None or last.name != "bmm.default":
+    if last is None or last.role is not Role.PRODUCT:
         raise NotAttention("it is no product", told=False)
     multiplied, values = last["self"], last["mat2"]
     soft, safe, path = _softmax_behind(program, multiplied, forward_only)
@@ -181,14 +173,14 @@ def _softmax_behind(
         call = program.call(value)
         if call is None:
             raise NotAttention("it is no product of probabilities", told=False)
-        if call.name == "_softmax.default":
+        if call.role is Role.SOFTMAX:
             break
         if forward_only and program.uses(value) != 1:
             told = _leads_to_softmax(program, value)
             raise NotAttention("its probabilities are read elsewhere, too", told=told)
-        if call.name == "where.self" and (soft := _safe_softmax(program, call)) is not None:
+        if call.role is Role.CHOOSE and (soft := _safe_softmax(program, call)) is not None:
             return soft, True, path[::-1]
-        if call.name == "_to_copy.default":
+        if call.role is Role.CAST:
             if not _is_cast(call) or program.dtype(value) not in FLOATS:
                 raise NotAttention("it is no product of probabilities", told=False)
         elif moves(call):
@@ -203,22 +195,25 @@ def _softmax_behind(
 
 def _leads_to_softmax(program: Program, value: Value) -> bool:
     call = program.call(value)
-    while call is not None and (moves(call) or call.name == "_to_copy.default"):
+    while call is not None and (moves(call) or call.role is Role.CAST):
         call = program.call(call["self"])
-    return call is not None and call.name == "_softmax.default"
+    return call is not None and call.role is Role.SOFTMAX
 
 
 def _safe_softmax(program: Program, call: OperatorCall) -> Value | None:
     """The softmax of where(all(scores == -inf), 0, softmax(scores)), which torch writes."""
-    none, soft = program.call(call["condition"]), program.call(call["other"])
-    if none is None or soft is None or soft.name != "_softmax.default":
+    condition, yes, no = call.choice
+    if number_of(program, yes) != 0 or not program.is_tensor(no):
         return None
-    if none.name not in ("all.dim", "all.default") or number_of(program, call["self"]) != 0:
+    none, soft = program.call(condition), program.call(no)
+    if none is None or none.role is not Role.ALL:
+        return None
+    if soft is None or soft.role is not Role.SOFTMAX:
         return None
     compared = program.call(none["self"])
-    if compared is None or compared.name != "eq.Scalar" or compared["other"] != -math.inf:
+    if compared is None or compared.role is not Role.EQUAL or compared["other"] != -math.inf:
         return None
-    return call["other"] if compared["self"] is soft["self"] else None
+    return no if compared["self"] is soft["self"] else None
 
 
 def _is_cast(call: OperatorCall) -> bool:
@@ -305,18 +300,17 @@ def _walk(
     call = program.call(value)
     if call is None or depth == 0 or (depth < _DEPTH and program.uses(value) != 1):
         return None
-    name = call.name
-    if name == "bmm.default":
+    if call.role is Role.PRODUCT:
         return value, [], outer
-    if name == "_to_copy.default" and _is_cast(call) and program.dtype(value) in FLOATS:
+    if call.role is Role.CAST and _is_cast(call) and program.dtype(value) in FLOATS:
         return _walk(program, call["self"], outer, depth - 1)
     if moves(call):
         return _then(_walk(program, call["self"], outer, depth - 1), _ScoreStep(value, call))
     if (scaled := scaling(program, call)) is not None:
         return _walk(program, scaled[0], outer * scaled[1], depth - 1)
-    if name in ("add.Tensor", "sub.Tensor"):
+    if call.role in (Role.ADD, Role.SUBTRACT):
         return _added(program, value, call, outer, depth)
-    if name in CHOICES:
+    if call.role is Role.CHOOSE:
         return _chosen(program, value, call, outer, depth)
     return None
 
@@ -328,7 +322,7 @@ def _then(walked: Any, step: _ScoreStep) -> Any:
 
 
 def _added(program: Program, value: Value, call: OperatorCall, outer: float, depth: int) -> Any:
-    sign = -1.0 if call.name == "sub.Tensor" else 1.0
+    sign = -1.0 if call.role is Role.SUBTRACT else 1.0
     alpha = call["alpha"]
     if not isinstance(alpha, int | float):
         return None
@@ -353,7 +347,7 @@ def _added(program: Program, value: Value, call: OperatorCall, outer: float, dep
 
 
 def _chosen(program: Program, value: Value, call: OperatorCall, outer: float, depth: int) -> Any:
-    condition, yes, no = (call[name] for name in CHOICES[call.name])
+    condition, yes, no = call.choice
     shape = program.shape(value)
     for scores, number, keeps in ((yes, no, True), (no, yes, False)):
         low = number_of(program, number)
@@ -410,14 +404,10 @@ def number_of(program: Program, value: Any) -> float | None:
         call = program.call(value)
         if call is None:
             return None
-        if call.name in ("full.default", "full_like.default", "new_full.default",
-                         "fill.Scalar"):  # fmt: skip
-            return _plain(call.arguments.get("fill_value", call.arguments.get("value")))
-        if call.name == "scalar_tensor.default":
-            return _plain(call["s"])
-        if call.name in ("zeros_like.default", "zeros.default"):
-            return 0.0
-        if moves(call) or call.name in ("_to_copy.default", "lift_fresh_copy.default"):
+        if call.role is Role.FILL:
+            given = [call[name] for name in FILLINGS if name in call.arguments]
+            return _plain(given[0]) if given else 0.0
+        if moves(call) or call.role is Role.CAST or call.role is Role.LIFT:
             value = call["self"]
             continue
         return None
@@ -430,16 +420,16 @@ def _plain(value: Any) -> float | None:
 
 def scaling(program: Program, call: OperatorCall) -> tuple[Value, float] | None:
     """What a call multiplies by a number, and that number."""
-    if call.name not in SCALES:
+    if call.role not in SCALING:
         return None
     first, second = call["self"], call["other"]
     number = number_of(program, second)
-    if number is None and call.name == "mul.Tensor":
+    if number is None and call.role is Role.MULTIPLY and program.is_tensor(second):
         first, second = second, first
         number = number_of(program, second)
     if number is None or not program.is_tensor(first) or not math.isfinite(number):
         return None
-    if call.name.startswith("div"):
+    if call.role is Role.DIVIDE:
         if number == 0 or call.arguments.get("rounding_mode"):
             return None
         number = 1 / number
@@ -534,7 +524,7 @@ def copies(program: Program, value: Value) -> bool:
     """Whether the written form copies a product's factor before the product."""
     call = program.call(value)
     while moves(call):
-        if call.name == "clone.default":
+        if call.role is Role.COPY:
             return True
         value = call["self"]
         call = program.call(value)
