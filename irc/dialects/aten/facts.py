@@ -71,6 +71,9 @@ IN_PLACE_VIEWS = {
     "as_strided_": "as_strided.default", "detach_": "detach.default",
 }  # fmt: skip
 
+#: What waits for a group of processes without naming it, in whatever library.
+WAITS = frozenset({"wait_tensor"})
+
 #: What changes a storage itself, for which no value can stand.
 STORAGE_CHANGES = {
     "set_": "it exchanges the storage under a tensor",

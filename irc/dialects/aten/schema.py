@@ -23,6 +23,7 @@ from irc.dialects.aten.facts import (
     OWN,
     STORAGE_CHANGES,
     USER_KERNELS,
+    WAITS,
     Fact,
     facts_of,
 )
@@ -110,7 +111,7 @@ class Schema:
     def communicates(self) -> bool:
         """Whether it takes part in what a group of processes does together (or waits for it):
         all of them must do so in one order, or they wait for ever."""
-        return self.name == "wait_tensor" or any(a.name in _GROUPS for a in self.arguments)
+        return self.name in WAITS or any(a.name in _GROUPS for a in self.arguments)
 
     @property
     def has_effect(self) -> bool:

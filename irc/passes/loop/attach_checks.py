@@ -215,7 +215,7 @@ def place_in(
     axes = kernel.axis_list
     if any(a.name != axis_name(k) for k, a in enumerate(axes)):
         return "the kernel's axes have names of their own"
-    if any(op.name == kernel.name for op in kernel.block.ops):
+    if any(isinstance(op, loop.GroupOp) for op in kernel.block.ops):
         return "the kernel holds groups"
     computes = computes_in(kernel)
     if any(o.kind in ("scatter", "scan") for op in computes for o in op.output_list):

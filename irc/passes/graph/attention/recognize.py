@@ -405,8 +405,8 @@ def number_of(program: Program, value: Any) -> float | None:
         if call is None:
             return None
         if call.role is Role.FILL:
-            given = [call[name] for name in FILLINGS if name in call.arguments]
-            return _plain(given[0]) if given else 0.0
+            numbers = [call[name] for name in FILLINGS if name in call.arguments]
+            return _plain(numbers[0]) if numbers else 0.0
         if moves(call) or call.role is Role.CAST or call.role is Role.LIFT:
             value = call["self"]
             continue

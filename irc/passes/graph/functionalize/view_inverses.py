@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from irc.dialects import aten
+from irc.dialects.aten.facts import Fact
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.diagnostics import UserError
@@ -31,7 +32,7 @@ Undo = Callable[[Builder, Any, Value, Value], Value]
 
 
 def _reshape_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
-    if step.op.qualified == "aten.view.dtype":
+    if Fact.OTHER_ELEMENTS in step.op.schema.facts:
         dtype = aten.DtypeAttr(DTYPE_OF_ELEMENT[step.source_type.element])
         return call(
             builder, "view.dtype", dense(step.source_type), contiguous(builder, content), dtype
@@ -41,23 +42,26 @@ def _reshape_back(builder: Builder, step: Any, source: Value, content: Value) ->
 
 
 def _permute_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
-    order = permutation_of(step)
-    return permuted(builder, content, [order.index(d) for d in range(len(order))])
-
-
-def permutation_of(step: Any) -> list[int]:
-    """The permutation that a permuting view applies."""
-    arguments = step.arguments()
     rank = step.source_type.rank
+    return _ordered_back(builder, content, [d % rank for d in step.arguments()["dims"]])
+
+
+def _transpose_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
+    arguments, rank = step.arguments(), step.source_type.rank
     order = list(range(rank))
-    if step.name == "permute":
-        return [d % rank for d in arguments["dims"]]
-    if step.name == "transpose":
-        if rank:
-            a, b = arguments["dim0"] % rank, arguments["dim1"] % rank
-            order[a], order[b] = order[b], order[a]
-        return order
-    return order[::-1]
+    if rank:
+        a, b = arguments["dim0"] % rank, arguments["dim1"] % rank
+        order[a], order[b] = order[b], order[a]
+    return _ordered_back(builder, content, order)
+
+
+def _reverse_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
+    return _ordered_back(builder, content, list(range(step.source_type.rank))[::-1])
+
+
+def _ordered_back(builder: Builder, content: Value, order: list[int]) -> Value:
+    """Undo a view whose dimension `k` is dimension `order[k]` of its source."""
+    return permuted(builder, content, [order.index(d) for d in range(len(order))])
 
 
 def _slice_back(builder: Builder, step: Any, source: Value, content: Value) -> Value:
@@ -170,8 +174,8 @@ UNDO: dict[str, Undo] = {
     "squeeze": _reshape_back, "unsqueeze": _reshape_back, "flatten": _reshape_back,
     "unflatten": _reshape_back, "reshape_as": _reshape_back, "contiguous": _same, "to": _same,
     "expand_as": _reshape_back, "lift_fresh": _same,
-    "permute": _permute_back, "transpose": _permute_back, "t": _permute_back,
-    "numpy_T": _permute_back, "slice": _slice_back, "select": _select_back,
+    "permute": _permute_back, "transpose": _transpose_back, "t": _reverse_back,
+    "numpy_T": _reverse_back, "slice": _slice_back, "select": _select_back,
     "diagonal": _diagonal_back,
     "split": _split_back, "split_with_sizes": _split_back, "chunk": _split_back,
     "unsafe_split": _split_back, "unbind": _unbind_back,
