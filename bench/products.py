@@ -1,69 +1,247 @@
-"""Products of f32 by the two libraries that torch has on a CPU: whether choosing one would pay.
+"""Products on a CPU: irc's kernels, ATen (MKL on x86), packed oneDNN, and the machine's limits.
 
-    OMP_NUM_THREADS=1 python -m bench.products [--rounds 20]
+    OMP_NUM_THREADS=1 python -m bench.products [--rounds 15] [--rows 256] [--element bf16]
+                                               [--threads 1] [--schedule 'tile_rows = 8 : i64']
 
-For each shape (rows, inner, columns): billions of operations a second of ATen's product (MKL on
-x86) and of oneDNN's, each with a bias and a right factor that is in no cache, the two in turn, and
-the median of the ratios (above 1: oneDNN is faster).
+For each shape (rows, inner, columns), in turn in each round: ATen's product with the weight as it
+lies in a linear layer, irc's with that weight, packed oneDNN's, and irc's with a weight in panels,
+also with bias, gelu and an array added. Given are billions of operations a second, shares of the
+limit (a loop of irc's that multiplies and adds registers), and medians of ratios within rounds. A
+product of few rows reads its weight once: `read` is the share of the read bandwidth.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
+import irc
 from bench.common import print_load, table
+from irc.codegen.llvm.jit import load_object
+from irc.codegen.llvm.kernel_emitter import compile_kernels
+from irc.dialects.kernel import KernelFuncOp
+from irc.ir.passes import PassManager
+from irc.target import Target
 
-SHAPES = [
-    (64, 256, 256), (256, 256, 256), (16, 768, 768), (256, 768, 768), (512, 768, 768),
-    (256, 768, 2304), (512, 768, 3072), (512, 3072, 768), (788, 768, 3072), (256, 768, 50257),
-]  # fmt: skip
-COLD_BYTES = 300e6
+SIZES = [(768, 768), (768, 3072), (3072, 768), (4096, 4096)]
+ROWS = [1, 4, 16, 256, 512, 788]
+PANEL = 48 if Target.host().vector_bits == 512 else 16
+TURNS = 1 << 20
+ACCUMULATORS = 24
+READ_BYTES = 1 << 28
 
 
-def measure(shape: tuple[int, int, int], rounds: int) -> tuple[float, float, float]:
-    """Operations a nanosecond of ATen and of oneDNN, and the median of the rounds' ratios."""
+def array(sizes: Sequence[int], element: str) -> str:
+    """The type of a row-major array."""
+    strides = list(torch.empty(tuple(sizes), device="meta").stride())
+    return f"tensor<{list(sizes)} x {element}, strides {strides}>"
+
+
+def product(
+    shape: tuple[int, int, int], element: str, packed: bool, epilogue: bool, entries: str
+) -> str:
+    """A program that multiplies; the weight is [columns, inner], or in panels."""
     rows, inner, columns = shape
-    count = max(2, int(COLD_BYTES / (inner * columns * 4)))
-    weights = [torch.randn(columns, inner) for _ in range(count)]
-    x, bias, out = torch.randn(rows, inner), torch.randn(columns), torch.empty(rows, columns)
+    sizes = (-(-columns // PANEL), inner, PANEL) if packed else (columns, inner)
+    place = f"floordiv(n, {PANEL}), k, mod(n, {PANEL})" if packed else "n, k"
+    result, sums = array((rows, columns), element), array((rows, columns), "f32")
+    wide = "" if element == "f32" else f"""
+    %p1 = arith.extf %p : {element} to f32
+    %q1 = arith.extf %q : {element} to f32"""
+    names = "%p, %q" if element == "f32" else "%p1, %q1"
+    schedule = f"schedule #loop.schedule<cpu, {entries}> " if entries else ""
+    compute = f"""loop.compute par(m: {rows}, n: {columns}) red(k: {inner}) -> reduce(sum, f32) {schedule}{{
+    %p = loop.read %x[m, k] : {element}
+    %q = loop.read %w[{place}] : {element}{wide}
+    %v = arith.mulf {names} : f32
+    loop.yield %v
+  }} : {sums}"""  # fmt: skip  # noqa: E501
+    head = f"""func.func @main(%x: {array((rows, inner), element)}, %w: {array(sizes, element)},
+    %b: {array((columns,), "f32")}, %z: {array((rows, columns), "f32")}) -> {result}
+    attributes {{level = "loop"}} {{"""
+    if not epilogue and element == "f32":
+        return f"{head}\n  %y = {compute}\n  func.return %y : {result}\n}}"
+    gelu = """
+    %c = arith.constant 0.7071067811865476 : f32
+    %h = arith.constant 0.5 : f32
+    %one = arith.constant 1.0 : f32
+    %b0 = loop.read %b[n] : f32
+    %t0 = arith.addf %s, %b0 : f32
+    %t1 = arith.mulf %t0, %c : f32
+    %t2 = math.erf %t1 : f32
+    %t3 = arith.addf %t2, %one : f32
+    %t4 = arith.mulf %t0, %h : f32
+    %t5 = arith.mulf %t4, %t3 : f32
+    %z0 = loop.read %z[m, n] : f32
+    %o = arith.addf %t5, %z0 : f32""" if epilogue else ""
+    last, narrow = ("%o" if epilogue else "%s"), ""
+    if element != "f32":
+        narrow, last = f"\n    %o1 = arith.truncf {last} : f32 to {element}", "%o1"
+    return f"""{head}
+  %y = loop.group (m: {rows}, n: {columns}) {{
+  %sum = {compute}
+  %r = loop.compute par(m: {rows}, n: {columns}) -> map {{
+    %s = loop.read %sum[m, n] : f32{gelu}{narrow}
+    loop.yield {last}
+  }} : {result}
+  loop.yield %r : {result}
+  }} : {result}
+  func.return %y : {result}
+}}"""
 
-    def aten(weight: torch.Tensor) -> None:
-        torch.addmm(bias, x, weight.t(), out=out)
 
-    def onednn(weight: torch.Tensor) -> None:
-        torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+def built(text: str) -> Callable[..., Any]:
+    """A program as a callable."""
+    module = irc.parse(text)
+    PassManager.parse("schedule,form-kernels,bufferize,plan-memory").run(module)
+    return irc.build(module)
 
-    def seconds(call: Callable[[torch.Tensor], None]) -> float:
-        start = time.perf_counter()
-        for weight in weights:
-            call(weight)
-        return (time.perf_counter() - start) / count
 
-    times = [(seconds(aten), seconds(onednn)) for _ in range(rounds + 1)][1:]
-    operations = 2 * rows * inner * columns / 1e9
-    ratio = statistics.median(a / b for a, b in times)
-    first, second = (statistics.median(t[i] for t in times) for i in (0, 1))
-    return operations / first, operations / second, ratio
+def kernel_of(text: str) -> Any:
+    """A kernel's function, and what keeps it."""
+    kernels = [op for op in irc.parse(text).walk() if isinstance(op, KernelFuncOp)]
+    loaded = load_object(compile_kernels(kernels, Target.host().features))
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address("k")), loaded
+
+
+def limits() -> tuple[float, float]:
+    """Billions of operations a second in registers, and gigabytes a second that are read."""
+    lanes = Target.host().vector_bits // 32
+    vector, names = f"vector<{lanes}xf32>", [f"%c{k}" for k in range(ACCUMULATORS)]
+    types = ", ".join([vector] * ACCUMULATORS)
+    carried = ", ".join(f"{n} = %z" for n in names)
+    results = ", ".join(f"%r{k}" for k in range(ACCUMULATORS))
+
+    def loop(step: int, body: list[str], store: bool) -> str:
+        total = "\n".join(
+            f"  %s{k} = arith.addf {'%r0' if not k else f'%s{k - 1}'}, %r{k} : {vector}"
+            for k in range(ACCUMULATORS)
+        )
+        return f"""kernel.func @k(%p: !kernel.ptr<f32>, %begin: index, %end: index)
+    attributes {{target = "cpu", outputs = array<i64: 0>}} {{
+  %z = arith.constant dense<0.0> : {vector}
+  %one = arith.constant dense<1.0> : {vector}
+  %c = arith.constant {step} : index
+  {results} = kernel.for %i = %begin to %end step %c iter_args({carried}) -> ({types}) {{
+{chr(10).join(body)}
+    kernel.yield {", ".join(f"%n{k}" for k in range(ACCUMULATORS))} : {types}
+  }}
+{total}
+  %zero = arith.constant 0 : index
+  kernel.store %s{ACCUMULATORS - 1}, %p[%zero] : {vector}
+  kernel.return }}"""
+
+    fma = [f"    %n{k} = math.fma %one, %one, %c{k} : {vector}" for k in range(ACCUMULATORS)]
+    reads = [
+        f"    %o{k} = arith.constant {k * lanes} : index\n    %a{k} = arith.addi %i, %o{k} : index"
+        f"\n    %l{k} = kernel.load %p[%a{k}] : {vector}"
+        f"\n    %n{k} = arith.addf %c{k}, %l{k} : {vector}"
+        for k in range(ACCUMULATORS)
+    ]
+    memory = torch.ones(READ_BYTES // 4)
+
+    def best(text: str, count: int) -> float:
+        function, _keep = kernel_of(text)
+        times = []
+        for _ in range(7):
+            start = time.thread_time()
+            function(memory.data_ptr(), 0, count)
+            times.append(time.thread_time() - start)
+        return min(times)
+
+    seconds = best(loop(1, fma, True), TURNS)
+    step = ACCUMULATORS * lanes
+    count = memory.numel() // step * step
+    return (
+        TURNS * ACCUMULATORS * lanes * 2 / seconds / 1e9,
+        count * 4 / best(loop(step, reads, True), count) / 1e9,
+    )
+
+
+def measure(
+    shape: tuple[int, int, int], element: str, rounds: int, entries: str
+) -> dict[str, list[float]]:
+    """Seconds of each way, round by round."""
+    rows, inner, columns = shape
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[element]
+    x, weight = torch.randn(rows, inner).to(dtype), torch.randn(columns, inner).to(dtype)
+    bias, other = torch.randn(columns), torch.randn(rows, columns)
+    whole = torch.nn.functional.pad(weight, (0, 0, 0, -columns % PANEL))
+    panels = whole.reshape(-1, PANEL, inner).transpose(1, 2).contiguous()
+    out = torch.empty(rows, columns, dtype=dtype)
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
+    plain = built(product(shape, element, False, False, entries))
+    frozen = built(product(shape, element, True, False, entries))
+    fused = built(product(shape, element, True, True, entries))
+    # One thread's own time, so that other processes count for little.
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
+    exact = x.double() @ weight.double().t()
+    for each in (plain(x, weight, bias, other), frozen(x, panels, bias, other)):
+        got = each[0] if isinstance(each, list | tuple) else each
+        assert (got.double() - exact).abs().max() < (0.02 if element == "f32" else 2.0)
+    ways: dict[str, Callable[[], object]] = {
+        "ATen": lambda: torch.mm(x, weight.t(), out=out),
+        "irc": lambda: plain(x, weight, bias, other),
+        "oneDNN": lambda: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], ""),
+        "frozen": lambda: frozen(x, panels, bias, other),
+        "fused": lambda: fused(x, panels, bias, other),
+    }
+    count = max(1, int(4e8 / (rows * inner * columns)))
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds + 2):
+        for name, call in ways.items():
+            start = clock()
+            for _ in range(count):
+                call()
+            times[name].append((clock() - start) / count)
+    return {name: each[2:] for name, each in times.items()}
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=20)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
+    parser.add_argument("--inner", type=int, help="only shapes with this size")
+    parser.add_argument("--element", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--schedule", default="", help="entries of the products' schedules")
+    options = parser.parse_args()
     torch.set_grad_enabled(False)
+    torch.set_num_threads(options.threads)
     print_load()
-    print(f"threads {torch.get_num_threads()}")
-    rows = []
-    for shape in SHAPES:
-        aten, onednn, ratio = measure(shape, rounds)
-        rows.append([*map(str, shape), f"{aten:.1f}", f"{onednn:.1f}", f"{ratio:.2f}"])
-    print(table(["rows", "inner", "columns", "ATen", "oneDNN", "ratio"], rows))
+    most, read = limits()
+    print(f"threads {options.threads}; one core: {most:.1f} GFLOP/s of f32, reads {read:.1f} GB/s")
+    lines = []
+    for rows in options.rows:
+        for inner, columns in SIZES:
+            if options.inner not in (None, inner):
+                continue
+            shape = (rows, inner, columns)
+            times = measure(shape, options.element, options.rounds, options.schedule)
+            operations = 2 * rows * inner * columns / 1e9
+
+            def ratio(top: str, bottom: str, times: Any = times) -> str:
+                pairs = zip(times[top], times[bottom], strict=True)
+                return f"{statistics.median(a / b for a, b in pairs):.2f}"
+
+            rates = [operations / statistics.median(each) for each in times.values()]
+            size = inner * columns * (4 if options.element == "f32" else 2)
+            lines.append([
+                *map(str, shape), *(f"{rate:.1f}" for rate in rates),
+                f"{rates[1] / most:.2f}", f"{rates[3] / most:.2f}",
+                f"{size / statistics.median(times['frozen']) / 1e9 / read:.2f}",
+                ratio("ATen", "irc"), ratio("oneDNN", "frozen"), ratio("fused", "frozen"),
+            ])  # fmt: skip
+    head = ["rows", "inner", "columns", "ATen", "irc", "oneDNN", "frozen", "fused", "irc/limit",
+            "frozen/limit", "read", "ATen:irc", "oneDNN:frozen", "fused:frozen"]  # fmt: skip
+    print(table(head, lines))
     print_load()
 
 

@@ -133,3 +133,172 @@ def test_every_schedule_gives_the_values(entries):
     got, (a, b) = native(product(*sizes, entries))
     torch.testing.assert_close(got.double(), a.double() @ b.double(), rtol=1e-4, atol=1e-4)
     interpreted(product(13, 50, 70, entries), 256)
+
+
+def fused(rows, inner, columns, element="f32", entries=TILES, prologue=""):
+    """relu(a) @ b + bias, then gelu's tanh, plus an array; in one group."""
+    y, z = matrix((rows, columns), element=element), matrix((rows, columns))
+    a, b = matrix((rows, inner), element=element), matrix((inner, columns), element=element)
+    wide = "%p1 = arith.extf %p : bf16 to f32\n%q1 = arith.extf %q : bf16 to f32"
+    names = ("%p1", "%q1") if element == "bf16" else ("%p", "%q")
+    narrow = "%o1 = arith.truncf %o : f32 to bf16" if element == "bf16" else ""
+    positive = f"%zero = arith.constant 0.0 : f32\n%p2 = arith.maximumf {names[0]}, %zero : f32"
+    return f"""
+func.func @main(%a: {a}, %b: {b}, %c: {matrix((columns,))}, %d: {z}) -> {y}
+    attributes {{level = "loop"}} {{
+  %y = loop.group (m: {rows}, n: {columns}) {{
+  %s = loop.compute par(m: {rows}, n: {columns}) red(k: {inner}) -> reduce(sum, f32)
+      schedule #loop.schedule<cpu, {entries}> {{
+    %p = loop.read %a[m, k] : {element}
+    %q = loop.read %b[k, n] : {element}
+    {wide if element == "bf16" else ""}
+    {positive}
+    %v = arith.mulf %p2, {names[1]} : f32
+    loop.yield %v
+  }} : {z}
+  %t = loop.compute par(m: {rows}, n: {columns}) -> map {{
+    %x = loop.read %s[m, n] : f32
+    %c0 = loop.read %c[n] : f32
+    %x1 = arith.addf %x, %c0 : f32
+    %e = math.tanh %x1 : f32
+    loop.yield %e
+  }} : {z}
+  %r = loop.compute par(m: {rows}, n: {columns}) -> map {{
+    %x = loop.read %t[m, n] : f32
+    %d0 = loop.read %d[m, n] : f32
+    %o = arith.addf %x, %d0 : f32
+    {narrow}
+    loop.yield {"%o1" if narrow else "%o"}
+  }} : {y}
+  loop.yield %r : {y}
+  }} : {y}
+  func.return %y : {y}
+}}"""
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+@pytest.mark.parametrize("entries", [TILES, TILES + ", block_depth = 16 : i64"])
+@pytest.mark.parametrize("sizes", [(19, 40, 70), (5, 7, 3)])
+def test_what_comes_before_and_behind(sizes, entries, element):
+    got, (a, b, c, d) = native(fused(*sizes, element, entries))
+    wanted = torch.tanh(a.double().clamp(min=0) @ b.double() + c.double()) + d.double()
+    bound = 1e-4 if element == "f32" else 2e-2
+    torch.testing.assert_close(got.double(), wanted, rtol=bound, atol=bound)
+    if sizes == (5, 7, 3):
+        interpreted(fused(*sizes, element, entries), 256)
+
+
+def test_what_is_no_number_stays_in_its_row():
+    text = product(20, 33, 40)
+    module = formed(text)
+    a, b = arguments(module)
+    a[3, 5], a[7, 2], b[9, 39] = float("nan"), float("inf"), float("-inf")
+    PassManager.parse("bufferize,plan-memory").run(module)
+    (got,) = irc.build(module)(a, b)
+    torch.testing.assert_close(got, a @ b, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+BATCHED = """
+func.func @main(%a: {a}, %b: {b}) -> {y} attributes {{level = "loop"}} {{
+  %y = loop.compute par(b: {n}, h: 2, m: 9, n: 21) red(k: 20) -> reduce(sum, f32)
+      schedule #loop.schedule<cpu, {entries}> {{
+    %p = loop.read %a[b, m, h, k] : f32
+    %q = loop.read %b[b, {second}] : f32
+    %v = arith.mulf %p, %q : f32
+    loop.yield %v
+  }} : {y}
+  func.return %y : {y}
+}}"""
+
+
+@pytest.mark.parametrize("second", ["n, h, k", "h, k, n"])
+@pytest.mark.parametrize("entries", [TILES, TILES + ", pack_left = true, pack_right = true"])
+def test_batches_are_points_of_their_own(second, entries):
+    shape = (3, 21, 2, 20) if second == "n, h, k" else (3, 2, 20, 21)
+    text = BATCHED.format(
+        a=matrix((3, 9, 2, 20)), b=matrix(shape), y=matrix((3, 2, 9, 21)), n=3, second=second,
+        entries=entries,
+    )  # fmt: skip
+    got, (a, b) = native(text)
+    equation = "bmhk,bnhk->bhmn" if second == "n, h, k" else "bmhk,bhkn->bhmn"
+    wanted = torch.einsum(equation, a.double(), b.double())
+    torch.testing.assert_close(got.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+PANELS = """
+func.func @main(%a: {a}, %w: {w}) -> {y} attributes {{level = "loop"}} {{
+  %y = loop.compute par(m: 30, n: {n}) red(k: 70) -> reduce(sum, f32)
+      schedule #loop.schedule<cpu, {entries}> {{
+    %p = loop.read %a[m, k] : f32
+    %q = loop.read %w[floordiv(n, 16), k, mod(n, 16)] : f32
+    %v = arith.mulf %p, %q : f32
+    loop.yield %v
+  }} : {y}
+  func.return %y : {y}
+}}"""
+
+
+@pytest.mark.parametrize("columns", [64, 53])
+@pytest.mark.parametrize("entries", [
+    "tile_rows = 6 : i64, tile_vectors = 2 : i64, lanes = 8 : i64, pack_right = false",
+    "tile_rows = 6 : i64", "tile_vectors = 3 : i64, tile_rows = 8 : i64, pack_right = false",
+])  # fmt: skip
+def test_panels_are_read_where_they_lie(columns, entries):
+    text = PANELS.format(a=matrix((30, 70)), w=matrix((4, 70, 16)), y=matrix((30, columns)),
+                         n=columns, entries=entries)  # fmt: skip
+    got, (a, w) = native(text)
+    whole = w.double().transpose(0, 1).reshape(70, 64)[:, :columns]
+    torch.testing.assert_close(got.double(), a.double() @ whole, rtol=1e-4, atol=1e-4)
+    assert "right" not in irc.print_op(formed(text)).partition("@k0(")[2].partition("attributes")[0]
+
+
+SYMBOLS = """
+func.func @main(%a: tensor<[s0, s1] x f32, strides [s1, 1]>,
+    %b: tensor<[s1, s2] x f32, strides [s2, 1]>) -> tensor<[s0, s2] x f32, strides [s2, 1]>
+    attributes {{level = "loop"}} {{
+  sym.bind_size %a {{dim = 0 : i64, symbol = "s0", minimum = 0 : i64}} : (tensor<[s0, s1] x f32, strides [s1, 1]>) -> index
+  sym.bind_size %a {{dim = 1 : i64, symbol = "s1", minimum = 0 : i64}} : (tensor<[s0, s1] x f32, strides [s1, 1]>) -> index
+  sym.bind_size %b {{dim = 1 : i64, symbol = "s2", minimum = 0 : i64}} : (tensor<[s1, s2] x f32, strides [s2, 1]>) -> index
+  %y = loop.compute par(m: s0, n: s2) red(k: s1) -> reduce(sum, f32)
+      schedule #loop.schedule<cpu, {entries}> {{
+    %p = loop.read %a[m, k] : f32
+    %q = loop.read %b[k, n] : f32
+    %v = arith.mulf %p, %q : f32
+    loop.yield %v
+  }} : tensor<[s0, s2] x f32, strides [s2, 1]>
+  func.return %y : tensor<[s0, s2] x f32, strides [s2, 1]>
+}}"""  # noqa: E501
+
+
+@pytest.mark.parametrize("entries", [
+    "tile_rows = 4 : i64, tile_vectors = 1 : i64",
+    "tile_rows = 6 : i64, tile_vectors = 2 : i64, block_depth = 16 : i64, "
+    "point_rows = 12 : i64, point_columns = 32 : i64, pack_left = true, pack_right = true",
+])  # fmt: skip
+def test_sizes_that_are_known_when_it_runs(entries):
+    module = formed(SYMBOLS.format(entries=entries))
+    PassManager.parse("bufferize,plan-memory", verify="each").run(module)
+    run_ = irc.build(module)
+    for rows, inner, columns in [(0, 3, 4), (1, 1, 1), (4, 0, 9), (33, 20, 65), (12, 16, 32),
+                                 (7, 40, 5)]:  # fmt: skip
+        a = torch.empty_strided((rows, inner), (inner, 1)).normal_()
+        b = torch.empty_strided((inner, columns), (columns, 1)).normal_()
+        (got,) = run_(a, b)
+        wanted = a.double() @ b.double()
+        torch.testing.assert_close(got.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_the_number_of_threads_changes_no_bit():
+    entries = ("tile_rows = 6 : i64, point_rows = 24 : i64, point_columns = 96 : i64, "
+               "block_depth = 64 : i64, pack_left = true, pack_right = true")  # fmt: skip
+    module = formed(product(200, 150, 300, entries))
+    given = arguments(module)
+    PassManager.parse("bufferize,plan-memory").run(module)
+    run_, before, results = irc.build(module), torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            results.append(run_(*given)[0])
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])

@@ -113,7 +113,7 @@ PLANES = program(
 FLAT = PLANES.replace("100*j", "40*j")
 PRODUCT = program(
     "%r = loop.compute par(i: 9, j: 18) red(k: 24) -> reduce(sum, f32) schedule "
-    "#loop.schedule<cpu, tile_rows = 4 : i64> {",
+    "#loop.schedule<cpu, tile_rows = 4 : i64, tile_vectors = 2 : i64> {",
     "%v = loop.read %x[mod(i, 8), k] : f32",
     "%w = loop.read %x[mod(k, 8), j] : f32",
     "%p = arith.mulf %v, %w : f32",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -11,6 +12,7 @@ from irc.dialects import loop
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, coefficient
 from irc.passes.kernel.cpu.contraction.tiling import (
+    TiledFactor,
     TiledPlan,
     factor_of,
     products_of,
@@ -29,8 +31,16 @@ TILES = frozenset((
 """The keys that contractions in tiles alone have."""
 LEAST_WORK = 32_768
 """Multiplications below which a contraction stays a reduction like others."""
+DEEPEST = 1024
+"""Terms of sums that are added before any is put aside (256 x 4096 x 4096 with weights in panels on
+a Xeon, of packed oneDNN's rate: 1.07 with 1024, 0.96 with 512 or 1376, 0.91 with 2048)."""
 LATENCY = 8
 """Sums in flight that keep the multipliers busy."""
+MOST_VECTORS = 4
+MULTIPLY, SCALAR, VECTOR = 12, 4, 13
+"""What a tile takes for a term: for each vector of sums, each row and each vector. The share of the
+last two is what 8 x 3 and 9 x 3 vectors gained over 14 x 2 and 6 x 4 (512 x 768 x 3072 with weights
+in panels on a Xeon with AVX-512, of packed oneDNN's rate: 1.05, 1.10, 1.04 and 0.99)."""
 PAGE = 4096
 """Bytes at which rows of one distance fall on one set of the first-level cache."""
 
@@ -135,6 +145,31 @@ def _outer(plan: CpuPlan, axes: tuple[Axis, Axis]) -> list[str]:
     return [*rest, axes[1].name, axes[0].name]
 
 
+def best_tile(
+    target: Target, lanes: int, rows: int, columns: int, rows_of: Iterable[int],
+    vectors_of: Iterable[int],
+) -> tuple[int, int]:  # fmt: skip
+    """Rows and vectors of the tiles, of those allowed, that cover so many rows and columns soonest
+    without more sums than there are registers for."""
+    features = target.features
+    registers = 32 if features.has_avx512 or not features.is_x86 else 16
+
+    def time(r: int, v: int) -> int:
+        if not r or not v:
+            return 0
+        return MULTIPLY * max(r * v, LATENCY) + SCALAR * r + VECTOR * v
+
+    def total(tile: tuple[int, int]) -> int:
+        (r, v), panel = tile, tile[1] * lanes
+        lines = [(rows // r, r), (1, rows % r)]
+        panels = [(columns // panel, v), (1, -(-(columns % panel) // lanes))]
+        return sum(m * n * time(r, v) for m, r in lines for n, v in panels)
+
+    every = [(r, v) for v in vectors_of for r in rows_of]
+    fitting = [(r, v) for r, v in every if (r + 1) * v < registers]
+    return min(fitting or every, key=total)
+
+
 @attrs.define(eq=False)
 class _TileChooser:
     products: TiledPlan
@@ -155,11 +190,8 @@ class _TileChooser:
         element: Any = self.products.contraction.accumulator
         lanes = self.target.lanes(element)
         fill(row_axis=self.rows.name, vector_axis=self.columns.name, lanes=lanes)
-        fill(tile_vectors=self._vectors(own.lanes))
-        fill(tile_rows=self._rows(own.tile_vectors))
-        sides = self.products.sides_along(own.row_axis, own.vector_axis)
-        assert sides is not None
-        left, right = (factor_of(self.products.member, side) for side in sides)
+        fill(**dict(zip(("tile_rows", "tile_vectors"), self._tile(own), strict=True)))
+        left, right = self._sides(own)
         depth = self.products.depth[0]
         fill(
             pack_right=not reads_vectors(right, own.vector_axis, depth.name, own.lanes)
@@ -168,29 +200,47 @@ class _TileChooser:
             or self._collides(left, depth, own.tile_rows),
         )
         fill(block_depth=self._depth(depth.extent, own), inner="rows")
-        fill(block_rows=self._block_rows(own), point_rows=0, point_columns=0)
+        fill(block_rows=self._block_rows(own), point_rows=0)
+        fill(point_columns=self._point_columns(own))
         return own
 
-    def _vectors(self, lanes: int) -> int:
-        columns = estimate(self.columns.extent)
-        return 1 if columns <= lanes else 2
+    def _sides(self, own: CpuSchedule) -> tuple[TiledFactor, TiledFactor]:
+        sides = self.products.sides_along(own.row_axis, own.vector_axis)
+        assert sides is not None
+        left, right = (factor_of(self.products.member, side) for side in sides)
+        return left, right
 
-    def _rows(self, vectors: int) -> int:
-        """As many rows as there are registers for, with as little lost at the end as can be."""
-        features = self.target.features
-        registers = 32 if features.has_avx512 or not features.is_x86 else 16
-        most = (registers - vectors - 2) // vectors
-        extent = estimate(self.rows.extent)
-        if extent <= most:
-            return max(extent, 1)
+    def _point_columns(self, own: CpuSchedule) -> int:
+        """As many as are packed together and stay in the caches until they are used."""
+        if not own.pack_right or own.pack_left:
+            return 0
+        depth = max(own.block_depth or estimate(self.products.depth[0].extent), 1)
+        panel = own.tile_vectors * own.lanes
+        count = max(2 * self.target.processor.core_bytes // (4 * depth * panel), 1)
+        return 0 if 2 * count * panel >= estimate(self.columns.extent) else count * panel
 
-        def time(rows: int) -> int:
-            return max(rows * vectors, LATENCY) if rows else 0
-
-        def total(rows: int) -> int:
-            return extent // rows * time(rows) + time(extent % rows)
-
-        return min(range(most, most // 2, -1), key=total)
+    def _tile(self, own: CpuSchedule) -> tuple[int, int]:
+        """Rows and vectors of a tile: those that take least time, with what is left at the ends."""
+        right = self._sides(own)[1]
+        together = [
+            vectors
+            for vectors in range(1, MOST_VECTORS + 1)
+            if right.access is None or vectors == 1
+            or coefficient(right.access.expression, own.vector_axis) is not None
+            or lane_stride(right.access.expression, own.vector_axis, vectors * own.lanes) == 1
+        ]  # fmt: skip
+        lines, vectors = list(range(1, 65)), together
+        if own.has("tile_rows"):
+            lines = [own.tile_rows]
+        if own.has("tile_vectors"):
+            vectors = [own.tile_vectors]
+        for name in ("point_rows", "block_rows"):
+            if own.has(name):
+                lines = [r for r in lines if getattr(own, name) % r == 0]
+        if own.has("point_columns"):
+            vectors = [v for v in vectors if own.point_columns % (v * own.lanes) == 0]
+        rows, columns = estimate(self.rows.extent), estimate(self.columns.extent)
+        return best_tile(self.target, own.lanes, rows, columns, lines, vectors)
 
     def _far_columns(self, right: Any, depth: Axis, panel: int) -> bool:
         """Whether terms that follow each other of a panel lie apart, and are used often."""
@@ -207,10 +257,15 @@ class _TileChooser:
         return 4 * len(lines) < rows and estimate(depth.extent) > 64
 
     def _depth(self, extent: Dim, own: CpuSchedule) -> int:
-        return 0 if isinstance(extent, int) and extent <= 1024 else 512
+        if not isinstance(extent, int) or extent <= DEEPEST:
+            return 0 if isinstance(extent, int) else DEEPEST
+        parts = -(-extent // DEEPEST)
+        return -(-extent // (parts * own.lanes)) * own.lanes
 
     def _block_rows(self, own: CpuSchedule) -> int:
+        """As many as stay in the second-level cache with two panels, one of which is fetched."""
         depth = max(own.block_depth or estimate(self.products.depth[0].extent), 1)
-        size = max(self.target.processor.core_bytes // 2 // (4 * depth), 1)
-        rows = max(size // own.tile_rows, 1) * own.tile_rows
+        room = self.target.processor.core_bytes // (4 * depth)
+        room = max(room - 2 * own.tile_vectors * own.lanes, room // 4, 1)
+        rows = max(room // own.tile_rows, 1) * own.tile_rows
         return 0 if rows >= estimate(self.rows.extent) else rows

@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irc.dialects import kernel, loop, math
+from irc.analysis.cost import op_cost
+from irc.dialects import arith, kernel, loop, math
 from irc.ir import attributes as A
+from irc.ir.attributes import Type
 from irc.ir.core import Value
-from irc.ir.symbols import Dim, coefficient, substitute
+from irc.ir.symbols import coefficient, substitute
 from irc.ir.types import i1
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT
 from irc.passes.kernel.cpu.emit import Lanes, Scalar, VectorScope
 from irc.passes.kernel.cpu.nest import Nest
 from irc.passes.kernel.cpu.place import OUTER, SHARED
+from irc.passes.kernel.cpu.plan import lane_stride
 
 if TYPE_CHECKING:
     from irc.passes.kernel.cpu.contraction.kernel import Stretch, _ContractionKernel
 
 Masks = Sequence[Value | None]
 
+LINE_BITS = 512
+"""Of a line of the cache."""
+HEAVY = 12
+"""What follows the sums, at such a cost, is done row by row from the stack."""
 UNROLL = 4
 """Terms of the sums that the innermost loop adds at a time."""
 
@@ -35,6 +42,20 @@ class TileWriter:
         self.sums = Nest(self.state, products.member, products.depth, None, empty).body
         self.after = [Nest(self.state, m, [], None, empty) for m in products.after]
         self.vector = self.emitter.vector_type(self.tiling.element, self.schedule.lanes)
+        self.scratch = self._scratch()
+
+    def _scratch(self) -> Value | None:
+        """Room for a tile, where what follows its sums needs many registers, or where nobody knows
+        how many rows there are."""
+        cost = sum(op_cost(op) for nest in self.after for op in nest.member.compute.block.ops)
+        if cost < HEAVY and isinstance(self.tiling.rows.extent, int):
+            return None
+        count = self.schedule.tile_rows * self.tiling.panel
+        room = kernel.ScratchOp(
+            (), (kernel.PointerType(self.tiling.element),), {"count": A.IntegerAttr(count)}
+        )
+        self.emitter.entry.append(room)
+        return room.pointer
 
     # -- loops
 
@@ -140,10 +161,12 @@ class _SumTile:
     def at(self, column: Scalar, masks: Masks) -> None:
         """The tile with the panel from `column` on, and what follows its sums."""
         emitter = self.emitter
-        sums = self._sums(column, masks, self._initial(column, masks))
+        self._fetch_operands(column, len(masks))
         if not self.owner.in_parts:
-            self._finish(column, masks, sums)
+            self._finish(column, masks, self._sums(column, masks))
             return
+        self._fetch_kept(column, len(masks))
+        sums = self._with_kept(column, self._sums(column, masks))
         extent = emitter.scalar(self.tiling.depth.extent, self.scope)
         last = emitter.compare("sge", self.depth.upper, extent)
         emitter.when(
@@ -152,13 +175,19 @@ class _SumTile:
 
     # -- sums
 
-    def _sums(
-        self, column: Scalar, masks: Masks, initial: Sequence[Value]
-    ) -> list[list[Value]]:
+    def _sums(self, column: Scalar, masks: Masks) -> list[list[Value]]:
         emitter, vector, element = self.emitter, self.tiles.vector, self.tiling.element
+        zero = emitter.number(0.0, element, self.tiles.schedule.lanes)
+        initial = [zero] * (self.count * len(masks))
         left, right = self._left(), self._right(column, masks)
 
+        ahead = self._after(column)
+
         def at(place: Scalar, carried: Sequence[Value]) -> list[Value]:
+            if ahead is not None:
+                pointer, base, step = ahead
+                there = emitter.plus(base, emitter.times(place, step))
+                emitter.effect(kernel.PrefetchOp, (pointer, emitter.value(there)))
             factors = right(place)
             sums = list(carried)
             ones = left(place)
@@ -212,31 +241,13 @@ class _SumTile:
 
         return at
 
-    def _right(
-        self, column: Scalar, masks: Masks
-    ) -> Callable[[Scalar], list[Value]]:
+    def _right(self, column: Scalar, masks: Masks) -> Callable[[Scalar], list[Value]]:
         """What gives the panel's vectors at a place of the depth."""
-        emitter, factor, lanes = self.emitter, self.tiling.right, self.tiles.schedule.lanes
-        step: Scalar
-        pointer: Value
-        if factor.packed:
-            panel, names = self.tiling.panel, self.scope.names
-            depth = emitter.scalar(self.owner.depth_block, self.scope)
-            base = emitter.minus(column, self.columns.lower)
-            base = emitter.plus(names[RIGHT], emitter.times(base, depth))
-            base = emitter.minus(base, emitter.times(self.depth.lower, panel))
-            pointer, type_, step = self.owner.memory[RIGHT], self.tiling.element, panel
-            bases = [emitter.plus(base, v * lanes) for v in range(len(masks))]
+        emitter, lanes = self.emitter, self.tiles.schedule.lanes
+        pointer, type_, step = self._right_array()
+        bases = self._vector_places(column, len(masks))
+        if self.tiling.right.packed:
             masks = [None] * len(masks)
-        else:
-            access = factor.access
-            assert access is not None and access.storage is not None
-            pointer = self.tiles.state.pointers[access.storage.value]
-            type_ = access.storage.element
-            moved = substitute(access.expression, {self.tiling.depth.name: 0})
-            along = coefficient(access.expression, self.tiling.depth.name) or 0
-            step = emitter.scalar(along, self.scope)
-            bases = self._vector_places(moved, column, len(masks))
         vector = emitter.vector_type(type_, lanes)
 
         def at(place: Scalar) -> list[Value]:
@@ -249,39 +260,83 @@ class _SumTile:
 
         return at
 
-    def _vector_places(self, expression: Dim, column: Scalar, count: int) -> list[Scalar]:
-        """Where the vectors of a panel begin in an array."""
-        from irc.passes.kernel.cpu.plan import lane_stride
+    def _right_array(self) -> tuple[Value, Type, Scalar]:
+        """The pointer to the factor with the columns, its element, and its step along the depth."""
+        factor, memory = self.tiling.right, self.owner.memory
+        if factor.packed:
+            return memory[RIGHT], self.tiling.element, self.tiling.panel
+        access = factor.access
+        assert access is not None and access.storage is not None
+        step = coefficient(access.expression, self.tiling.depth.name) or 0
+        pointer = self.tiles.state.pointers[access.storage.value]
+        return pointer, access.storage.element, self.emitter.scalar(step, self.scope)
 
-        emitter, name = self.emitter, self.tiling.columns.name
-        lanes = self.tiles.schedule.lanes
-        places: list[Scalar] = []
-        together = lane_stride(expression, name, self.tiling.panel) == 1
-        for v in range(count):
-            if together and v:
-                places.append(emitter.plus(places[0], v * lanes))
-                continue
-            scope = self.scope.child(OUTER)
-            scope.names[name] = emitter.plus(column, v * lanes)
-            places.append(emitter.scalar(expression, scope))
+    def _right_place(self, column: Scalar) -> Scalar:
+        """Where a column begins in the factor with the columns, at place 0 of the depth."""
+        emitter, tiling, names = self.emitter, self.tiling, self.scope.names
+        if tiling.right.packed:
+            depth = emitter.scalar(self.owner.depth_block, self.scope)
+            first = emitter.times(emitter.minus(column, self.columns.lower), depth)
+            before = emitter.times(self.depth.lower, tiling.panel)
+            return emitter.minus(emitter.plus(names[RIGHT], first), before)
+        access = tiling.right.access
+        assert access is not None
+        scope = self.scope.child(OUTER)
+        scope.names[tiling.columns.name] = column
+        return emitter.scalar(substitute(access.expression, {tiling.depth.name: 0}), scope)
+
+    def _vector_places(self, column: Scalar, count: int) -> list[Scalar]:
+        """Where the vectors of a panel begin, at place 0 of the depth."""
+        emitter, lanes, right = self.emitter, self.tiles.schedule.lanes, self.tiling.right
+        together = right.packed or (
+            right.access is not None
+            and lane_stride(right.access.expression, self.tiling.columns.name, self.tiling.panel)
+            == 1
+        )
+        places = [self._right_place(column)]
+        for v in range(1, count):
+            after = v * lanes
+            if together:
+                places.append(emitter.plus(places[0], after))
+            else:
+                places.append(self._right_place(emitter.plus(column, after)))
         return places
+
+    def _after(self, column: Scalar) -> tuple[Value, Scalar, Scalar] | None:
+        """What is fetched meanwhile for the next panel: a line of the cache for each term, another
+        one with each tile of rows. As pointer, place, and step along the depth."""
+        if self.tiles.schedule.inner != "rows" or self.count < self.tiles.schedule.tile_rows:
+            return None
+        emitter = self.emitter
+        pointer, type_, step = self._right_array()
+        tile = emitter.quotient(
+            emitter.minus(self.row, self.rows.lower), self.tiles.schedule.tile_rows, True
+        )
+        line = emitter.times(tile, LINE_BITS // type_.width)  # type: ignore[attr-defined]
+        place = self._right_place(emitter.plus(column, self.tiling.panel))
+        return pointer, emitter.plus(place, line), step
 
     # -- sums of a part of the depth
 
-    def _initial(self, column: Scalar, masks: Masks) -> list[Value]:
-        """What the sums begin with: what was added before, or zeros."""
+    def _fetch_kept(self, column: Scalar, count: int) -> None:
+        """Have the sums of what was added before fetched, for when they are needed."""
+        for r in range(self.count):
+            for v in range(count):
+                place = self.emitter.value(self._kept(r, v, column))
+                self.emitter.effect(kernel.PrefetchOp, (self.owner.memory["sums"], place))
+
+    def _with_kept(self, column: Scalar, sums: list[list[Value]]) -> list[list[Value]]:
+        """The sums with those of what was added before, if anything was."""
         emitter, lanes = self.emitter, self.tiles.schedule.lanes
-        zero = emitter.number(0.0, self.tiling.element, lanes)
-        if not self.owner.in_parts:
-            return [zero] * (self.count * len(masks))
         later = emitter.compare("sgt", self.depth.lower, 0)
         mask = emitter.add(kernel.SplatOp, (later,), emitter.vector_type(i1, lanes))
         memory, vector = self.owner.memory["sums"], self.tiles.vector
-        return [
-            emitter.load(memory, self._kept(r, v, column), vector, mask, zero)
-            for r in range(self.count)
-            for v in range(len(masks))
-        ]
+
+        def total(r: int, v: int, value: Value) -> Value:
+            before = emitter.load(memory, self._kept(r, v, column), vector, mask, None)
+            return emitter.add(arith.AddFOp, (value, before), vector)
+
+        return [[total(r, v, x) for v, x in enumerate(line)] for r, line in enumerate(sums)]
 
     def _keep(self, column: Scalar, sums: list[list[Value]]) -> None:
         memory = self.owner.memory["sums"]
@@ -303,18 +358,62 @@ class _SumTile:
 
     # -- what follows
 
+    def _fetch_operands(self, column: Scalar, count: int) -> None:
+        """Have what is read where the sums are stored fetched while they are computed."""
+        emitter, tiling, lanes = self.emitter, self.tiling, self.tiles.schedule.lanes
+        rows, columns = tiling.rows.name, tiling.columns.name
+        for nest in self.tiles.after:
+            for op, access in nest.member.reads.items():
+                place, step = access.storage, coefficient(access.expression, columns)
+                along = coefficient(access.expression, rows)
+                if place is None or place.kind != "argument" or access.positions:
+                    continue
+                if not isinstance(op, loop.ReadOp) or step != 1 or along in (0, None):
+                    continue
+                scope = self.scope.child(OUTER)
+                scope.names[rows], scope.names[columns] = self.row, column
+                base = emitter.scalar(access.expression, scope)
+                apart = emitter.scalar(along, scope)
+                for r in range(self.count):
+                    line = emitter.plus(base, emitter.times(apart, r))
+                    for v in range(count):
+                        there = emitter.value(emitter.plus(line, v * lanes))
+                        pointer = self.tiles.state.pointers[place.value]
+                        emitter.effect(kernel.PrefetchOp, (pointer, there))
+
     def _finish(
         self, column: Scalar, masks: Masks, sums: list[list[Value]]
     ) -> None:
         """Compute what follows the sums, and store."""
         emitter = self.emitter
+        if self.tiles.scratch is not None:
+            self._finish_in_turn(self.tiles.scratch, column, masks, sums)
+            return
         for r, line in enumerate(sums):
-            place = emitter.plus(self.row, r)
-            if self.limit is None or not r:
-                self._finish_row(place, column, masks, line)
-            else:
-                inside = emitter.compare("slt", place, self.limit)
-                emitter.when(inside, lambda p=place, a=line: self._finish_row(p, column, masks, a))  # type: ignore[misc]
+            self._finish_row(emitter.plus(self.row, r), column, masks, line)
+
+    def _finish_in_turn(
+        self, scratch: Value, column: Scalar, masks: Masks, sums: list[list[Value]]
+    ) -> None:
+        """The same for one row after the other, so that all registers serve what follows."""
+        emitter, lanes, panel = self.emitter, self.tiles.schedule.lanes, self.tiling.panel
+        for r, line in enumerate(sums):
+            for v, value in enumerate(line):
+                emitter.store(value, scratch, r * panel + v * lanes, None)
+        count: Scalar = self.count
+        if self.limit is not None:
+            count = emitter.least(count, emitter.minus(self.limit, self.row))
+
+        def at(number: Scalar, _: Sequence[Value]) -> list[Value]:
+            first = emitter.times(number, panel)
+            line = [
+                emitter.load(scratch, emitter.plus(first, v * lanes), self.tiles.vector, None, None)
+                for v in range(len(masks))
+            ]
+            self._finish_row(emitter.plus(self.row, number), column, masks, line)
+            return []
+
+        emitter.for_loop(0, count, 1, (), at)
 
     def _finish_row(
         self, row: Scalar, column: Scalar, masks: Masks, sums: list[Value]
