@@ -110,41 +110,55 @@ def tiles(*rows: str) -> Iterator[Setting]:
         yield setting
 
 
-def settings_of(product: Product) -> list[Setting]:
-    """The schedules to try."""
-    if product.m <= 16:
-        return [*tiles(
-            "16x64x128 4 4 products=swapped", "16x64x256 4 3 products=swapped",
+LARGE = ("128x256x64 8 3", "256x128x64 8 3", "128x256x64 8 4", "128x256x64 8 3 group_m=16",
+         "128x256x64 8 3 group_m=4", "128x256x64 8 3 programs=132",
+         "128x256x64 8 3 programs=132 group_m=16", "128x192x64 8 3", "128x128x64 4 3")  # fmt: skip
+MIDDLE = ("128x256x64 8 3", "256x128x64 8 3", "128x192x64 8 3", "128x192x64 8 4", "128x128x64 4 3",
+          "128x128x64 8 3", "128x128x64 8 4", "64x256x64 4 3", "64x192x64 4 3", "64x128x64 4 4",
+          "128x96x64 4 3", "128x96x64 8 4")  # fmt: skip
+SMALL = ("128x192x64 8 3", "128x128x64 4 4", "128x128x64 8 4", "64x256x64 4 4", "64x192x64 4 3",
+         "64x192x64 4 4", "64x192x128 4 3", "64x128x64 4 4", "64x128x128 4 3", "128x96x64 4 4",
+         "128x96x128 8 3", "64x96x64 4 4", "64x96x128 4 4", "64x64x64 4 5", "64x64x128 4 4",
+         "64x64x128 4 6")  # fmt: skip
+FEW_ROWS = ("16x64x128 4 4 products=swapped", "16x64x256 4 3 products=swapped",
             "16x128x128 4 4 products=swapped", "16x16x256 4 4", "16x32x128 4 4", "16x32x256 4 3",
-            "16x16x512 4 3", "16x64x128 4 3",
-        ), *({"x_block": x, "r_block": r, "num_warps": w, "ordinary": 1}
-             for x, r, w in ((1, 4096, 4), (2, 2048, 4), (4, 1024, 4), (1, 1024, 2), (4, 2048, 8),
-                             (8, 512, 4)) if product.m <= 4)]  # fmt: skip
+            "16x16x512 4 3", "16x64x128 4 3")  # fmt: skip
+NARROW = ("64x32x128 4 4", "128x32x128 4 4", "128x64x64 4 4", "64x64x64 4 5")
+FLAT = ("128x128x16 4 2", "64x128x16 4 2", "128x64x16 4 2", "64x64x16 4 1", "128x256x16 8 1")
+
+
+def settings_of(product: Product) -> list[Setting]:
+    """The schedules to try, the default one first."""
+    size, deep = product.m * product.n * max(1, product.batch), product.k % 1024 == 0
+    if product.m <= 16:
+        rows = list(FEW_ROWS)
+        if deep:
+            rows += [f"{row} split_k={parts}" for row in (FEW_ROWS[0], FEW_ROWS[1], FEW_ROWS[5])
+                     for parts in (2, 4)]  # fmt: skip
+        ordinary = [{"x_block": x, "r_block": r, "num_warps": w, "ordinary": 1} for x, r, w in (
+            (1, 4096, 4), (2, 2048, 4), (4, 1024, 4), (1, 1024, 2), (4, 2048, 8), (8, 512, 4),
+        ) if product.m <= 4]  # fmt: skip
+        return [{}, *tiles(*rows), *ordinary]
     if product.k <= 16:
-        return list(tiles("128x128x16 4 2", "64x128x16 4 2", "128x64x16 4 2", "64x64x16 4 1",
-                          "128x256x16 8 1"))  # fmt: skip
-    half = 2 if product.dtype is F32 else 1
-    precise = {"precision": "tf32"} if product.dtype is F32 else {}
-    rows = ["128x256x64 8 3", "128x256x64 8 4", "256x128x64 8 3", "128x128x64 4 4",
-            "128x128x64 8 4", "64x128x64 4 4", "128x64x64 4 4", "64x64x64 4 5", "64x64x128 4 4",
-            "128x128x128 8 3", "64x256x64 4 4", "64x128x128 4 3", "128x64x128 4 3"]  # fmt: skip
-    if product.m * product.n <= 1 << 21 and product.k % 4 == 0 and product.k >= 512:
-        rows += [f"{tile} split_k={s}" for s in (2, 4) if product.k % (64 * s) == 0
-                 for tile in ("128x128x64 4 4", "128x128x64 8 4", "64x128x64 4 4")]  # fmt: skip
-        if product.k >= 3072:
-            rows += ["128x256x64 8 3 split_k=4", "128x128x64 4 4 split_k=6"]
-    if product.m * product.n >= 1 << 24:
-        rows += ["128x256x64 8 3 group_m=16", "128x256x64 8 3 programs=132",
-                 "128x256x64 8 3 group_m=4"]  # fmt: skip
-    if product.m <= 64 or product.n <= 64:
-        rows += ["64x32x128 4 4", "32x64x128 4 4", "64x16x128 4 5 products=dot"]
+        return [{}, *tiles(*FLAT)]
+    rows = list(LARGE if size >= 1 << 24 else MIDDLE if size >= 1 << 21 else SMALL)
+    if min(product.m, product.n) <= 64:
+        rows += NARROW
+    if size <= 1 << 21 and product.k >= 2048 and product.k % 256 == 0:
+        rows += [f"{tile} split_k={parts}" for parts in (2, 4)
+                 for tile in ("128x128x64 8 4", "128x96x64 4 4", "64x192x64 4 4")]  # fmt: skip
     if product.epilogue:
-        rows = [f"{row} column_parts={parts}" for row in rows[:9] for parts in (1, 2, 4)]
-    return [{**s, "tile_k": s["tile_k"] // half, **precise} for s in tiles(*rows)]
+        rows = [f"{row} column_parts={parts}" for row in rows[:8] for parts in (1, 2, 4)]
+    if product.dtype is not F32:
+        return [{}, *tiles(*dict.fromkeys(rows))]
+    return [{"precision": "tf32"}, *({**s, "tile_k": s["tile_k"] // 2, "precision": "tf32"}
+                                     for s in tiles(*dict.fromkeys(rows)))]  # fmt: skip
 
 
 def label_of(setting: Setting) -> str:
     """A setting in a few letters."""
+    if "products" not in setting and "ordinary" not in setting:
+        return "default"
     if "ordinary" in setting:
         return f"rows {setting['x_block']}x{setting['r_block']}/{setting['num_warps']}"
     text = "x".join(str(setting[f"tile_{d}"]) for d in "mnk")
@@ -335,7 +349,7 @@ def main() -> None:
           f"{time.time() - start:.0f} s; largest cuBLAS rate {top:.0f} TFLOP/s, copy "
           f"{copy:.2f} TB/s")  # fmt: skip
     print(f"{'m x n x k':24}{'cuBLAS':>9}{'ours':>9}{'ratio':>7}{'TFLOP/s':>9}{'of top':>8}"
-          f"{'TB/s':>6}  schedule, and the next ones")  # fmt: skip
+          f"{'TB/s':>6}{'default':>9}  schedule, and the next ones")  # fmt: skip
     results = []
     for shape in chosen:
         row = measure(shape, options.rounds)
@@ -346,9 +360,11 @@ def main() -> None:
         rate = work / row["ours"] / 1e6
         ranked = sorted(row["us"].items(), key=lambda item: item[1])[:4]
         others = "; ".join(f"{k} {v:.1f}" for k, v in ranked if k != row["best"])
+        default = row["us"].get("default", float("nan"))
         print(f"{shape.name:24}{row['cublas']:9.1f}{row['ours']:9.1f}"
               f"{row['cublas'] / row['ours']:7.2f}{rate:9.0f}{rate / top:8.2f}"
-              f"{size / row['ours'] / 1e6:6.2f}  {row['best']} ({others})", flush=True)  # fmt: skip
+              f"{size / row['ours'] / 1e6:6.2f}{default:9.1f}  {row['best']} ({others})",
+              flush=True)  # fmt: skip
     for family in dict.fromkeys(r["family"] for r in results):
         ratios = [r["cublas"] / r["ours"] for r in results if r["family"] == family]
         print(f"{family}: {geometric_mean(ratios):.3f} of cuBLAS's speed, least {min(ratios):.3f}")

@@ -114,6 +114,24 @@ class GpuFigures(Speeds):
     sector_bytes: int = figure(
         32, "bytes", "of neighbouring columns that memory is moved by", least=1, power=True)
 
+    # -- schedule: contractions
+    processors: int = figure(132, "processors", "that have tiles of a contraction each", least=1)
+    dot_flops: int = figure(
+        6_000_000, "operations", "of products of 16 bits that a processor does in a us: 802 TFLOP "
+        "a second are cuBLAS's most on an H200", least=1)
+    plain_flops: int = figure(
+        300_000, "operations", "of products of f32 as it is that a processor does in a us", least=1)
+    tile_bytes: int = figure(
+        70_000, "bytes", "of factors that a processor gets from the second-level cache in a us: "
+        "tiles of 128x128 are bound by that (2048x3072x768 bf16 of an H200 takes 20 us)", least=1)
+    tile_start: float = figure(
+        1.0, "us", "what a tile takes beside its products: its first reads, and its stores")
+    shared_bytes: int = figure(
+        232_448, "bytes", "of memory that a processor's program instances share", least=1)
+    accumulators: int = figure(
+        49_152, "elements", "of sums that a processor has registers for, with what else these "
+        "hold", least=1)
+
     # -- attach-checks
     whole_rows: int = figure(
         32, "rows", "the least that a kernel is shared by, with a check of indices for each")

@@ -1,7 +1,8 @@
-"""The schedule of a gpu kernel of contractions: its tiles, by how many of them keep a GPU busy.
+"""The schedule of a gpu kernel of contractions: its tiles, by a model of the time that they take.
 
-A first cost model: a tile's time is that of its products at a rate that larger tiles come nearer
-to, and of what every tile takes for itself; tiles run in waves over the processors.
+A tile takes what its products take, or what a processor takes to get its factors from the second
+cache, whichever is longer, and what every tile takes for itself; tiles of one processor at a time
+share that, and go over the processors in waves.
 """
 
 from __future__ import annotations
@@ -25,52 +26,72 @@ from irc.passes.kernel.gpu.contraction_space import (
 from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, strides_of
 from irc.target.gpu import GpuFeatures
 
-LEAST = 16
+LEAST, LEAST_LONG = 16, 64
 """Rows, columns and depth from which on floats are multiplied as matrices where a schedule doesn't
-say."""
+say; of 16 bits two rows are enough for so many columns, and the other way round."""
 FEW = 32
 """Rows up to which the columns are the first dimension of tiles: it has at least 64 lanes where
 four warps share it."""
-STEP_BYTES = 128
-"""Bytes of the depth in a step: what a line of memory has."""
+STEP_BYTES, PLAIN_STEP = 128, 16
+"""Bytes of the depth in a step: what a line of memory has; and its depth for f32 as it is."""
 GROUP = 8
 """Rows of tiles that go over the columns together."""
-OVERHEAD = 6
-"""Steps of the depth that a tile takes for itself: its first reads, and what follows."""
 
 
 @attrs.frozen
 class TileShape:
-    """A tile: its size as [first, second] dimension, warps, steps in flight for 128 bytes of depth,
-    and the part of a processor's rate that it reaches."""
+    """A tile: its size as [first, second] dimension, its warps, and the steps in flight."""
 
     first: int
     second: int
     warps: int
     stages: int
-    rate: float
+
+    @property
+    def sums(self) -> int:
+        """How many sums it has."""
+        return self.first * self.second
 
 
-#: From the largest to the smallest.
-SHAPES = (
-    TileShape(128, 256, 8, 3, 1.0),
-    TileShape(128, 128, 4, 4, 0.85),
-    TileShape(128, 64, 4, 4, 0.65),
-    TileShape(64, 128, 4, 4, 0.65),
-    TileShape(64, 64, 4, 5, 0.45),
-    TileShape(64, 32, 4, 6, 0.25),
-    TileShape(64, 16, 4, 6, 0.13),
-)
-#: Of f32 as it is, which is multiplied one by one: sums take the registers.
-PLAIN_SHAPES = (
-    TileShape(128, 64, 8, 3, 1.0),
-    TileShape(64, 64, 4, 3, 0.9),
-    TileShape(64, 32, 4, 3, 0.7),
-    TileShape(32, 32, 4, 3, 0.5),
-    TileShape(16, 32, 2, 3, 0.3),
-)
-PLAIN_STEP = 16
-"""The depth of a step of these."""
+SHAPES = tuple(TileShape(*row) for row in (
+    (128, 256, 8, 3), (256, 128, 8, 3), (128, 192, 8, 3), (128, 128, 4, 3), (128, 128, 8, 4),
+    (64, 256, 4, 3), (64, 192, 4, 3), (64, 128, 4, 4), (128, 96, 4, 3), (128, 64, 4, 4),
+    (64, 96, 4, 4), (64, 64, 4, 5), (64, 32, 4, 6), (64, 16, 4, 6),
+))  # fmt: skip
+#: Of f32 as it is, whose factors are in registers, too.
+PLAIN_SHAPES = tuple(TileShape(*row) for row in (
+    (128, 64, 8, 3), (64, 64, 4, 3), (64, 32, 4, 3), (32, 32, 4, 3), (16, 32, 2, 3),
+))  # fmt: skip
+
+
+@attrs.frozen
+class TileCost:
+    """What decides how long tiles take: how many matrices of which size (first, second dimension,
+    depth), the bytes of an element, the depth of a step, and the operations that a processor does
+    in a us."""
+
+    batch: int
+    first: int
+    second: int
+    depth: int
+    element_bytes: int
+    step: int
+    flops: int
+
+    def time(self, shape: TileShape, gpu: GpuFeatures) -> float:
+        """Microseconds of a kernel with tiles of a shape; infinity where they have no room."""
+        moved = (shape.first + shape.second) * self.element_bytes
+        held = moved * self.step * shape.stages
+        room = min(gpu.shared_bytes // held, gpu.accumulators // shape.sums)
+        if room == 0:
+            return float("inf")
+        tiles = self.batch * -(-self.first // shape.first) * -(-self.second // shape.second)
+        together = min(room, -(-tiles // gpu.processors))
+        waves = -(-tiles // (gpu.processors * together))
+        depth = -(-self.depth // self.step) * self.step
+        products = 2 * shape.sums * depth / self.flops
+        reads = moved * depth / gpu.tile_bytes
+        return waves * (together * max(products, reads) + gpu.tile_start)
 
 
 def contraction_entries(
@@ -107,7 +128,10 @@ def contraction_entries(
 def _is_worth(space: ContractionSpace, dots: list[Dot]) -> bool:
     """Whether what nobody asked for is multiplied as matrices: floats, and not too small."""
     _, m, n, k = (estimate(size) for size in space.sizes)
-    return min(m, n, k) >= LEAST and all(dot.element in (bf16, f16, f32) for dot in dots)
+    if k < LEAST or any(dot.element not in (bf16, f16, f32) for dot in dots):
+        return False
+    narrow = all(dot.element is not f32 for dot in dots)
+    return min(m, n) >= LEAST or (narrow and min(m, n) > 1 and max(m, n) >= LEAST_LONG)
 
 
 def _tiles(
@@ -121,18 +145,11 @@ def _tiles(
     batch, m, n, k = (max(1, estimate(size)) for size in space.sizes)
     products = getattr(preset.get("products"), "value", "swapped" if m <= FEW < n else "dot")
     first, second = (n, m) if products == "swapped" else (m, n)
-    bytes_each = element_bytes(dot.element)
-    step = max(dot.least[2], min(PLAIN_STEP if plain else STEP_BYTES // bytes_each, _power(k)))
-    width = 2 if dot.element is f32 else 1  # registers and memory of f32 hold half of a tile
-
-    def time(shape: TileShape) -> float:
-        if shape.first * shape.second * width > 128 * 256:
-            return float("inf")
-        tiles = batch * -(-first // shape.first) * -(-second // shape.second)
-        waves = -(-tiles // (gpu.parallel // 2))
-        return waves * shape.first * shape.second / shape.rate * (k / step + OVERHEAD)
-
-    shape = min(PLAIN_SHAPES if plain else SHAPES, key=time)
+    size = element_bytes(dot.element)
+    step = max(dot.least[2], min(PLAIN_STEP if plain else STEP_BYTES // size, _power(k)))
+    flops = gpu.plain_flops if plain else gpu.dot_flops * 2 // size
+    cost = TileCost(batch, first, second, k, size, step, flops)
+    shape = min(PLAIN_SHAPES if plain else SHAPES, key=lambda each: cost.time(each, gpu))
     tile_m, tile_n = shape.first, shape.second
     if products == "swapped":
         tile_m, tile_n = tile_n, tile_m
