@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from irc.dialects import flow, host, kernel, sym
+from irc.dialects.aten.facts import VIEW_AS
 from irc.dialects.graph.packed import PackedType
 from irc.ir import attributes as A
 from irc.ir import types as T
@@ -337,7 +338,7 @@ def _check_aliases(program: P.HostProgram) -> None:
     calls = {
         result.register: dict(step.arguments)["self"]
         for step in program.steps
-        if isinstance(step, P.CallOperator) and step.callee == "aten.view.dtype"
+        if isinstance(step, P.CallOperator) and step.callee == VIEW_AS
         for result in step.results
     }
     for number, output in enumerate(program.outputs):

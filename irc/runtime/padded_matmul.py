@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from irc.cache.keys import key_of
 from irc.cache.store import DiskCache, shared_cache
+from irc.dialects.aten.facts import factors_of
 from irc.target import Target
 
 #: At most so many multiplications are timed on a CPU; of larger products fewer rows.
@@ -84,7 +85,7 @@ def speedup(product: Any, device: str) -> float:
         m = min(m, max(CPU_MULTIPLICATIONS // (product.batch * product.k * product.n), 8))
     more = (product.padding[0] if m == product.m else 0, *product.padding[1:])
     dtype = getattr(torch, product.dtype)
-    batch = (product.batch,) if product.callee == "aten.bmm.default" else ()
+    batch = (product.batch,) if factors_of(product.callee).batched else ()
 
     # The program's own random numbers stay as they are.
     generator = torch.Generator(device).manual_seed(0)

@@ -20,9 +20,12 @@ from llvmlite import ir
 
 from irc.codegen.host.base import I32, PTR, VOID, Value, constant
 from irc.codegen.host.emitter import HostEmitter
+from irc.dialects.aten.facts import factors_of
 from irc.ir.symbols import Dim
 from irc.program import host_program as P
 
+#: The products that are emitted.
+_OPERATORS = frozenset({"aten.mm.out", "aten.addmm.out"})
 _SYMBOLS = {"float32": "sgemm_", "float64": "dgemm_"}
 _FLOATS = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
 
@@ -72,13 +75,13 @@ def small_product(
     """The product that `step` is, if it is a small one of constant sizes and torch exports BLAS."""
     from irc.boundary import torch_abi
 
-    if step.path is not None or step.callee not in ("aten.mm.out", "aten.addmm.out"):
+    if step.path is not None or step.callee not in _OPERATORS:
         return None
     arguments = dict(step.arguments)
     if any(arguments.get(scale, 1) != 1 for scale in ("alpha", "beta")):
         return None
-    left_name = "self" if step.callee == "aten.mm.out" else "mat1"
-    registers = [arguments[name].index for name in (left_name, "mat2", "out")]
+    names = factors_of(step.callee)
+    registers = [arguments[name].index for name in (names.left, names.right, "out")]
     places = [_constant_layout(layouts.get(r)) for r in registers]
     dtypes = {layouts[r].dtype for r in registers if r in layouts}
     if None in places or len(dtypes) != 1 or not dtypes <= set(_SYMBOLS):
@@ -95,8 +98,8 @@ def small_product(
         for register, place in zip(registers, (left, right, out), strict=True)
     )
     bias = None
-    if "mat1" in arguments:
-        bias = _broadcast(arguments["self"].index, layouts, dtype, (rows, columns))
+    if names.added is not None:
+        bias = _broadcast(arguments[names.added].index, layouts, dtype, (rows, columns))
         if bias is None:
             return None
     if first is None or second is None or target is None:

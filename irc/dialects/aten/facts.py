@@ -7,6 +7,7 @@ of other libraries nothing is known but their schemas.
 from __future__ import annotations
 
 from enum import Flag, auto
+from typing import NamedTuple
 
 #: The namespace of the operator that launches the user's kernels.
 USER_KERNELS = "irc_triton"
@@ -44,6 +45,10 @@ class Fact(Flag):
     """A view whose first element is that at `index`, or at `start`, along `dim` of its source."""
     UNIFORM = auto()
     """Writes the same to each element: places may be named twice."""
+    CLONES = auto()
+    """Gives its operand's elements in memory that is nobody else's."""
+    ASSIGNS = auto()
+    """Writes its second operand's elements to its first."""
 
 
 _TABLE: dict[Fact, str] = {
@@ -61,6 +66,8 @@ _TABLE: dict[Fact, str] = {
     Fact.NEW_IF_DENSE: "copy",
     Fact.BEGINS_INSIDE: "slice select",
     Fact.UNIFORM: "fill_ zero_",
+    Fact.CLONES: "clone",
+    Fact.ASSIGNS: "copy_",
 }
 
 #: In-place changes of sizes and strides only: the view that each stands for. Without an overload
@@ -82,6 +89,32 @@ STORAGE_CHANGES = {
     "resize": "it changes the size of a storage",
     "set_data": "it exchanges the storage under a tensor",
 }
+
+
+#: The operator whose result is its operand's memory as elements of another type.
+VIEW_AS = "aten.view.dtype"
+
+
+class MatrixFactors(NamedTuple):
+    """How a matrix product calls its factors, and what it adds to them (None: nothing)."""
+
+    left: str
+    right: str
+    added: str | None = None
+    batched: bool = False
+
+
+_FACTORS = {
+    "mm": MatrixFactors("self", "mat2"),
+    "addmm": MatrixFactors("mat1", "mat2", "self"),
+    "bmm": MatrixFactors("self", "mat2", batched=True),
+    "baddbmm": MatrixFactors("batch1", "batch2", "self", batched=True),
+}
+
+
+def factors_of(callee: str) -> MatrixFactors:
+    """Those of a matrix product of ATen's, "aten.mm.out"; whichever overload. Raises KeyError."""
+    return _FACTORS[callee.split(".")[1]]
 
 
 def _by_operator() -> dict[str, Fact]:

@@ -9,6 +9,7 @@ import attrs
 
 from irc.analysis.channels_last import CONVOLUTION
 from irc.dialects import aten, graph
+from irc.dialects.aten.facts import factors_of
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -134,8 +135,9 @@ def pack_product(call: Any, rw: Any) -> Any:
     if call.callee not in PRODUCTS:
         return rw.no_match("it is no product")
     values, arguments = operands_of(call)
-    rows, right = values.get("mat1") or values["self"], values["mat2"]
-    bias = values["self"] if call.callee == "aten.addmm.default" else None
+    names = factors_of(call.callee)
+    rows, right = values[names.left], values[names.right]
+    bias = values[names.added] if names.added is not None else None
     assert rows is not None and right is not None
     transposed = not isinstance(right.defining_op, graph.Permute)
     weight = right if transposed else right.defining_op.source  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ import attrs
 
 from irc.analysis.constant_values import ConstantValues
 from irc.dialects import aten, graph
+from irc.dialects.aten.facts import factors_of
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -119,9 +120,9 @@ def _convolution(op: graph.CallAten, constants: ConstantValues) -> WeightedProdu
 
 def _linear(op: graph.CallAten, constants: ConstantValues) -> WeightedProduct | None:
     arguments = aten.arguments_of(op)
-    bias = arguments["self"] if op.callee == LINEARS[1] else None
-    source = arguments["mat1"] if op.callee == LINEARS[1] else arguments["self"]
-    weight = arguments["mat2"]
+    names = factors_of(op.callee)
+    bias = arguments[names.added] if names.added is not None else None
+    source, weight = arguments[names.left], arguments[names.right]
     if weight not in constants or any(arguments.get(k, 1) != 1 for k in ("alpha", "beta")):
         return None
     columns = tensor_type(weight).shape[1]

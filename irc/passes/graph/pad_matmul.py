@@ -10,6 +10,7 @@ import attrs
 from irc.analysis.calls import ANY_STRIDES
 from irc.analysis.loop import estimate
 from irc.dialects import aten, func, graph
+from irc.dialects.aten.facts import factors_of
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -22,12 +23,8 @@ from irc.ir.traits import ViewLike
 from irc.ir.types import DTYPE_OF_ELEMENT, FloatType, TensorType, Type, contiguous_strides
 from irc.target import target_of
 
-# The names of the two factors in each operator's schema.
-FACTORS = {
-    "aten.mm.default": ("self", "mat2"),
-    "aten.bmm.default": ("self", "mat2"),
-    "aten.addmm.default": ("mat1", "mat2"),
-}
+#: The products that are padded.
+PADDED = frozenset({"aten.mm.default", "aten.bmm.default", "aten.addmm.default"})
 
 
 @attrs.frozen
@@ -63,8 +60,8 @@ def padding_of(size: Dim, multiple: int) -> int:
 
 def factors(call: graph.CallAten) -> tuple[int, int]:
     """The numbers of the operands that are a call's factors."""
-    arguments = call.arguments.as_dict()
-    first, second = (arguments[name] for name in FACTORS[call.callee])
+    arguments, names = call.arguments.as_dict(), factors_of(call.callee)
+    first, second = arguments[names.left], arguments[names.right]
     assert isinstance(first, aten.OperandAttr) and isinstance(second, aten.OperandAttr)
     return first.index, second.index
 
@@ -120,7 +117,7 @@ def intensity(product: MatrixProduct) -> float:
 # mm(a, b) -> slice(mm(pad(a), pad(b)))
 @pattern(graph.CallAten, name="graph.pad_factors", counted="padded")
 def pad_factors(call: Any, rw: Any) -> Any:
-    if call.callee not in FACTORS:
+    if call.callee not in PADDED:
         return rw.no_match("it is no matrix product")
     product = product_of(call)
     if product is None:
@@ -141,8 +138,9 @@ def pad_product(call: graph.CallAten, product: MatrixProduct, rw: Rewriter) -> N
     operands = list(call._operands)
     operands[left] = padded(rw, operands[left], (m, k))
     operands[right] = padded(rw, operands[right], (k, n))
-    if product.callee == "aten.addmm.default":
-        bias = call.arguments.as_dict()["self"]
+    added = factors_of(product.callee).added
+    if added is not None:
+        bias = call.arguments.as_dict()[added]
         assert isinstance(bias, aten.OperandAttr)
         value = operands[bias.index]
         assert isinstance(value.type, TensorType)

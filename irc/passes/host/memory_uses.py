@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from irc.dialects import graph, host, kernel
+from irc.dialects.aten.facts import VIEW_AS
 from irc.dialects.host.memory import Aliases, Keepers, is_tensor
 from irc.ir.core import Block, Operation, Value
 from irc.passes.host.written_operands import result_of
-from irc.passes.layout.memory_views import VIEW_AS
 
 
 class MemoryUses:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irc.dialects import aten, graph, layout, sym
+from irc.dialects.aten.facts import VIEW_AS
 from irc.dialects.graph.views import view_strides
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -10,9 +11,6 @@ from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, floordiv
 from irc.ir.traits import ViewLike
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, element_bytes
-
-#: The operator whose result is its operand's memory as elements of another type.
-VIEW_AS = "aten.view.dtype"
 
 
 def viewed(op: Operation | None) -> Value | None:

@@ -101,7 +101,7 @@ def written_copies(op: aten.AtenOp) -> tuple[int, ...]:
     ]
     for number in numbers:
         maker = op.operands[number].defining_op
-        if isinstance(maker, aten.AtenOp) and maker.qualified == "aten.clone.default":
+        if isinstance(maker, aten.AtenOp) and Fact.CLONES in maker.schema.facts:
             continue
         if isinstance(maker, aten.AtenOp) and maker.schema.returns_alias:
             raise UserError(

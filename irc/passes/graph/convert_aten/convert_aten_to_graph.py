@@ -7,6 +7,7 @@ from typing import Any
 
 from irc.analysis.levels import holds_loops
 from irc.dialects import aten, func, graph, sym
+from irc.dialects.aten.facts import Fact
 from irc.dialects.sym.facts import facts_of
 from irc.dialects.sym.known import Known
 from irc.ir import attributes as A
@@ -281,7 +282,7 @@ def stays_complex(op: Any) -> bool:
         return False
     if not isinstance(op, aten.AtenOp):
         return False
-    return not (op.schema.returns_alias or op.qualified == "aten._unsafe_view.default")
+    return not (op.schema.returns_alias or Fact.SAME_BEGIN in op.schema.facts)
 
 
 class _StandIn(Value):

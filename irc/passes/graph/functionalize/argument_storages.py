@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from irc.dialects import aten, func, sym
+from irc.dialects.aten.facts import Fact
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import BlockArgument, Operation, Value
@@ -136,7 +137,7 @@ def written_arguments(function: func.FuncOp) -> set[int]:
 
 def _copies_whole(op: Operation) -> bool:
     """Whether all elements of an argument become those of a tensor of its sizes and dtype."""
-    if not isinstance(op, aten.AtenOp) or op.qualified != "aten.copy_.default":
+    if not isinstance(op, aten.AtenOp) or Fact.ASSIGNS not in op.schema.facts:
         return False
     if len(op.operands) == 1:  # to itself
         return False
