@@ -19,7 +19,7 @@ pytestmark = needs_backend
 seed = pytest.mark.seed
 GENERATED = {
     "max_autotune": True, "max_autotune_gemm_backends": "CPP,Triton",
-    "max_autotune_conv_backends": "IRC", "fx_graph_cache": False,
+    "max_autotune_conv_backends": "IRC", "fx_graph_cache": False, "max_autotune_budget": 0,
 }  # fmt: skip
 MEASURED = {"max_autotune": True, "autotune_in_subproc": True}
 INTERPRETED = {**GENERATED, "target": "triton"}

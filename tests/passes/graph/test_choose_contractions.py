@@ -18,7 +18,7 @@ from irc.tuning import Candidate, NoValidChoicesError
 
 OWN = {
     "max_autotune_gemm": True, "max_autotune_gemm_backends": "IRC",
-    "max_autotune_conv_backends": "IRC",
+    "max_autotune_conv_backends": "IRC", "max_autotune_budget": 0,
 }  # fmt: skip
 
 
@@ -271,3 +271,20 @@ def test_a_problem_is_built_and_gives_what_the_call_gives():
         assert len(calls) == (candidate.backend == "aten")
         (result,) = irc.build(module)(*sizes, args[0], args[1].mT, args[2])
         torch.testing.assert_close(result, function(*args))
+
+
+@pytest.mark.parametrize("target, expected", [("avx2", 0), ("sm_90", 1)])
+def test_a_frozen_weight_of_a_cpu_stays_the_librarys_that_packs_it(target, expected):
+    text = """
+func.func @main(%a: tensor<3x4xf32>) -> tensor<3x4xf32> attributes {level = "graph"} {
+  %w = graph.constant {value = dense<0.5> : tensor<4x4xf32>} : tensor<4x4xf32>
+  %t = graph.permute %w {permutation = array<i64: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = graph.call_aten %a, %t {callee = "aten.mm.default", arguments = {self = #aten.operand<0>, mat2 = #aten.operand<1>}, eager_strides = [#sym.dims<[4, 1]>]} : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+"""  # noqa: E501
+    judge = Judge(Candidate("irc"))
+    options = from_mapping({"max_autotune_gemm": True, "freezing": True})
+    context = PassContext(target=target, options=options, tuning=judge)
+    PassManager.parse("choose-contractions").run(irc.parse(text), context)
+    assert len(judge.problems) == expected

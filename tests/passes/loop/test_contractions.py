@@ -17,7 +17,7 @@ from irc.pipeline import stages
 
 OWN = {
     "max_autotune_gemm": True, "max_autotune_gemm_backends": "IRC",
-    "max_autotune_conv_backends": "IRC",
+    "max_autotune_conv_backends": "IRC", "max_autotune_budget": 0,
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from irc.options.table import own_backends
 from irc.passes.graph.contractions.convolutions import convolution_form
 from irc.passes.graph.contractions.measured import described, fastest
 from irc.passes.graph.contractions.products import FACTORS, Form, product_form
+from irc.passes.graph.pad_matmul import unpermuted
 from irc.target import target_of
 from irc.tuning import NoValidChoicesError
 
@@ -44,7 +45,7 @@ class Policy:
         is_product = call.callee in FACTORS
         allowed = self.products if is_product else self.convolutions
         ours = "irc" in allowed and not isinstance(form, str)
-        if LIBRARY in allowed and not (ours and self.context.options is not None):
+        if LIBRARY in allowed and not (ours and self.measures(call)):
             return LIBRARY, None
         if LIBRARY in allowed:
             winner = fastest(call, self.context)
@@ -59,6 +60,14 @@ class Policy:
         error = NoValidChoicesError(described(call), reasons, option)
         error.op, error.location = call, call.location
         raise error
+
+    def measures(self, call: graph.CallAten) -> bool:
+        """Whether a call is measured: in a compile, unless the library has its weight packed."""
+        options = self.context.options
+        if options is None or not options.freezing or target_of(self.context).is_gpu:
+            return options is not None
+        weights = map(unpermuted, call._operands)
+        return not any(isinstance(v.defining_op, graph.Constant) for v, _ in weights)
 
 
 # mm(a, b) -> cast(dot_general(a, b))
