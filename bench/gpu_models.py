@@ -111,9 +111,12 @@ def difference(mine: torch.Tensor, eager: torch.Tensor) -> float:
 
 def made(name: str, backend: str, mode: str | None, inputs: Any, module: Any, eager: Any) -> Side:
     """A side, compiled and called until it is warm."""
-    model = find(name)
     run = torch.compile(lambda *x: module(*x), backend=backend, mode=mode)
-    call = stepper(model, module, run, inputs)
+    return warmed(backend, stepper(find(name), module, run, inputs), eager)
+
+
+def warmed(backend: str, call: Call, eager: torch.Tensor) -> Side:
+    """The side of a call, which is made until it is warm."""
     start = time.perf_counter()
     found = call()
     torch.cuda.synchronize()
@@ -138,20 +141,42 @@ def measured(sides: list[Side]) -> None:
         side.gpu, side.kernels = gpu_ms(side.call)
 
 
-def aten_ms(name: str, inputs: Any, module: Any) -> tuple[float, float]:
-    """Milliseconds of a call in ATen's operators, and how many it calls, by a program that clocks
-    them."""
-    torch._dynamo.reset()
-    run = torch.compile(module, backend="irc", options={"clock_aten": True})
-    call = stepper(find(name), module, run, inputs)
-    for _ in range(3):
-        call()
+def aten_of(call: Call) -> dict[str, float]:
+    """Milliseconds of a call in each of ATen's operators, of a program that clocks them."""
     torch.cuda.synchronize()
     clocks.reset()
     for _ in range(ROUNDS):
         call()
         torch.cuda.synchronize()
-    return sum(clocks.nanoseconds().values()) / ROUNDS / 1e6, irc.metrics.aten_calls
+    return {callee: taken / ROUNDS / 1e6 for callee, taken in clocks.nanoseconds().items()}
+
+
+def aten_ms(name: str, inputs: Any, module: Any) -> float:
+    """Milliseconds of a call in ATen's operators, by a program that clocks them."""
+    torch._dynamo.reset()
+    run = torch.compile(module, backend="irc", options={"clock_aten": True})
+    call = stepper(find(name), module, run, inputs)
+    for _ in range(3):
+        call()
+    return sum(aten_of(call).values())
+
+
+def line(name: str, mode: str, side: Side) -> str:
+    """A side's figures."""
+    return (
+        f"{name} {mode} {side.name}: wall {side.wall:.3f} host {side.host:.3f} "
+        f"gpu {side.gpu:.3f} rest {side.wall - side.gpu:.3f} ms, {side.kernels:.0f} kernels, "
+        f"first {side.first:.2f} s, error {side.error:.1e}"
+    )
+
+
+def floor_line(name: str, aten: float, launches: int, side: Side) -> str:
+    """What the calls of a program take by themselves, and what the host's time is of it."""
+    floor = aten + launches * LAUNCH_US / 1e3
+    return (
+        f"{name} calls: {launches} launches, ATen {aten:.3f} ms, together {floor:.3f}: "
+        f"host {side.host / floor:.2f} of it"
+    )
 
 
 def model_lines(name: str, mode: str, alone: bool, dtype: torch.dtype) -> list[Side]:
@@ -166,16 +191,11 @@ def model_lines(name: str, mode: str, alone: bool, dtype: torch.dtype) -> list[S
     sides = [made(name, b, chosen, inputs, module, eager) for b in backends]
     measured(sides)
     for side in sides:
-        print(f"{name} {mode} {side.name}: wall {side.wall:.3f} host {side.host:.3f} "
-              f"gpu {side.gpu:.3f} rest {side.wall - side.gpu:.3f} ms, {side.kernels:.0f} kernels, "
-              f"first {side.first:.2f} s, error {side.error:.1e}", flush=True)  # fmt: skip
+        print(line(name, mode, side), flush=True)
     if mode == "default" and not model.train:
         irc.metrics.reset()
-        aten, _ = aten_ms(name, inputs, module)
-        launches = irc.metrics.launches
-        floor = aten + launches * LAUNCH_US / 1e3
-        print(f"{name} calls: {launches} launches, ATen {aten:.3f} ms, together {floor:.3f}: "
-              f"host {sides[0].host / floor:.2f} of it", flush=True)  # fmt: skip
+        aten = aten_ms(name, inputs, module)
+        print(floor_line(name, aten, irc.metrics.launches, sides[0]), flush=True)
     return sides
 
 
