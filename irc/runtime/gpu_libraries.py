@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from irc.boundary import cuda_blas, cuda_blas_lt
+import torch
+
+from irc.boundary import cuda_blas, cuda_blas_lt, cuda_memory, torch_abi
 from irc.boundary.cuda import Gpu
 from irc.codegen.host.gpu_products import support_name
 from irc.runtime import native
@@ -16,12 +18,14 @@ from irc.runtime import native
 @functools.cache
 def library_of(gpu: Gpu) -> Callable[..., Any]:
     """What gives the words of a function: of ("product", form, dtype) as `cuda_blas` says, of
-    ("biased", dtype, numbers, device, step) as `cuda_blas_lt`: new ones each time."""
+    ("biased", dtype, numbers, device, step) as `cuda_blas_lt`: new ones each time, and of
+    ("memory",) as `cuda_memory`."""
     if gpu.library is not None:
         return gpu.library
     finders: dict[str, Callable[..., Any]] = {
         "product": cuda_blas.finder(gpu.symbol_address, _call_product),
         "biased": cuda_blas_lt.finder(gpu.symbol_address, _call_biased),
+        "memory": cuda_memory.finder(gpu.symbol_address, functools.partial(made_empty, gpu)),
     }
     return lambda which, *rest: finders[which](*rest)
 
@@ -46,4 +50,25 @@ def _call_product(
     return int(call(ctypes.addressof(words), ctypes.addressof(numbers), a, b, c, 0))
 
 
-__all__ = ["library_of"]
+def made_empty(
+    gpu: Gpu, words: cuda_memory.MemoryFunctions, device: int, sizes: Sequence[int],
+    strides: Sequence[int], dtype: torch.dtype,
+) -> torch.Tensor | None:  # fmt: skip
+    """A tensor by `irc_gpu_empty`; None where it fails."""
+    i64, pointer, handle = ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p()
+    arrays = [(i64 * max(1, len(each)))(*each) for each in (sizes, strides)]
+    call = ctypes.PYFUNCTYPE(
+        ctypes.c_int32, pointer, pointer, i64, i64, pointer, pointer, ctypes.c_int32, pointer
+    )(native.gpu_support("irc_gpu_empty"))
+    code = call(
+        ctypes.addressof(words), ctypes.addressof(gpu.table), device, len(sizes),
+        *map(ctypes.addressof, arrays), torch_abi.dtype_code(dtype), ctypes.addressof(handle),
+    )  # fmt: skip
+    if code or not handle.value:
+        return None
+    tensor = torch_abi.tensor_from_handle(handle.value)
+    delete = torch_abi.c_function("aoti_torch_delete_tensor_object", ctypes.c_int32, pointer)
+    return None if delete(handle) else tensor
+
+
+__all__ = ["library_of", "made_empty"]

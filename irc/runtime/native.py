@@ -55,12 +55,12 @@ def _support_object() -> LoadedObject:
 @once
 def _gpu_support_object() -> LoadedObject:
     """The functions that programs of GPUs alone call."""
-    from irc.codegen.host import support_gpu, support_products
+    from irc.codegen.host import support_gpu, support_memory, support_products
 
     symbols = torch_abi.symbols()
     for name in ("irc_call_python", "irc_check_tensor", "irc_lock"):
         symbols[name] = _support_object().address(name)
-    for name in support_products.SYMBOLS:
+    for name in (*support_products.SYMBOLS, *support_memory.SYMBOLS):
         address = torch_abi.symbol_address(name)
         if address is None:
             raise KeyError(f"torch's process has no {name}")

@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 import torch
 
-from irc.boundary import cuda, torch_abi
+from irc.boundary import cuda, cuda_memory, torch_abi
 from irc.codegen.host.support_gpu import CHECK_THREADS
 from irc.codegen.llvm.jit import compile_module, load_object
 from irc.codegen.triton import machine_code
@@ -60,6 +60,8 @@ define i32 @delete(ptr %guard) {
 """
 #: The function of the kernel that looks at checks (`irc.runtime.check_kernel`).
 CHECK_KERNEL = 0xC4EC
+#: `at::detail::empty_strided_cpu(sizes, strides, dtype, pinned)`: the byte of a type is 0 here.
+EMPTY_CPU = "_ZN2at6detail17empty_strided_cpuEN3c108ArrayRefIlEES3_NS1_10ScalarTypeEb"
 #: Shared memory of a kernel, so that it is seen to arrive.
 SHARED = 640
 
@@ -103,6 +105,8 @@ class Stub:
     #: Copies to the CPU that are still under way: where to, and what; None: they come at once.
     arrives: list[tuple[int, bytes]] | None = None
     blas: StubBlas = attrs.field(factory=StubBlas)
+    #: What makes tensors: the CPU's function, which takes the same arguments.
+    memory: cuda_memory.MemoryFunctions = attrs.field(factory=cuda_memory.MemoryFunctions)
     #: Events that were recorded and waited for, and how many launches there were before.
     events: list[tuple[str, int, int]] = attrs.field(factory=list)
     gpu: cuda.Gpu = attrs.field(init=False)
@@ -124,8 +128,11 @@ class Stub:
         self._aside = aside
         table = cuda.table_of(torch_abi.dense_cpu_keys(), cpu, addresses)
         table[cuda.INDEX_MASK] = 2**64 - 1  # the CPU's index is -1
-        which = {"product": self.blas.words, "biased": self.blas.biased}
+        which = {
+            "product": self.blas.words, "biased": self.blas.biased, "memory": lambda: self.memory,
+        }  # fmt: skip
         library = lambda name, *rest: which[name](*rest)  # noqa: E731
+        self.memory[cuda_memory.EMPTY] = torch_abi.symbol_address(EMPTY_CPU) or 0
         self.gpu = cuda.Gpu(table, self, _cpu_address, "stub", library)
 
     # What `cuda.DriverLibrary` does

@@ -84,6 +84,7 @@ class GpuLowering(Lowering):
         self.starts = starts
         self.main = main_device(program)
         self.table = emitter.memory_of(TABLE, at_once=True)
+        self.makers = emitter.memory_of(("gpu-library", "memory"), at_once=True)
         self.early = EarlyReads(emitter, self.table)
         self.guard = emitter.empty_slot()
         self.here: int | None = None
@@ -210,8 +211,14 @@ class GpuLowering(Lowering):
             ("dtype", Named("dtype", dtype)), ("device", Named("device", device)),
         )  # fmt: skip
         failure = ("aten-replay", "aten.empty_strided.default", arguments), values
-        code = dtype_code(dtype)
-        return self.memory.empty(sizes, strides, code, self.place(device), failure)
+        e, code = self.emitter, I32(dtype_code(dtype))
+        if device == "cpu":
+            return self.memory.empty(sizes, strides, dtype_code(dtype), failure)
+        room, number = e.new_slots(1), constant(device_number(device))
+        operands = [self.makers, self.table, number, constant(len(sizes)), e.array(sizes),
+                    e.array(strides), code, e.slot(room)]  # fmt: skip
+        e.fail_if_error(self.builder.call(e._support("irc_gpu_empty"), operands), *failure)
+        return e.own(len(sizes), room)
 
     def in_arena(self, step: P.Alloc) -> bool:
         """Only the memory of one GPU is in one block."""

@@ -89,15 +89,12 @@ class HostMemory:
         sizes: Sequence[Size],
         strides: Sequence[Size],
         dtype: int,
-        place: tuple[Value, Value] | None = None,
         failure: tuple[Hashable, Sequence[Value]] = (("shim-error", "empty_strided"), ()),
     ) -> HostTensor:
-        """A new uninitialized tensor with exactly these strides, owned.
+        """A new uninitialized tensor of the CPU with exactly these strides, owned.
 
-        `place`: the type and the index of its device, None for the CPU; `failure`: what raises the
-        error, and what it is called with.
+        `failure`: what raises the error, and what it is called with.
         """
-        device_type, index = place or (I32(0), I32(-1))
         slot = self.emitter.new_slots(1)
         function = self.emitter.declare(
             "aoti_torch_empty_strided", I32, (I64, PTR, PTR, I32, I32, I32, PTR)
@@ -109,8 +106,8 @@ class HostMemory:
                 self.emitter.array(sizes),
                 self.emitter.array(strides),
                 I32(dtype),
-                device_type,
-                index,
+                I32(0),
+                I32(-1),
                 self.emitter.slot(slot),
             ],
         )

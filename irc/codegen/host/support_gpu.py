@@ -35,7 +35,7 @@ says what a key is; `irc_gpu_key` follows it.
 from __future__ import annotations
 
 from irc.boundary import cuda
-from irc.codegen.host import support_products, support_reads
+from irc.codegen.host import support_memory, support_products, support_reads
 from irc.codegen.host.support import CHECK_TENSOR
 
 POINTERS, SIZES, VARIANTS, LOADER, FIRST_VARIANT = 0, 1, 2, 3, 4
@@ -404,6 +404,7 @@ python:
 """
 
 SIGNATURES = {
+    **support_memory.SIGNATURES,
     **support_products.SIGNATURES,
     **support_reads.SIGNATURES,
     "irc_gpu_late": ("i32", ("ptr", "i64", "ptr", "ptr", "i64", "ptr")),
@@ -423,9 +424,9 @@ def support_text() -> str:
         if check.count(old) != 1:
             raise AssertionError(f"irc_check_tensor has changed: {old}")
         check = check.replace(old, new)
-    products = support_products.products_text()
+    products, memory = support_products.products_text(), support_memory.memory_text()
     text = "".join(
-        (DECLARATIONS, check, DEVICES, LAUNCH, LATE, products, support_reads.READS)
+        (DECLARATIONS, check, DEVICES, LAUNCH, LATE, products, memory, support_reads.READS)
     )
     for name in ("FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
                  "RING_MEMORY", "RING_KERNEL", "RING_ENTRIES", "CHECK_THREADS"):  # fmt: skip
