@@ -10,4 +10,6 @@ OUT_VARIANTS = {
     "aten.addmm.default": "aten.addmm.out",
     "aten.baddbmm.default": "aten.baddbmm.out",
 }
+#: What a convolution on a GPU becomes that computes into memory of the program.
+CONVOLUTION_OUT = "aten.convolution.out"
 ANY_STRIDES = frozenset(OUT_VARIANTS)

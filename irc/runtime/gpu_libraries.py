@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from irc.boundary import cuda_blas, cuda_blas_lt, cuda_memory, torch_abi
+from irc.boundary import cuda_blas, cuda_blas_lt, cuda_convolutions, cuda_memory, torch_abi
 from irc.boundary.cuda import Gpu
 from irc.codegen.host.gpu_products import support_name
 from irc.runtime import native
@@ -18,13 +18,14 @@ from irc.runtime import native
 @functools.cache
 def library_of(gpu: Gpu) -> Callable[..., Any]:
     """What gives the words of a function: of ("product", form, dtype) as `cuda_blas` says, of
-    ("biased", dtype, numbers, device, step) as `cuda_blas_lt`: new ones each time, and of
-    ("memory",) as `cuda_memory`."""
+    ("biased", dtype, numbers, device, step) as `cuda_blas_lt`: new ones each time, of
+    ("convolution", its fields) as `cuda_convolutions`, and of ("memory",) as `cuda_memory`."""
     if gpu.library is not None:
         return gpu.library
     finders: dict[str, Callable[..., Any]] = {
         "product": cuda_blas.finder(gpu.symbol_address, _call_product),
         "biased": cuda_blas_lt.finder(gpu.symbol_address, _call_biased),
+        "convolution": cuda_convolutions.finder(gpu.symbol_address, call_convolution),
         "memory": cuda_memory.finder(gpu.symbol_address, functools.partial(made_empty, gpu)),
     }
     return lambda which, *rest: finders[which](*rest)
@@ -50,6 +51,16 @@ def _call_product(
     return int(call(ctypes.addressof(words), ctypes.addressof(numbers), a, b, c, 0))
 
 
+def call_convolution(
+    words: cuda_convolutions.ConvolutionWords, *tensors: torch.Tensor
+) -> int:
+    """`irc_gpu_convolution` on an image, a weight and a result."""
+    call = ctypes.PYFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(
+        native.gpu_support("irc_gpu_convolution")
+    )
+    return int(call(ctypes.addressof(words), *map(torch_abi.tensor_handle, tensors)))
+
+
 def made_empty(
     gpu: Gpu, words: cuda_memory.MemoryFunctions, device: int, sizes: Sequence[int],
     strides: Sequence[int], dtype: torch.dtype,
@@ -71,4 +82,4 @@ def made_empty(
     return None if delete(handle) else tensor
 
 
-__all__ = ["library_of", "made_empty"]
+__all__ = ["call_convolution", "library_of", "made_empty"]

@@ -30,7 +30,12 @@ from irc.codegen.host.emitter import (
     as_value,
     constant,
 )
-from irc.codegen.host.gpu_pointwise import pointwise_products
+from irc.codegen.host.gpu_convolutions import (
+    GpuConvolution,
+    emit_gpu_convolution,
+    gpu_convolutions,
+)
+from irc.codegen.host.gpu_pointwise import pointwise_products, products_into_memory
 from irc.codegen.host.gpu_products import (
     GpuProduct,
     emit_biased_product,
@@ -97,7 +102,10 @@ class GpuLowering(Lowering):
         #: What kernels read and write, views put aside.
         self.launched = {program.root(r)[0] for s in launches for r in s.tensors}
         self._words = words + SCRATCH_POINTERS
-        self.gpu_products = gpu_products(program)
+        #: Calls of libraries into memory of the program: a product is the quicker convolution.
+        self.direct: dict[int, GpuProduct | GpuConvolution] = {
+            **gpu_convolutions(program), **gpu_products(program), **products_into_memory(program),
+        }  # fmt: skip
         self.pointwise = pointwise_products(program)
         self.values = self.params = PTR(None)
 
@@ -337,25 +345,27 @@ class GpuLowering(Lowering):
         pointwise = self.pointwise.get(id(step))
         if pointwise is not None:
             return self._pointwise(step, pointwise, fresh)
-        product = self.gpu_products.get(id(step))
-        if product is None:
+        direct = self.direct.get(id(step))
+        if direct is None:
             return super().call_operator(step, fresh)
         b = self.builder
         self.emitter.unlock()
         with self._clocked(step.callee):
-            code = self._product(product)
+            code = self._direct(direct)
         with b.if_then(b.icmp_signed("!=", code, I32(0)), likely=False), self._apart():
             super().call_operator(step, fresh)
         return []
 
-    def _product(self, product: GpuProduct) -> Value:
-        """0 where the product is launched, else 1."""
+    def _direct(self, call: GpuProduct | GpuConvolution) -> Value:
+        """0 where a call of a library is made, else 1."""
         e = self.emitter
-        if product.bias is None:
-            return emit_gpu_product(e, product, self.data)
-        device = device_number(self.program.layouts[product.out].device)
+        if isinstance(call, GpuConvolution):
+            return emit_gpu_convolution(e, call, lambda r: self.tensor(r).handle)
+        if call.bias is None:
+            return emit_gpu_product(e, call, self.data)
+        device = device_number(self.program.layouts[call.out].device)
         place = device, self.number
-        return emit_biased_product(e, product, place, self.stream(device), self.data)
+        return emit_biased_product(e, call, place, self.stream(device), self.data)
 
     def _pointwise(
         self, step: P.CallOperator, products: Sequence[GpuProduct], fresh: Sequence[P.Result]

@@ -1,6 +1,7 @@
 """Convolutions of single points in a native program of a GPU, as products of matrices.
 
-    products = pointwise_products(program)           # by the `id` of their steps
+    products = pointwise_products(program)           # of their steps' results, by the `id`
+    products = products_into_memory(program)         # of those that are given memory for it
 
 A convolution with a kernel of 1x1 over channels-last images of 16-bit elements multiplies each
 point's channels with the weight: a product of (points, channels) and (channels, results), as its
@@ -13,6 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
+from irc.analysis.calls import CONVOLUTION_OUT
 from irc.codegen.host.gpu_products import GpuProduct
 from irc.program import host_program as P
 
@@ -20,19 +24,28 @@ from irc.program import host_program as P
 FULL_SUMS = 16
 _DTYPES = ("bfloat16", "float16")
 _FORWARD, _BACKWARD = "aten.convolution.default", "aten.convolution_backward.default"
+_FORWARDS = (_FORWARD, CONVOLUTION_OUT)
 
 
 def pointwise_products(program: P.HostProgram) -> dict[int, tuple[GpuProduct, ...]]:
     """The steps of a program that are such convolutions, with the products of their results: the
     result at position i is the register -1 - i."""
     calls = (step for step in program.steps if isinstance(step, P.CallOperator))
-    products = ((id(step), _products(step, program)) for step in calls)
+    fresh = (step for step in calls if step.callee != CONVOLUTION_OUT)
+    products = ((id(step), _products(step, program)) for step in fresh)
     return {key: each for key, each in products if each}
+
+
+def products_into_memory(program: P.HostProgram) -> dict[int, GpuProduct]:
+    """The steps that compute such convolutions into memory of the program, as products."""
+    calls = [s for s in program.steps if isinstance(s, P.CallOperator)]
+    steps = [step for step in calls if step.callee == CONVOLUTION_OUT]
+    return {id(step): each for step in steps for each in _products(step, program)}
 
 
 def _products(step: P.CallOperator, program: P.HostProgram) -> tuple[GpuProduct, ...]:
     """The products of a step; none for one that only the operator computes."""
-    if step.callee not in (_FORWARD, _BACKWARD) or step.path is not None:
+    if step.callee not in (*_FORWARDS, _BACKWARD) or step.path is not None:
         return ()
     arguments = dict(step.arguments)
     if not _is_pointwise(arguments):
@@ -53,11 +66,13 @@ def _products(step: P.CallOperator, program: P.HostProgram) -> tuple[GpuProduct,
         words = (int(first[1]), int(second[1]), columns, rows, depth, *leading)
         return GpuProduct("gemm", dtype, words, first[0], second[0], -1 - position, mode=FULL_SUMS)
 
-    if step.callee == _FORWARD:
-        layout = step.results[0].layout
+    if step.callee in _FORWARDS:
+        is_fresh = step.callee == _FORWARD
+        layout = step.results[0].layout if is_fresh else program.layouts[arguments["out"].index]
         if layout is None or _matrix_of_points(layout) != (points, results):
             return ()
-        return (product(0, (weight, True), (image, False), (results, points, channels)),)
+        whole = product(0, (weight, True), (image, False), (results, points, channels))
+        return (whole if is_fresh else attrs.evolve(whole, out=arguments["out"].index),)
     gradient = arguments["grad_output"].index
     if _matrix_of_points(program.layouts[gradient]) != (points, results):
         return ()
@@ -114,4 +129,4 @@ def _is_of_gpu(layout: P.Layout) -> bool:
     return layout.dtype in _DTYPES and layout.device.startswith("cuda") and len(layout.sizes) == 4
 
 
-__all__ = ["FULL_SUMS", "pointwise_products"]
+__all__ = ["FULL_SUMS", "pointwise_products", "products_into_memory"]

@@ -35,7 +35,12 @@ says what a key is; `irc_gpu_key` follows it.
 from __future__ import annotations
 
 from irc.boundary import cuda
-from irc.codegen.host import support_memory, support_products, support_reads
+from irc.codegen.host import (
+    support_convolutions,
+    support_memory,
+    support_products,
+    support_reads,
+)
 from irc.codegen.host.support import CHECK_TENSOR
 
 POINTERS, SIZES, VARIANTS, LOADER, FIRST_VARIANT = 0, 1, 2, 3, 4
@@ -404,6 +409,7 @@ python:
 """
 
 SIGNATURES = {
+    **support_convolutions.SIGNATURES,
     **support_memory.SIGNATURES,
     **support_products.SIGNATURES,
     **support_reads.SIGNATURES,
@@ -424,10 +430,10 @@ def support_text() -> str:
         if check.count(old) != 1:
             raise AssertionError(f"irc_check_tensor has changed: {old}")
         check = check.replace(old, new)
-    products, memory = support_products.products_text(), support_memory.memory_text()
-    text = "".join(
-        (DECLARATIONS, check, DEVICES, LAUNCH, LATE, products, memory, support_reads.READS)
-    )
+    text = "".join((
+        DECLARATIONS, check, DEVICES, LAUNCH, LATE, support_products.products_text(),
+        support_memory.memory_text(), support_convolutions.convolutions_text(), support_reads.READS,
+    ))  # fmt: skip
     for name in ("FIRST_VARIANT", "RING_BYTES", "RING_TAIL", "RING_PLACES",
                  "RING_MEMORY", "RING_KERNEL", "RING_ENTRIES", "CHECK_THREADS"):  # fmt: skip
         text = text.replace(name, str(globals()[name]))

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from irc.analysis.calls import OUT_VARIANTS
+from irc.analysis.calls import CONVOLUTION_OUT, OUT_VARIANTS
+from irc.analysis.channels_last import CONVOLUTION
 from irc.dialects import aten, func, graph, host, layout
 from irc.dialects.host.memory import is_tensor
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.rewrite.conversion import Conversion, ConversionTarget
-from irc.ir.types import DTYPE_OF_ELEMENT
+from irc.ir.strides import channels_last_strides
+from irc.ir.types import DTYPE_OF_ELEMENT, TensorType, bf16, f16
 from irc.passes.host.packed_calls import call_of, packing_of
 from irc.passes.host.written_operands import is_last_reader, result_of
 
@@ -62,8 +64,9 @@ def call(b: Bufferizer, op: graph.CallAten) -> None:
     if op.written:
         _call_writing(b, op)
         return
-    if op.callee in OUT_VARIANTS:
-        _call_out(b, op)
+    variant = CONVOLUTION_OUT if _is_of_gpu_images(op) else OUT_VARIANTS.get(op.callee)
+    if variant is not None:
+        _call_out(b, op, variant)
         return
     attributes = {key: op.attributes[key] for key in ("callee", "arguments")}
     call_op = host.CallAtenOp(op._operands, op.result_types, attributes, (), op.location)
@@ -118,14 +121,45 @@ def _why_kept(b: Bufferizer, op: graph.CallAten, value: Value, result: Value) ->
     return "" if is_last_reader(op, value, roots, last, b.order[op]) else "it is used later"
 
 
-def _call_out(b: Bufferizer, op: graph.CallAten) -> None:
+def _is_of_gpu_images(op: graph.CallAten) -> bool:
+    """Whether a call is a convolution that a GPU's library computes into whatever memory: of dense
+    channels-last images of 16 bits, in one group, without a bias."""
+    if op.callee != CONVOLUTION:
+        return False
+    arguments = op.arguments.as_dict()
+    if not isinstance(arguments["bias"], aten.NoneAttr):
+        return False
+    if arguments["transposed"] != A.BoolAttr(False) or _number(arguments["groups"]) != 1:
+        return False
+    operand = arguments["input"]
+    assert isinstance(operand, aten.OperandAttr)
+    return all(_is_gpu_image(v.type) for v in (op._operands[operand.index], op.results[0]))
+
+
+def _number(attribute: A.Attribute) -> int | None:
+    return attribute.value if isinstance(attribute, A.IntegerAttr) else None
+
+
+def _is_gpu_image(type_: A.Attribute) -> bool:
+    if not isinstance(type_, TensorType) or type_.rank != 4 or type_.device == "cpu":
+        return False
+    whole = all(isinstance(size, int) and size > 0 for size in type_.shape)
+    is_short = type_.element in (bf16, f16)
+    # One channel's images are dense in both orders, and torch takes them for the other.
+    return (
+        whole and is_short and type_.shape[1] != 1
+        and type_.strides == channels_last_strides(type_.shape)
+    )  # fmt: skip
+
+
+def _call_out(b: Bufferizer, op: graph.CallAten, variant: str) -> None:
     """A call that writes its result to memory of ours, in the strides that its type has."""
     (result,) = op.results
     memory = b.allocated(Builder.before(op), result)
     operands = [*op._operands, memory]
     arguments = {**op.arguments.as_dict(), "out": aten.OperandAttr(len(op._operands))}
     attributes = {
-        "callee": A.StringAttr(OUT_VARIANTS[op.callee]),
+        "callee": A.StringAttr(variant),
         "arguments": A.DictAttr(arguments),
     }
     call = host.CallAtenOp(operands, (), attributes, (), op.location)
