@@ -56,7 +56,7 @@ def _compiled(name: str, modes: list[str], alone: bool, dtype: str) -> dict[str,
 
     backends = ["irc"] if alone else ["irc", "inductor"]
     sides = {mode: [side(backend, mode) for backend in backends] for mode in modes}
-    if "default" in modes and not model.train:
+    if "default" in modes:
         irc.metrics.reset()
         sides["clocks"] = [side("irc", "default", clock_aten=True), irc.metrics.launches]
     return sides

@@ -12,6 +12,7 @@ import torch
 from irc.boundary import cuda_blas, cuda_blas_lt, cuda_convolutions, cuda_memory, torch_abi
 from irc.boundary.cuda import Gpu
 from irc.codegen.host.gpu_products import support_name
+from irc.codegen.host.support_products import KEPT_WORDS
 from irc.runtime import native
 
 
@@ -34,11 +35,12 @@ def library_of(gpu: Gpu) -> Callable[..., Any]:
 def _call_biased(site: cuda_blas_lt.BiasedSite, *operands: int) -> int:
     addresses = [ctypes.c_void_p] * 4
     key = ctypes.PYFUNCTYPE(ctypes.c_uint64, *addresses)(native.gpu_support("irc_gpu_alignments"))
-    call = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *addresses, ctypes.c_void_p)(
+    call = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *addresses, *addresses[:2])(
         native.gpu_support("irc_gpu_biased")
     )
+    kept = (ctypes.c_uint64 * KEPT_WORDS)()
     site.load(key(*operands[:4]), operands[2])
-    return int(call(ctypes.addressof(site.words), *operands))
+    return int(call(ctypes.addressof(site.words), *operands, ctypes.addressof(kept)))
 
 
 def _call_product(
@@ -47,8 +49,10 @@ def _call_product(
     dtype = "float32" if words[cuda_blas.ELEMENT] == 0 else ""
     address = native.gpu_support(support_name(form, dtype))
     pointers = [ctypes.c_void_p] * 5
-    call = ctypes.PYFUNCTYPE(ctypes.c_int32, *pointers, ctypes.c_int64)(address)
-    return int(call(ctypes.addressof(words), ctypes.addressof(numbers), a, b, c, 0))
+    call = ctypes.PYFUNCTYPE(ctypes.c_int32, *pointers, ctypes.c_int64, pointers[0])(address)
+    kept = (ctypes.c_uint64 * KEPT_WORDS)()
+    operands = ctypes.addressof(words), ctypes.addressof(numbers), a, b, c, 0
+    return int(call(*operands, ctypes.addressof(kept)))
 
 
 def call_convolution(

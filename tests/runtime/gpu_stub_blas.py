@@ -40,6 +40,8 @@ class StubBlas:
     missing: bool = False
     products: list[tuple[Any, ...]] = attrs.field(factory=list)
     modes: list[int] = attrs.field(factory=list)
+    #: How often the handle was asked for.
+    asked: int = 0
     #: Instead of what gives the handle.
     handle_of: int = 0
     #: Of products with a bias: alignments that were asked for, whether there is no algorithm, what
@@ -74,7 +76,7 @@ class StubBlas:
         for name in (f"_ZNK2at7Context24allow{k}16ReductionCuBLASEv" for k in ("BF", "FP")):
             if not single:
                 words[cuda_blas.SUMS] = torch_abi.symbol_address(name)
-        words[cuda_blas.HANDLE] = self.handle_of or self._callback(_P, [], lambda: _HANDLE)
+        words[cuda_blas.HANDLE] = self.handle_of or self._callback(_P, [], self._give_handle)
         words[cuda_blas.SET_MODE] = self._callback(_I, [_P, _I], self._set_mode)
         words[cuda_blas.TUNING] = self._callback(_P, [], lambda: 0x7C)
         words[cuda_blas.TUNED] = self._callback(ctypes.c_bool, [_P], lambda of: self.tuned)
@@ -127,6 +129,10 @@ class StubBlas:
         bias = _matrix(place, m, element, 0, m, 1)
         _matrix(d, ldc, element, 0, m, n).copy_(left @ right + bias)
         return 0
+
+    def _give_handle(self) -> int:
+        self.asked += 1
+        return _HANDLE
 
     def _set_mode(self, handle: int, mode: int) -> int:
         assert handle == _HANDLE

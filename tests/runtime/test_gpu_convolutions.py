@@ -149,7 +149,8 @@ def test_values_are_the_operators(dtype):
             expected = two(*args)
             for _ in range(2):
                 y = run(*args)
-                assert y.stride() == expected.stride()
+                if torch.backends.cudnn.enabled:  # else eager's are those of another library
+                    assert y.stride() == expected.stride()
                 torch.testing.assert_close(y, expected, rtol=2e-2, atol=2e-1)
     own, theirs = run(*args), two(*args)
     assert torch.equal(own, theirs)

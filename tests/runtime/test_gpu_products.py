@@ -10,6 +10,7 @@ import torch
 
 from irc.boundary import cuda_blas, cuda_blas_lt, torch_abi
 from irc.codegen.host.gpu_products import gpu_product
+from irc.codegen.host.support_products import KEPT_WORDS
 from irc.codegen.llvm.jit import compile_module, load_object
 from irc.program import host_program as P
 from irc.runtime import native
@@ -196,7 +197,8 @@ def test_a_record_is_for_its_bias_and_its_alignments(stub):
     words = stub.blas.biased("float32", numbers, 0, 0)
     pointers = [ctypes.c_void_p] * 4
     biased, alignments = (native.gpu_support(f"irc_gpu_{n}") for n in ("biased", "alignments"))
-    call = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *pointers, ctypes.c_void_p)(biased)
+    call = ctypes.PYFUNCTYPE(ctypes.c_int32, *pointers[:1], *pointers, *pointers[:2])(biased)
+    kept = (ctypes.c_uint64 * KEPT_WORDS)()
     key = ctypes.PYFUNCTYPE(ctypes.c_uint64, *pointers)(alignments)
     memory = torch.randn(4, 1024)
     first, second, bias, out = (row[-row.data_ptr() // 4 % 64 :] for row in memory)
@@ -204,10 +206,60 @@ def test_a_record_is_for_its_bias_and_its_alignments(stub):
     assert key(*places) == 0x18888 and key(places[0] + 4, *places[1:]) == 0x18882
     for moved in ([0, 0, 256, 0], [0, 0, 0, 0], [64, 0, 0, 0], [0, 32, 0, 0], [0, 0, 0, 4]):
         given = [a + b for a, b in zip(places, moved, strict=True)]
-        assert call(ctypes.addressof(words), *given, 0) == 2
+        assert call(ctypes.addressof(words), *given, 0, ctypes.addressof(kept)) == 2
         assert words(key(*given), given[2]) == ()
-        assert call(ctypes.addressof(words), *given, 0) == 0
+        assert call(ctypes.addressof(words), *given, 0, ctypes.addressof(kept)) == 0
     assert len(stub.blas.products) == 5
+
+
+def three(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Three products with launches between."""
+    for _ in range(3):
+        x = torch.relu(x @ w) + 1
+    return x
+
+
+def test_a_handle_is_asked_for_once_and_again_behind_an_operator(stub, monkeypatch):
+    def parted(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.sort(three(x, w)).values @ w  # an operator that may use the handle, too
+
+    x, w = torch.randn(8, 16).bfloat16() / 4, torch.randn(16, 16).bfloat16() / 4
+    for function, asked in ((three, 1), (parted, 2)):
+        stub.blas.asked = 0
+        stub.blas.modes = []
+        call = stub.build(lowered(function, [x, w]), monkeypatch)
+        for turn in range(1, 3):
+            close(stub.call(call, x, w)[0], function(x, w))
+            assert stub.blas.asked == asked * turn, function
+            assert len(stub.blas.modes) == 2 * asked * turn, "set and set back once"
+
+
+def test_a_product_of_another_dtype_asks_again(stub, monkeypatch):
+    def both(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = three(x, w).float()
+        return (three(y, w.float()).bfloat16() @ w) @ w
+
+    x, w = torch.randn(8, 16).bfloat16() / 4, torch.randn(16, 16).bfloat16() / 4
+    call = stub.build(lowered(both, [x, w]), monkeypatch)
+    close(stub.call(call, x, w)[0], both(x, w))
+    assert stub.blas.asked == 3
+
+
+def test_a_function_that_is_not_there_is_not_called_with_a_kept_handle(stub, monkeypatch):
+    def both(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = three(x, w)
+        return torch.bmm(y.view(2, 4, 16), w.view(2, 8, 16).transpose(1, 2)) + 1
+
+    of_all = stub.blas.words
+    monkeypatch.setattr(stub.blas, "words", lambda form, dtype: (
+        cuda_blas.ProductFunction() if form == "batched" else of_all(form, dtype)))  # fmt: skip
+    library = stub.gpu.library
+    monkeypatch.setattr(stub.gpu, "library", lambda which, *rest: (
+        stub.blas.words(*rest) if which == "product" else library(which, *rest)))  # fmt: skip
+    x, w = torch.randn(8, 16).bfloat16() / 4, torch.randn(16, 16).bfloat16() / 4
+    call = stub.build(lowered(both, [x, w]), monkeypatch)
+    close(stub.call(call, x, w)[0], both(x, w))
+    assert {each[0] for each in stub.blas.products} == {"gemm"}
 
 
 @pytest.mark.parametrize("what", ["no_algorithm", "needs", "interrupted"])

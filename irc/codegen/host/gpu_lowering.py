@@ -38,6 +38,7 @@ from irc.codegen.host.gpu_convolutions import (
 from irc.codegen.host.gpu_pointwise import pointwise_products, products_into_memory
 from irc.codegen.host.gpu_products import (
     GpuProduct,
+    KeptHandles,
     emit_biased_product,
     emit_gpu_product,
     gpu_products,
@@ -91,6 +92,7 @@ class GpuLowering(Lowering):
         self.table = emitter.memory_of(TABLE, at_once=True)
         self.makers = emitter.memory_of(("gpu-library", "memory"), at_once=True)
         self.early = EarlyReads(emitter, self.table)
+        self.kept = KeptHandles(emitter)
         self.guard = emitter.empty_slot()
         self.here: int | None = None
         self.streams: dict[int, Value] = {}
@@ -134,6 +136,7 @@ class GpuLowering(Lowering):
         if self.here == device:
             return
         self.here = device
+        self.kept.forget()  # a handle is of one device
         enter = self.emitter._support("irc_gpu_enter")
         code = self.builder.call(enter, [self.table, constant(device), self.guard])
         wide = self.builder.sext(code, I64)
@@ -176,6 +179,8 @@ class GpuLowering(Lowering):
         } - {"cpu"}
         if len(devices) == 1:
             self.on(device_number(devices.pop()))
+        if isinstance(step, P.CopyInto | P.Control | P.ReadItem):
+            self.kept.forget()
         super().step(number, step)
         self._start_reads(number)
 
@@ -347,6 +352,7 @@ class GpuLowering(Lowering):
             return self._pointwise(step, pointwise, fresh)
         direct = self.direct.get(id(step))
         if direct is None:
+            self.kept.forget()
             return super().call_operator(step, fresh)
         b = self.builder
         self.emitter.unlock()
@@ -354,6 +360,7 @@ class GpuLowering(Lowering):
             code = self._direct(direct)
         with b.if_then(b.icmp_signed("!=", code, I32(0)), likely=False), self._apart():
             super().call_operator(step, fresh)
+            self.kept.clear()
         return []
 
     def _direct(self, call: GpuProduct | GpuConvolution) -> Value:
@@ -362,10 +369,10 @@ class GpuLowering(Lowering):
         if isinstance(call, GpuConvolution):
             return emit_gpu_convolution(e, call, lambda r: self.tensor(r).handle)
         if call.bias is None:
-            return emit_gpu_product(e, call, self.data)
+            return emit_gpu_product(e, call, self.data, self.kept)
         device = device_number(self.program.layouts[call.out].device)
         place = device, self.number
-        return emit_biased_product(e, call, place, self.stream(device), self.data)
+        return emit_biased_product(e, call, place, self.stream(device), self.data, self.kept)
 
     def _pointwise(
         self, step: P.CallOperator, products: Sequence[GpuProduct], fresh: Sequence[P.Result]
@@ -384,11 +391,12 @@ class GpuLowering(Lowering):
                 places[product.out] = self.memory.data(out)
                 e.unlock()
                 code = emit_gpu_product(
-                    e, product, lambda r: places[r] if r in places else self.data(r)
+                    e, product, lambda r: places[r] if r in places else self.data(r), self.kept
                 )
                 total = b.or_(total, code)
         with b.if_then(b.icmp_signed("!=", total, I32(0)), likely=False), self._apart():
             others = super().call_operator(step, fresh)
+            self.kept.clear()
             for position, out in outs.items():
                 other = others[position]
                 assert isinstance(other, HostTensor)

@@ -20,6 +20,7 @@ from irc.boundary.cuda_blas import DTYPES
 from irc.codegen.host.aten import call_object
 from irc.codegen.host.base import I32, I64, Value, constant
 from irc.codegen.host.emitter import HostEmitter
+from irc.codegen.host.support_products import KEPT_WORDS
 from irc.program import host_program as P
 
 #: cuBLAS's mode in which sums of 16 bits may be as torch lets them be by default.
@@ -138,8 +139,40 @@ def _matrix(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[bool, int
     return None
 
 
+class KeptHandles:
+    """The handles that a program's call keeps from product to product
+    (`irc.codegen.host.support_products`): forgotten where something else may have used them."""
+
+    def __init__(self, emitter: HostEmitter) -> None:
+        self._emitter = emitter
+        self._words: Value | None = None
+        self._dtype: str | None = None
+
+    def words(self, dtype: str) -> Value:
+        """The words, for a product of a dtype: torch's settings are read for each anew."""
+        e = self._emitter
+        if self._words is None:
+            self._words = e.alloca(I64, KEPT_WORDS)
+        if self._dtype != dtype:
+            self.clear()
+            self._dtype = dtype
+        return self._words
+
+    def forget(self) -> None:
+        """Behind what may have used the handles."""
+        if self._dtype is not None:
+            self.clear()
+            self._dtype = None
+
+    def clear(self) -> None:
+        """Emit that nothing is kept, on a way that may not be taken, too."""
+        if self._words is not None:
+            for word in range(KEPT_WORDS):
+                self._emitter.builder.store(constant(0), self._emitter.word(self._words, word))
+
+
 def emit_gpu_product(
-    emitter: HostEmitter, product: GpuProduct, data: Callable[[int], Value]
+    emitter: HostEmitter, product: GpuProduct, data: Callable[[int], Value], kept: KeptHandles
 ) -> Value:
     """Emit the product; `data` gives the address of a register's first element."""
     if product.bias is not None:
@@ -147,7 +180,7 @@ def emit_gpu_product(
     function = emitter.memory_of(("gpu-library", "product", product.form, product.dtype))
     operands = [
         function, emitter.constants(product.words), data(product.first), data(product.second),
-        data(product.out), constant(product.mode),
+        data(product.out), constant(product.mode), kept.words(product.dtype),
     ]  # fmt: skip
     support = emitter._support(support_name(product.form, product.dtype))
     return emitter.builder.call(support, operands)
@@ -155,7 +188,7 @@ def emit_gpu_product(
 
 def emit_biased_product(
     emitter: HostEmitter, product: GpuProduct, place: tuple[int, int], stream: Value,
-    data: Callable[[int], Value],
+    data: Callable[[int], Value], kept: KeptHandles,
 ) -> Value:  # fmt: skip
     """Emit a product with a bias on a stream; `place`: the device, and the number of the step."""
     assert product.bias is not None
@@ -163,14 +196,15 @@ def emit_biased_product(
     site = emitter.memory_of(key)
     addresses = [data(r) for r in (product.first, product.second, product.bias, product.out)]
     biased = emitter._support("irc_gpu_biased")
-    code = emitter.alloca(I32)
-    b.store(b.call(biased, [site, *addresses, stream]), code)
+    code, words = emitter.alloca(I32), kept.words(product.dtype)
+    b.store(b.call(biased, [site, *addresses, stream, words]), code)
     unloaded = b.icmp_signed("==", b.load(code, typ=I32), I32(2))
     with b.if_then(unloaded, likely=False):
         alignments = b.call(emitter._support("irc_gpu_alignments"), addresses)
         bias = b.ptrtoint(addresses[2], I64)
         call_object(emitter, key, [alignments, bias], [], [])
-        b.store(b.call(biased, [site, *addresses, stream]), code)
+        kept.clear()
+        b.store(b.call(biased, [site, *addresses, stream, words]), code)
     return b.load(code, typ=I32)
 
 
@@ -180,6 +214,6 @@ def support_name(form: str, dtype: str) -> str:
 
 
 __all__ = [
-    "GpuProduct", "emit_biased_product", "emit_gpu_product", "gpu_product", "gpu_products",
-    "support_name",
+    "GpuProduct", "KeptHandles", "emit_biased_product", "emit_gpu_product", "gpu_product",
+    "gpu_products", "support_name",
 ]  # fmt: skip

@@ -1,15 +1,19 @@
 """Support functions for products of matrices on a GPU, as LLVM text.
 
-`irc_gpu_gemm(function, words, a, b, c, mode) -> i32` and `irc_gpu_batched` with the same arguments:
-call the function of cuBLAS that `function` (the words of `irc.boundary.cuda_blas`) names, with the
-numbers of `irc.codegen.host.gpu_products` at `words`, its handle in `mode`. 0 where it has launched
-the product, 1 where it hasn't: there is none, torch's settings ask for another one, or the handle's
-function threw, which ends here.
+`irc_gpu_gemm(function, words, a, b, c, mode, kept) -> i32` and `irc_gpu_batched` with the same
+arguments: call the function of cuBLAS that `function` (the words of `irc.boundary.cuda_blas`)
+names, with the numbers of `irc.codegen.host.gpu_products` at `words`, its handle in `mode`. 0 where
+it has launched the product, 1 where it hasn't: there is none, torch's settings ask for another one,
+or the handle's function threw, which ends here.
 `irc_gpu_gemm_single` and `irc_gpu_batched_single` are those of f32, whose mode torch sets.
-`irc_gpu_biased(site, a, b, bias, c, stream) -> i32`: likewise the product of a site, the words of
-`irc.boundary.cuda_blas_lt`; 2 where the site has no record yet for these alignments and this bias:
-`irc_gpu_alignments(a, b, bias, c) -> i64` says which record is to be loaded. Records are never
-written to, so that no lock is needed.
+`irc_gpu_biased(site, a, b, bias, c, stream, kept) -> i32`: likewise the product of a site, the
+words of `irc.boundary.cuda_blas_lt`; 2 where the site has no record yet for these alignments and
+this bias: `irc_gpu_alignments(a, b, bias, c) -> i64` says which record is to be loaded. Records are
+never written to, so that no lock is needed.
+
+`kept`: words of a program's call, in which handles stay from product to product, since to ask for
+one takes a microsecond. They are null where something may have come between that uses the handle,
+too, or where products of another dtype have: then torch's settings are read again as well.
 """
 
 from __future__ import annotations
@@ -19,6 +23,10 @@ from irc.boundary import cuda_blas, cuda_blas_lt
 #: C++'s own, in torch's process.
 SYMBOLS = ("__gxx_personality_v0", "__cxa_begin_catch", "__cxa_end_catch")
 
+#: Words of what is kept: cuBLAS's handle, whether its mode is known to be 0; that of cuBLASLt, and
+#: the memory that it may use.
+KEPT_HANDLE, KEPT_MODE, KEPT_LT, KEPT_WORKSPACE, KEPT_WORDS = range(5)
+
 #: What the functions share: numbers and the handle of a product, its code, what was thrown.
 _SHARED = {
     "BEGIN": """\
@@ -27,10 +35,25 @@ entry:
   %zero = alloca float
   store float 1.0, ptr %one
   store float 0.0, ptr %zero
-  %handle = call ptr @irc_gpu_blas_handle(ptr %function)
-  %none = icmp eq ptr %handle, null
-  br i1 %none, label %other, label %begin
-begin:""",
+  %kept.at = getelementptr i64, ptr %kept, i64 KEPT_PLACE
+  %held = load ptr, ptr %kept.at
+  %was.kept = icmp ne ptr %held, null
+  br i1 %was.kept, label %look.there, label %ask.handle
+look.there:
+  %there = load ptr, ptr %function
+  %not.there = icmp eq ptr %there, null
+  br i1 %not.there, label %other, label %begin
+ask.handle:
+  %asked = call ptr @irc_gpu_blas_handle(ptr %function)
+  %none = icmp eq ptr %asked, null
+  br i1 %none, label %other, label %keep
+keep:
+  store ptr %asked, ptr %kept.at
+  %mode.known.at = getelementptr i64, ptr %kept, i64 KEPT_MODE
+  store i64 0, ptr %mode.known.at  ; who gives the handle sets its mode
+  br label %begin
+begin:
+  %handle = phi ptr [ %held, %look.there ], [ %asked, %keep ]""",
     "ENDED": """\
   %failed = icmp ne i32 %code, 0
   br i1 %failed, label %other, label %launched
@@ -117,7 +140,7 @@ _READS = (
 )  # fmt: skip
 
 _PRODUCT = """
-define i32 @irc_gpu_NAME(ptr %function, ptr %words, ptr %a, ptr %b, ptr %c, i64 %mode) {
+define i32 @irc_gpu_NAME(ptr %function, ptr %words, ptr %a, ptr %b, ptr %c, i64 %mode, ptr %kept) {
 BEGIN
   %call = load ptr, ptr %function
   %element.at = getelementptr i64, ptr %function, i64 ELEMENT
@@ -135,11 +158,24 @@ _WITH_MODE = """\
   %mode.at = getelementptr i64, ptr %function, i64 SET_MODE
   %set.mode = load ptr, ptr %mode.at
   %mode.code = trunc i64 %mode to i32
-  %set = call i32 %set.mode(ptr %handle, i32 %mode.code)
+  %known.at = getelementptr i64, ptr %kept, i64 KEPT_MODE
+  %known = load i64, ptr %known.at
+  %is.zero = icmp ne i64 %known, 0
+  %plain = icmp eq i64 %mode, 0
+  %is.set = and i1 %is.zero, %plain
+  br i1 %is.set, label %run, label %set
+set:
+  %ignored.set = call i32 %set.mode(ptr %handle, i32 %mode.code)
+  br label %run
+run:
 """
 _BACK = """
-  %reset = call i32 %set.mode(ptr %handle, i32 0)
-"""
+  br i1 %is.set, label %ran, label %reset
+reset:
+  %ignored.reset = call i32 %set.mode(ptr %handle, i32 0)
+  store i64 1, ptr %known.at
+  br label %ran
+ran:"""
 #: 68 is CUBLAS_COMPUTE_32F, 99 CUBLAS_GEMM_DEFAULT_TENSOR_OP.
 _CALLS = {
     "gemm": f"""{_WITH_MODE}  {_SHAPE}ptr %a, i32 %element, i32 %lda, ptr %b, i32 %element,
@@ -162,8 +198,8 @@ KEY
   ret i64 %key
 }
 
-define i32 @irc_gpu_biased(ptr %function, ptr %a, ptr %b, ptr %bias, ptr %c, ptr %stream) uwtable
-    personality ptr @__gxx_personality_v0 {
+define i32 @irc_gpu_biased(ptr %function, ptr %a, ptr %b, ptr %bias, ptr %c, ptr %stream, ptr %kept)
+    uwtable personality ptr @__gxx_personality_v0 {
 BEGIN
   %record.at = getelementptr i64, ptr %function, i64 RECORD
   %record = load atomic ptr, ptr %record.at acquire, align 8
@@ -185,11 +221,19 @@ set:
   %small = icmp eq i64 %needs, 0
   br i1 %small, label %call, label %room
 room:
+  %room.at = getelementptr i64, ptr %kept, i64 KEPT_WORKSPACE
+  %room.held = load ptr, ptr %room.at
+  %has.room = icmp ne ptr %room.held, null
+  br i1 %has.room, label %call, label %fetch
+fetch:
   %workspace.at = getelementptr i64, ptr %function, i64 WORKSPACE
   %workspace.of = load ptr, ptr %workspace.at
-  %given = invoke ptr %workspace.of() to label %call unwind label %thrown
+  %given = invoke ptr %workspace.of() to label %note unwind label %thrown
+note:
+  store ptr %given, ptr %room.at
+  br label %call
 call:
-  %workspace = phi ptr [ null, %set ], [ %given, %room ]
+  %workspace = phi ptr [ null, %set ], [ %room.held, %room ], [ %given, %note ]
   %matmul = load ptr, ptr %function
   %code = call i32 %matmul(ptr %handle, ptr %product, ptr %one, ptr %a, ptr %first, ptr %b,
       ptr %second, ptr %zero, ptr %c, ptr %result, ptr %c, ptr %result, ptr %algorithm,
@@ -233,9 +277,9 @@ def _biased() -> str:
 _NUMBERS = ("first", "second", "m", "n", "k", "lda", "ldb", "ldc")
 _STEPS = ("stride.a", "stride.b", "stride.c", "batches")
 SIGNATURES = {
-    **{f"irc_gpu_{name}": ("i32", ("ptr",) * 5 + ("i64",)) for name in _CALLS},
+    **{f"irc_gpu_{name}": ("i32", (*("ptr",) * 5, "i64", "ptr")) for name in _CALLS},
     "irc_gpu_alignments": ("i64", ("ptr",) * 4),
-    "irc_gpu_biased": ("i32", ("ptr",) * 6),
+    "irc_gpu_biased": ("i32", ("ptr",) * 7),
 }
 
 
@@ -259,13 +303,20 @@ def products_text() -> str:
     text = _HANDLE.replace("READ", reads)
     for name, call in _CALLS.items():
         product = _PRODUCT.replace("NAME", name).replace("CALL", call)
-        text += product.replace("READ", _numbers(name))
+        text += _with_shared(product.replace("READ", _numbers(name)), KEPT_HANDLE)
     for word in ("ELEMENT", "SET_MODE"):
         text = text.replace(f"i64 {word}", f"i64 {getattr(cuda_blas, word)}")
-    text += _biased()
+    text += _with_shared(_biased(), KEPT_LT)
+    for name in ("KEPT_MODE", "KEPT_WORKSPACE"):
+        text = text.replace(f"i64 {name}", f"i64 {globals()[name]}")
+    return _with_shared(text, KEPT_HANDLE)
+
+
+def _with_shared(text: str, place: int) -> str:
+    """A function's text with what it shares with the others; `place`: where its handle is kept."""
     for name, piece in _SHARED.items():
         text = text.replace(name, piece)
-    return text
+    return text.replace("KEPT_PLACE", str(place))
 
 
-__all__ = ["SIGNATURES", "SYMBOLS", "products_text"]
+__all__ = ["KEPT_WORDS", "SIGNATURES", "SYMBOLS", "products_text"]
