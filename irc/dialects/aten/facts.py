@@ -7,7 +7,6 @@ of other libraries nothing is known but their schemas.
 from __future__ import annotations
 
 from enum import Flag, auto
-from typing import NamedTuple
 
 #: The namespace of the operator that launches the user's kernels.
 USER_KERNELS = "irc_triton"
@@ -95,13 +94,15 @@ STORAGE_CHANGES = {
 VIEW_AS = "aten.view.dtype"
 
 
-class MatrixFactors(NamedTuple):
+class MatrixFactors:
     """How a matrix product calls its factors, and what it adds to them (None: nothing)."""
 
-    left: str
-    right: str
-    added: str | None = None
-    batched: bool = False
+    def __init__(
+        self, left: str, right: str, added: str | None = None, batched: bool = False
+    ) -> None:
+        self.left, self.right = left, right
+        self.added = added
+        self.batched = batched
 
 
 _FACTORS = {
