@@ -13,25 +13,43 @@ import attrs
 
 from irc.ir.symbols import Dim, ceildiv, dim_product
 
-#: Rows that the innermost loop holds the sums of in registers, by the registers' bits, and how many
-#: vectors of channels a panel has: 16 sums of 32 registers (AVX-512), 12 of 16 (AVX2), 8 of 16 or
-#: 32. Six to ten rows were as fast on Zen 4; more share sets of the cache.
-ROWS = {512: 8, 256: 6, 128: 4}
-VECTORS = 2
-#: Elements by which rows or parts of a workspace are set apart, for other sets of the cache.
-SKEW = 16
-#: Pixels of a block of a 1x1 convolution, about.
-PIXELS = 112
-#: Row strides, in elements, of which a few are as many as a set of the first-level cache has ways.
-ALIASING = 1024
-#: Weights of at most this many bytes, of at least so many channels, are read anew for each few
-#: rows; results are then written in order.
-ROWS_FIRST_BYTES, ROWS_FIRST_CHANNELS = 1 << 20, 128
+
+@attrs.frozen(kw_only=True)
+class ConvolutionFigures:
+    """Numbers by which these kernels are made, the same for every target: the verifier of an
+    operation and what plans its memory know none. Kernels that schedules say will have keys.
+
+    rows: that the innermost loop holds the sums of in registers of 512, 256 and 128 bits: 16 sums
+    of 32 registers (AVX-512), 12 of 16 (AVX2), 8 of 16 or 32; six to ten were as fast on Zen 4,
+    more share sets of the cache. vectors: of channels in a panel. skew: elements by which rows or
+    parts of a workspace are set apart, for other sets of the cache. pixels: of a block of a 1x1
+    convolution, about. tiles: of a block of Winograd's, about: each block reads all weights once,
+    and its arrays stay in the second-level cache; 16 to 32 were within 3 % for ResNet-50's layers
+    on Zen 4. aliasing: row strides, in elements, of which a few are as many as a set of the
+    first-level cache has ways. rows_first_bytes, rows_first_channels: weights of at most so many
+    bytes, of at least so many channels, are read anew for each few rows; results are then written
+    in order. unroll: steps of the innermost loop that are written out. line: elements of a line of
+    the cache.
+    """
+
+    rows: tuple[int, int, int] = (8, 6, 4)
+    vectors: int = 2
+    skew: int = 16
+    pixels: int = 112
+    tiles: int = 24
+    aliasing: int = 1024
+    rows_first_bytes: int = 1 << 20
+    rows_first_channels: int = 128
+    unroll: int = 4
+    line: int = 16
+
+
+FIGURES = ConvolutionFigures()
 
 
 def panel_size(bits: int) -> int:
     """Channels of a panel for registers of so many bits."""
-    return VECTORS * bits // 32
+    return FIGURES.vectors * bits // 32
 
 
 @attrs.frozen(kw_only=True)
@@ -67,7 +85,8 @@ class ConvolutionShape:
     @property
     def rows(self) -> int:
         """Rows that the innermost loop computes."""
-        return max(ROWS[self.bits] * VECTORS // self.vectors, 1)
+        rows = FIGURES.rows[(512, 256, 128).index(self.bits)]
+        return max(rows * FIGURES.vectors // self.vectors, 1)
 
     @property
     def panels(self) -> int:
@@ -114,7 +133,7 @@ class PanelShape(ConvolutionShape):
     @property
     def block(self) -> int:
         """Pixels of a block."""
-        return self.in_rows(PIXELS)
+        return self.in_rows(FIGURES.pixels)
 
     @property
     def blocks(self) -> Dim:
@@ -125,15 +144,17 @@ class PanelShape(ConvolutionShape):
     def gathers(self) -> bool:
         """Whether a block's pixels are copied together first: they are apart, or so far from each
         other that they would fall on one set of the cache."""
-        return self.stride != (1, 1) or self.channels % ALIASING == 0
+        return self.stride != (1, 1) or self.channels % FIGURES.aliasing == 0
 
     @property
     def rows_first(self) -> bool:
         """Whether all panels are computed for a few rows before the next rows."""
         size = 4 * self.channels * self.channels_out
-        return size <= ROWS_FIRST_BYTES and self.channels >= ROWS_FIRST_CHANNELS
+        few = size <= FIGURES.rows_first_bytes
+        return few and self.channels >= FIGURES.rows_first_channels
 
     @property
     def workspaces(self) -> tuple[tuple[Dim, int], ...]:
         """The size of the array of gathered pixels, where any are."""
-        return ((self.blocks, self.block * (self.image_row + SKEW)),) if self.gathers else ()
+        size = self.block * (self.image_row + FIGURES.skew)
+        return ((self.blocks, size),) if self.gathers else ()

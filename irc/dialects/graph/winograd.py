@@ -17,7 +17,7 @@ from math import prod
 
 import attrs
 
-from irc.dialects.graph.panel_sizes import SKEW, ConvolutionShape
+from irc.dialects.graph.panel_sizes import FIGURES, ConvolutionShape
 from irc.ir.symbols import Dim, ceildiv, dim_product
 
 #: Results of a tile in each direction, taps of the kernel, and elements that a tile reads.
@@ -27,10 +27,6 @@ READS = TILE + TAPS - 1
 PRODUCTS = READS * READS
 INNER, OUTER = Fraction(5, 8), Fraction(3, 2)
 POINTS = (Fraction(0), INNER, -INNER, OUTER, -OUTER)
-
-#: Tiles of a block, about: each block reads all weights once, and its arrays stay in the
-#: second-level cache. 16 to 32 were within 3 % for ResNet-50's layers on Zen 4.
-BLOCK = 24
 
 Matrix = tuple[tuple[Fraction, ...], ...]
 
@@ -74,7 +70,7 @@ def _coefficients(roots: list[Fraction]) -> tuple[Fraction, ...]:
 class WinogradShape(ConvolutionShape):
     """What the kernel of a Winograd convolution depends on; its rows are tiles.
 
-    `tiles`: of a block, at least; 0 is `BLOCK`.
+    `tiles`: of a block, at least; 0: the usual.
     """
 
     padding: tuple[int, int]
@@ -102,7 +98,7 @@ class WinogradShape(ConvolutionShape):
     @property
     def block(self) -> int:
         """Tiles of a block, a multiple of `rows`."""
-        return self.in_rows(self.tiles or BLOCK)
+        return self.in_rows(self.tiles or FIGURES.tiles)
 
     @property
     def blocks(self) -> Dim:
@@ -111,7 +107,7 @@ class WinogradShape(ConvolutionShape):
 
     def part(self, row: int) -> int:
         """Elements from one product's part of an array to the next's."""
-        return self.block * row + SKEW
+        return self.block * row + FIGURES.skew
 
     @property
     def workspaces(self) -> tuple[tuple[Dim, int], tuple[Dim, int]]:

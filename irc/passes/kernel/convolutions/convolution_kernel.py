@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from irc.dialects import arith, kernel, math
-from irc.dialects.graph.panel_sizes import ConvolutionShape
+from irc.dialects.graph.panel_sizes import FIGURES, ConvolutionShape
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Value
@@ -15,10 +15,6 @@ from irc.ir.location import Location
 from irc.ir.symbols import Dim, free_symbols
 from irc.ir.types import f32, i1, index
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
-
-UNROLL = 4
-#: Elements of a cache line.
-CACHE_LINE = 16
 
 Shape = TypeVar("Shape", bound=ConvolutionShape)
 Vector = Value
@@ -150,7 +146,7 @@ class ConvolutionKernel(Generic[Shape]):
         sums = e.for_loop(0, shape.channels, 1, list(initial) * shape.rows, at)
         loop = e.block.last
         if isinstance(loop, kernel.ForOp):
-            loop.attributes["unroll"] = A.IntegerAttr(UNROLL)
+            loop.attributes["unroll"] = A.IntegerAttr(FIGURES.unroll)
         count = shape.vectors
         return [sums[k : k + count] for k in range(0, len(sums), count)]
 
@@ -158,7 +154,7 @@ class ConvolutionKernel(Generic[Shape]):
         """Which line of each channel of the next panel's weights is fetched with the rows from
         `row` on: each of a block's first rows takes another one."""
         e, shape = self.emitter, self.shape
-        line = e.times(e.quotient(row, shape.rows, True), CACHE_LINE)
+        line = e.times(e.quotient(row, shape.rows, True), FIGURES.line)
         return e.plus(e.plus(weight, shape.channels * shape.panel), line)
 
     # -- what follows

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from irc.dialects import kernel
-from irc.dialects.graph.panel_sizes import SKEW, PanelShape
+from irc.dialects.graph.panel_sizes import FIGURES, PanelShape
 from irc.ir.core import Value
 from irc.ir.location import UNKNOWN, Location
 from irc.passes.kernel.convolutions.convolution_kernel import ConvolutionKernel
@@ -37,7 +37,7 @@ class _Panels(ConvolutionKernel[PanelShape]):
         self.array = self.source
         self.own: Scalar = 0
         if shape.gathers:
-            self.width, self.array = shape.image_row + SKEW, self.workspaces[0]
+            self.width, self.array = shape.image_row + FIGURES.skew, self.workspaces[0]
             self.own = self.emitter.times(self.begin, shape.workspaces[0][1])
             sizes = (shape.height, shape.width, *shape.out_sizes)
             self.sizes = [self.scalar(d) for d in sizes]
