@@ -110,8 +110,8 @@ def tiles(*rows: str) -> Iterator[Setting]:
         yield setting
 
 
-LARGE = ("128x256x64 8 3", "256x128x64 8 3", "128x256x64 8 4", "128x256x64 8 3 group_m=16",
-         "128x256x64 8 3 group_m=4", "128x256x64 8 3 programs=132",
+LARGE = ("128x256x128 8 2", "128x256x64 8 3", "256x128x64 8 3", "128x256x64 8 4",
+         "128x256x64 8 3 group_m=16", "128x256x64 8 3 group_m=4", "128x256x64 8 3 programs=132",
          "128x256x64 8 3 programs=132 group_m=16", "128x192x64 8 3", "128x128x64 4 3")  # fmt: skip
 MIDDLE = ("128x256x64 8 3", "256x128x64 8 3", "128x192x64 8 3", "128x192x64 8 4", "128x128x64 4 3",
           "128x128x64 8 3", "128x128x64 8 4", "64x256x64 4 3", "64x192x64 4 3", "64x128x64 4 4",
@@ -147,6 +147,11 @@ def settings_of(product: Product) -> list[Setting]:
     if size <= 1 << 21 and product.k >= 2048 and product.k % 256 == 0:
         rows += [f"{tile} split_k={parts}" for parts in (2, 4)
                  for tile in ("128x128x64 8 4", "128x96x64 4 4", "64x192x64 4 4")]  # fmt: skip
+    if product.k % 8 == 0 and product.dtype is not F32 and not product.batch:
+        rows += [f"{row} access=descriptors" for row in (
+            ("128x256x64 8 3", "128x256x64 8 3 programs=132", "256x128x64 8 3", "128x256x64 8 4")
+            if size >= 1 << 24 else
+            ("128x192x64 8 3", "128x128x64 4 3", "64x192x64 4 3", "64x64x128 4 4"))]  # fmt: skip
     if product.epilogue:
         rows = [f"{row} column_parts={parts}" for row in rows[:8] for parts in (1, 2, 4)]
     if product.dtype is not F32:
@@ -163,7 +168,7 @@ def label_of(setting: Setting) -> str:
         return f"rows {setting['x_block']}x{setting['r_block']}/{setting['num_warps']}"
     text = "x".join(str(setting[f"tile_{d}"]) for d in "mnk")
     text += f"/{setting['num_warps']}/{setting['num_stages']}"
-    keys = ("group_m", "programs", "column_parts", "split_k")
+    keys = ("group_m", "programs", "column_parts", "split_k", "access")
     rest = {k: v for k, v in setting.items() if k in keys}
     if setting["products"] != "dot":
         rest["products"] = setting["products"]

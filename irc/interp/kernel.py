@@ -176,6 +176,23 @@ def load(frame: Frame, op: kernel.LoadOp) -> torch.Tensor:
     return _load(frame, op, _lanes(op, frame[op.offset], _shape_of(op.value.type)))
 
 
+@interprets(kernel.LoadTileOp)
+def load_tile(frame: Frame, op: kernel.LoadTileOp) -> torch.Tensor:
+    rows, columns = (
+        int(frame[start]) + torch.arange(size)
+        for start, size in zip((op.row, op.column), op.value.type.shape, strict=True)
+    )
+    held = [frame.dim(size) for size in op.sizes]
+    inside = (0 <= rows) & (rows < held[0])
+    mask = inside[:, None] & ((0 <= columns) & (columns < held[1]))[None, :]
+    lanes = rows[:, None] * frame.dim(op.stride) + columns[None, :]
+    pointer: Pointer = frame[op.pointer]
+    places = _places(op, pointer, lanes, mask)
+    if not mask.any():
+        return torch.zeros(lanes.shape, dtype=pointer.memory.dtype)
+    return torch.where(mask, pointer.memory[places], torch.zeros((), dtype=pointer.memory.dtype))
+
+
 @interprets(kernel.GatherOp)
 def gather(frame: Frame, op: kernel.GatherOp) -> torch.Tensor:
     return _load(frame, op, frame[op.offsets])

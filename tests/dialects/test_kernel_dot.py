@@ -73,3 +73,29 @@ def test_a_dot_adds_a_product() -> None:
     x, y = torch.randn(16, 16, dtype=torch.float64).float(), torch.zeros(16, 16)
     launch(Frame(None, symbols={}), func, [x, y])
     torch.testing.assert_close(y, (x.double() @ x.double() + x.double()).float())
+
+
+def tile(shape: str = "16x32xbf16", stride: str = "64", target: str = "gpu") -> str:
+    """A kernel that loads a tile of a matrix."""
+    ends = ", %begin: index, %end: index" if target == "cpu" else ""
+    return f"""kernel.func @k(%p: !kernel.ptr<bf16>{ends}) attributes {{target = "{target}"}} {{
+      %i = arith.constant 3 : index
+      %t = kernel.load_tile %p, %i, %i {{sizes = #sym.dims<[100, 64]>, stride = #sym<{stride}>}} :
+        (!kernel.ptr<bf16>, index, index) -> vector<{shape}>
+      kernel.return }}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (tile(), None),
+        (tile(target="cpu"), "is of gpu kernels"),
+        (tile("16xbf16"), "not a tile of a matrix"),
+        (tile("16x32xf32"), "loads vector<16x32xf32> at a !kernel.ptr<bf16>"),
+        (tile(stride="70"), "a row is 70 elements of 2 bytes, no multiple of 16 bytes"),
+        (tile("16x4xbf16"), "rows of at least 16 bytes"),
+        (tile("512x16xbf16"), "at most 256 of anything"),
+    ],
+)  # fmt: skip
+def test_what_a_tile_of_a_matrix_is(text: str, error: str | None) -> None:
+    check(text, error)

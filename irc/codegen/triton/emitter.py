@@ -72,6 +72,8 @@ class KernelWriter:
         self.names: dict[Value, str] = {}
         self.symbols: dict[str, str] = {}
         self.count = 0
+        self.made_first: list[str] = []
+        self.tiles: dict[Any, str] = {}
 
     # -- what the spellings use
 
@@ -106,12 +108,32 @@ class KernelWriter:
         """`value = text`."""
         self.line(f"{self.fresh(value)} = {text}")
 
+    def dim(self, dim: Any, bits: int) -> str:
+        """A size as Triton's integer of so many bits."""
+        text = evaluate_with(dim, self.symbols, _dim_texts(self))
+        return f"tl.cast({text}, tl.int{bits})"
+
+    def tiles_of(self, op: kernel.LoadTileOp) -> str:
+        """The descriptor of a matrix in memory and its tiles, made once, as the kernel begins."""
+        shape = _shape(op.value)
+        key = (op.pointer, tuple(op.sizes), op.stride, shape)
+        if key not in self.tiles:
+            name = self.tiles[key] = f"t{len(self.tiles)}"
+            sizes = ", ".join(self.dim(size, 32) for size in op.sizes)
+            self.made_first.append(
+                f"    {name} = tl.make_tensor_descriptor({self.ref(op.pointer)}, [{sizes}], "
+                f"[{self.dim(op.stride, 64)}, 1], {_dims(shape)})"
+            )
+        return self.tiles[key]
+
     # -- the kernel
 
     def write(self) -> str:
         """The text of the jit function."""
         parameters = self._parameters()
+        first = len(self.lines)
         self._block(self.func.block, None)
+        self.lines[first:first] = self.made_first
         head = f"@triton.jit\ndef {safe_name(self.func.sym_name)}({', '.join(parameters)}):"
         return "\n".join([head, *self.lines]) + "\n"
 
@@ -199,8 +221,9 @@ def _program_id(w: KernelWriter, op: kernel.ProgramIdOp) -> None:
     w.define(op.results[0], f"tl.program_id(0).to({w.index_type})")
 
 
-def _sym_value(w: KernelWriter, op: Any) -> None:
-    texts = {
+def _dim_texts(w: KernelWriter) -> dict[str, Callable[[Any, Any], str]]:
+    """How functions of sizes are spelled."""
+    return {
         "add": lambda a, b: f"({a} + {b})",
         "mul": lambda a, b: f"({a} * {b})",
         "min": lambda a, b: f"tl.minimum({a}, {b})",
@@ -208,7 +231,10 @@ def _sym_value(w: KernelWriter, op: Any) -> None:
         "floordiv": lambda a, b: scalar_ops.integer_binary(w, "floordivsi", str(a), str(b), "i64"),
         "ceildiv": lambda a, b: scalar_ops.integer_binary(w, "ceildivsi", str(a), str(b), "i64"),
     }
-    text = evaluate_with(op.dim, w.symbols, texts)
+
+
+def _sym_value(w: KernelWriter, op: Any) -> None:
+    text = evaluate_with(op.dim, w.symbols, _dim_texts(w))
     w.define(op.results[0], f"tl.cast({text}, {w.index_type})")
 
 
@@ -277,6 +303,10 @@ def _load_from(w: KernelWriter, op: Any, offsets: str) -> None:
 
 def _load(w: KernelWriter, op: kernel.LoadOp) -> None:
     _load_from(w, op, _consecutive(w, op, _shape(op.value)))
+
+
+def _load_tile(w: KernelWriter, op: kernel.LoadTileOp) -> None:
+    w.define(op.value, f"{w.tiles_of(op)}.load([{w.ref(op.row)}, {w.ref(op.column)}])")
 
 
 def _gather(w: KernelWriter, op: kernel.GatherOp) -> None:
@@ -429,6 +459,7 @@ _HANDLERS: dict[type[Operation], Callable[[KernelWriter, Any], None]] = {
     kernel.IfOp: _if,
     kernel.LoadOp: _load,
     kernel.StoreOp: _store,
+    kernel.LoadTileOp: _load_tile,
     kernel.GatherOp: _gather,
     kernel.ScatterOp: _scatter,
     kernel.SplatOp: _splat,

@@ -242,6 +242,29 @@ class StoreOp(Op):
     mask = optional_operand()
 
 
+class LoadTileOp(Op):
+    """Loads a tile of a matrix in memory, from element [`row`, `column`] on: zeros outside of it
+    (gpu).
+
+    The matrix begins at `pointer` and has `sizes` [rows, columns]; a row begins `stride` elements
+    behind the one before it, a multiple of 16 bytes, and its elements lie side by side. `pointer`
+    is a multiple of 16 bytes. Triton makes it a copy by the tensor memory accelerator where the GPU
+    has one.
+
+    `%t = kernel.load_tile %p, %i, %j {sizes = #sym.dims<[100, 64]>, stride = #sym<64>} :
+    (!kernel.ptr<bf16>, index, index) -> vector<16x32xbf16>`
+    """
+
+    name = "kernel.load_tile"
+    traits = frozenset({ReadsMemory})
+    pointer = operand(POINTER)
+    row = operand(INDEX)
+    column = operand(INDEX)
+    sizes = attribute(A.DimsAttr)
+    stride = attribute(A.DimAttr)
+    value = result(VECTOR)
+
+
 class PrefetchOp(Op):
     """Asks for the memory at `pointer + offset` to be brought into the second-level cache (cpu).
 

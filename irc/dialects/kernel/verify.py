@@ -18,6 +18,7 @@ from irc.ir.core import Block, BlockArgument, Operation, Region, Value
 from irc.ir.definition import Op
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.hooks import verifies, verifies_references
+from irc.ir.symbols import known_divisible
 from irc.ir.traits import ConstantLike
 from irc.ir.types import (
     FloatType,
@@ -45,6 +46,7 @@ _FLOATS = (f16, bf16, f32, f64)
 #: Operations that one target has no code for, with what the other does instead.
 _ONLY: dict[type[Operation], tuple[str, str]] = {
     ops.ProgramIdOp: ("gpu", "a cpu kernel gets its points as begin and end"),
+    ops.LoadTileOp: ("gpu", "a cpu kernel reads its rows one by one"),
     ops.ExpandOp: ("gpu", "a cpu kernel has vectors of one dimension; kernel.splat a scalar"),
     ops.PrefetchOp: ("cpu", "Triton's compiler decides what a gpu kernel loads early"),
     ops.ScratchOp: ("cpu", "a gpu kernel keeps what is private in tiles"),
@@ -222,7 +224,7 @@ def _verify_body(op: ops.KernelFuncOp, pointers: int, outputs: range | None) -> 
 
 # The operations with a pointer, and whether they write there.
 _MEMORY: dict[type[Operation], bool] = {
-    ops.LoadOp: False, ops.GatherOp: False, ops.PrefetchOp: False,
+    ops.LoadOp: False, ops.LoadTileOp: False, ops.GatherOp: False, ops.PrefetchOp: False,
     ops.StoreOp: True, ops.ScatterOp: True,
 }  # fmt: skip
 # The dialects whose operations a kernel holds, and `sym.value`.
@@ -363,6 +365,21 @@ def _check_access(op: Any) -> None:
     if isinstance(value, VectorType) and len(value.shape) != 1:
         op.fail(f"{value} is not a vector of consecutive elements: its rows are moved one by one")
     _check_moved(op, value)
+
+
+@verifies(ops.LoadTileOp)
+def verify_load_tile(op: Any) -> None:
+    """A tile with two dimensions of a matrix whose rows begin at 16 bytes. Raises InvalidIR."""
+    type_ = op.value.type
+    if len(type_.shape) != 2 or len(op.sizes) != 2:
+        op.fail(f"loads {type_} of sizes {_words(op.sizes)}, not a tile of a matrix")
+    if type_.element is not op.pointer.type.element:
+        op.fail(f"loads {type_} at a {op.pointer.type}")
+    size = element_bytes(type_.element)
+    if not known_divisible(op.stride, max(1, 16 // size)):
+        op.fail(f"a row is {op.stride} elements of {size} bytes, no multiple of 16 bytes")
+    if type_.shape[1] * size < 16 or max(type_.shape) > 256:
+        op.fail(f"loads {type_}: rows of at least 16 bytes, and at most 256 of anything")
 
 
 @verifies(ops.GatherOp)

@@ -232,6 +232,10 @@ GPU: Mapping[str, Key] = {
         "of a contraction: how factors of f32 are multiplied: as they are (ieee), rounded to 10 "
         "bits (tf32) or cut into parts of these (tf32x3), or rounded to 16 bits",
         words("ieee", "tf32", "tf32x3", "bf16", "f16")),
+    "access": Key(
+        "of a contraction: how factors that are plain matrices in memory are read: lane by lane "
+        "(pointers), or by descriptors that the hardware copies tiles by, where their rows are "
+        "multiples of 16 bytes", words("pointers", "descriptors")),
     "split_k": Key(
         "of a contraction: parts of its depth, each of which has a kernel's tiles, before they are "
         "summed up by another kernel; split-reductions makes them, and no kernel has the key",
@@ -245,6 +249,7 @@ GPU: Mapping[str, Key] = {
 
 CONTRACTION_KEYS = frozenset((
     "tile_m", "tile_n", "tile_k", "group_m", "products", "precision", "split_k", "column_parts",
+    "access",
 ))  # fmt: skip
 """The keys that only a gpu's schedules of contractions have."""
 

@@ -42,6 +42,11 @@ CASES: dict[str, tuple[Product, dict[str, Any]]] = {
     "repeated": (Product(50, 70, 33, a_strides=(0, 1), b_strides=(0, 0)), {"tile_k": 32}),
     "overlapping": (Product(50, 70, 33, a_strides=(1, 1), b_strides=(3, 2)), {"tile_k": 32}),
     "padded_rows": (Product(50, 70, 33, a_strides=(40, 1), b_strides=(72, 1)), {}),
+    "descriptors": (Product(50, 72, 40, b_strides=(72, 1)), {"access": "descriptors", **SMALL}),
+    "descriptors_transposed": (
+        Product(56, 72, 40, a_strides=(1, 56), b_strides=(1, 40)),
+        {"access": "descriptors", "programs": 3, **SMALL}),
+    "descriptors_of_one": (Product(50, 70, 40), {"access": "descriptors", **SMALL}),
     "programs": (Product(50, 70, 33), {"programs": 3, **SMALL}),
     "more_programs_than_tiles": (Product(50, 70, 33), {"programs": 300, **SMALL}),
     "prologues": (

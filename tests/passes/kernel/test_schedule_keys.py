@@ -143,6 +143,7 @@ WIDE = program(
     "%p = arith.mulf %v, %w : f32",
     "loop.yield %p } : tensor<[40, 72] x f32, strides [72, 1]>",
 )
+PLAIN = WIDE.replace("mod(m, 8), k", "0, 48*m + k").replace("mod(k, 8), n", "1, 72*k + n")
 SCATTERING = str(function(MAKE + SCATTER, "%r")[1])
 # A program that has the key, another value, one that makes no sense, and what else must change.
 PLACES = A.DenseIntsAttr(())
@@ -198,6 +199,7 @@ GPU_CASES = {
     "tile_k": (MATRICES, 32, 3),
     "group_m": (MATRICES, 1, 0, {"tile_m": 16, "tile_n": 16}),
     "products": (MATRICES, "swapped", "no", {"tile_m": 64, "tile_n": 16}),
+    "access": (PLAIN, "descriptors", "no"),
     "precision": (WIDE, "tf32", "no"),
     "column_parts": (MATRICES, 2, 3),
 }

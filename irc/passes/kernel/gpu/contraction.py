@@ -24,8 +24,19 @@ from irc.dialects.kernel.dots import Dot
 from irc.dialects.loop.schedule import CONTRACTION_KEYS
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import Dim, ceildiv, dim_product, known_divisible, minimum
-from irc.ir.types import f32
+from irc.ir.symbols import (
+    Dim,
+    ceildiv,
+    coefficient,
+    dim_product,
+    dim_sum,
+    free_symbols,
+    known_divisible,
+    minimum,
+    provable_le,
+    symbol,
+)
+from irc.ir.types import element_bytes, f32
 from irc.passes.kernel.gpu.combine import convert
 from irc.passes.kernel.gpu.contraction_space import (
     ContractionSpace,
@@ -35,7 +46,7 @@ from irc.passes.kernel.gpu.contraction_space import (
 )
 from irc.passes.kernel.gpu.evaluate import Point, decomposed
 from irc.passes.kernel.gpu.frame import KernelFrame
-from irc.passes.kernel.gpu.plan import GpuMember
+from irc.passes.kernel.gpu.plan import GpuMember, offset_of
 from irc.passes.kernel.gpu.rough_powers import rough_powers
 from irc.passes.kernel.gpu.tiles import Tile, TileDim
 
@@ -82,6 +93,8 @@ class _DotKernel:
             self.first, self.second = self.second, self.first
             self.blocks = self.blocks[::-1]
         self.parts = frame.setting("column_parts")
+        self.described = frame.entry("access").value == "descriptors"
+        self.starts: dict[str, tuple[Tile, Dim]] = {}
         self.depths = 0
 
     def form(self) -> kernel.KernelFuncOp:
@@ -121,19 +134,22 @@ class _DotKernel:
         m_block, n_block = self.blocks
         start = b.index(b.simplified(row * m_block))
         m = TileDim(ROWS, m_block)
-        axes |= decomposed(
-            b, self.frame.place("m", m, start, _points(self.first)), self.first
-        )
+        axes |= decomposed(b, self._place("m", m, start, _points(self.first)), self.first)
         parts, reach = list[_ColumnPart](), 0
         for k, width in enumerate(self._widths(n_block)):
             start, n = b.index(b.simplified(column * n_block) + reach), TileDim(COLUMNS, width)
-            place = self.frame.place(f"n{k}", n, start, _points(self.second), n_block)
+            place = self._place(f"n{k}", n, start, _points(self.second), n_block)
             parts.append(_ColumnPart(Point({**axes, **decomposed(b, place, self.second)}), m, n))
             reach += width
         self._multiply(parts)
         b.edge_bytes = self.frame.setting("edge_bytes")
         for tile in parts:
             self._finish(tile.point)
+
+    def _place(self, name: str, dim: TileDim, start: Tile, total: Dim, whole: int = 0) -> Dim:
+        """The positions of a dimension's lanes, whose first one is remembered."""
+        self.starts[name] = start, total
+        return self.frame.place(name, dim, start, total, whole)
 
     def _widths(self, columns: int) -> list[int]:
         """The parts of so many columns of a tile: powers of two, the largest first."""
@@ -171,7 +187,7 @@ class _DotKernel:
             name, self.depths = f"k{self.depths}", self.depths + 1
             with b.loop(depth, step, start) as (position, carried, following, final):
                 along = TileDim(DEPTH, step)
-                k = self.frame.place(name, along, position, depth)
+                k = self._place(name, along, position, depth)
                 own = decomposed(b, k, contraction.depth)
                 left, right = self._sides(contraction)
                 for part, total in zip(parts, carried, strict=True):
@@ -199,6 +215,9 @@ class _DotKernel:
         """A factor's tile: zeros beyond the depth."""
         b = self.b
         along = next(dim for dim in dims if dim.order == DEPTH)
+        tile = self._matrix(side, dot, point, dims) if self.described else None
+        if tile is not None:
+            return tile
         value = narrow_value(side)
         if value.type is not dot.element:
             value = side.value
@@ -207,6 +226,40 @@ class _DotKernel:
         if along.mask is not None and (side.plain is None or along not in tile.dims):
             tile = b.select(along.mask, tile, b.constant(0, dot.element))
         return b.expand(tile, dims)
+
+    def _matrix(
+        self, side: Side, dot: Dot, point: Point, dims: tuple[TileDim, TileDim]
+    ) -> Tile | None:
+        """A factor's tile as the hardware copies it: one that is a matrix in memory, with rows of
+        whole 16 bytes."""
+        read = side.plain
+        if read is None or read.value.type is not dot.element:
+            return None
+        b = self.b
+        indices = self.evaluator._expressions(list(read.indices), read.positions, point)
+        offset = b.simplified(offset_of(indices, read.source.type))
+        names = sorted(free_symbols(offset), key=lambda n: b.symbols[n].dims != (dims[0],))
+        steps = [coefficient(offset, name) for name in names]
+        if len(names) != 2 or 1 not in steps or not all(n in self.starts for n in names):
+            return None
+        if offset != dim_sum([symbol(n) * s for n, s in zip(names, steps, strict=True)]):  # type: ignore[operator]
+            return None
+        inner = steps.index(1) if steps[1] != 1 else 1
+        stride, (place, total) = steps[1 - inner], self.starts[names[inner]]
+        row, rows = self.starts[names[1 - inner]]
+        fits = known_divisible(stride, max(1, 16 // element_bytes(dot.element)))  # type: ignore[arg-type]
+        if not fits or not provable_le(total, stride) or max(d.block for d in dims) > 256:  # type: ignore[arg-type]
+            return None
+        made = (dims[1 - inner], dims[inner])
+        attributes: dict[str, A.Attribute] = {
+            "sizes": A.DimsAttr([rows, total]), "stride": A.DimAttr(stride),  # type: ignore[arg-type]
+        }  # fmt: skip
+        pointer = Tile(self.evaluator.pointers[read.source], (), 0)
+        results = [(made, dot.element)]
+        tile = b.make(kernel.LoadTileOp, [pointer, row, place], results, attributes)[0]
+        if made == dims:
+            return tile
+        return b.make(kernel.TransposeOp, [tile], [(dims, dot.element)])[0]
 
     def _dot(self, dot: Dot, factors: Sequence[Tile], total: Tile) -> Tile:
         attributes: dict[str, A.Attribute] = {}

@@ -119,6 +119,7 @@ def contraction_entries(
     entries["programs"] = A.IntegerAttr(0)
     entries["precision"] = precision
     entries["column_parts"] = A.IntegerAttr(1)
+    entries["access"] = A.StringAttr("pointers")
     entries["edge_bytes"] = A.IntegerAttr(16)
     entries["rough_powers"] = A.TRUE
     entries["index_bits"] = A.IntegerAttr(32 if _fits_32_bits(plan, space, ranges) else 64)
