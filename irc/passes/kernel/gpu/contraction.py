@@ -250,14 +250,14 @@ class _DotKernel:
         fits = known_divisible(stride, max(1, 16 // element_bytes(dot.element)))  # type: ignore[arg-type]
         if not fits or not provable_le(total, stride) or max(d.block for d in dims) > 256:  # type: ignore[arg-type]
             return None
-        made = (dims[1 - inner], dims[inner])
+        lying = (dims[1 - inner], dims[inner])
         attributes: dict[str, A.Attribute] = {
             "sizes": A.DimsAttr([rows, total]), "stride": A.DimAttr(stride),  # type: ignore[arg-type]
         }  # fmt: skip
         pointer = Tile(self.evaluator.pointers[read.source], (), 0)
-        results = [(made, dot.element)]
+        results = [(lying, dot.element)]
         tile = b.make(kernel.LoadTileOp, [pointer, row, place], results, attributes)[0]
-        if made == dims:
+        if lying == dims:
             return tile
         return b.make(kernel.TransposeOp, [tile], [(dims, dot.element)])[0]
 
