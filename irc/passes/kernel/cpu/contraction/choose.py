@@ -36,6 +36,10 @@ DEEPEST = 1024
 a Xeon, of packed oneDNN's rate: 1.07 with 1024, 0.96 with 512 or 1376, 0.91 with 2048)."""
 LATENCY = 8
 """Sums in flight that keep the multipliers busy."""
+ENOUGH = 4
+"""Points of the parallel space for each thread."""
+PACKING = 12
+"""What packing an element takes, in multiplications of vectors."""
 MOST_VECTORS = 4
 MULTIPLY, SCALAR, VECTOR = 12, 4, 13
 """What a tile takes for a term: for each vector of sums, each row and each vector. The share of the
@@ -102,13 +106,13 @@ def _worthwhile(products: TiledPlan, target: Target) -> bool:
     element several times."""
     contraction = products.contraction
     rows, columns, depth = (
-        _points(axes) for axes in (contraction.rows, contraction.columns, contraction.depth)
+        _points_of(axes) for axes in (contraction.rows, contraction.columns, contraction.depth)
     )  # fmt: skip
     least, lanes = min(rows, columns), target.lanes(contraction.accumulator)
     return least >= 4 and max(rows, columns) >= lanes and rows * columns * depth >= LEAST_WORK
 
 
-def _points(axes: Any) -> int:
+def _points_of(axes: Any) -> int:
     total = 1
     for axis in axes:
         total *= estimate(axis.extent)
@@ -200,9 +204,51 @@ class _TileChooser:
             or self._collides(left, depth, own.tile_rows),
         )
         fill(block_depth=self._depth(depth.extent, own), inner="rows")
-        fill(block_rows=self._block_rows(own), point_rows=0)
-        fill(point_columns=self._point_columns(own))
+        rows, columns = self._points(own)
+        fill(point_rows=rows, point_columns=columns)
+        fill(block_rows=self._block_rows(own))
         return own
+
+    def _points(self, own: CpuSchedule) -> tuple[int, int]:
+        """Rows and columns of a point of the parallel space: all for one thread; for several, those
+        that the last thread is through with soonest."""
+        threads, panel = self.target.threads, own.tile_vectors * own.lanes
+        sizes = estimate(self.rows.extent), estimate(self.columns.extent)
+        outer = 1
+        for axis in self.products.plan.shared:
+            outer *= 1 if axis in (self.rows, self.columns) else max(estimate(axis.extent), 1)
+        least = self._together(own) or sizes[1]
+        if threads == 1 or outer >= ENOUGH * threads:
+            return 0, least if least < sizes[1] else 0
+
+        def time(parts: tuple[int, int]) -> int:
+            rows, columns = (
+                -(-size // (part * unit)) * unit
+                for size, part, unit in zip(sizes, parts, (own.tile_rows, panel), strict=True)
+            )
+            count = outer * -(-sizes[0] // rows) * -(-sizes[1] // columns)
+            packing = PACKING * (rows * own.pack_left + columns * own.pack_right)
+            return -(-count // threads) * (rows * columns + packing)
+
+        most = [max(-(-size // unit), 1) for size, unit in zip(sizes, (own.tile_rows, panel),
+                                                               strict=True)]  # fmt: skip
+        every = [(a, b) for a in range(1, min(most[0], ENOUGH * threads) + 1)
+                 for b in range(1, min(most[1], ENOUGH * threads // a + 1) + 1)]  # fmt: skip
+        parts = min(every, key=time)
+        rows = -(-sizes[0] // (parts[0] * own.tile_rows)) * own.tile_rows
+        columns = -(-sizes[1] // parts[1])
+        columns = -(-columns // (-(-columns // least) * panel)) * panel
+        return rows if rows < sizes[0] else 0, columns if columns < sizes[1] else 0
+
+    def _together(self, own: CpuSchedule) -> int:
+        """As many columns as are packed together and stay in the caches until they are used; 0:
+        all."""
+        if not own.pack_right or own.pack_left:
+            return 0
+        depth = max(own.block_depth or estimate(self.products.depth[0].extent), 1)
+        panel = own.tile_vectors * own.lanes
+        count = max(2 * self.target.processor.core_bytes // (4 * depth * panel), 1)
+        return 0 if 2 * count * panel >= estimate(self.columns.extent) else count * panel
 
     def _sides(self, own: CpuSchedule) -> tuple[TiledFactor, TiledFactor]:
         sides = self.products.sides_along(own.row_axis, own.vector_axis)
