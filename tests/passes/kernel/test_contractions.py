@@ -302,3 +302,16 @@ def test_the_number_of_threads_changes_no_bit():
     finally:
         torch.set_num_threads(before)
     assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+
+
+def test_rows_of_a_view_are_one_axis():
+    """Divisions that a contiguous array makes needless force nothing to be packed."""
+    text = product(32, 20, 40, "tile_rows = 4 : i64").replace(
+        matrix((32, 20)), matrix((4, 8, 20)), 1
+    ).replace("%a[m, k]", "%a[floordiv(m, 8), mod(m, 8), k]")  # fmt: skip
+    module = irc.parse(text)
+    PassManager.parse("schedule").run(module)
+    assert "pack_left = false" in irc.print_op(module)
+    got, (a, b) = native(text)
+    wanted = a.reshape(32, 20).double() @ b.double()
+    torch.testing.assert_close(got.double(), wanted, rtol=1e-4, atol=1e-4)

@@ -18,6 +18,7 @@ from irc.passes.kernel.cpu.contraction.tiling import (
     products_of,
     reads_rows,
     reads_vectors,
+    simplify_places,
 )
 from irc.passes.kernel.cpu.plan import Axis, CpuPlan, find_collapses, lane_stride
 from irc.passes.kernel.cpu.schedule import CpuSchedule, read_schedule
@@ -67,6 +68,7 @@ def schedule_tiles(op: Operation, plan: CpuPlan, target: Target) -> bool:
     it is one. The plan's axes collapse."""
     compute = plan.members[0].compute if plan.members else None
     preset = _chosen_entries(compute)
+    simplify_places(plan)
     products = products_of(plan)
     if isinstance(products, str) or (not preset and not _worthwhile(products, target)):
         return False

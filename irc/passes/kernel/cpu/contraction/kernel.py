@@ -20,7 +20,7 @@ from irc.ir.symbols import Dim, Range, ceildiv, dim_product, known_positive, max
 from irc.ir.types import TensorType, contiguous_strides, index
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pack_right
 from irc.passes.kernel.cpu.contraction.tile import TileWriter
-from irc.passes.kernel.cpu.contraction.tiling import Tiling, tiling_of
+from irc.passes.kernel.cpu.contraction.tiling import Tiling, simplify_places, tiling_of
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
 from irc.passes.kernel.cpu.form import collapse_plan, kernel_symbols
 from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState
@@ -41,6 +41,7 @@ def form_contraction_kernel(
     does not fit it."""
     inplace = inplace_pairs(plan)
     top = read_schedule(schedule, plan.op)
+    simplify_places(plan)
     own = collapse_plan(plan, top)[0]
     return _ContractionKernel(tiling_of(plan, top, own), name, ranges).form(inplace)
 

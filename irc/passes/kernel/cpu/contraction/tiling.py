@@ -15,7 +15,7 @@ from irc.analysis.contraction import Contraction, Side, contraction_of
 from irc.dialects import arith
 from irc.ir.attributes import Type
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import coefficient
+from irc.ir.symbols import coefficient, simplify
 from irc.ir.types import FloatType
 from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, CpuPlan, lane_stride
 from irc.passes.kernel.cpu.schedule import CpuSchedule
@@ -64,6 +64,16 @@ class TiledPlan:
         for member in self.plan.members:
             for group in member.stores.values():
                 yield from (a for a in group if a.storage and a.storage.kind == "argument")
+
+
+def simplify_places(plan: CpuPlan) -> None:
+    """Write the places of a plan's accesses without the divisions that their sizes make needless,
+    as of `x[floordiv(m, 8), mod(m, 8), k]` in a contiguous array."""
+    shared = {a.name: a.extent for a in plan.shared}
+    for member in plan.members:
+        extents = {**shared, **{a.name: a.extent for a in member.own}}
+        for access in member.accesses():
+            access.expression = simplify(access.expression, {}, extents)
 
 
 def products_of(plan: CpuPlan) -> TiledPlan | str:
@@ -177,4 +187,4 @@ def tiling_of(plan: CpuPlan, top: CpuSchedule, own: CpuSchedule) -> Tiling:
 
 
 __all__ = ["TiledFactor", "TiledPlan", "Tiling", "factor_of", "products_of", "reads_rows",
-           "reads_vectors", "tiling_of"]  # fmt: skip
+           "reads_vectors", "simplify_places", "tiling_of"]  # fmt: skip
