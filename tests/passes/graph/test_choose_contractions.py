@@ -214,11 +214,12 @@ class Judge:
     """What choices share (`PassContext.tuning`), with times that are known."""
 
     def __init__(self, winner):
-        self.winner, self.problems = winner, []
+        self.winner, self.problems, self.candidates = winner, [], []
 
     def choose(self, problem, candidates, tell):
         self.problems.append(problem)
-        assert [c.backend for c in candidates] == ["aten", "irc"]
+        self.candidates = candidates
+        assert candidates[:2] == [Candidate("aten"), Candidate("irc")]
         return self.winner
 
 
@@ -288,3 +289,23 @@ func.func @main(%a: tensor<3x4xf32>) -> tensor<3x4xf32> attributes {level = "gra
     context = PassContext(target=target, options=options, tuning=judge)
     PassManager.parse("choose-contractions").run(irc.parse(text), context)
     assert len(judge.problems) == expected
+
+
+@pytest.mark.parametrize("target, key", [("avx512", "tile_rows"), ("sm_90", "tile_m")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_irc_is_tried_with_several_schedules_that_reach_the_kernel(target, key, dtype):
+    args = (torch.randn(128, 64).to(dtype), torch.randn(64, 96).to(dtype))
+    module, judge = irc.trace(torch.mm, args), Judge(Candidate("aten"))
+    options = from_mapping({"max_autotune_gemm": True})
+    context = PassContext(target=target, options=options, tuning=judge)
+    for name in ("functional", "aten-to-graph"):
+        PassManager.parse(stages(target, options)[name]).run(module, context)
+    texts = [c.schedule for c in judge.candidates[2:]]
+    assert len(texts) == 4 and all(texts)
+    (problem,) = judge.problems
+    tried = next(c for c in judge.candidates if key in c.schedule)
+    again = problem.with_candidate(tried)
+    PassManager.parse(problem.pipeline.partition(",loop-to-kernel")[0]).run(again)
+    PassManager.parse("schedule").run(again, PassContext(target=target))
+    entry = next(e for e in tried.schedule[1:-1].split(", ") if e.startswith(key))
+    assert entry in irc.print_op(again)

@@ -6,27 +6,55 @@ from collections.abc import Mapping
 
 import attrs
 
-from irc.dialects import func, graph, sym
+from irc.analysis.contraction import Contraction, contraction_of
+from irc.dialects import func, graph, loop, sym
 from irc.ir import attributes as A
 from irc.ir.core import Operation
-from irc.ir.passes import PassContext
+from irc.ir.passes import PassContext, PassManager
 from irc.ir.text.parser import parse
 from irc.ir.text.printer import print_op
 from irc.ir.types import TensorType
 from irc.target import Target, target_of
 from irc.tuning import Candidate, Problem, choose
+from irc.tuning.applying import members_of
+from irc.tuning.candidates import candidates_for, kind_of
 from irc.tuning.problem import main_of, problem_of
 
 #: What is left to do to a program that says who computes its products.
 REST = ("choose-contractions", "graph-to-layout", "layout-to-loop", "fuse-loops", "loop-to-kernel",
         "kernel-to-host")  # fmt: skip
 
+#: Schedules of irc's own among which the library's rival is looked for.
+MOST_OWN = 5
+
 
 def fastest(call: graph.CallAten, context: PassContext) -> Candidate:
     """The library, or irc with entries of a schedule: what takes the least time by itself. Raises
     `NoValidChoicesError` where neither can be run."""
-    problem = product_problem(call, target_of(context))
-    return choose(problem, [Candidate("aten"), Candidate("irc")], context)
+    target = target_of(context)
+    problem = product_problem(call, target)
+    return choose(problem, [Candidate("aten"), *own_candidates(problem, target)], context)
+
+
+def own_candidates(problem: Problem, target: Target) -> list[Candidate]:
+    """irc with the cost model's schedule, and with entries near it where its kernel multiplies
+    tiles: few, as the pass `tune` looks around what was chosen."""
+    module = problem.with_candidate(Candidate("irc"))
+    stages = problem.pipeline.split(",")[: REST.index("fuse-loops") + 1]
+    context = PassContext(target=target, explains=False)
+    PassManager.parse(",".join([*stages, "schedule"])).run(module, context)
+    entries = [""]
+    for op in main_of(module).block.ops:
+        if isinstance(op, loop.ComputeOp | loop.GroupOp) and kind_of(op) == "contraction":
+            place = next((k for k, m in enumerate(members_of(op)) if _multiplies(m)), 0)
+            for candidate in candidates_for(op):
+                inner = candidate.members[place] if candidate.members else ""
+                entries.append(inner or candidate.schedule)
+    return [Candidate("irc", text) for text in dict.fromkeys(entries)][:MOST_OWN]
+
+
+def _multiplies(op: Operation) -> bool:
+    return isinstance(op, loop.ComputeOp) and isinstance(contraction_of(op), Contraction)
 
 
 def product_problem(call: graph.CallAten, target: Target) -> Problem:
@@ -63,4 +91,4 @@ def _hints(call: Operation) -> Mapping[str, int]:
     return {op.symbol: op.hint for op in bound if op.hint is not None}
 
 
-__all__ = ["described", "fastest", "product_problem"]
+__all__ = ["described", "fastest", "own_candidates", "product_problem"]
