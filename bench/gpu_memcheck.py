@@ -32,11 +32,17 @@ from irc.codegen.triton import runtime  # noqa: E402
 from irc.runtime import late_checks  # noqa: E402
 
 
+def on_gpu(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides, in memory that ends with its last element."""
+    shape, strides = tensor.shape, tensor.stride()
+    return torch.empty_strided(shape, strides, dtype=tensor.dtype, device="cuda").copy_(tensor)
+
+
 def run_case(make: Callable[[], Case], tolerance: float) -> None:
     """A kernel of the tests, its values compared with those of the interpreter."""
     made = make()
     tensors, first = made.tensors()
-    moved = [tensor.cuda() for tensor in tensors]
+    moved = [on_gpu(tensor) for tensor in tensors]
     runtime.launcher(made.kernel, made.source, made.sizes)(*moved)
     for actual, expected in zip(moved[first:], made.expected, strict=True):
         close(actual.cpu(), expected, 10 * tolerance)
@@ -72,13 +78,15 @@ def main() -> None:
     for name, job in every:
         if time.monotonic() - start > options.seconds:
             break
+        done += 1
         try:
             job()
             torch.cuda.synchronize()
+        except torch.AcceleratorError as error:  # nothing runs in this process any more
+            raise SystemExit(f"{name}, number {options.skip + done - 1}: {error}") from error
         except Exception as error:
             failed += 1
             print(f"{name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
-        done += 1
     late_checks.settle()
     print(f"{done} of {len(every)} kernels and programs, {failed} failed", flush=True)
 

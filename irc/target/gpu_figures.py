@@ -47,6 +47,9 @@ class GpuFigures(Speeds):
     held_row: int = figure(
         16384, "points", "longer rows of one array are held with twice the points in a thread "
         "where they are of f32, and walked over where of 16 bits")
+    ahead_rows: int = figure(
+        0, "rows", "the least of each processor where rows longer than `held_row` that are held "
+        "are read ahead; 0: they never are")
     persistent_points: int = figure(
         32768, "points", "the most in registers: those of a row for each array that is read along "
         "it")

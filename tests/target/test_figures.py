@@ -60,6 +60,14 @@ TEXTS = {
         "%a = loop.read %x[i0, i1] : f32 %b = loop.read %u[i0, i1] : f32 "
         "%c = loop.read %v[i0, i1] : f32 %d = arith.mulf %a, %b : f32 "
         "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[300]", "%y: f32[300]"),
+    "long rows that are stored": (
+        "%x: f32[300, 20000]", """%r = loop.group (i: 300) {
+          %m = loop.compute par(i: 300) red(j: 20000) -> reduce(max, f32) {
+            %a = loop.read %x[i, j] : f32 loop.yield %a } : f32[300]
+          %y = loop.compute par(i: 300, j: 20000) -> map { %b = loop.read %x[i, j] : f32
+            %c = loop.read %m[i] : f32 %d = arith.subf %b, %c : f32
+            loop.yield %d } : f32[300, 20000]
+          loop.yield %y } : f32[300, 20000]""", "%r: f32[300, 20000]"),
     "scanned columns": (
         "%x: f32[5000, 640]", "%y = loop.compute scan(i0: 5000) par(i1: 640) -> scan(sum, f32) { "
         "%a = loop.read %x[i0, i1] : f32 loop.yield %a } : f32[5000, 640]", "%y: f32[5000, 640]"),
@@ -109,6 +117,7 @@ GPU = {
     "line_values": ("3", "lines"),
     "row_bytes": ("32", "symbolic_images"),
     "thread_points": ("16", "one_long_sum"),
+    "ahead_rows": ("2", "long rows that are stored"),
     "row_warps": ("4", "rows_of_rows"),
     "held_row": ("8192", "sums"),
     "persistent_points": ("65536", "few_long_rows"),

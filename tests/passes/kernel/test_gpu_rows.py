@@ -11,7 +11,9 @@ from irc.ir.symbols import symbol
 from irc.passes.kernel.gpu.odd_rows import Cover, row_group
 from irc.passes.kernel.gpu.plan import GpuPlan, plan_for_gpu
 from irc.passes.kernel.gpu.rough_powers import rough_powers
+from irc.passes.kernel.gpu.rows_ahead import stages_ahead
 from irc.passes.kernel.plan.plan import flatten
+from irc.target.gpu import GpuFeatures
 from tests.passes.loop.texts import parsed
 
 ALIVE: list[Any] = []
@@ -122,3 +124,29 @@ ROWS = """%r, %q = loop.group (i: 8) {
 def test_rows_that_are_covered_by_groups(kind: str, second: str, type_: str, group: int) -> None:
     text = ROWS.replace("KIND", kind).replace("SECOND", second).replace("TYPE", type_)
     assert row_group(planned(text)) == group
+
+
+@pytest.mark.parametrize(
+    ("points", "element", "group", "stages"),
+    [
+        (30523, "f32", 4, 2),  # a tile of 128 KB
+        (30523, "bf16", 8, 3),
+        (16, "f32", 1, 3),
+        (30523, "bf16", 1, 1),  # moved by 2 bytes
+    ],
+)
+def test_how_many_rows_are_read_ahead(points: int, element: str, group: int, stages: int) -> None:
+    """As many as shared memory holds, where threads move 16 bytes at once."""
+    rows = f"{element}[8, {points}]"
+    plan = planned(f"""%r = loop.group (i: 8) {{
+        %s = loop.compute par(i: 8) red(j: {points}) -> reduce(max, {element}) {{
+          %a = loop.read %x[i, j] : {element}
+          loop.yield %a }} : {element}[8]
+        %m = loop.compute par(i: 8, j: {points}) -> map {{
+          %b = loop.read %x[i, j] : {element}
+          %c = loop.read %s[i] : {element}
+          %d = arith.subf %b, %c : {element}
+          loop.yield %d }} : {rows}
+        loop.yield %m }} : {rows}""", arguments=f"%x: {rows}")
+    block = 1 << (points - 1).bit_length()
+    assert stages_ahead(plan, GpuFeatures.sm_90(), block, group) == stages

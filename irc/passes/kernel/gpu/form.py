@@ -136,10 +136,7 @@ class _GpuKernel:
         """The position in a row of the lanes from `start` on of what covers it."""
         if self.odd is None:
             return self.frame.place(name, dim, start, points)
-        lanes = self.b.iota(dim)
-        return self.odd.place(
-            name, dim, lanes if start is None else self.b.op("arith.addi", start, lanes)
-        )
+        return self.odd.place(name, dim, start)
 
     def _tiles_of_rows(self) -> Dim:
         """A program instance for each `x_block` rows, or `programs` that walk over these tiles;

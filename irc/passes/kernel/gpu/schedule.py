@@ -32,6 +32,7 @@ from irc.passes.kernel.gpu.plan import (
     offset_of,
     plan_for_gpu,
 )
+from irc.passes.kernel.gpu.rows_ahead import stages_ahead
 from irc.passes.kernel.plan.plan import flatten
 from irc.target.gpu import GpuFeatures
 
@@ -83,11 +84,12 @@ def default_schedule(
     entries.setdefault("unrolled", A.FALSE)
     entries.setdefault("programs", A.IntegerAttr(0))
     loops = entries.get("persistent") is A.FALSE and entries["unrolled"] is A.FALSE
-    entries["num_stages"] = A.IntegerAttr(3 if loops else 1)
+    entries.setdefault("num_stages", A.IntegerAttr(3 if loops else 1))
     entries["edge_bytes"] = A.IntegerAttr(GROUP_BYTES)
     entries.setdefault("row_group", A.IntegerAttr(1))
     entries["rough_powers"] = A.TRUE
-    entries["early_reads"] = A.BoolAttr(_reads_early(entries, gpu))
+    walks = entries["programs"] != A.IntegerAttr(0)
+    entries["early_reads"] = A.BoolAttr(walks or _reads_early(entries, gpu))
     entries["index_bits"] = A.IntegerAttr(32 if fits_32_bits(plan, ranges or {}) else 64)
     return loop.ScheduleAttr("gpu", A.DictAttr(entries))
 
@@ -367,7 +369,15 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     if isinstance(rows, int):
         x, warps = _spread(plan, rows, x, warps, gpu)
     entries["x_block"] = A.IntegerAttr(x)
-    entries["row_group"] = A.IntegerAttr(_row_group(plan, longest) if x == 1 else 1)
+    group = _row_group(plan, longest) if x == 1 else 1
+    entries["row_group"] = A.IntegerAttr(group)
+    least = gpu.ahead_rows * gpu.processors
+    if longest > gpu.held_row and isinstance(rows, int) and 0 < least <= rows:
+        stages = stages_ahead(plan, gpu, longest, group)
+        if stages > 1:
+            entries["programs"] = A.IntegerAttr(gpu.processors)
+            entries["num_stages"] = A.IntegerAttr(stages)
+            return longest // (2 * gpu.warp * gpu.thread_points)
     return warps
 
 
