@@ -49,9 +49,9 @@ class Side:
 class Contraction:
     """A compute that is one. Its axes, each in one of four, in the compute's order:
 
-    batch: par axes of both sides. rows: of `left` alone. columns: of `right` alone. depth: what is
-    summed over, of both. Rows stand before columns in the compute: where the sides are written the
-    other way round, `left` is the second factor.
+    batch: par axes of both sides, and of neither, which have one point. rows: of `left` alone.
+    columns: of `right` alone. depth: what is summed over, of both. Rows stand before columns in
+    the compute: where the sides are written the other way round, `left` is the second factor.
     """
 
     compute: loop.ComputeOp
@@ -80,6 +80,8 @@ def contraction_of(compute: loop.ComputeOp) -> Contraction | str:
     red = [a for a in axes if a.kind == "red"]
     for axis in axes:
         ours = (axis.name in first.axes, axis.name in second.axes)
+        if axis.extent == 1 and ours == (False, False):
+            continue
         if ours == (False, False):
             return f"no factor depends on {axis.name}"
         if axis.kind == "red" and ours != (True, True):
@@ -87,13 +89,14 @@ def contraction_of(compute: loop.ComputeOp) -> Contraction | str:
     if not red:
         return "it sums over no axis"
     own = [a.name for a in axes if (a.name in first.axes) != (a.name in second.axes)]
-    left, right = (second, first) if own and own[0] not in first.axes else (first, second)
+    turned = any(name in first.axes for name in own) and own[0] not in first.axes
+    left, right = (second, first) if turned else (first, second)
     par = [a for a in axes if a.kind == "par"]
     return Contraction(
         compute,
-        tuple(a for a in par if a.name in left.axes and a.name in right.axes),
-        tuple(a for a in par if a.name not in right.axes),
-        tuple(a for a in par if a.name not in left.axes),
+        tuple(a for a in par if (a.name in left.axes) == (a.name in right.axes)),
+        tuple(a for a in par if a.name in left.axes and a.name not in right.axes),
+        tuple(a for a in par if a.name in right.axes and a.name not in left.axes),
         tuple(red),
         left,
         right,

@@ -39,6 +39,8 @@ PRODUCT = """    %p = loop.read %a[{}] : f32
     ("par(m: 8, n: 8) red(k: 8)", "k, n", "m, k", ([], ["m"], ["n"], ["k"])),
     ("par(m: 4, i: 2, n: 8) red(k: 4, l: 2)", "m*2 + i, k*2 + l", "k*2 + l, n",
      ([], ["m", "i"], ["n"], ["k", "l"])),
+    ("par(o: 1, m: 8, n: 8) red(k: 8, p: 1)", "m, k", "k, n",
+     (["o"], ["m"], ["n"], ["k", "p"])),
     ("par(b: 4, n: 4) red(k: 4)", "b, k", "k, b + n", (["b"], [], ["n"], ["k"])),
 ])  # fmt: skip
 def test_axes_decide_which_side_is_rows(axes, left, right, expected):
