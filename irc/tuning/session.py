@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 #: Options of a compile that decide the code of a candidate.
 _BUILT_WITH = ("precise_math", "emulate_rounding")
+_ANY_DEVICE = re.compile(r'"cuda:\d+"')
 LOCK_FACTOR = 2.0
 """Another process's tuning of the same is waited for so many times the budget."""
 
@@ -300,8 +302,18 @@ class ThreadMeasurer:
         step: Callable[[], None],
     ) -> tuple[dict[int, str], dict[int, float]]:
         """Build all; gives why some have no program, by number, and no samples."""
+        from irc.codegen.triton import workers
+
+        # Triton holds the interpreter lock: each thread has processes of its own, if there are any.
+        helpers = workers.current()
         count = thread_count(self._options)
-        return on_threads(self._inner.prepare, candidates, count, deadline, clock, step), {}
+        groups = [] if helpers is None else helpers.split(count)
+
+        def inside(number: int) -> AbstractContextManager[None]:
+            return workers.using(groups[number] if number < len(groups) else None)
+
+        prepare = self._inner.prepare
+        return on_threads(prepare, candidates, count, deadline, clock, step, inside), {}
 
 
 def thread_count(options: Options) -> int:
@@ -317,14 +329,20 @@ def on_threads(
     deadline: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
     step: Callable[[], None] = lambda: None,
+    inside: Callable[[int], AbstractContextManager[None]] = lambda number: nullcontext(),
 ) -> dict[int, str]:
     """`prepare` for each candidate, on `count` threads other than the caller's; why some failed, by
-    number. The first one is prepared whatever the deadline."""
+    number. The first one is prepared whatever the deadline. Each thread works in the context that
+    `inside` gives for its number."""
     failed: dict[int, str] = {}
     numbers = iter(range(len(candidates)))
     lock, stopped = threading.Lock(), threading.Event()
 
-    def work() -> None:
+    def work(place: int) -> None:
+        with inside(place):
+            build()
+
+    def build() -> None:
         while not stopped.is_set():
             with lock:
                 number = next(numbers, None)
@@ -340,7 +358,7 @@ def on_threads(
             step()
 
     threads = [
-        threading.Thread(target=work, name=f"irc-precompile-{n}")
+        threading.Thread(target=work, args=(n,), name=f"irc-precompile-{n}")
         for n in range(min(count, len(candidates)))
     ]
     for thread in threads:
@@ -359,7 +377,10 @@ class PoolMeasurer:
     def __init__(self, problem: Problem, options: Options, pool: Any) -> None:
         self._pool = pool
         asked = {name: getattr(options, name) for name in _BUILT_WITH}
-        self._request: Mapping[str, Any] = {"problem": problem.to_json(), "options": asked}
+        described = problem.to_json()
+        if pool.workers[0].device is not None:  # it sees one, and calls that the first
+            described["text"] = _ANY_DEVICE.sub('"cuda:0"', described["text"])
+        self._request: Mapping[str, Any] = {"problem": described, "options": asked}
 
     def begin(self) -> None:
         """Make the arguments. Raises NoArguments."""

@@ -65,6 +65,14 @@ class Workers:
             thread.join()
         return answers
 
+    def split(self, parts: int) -> list[Workers]:
+        """These processes in so many groups, or as many as there are, for threads that ask at the
+        same time: each group is one thread's. `close` of these is for the whole."""
+        groups = [Workers(0) for _ in range(min(parts, len(self._processes)))]
+        for number, process in enumerate(self._processes):
+            groups[number % len(groups)]._processes.append(process)
+        return groups
+
     def close(self) -> None:
         """End the processes."""
         for process in self._processes:
@@ -106,17 +114,26 @@ def count() -> int:
 @contextlib.contextmanager
 def ready(number: int) -> Iterator[None]:
     """Inside, `number` processes wait for kernels of this thread's; none where they can't start."""
-    before, started = current(), None
+    started = None
     if number:
         with contextlib.suppress(OSError):
             started = Workers(number)
-    _state.workers = started
     try:
-        yield
+        with using(started):
+            yield
     finally:
-        _state.workers = before
         if started is not None:
             started.close()
 
 
-__all__ = ["MOST", "Answer", "Workers", "count", "current", "ready"]
+@contextlib.contextmanager
+def using(workers: Workers | None) -> Iterator[None]:
+    """Inside, these compile this thread's kernels."""
+    before, _state.workers = current(), workers
+    try:
+        yield
+    finally:
+        _state.workers = before
+
+
+__all__ = ["MOST", "Answer", "Workers", "count", "current", "ready", "using"]

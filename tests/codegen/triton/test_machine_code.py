@@ -115,3 +115,14 @@ def test_what_a_launch_does_not_give_is_told(described, monkeypatch):
     code = machine_code.compile_code(described, name, 0)
     assert code.special == "num_ctas, global_scratch_size"
     assert attrs.evolve(code, special="").symbol == name
+
+
+def test_processes_are_split_among_threads():
+    whole = workers.Workers(0)
+    whole._processes = list("abcde")
+    assert [group._processes for group in whole.split(2)] == [["a", "c", "e"], ["b", "d"]]
+    assert [group._processes for group in whole.split(9)] == [[each] for each in "abcde"]
+    assert workers.Workers(0).split(4) == []
+    with workers.using(whole):
+        assert workers.current() is whole
+    assert workers.current() is None
