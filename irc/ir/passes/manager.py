@@ -20,6 +20,7 @@ import functools
 import importlib
 import os
 import re
+import threading
 import time
 import typing
 import warnings
@@ -102,6 +103,9 @@ class Instrumentation:
 # -- registry
 
 _passes: dict[str, type[Pass]] = {}
+#: Those whose files are read to the end.
+_known: set[str] = set()
+_loading = threading.RLock()
 _pipelines: dict[str, PipelineText] = {}
 
 
@@ -169,13 +173,18 @@ def _pass_modules() -> tuple[str, ...]:
 
 def lookup_pass(name: str) -> type[Pass]:
     """The pass called `name`, importing its file if need be. Raises UserError."""
-    if name not in _passes:
-        leaf = name.replace("-", "_")
-        for module in _pass_modules():
-            if module.rpartition(".")[2] == leaf:
-                importlib.import_module(module)
-        if name not in _passes:
-            load_entry_points()
+    if name not in _known:
+        with _loading:  # who asks meanwhile waits until the whole file is read
+            leaf = name.replace("-", "_")
+            for module in _pass_modules():
+                registered = _passes.get(name)
+                ours = registered is None or registered.__module__ == module
+                if ours and module.rpartition(".")[2] == leaf:
+                    importlib.import_module(module)
+            if name not in _passes:
+                load_entry_points()
+            if name in _passes:
+                _known.add(name)
     cls = _passes.get(name)
     if cls is None:
         hint = did_you_mean(name, known_names())

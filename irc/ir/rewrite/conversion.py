@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import functools
 import pkgutil
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -174,7 +175,8 @@ class Conversion:
         self.later = later
         self.has_foreign = False  # whether converters in it don't come with irc
         self.revision = 0  # counts what is registered and withdrawn
-        self._package = package
+        self._package, self._is_reading = package, False
+        self._lock = threading.RLock()
         self._table: dict[Key, list[Converter]] = {}
         self._plans: dict[type[Operation], _ConversionPlan] = {}
         boundaries.add(self)
@@ -195,10 +197,20 @@ class Conversion:
     def table(self) -> Mapping[Key, Sequence[Converter]]:
         """The converters by the names and classes that they are registered for."""
         if self._package:
-            package, self._package = self._package, ""
-            for module in pkgutil.iter_modules(import_module(package).__path__, package + "."):
-                import_module(module.name)
+            with self._lock:
+                self._read()
         return self._table
+
+    def _read(self) -> None:
+        """Read the files of its package; another thread that asks meanwhile waits until all are."""
+        if self._package and not self._is_reading:
+            self._is_reading, package = True, self._package
+            try:
+                for module in pkgutil.iter_modules(import_module(package).__path__, package + "."):
+                    import_module(module.name)
+                self._package = ""
+            finally:
+                self._is_reading = False
 
     def converts(
         self, *keys: Key, benefit: int = 1, **data: Any
