@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Options of a compile that decide the code of a candidate.
 _BUILT_WITH = ("precise_math", "emulate_rounding")
+MOST_FAILED = 3
+"""Candidates that failed of which the remark tells why."""
 _ANY_DEVICE = re.compile(r'"cuda:\d+"')
 LOCK_FACTOR = 2.0
 """Another process's tuning of the same is waited for so many times the budget."""
@@ -159,7 +161,10 @@ def _told(
     seconds = outcome.seconds
     faster = seconds[0] / seconds[winner]
     gain = "" if not winner or math.isinf(faster) else f", {faster:.2f} times as fast as the first"
-    failed = f", {len(outcome.reasons)} failed" if outcome.reasons else ""
+    failed = "".join(
+        f"; {candidates[number].label} failed: {reason}"
+        for number, reason in list(outcome.reasons.items())[:MOST_FAILED]
+    )
     cut = "; the budget ended it" if outcome.cut else ""
     return (f"{problem.what}: {candidates[winner].label} of {len(candidates)} candidates, "
             f"{seconds[winner] * 1e6:.2f} us{gain}{failed}{cut}")  # fmt: skip

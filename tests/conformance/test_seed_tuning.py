@@ -108,6 +108,15 @@ def test_four_fresh_compiles_measure_a_sum_once(server: str, fresh: None) -> Non
         assert {record["problem"] for record in records} <= {"pointwise f32 100x100"}
 
 
+@seed("TUNE-05")
+def test_four_fresh_compiles_measure_a_product_once(server: str, fresh: None) -> None:
+    def mm(a, b):
+        return torch.sin(a) @ b
+
+    a, b = torch.randn(100, 10), torch.randn(10, 100)
+    assert compile_four_times(mm, (a, b), server, f"mm {os.getpid()}") == (3, 1)
+
+
 def _keys(client) -> list[bytes]:
     found = client.execute_command("KEYS", "irc:tuning:*")
     return found if isinstance(found, list) else []  # the small server has no such command
@@ -148,6 +157,41 @@ def test_a_compile_builds_what_it_measures_on_threads(
     asked = Options(compile_threads=3, autotune_local_cache=False)
     session.measure(squares(), CHOICES, asked)
     assert built and threading.get_ident() not in built
+
+
+# -- TUNE-08
+
+
+def products(a, b, c):
+    """Two products of f32 and two of f16, each of 256 x 256."""
+    a = (a @ b) @ c
+    a, b, c = (t.to(torch.float16) for t in (a, b, c))
+    return (a @ b) @ c
+
+
+def count_precompiles(**more) -> int:
+    """In a fresh compile of `products`."""
+    torch._dynamo.reset()
+    irc.metrics.reset()
+    args = [torch.rand(256, 256) for _ in range(3)]
+    asked = options(fx_graph_cache=False, **more)
+    compiled = torch.compile(products, backend=BACKEND, options=asked)
+    torch.testing.assert_close(compiled(*args), products(*args), atol=1e-2, rtol=1e-2)
+    return irc.metrics.select_algorithm_precompile
+
+
+@seed("TUNE-08")
+def test_each_product_is_built_for_measuring_once(fresh: None) -> None:
+    """Twice for two of each dtype without caches, never with a filled one."""
+    off = {"autotune_local_cache": False, "autotune_remote_cache": False}
+    assert count_precompiles(max_autotune=True, **off) == 2
+    assert count_precompiles(max_autotune=True) == 2
+    assert count_precompiles(max_autotune=True) == 0
+
+
+@seed("TUNE-08")
+def test_nothing_is_built_for_measuring_where_tuning_is_off(fresh: None) -> None:
+    assert count_precompiles() == 0
 
 
 # -- TUNE-15

@@ -9,7 +9,8 @@ from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
 from irc.options.options import DEFAULT, Options
-from irc.target import target_of
+from irc.options.table import own_backends
+from irc.target import Target, target_of
 from irc.tuning import choose
 from irc.tuning.applying import apply
 from irc.tuning.candidates import candidates_for, kind_of
@@ -49,26 +50,25 @@ class Tune(Pass):
 
     def run(self, op: Operation, context: PassContext) -> None:
         options = context.options if isinstance(context.options, Options) else None
+        target = target_of(context)
         for function in op.regions[0].blocks[0].ops:
             if not isinstance(function, func.FuncOp):
                 continue
             hints = hints_of(function)
-            ops = [inner for inner in function.block.ops if self.is_tuned(inner, options)]
+            ops = [inner for inner in function.block.ops if self.is_tuned(inner, options, target)]
             for inner in sorted(ops, key=work_of, reverse=True):
                 if not context.spend("tune", inner):
                     return
                 self.tune(inner, hints, context)
 
-    def is_tuned(self, op: Operation, options: Options | None) -> bool:
+    def is_tuned(self, op: Operation, options: Options | None, made_for: Target) -> bool:
         """Whether an operation is to be tuned: one with a schedule, of the kinds that the options
         ask for, and not too small."""
         if not isinstance(op, loop.ComputeOp | loop.GroupOp) or "schedule" not in op.attributes:
             return False
         is_product = kind_of(op) == "contraction"
-        chosen = options or DEFAULT
-        one = chosen.max_autotune_gemm if is_product else chosen.max_autotune_pointwise
-        asked = options is None or options.max_autotune or one
-        return asked and points_of(op) >= self.least_points
+        small = points_of(op) < self.least_points
+        return not small and (options is None or _asks(options, is_product, made_for.is_gpu))
 
     def tune(self, op: Operation, hints: dict[str, int], context: PassContext) -> None:
         """Write the fastest candidate into an operation's schedule."""
@@ -85,6 +85,17 @@ class Tune(Pass):
             apply(op, winner)
             context.count("tuned")
             candidates, steps = candidates_for(op), steps - 1
+
+
+def _asks(options: Options, is_product: bool, gpu: bool) -> bool:
+    """Whether a compile's options ask for an operation's schedule to be measured. Where it was
+    measured whether a library computes a product, other schedules were, too, and what is near the
+    winner is left to coordinate descent."""
+    if not is_product:
+        return options.max_autotune or options.max_autotune_pointwise
+    libraries = own_backends(options.max_autotune_gemm_backends, gpu)
+    measured = "aten" in libraries and not options.coordinate_descent_tuning
+    return (options.max_autotune or options.max_autotune_gemm) and not measured
 
 
 def hints_of(function: func.FuncOp) -> dict[str, int]:

@@ -77,6 +77,17 @@ def test_options_say_what_is_tuned(options, count):
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "tuned"),
+    [({}, False), ({"coordinate_descent_tuning": True}, True),
+     ({"max_autotune_gemm_backends": "CPP"}, True)],
+)  # fmt: skip
+def test_a_product_whose_library_was_measured_is_left_to_coordinate_descent(options, tuned):
+    chosen = Options(max_autotune=True, **options)
+    assert tune._asks(chosen, is_product=True, gpu=False) == tuned
+    assert tune._asks(chosen, is_product=False, gpu=False)
+
+
 def test_a_problem_builds_and_computes_what_the_program_does():
     """Also with symbols, which its arguments bind."""
     from irc.tuning import Candidate
