@@ -17,11 +17,12 @@ import attrs
 Choice = TypeVar("Choice")
 
 ROUNDS = 15
-"""Most rounds; with fewer than `LEAST_ROUNDS` nothing drops out but what is `HOPELESS` times as
-slow as the fastest."""
-LEAST_ROUNDS, HOPELESS = 3, 2.0
-CLOSE = 1.1
-"""What is so many times as slow as the fastest takes no part in further rounds."""
+"""Most rounds."""
+LEAST_ROUNDS = 3
+"""Rounds from which on one that is left needs no more."""
+LIMITS = (8.0, 2.0, 1.1)
+"""What is so many times as slow as the fastest after the first, second, third round and later
+takes no part in further ones: one sample alone may be that of an interrupted call."""
 BETTER = 0.98
 """The first candidate is kept unless another one takes so much of its time."""
 
@@ -77,8 +78,10 @@ def hold(
             samples[number].clear()
             alive.remove(number)
         rounds += not cut
-        alive = _close(samples, alive, rounds)
-        if len(alive) == 1 and rounds >= LEAST_ROUNDS:
+        close = _close(samples, alive, rounds)
+        # All are told against the first, whose time should then be no single sample.
+        alive = close if 0 in close or 0 not in alive else [0, *close]
+        if len(close) == 1 and rounds >= LEAST_ROUNDS:
             break
     medians = tuple(statistics.median(s) if s else math.inf for s in samples)
     return Timings(medians, reasons, rounds, cut)
@@ -90,7 +93,7 @@ def _close(samples: Sequence[Sequence[float]], alive: Sequence[int], rounds: int
     if not timed:
         return list(alive)
     best = min(statistics.median(samples[number]) for number in timed)
-    limit = best * (CLOSE if rounds >= LEAST_ROUNDS else HOPELESS)
+    limit = best * LIMITS[min(max(rounds, 1), len(LIMITS)) - 1]
     return [n for n in alive if not samples[n] or min(samples[n]) <= limit]
 
 

@@ -237,11 +237,11 @@ def measure(
 
 
 def promising(numbers: Sequence[int], first: Mapping[int, float]) -> list[int]:
-    """Those whose first sample is not hopeless, where there are samples."""
-    from irc.tuning.rounds import HOPELESS
+    """The first, and those whose first sample is not hopeless, where there are samples."""
+    from irc.tuning.rounds import LIMITS
 
-    limit = HOPELESS * min(first.values(), default=math.inf)
-    return [number for number in numbers if first.get(number, 0.0) <= limit]
+    limit = LIMITS[0] * min(first.values(), default=math.inf)
+    return [number for number in numbers if not number or first.get(number, 0.0) <= limit]
 
 
 UNBUILT = "the budget ended before it was built"

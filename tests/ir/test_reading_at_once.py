@@ -69,7 +69,7 @@ def test_a_boundary_s_converters_are_all_there_for_each(slow_package, monkeypatc
 
 def test_a_pass_is_found_once_its_file_is_read(slow_package, monkeypatch, tmp_path):
     monkeypatch.setattr(passes, "_passes", dict(passes._passes))
-    monkeypatch.setattr(passes, "_pass_modules", lambda: ("slow_package.slow_pass",))
+    monkeypatch.setattr(passes, "pass_modules", lambda: ("slow_package.slow_pass",))
     (tmp_path / "slow_package/slow_pass.py").write_text(SLOW_PASS)
 
     def look():

@@ -35,13 +35,24 @@ def test_the_first_is_kept_unless_another_is_clearly_faster():
 
 
 def test_what_is_slow_drops_out():
-    held, counts = rounds([1.0, 5.0, 1.3, 1.05])
-    assert counts == [ROUNDS, 1, LEAST_ROUNDS, ROUNDS]
-    assert held.rounds == ROUNDS and held.seconds == (1.0, 5.0, 1.3, 1.05)
+    held, counts = rounds([1.0, 9.0, 5.0, 1.3, 1.05])
+    assert counts == [ROUNDS, 1, 2, LEAST_ROUNDS, ROUNDS]
+    assert held.rounds == ROUNDS and held.seconds == (1.0, 9.0, 5.0, 1.3, 1.05)
+
+
+def test_one_interrupted_sample_counts_for_nothing():
+    held, _ = rounds([2.0, [7.0, 1.0], 3.0])
+    assert held.winner == 1 and held.seconds[1] == 1.0
+
+
+def test_the_first_stays_as_what_others_are_told_against():
+    held, counts = rounds([[90.0, 9.0], 1.0, 1.05])
+    assert counts == [ROUNDS] * 3 and held.seconds[0] == 9.0
 
 
 def test_one_that_is_left_needs_few_rounds():
-    assert rounds([1.0, 5.0])[1] == [LEAST_ROUNDS, 1]
+    assert rounds([1.0, 5.0])[1] == [LEAST_ROUNDS, 2]
+    assert rounds([5.0, 1.0])[1] == [LEAST_ROUNDS, LEAST_ROUNDS]
 
 
 @pytest.mark.parametrize("bad", [ValueError("no"), math.inf, math.nan])

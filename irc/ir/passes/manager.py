@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import re
 import threading
 import time
@@ -35,6 +34,7 @@ from irc.ir.gc import gc_paused
 from irc.ir.location import UNKNOWN, FileLocation
 from irc.ir.passes.context import PassContext, Remark, chosen_remarks
 from irc.ir.passes.failures import unexpected
+from irc.ir.passes.files import pass_modules
 from irc.ir.registry import known_names as registered_names
 from irc.ir.registry import lookup_op, service
 from irc.ir.traits import SymbolOp, SymbolTable
@@ -43,9 +43,7 @@ PassT = TypeVar("PassT", bound="type[Pass]")
 #: A pipeline's text, or what makes it of the options that a text gives the name.
 PipelineText = str | Callable[[Mapping[str, str]], str]
 MODULE = "builtin.module"
-#: Where irc's own passes stand: a module each, named as the pass, or folders of such modules. They
-#: load when a pass is first asked for.
-PASS_MODULES = ("irc.passes", "irc.frontend.decompositions.decompose_aten")
+
 
 
 class Pass:
@@ -149,34 +147,12 @@ def _text_of(name: str, pipeline: PipelineText, options: Mapping[str, str]) -> s
     return pipeline
 
 
-@functools.cache
-def _pass_modules() -> tuple[str, ...]:
-    """The modules that passes may stand in, those of folders at any depth; none of them is read."""
-    import pkgutil
-    from importlib.util import find_spec
-
-    def inside(place: str, folders: Sequence[str]) -> Iterator[str]:
-        for module in pkgutil.iter_modules(folders, place + "."):
-            if module.ispkg:
-                last = module.name.rpartition(".")[2]
-                yield from inside(module.name, [os.path.join(f, last) for f in folders])
-            else:
-                yield module.name
-
-    modules: list[str] = []
-    for place in PASS_MODULES:
-        spec = find_spec(place)
-        folders = None if spec is None else spec.submodule_search_locations
-        modules += [place] if folders is None else inside(place, folders)
-    return tuple(modules)
-
-
 def lookup_pass(name: str) -> type[Pass]:
     """The pass called `name`, importing its file if need be. Raises UserError."""
     if name not in _known:
         with _loading:  # who asks meanwhile waits until the whole file is read
             leaf = name.replace("-", "_")
-            for module in _pass_modules():
+            for module in pass_modules():
                 registered = _passes.get(name)
                 ours = registered is None or registered.__module__ == module
                 if ours and module.rpartition(".")[2] == leaf:
@@ -216,7 +192,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def all_passes() -> dict[str, type[Pass]]:
     """Every pass, by name: imports all pass files, and those of installed packages."""
-    for module in _pass_modules():
+    for module in pass_modules():
         importlib.import_module(module)
     load_entry_points()
     return dict(sorted(_passes.items()))
