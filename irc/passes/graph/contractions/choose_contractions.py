@@ -29,11 +29,13 @@ LIBRARY = "aten"
 
 @attrs.frozen
 class Policy:
-    """What may compute products and convolutions: backends by the operator. context: what the
-    compile shares; without a compile's options nothing is measured."""
+    """What may compute products and convolutions: backends by the operator. schedules: how many
+    of irc's own are tried. context: what the compile shares; without a compile's options nothing is
+    measured."""
 
     products: frozenset[str]
     convolutions: frozenset[str]
+    schedules: int
     context: PassContext
 
     def choose(self, call: graph.CallAten, form: Form | str) -> tuple[str, A.Attribute | None]:
@@ -48,7 +50,7 @@ class Policy:
         if LIBRARY in allowed and not (ours and self.measures(call)):
             return LIBRARY, None
         if LIBRARY in allowed:
-            winner = fastest(call, self.context)
+            winner = fastest(call, self.schedules, self.context)
             return winner.backend, winner.attribute()
         if ours:
             return "irc", None
@@ -101,7 +103,7 @@ class ChooseContractions(PatternPass):
     "CPP" (irc, on a CPU). Where a library and irc may, a compile measures which is faster, as
     docs/tuning.md tells; by hand it stays the library's. Where nothing may, the error says what was
     tried. A call with an attribute `backend` ("aten", "irc") has chosen already; its `schedule` has
-    entries of one.
+    entries of one. schedules: how many of irc's are measured, that of the cost model first.
 
     Before:
         %y = graph.call_aten %c, %a, %b {callee = "aten.addmm.default", ...} :
@@ -121,13 +123,14 @@ class ChooseContractions(PatternPass):
     asks_target = True
     products: str = DEFAULT.max_autotune_gemm_backends
     convolutions: str = DEFAULT.max_autotune_conv_backends
+    schedules: int = 5
 
     patterns = (choose,)
 
     def prepare(self, op: Operation, context: PassContext) -> Policy:
         gpu = target_of(context).is_gpu
         products, convolutions = (own_backends(w, gpu) for w in (self.products, self.convolutions))
-        return Policy(products, convolutions, context)
+        return Policy(products, convolutions, self.schedules, context)
 
 
 __all__ = ["ChooseContractions", "Policy"]

@@ -24,21 +24,18 @@ from irc.tuning.problem import main_of, problem_of
 REST = ("choose-contractions", "graph-to-layout", "layout-to-loop", "fuse-loops", "loop-to-kernel",
         "kernel-to-host")  # fmt: skip
 
-#: Schedules of irc's own among which the library's rival is looked for.
-MOST_OWN = 5
-
-
-def fastest(call: graph.CallAten, context: PassContext) -> Candidate:
-    """The library, or irc with entries of a schedule: what takes the least time by itself. Raises
-    `NoValidChoicesError` where neither can be run."""
+def fastest(call: graph.CallAten, schedules: int, context: PassContext) -> Candidate:
+    """The library, or irc with entries of a schedule, of which at most `schedules` are tried: what
+    takes the least time by itself. Raises `NoValidChoicesError` where neither can be run."""
     target = target_of(context)
     problem = product_problem(call, target)
-    return choose(problem, [Candidate("aten"), *own_candidates(problem, target)], context)
+    ours = own_candidates(problem, target, schedules)
+    return choose(problem, [Candidate("aten"), *ours], context)
 
 
-def own_candidates(problem: Problem, target: Target) -> list[Candidate]:
+def own_candidates(problem: Problem, target: Target, most: int) -> list[Candidate]:
     """irc with the cost model's schedule, and with entries near it where its kernel multiplies
-    tiles: few, as the pass `tune` looks around what was chosen."""
+    tiles; `most` at all, as the pass `tune` looks around what was chosen."""
     module = problem.with_candidate(Candidate("irc"))
     stages = problem.pipeline.split(",")[: REST.index("fuse-loops") + 1]
     context = PassContext(target=target, explains=False)
@@ -50,7 +47,7 @@ def own_candidates(problem: Problem, target: Target) -> list[Candidate]:
             for candidate in candidates_for(op):
                 inner = candidate.members[place] if candidate.members else ""
                 entries.append(inner or candidate.schedule)
-    return [Candidate("irc", text) for text in dict.fromkeys(entries)][:MOST_OWN]
+    return [Candidate("irc", text) for text in dict.fromkeys(entries)][:most]
 
 
 def _multiplies(op: Operation) -> bool:
