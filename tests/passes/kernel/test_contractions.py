@@ -315,3 +315,18 @@ def test_rows_of_a_view_are_one_axis():
     got, (a, b) = native(text)
     wanted = a.reshape(32, 20).double() @ b.double()
     torch.testing.assert_close(got.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("element", ["f64", "i32"])
+def test_other_elements(element):
+    """f64 has tiles; integers are reductions like others, whatever a schedule says of tiles."""
+    text = product(9, 20, 21, "tile_rows = 4 : i64").replace("f32", element)
+    if element == "i32":
+        text = text.replace("mulf", "muli")
+        module = irc.parse(text)
+        PassManager.parse("schedule,form-kernels,bufferize,plan-memory").run(module)
+        a, b = (torch.randint(-9, 9, s, dtype=torch.int32) for s in ((9, 20), (20, 21)))
+        assert torch.equal(irc.build(module)(a, b)[0], (a.long() @ b.long()).int())
+        return
+    got, (a, b) = native(text)
+    torch.testing.assert_close(got, a @ b)

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from irc.analysis.contraction import tiled
 from irc.analysis.loop import estimate
 from irc.dialects import loop
 from irc.ir.core import Operation
@@ -107,6 +108,8 @@ def _worthwhile(products: TiledPlan, target: Target) -> bool:
     """Whether tiles are faster than a reduction along vectors: enough rows and columns to use each
     element several times."""
     contraction = products.contraction
+    if tiled(contraction.compute) is None:
+        return False
     rows, columns, depth = (
         _points_of(axes) for axes in (contraction.rows, contraction.columns, contraction.depth)
     )  # fmt: skip
