@@ -37,14 +37,15 @@ def skip_dropouts(module: fx.GraphModule) -> fx.GraphModule:
     whole = isinstance(module, fx.GraphModule)
     if not whole or not any(_kept_operand(node) for node in module.graph.nodes):
         return module
-    module = copied(module)
-    for node in module.graph.nodes:
+    return copied(module, _skip)
+
+
+def _skip(graph: fx.Graph) -> None:
+    for node in graph.nodes:
         operand = _kept_operand(node)
         if operand is not None:
             node.replace_all_uses_with(operand)
-            module.graph.erase_node(node)
-    module.recompile()
-    return module
+            graph.erase_node(node)
 
 
 def _kept_operand(node: fx.Node) -> fx.Node | None:

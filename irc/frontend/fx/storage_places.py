@@ -19,6 +19,7 @@ import attrs
 import torch
 from torch import Tensor, fx
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from irc.runtime.arguments import ArgumentError
 
@@ -277,15 +278,22 @@ def _is_concerned(node: fx.Node) -> bool:
     return schema is not None and (takes_places(node) or schema.name == "aten::fill_diagonal_")
 
 
-def copied(module: fx.GraphModule) -> fx.GraphModule:
-    """A graph of its own: Dynamo goes on to read its graph's arguments."""
+def copied(
+    module: fx.GraphModule, edit: Callable[[fx.Graph], None] = lambda graph: None
+) -> fx.GraphModule:
+    """A graph of its own: Dynamo goes on to read its graph's arguments. `edit` changes it
+    before Python's code is made of it, which takes long."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
     graph.output(graph.graph_copy(module.graph, copies))
     for old, new in copies.items():
         if hasattr(old, "_dynamo_source"):
             new._dynamo_source = old._dynamo_source
-    copy = fx.GraphModule(module, graph)
+    edit(graph)
+    # Dynamo's makes Python's code when it is called, which AOTAutograd doesn't do.
+    copy = (_LazyGraphModule if isinstance(module, _LazyGraphModule) else fx.GraphModule)(
+        module, graph
+    )
     copy.meta = dict(module.meta)
     for name, value in vars(module).items():  # what Dynamo tells AOTAutograd
         vars(copy).setdefault(name, value)
