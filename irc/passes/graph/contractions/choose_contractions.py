@@ -18,6 +18,7 @@ from irc.options.options import DEFAULT
 from irc.options.table import own_backends
 from irc.passes.graph.contractions.convolutions import convolution_form
 from irc.passes.graph.contractions.measured import described, fastest
+from irc.passes.graph.contractions.precision import with_precision
 from irc.passes.graph.contractions.products import FACTORS, Form, product_form
 from irc.passes.graph.pad_matmul import unpermuted
 from irc.target import target_of
@@ -87,7 +88,8 @@ def choose(call: Any, rw: Any) -> Any:
         return rw.no_match(f"{backend} computes it")
     if isinstance(form, str):
         raise UserError(f"irc can't compute {call.callee}: {form}", op=call)
-    rw.replace(call, [form(rw.builder, schedule)])
+    is_product, target = call.callee in FACTORS, target_of(rw.state.context)
+    rw.replace(call, [form(rw.builder, with_precision(schedule, call, is_product, target))])
     return True
 
 
@@ -103,7 +105,9 @@ class ChooseContractions(PatternPass):
     "CPP" (irc, on a CPU). Where a library and irc may, a compile measures which is faster, as
     docs/tuning.md tells; by hand it stays the library's. Where nothing may, the error says what was
     tried. A call with an attribute `backend` ("aten", "irc") has chosen already; its `schedule` has
-    entries of one. schedules: how many of irc's are measured, that of the cost model first.
+    entries of one. schedules: how many of irc's are measured, that of the cost model first. Where
+    torch's settings allow a GPU to multiply f32 with factors of 10 bits, the schedule says so
+    (`precision`).
 
     Before:
         %y = graph.call_aten %c, %a, %b {callee = "aten.addmm.default", ...} :
