@@ -1,8 +1,12 @@
 """Choosing: what is remembered, what is built where, what is told, and what can't be chosen."""
 
 import math
+import random
+import sys
 import threading
 import time
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +23,7 @@ from irc.tuning.problem import bucket_of  # noqa: E402
 from irc.tuning.rounds import Timings  # noqa: E402
 from tests.tuning.problems import CHOICES, FAILS, REST, lanes, squares  # noqa: E402
 
+FAULTY = [sys.executable, str(Path(__file__).with_name("faulty_worker.py"))]
 KEEPS = Options(autotune_local_cache=False)
 
 
@@ -57,6 +62,35 @@ def test_what_fails_has_no_time_and_another_one_wins(apart):
     assert timings.winner in (0, 1, 2) and set(timings.reasons) == {3, 4}
     assert all(0 < s < 1 for s in timings.seconds[:3]) and math.isinf(timings.seconds[3])
     assert "the schedule is for a gpu, not a cpu" in timings.reasons[3]
+
+
+def test_workers_killed_at_random_moments_hang_nothing(monkeypatch):
+    """What was killed has no time; whoever is timed has the right one."""
+    randoms = random.Random(0)
+    answers = {choice: {"do": "value", "value": 3.0 - k} for k, choice in enumerate(CHOICES)}
+    monkeypatch.setattr(session.PoolMeasurer, "_for", lambda self, choice: answers[choice])
+    with pools.Pool(None, FAULTY) as pool:
+        ended = threading.Event()
+
+        def kill():
+            while not ended.wait(randoms.uniform(0.05, 0.4)):
+                pool.workers[0].kill()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            for _ in range(3):
+                measurer = session.PoolMeasurer(squares(), Options(), pool)
+                measurer.begin = lambda: None
+                monkeypatch.setattr(session, "_measurer", lambda *_, m=measurer: nullcontext(m))
+                timings = session.measure(squares(), CHOICES, Options())
+                for number, seconds in enumerate(timings.seconds):
+                    killed = "SIGKILL" in timings.reasons.get(number, "")
+                    assert seconds == (math.inf if killed else 3.0 - number)
+        finally:
+            ended.set()
+            killer.join()
+        assert pool.ask({"do": "value", "value": 1}) == 1
 
 
 def test_building_candidates_counts_no_programs_of_the_users():
