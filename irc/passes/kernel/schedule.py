@@ -83,8 +83,8 @@ class Schedule(Pass):
                 elif not is_open(inner):
                     continue
                 else:
-                    for compute, reason in schedule_for_cpu(inner, target, self):
-                        context.remark(f"is not vectorized: {reason}", compute)
+                    for compute, remark in schedule_for_cpu(inner, target, self):
+                        context.remark(remark, compute)
                 context.count("scheduled")
 
     def made_for(self, context: PassContext) -> Target:
@@ -104,16 +104,21 @@ def schedule_for_cpu(
 ) -> list[tuple[Operation, str]]:
     """Write the schedule of a top-level compute or group and of the members inside.
 
-    Gives the computes that stay scalar, with the reason.
+    Gives remarks: the computes that stay scalar, and contractions whose entries of tiles are
+    dropped, with the reason.
     """
     flat, room = flatten(op), target.features.stack_bytes
-    if schedule_tiles(op, plan_for_cpu(flat, scratch=room), target):
+    reason = schedule_tiles(op, plan_for_cpu(flat, scratch=room), target)
+    if reason is None:
         return []
     top, scalar = _scheduled(op, plan_for_cpu(flat, scratch=room), target, limits)
     if isinstance(op, loop.ComputeOp) and op.inits:
         top.copying, _ = _scheduled(op, plan_for_cpu(flat, True, room), target, limits)
     op.attributes["schedule"] = top.to_attribute()
-    return scalar
+    remarks = [(compute, f"is not vectorized: {why}") for compute, why in scalar]
+    if reason:
+        remarks.append((flat.members[0].compute, f"has no tiles, as its schedule asks: {reason}"))
+    return remarks
 
 
 def _scheduled(

@@ -11,7 +11,7 @@ import torch
 import irc
 from irc.dialects import loop
 from irc.interp.core import run
-from irc.ir.passes import PassManager
+from irc.ir.passes import PassContext, PassManager
 
 TILES = "tile_rows = 4 : i64, tile_vectors = 2 : i64"
 
@@ -324,7 +324,10 @@ def test_other_elements(element):
     if element == "i32":
         text = text.replace("mulf", "muli")
         module = irc.parse(text)
-        PassManager.parse("schedule,form-kernels,bufferize,plan-memory").run(module)
+        context = PassContext()
+        PassManager.parse("schedule,form-kernels,bufferize,plan-memory").run(module, context)
+        assert any("has no tiles, as its schedule asks: it sums i32 in i32" in str(remark)
+                   for remark in context.remarks)  # fmt: skip
         a, b = (torch.randint(-9, 9, s, dtype=torch.int32) for s in ((9, 20), (20, 21)))
         assert torch.equal(irc.build(module)(a, b)[0], (a.long() @ b.long()).int())
         return

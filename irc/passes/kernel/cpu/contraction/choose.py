@@ -64,28 +64,29 @@ def is_open(op: Operation) -> bool:
     return isinstance(op, loop.ComputeOp) and not read_schedule(op.schedule, op).has("outer")
 
 
-def schedule_tiles(op: Operation, plan: CpuPlan, target: Target) -> bool:
-    """Write the schedules of a plan that is to be computed in tiles, keeping what is there; whether
-    it is one. The plan's axes collapse."""
+def schedule_tiles(op: Operation, plan: CpuPlan, target: Target) -> str | None:
+    """Write the schedules of a plan that is to be computed in tiles, keeping what is there: None.
+    Else why it has entries of tiles and gets none; "" where it has no entries. The plan's axes
+    collapse."""
     compute = plan.members[0].compute if plan.members else None
     preset = _chosen_entries(compute)
     simplify_places(plan)
     products = products_of(plan)
-    if isinstance(products, str) or (not preset and not _worthwhile(products, target)):
-        return False
+    if isinstance(products, str):
+        return products if preset else ""
+    if not preset and not _worthwhile(products, target):
+        return ""
     shared_pairs, own_pairs = find_collapses(plan)
-    if len(products.depth) != 1:
-        return False
     axes = _axes(products, target, preset)
-    if axes is None:
-        return False
+    if axes is None or len(products.depth) != 1:
+        return "it has no axis of rows, of columns or of depth, or several of depth" * bool(preset)
     chosen = _TileChooser(products, *axes, target, preset).run()
     assert compute is not None
     if isinstance(op, loop.ComputeOp):
         chosen.collapse = shared_pairs + own_pairs[0]
         chosen.outer = _outer(plan, axes)
         op.attributes["schedule"] = chosen.to_attribute()
-        return True
+        return None
     room = target.features.stack_bytes
     top = CpuSchedule(collapse=shared_pairs, outer=_outer(plan, axes), scratch=room)
     op.attributes["schedule"] = top.to_attribute()
@@ -93,7 +94,7 @@ def schedule_tiles(op: Operation, plan: CpuPlan, target: Target) -> bool:
         own = chosen if member.compute is compute else CpuSchedule()
         own.collapse = pairs
         member.compute.attributes["schedule"] = own.to_attribute()
-    return True
+    return None
 
 
 def _chosen_entries(compute: loop.ComputeOp | None) -> dict[str, Any]:
