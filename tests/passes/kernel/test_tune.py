@@ -14,13 +14,15 @@ from irc.target import Target  # noqa: E402
 from irc.target.attribute import carry  # noqa: E402
 
 UP_TO_LOOPS = ("functional", "aten-to-graph", "graph-to-layout", "layout-to-loop", "fuse-loops")
-BEFORE = ",".join(pipeline.stages("avx2")[stage] for stage in UP_TO_LOOPS) + ",schedule"
 
 
 def scheduled(function, *args, dynamic=False, target="avx2"):
     module = irc.trace(function, args, dynamic=dynamic)
-    carry(module, Target.named(target))
-    PassManager.parse(BEFORE).run(module, PassContext())
+    made_for = carry(module, Target.named(target))
+    texts = pipeline.stages(made_for)
+    PassManager.parse(",".join(texts[stage] for stage in UP_TO_LOOPS) + ",schedule").run(
+        module, PassContext()
+    )
     return module
 
 
@@ -104,6 +106,18 @@ def test_a_problem_builds_and_computes_what_the_program_does():
         for candidate in [Candidate(), *candidates[1:3]]:
             (y,) = Runner(problem, candidate)._call(*arguments)
             torch.testing.assert_close(y, torch.softmax(x * 2, -1))
+
+
+@pytest.mark.parametrize("target", ["avx2", "sm_90"])
+def test_every_candidate_of_a_map_and_of_reductions_makes_a_kernel(target):
+    """On whatever machine; what is of the machine alone shows where it runs."""
+    asked = run(scheduled(three, *ARGS, target=target))
+    assert len(asked) == 2
+    for problem, candidates in asked:
+        assert len(candidates) >= 4
+        for candidate in candidates:
+            module = problem.with_candidate(candidate)
+            PassManager.parse(problem.pipeline).run(module, PassContext())
 
 
 def test_a_tuned_function_is_right_and_says_its_schedule(tmp_path, monkeypatch):
