@@ -36,11 +36,10 @@ def ran(function: Any, args: list[torch.Tensor], outputs: list[torch.Tensor]) ->
 
 @pytest.fixture
 def image(monkeypatch: pytest.MonkeyPatch) -> torch.Tensor:
-    """A small image, many rows of windows for the schedule."""
-    monkeypatch.setattr(schedule, "UNROLLED_BLOCK", 32)
+    """Small images with windows for more than one tile, many for the schedule."""
     monkeypatch.setattr(schedule, "_is_unrolled", lambda plan, gpu: True)
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(1, 4, 7, 6, generator=generator)
+    x = torch.randn(2, 16, 9, 8, generator=generator)
     return x.to(memory_format=torch.channels_last)
 
 
