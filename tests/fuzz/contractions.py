@@ -1,0 +1,156 @@
+"""Random products, with what is done before and behind them, against eager mode in float64.
+
+    python -m tests.fuzz.contractions --count 5000 [--first 0]
+
+Every product is a kernel of irc's own, with the cost model's schedule. Prints the seeds that differ
+or fail; the exit status is 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch.nn import functional
+
+import irc
+
+OWN = {
+    "max_autotune_gemm": True, "max_autotune_gemm_backends": "IRC", "fx_graph_cache": False,
+    "max_autotune_budget": 0,
+}  # fmt: skip
+SIZES = (1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 48, 64, 65, 100, 129, 200)
+DTYPES = (torch.float32, torch.float32, torch.float32, torch.bfloat16, torch.float16, torch.float64)
+TOLERANCE = {torch.float64: 1e-11, torch.float32: 3e-5}
+Function = Callable[..., Any]
+
+PROLOGUES: tuple[Function, ...] = (
+    lambda x: x, lambda x: x, torch.sin, torch.relu, torch.neg, lambda x: x * 2 + 1,
+    lambda x: x.softmax(-1), lambda x: functional.layer_norm(x, [x.shape[-1]]),
+)  # fmt: skip
+EPILOGUES: dict[str, Function] = {
+    "relu": lambda z, *_: z.relu(),
+    "gelu": lambda z, *_: functional.gelu(z),
+    "half": lambda z, *_: z * 0.5,
+    "square": lambda z, *_: z * z,
+    "softmax": lambda z, *_: z.softmax(-1),
+    "sum": lambda z, *_: z.sum(-1, keepdim=True),
+    "mean": lambda z, *_: z.mean(-2, keepdim=True),
+    "turned": lambda z, *_: z.mT.contiguous().mT,
+    "flat": lambda z, *_: z.reshape(-1, z.shape[-1]),
+    "bias": lambda z, bias, *_: z + bias if z.shape[-1:] == bias.shape else z,
+    "residual": lambda z, _, rest, __: z + rest if z.shape == rest.shape else z,
+    "again": lambda z, _, __, w: z @ w if z.shape[-1] == w.shape[0] else z,
+}
+
+
+@attrs.frozen
+class RandomProduct:
+    """A function of tensors, and these."""
+
+    function: Function
+    args: tuple[torch.Tensor, ...]
+    dynamic: bool
+    label: str
+
+
+def restrided(rng: random.Random, tensor: torch.Tensor) -> torch.Tensor:
+    """The same elements with other strides: turned, in wider rows, apart."""
+    way = rng.randrange(4)
+    if way == 0:
+        return tensor.mT.contiguous().mT
+    if way == 1:
+        return tensor
+    step, more = (1, rng.randrange(1, 5)) if way == 2 else (2, 0)
+    *rows, width = tensor.shape
+    room = tensor.new_zeros(*rows, width * step + more)
+    room[..., : width * step : step] = tensor
+    return room[..., : width * step : step]
+
+
+def random_product(seed: int) -> RandomProduct:
+    """The program of a seed."""
+    rng = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    dtype, (m, k, n) = rng.choice(DTYPES), (rng.choice(SIZES) for _ in range(3))
+    batch = [b] if (b := rng.choice((0, 0, 0, 1, 2, 3))) else []
+
+    def randn(*shape: int, scale: int = 1) -> torch.Tensor:
+        return (torch.randn(shape, generator=generator) / scale**0.5).to(dtype)
+
+    left = restrided(rng, randn(*batch, m, k))
+    right = restrided(rng, randn(*(batch if rng.random() < 0.7 else []), k, n, scale=k))
+    rest = (randn(n), randn(*batch, m, n), randn(n, rng.choice((3, 16, 40)), scale=n))
+    before = rng.choice(PROLOGUES), rng.choice(PROLOGUES[:6])
+    behind = rng.choices(list(EPILOGUES), k=rng.randrange(3))
+    alpha, beta = rng.choice((1, 1, 0.5, -2)), rng.choice((1, 1, 0, 3))
+    operator = rng.choice(("matmul", "matmul", "addmm", "linear"))
+
+    def function(left: Any, right: Any, *rest: Any) -> Any:
+        x, y = before[0](left), before[1](right)
+        if operator == "addmm" and x.dim() == y.dim():
+            add = torch.addmm if x.dim() == 2 else torch.baddbmm
+            z = add(rest[x.dim() - 2], x, y, alpha=alpha, beta=beta)
+        elif operator == "linear" and y.dim() == 2:
+            z = functional.linear(x, y.mT, rest[0])
+        else:
+            z = x @ y
+        parts = [z]
+        for name in behind:
+            parts.append(EPILOGUES[name](parts[-1], *rest))
+        return tuple(parts) if alpha == 1 else (parts[-1],)
+
+    args = (left, right, *rest)
+    dynamic = rng.random() < 0.2 and not any(1 in a.shape for a in args)
+    label = f"{dtype} {batch} {m}x{k}x{n} {operator} {behind} alpha={alpha} beta={beta}"
+    return RandomProduct(function, args, dynamic, label)
+
+
+def difference(program: RandomProduct) -> str:
+    """What is wrong with irc's results; "" for nothing. Raises what compiling raises."""
+    args = program.args
+    compiled = irc.compile(program.function, args, options=OWN, dynamic=program.dynamic)
+    exact = program.function(*(a.double() for a in args))
+    for mine, wanted, eager in zip(compiled(*args), exact, program.function(*args), strict=True):
+        if (mine.dtype, mine.shape) != (eager.dtype, eager.shape):
+            return f"{mine.dtype} {mine.shape}, not {eager.dtype} {eager.shape}"
+        error, least = (distance(each, wanted) for each in (mine, eager))
+        if not error <= max(TOLERANCE.get(mine.dtype, 4e-2), 3 * least):
+            return f"off by {error:.2e}, eager mode by {least:.2e}"
+    return ""
+
+
+def distance(values: torch.Tensor, wanted: torch.Tensor) -> float:
+    """The largest error, relative to numbers larger than 1."""
+    if not values.numel():
+        return 0.0
+    return ((values.double() - wanted).abs() / (1 + wanted.abs())).max().item()
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the seeds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0)
+    chosen = parser.parse_args(words)
+    failed = 0
+    for seed in range(chosen.first, chosen.first + chosen.count):
+        program = random_product(seed)
+        try:
+            wrong = difference(program)
+        except Exception as error:
+            wrong = f"{type(error).__name__}: {str(error)[:300]}"
+        if wrong:
+            failed += 1
+            print(f"seed {seed}: {program.label}: {wrong}", flush=True)
+    print(f"{chosen.count} programs, {failed} wrong")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

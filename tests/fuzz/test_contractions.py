@@ -1,0 +1,22 @@
+"""A few of the random products; `python -m tests.fuzz.contractions --count 5000` runs many."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.fuzz import contractions
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_products_are_those_of_eager_mode(seed):
+    program = contractions.random_product(seed)
+    assert contractions.difference(program) == "", program.label
+
+
+def test_a_wrong_product_is_found(monkeypatch, capsys):
+    wrong = contractions.RandomProduct(lambda a: (a @ a,), (torch.eye(4),), False, "wrong")
+    monkeypatch.setattr(contractions, "random_product", lambda seed: wrong)
+    monkeypatch.setattr(contractions.irc, "compile", lambda *_, **__: lambda a: (a + 1,))
+    assert contractions.main(["--count", "1"]) == 1
+    assert "off by 1.0" in capsys.readouterr().out
