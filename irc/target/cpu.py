@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from irc.target.cpu_figures import CpuFigures
+from irc.target.speeds import Speeds
 
 _initialize_lock = threading.Lock()
 _initialized = False
@@ -61,7 +62,7 @@ def initialize_llvm() -> Any:
 
 
 @attrs.frozen(cache_hash=True)
-class TargetFeatures(CpuFigures):
+class TargetFeatures(CpuFigures, Speeds):
     """One CPU; its speeds are those of a core.
 
     triple: LLVM's, of its architecture and operating system. chip: LLVM's name of it. sets: its

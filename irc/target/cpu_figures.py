@@ -6,14 +6,11 @@ has. A body's cost is its operations and one for each access.
 
 from __future__ import annotations
 
-import attrs
-
-from irc.target.figures import figure
-from irc.target.speeds import Speeds
+from irc.target.figures import figure, figures
 
 
-@attrs.frozen(cache_hash=True, kw_only=True)
-class CpuFigures(Speeds):
+@figures
+class CpuFigures:
     """Figures of the pass `schedule` on a CPU."""
 
     gather: float = figure(1.5, "instructions", "an element that a vector reads by itself")

@@ -1,8 +1,8 @@
 """Figures: numbers that passes decide by, as fields of the records of a target.
 
-    @attrs.frozen(kw_only=True)
-    class Speeds:
-        launch: int = figure(1_600, "operations", "a kernel more")
+    @figures
+    class CpuFigures:
+        heavy_body: int = figure(160, "operations", "a body of more has instructions enough ...")
 
 A line adds one: the text of targets reads and writes it (`#irc.target<avx2, launch = 0>`), the
 cache's keys hold it, docs/reference/figures.md lists it. A pass asks the record for it.
@@ -39,6 +39,12 @@ class Figure:
         return ""
 
 
+#: A record of figures alone, which others inherit: it needs no methods of its own.
+figures = functools.partial(
+    attrs.define, kw_only=True, slots=False, init=False, eq=False, repr=False
+)
+
+
 def figure(
     usual: Any, unit: str, meaning: str, *, least: int = 0, power: bool = False, most: int = MOST
 ) -> Any:
@@ -68,4 +74,4 @@ def check_figures(record: Any) -> None:
                 raise ValueError(f"{field.name} is {number}, {objection}")
 
 
-__all__ = ["Figure", "check_figures", "figure", "figures_of"]
+__all__ = ["Figure", "check_figures", "figure", "figures", "figures_of"]

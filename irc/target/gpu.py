@@ -8,6 +8,7 @@ import attrs
 
 from irc.target.cpu import check_speeds
 from irc.target.gpu_figures import GpuFigures
+from irc.target.speeds import Speeds
 
 #: Elements of images that may be computed with channels innermost.
 ELEMENTS = ("bf16", "f16", "f32", "f64")
@@ -15,7 +16,7 @@ _CHIP = re.compile(r"sm_([0-9]{2,3})a?")
 
 
 @attrs.frozen(cache_hash=True)
-class GpuFeatures(GpuFigures):
+class GpuFeatures(GpuFigures, Speeds):
     """One GPU; its speeds are those of a processor of it.
 
     chip: NVIDIA's name of its instructions. warp: threads that run together. parallel: fewer

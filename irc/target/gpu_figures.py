@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
-
-from irc.target.figures import figure
-from irc.target.speeds import Speeds
+from irc.target.figures import figure, figures
 
 
-@attrs.frozen(cache_hash=True, kw_only=True)
-class GpuFigures(Speeds):
+@figures
+class GpuFigures:
     """Figures of passes on a GPU."""
 
     launch: int = figure(16_000_000, "operations", "a kernel more: 2.5 us")

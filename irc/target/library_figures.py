@@ -1,19 +1,13 @@
 """`LibraryFigures`: where kernels of irc's own beat the libraries that torch calls, and what calls
 of these take.
-
-    figures = library_figures(context)        # in a pass; the program's, else the usual ones
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
-
-from irc.target.figures import figure
+from irc.target.figures import figure, figures
 
 
-@attrs.frozen(cache_hash=True, kw_only=True)
+@figures
 class LibraryFigures:
     """Figures of oneDNN, BLAS, cuDNN and ATen's operators."""
 
@@ -63,13 +57,4 @@ class LibraryFigures:
         "about 50 us")
 
 
-USUAL_LIBRARY = LibraryFigures()
-
-
-def library_figures(context: Any) -> LibraryFigures:
-    """The figures of the program that a pass runs on; the usual ones where it has no target."""
-    settled: LibraryFigures | None = context.settled
-    return USUAL_LIBRARY if settled is None else settled
-
-
-__all__ = ["USUAL_LIBRARY", "LibraryFigures", "library_figures"]
+__all__ = ["LibraryFigures"]

@@ -236,6 +236,12 @@ def default_float(context: Any) -> str:
     return "float32" if target is None else target.default_float
 
 
+def library_figures(context: Any) -> LibraryFigures:
+    """What libraries take; the usual figures for a program without a target."""
+    target: Target | None = context.settled
+    return known("avx2") if target is None else target
+
+
 def keeps_order(context: Any) -> bool:
     """Whether a GPU's threads may not add to one place in the order in which they get there."""
     target: Target | None = context.settled
@@ -257,4 +263,4 @@ def of_kind(kind: str, context: Any) -> Target:
 
 
 __all__ = ["KNOWN", "Target", "as_target", "default_float", "features_of", "keeps_order",
-           "known", "named", "of_kind", "target_of"]  # fmt: skip
+           "known", "library_figures", "named", "of_kind", "target_of"]  # fmt: skip

@@ -82,29 +82,27 @@ def figures_page() -> str:
     lines += ["with another one (`#irc.target<avx2, launch = 0>`) decides otherwise, on any"]
     lines += ["machine, and tuning puts what it finds there. An *operation* is an addition at one"]
     lines += ["point of a loop in vectors: [the cost model](../cost-model.md)."]
-    for title, cls, above in figure_records():
+    for title, cls in figure_records():
         lines += ["", f"## {title}", "", "| figure | usual | unit | meaning |", "|---|---|---|---|"]
         for field, figure in figures_of(cls):
             usual: Any = field.default
-            if above.get(field.name) != usual:
-                shown = list(usual) if isinstance(usual, tuple) else usual
-                meaning = _cell(figure.meaning)
-                lines.append(f"| `{field.name}` | `{shown}` | {figure.unit} | {meaning} |")
+            shown = list(usual) if isinstance(usual, tuple) else usual
+            meaning = _cell(figure.meaning)
+            lines.append(f"| `{field.name}` | `{shown}` | {figure.unit} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
-def figure_records() -> Iterator[tuple[str, type, dict[str, Any]]]:
-    """The records that have figures: a title, the class, and what it has as the one above."""
+def figure_records() -> Iterator[tuple[str, type]]:
+    """The records that have figures, with a title."""
     from irc.target.cpu_figures import CpuFigures
     from irc.target.gpu_figures import GpuFigures
     from irc.target.library_figures import LibraryFigures
     from irc.target.speeds import Speeds
 
-    general = {field.name: field.default for field, _ in figures_of(Speeds)}
-    yield "Of any processor", Speeds, {}
-    yield "Of a CPU", CpuFigures, general
-    yield "Of a GPU", GpuFigures, general
-    yield "Of the libraries", LibraryFigures, {}
+    yield "Of any processor", Speeds
+    yield "Of a CPU", CpuFigures
+    yield "Of a GPU", GpuFigures
+    yield "Of the libraries", LibraryFigures
 
 
 # -- rules

@@ -10,10 +10,9 @@ import pytest
 import irc
 from irc.pipeline import stages
 from irc.target import Target
-from irc.target.cpu_figures import CpuFigures
+from irc.target.cpu import TargetFeatures
 from irc.target.figures import figures_of
-from irc.target.gpu_figures import GpuFigures
-from irc.target.speeds import Speeds
+from irc.target.gpu import GpuFeatures
 from tests.corpus.decisions import lowered
 from tests.passes.loop.texts import parsed, ran
 
@@ -31,6 +30,10 @@ LINES = "%x: f32[{0}, {1}], %a: f32[{0}], %b: f32[{0}]"
 LINE = """%y = loop.compute par(i0: {0}, i1: {1}) -> map {{ %c = loop.read %x[i0, i1] : f32
   %d = loop.read %a[i0] : f32 %e = loop.read %b[i0] : f32 %f = arith.mulf %c, %d : f32
   %g = arith.addf %f, %e : f32 loop.yield %g }} : f32[{0}, {1}]"""
+PRODUCT = """%y = loop.compute par(i0: 4096, i1: 4096) red(i2: 256) -> reduce(sum, f32) {{
+  %a = loop.read %x[i0, i2] : {0} %b = loop.read %w[i2, i1] : {0} {1}
+  %e = arith.mulf {2} : f32 loop.yield %e }} : f32[4096, 4096]"""
+CASTS = "%c = arith.extf %a : f16 to f32 %d = arith.extf %b : f16 to f32"
 TEXTS = {
     "long columns": (
         "%x: f32[8192, 8192]", SUM.format("red(i0: 8192) par(i1: 8192)", "i0, i1", "f32[8192]"),
@@ -74,6 +77,12 @@ TEXTS = {
     "sorted rows": (
         "%x: i64[64, 33]", "%y = loop.compute par(i0: 64) scan(i1: 33) -> scan(sort, i64) { "
         "%a = loop.read %x[i0, i1] : i64 loop.yield %a } : i64[64, 33]", "%y: i64[64, 33]"),
+    "a product": (
+        "%x: f16[4096, 256], %w: f16[256, 4096]", PRODUCT.format("f16", CASTS, "%c, %d"),
+        "%y: f32[4096, 4096]"),
+    "a product of f32": (
+        "%x: f32[4096, 256], %w: f32[256, 4096]", PRODUCT.format("f32", "", "%a, %b"),
+        "%y: f32[4096, 4096]"),
     "lines": (LINES.format(512, 3072), LINE.format(512, 3072), "%y: f32[512, 3072]"),
     "lines with little to spare": (
         LINES.format(512, 1100), LINE.format(512, 1100), "%y: f32[512, 1100]"),
@@ -149,6 +158,13 @@ GPU = {
     "walked_kept_tile": ("4096", "scanned columns"),
     "walked_kept_warps": ("8", "scanned columns"),
     "sector_bytes": ("16", "few_long_columns"),
+    "processors": ("4096", "a product of f32"),
+    "dot_flops": ("4", "a product"),
+    "plain_flops": ("1", "a product of f32"),
+    "tile_bytes": ("1000", "a product of f32"),
+    "tile_start": ("100000.0", "a product of f32"),
+    "shared_bytes": ("100000", "a product"),
+    "accumulators": ("8192", "a product"),
     "whole_rows": ("20", "checked rows"),
     "few_points": ("0", "reads_at_checked_places"),
     "split_fills": ("1000", "few_long_columns"),
@@ -190,7 +206,8 @@ def test_a_text_with_another_figure_decides_otherwise(
 
 
 def test_every_figure_decides_something() -> None:
-    cpu, gpu = ({field.name for field, _ in figures_of(cls)} for cls in (CpuFigures, GpuFigures))
+    records = TargetFeatures, GpuFeatures
+    cpu, gpu = ({field.name for field, _ in figures_of(cls)} for cls in records)
     assert cpu | gpu == {*CPU, *GPU, *ELSEWHERE} and cpu >= {*CPU} and gpu >= {*GPU}
 
 
@@ -220,4 +237,3 @@ def test_a_figure_is_of_one_record() -> None:
         target = Target.named(name)
         own = {f.name for f in attrs.fields(type(target.processor))}
         assert not own & {f.name for f in attrs.fields(Target)}
-    assert {f.name for f, _ in figures_of(Speeds)} < {f.name for f, _ in figures_of(CpuFigures)}

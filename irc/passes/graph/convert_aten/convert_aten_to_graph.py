@@ -27,8 +27,7 @@ from irc.passes.graph.convert_aten.complex_pairs import (
 from irc.passes.graph.convert_aten.races import decline_races
 from irc.passes.graph.convert_aten.support import TO_GRAPH, Call
 from irc.passes.graph.result_types import REFUSALS, refusal
-from irc.target.library_figures import library_figures
-from irc.target.record import default_float, keeps_order
+from irc.target.record import default_float, keeps_order, library_figures
 
 
 @register_pass

@@ -34,7 +34,8 @@ from irc.ir.types import (
     i1,
     i64,
 )
-from irc.target.library_figures import USUAL_LIBRARY, LibraryFigures
+from irc.target.library_figures import LibraryFigures
+from irc.target.record import known as known_target
 
 LARGEST: Mapping[Type, float] = {
     f16: 65504.0,
@@ -101,13 +102,13 @@ class Call:
         ranges: Mapping[str, Range] | None = None,
         known: Known | None = None,
         default_float: str = "float32",
-        figures: LibraryFigures = USUAL_LIBRARY,
+        figures: LibraryFigures | None = None,
     ) -> None:
         self._converted = {} if values is None else values
         self.known = Known() if known is None else known
         self.ranges = ranges or {}
         self.default_float = default_float
-        self.figures = figures
+        self.figures = known_target("avx2") if figures is None else figures
         self.builder = builder
         self.op = op
         self.arguments = arguments
