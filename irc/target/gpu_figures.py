@@ -47,6 +47,10 @@ class GpuFigures:
     ahead_rows: int = figure(
         0, "rows", "the least of each processor where rows longer than `held_row` that are held "
         "are read ahead; 0: they never are")
+    ahead_stages: int = figure(
+        3, "rows", "the most that are under way in a program instance then", least=1)
+    spare_bytes: int = figure(
+        4096, "bytes", "of shared memory for all else: what threads hand on in reductions")
     persistent_points: int = figure(
         32768, "points", "the most in registers: those of a row for each array that is read along "
         "it")

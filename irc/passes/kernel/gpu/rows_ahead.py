@@ -18,14 +18,10 @@ from irc.passes.kernel.gpu.odd_rows import GROUP_BYTES
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, offset_of
 from irc.target.gpu import GpuFeatures
 
-MOST_STAGES = 3
-SPARE_BYTES = 4096
-"""Shared memory for all else: what threads hand on in reductions."""
-
 
 def stages_ahead(plan: GpuPlan, gpu: GpuFeatures, block: int, group: int) -> int:
     """How many rows may be under way in each program instance, one of them being computed: at most
-    MOST_STAGES, and as many as shared memory holds of tiles of `block` points, which begin at
+    `ahead_stages`, and as many as shared memory holds of tiles of `block` points, which begin at
     groups of `group` elements. 1: none can be read ahead."""
     held: dict[object, int] = {}
     for member in plan.members:
@@ -40,8 +36,8 @@ def stages_ahead(plan: GpuPlan, gpu: GpuFeatures, block: int, group: int) -> int
             if group * size < GROUP_BYTES and not place[-1] * size % GROUP_BYTES == 0:
                 return 1
             held[read.source, place] = block * size
-    room = gpu.shared_bytes - SPARE_BYTES
-    return min(MOST_STAGES, 1 + room // sum(held.values())) if held else 1
+    room = gpu.shared_bytes - gpu.spare_bytes
+    return min(gpu.ahead_stages, 1 + room // sum(held.values())) if held else 1
 
 
 def _place(member: GpuMember, offset: Dim) -> tuple[Any, ...] | None:
