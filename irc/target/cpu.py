@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from irc.target.cpu_figures import CpuFigures
+from irc.target.figures import having
 from irc.target.speeds import Speeds
 
 _initialize_lock = threading.Lock()
@@ -62,6 +63,7 @@ def initialize_llvm() -> Any:
 
 
 @attrs.frozen(cache_hash=True)
+@having(CpuFigures)
 class TargetFeatures(CpuFigures, Speeds):
     """One CPU; its speeds are those of a core.
 

@@ -6,10 +6,9 @@ has. A body's cost is its operations and one for each access.
 
 from __future__ import annotations
 
-from irc.target.figures import figure, figures
+from irc.target.figures import figure
 
 
-@figures
 class CpuFigures:
     """Figures of the pass `schedule` on a CPU."""
 

@@ -1,8 +1,11 @@
 """Figures: numbers that passes decide by, as fields of the records of a target.
 
-    @figures
     class CpuFigures:
         heavy_body: int = figure(160, "operations", "a body of more has instructions enough ...")
+
+    @attrs.frozen
+    @having(CpuFigures)
+    class TargetFeatures(CpuFigures, Speeds):
 
 A line adds one: the text of targets reads and writes it (`#irc.target<avx2, launch = 0>`), the
 cache's keys hold it, docs/reference/figures.md lists it. A pass asks the record for it.
@@ -11,6 +14,7 @@ cache's keys hold it, docs/reference/figures.md lists it. A pass asks the record
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -39,10 +43,18 @@ class Figure:
         return ""
 
 
-#: A record of figures alone, which others inherit: it needs no methods of its own.
-figures = functools.partial(
-    attrs.define, kw_only=True, slots=False, init=False, eq=False, repr=False
-)
+def having(*groups: type) -> Callable[[type], type]:
+    """Gives a class, before it becomes a record, the figures of classes that it inherits: as fields
+    of its own they are made once."""
+
+    def give(cls: type) -> type:
+        for group in groups:
+            for name, type_ in group.__annotations__.items():
+                cls.__annotations__[name] = type_
+                setattr(cls, name, group.__dict__[name])
+        return cls
+
+    return give
 
 
 def figure(
@@ -50,7 +62,7 @@ def figure(
 ) -> Any:
     """A field of a record: a number, or as many numbers as `usual` has."""
     what = Figure(unit, meaning, least, power, most)
-    return attrs.field(default=usual, metadata={"figure": what})
+    return attrs.field(default=usual, kw_only=True, metadata={"figure": what})
 
 
 @functools.cache
@@ -74,4 +86,4 @@ def check_figures(record: Any) -> None:
                 raise ValueError(f"{field.name} is {number}, {objection}")
 
 
-__all__ = ["Figure", "check_figures", "figure", "figures", "figures_of"]
+__all__ = ["Figure", "check_figures", "figure", "figures_of", "having"]

@@ -7,6 +7,7 @@ import re
 import attrs
 
 from irc.target.cpu import check_speeds
+from irc.target.figures import having
 from irc.target.gpu_figures import GpuFigures
 from irc.target.speeds import Speeds
 
@@ -16,6 +17,7 @@ _CHIP = re.compile(r"sm_([0-9]{2,3})a?")
 
 
 @attrs.frozen(cache_hash=True)
+@having(GpuFigures)
 class GpuFeatures(GpuFigures, Speeds):
     """One GPU; its speeds are those of a processor of it.
 

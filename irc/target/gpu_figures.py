@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from irc.target.figures import figure, figures
+from irc.target.figures import figure
 
 
-@figures
 class GpuFigures:
     """Figures of passes on a GPU."""
 

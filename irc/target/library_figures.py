@@ -4,10 +4,9 @@ of these take.
 
 from __future__ import annotations
 
-from irc.target.figures import figure, figures
+from irc.target.figures import figure
 
 
-@figures
 class LibraryFigures:
     """Figures of oneDNN, BLAS, cuDNN and ATen's operators."""
 

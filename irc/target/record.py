@@ -20,7 +20,7 @@ from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.registry import lookup_attribute
 from irc.target import host
 from irc.target.cpu import TargetFeatures
-from irc.target.figures import check_figures
+from irc.target.figures import check_figures, having
 from irc.target.host import LIBRARY_ELEMENTS
 from irc.target.library_figures import LibraryFigures
 from irc.target.names import GPUS, PROCESSORS
@@ -34,6 +34,7 @@ PRECISIONS = ("highest", "high", "medium")
 
 
 @attrs.frozen(cache_hash=True)
+@having(LibraryFigures)
 class Target(LibraryFigures):
     """What programs are made for.
 

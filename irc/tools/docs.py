@@ -82,9 +82,11 @@ def figures_page() -> str:
     lines += ["with another one (`#irc.target<avx2, launch = 0>`) decides otherwise, on any"]
     lines += ["machine, and tuning puts what it finds there. An *operation* is an addition at one"]
     lines += ["point of a loop in vectors: [the cost model](../cost-model.md)."]
-    for title, cls in figure_records():
+    for title, cls, group in figure_records():
         lines += ["", f"## {title}", "", "| figure | usual | unit | meaning |", "|---|---|---|---|"]
         for field, figure in figures_of(cls):
+            if field.name not in group.__annotations__:
+                continue
             usual: Any = field.default
             shown = list(usual) if isinstance(usual, tuple) else usual
             meaning = _cell(figure.meaning)
@@ -92,17 +94,20 @@ def figures_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def figure_records() -> Iterator[tuple[str, type]]:
-    """The records that have figures, with a title."""
+def figure_records() -> Iterator[tuple[str, type, type]]:
+    """The records that have figures, with a title, and the class that lists them."""
+    from irc.target import Target
+    from irc.target.cpu import TargetFeatures
     from irc.target.cpu_figures import CpuFigures
+    from irc.target.gpu import GpuFeatures
     from irc.target.gpu_figures import GpuFigures
     from irc.target.library_figures import LibraryFigures
     from irc.target.speeds import Speeds
 
-    yield "Of any processor", Speeds
-    yield "Of a CPU", CpuFigures
-    yield "Of a GPU", GpuFigures
-    yield "Of the libraries", LibraryFigures
+    yield "Of any processor", Speeds, Speeds
+    yield "Of a CPU", TargetFeatures, CpuFigures
+    yield "Of a GPU", GpuFeatures, GpuFigures
+    yield "Of the libraries", Target, LibraryFigures
 
 
 # -- rules

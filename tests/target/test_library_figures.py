@@ -19,7 +19,6 @@ from irc.passes.frozen.winograd_convolutions import WinogradConvolutions
 from irc.program.read_host import read_host_program
 from irc.target import Target
 from irc.target.figures import figures_of
-from irc.target.library_figures import LibraryFigures
 
 FROZEN = Path(__file__).parents[1] / "passes" / "frozen"
 F = torch.nn.functional
@@ -105,4 +104,4 @@ LAYOUTS = {"grouped_time", "narrowing_time", "small_time", "usual_time", "small_
 def test_every_figure_decides_something() -> None:
     tested = {*CASES, *LAYOUTS, "panel_channels", "panel_results", "panel_pixels", "panel_empty",
               "winograd_byte", "winograd_transform"}  # fmt: skip
-    assert {field.name for field, _ in figures_of(LibraryFigures)} == tested
+    assert {field.name for field, _ in figures_of(Target)} == tested
