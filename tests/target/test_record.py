@@ -181,6 +181,8 @@ EDGES = {
     # Whether a graph of library calls is still right.
     "runtime/library_modes.py": "_get_fp32_precision_getter _get_deterministic_algorithms",
     "boundary/cuda_blas_lt.py": "environ",  # torch's own switch of cuBLASLt, in this process
+    # Whether the function stands for torch's settings, which it is tested under.
+    "boundary/cuda_convolutions.py": "are_deterministic_algorithms_enabled",
     "boundary/torch_abi.py": "environ",  # IRC_FORCE_SLOW_HOST: how this process calls
     "tools/cache_command.py": "Target.host",  # prints it
     "tools/bisect_command.py": "Target.host",  # whether the whole program can run here
