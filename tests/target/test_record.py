@@ -184,6 +184,11 @@ EDGES = {
     # Whether the function stands for torch's settings, which it is tested under.
     "boundary/cuda_convolutions.py": "are_deterministic_algorithms_enabled",
     "boundary/torch_abi.py": "environ",  # IRC_FORCE_SLOW_HOST: how this process calls
+    "tuning/measuring.py": "get_num_threads",  # sets it for what it measures, and back
+    "tuning/pool.py": "environ",  # of the workers
+    "tuning/worker.py": "environ",  # which device it was given
+    "tuning/session.py": "Target.host get_device_name environ sched_getaffinity",  # what is measured runs here
+    "tuning/store.py": "environ",  # where the remote store is
     "tools/cache_command.py": "Target.host",  # prints it
     "tools/bisect_command.py": "Target.host",  # whether the whole program can run here
     "cache/store.py": "environ",  # where the cache lies
