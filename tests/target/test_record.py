@@ -187,7 +187,8 @@ EDGES = {
     "tuning/measuring.py": "get_num_threads",  # sets it for what it measures, and back
     "tuning/pool.py": "environ",  # of the workers
     "tuning/worker.py": "environ",  # which device it was given
-    "tuning/session.py": "Target.host get_device_name environ sched_getaffinity",  # what is measured runs here
+    # What is measured runs here.
+    "tuning/session.py": "Target.host get_device_name environ sched_getaffinity",
     "tuning/store.py": "environ",  # where the remote store is
     "tools/cache_command.py": "Target.host",  # prints it
     "tools/bisect_command.py": "Target.host",  # whether the whole program can run here
