@@ -20,6 +20,7 @@ from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.registry import provides, register_attribute
 from irc.ir.text.attribute_text import TextWriter, quote
 from irc.ir.traits import SymbolTable
+from irc.target.figures import evolve, figures_of, record_of
 from irc.target.names import CPUS, GPUS, PROCESSORS
 from irc.target.record import KNOWN, Target, as_target, features_of
 
@@ -70,8 +71,7 @@ class TargetAttr(Attribute):
             parser.fail(f"there is no processor '{word}'; known are {', '.join(PROCESSORS)}; "
                         "cpu and gpu stand before the fields of others", start)  # fmt: skip
         features = features_of(gpu=word == "gpu" or word in GPUS)
-        own = {f.name: f for f in _fields(features)}
-        common = {f.name: f for f in _fields(Target)}
+        own, common = _fields(features), _fields(Target)
         values: dict[str, Any] = {}
         while parser.take(","):
             place = parser.start
@@ -84,36 +84,47 @@ class TargetAttr(Attribute):
                 parser.fail(f"the field '{name}' is given twice", place)
             parser.expect("=")
             begin = parser.start
-            value = _plain(parser.attribute(), field.type)
+            type_, _ = field
+            value = _READERS[type_](parser.attribute())
             if value is None:
-                parser.fail(f"'{name}' is {_WORDING[field.type]}", begin)
+                parser.fail(f"'{name}' is {_WORDING[type_]}", begin)
             values[name] = value
         changed = {name: value for name, value in values.items() if name in own}
-        lacking = [n for n, f in own.items() if f.default is attrs.NOTHING and n not in changed]
+        needed = (name for name, (_, usual) in own.items() if usual is attrs.NOTHING)
+        lacking = [name for name in needed if name not in changed]
         if word in KINDS and lacking:
             parser.fail(f"the target has no '{lacking[0]}'", start)
         rest = {name: value for name, value in values.items() if name in common}
         base = KNOWN.get(word)
 
         def target_of_fields() -> Attribute:
-            processor = features(**changed) if base is None else attrs.evolve(base, **changed)
-            return cls(Target(processor, **rest))
+            processor: Any = evolve(base, **changed) if base else record_of(features, **changed)
+            return cls(record_of(Target, processor=processor, **rest))
 
         return parser.build(start, target_of_fields)
 
 
-def _fields(cls: type) -> list[Any]:
-    """The fields that a text names, speeds last."""
-    named = [f for f in attrs.fields(cls) if f.init and f.name != "processor"]
-    return sorted(named, key=lambda field: field.inherited)
+def _own(cls: Any) -> list[Any]:
+    """The fields that a text names."""
+    return [f for f in attrs.fields(cls) if f.init and f.name not in ("processor", "unusual")]
+
+
+def _fields(cls: Any) -> dict[str, tuple[str, Any]]:
+    """What a text names, figures last: annotations and usual values."""
+    usual = {name: getattr(cls, name) for name in figures_of(cls)}
+    figures = {name: (_KINDS[type(value)], value) for name, value in usual.items()}
+    return {field.name: (str(field.type), field.default) for field in _own(cls)} | figures
 
 
 def _write(writer: TextWriter, record: Any) -> None:
     """Write the fields that are not as usual."""
-    for field in _fields(type(record)):
-        value = getattr(record, field.name)
-        if value != field.default:
-            writer.text(f", {field.name} = {_text(value)}")
+    cls: Any = type(record)
+    names = [f.name for f in _own(cls) if getattr(record, f.name) != f.default]
+    if record.unusual:  # which figures there are is read from texts
+        unusual = dict(record.unusual)
+        names += [name for name in figures_of(cls) if name in unusual]
+    for name in names:
+        writer.text(f", {name} = {_text(getattr(record, name))}")
 
 
 def _text(value: Any) -> str:
@@ -156,10 +167,8 @@ _WORDING = {
     "tuple[str, ...]": "a list of strings", "tuple[int, int]": "a list of two integers",
     "tuple[int, ...]": "a list of integers", "float": "a number",
 }  # fmt: skip
-
-
-def _plain(attr: Attribute, type_: str) -> Any:
-    return _READERS[type_](attr)
+#: The annotations of figures, by their values.
+_KINDS = {int: "int", float: "float", tuple: "tuple[int, ...]"}
 
 
 # -- modules

@@ -14,8 +14,7 @@ from typing import Any
 import attrs
 
 from irc.target.cpu_figures import CpuFigures
-from irc.target.figures import having
-from irc.target.speeds import Speeds
+from irc.target.figures import settle_figures
 
 _initialize_lock = threading.Lock()
 _initialized = False
@@ -63,8 +62,7 @@ def initialize_llvm() -> Any:
 
 
 @attrs.frozen(cache_hash=True)
-@having(CpuFigures)
-class TargetFeatures(CpuFigures, Speeds):
+class TargetFeatures(CpuFigures):
     """One CPU; its speeds are those of a core.
 
     triple: LLVM's, of its architecture and operating system. chip: LLVM's name of it. sets: its
@@ -74,7 +72,7 @@ class TargetFeatures(CpuFigures, Speeds):
     server processors in sixteen, where they multiply 32 in one: uops.info). parallel: so many
     points of a parallel space keep it busy, however many threads there are. operations_per_byte:
     floating-point operations in the time of a byte of memory, for 16 and 32 bits (an estimate for
-    one core with 256-bit vectors). Raises ValueError for what no CPU is.
+    one core with 256-bit vectors). unusual: figures. Raises ValueError for what no CPU is.
     """
 
     triple: str
@@ -84,6 +82,7 @@ class TargetFeatures(CpuFigures, Speeds):
     fast_division: bool = False
     parallel: int = 32
     operations_per_byte: tuple[int, int] = (8, 8)
+    unusual: tuple[tuple[str, Any], ...] = ()
     has_fma: bool = attrs.field(init=False, eq=False)
     has_avx2: bool = attrs.field(init=False, eq=False)
     has_avx512: bool = attrs.field(init=False, eq=False)
@@ -105,7 +104,7 @@ class TargetFeatures(CpuFigures, Speeds):
         if self.vector_bits not in WIDTHS:
             raise ValueError(f"vector_bits is {self.vector_bits}, not one of {WIDTHS}")
         check_speeds(self.parallel, self.operations_per_byte)
-        self.check()
+        settle_figures(self)
         sets = frozenset(self.sets)
         arm = self.architecture == "aarch64"
         avx512 = sets >= _AVX512

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import attrs
 
 from irc.target.cpu import check_speeds
-from irc.target.figures import having
+from irc.target.figures import settle_figures
 from irc.target.gpu_figures import GpuFigures
-from irc.target.speeds import Speeds
 
 #: Elements of images that may be computed with channels innermost.
 ELEMENTS = ("bf16", "f16", "f32", "f64")
@@ -17,15 +17,14 @@ _CHIP = re.compile(r"sm_([0-9]{2,3})a?")
 
 
 @attrs.frozen(cache_hash=True)
-@having(GpuFigures)
-class GpuFeatures(GpuFigures, Speeds):
+class GpuFeatures(GpuFigures):
     """One GPU; its speeds are those of a processor of it.
 
     chip: NVIDIA's name of its instructions. warp: threads that run together. parallel: fewer
     program instances leave processors idle. operations_per_byte: floating-point operations in the
     time of a byte of memory, for 16 and 32 bits. channels_last: elements of images of which cuDNN
-    computes convolutions with channels innermost; others it converts. Raises ValueError for what no
-    GPU is.
+    computes convolutions with channels innermost; others it converts. unusual: figures. Raises
+    ValueError for what no GPU is.
     """
 
     chip: str
@@ -33,6 +32,7 @@ class GpuFeatures(GpuFigures, Speeds):
     parallel: int = 256
     operations_per_byte: tuple[int, int] = (295, 148)
     channels_last: tuple[str, ...] = ("bf16", "f16")
+    unusual: tuple[tuple[str, Any], ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if not _CHIP.fullmatch(self.chip):
@@ -44,7 +44,7 @@ class GpuFeatures(GpuFigures, Speeds):
             raise ValueError(f"channels_last has {strange[0]!r}, not one of {ELEMENTS}")
         object.__setattr__(self, "channels_last", tuple(sorted(set(self.channels_last))))
         check_speeds(self.parallel, self.operations_per_byte)
-        self.check()
+        settle_figures(self)
 
     @staticmethod
     def sm_80() -> GpuFeatures:

@@ -20,7 +20,7 @@ from irc.ir.diagnostics import InternalError, UserError
 from irc.ir.registry import lookup_attribute
 from irc.target import host
 from irc.target.cpu import TargetFeatures
-from irc.target.figures import check_figures, having
+from irc.target.figures import settle_figures
 from irc.target.host import LIBRARY_ELEMENTS
 from irc.target.library_figures import LibraryFigures
 from irc.target.names import GPUS, PROCESSORS
@@ -34,7 +34,6 @@ PRECISIONS = ("highest", "high", "medium")
 
 
 @attrs.frozen(cache_hash=True)
-@having(LibraryFigures)
 class Target(LibraryFigures):
     """What programs are made for.
 
@@ -42,8 +41,8 @@ class Target(LibraryFigures):
     of ATen's on the CPU. library: elements that oneDNN computes packed operations of; empty: there
     is no oneDNN, or it is switched off. default_float: the dtype of floats that nothing else gives
     one. product_precision: torch's, of f32 products. tf32_convolutions: cuDNN may compute f32
-    convolutions with factors of 10 bits. deterministic: equal calls give equal bits. Raises
-    ValueError for what makes no sense.
+    convolutions with factors of 10 bits. deterministic: equal calls give equal bits. unusual:
+    figures. Raises ValueError for what makes no sense.
     """
 
     processor: TargetFeatures | GpuFeatures
@@ -53,9 +52,10 @@ class Target(LibraryFigures):
     product_precision: str = "highest"
     tf32_convolutions: bool = True
     deterministic: bool = False
+    unusual: tuple[tuple[str, Any], ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        check_figures(self)
+        settle_figures(self)
         if not 1 <= self.threads <= 1 << 16:
             raise ValueError(f"threads is {self.threads}, not from 1 to {1 << 16}")
         strange = [name for name in self.library if name not in LIBRARY_ELEMENTS]

@@ -6,46 +6,40 @@ loop. They say what is faster, not how long a program takes: see docs/cost-model
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import attrs
-
-from irc.target.figures import check_figures, figure
+from irc.target.figures import Figure, Figures
 
 if TYPE_CHECKING:
     from irc.target.costs import Cost
 
 
-@attrs.frozen(cache_hash=True, kw_only=True)
-class Speeds:
+class Speeds(Figures):
     """The figures of a processor: facts, and where tuning puts what it measures."""
 
-    near_bytes: int = figure(
-        16_384, "bytes", "an array up to this size stays in the first-level cache, with what "
-        "else a kernel reads")
-    scratch_bytes: int = figure(
-        32_768, "bytes", "what a kernel keeps for itself stays in that cache up to here")
-    core_bytes: int = figure(
-        1 << 20, "bytes", "what a core works on stays in its second-level cache up to here")
-    division: int = figure(4, "operations", "a quotient or a square root")
-    function: int = figure(16, "operations", "an elementary function")
-    access: int = figure(2, "operations", "an element from the first-level cache")
-    alone: int = figure(12, "operations", "an element that is read by itself, from anywhere")
-    byte: int = figure(2, "operations", "a byte from behind that cache")
-    launch: int = figure(1_600, "operations", "a kernel more")
-    vector_points: int = figure(
-        8, "points", "of the shared axes that a vector of them, or a GPU's tile, has", least=1)
-    copied_bytes: int = figure(
-        2_048, "bytes", "written anew in the time of a further launch that writes a slice: 0.2 us, "
-        "where an array of 16 KiB takes 1.2 us")
-    serial: int = figure(
-        32_768, "operations", "work that one thread does alone, as starting others costs as much")
-    femtoseconds: int = figure(
-        12_500, "fs", "the time of an operation; no decision depends on it", least=1)
-
-    def check(self) -> None:
-        """Raise ValueError for figures that no processor has."""
-        check_figures(self)
+    near_bytes: Annotated[int, Figure(
+        "bytes", "an array up to this size stays in the first-level cache, with what else a kernel "
+        "reads")] = 16_384
+    scratch_bytes: Annotated[int, Figure(
+        "bytes", "what a kernel keeps for itself stays in that cache up to here")] = 32_768
+    core_bytes: Annotated[int, Figure(
+        "bytes", "what a core works on stays in its second-level cache up to here")] = 1 << 20
+    division: Annotated[int, Figure("operations", "a quotient or a square root")] = 4
+    function: Annotated[int, Figure("operations", "an elementary function")] = 16
+    access: Annotated[int, Figure("operations", "an element from the first-level cache")] = 2
+    alone: Annotated[int, Figure(
+        "operations", "an element that is read by itself, from anywhere")] = 12
+    byte: Annotated[int, Figure("operations", "a byte from behind that cache")] = 2
+    launch: Annotated[int, Figure("operations", "a kernel more")] = 1_600
+    vector_points: Annotated[int, Figure(
+        "points", "of the shared axes that a vector of them, or a GPU's tile, has", least=1)] = 8
+    copied_bytes: Annotated[int, Figure(
+        "bytes", "written anew in the time of a further launch that writes a slice: 0.2 us, where "
+        "an array of 16 KiB takes 1.2 us")] = 2_048
+    serial: Annotated[int, Figure(
+        "operations", "work that one thread does alone, as starting others costs as much")] = 32_768
+    femtoseconds: Annotated[int, Figure(
+        "fs", "the time of an operation; no decision depends on it", least=1)] = 12_500
 
     def operations(self, cost: Cost, parallel: int) -> int:
         """What takes as long as a cost: `parallel` points keep the processor busy; work on fewer

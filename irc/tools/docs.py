@@ -82,32 +82,29 @@ def figures_page() -> str:
     lines += ["with another one (`#irc.target<avx2, launch = 0>`) decides otherwise, on any"]
     lines += ["machine, and tuning puts what it finds there. An *operation* is an addition at one"]
     lines += ["point of a loop in vectors: [the cost model](../cost-model.md)."]
-    for title, cls, group in figure_records():
+    for title, cls, above in figure_records():
         lines += ["", f"## {title}", "", "| figure | usual | unit | meaning |", "|---|---|---|---|"]
-        for field, figure in figures_of(cls):
-            if field.name not in group.__annotations__:
-                continue
-            usual: Any = field.default
-            shown = list(usual) if isinstance(usual, tuple) else usual
-            meaning = _cell(figure.meaning)
-            lines.append(f"| `{field.name}` | `{shown}` | {figure.unit} | {meaning} |")
+        for name, figure in figures_of(cls).items():
+            usual: Any = getattr(cls, name)
+            if above.get(name) != usual:
+                shown = list(usual) if isinstance(usual, tuple) else usual
+                meaning = _cell(figure.meaning)
+                lines.append(f"| `{name}` | `{shown}` | {figure.unit} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
-def figure_records() -> Iterator[tuple[str, type, type]]:
-    """The records that have figures, with a title, and the class that lists them."""
-    from irc.target import Target
-    from irc.target.cpu import TargetFeatures
+def figure_records() -> Iterator[tuple[str, type, dict[str, Any]]]:
+    """The records that have figures: a title, the class, and what it has as the one above."""
     from irc.target.cpu_figures import CpuFigures
-    from irc.target.gpu import GpuFeatures
     from irc.target.gpu_figures import GpuFigures
     from irc.target.library_figures import LibraryFigures
     from irc.target.speeds import Speeds
 
-    yield "Of any processor", Speeds, Speeds
-    yield "Of a CPU", TargetFeatures, CpuFigures
-    yield "Of a GPU", GpuFeatures, GpuFigures
-    yield "Of the libraries", Target, LibraryFigures
+    general = {name: getattr(Speeds, name) for name in figures_of(Speeds)}
+    yield "Of any processor", Speeds, {}
+    yield "Of a CPU", CpuFigures, general
+    yield "Of a GPU", GpuFigures, general
+    yield "Of the libraries", LibraryFigures, {}
 
 
 # -- rules

@@ -4,6 +4,7 @@ machine."""
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from irc.runtime.build_program import BuildOptions
 from irc.target import Target
 from irc.target.attribute import carry
 from irc.target.cpu import TargetFeatures
-from irc.target.figures import figures_of
+from irc.target.figures import evolve, figures_of
 from irc.target.gpu import GpuFeatures
+from irc.target.speeds import Speeds
 
 ROOT = Path(irc.__file__).parent
 
@@ -63,13 +65,18 @@ def test_each_setting_is_in_the_keys(change: Callable, values: tuple) -> None:
     assert Target.host() is before
 
 
-def other_value(field: attrs.Attribute) -> Any:
+def other_value(cls: type, figure: str) -> Any:
     """A value that a figure may have and hasn't."""
-    usual = field.default
+    usual = getattr(cls, figure)
     if isinstance(usual, tuple):
         return tuple(2 * number for number in usual)
-    most = field.metadata["figure"].most
+    most = figures_of(cls)[figure].most
     return 2 * usual if 0 < 2 * usual <= most else usual // 2 or 1
+
+
+def others(cls: type) -> dict[str, Any]:
+    """Of each figure another value."""
+    return {figure: other_value(cls, figure) for figure in figures_of(cls)}
 
 
 def changed_fields(base: Target) -> dict[str, Target]:
@@ -78,24 +85,25 @@ def changed_fields(base: Target) -> dict[str, Target]:
         "triple": "x86_64-unknown-freebsd", "chip": "znver4", "sets": ("avx",), "vector_bits": 128,
         "fast_division": True, "parallel": 33, "operations_per_byte": (9, 8), "warp": 64,
         "channels_last": ("f16",),
-        **{field.name: other_value(field) for field, _ in figures_of(type(base.processor))},
+        **others(type(base.processor)),
     }  # fmt: skip
     common: dict[str, Any] = {
         "threads": 5, "library": ("bf16", "f32"), "default_float": "float64",
         "product_precision": "high", "tf32_convolutions": False,
         "deterministic": True,
-        **{field.name: other_value(field) for field, _ in figures_of(Target)},
+        **others(Target),
     }  # fmt: skip
     if base.is_gpu:
         processor["chip"] = "sm_89"
-    own = [f.name for f in attrs.fields(type(base.processor)) if f.init]
-    assert {*own, *common, "processor"} == {
-        f.name for cls in (Target, type(base.processor)) for f in attrs.fields(cls) if f.init
-    }
-    made = {name: attrs.evolve(base, **{name: value}) for name, value in common.items()}
+    own, shared = (
+        {*figures_of(cls), *(f.name for f in attrs.fields(cls) if f.init)} - {"unusual"}
+        for cls in (type(base.processor), Target)
+    )
+    assert {*common, "processor"} == shared and own <= {*processor}
+    made = {name: evolve(base, **{name: value}) for name, value in common.items()}
     for name in own:
-        other = attrs.evolve(base.processor, **{name: processor[name]})
-        made[name] = attrs.evolve(base, processor=other)
+        other = evolve(base.processor, **{name: processor[name]})
+        made[name] = evolve(base, processor=other)
     return made
 
 
@@ -109,6 +117,27 @@ def test_every_field_is_in_the_text_and_in_the_key(name: str) -> None:
     everything = [base, *changed.values()]
     assert len({str(t) for t in everything}) == len(set(everything)) == len(everything)
     assert len({key(t) for t in everything}) == len(everything)
+
+
+@pytest.mark.parametrize("name", ["avx2", "sm_90"])
+def test_a_figure_that_is_not_usual_survives(name: str) -> None:
+    """It is an attribute beside those that attrs knows."""
+    base = Target.named(name)
+    usual = evolve(base.processor, launch=base.processor.launch)
+    assert usual == base.processor and usual.unusual == ()
+    other = evolve(base, unlocked_work=7, processor=evolve(usual, launch=5, serial=9))
+    assert evolve(other.processor, serial=usual.serial) == evolve(usual, launch=5)
+    for copied in (copy.copy(other), copy.deepcopy(other), evolve(other, threads=other.threads)):
+        assert copied == other and hash(copied) == hash(other) and str(copied) == str(other)
+        assert (copied.processor.launch, copied.processor.serial, copied.unlocked_work) == (5, 9, 7)
+    assert Speeds(launch=5).launch == copy.copy(Speeds(launch=5)).launch == 5
+    assert Speeds().launch == Speeds.launch != 5
+    with pytest.raises(ValueError, match="launch is -1, not from 0"):
+        Speeds(launch=-1)
+    with pytest.raises(ValueError, match="Speeds has no figure 'lunch'"):
+        Speeds(lunch=1)
+    with pytest.raises(TypeError, match="lunch"):
+        evolve(base, lunch=1)
 
 
 def test_a_program_without_a_target_has_no_key() -> None:

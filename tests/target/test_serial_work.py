@@ -11,13 +11,14 @@ from irc.codegen.host.lowering import emit_host
 from irc.program.read_host import read_host_program
 from irc.runtime.build_program import BuildOptions, compile_parts
 from irc.target import Target
+from irc.target.figures import evolve
 
 
 def lowered(serial: int | None, dynamic: bool = False) -> irc.ModuleOp:
     module = irc.trace(lambda x: 2 * x + 1, (torch.ones(40, 50),), dynamic=dynamic)
     host = Target.host()
     if serial is not None:
-        host = attrs.evolve(host, processor=attrs.evolve(host.processor, serial=serial))
+        host = attrs.evolve(host, processor=evolve(host.processor, serial=serial))
     irc.PassManager.parse("lower-to-cpu").run(module, irc.PassContext(target=host))
     return module
 

@@ -21,6 +21,7 @@ from irc.analysis.cost import (
 )
 from irc.target import Target
 from irc.target.costs import Cost
+from irc.target.figures import evolve
 from irc.target.speeds import Speeds
 
 CPU, GPU = Target.named("avx2"), Target.named("sm_90")
@@ -93,7 +94,7 @@ def test_classes() -> None:
 def test_figures_that_no_processor_has() -> None:
     for name, value in (("launch", -1), ("femtoseconds", 0), ("byte", (1 << 40) + 1)):
         with pytest.raises(ValueError, match=f"{name} is {value}, not from"):
-            attrs.evolve(CPU.processor, **{name: value})
+            evolve(CPU.processor, **{name: value})
     assert Target.named("#irc.target<sm_90, launch = 0>").operations(Cost(launches=5)) == 0
 
 

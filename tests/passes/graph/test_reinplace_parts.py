@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from irc.target import Target  # noqa: E402
+from irc.target.figures import evolve  # noqa: E402
 from tests.passes.graph.test_reinplace import copies, kernels, lowered  # noqa: E402
 
 CACHE = torch.arange(2.0 * 3 * 16 * 512).reshape(2, 3, 16, 512)
@@ -155,6 +156,6 @@ def random_writes(seed):
 @pytest.mark.parametrize("seed", range(30))
 def test_random_writes(seed):
     host = Target.host()
-    eager = attrs.evolve(host, processor=attrs.evolve(host.processor, copied_bytes=0))
+    eager = attrs.evolve(host, processor=evolve(host.processor, copied_bytes=0))
     x, new = torch.arange(42.0).reshape(6, 7), -torch.arange(42.0).reshape(6, 7)
     lowered(random_writes(seed), (x, new), target=eager)
