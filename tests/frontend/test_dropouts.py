@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, fx
 
-from irc.frontend.fx.dropouts import BATCHED, DROPOUTS
+from irc.frontend.fx.dropouts import BATCHED, DROPOUTS, skip_dropouts
 
 FUNCTIONS = sorted((d for d in DROPOUTS if d.__module__ == F.__name__), key=lambda d: d.__name__)
 CALLS = [
@@ -104,3 +104,26 @@ def test_what_is_dropped_is_eager_s_in_every_order_of_memory(lay, dynamic):
     dropped = torch.compile(F.dropout, backend="irc", dynamic=dynamic)(x, 0.4)
     assert torch.allclose(dropped, expected)
     assert dropped.stride() == expected.stride()
+
+
+def test_no_code_is_made_of_a_graph_that_is_only_read(monkeypatch):
+    """It takes 0.06 s of BERT-base's compile each time."""
+    graphs: list[fx.GraphModule] = []
+
+    def keep(module: fx.GraphModule, inputs: object) -> fx.GraphModule:
+        graphs.append(module)
+        return module
+
+    torch.compile(lambda x: F.dropout(x, 0.0) + 1, backend=keep)(torch.randn(3))
+    coded: list[fx.Graph] = []
+    code = fx.Graph.python_code
+
+    def counted(graph: fx.Graph, *rest: object, **more: object) -> object:
+        coded.append(graph)
+        return code(graph, *rest, **more)
+
+    monkeypatch.setattr(fx.Graph, "python_code", counted)
+    skipped = skip_dropouts(graphs[0])
+    assert skipped is not graphs[0] and not coded
+    assert len(skipped.graph.nodes) < len(graphs[0].graph.nodes)
+    assert torch.equal(skipped(torch.ones(3))[0], torch.full((3,), 2.0)) and coded
