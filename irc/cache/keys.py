@@ -18,7 +18,7 @@ import platform
 import secrets
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources.abc import Traversable
 
 from irc.cache.folder import tell_once
@@ -33,12 +33,15 @@ _LOADED = time.time()
 
 
 def key_of(*parts: str | bytes) -> str:
-    """The sha256, in hexadecimal, over `parts`, each preceded by its length."""
-    encoded = [part.encode() if isinstance(part, str) else part for part in parts]
-    lengths = struct.pack(f"<{len(encoded)}Q", *map(len, encoded))
-    # Each length in front of its part, so that no two lists of parts are one text.
-    pieces = [lengths[8 * k : 8 * k + 8] + data for k, data in enumerate(encoded)]
-    return hashlib.sha256(b"".join(pieces)).hexdigest()
+    """The sha256, in hexadecimal, over `parts` and their lengths."""
+    return hash_of([part.encode() if isinstance(part, str) else part for part in parts])
+
+
+def hash_of(parts: Sequence[bytes]) -> str:
+    """The sha256 over how many parts there are, their lengths and themselves, so that no two lists
+    of parts are one text."""
+    lengths = struct.pack(f"<Q{len(parts)}Q", len(parts), *map(len, parts))
+    return hashlib.sha256(b"".join((lengths, *parts))).hexdigest()
 
 
 def canonical_text(module: Operation) -> str:
@@ -89,12 +92,12 @@ def irc_key() -> str:
     """
     root = os.path.dirname(os.path.dirname(__file__))  # the folder irc
     if not os.path.isdir(root):  # in a zip file
-        return key_of(__version__, *packed_content(importlib.resources.files("irc")))
+        return key_of(__version__, hash_of([*packed_content(importlib.resources.files("irc"))]))
     newest, parts = folder_content(root)
     if newest <= _LOADED:
-        return key_of(__version__, *parts)
+        return key_of(__version__, hash_of(parts))
     tell_once("irc's own files were changed after this process had started")
-    return key_of(__version__, *parts, secrets.token_hex(16))
+    return key_of(__version__, hash_of(parts), secrets.token_hex(16))
 
 
 def folder_content(root: str) -> tuple[float, list[bytes]]:
@@ -152,5 +155,5 @@ def versions_key() -> str:
     )
 
 
-__all__ = ["canonical_text", "folder_content", "irc_key", "key_of", "packed_content",
+__all__ = ["canonical_text", "folder_content", "hash_of", "irc_key", "key_of", "packed_content",
            "versions_key"]  # fmt: skip

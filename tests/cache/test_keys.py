@@ -140,7 +140,7 @@ def test_files_as_new_as_the_process_are_what_it_runs(monkeypatch: pytest.Monkey
         monkeypatch.setattr(keys, "folder_content", lambda root: (written, [b"content"]))
         return keys.irc_key.__wrapped__()
 
-    expected = keys.key_of(irc.__version__, b"content")
+    expected = keys.key_of(irc.__version__, keys.hash_of([b"content"]))
     assert key(keys._LOADED - 1) == key(keys._LOADED) == expected
     monkeypatch.setattr(keys, "tell_once", lambda reason: None)
     assert len({key(keys._LOADED + 1), key(keys._LOADED + 1), expected}) == 3
@@ -155,4 +155,5 @@ def test_files_that_lie_in_no_folder_are_those_of_a_package(
     for is_folder in (True, False):
         monkeypatch.setattr(keys.os.path, "isdir", lambda path, answer=is_folder: answer)
         found.append(keys.irc_key.__wrapped__())
-    assert found == [keys.key_of(irc.__version__, part) for part in (b"folder", b"packed")]
+    contents = (keys.hash_of([part]) for part in (b"folder", b"packed"))
+    assert found == [keys.key_of(irc.__version__, content) for content in contents]

@@ -59,20 +59,25 @@ def _key() -> str:
     return key_of("converted operators", irc_key(), torch.__version__)
 
 
+_NAMES = re.compile(r"(?:[A-Za-z_]\w*+\.[A-Za-z_]\w*+\n)*+")
+
+
 @functools.cache
-def _named(names: tuple[str, ...]) -> frozenset[Any] | None:
-    """The packets of names as "aten.add"; None if one of them is no operator's."""
+def _named(names: str) -> frozenset[Any] | None:
+    """The packets of names as "aten.add", a line each; None if one of them is no operator's."""
+    if not _NAMES.fullmatch(names):
+        return None
+    spaces: dict[str, Any] = {}
     packets = set()
-    for name in names:
-        if not re.fullmatch(r"[A-Za-z_]\w*\.[A-Za-z_]\w*", name):
-            return None
+    for name in names.splitlines():
         namespace, _, operator = name.partition(".")
-        load_own_operators(namespace)
-        packet = getattr(getattr(torch.ops, namespace), operator, None)
-        if not isinstance(packet, torch._ops.OpOverloadPacket):
-            return None
-        packets.add(packet)
-    return frozenset(packets)
+        space = spaces.get(namespace)
+        if space is None:
+            load_own_operators(namespace)
+            space = spaces[namespace] = getattr(torch.ops, namespace)
+        packets.add(getattr(space, operator, None))
+    known = set(map(type, packets)) <= {torch._ops.OpOverloadPacket}
+    return frozenset(packets) if known else None
 
 
 def _own() -> frozenset[Any] | None:
@@ -80,9 +85,12 @@ def _own() -> frozenset[Any] | None:
     could be such a list."""
     cache = shared_cache()
     kept = None if cache.unusable is not None else cache.get_json(_key())
-    if not isinstance(kept, list) or not all(isinstance(name, str) for name in kept):
+    if not isinstance(kept, list):
         return None
-    return _named(tuple(kept))
+    try:
+        return _named("\n".join([*kept, ""]))
+    except TypeError:  # not all of them are texts
+        return None
 
 
 def _keep(boundary: Conversion) -> None:
