@@ -20,6 +20,7 @@ from irc.ir.symbols import symbol
 from irc.ir.types import TensorType, bf16, contiguous_strides
 from irc.pipeline import pipeline_text
 from irc.target import Target
+from irc.target.figures import evolve
 from tests.passes.loop.programs import program, tensor
 
 PIPELINE = "propagate-channels-last,assign-layouts,insert-layout-copies"
@@ -139,7 +140,7 @@ def test_whether_a_convolution_is_small_is_a_figure() -> None:
     slow = Target.named("#irc.target<avx2, library = [], small_time = 3.5>")
     found = decide(function, slow, 300)
     assert not found.innermost and found.figures["relative_time"] == 3.5
-    none = attrs.evolve(slow, small_channels=0)
+    none = evolve(slow, small_channels=0)
     assert decide(function, none, 300).innermost
 
 
