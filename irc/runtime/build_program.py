@@ -20,7 +20,7 @@ from irc.boundary import torch_abi
 from irc.boundary.aten_paths import boxed_callable, find_operator
 from irc.boundary.templates import Dynamic
 from irc.codegen.host.names import ENTRY, kernel_symbol
-from irc.dialects import kernel, sym
+from irc.dialects import kernel
 from irc.ir.contents import content_tensor
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.program import host_program as P
@@ -186,6 +186,7 @@ def _compile_for_gpu(
     module: Any, options: BuildOptions, counters: Mapping[str, int], name: str, target: Target
 ) -> CompiledParts:
     """As `compile_parts`, for a GPU; the host function is for this machine's CPU."""
+    from irc.dialects.sym.facts import hints_of
     from irc.program.read_host import read_host_program
     from irc.runtime.gpu_compile import compile_for_gpu
 
@@ -197,7 +198,7 @@ def _compile_for_gpu(
     processor = TargetFeatures.host()
     compiled = compile_for_gpu(
         program, used_kernels(module, program, "gpu"), target, processor,
-        _gpu(options), hints=_hints(module.lookup(name)),
+        _gpu(options), hints=hints_of(module.lookup(name)),
         cached=options.cache, opt_level=host_level(program),
     )  # fmt: skip
     return CompiledParts(
@@ -232,12 +233,6 @@ def _gpu(options: BuildOptions) -> Gpu | None:
 def can_launch(options: BuildOptions) -> bool:
     """Whether programs of GPUs are native here, with machine code of their kernels."""
     return _gpu(options) is not None
-
-
-def _hints(function: Any) -> dict[str, int]:
-    """What the symbols of a function were while the program was traced, where that is known."""
-    bound = (op for op in function.block.ops if isinstance(op, sym.BindSizeOp | sym.BindOp))
-    return {op.symbol: op.hint for op in bound if op.hint is not None}
 
 
 def host_level(program: P.HostProgram) -> int:

@@ -10,7 +10,7 @@ It is text and numbers alone, so that another process, or another machine, build
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -18,6 +18,7 @@ import attrs
 from irc.analysis.loop import used_values
 from irc.cache.keys import canonical_text
 from irc.dialects import func, sym
+from irc.dialects.sym.facts import hints_of
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -92,15 +93,10 @@ def main_of(module: ModuleOp) -> func.FuncOp:
 
 
 def problem_of(
-    op: Operation,
-    target: Target,
-    pipeline: str,
-    what: str,
-    hints: Mapping[str, int] | None = None,
-    level: str = "loop",
+    op: Operation, target: Target, pipeline: str, what: str, level: str = "loop"
 ) -> Problem:
-    """The problem of one operation of a larger program. Each symbol that it mentions is an argument
-    of its own, with its hint's bucket while it is measured. Constants are arguments, too."""
+    """The problem of one operation of a function. Each symbol that it mentions is an argument of
+    its own, with its hint's bucket while it is measured. Constants are arguments, too."""
     inside: set[Value] = set()
     for inner in op.walk():
         inside.update(inner.results)
@@ -113,8 +109,9 @@ def problem_of(
     module = ModuleOp.empty()
     module.block.append(function)
     carry(module, target)
-    known = hints or {}
-    sizes = tuple((name, bucket_of(known.get(name, USUAL_SIZE))) for name in names)
+    assert op.parent_op is not None, "what is tuned stands in a function"
+    hints = hints_of(op.parent_op)
+    sizes = tuple((name, bucket_of(hints.get(name, USUAL_SIZE))) for name in names)
     return Problem(print_op(module), pipeline, what, sizes)
 
 

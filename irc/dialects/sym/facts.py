@@ -102,6 +102,13 @@ def facts_of(function: Operation) -> FunctionFacts:
     return facts_stated_by(function.walk())
 
 
+def hints_of(function: Operation) -> dict[str, int]:
+    """What the symbols that a function binds were while the program was traced, where that is
+    known."""
+    bound = (op for op in function.regions[0].blocks[0].ops if isinstance(op, sym.Binder))
+    return {op.symbol: op.hint for op in bound if op.hint is not None}
+
+
 def facts_stated_by(ops: Iterable[Operation]) -> FunctionFacts:
     """The facts that the binders and assertions among `ops` state, propagated."""
     facts = FunctionFacts()

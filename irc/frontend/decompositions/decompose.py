@@ -18,6 +18,9 @@ from irc.ir.symbols import Dim, Expr, evaluate_with, free_symbols
 from irc.ir.types import DTYPE_OF_ELEMENT, TensorType
 from irc.passes.graph.result_types import REFUSALS
 
+#: What a symbol without a hint is taken to have been.
+DEFAULT_HINT = 6
+
 OPERATIONS: dict[str, Any] = {
     "add": lambda *a: sum(a),
     "mul": lambda a, b: a * b,
@@ -32,8 +35,8 @@ OPERATIONS: dict[str, Any] = {
 class Decomposer:
     """Traces decompositions for the operations of one function.
 
-    hints: the size seen for each symbol of the function; they never decide anything, since a
-    decomposition that would need a guard on one is not used.
+    hints: the size seen for symbols of the function, where known; they never decide anything, since
+    a decomposition that would need a guard on one is not used.
     """
 
     def __init__(self, hints: Mapping[str, int]) -> None:
@@ -56,7 +59,7 @@ class Decomposer:
 
         if name not in self.sizes:
             # Distinct hints keep torch from taking two symbols for one.
-            value = max(self.hints[name], 2) + 1009 * len(self.sizes)
+            value = max(self.hints.get(name, DEFAULT_HINT), 2) + 1009 * len(self.sizes)
             source = ConstantSource(f"irc_{name}")
             symbol = self.shape_env.create_symbol(value, source, DimDynamic.DYNAMIC)
             self.names[str(symbol)] = name

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from irc.dialects import aten, func, sym
+from irc.dialects.sym.facts import hints_of
 from irc.ir.core import Operation, Value
 from irc.ir.location import fuse
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.renaming import rename_symbols
 from irc.ir.symbols import Dim, symbol
-
-DEFAULT_HINT = 6
 
 
 @register_pass
@@ -43,7 +42,7 @@ class DecomposeAten(Pass):
             if not isinstance(inner, aten.AtenOp) or type(inner).schema.is_mutable:
                 continue
             if decomposer is None:
-                decomposer = Decomposer(symbol_hints(op))
+                decomposer = Decomposer(hints_of(op))
             if not decomposer.can_decompose(inner):
                 continue
             graph_or_reason = decomposer.decompose(inner)
@@ -53,15 +52,6 @@ class DecomposeAten(Pass):
             _inline(op, inner, graph_or_reason, decomposer.names)
             context.count("decomposed")
         op.refresh_type()
-
-
-def symbol_hints(function: func.FuncOp) -> dict[str, int]:
-    """The hint of each symbol that the function binds."""
-    hints = {}
-    for op in function.block.ops:
-        if isinstance(op, sym.Binder):
-            hints[op.symbol] = DEFAULT_HINT if op.hint is None else op.hint
-    return hints
 
 
 def _inline(

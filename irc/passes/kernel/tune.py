@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irc.analysis.cost import class_of
 from irc.analysis.loop import points
-from irc.dialects import func, loop, sym
+from irc.dialects import func, loop
 from irc.ir.core import Operation
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import TensorType
@@ -54,12 +54,11 @@ class Tune(Pass):
         for function in op.regions[0].blocks[0].ops:
             if not isinstance(function, func.FuncOp):
                 continue
-            hints = hints_of(function)
             ops = [inner for inner in function.block.ops if self.is_tuned(inner, options, target)]
             for inner in sorted(ops, key=work_of, reverse=True):
                 if not context.spend("tune", inner):
                     return
-                self.tune(inner, hints, context)
+                self.tune(inner, context)
 
     def is_tuned(self, op: Operation, options: Options | None, made_for: Target) -> bool:
         """Whether an operation is to be tuned: one with a schedule, of the kinds that the options
@@ -70,7 +69,7 @@ class Tune(Pass):
         small = points_of(op) < self.least_points
         return not small and (options is None or _asks(options, is_product, made_for.is_gpu))
 
-    def tune(self, op: Operation, hints: dict[str, int], context: PassContext) -> None:
+    def tune(self, op: Operation, context: PassContext) -> None:
         """Write the fastest candidate into an operation's schedule."""
         candidates = candidates_for(op)
         if self.take >= 0:
@@ -78,7 +77,7 @@ class Tune(Pass):
             return
         steps = MOST_STEPS if (context.options or DEFAULT).coordinate_descent_tuning else 1
         while steps and len(candidates) > 1:
-            problem = problem_of(op, target_of(context), REST, describe(op), hints)
+            problem = problem_of(op, target_of(context), REST, describe(op))
             winner = choose(problem, candidates, context)
             if winner == candidates[0]:
                 return
@@ -96,12 +95,6 @@ def _asks(options: Options, is_product: bool, gpu: bool) -> bool:
     libraries = own_backends(options.max_autotune_gemm_backends, gpu)
     measured = "aten" in libraries and not options.coordinate_descent_tuning
     return (options.max_autotune or options.max_autotune_gemm) and not measured
-
-
-def hints_of(function: func.FuncOp) -> dict[str, int]:
-    """What the symbols of a function were while the program was traced, where that is known."""
-    bound = (op for op in function.block.ops if isinstance(op, sym.BindSizeOp | sym.BindOp))
-    return {op.symbol: op.hint for op in bound if op.hint is not None}
 
 
 def points_of(op: Operation) -> int:

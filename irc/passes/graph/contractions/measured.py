@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 
 from irc.analysis.contraction import Contraction, contraction_of
-from irc.dialects import func, graph, loop, sym
+from irc.dialects import graph, loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.passes import PassContext, PassManager
@@ -58,7 +56,7 @@ def product_problem(call: graph.CallAten, target: Target) -> Problem:
     """A call as what is tuned, with its operands in eager's strides."""
     words = "{target=triton}" if target.is_gpu else ""
     pipeline = ",".join([REST[0], *(stage + words for stage in REST[1:])])
-    problem = problem_of(call, target, pipeline, described(call), _hints(call), "graph")
+    problem = problem_of(call, target, pipeline, described(call), "graph")
     strides = call.operand_strides
     if strides is None:
         return problem
@@ -78,14 +76,6 @@ def described(call: graph.CallAten) -> str:
     types = [v.type for v in call._operands if isinstance(v.type, TensorType)]
     sizes = ", ".join("x".join(map(str, type_.shape)) for type_ in types)
     return f"{call.callee.split('.')[1]} {types[0].element} {sizes}"
-
-
-def _hints(call: Operation) -> Mapping[str, int]:
-    """What the symbols of its function were while that was traced, where it is known."""
-    function = call.parent_op
-    assert isinstance(function, func.FuncOp)
-    bound = (op for op in function.block.ops if isinstance(op, sym.BindSizeOp | sym.BindOp))
-    return {op.symbol: op.hint for op in bound if op.hint is not None}
 
 
 __all__ = ["described", "fastest", "own_candidates", "product_problem"]
