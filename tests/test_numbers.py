@@ -15,11 +15,11 @@ FORMAT = "of a format of numbers, or of the machine's instructions: nothing fast
 NAMES = "numbers that stand for names, or bits of a number"
 REACH = "how far is looked: what lies further is left as it is"
 #: What is being built: its numbers become figures, or keys of schedules, before it is done.
-OPEN = ("analysis/contraction.py", "passes/kernel/cpu/contraction/",
-        "passes/kernel/gpu/contraction_schedule.py")  # fmt: skip
+OPEN = ("passes/kernel/cpu/contraction/",)
 
 #: Every number of a module, by the module's place and its name.
 KNOWN = {
+    "analysis/contraction.py": {"_DEEP": REACH},
     "analysis/cost.py": {"_BITS": NAMES},
     "analysis/image_layouts.py": {"PINNED": NAMES},
     "analysis/loop.py": {"_GAP": NAMES, "_SHARE": NAMES},

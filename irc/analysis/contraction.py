@@ -18,6 +18,7 @@ from irc.ir.attributes import Type
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import free_symbols
 from irc.ir.types import TensorType
+from irc.target import Target
 
 
 @attrs.frozen(eq=False)
@@ -137,15 +138,8 @@ def _side(
 
 # -- those whose kernels multiply tiles
 
-#: Products of numbers, and sums of them, from which on a kernel of tiles pays: the least that a GPU
-#: multiplies is 16x16 by 16x16. Of fewer sums `split-reductions` makes parts.
-LEAST_PRODUCTS, LEAST_SUMS = 4096, 256
-#: Rows or columns of a block that is packed on a CPU, or of a tile on a GPU: a factor is evaluated
-#: once for each of the other side.
-TILE = {False: 256, True: 128}
 
-
-def tiled(op: Operation | None) -> Contraction | None:
+def tiled(op: Operation | None, target: Target) -> Contraction | None:
     """The contraction that an operation is, if its kernel is to multiply tiles: each element of a
     factor meets several of the other, and there are many. What fuses computes leaves one like this:
     one sum, over its own axes. One with entries of a schedule is meant to be."""
@@ -154,17 +148,20 @@ def tiled(op: Operation | None) -> Contraction | None:
     outputs = op.output_list
     if len(outputs) != 1 or outputs[0].combiner != "sum" or outputs[0].kind != "reduce":
         return None
-    if op.schedule is None and points(a.extent for a in op.axis_list) < LEAST_PRODUCTS:
+    least = target.processor
+    if op.schedule is None and points(a.extent for a in op.axis_list) < least.tiled_products:
         return None
     contraction = contraction_of(op)
     if isinstance(contraction, str) or op.schedule is not None:
         return None if isinstance(contraction, str) else contraction
     sizes = (points(a.extent for a in axes) for axes in (contraction.rows, contraction.columns))
     sums = points(a.extent for a in op.axis_list if a.kind == "par")
-    return contraction if sums >= LEAST_SUMS and min(sizes) > 1 else None
+    return contraction if sums >= least.tiled_sums and min(sizes) > 1 else None
 
 
-def follows_tiles(op: Operation, sources: Iterable[Value] | None = None) -> bool:
+def follows_tiles(
+    op: Operation, target: Target, sources: Iterable[Value] | None = None
+) -> bool:
     """Whether a compute is a map that can be computed with the sums of a contraction whose kernel
     multiplies tiles: over all of its sums, of which it needs no other. sources: what it reads, if
     its own reads aren't all."""
@@ -175,7 +172,9 @@ def follows_tiles(op: Operation, sources: Iterable[Value] | None = None) -> bool
     read = {read.source for read in op.reads} if sources is None else set(sources)
     for source in read:
         maker, type_ = source.defining_op, source.type
-        if isinstance(type_, TensorType) and type_.shape == extents and tiled(maker) is not None:
+        if not isinstance(type_, TensorType) or type_.shape != extents:
+            continue
+        if tiled(maker, target) is not None:
             others = (other.defining_op for other in read - {source})
             return not any(_needs(other, maker, _DEEP) for other in others)
     return False
@@ -192,10 +191,10 @@ def _needs(op: Operation | None, maker: Operation | None, deep: int) -> bool:
     return any(_needs(read.source.defining_op, maker, deep - 1) for read in op.reads)
 
 
-def times_evaluated(read: loop.ReadOp, gpu: bool) -> int | None:
+def times_evaluated(read: loop.ReadOp, target: Target) -> int | None:
     """How often what stands at a read is evaluated where that is a factor of tiles: each element of
     the factor once for each tile of the other side. None elsewhere."""
-    contraction = tiled(read.parent_op)
+    contraction = tiled(read.parent_op, target)
     if contraction is None:
         return None
     sides = [side for side in (contraction.left, contraction.right) if read in side.ops]
@@ -204,5 +203,5 @@ def times_evaluated(read: loop.ReadOp, gpu: bool) -> int | None:
         axes = contraction.compute.axis_list
         own = points(a.extent for a in axes if a.name in side.axes)
         other = points(a.extent for a in axes if a.name not in side.axes)
-        count += own * -(-other // TILE[gpu])
+        count += own * -(-other // target.processor.factor_tile)
     return count

@@ -53,5 +53,29 @@ class CpuFigures(Speeds):
         "a million bf16 with AVX2 has 1.61 of Inductor's speed with two, 1.45 with four)")] = 16
     long_row: Annotated[int, Figure("elements", "such a row")] = 65_536
 
+    # -- contractions whose sums are computed in tiles of registers
+    tiled_work: Annotated[int, Figure(
+        "multiplications", "of fewer a contraction stays a reduction like others")] = 32_768
+    tiled_depth: Annotated[int, Figure(
+        "terms", "of sums that are added before any is put aside, a multiple of all vectors (256 x "
+        "4096 x 4096 with weights in panels on a Xeon, of packed oneDNN's rate: 1.07 with 1024, "
+        "0.96 with 512 or 1376, 0.91 with 2048)", least=256, power=True)] = 1024
+    sums_in_flight: Annotated[int, Figure(
+        "vectors", "of sums that keep the multipliers busy")] = 8
+    tile_times: Annotated[tuple[int, ...], Figure(
+        "", "what a tile takes for a term: for each vector of sums, each row and each vector. The "
+        "share of the last two is what 8 x 3 and 9 x 3 vectors gained over 14 x 2 and 6 x 4 (512 x "
+        "768 x 3072 with weights in panels on a Xeon with AVX-512, of packed oneDNN's rate: 1.05, "
+        "1.10, 1.04 and 0.99)")] = (12, 4, 13)
+    most_vectors: Annotated[int, Figure(
+        "vectors", "the most of a tile's row", least=1, most=16)] = 4
+    thread_blocks: Annotated[int, Figure(
+        "points", "of the parallel space for each thread", least=1)] = 4
+    packed_element: Annotated[int, Figure(
+        "multiplications", "of vectors in the time of packing an element")] = 12
+    aliasing_bytes: Annotated[int, Figure(
+        "bytes", "by which rows lie apart that fall on one set of the first-level cache",
+        least=64, power=True)] = 4096
+
 
 __all__ = ["CpuFigures"]

@@ -13,6 +13,9 @@ class GpuFigures(Speeds):
 
     launch: Annotated[int, Figure("operations", "a kernel more: 2.5 us")] = 16_000_000
     serial: Annotated[int, Figure("operations", "a program instance is serial work anyway")] = 0
+    factor_tile: Annotated[int, Figure(
+        "rows or columns", "of a block that is packed on a CPU, or of a tile on a GPU: a factor is "
+        "evaluated once for each of the other side", least=1)] = 128
     femtoseconds: Annotated[int, Figure(
         "fs", "the time of an operation: a byte takes what it does at 3.3 TB/s", least=1)] = 150
 
@@ -146,6 +149,22 @@ class GpuFigures(Speeds):
     accumulators: Annotated[int, Figure(
         "elements", "of sums that a processor has registers for, with what else these hold",
         least=1)] = 49_152
+
+    matrix_side: Annotated[int, Figure(
+        "points", "rows, columns and depth from which on floats are multiplied as matrices where a "
+        "schedule doesn't say", least=1)] = 16
+    narrow_side: Annotated[int, Figure(
+        "points", "of 16 bits two rows are enough for so many columns, and the other way round"
+        )] = 64
+    swapped_rows: Annotated[int, Figure(
+        "rows", "up to which the columns are the first dimension of tiles: it has at least 64 "
+        "lanes where four warps share it")] = 32
+    step_bytes: Annotated[int, Figure(
+        "bytes", "of the depth in a step: what a line of memory has", least=16, power=True)] = 128
+    plain_step: Annotated[int, Figure(
+        "points", "of the depth in a step, for f32 as it is", least=1, power=True)] = 16
+    grouped_rows: Annotated[int, Figure(
+        "rows", "of tiles that go over the columns together", least=1)] = 8
 
     # -- attach-checks
     whole_rows: Annotated[int, Figure(

@@ -38,6 +38,14 @@ class Speeds(Figures):
         "an array of 16 KiB takes 1.2 us")] = 2_048
     serial: Annotated[int, Figure(
         "operations", "work that one thread does alone, as starting others costs as much")] = 32_768
+    tiled_products: Annotated[int, Figure(
+        "products", "of numbers, the least of a contraction whose kernel multiplies tiles: the "
+        "least that a GPU multiplies is 16x16 by 16x16")] = 4096
+    tiled_sums: Annotated[int, Figure(
+        "sums", "the least of such a contraction: of fewer, `split-reductions` makes parts")] = 256
+    factor_tile: Annotated[int, Figure(
+        "rows or columns", "of a block that is packed on a CPU, or of a tile on a GPU: a factor is "
+        "evaluated once for each of the other side", least=1)] = 256
     femtoseconds: Annotated[int, Figure(
         "fs", "the time of an operation; no decision depends on it", least=1)] = 12_500
 

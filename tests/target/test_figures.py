@@ -30,10 +30,27 @@ LINES = "%x: f32[{0}, {1}], %a: f32[{0}], %b: f32[{0}]"
 LINE = """%y = loop.compute par(i0: {0}, i1: {1}) -> map {{ %c = loop.read %x[i0, i1] : f32
   %d = loop.read %a[i0] : f32 %e = loop.read %b[i0] : f32 %f = arith.mulf %c, %d : f32
   %g = arith.addf %f, %e : f32 loop.yield %g }} : f32[{0}, {1}]"""
-PRODUCT = """%y = loop.compute par(i0: 4096, i1: 4096) red(i2: 256) -> reduce(sum, f32) {{
-  %a = loop.read %x[i0, i2] : {0} %b = loop.read %w[i2, i1] : {0} {1}
-  %e = arith.mulf {2} : f32 loop.yield %e }} : f32[4096, 4096]"""
+PRODUCT = """%y = loop.compute par(i0: {rows}, i1: {columns}) red(i2: {depth})
+  -> reduce(sum, f32) {{
+  %a = loop.read %x[i0, i2] : {type} %b = loop.read %{w}[i2, i1] : {type} {casts}
+  %e = arith.mulf {factors} : f32 loop.yield %e }} : f32[{rows}, {columns}]"""
 CASTS = "%c = arith.extf %a : f16 to f32 %d = arith.extf %b : f16 to f32"
+PROLOGUE = """%v = loop.compute par(i0: {depth}, i1: {columns}) -> map {{
+  %o = loop.read %w[i0, i1] : {type} %s = math.sin %o : {type}
+  loop.yield %s }} : {type}[{depth}, {columns}] """
+
+
+def product(rows: int, depth: int, columns: int, type_: str, before: str = "") -> tuple[str, ...]:
+    """Arguments, body and results of a product of two matrices."""
+    casts, factors = (CASTS, "%c, %d") if type_ == "f16" else ("", "%a, %b")
+    body = (before + PRODUCT).format(
+        rows=rows, columns=columns, depth=depth, type=type_, w="v" if before else "w", casts=casts,
+        factors=factors,
+    )  # fmt: skip
+    arguments = f"%x: {type_}[{rows}, {depth}], %w: {type_}[{depth}, {columns}]"
+    return arguments, body, f"%y: f32[{rows}, {columns}]"
+
+
 TEXTS = {
     "long columns": (
         "%x: f32[8192, 8192]", SUM.format("red(i0: 8192) par(i1: 8192)", "i0, i1", "f32[8192]"),
@@ -77,12 +94,12 @@ TEXTS = {
     "sorted rows": (
         "%x: i64[64, 33]", "%y = loop.compute par(i0: 64) scan(i1: 33) -> scan(sort, i64) { "
         "%a = loop.read %x[i0, i1] : i64 loop.yield %a } : i64[64, 33]", "%y: i64[64, 33]"),
-    "a product": (
-        "%x: f16[4096, 256], %w: f16[256, 4096]", PRODUCT.format("f16", CASTS, "%c, %d"),
-        "%y: f32[4096, 4096]"),
-    "a product of f32": (
-        "%x: f32[4096, 256], %w: f32[256, 4096]", PRODUCT.format("f32", "", "%a, %b"),
-        "%y: f32[4096, 4096]"),
+    "a product": product(4096, 256, 4096, "f16"),
+    "a product of f32": product(4096, 256, 4096, "f32"),
+    "a product of few rows": product(8, 256, 4096, "f16"),
+    "a product of its sine": product(512, 256, 512, "f32", PROLOGUE),
+    "a deep product": product(64, 2048, 64, "f32"),
+    "a small product": product(64, 64, 64, "f32"),
     "lines": (LINES.format(512, 3072), LINE.format(512, 3072), "%y: f32[512, 3072]"),
     "lines with little to spare": (
         LINES.format(512, 1100), LINE.format(512, 1100), "%y: f32[512, 1100]"),
@@ -113,6 +130,16 @@ CPU = {
     "heavy_body": ("0", "an_optimizer_step"),
     "light_body": ("0", "group_norm"),
     "long_row": ("0", "few_long_rows"),
+    "tiled_products": ("1000000", "a small product"),
+    "tiled_sums": ("5000", "a small product"),
+    "tiled_work": ("1000000", "a small product"),
+    "tiled_depth": ("256", "a deep product"),
+    "sums_in_flight": ("100", "a small product"),
+    "tile_times": ("[1, 100, 1]", "a small product"),
+    "most_vectors": ("1", "a small product"),
+    "thread_blocks": ("1", "a small product"),
+    "packed_element": ("0", "a small product"),
+    "aliasing_bytes": ("65536", "a deep product"),
 }
 GPU = {
     "vector_points": ("1", "softmax_of_columns"),
@@ -167,6 +194,13 @@ GPU = {
     "tile_start": ("100000.0", "a product of f32"),
     "shared_bytes": ("100000", "a product"),
     "accumulators": ("8192", "a product"),
+    "factor_tile": ("1", "a product of its sine"),
+    "matrix_side": ("512", "a small product"),
+    "narrow_side": ("8192", "a product of few rows"),
+    "swapped_rows": ("4", "a product of few rows"),
+    "step_bytes": ("64", "a product"),
+    "plain_step": ("32", "a small product"),
+    "grouped_rows": ("4", "a product"),
     "whole_rows": ("20", "checked rows"),
     "few_points": ("0", "reads_at_checked_places"),
     "split_fills": ("1000", "few_long_columns"),
@@ -184,8 +218,11 @@ GPU = {
 #: Time alone; and images that are gathered (tests/passes/loop/test_inline_decisions.py).
 ELSEWHERE = {"femtoseconds", "alone"}
 #: Those that another one switches on.
-SWITCHED = {"ahead_stages": "sm_90, ahead_rows = 2", "spare_bytes": "sm_90, ahead_rows = 2"}
-CASES = [*(("avx2", f, *case) for f, case in CPU.items()),
+SWITCHED = {
+    "ahead_stages": "sm_90, ahead_rows = 2", "spare_bytes": "sm_90, ahead_rows = 2",
+    "thread_blocks": "avx2, threads = 3", "packed_element": "avx2, threads = 3",
+}  # fmt: skip
+CASES = [*((SWITCHED.get(f, "avx2"), f, *case) for f, case in CPU.items()),
          *((SWITCHED.get(f, "sm_90"), f, *case) for f, case in GPU.items())]  # fmt: skip
 
 

@@ -220,7 +220,7 @@ def place_in(
     computes = computes_in(kernel)
     if any(o.kind in ("scatter", "scan") for op in computes for o in op.output_list):
         return "the kernel scatters or scans"
-    if any(tiled(op) is not None for op in computes):
+    if any(tiled(op, target) is not None for op in computes):
         return "the kernel multiplies tiles"
     for compute in (check, *computes):
         for read in compute.reads:

@@ -12,6 +12,7 @@ from irc.ir.core import Block, Operation, Value
 from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.types import FloatType, TensorType
 from irc.passes.common.bodies import clean_block
+from irc.target import Target, target_of
 
 # How many choices deep a rounding is looked for.
 _MAX_DEPTH = 16
@@ -41,8 +42,10 @@ class ElideRounding(Pass):
     summary = "drop round trips through 16-bit floats inside kernels"
     anchor = "func.func"
     preserves = "real"
+    asks_target = True
 
     def run(self, op: Operation, context: PassContext) -> None:
+        target = target_of(context)
         groups, computes = [], []
         for inner in op.regions[0].blocks[0].ops:
             if isinstance(inner, loop.GroupOp):
@@ -62,7 +65,7 @@ class ElideRounding(Pass):
             if _stays(n.results[0], n._operands[0].type)
         )
         elided = sum(_widen_locals(group.block, stay, context) for group in groups)
-        elided += sum(_elide(compute.block, stay, context) for compute in computes)
+        elided += sum(_elide(compute.block, target, stay, context) for compute in computes)
         for narrowing in numbered:
             del narrowing.attributes["rounding"]
         context.count("elided", elided)
@@ -117,9 +120,9 @@ def _asks_whether_equal(op: Operation) -> bool:
 # -- in one body
 
 
-def _elide(block: Block, stay: Set[Attribute], context: PassContext) -> int:
+def _elide(block: Block, target: Target, stay: Set[Attribute], context: PassContext) -> int:
     """Drop the round trips in one scalar body; how many went."""
-    elided, factors = 0, _narrow_factors(block)
+    elided, factors = 0, _narrow_factors(block, target)
     for op in block.ops:
         if op in factors:
             continue
@@ -140,9 +143,9 @@ def _elide(block: Block, stay: Set[Attribute], context: PassContext) -> int:
     return elided
 
 
-def _narrow_factors(block: Block) -> set[Operation]:
+def _narrow_factors(block: Block, target: Target) -> set[Operation]:
     """What widens the factors of tiles: of narrow ones these are faster, and a library's are."""
-    contraction = tiled(block.parent_op)
+    contraction = tiled(block.parent_op, target)
     if contraction is None:
         return set()
     makers = [side.value.defining_op for side in (contraction.left, contraction.right)]

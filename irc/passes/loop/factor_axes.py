@@ -29,6 +29,7 @@ from irc.ir.symbols import (
 from irc.ir.symbols.expr import postorder
 from irc.ir.types import TensorType
 from irc.passes.common.bodies import axis, axis_name, make_compute, with_axes
+from irc.target import target_of
 
 
 @register_pass
@@ -52,6 +53,7 @@ class FactorAxes(Pass):
     name = "factor-axes"
     summary = "split axes at the factors that neighbours use, so that spaces meet"
     anchor = "func.func"
+    asks_target = True
     max_splits: int = 4
 
     def run(self, op: Operation, context: PassContext) -> None:
@@ -68,12 +70,12 @@ class FactorAxes(Pass):
                     context.remark(f"keeps an axis whole: {reason}", inner)
 
     def _sweep(self, block: Block, context: PassContext, forward: bool = True) -> int:
-        split = 0
+        split, target = 0, target_of(context)
         for op in block.ops if forward else block.reversed_ops:
             for _ in range(self.max_splits):
                 if not isinstance(op, loop.ComputeOp) or not is_splittable(op):
                     break
-                if tiled(op) is not None:
+                if tiled(op, target) is not None:
                     break  # whole axes make whole tiles
                 factor = own_factor(op) if forward else readers_factor(op)
                 if factor is None or not context.spend("factor-axes", op):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 
@@ -26,7 +26,7 @@ from irc.passes.common.bodies import axes_of, axis_name
 from irc.passes.loop.grouping import group_members
 from irc.passes.loop.merge_computes import emit
 from irc.passes.loop.once import compute_once
-from irc.target import target_of
+from irc.target import Target, target_of
 from irc.target.costs import Cost
 
 
@@ -121,7 +121,7 @@ class _GroupPlanner:
         for number, op in enumerate(self.clusters.ops):
             if not isinstance(op, loop.ComputeOp):
                 continue
-            prefix = prefix_of(op)
+            prefix = prefix_of(op, self.target)
             if prefix is None or (op.schedule is not None and not prefix.tiles):
                 continue
             self.prefixes[number] = prefix
@@ -226,6 +226,10 @@ class _GroupPlanner:
         )  # fmt: skip
         return None
 
+    def multiplies(self, reads: Iterable[loop.ReadOp]) -> bool:
+        """Whether any read is a contraction's whose kernel multiplies tiles."""
+        return any(tiled(read.parent_op, self.target) for read in reads)
+
     def try_epilogue(self, a: int, b: int) -> str | None:
         """Group a contraction of tiles with maps that read its sums, all over its own axes: a tile
         of them is in registers. On a gpu these may read sums of several contractions."""
@@ -235,7 +239,7 @@ class _GroupPlanner:
         if not (first.maps and second.maps) or first.extents != second.extents:
             return "only maps over the axes of a contraction's sums go into its kernel"
         between = [read for _, reads in self.reads_between(a, b) for read in reads]
-        if not first.tiles or not between or any(tiled(read.parent_op) for read in between):
+        if not first.tiles or not between or self.multiplies(between):
             return "what is no map of a contraction's sums is not computed beside them"
         if self.reads_elsewhere(a, b):
             return "it reads sums of other tiles"
@@ -411,7 +415,7 @@ def reads_own_point(read: loop.ReadOp) -> bool:
     return tuple(read.indices) == axes_of(len(type_.shape)) and extents == list(type_.shape)
 
 
-def prefix_of(op: loop.ComputeOp) -> Prefix | None:
+def prefix_of(op: loop.ComputeOp, target: Target) -> Prefix | None:
     """The leading par axes of a compute; None for one that groups with nothing."""
     if any(o.kind == "scatter" for o in op.output_list):
         return None
@@ -422,7 +426,7 @@ def prefix_of(op: loop.ComputeOp) -> Prefix | None:
         if axis.kind != "par":
             break
         extents.append(axis.extent)
-    multiplies = tiled(op) is not None
+    multiplies = tiled(op, target) is not None
     return Prefix(
         tuple(extents), len(op.block), tiles=int(multiplies), maps=multiplies or is_map(op)
     )

@@ -185,11 +185,11 @@ class _Chooser:
         summary = self.summaries[op]
         if summary.is_view:
             return None
-        if follows_tiles(op, summary.sources):
+        if follows_tiles(op, self.target, summary.sources):
             if not all(self.continues(op, read) for read in readers):
                 return EPILOGUE
         own = points(a.extent for a in op.axis_list)
-        evaluations = sum(evaluated_points(read, self.target.is_gpu) for read in readers)
+        evaluations = sum(evaluated_points(read, self.target) for read in readers)
         if external and summary.reads:
             return NEEDED
         if summary.indirect and len(readers) > 1:
@@ -253,7 +253,7 @@ class _Chooser:
         makers = {source.defining_op for source in summary.sources} - self.once.keys()
         finishes = any(isinstance(maker, loop.ComputeOp) for maker in makers)
         again = summary.work
-        if more and len(readers) == 1 and tiled(readers[0].parent_op) is None:
+        if more and len(readers) == 1 and tiled(readers[0].parent_op, self.target) is None:
             # A GPU waits for memory while it computes again what differs by column only.
             spare = self.target.is_gpu and size <= self.near_bytes and not finishes
             again = 0 if spare else self.work_along(op, repeated_axes(readers[0], op))
@@ -396,12 +396,12 @@ def repeated_axes(read: loop.ReadOp, producer: loop.ComputeOp) -> set[str]:
     return {a.name for a, names in pairs if len(names) > 1}
 
 
-def evaluated_points(read: loop.ReadOp, gpu: bool) -> int:
+def evaluated_points(read: loop.ReadOp, target: Target) -> int:
     """How often a reader evaluates what stands at `read`: its points, without the innermost axes
     that the read doesn't depend on. Factors of tiles are evaluated for each tile."""
     compute = read.parent_op
     assert isinstance(compute, loop.ComputeOp)
-    times = times_evaluated(read, gpu)
+    times = times_evaluated(read, target)
     if times is not None:
         return times
     names: set[str] = set()

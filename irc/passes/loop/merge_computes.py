@@ -23,7 +23,7 @@ from irc.ir.passes import Pass, PassContext, register_pass
 from irc.ir.rewrite.fuel import NO_FUEL
 from irc.ir.symbols import Dim
 from irc.passes.common.bodies import Body, axis_name, clean_block
-from irc.target import target_of
+from irc.target import Target, target_of
 
 
 @attrs.define
@@ -65,12 +65,12 @@ class SharedSpace:
         )
 
 
-def space_of(op: loop.ComputeOp) -> SharedSpace | None:
+def space_of(op: loop.ComputeOp, target: Target) -> SharedSpace | None:
     """The space of one compute; None for one that merges with nothing."""
     outputs = op.output_list
     if any(o.kind == "scatter" for o in outputs) or op.schedule is not None:
         return None
-    if tiled(op) is not None:
+    if tiled(op, target) is not None:
         return None  # its kernel multiplies tiles, and computes nothing beside
     axes = op.axis_list
     if any(a.name != axis_name(k) for k, a in enumerate(axes)):
@@ -130,7 +130,8 @@ class MergeComputes(Pass):
 class _MergePlanner:
     def __init__(self, options: MergeComputes, block: Block, context: PassContext) -> None:
         self.options, self.context = options, context
-        self.near_bytes = target_of(context).processor.near_bytes
+        self.target = target_of(context)
+        self.near_bytes = self.target.processor.near_bytes
         self.clusters = Clusters(block)
         self.spaces: dict[int, SharedSpace] = {}
         self.reads: dict[Operation, dict[Value, list[loop.ReadOp]]] = {}
@@ -145,7 +146,7 @@ class _MergePlanner:
         for number, op in enumerate(self.clusters.ops):
             if not isinstance(op, loop.ComputeOp):
                 continue
-            space = space_of(op)
+            space = space_of(op, self.target)
             if space is None:
                 continue
             self.spaces[number] = space
@@ -193,7 +194,7 @@ class _MergePlanner:
         if isinstance(space, str):
             return space
         members = [clusters.ops[number] for c in (a, b) for number in clusters.members[c]]
-        if space.kind and any(map(follows_tiles, members)):
+        if space.kind and any(follows_tiles(m, self.target) for m in members):
             return "a map over the sums of a contraction is computed with these"
         if space.ops > self.options.max_ops:
             return f"{space.ops} operations together are more than max_ops={self.options.max_ops}"

@@ -208,7 +208,7 @@ def _has_place(outer: Operation | None, target: Target) -> bool:
     nothing."""
     if outer is None or outer.attributes.get("schedule") is not None:
         return False
-    if any(tiled(op) is not None or follows_tiles(op) for op in computes_in(outer)):
+    if any(tiled(op, target) is not None or follows_tiles(op, target) for op in computes_in(outer)):
         return False
     if isinstance(outer, loop.GroupOp):
         return bool(outer.axis_list)

@@ -50,9 +50,9 @@ class RowsFirst(Pass):
     def run(self, op: Operation, context: PassContext) -> None:
         target = of_kind(self.target, context)
         for inner in list(op.regions[0].blocks[0].ops):
-            if not isinstance(inner, loop.ComputeOp) or not (target.is_gpu or tiled(inner)):
+            if not isinstance(inner, loop.ComputeOp) or not (target.is_gpu or tiled(inner, target)):
                 continue
-            readers = list(readers_to_turn(inner))
+            readers = list(readers_to_turn(inner, target))
             worth_it = bool(readers) and self.is_worth_it(inner, target)
             kinds = [a.kind for a in inner.axis_list]
             if not worth_it:
@@ -72,7 +72,7 @@ class RowsFirst(Pass):
         """Whether a compute combines points into enough results, each of few enough."""
         if not reduces_rows(op):
             return False
-        if tiled(op) is not None:
+        if tiled(op, target) is not None:
             return True
         results = points(a.extent for a in op.axis_list if a.kind == "par")
         each = points(a.extent for a in op.axis_list if a.kind == "red")
@@ -95,7 +95,9 @@ def has_a_point_each(map_: loop.ComputeOp, order: Sequence[int], op: loop.Comput
     return all(map_.axis_list[k].extent == 1 for k in order[first:])
 
 
-def readers_to_turn(op: loop.ComputeOp) -> Iterator[tuple[loop.ComputeOp, list[int]]]:
+def readers_to_turn(
+    op: loop.ComputeOp, target: Target
+) -> Iterator[tuple[loop.ComputeOp, list[int]]]:
     """The maps that read the results of a reduction along axes of theirs that don't come first,
     with the order that makes them come first."""
     places_of: dict[loop.ComputeOp, set[tuple[int, ...]]] = {}
@@ -109,7 +111,7 @@ def readers_to_turn(op: loop.ComputeOp) -> Iterator[tuple[loop.ComputeOp, list[i
         if others or not first or not is_turnable(compute):
             continue
         rest = [k for k in range(len(compute.axis_list)) if k not in first]
-        if (rest or tiled(op)) and list(first) != list(range(len(first))):
+        if (rest or tiled(op, target)) and list(first) != list(range(len(first))):
             yield compute, [*first, *rest]
 
 

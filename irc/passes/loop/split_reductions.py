@@ -148,7 +148,7 @@ class SplitReductions(Pass):
     ) -> loop.ComputeOp | None:
         """Split one compute at the place of `outer`; gives the combination of its parts, None
         where it stays whole."""
-        whole = _why_whole(op, outer, target.is_gpu)
+        whole = _why_whole(op, outer, target)
         parts = self._parts(op, target) if whole is None else 0
         columns = target.is_gpu and outer is op and bool(parts) and _has_columns(op)
         least = target.gpu.part_rows if columns else self.part_points
@@ -263,13 +263,13 @@ def _equal_parts(op: loop.ComputeOp, parts: int) -> Split:
     return Split((), position, parts, op.axis_list[position].extent // parts)
 
 
-def _why_whole(op: loop.ComputeOp, outer: Operation, gpu: bool = False) -> str | None:
+def _why_whole(op: loop.ComputeOp, outer: Operation, target: Target) -> str | None:
     """Why a reduction can't be split at all; None where it can."""
     outputs = op.output_list
     for output in outputs:
         if output.kind not in ("reduce", "map"):
             return f"a {output.kind} is computed beside it"
-        if gpu and output.combiner == "moments":
+        if target.is_gpu and output.combiner == "moments":
             if not all(isinstance(a.extent, int) for a in op.axis_list if a.kind == "red"):
                 return "how many points have moments is not known"
         elif output.kind == "reduce" and output.combiner not in SPLITTABLE:
@@ -278,7 +278,7 @@ def _why_whole(op: loop.ComputeOp, outer: Operation, gpu: bool = False) -> str |
         return "it reduces nothing"
     if op.schedule is not None:
         return "it has a schedule"
-    if tiled(op) is not None:
+    if tiled(op, target) is not None:
         return "its kernel multiplies tiles"
     if any(a.name != axis_name(k) for k, a in enumerate(op.axis_list)):
         return "its axes have names of their own"
@@ -344,11 +344,11 @@ def _is_starved(group: loop.GroupOp, target: Target) -> bool:
             continue
         if not isinstance(member, loop.ComputeOp) or member.schedule is not None:
             return False
-        if tiled(member) is not None:
+        if tiled(member, target) is not None:
             return False
         if any(a.kind == "par" and a.extent != 1 for a in member.axis_list[shared:]):
             return False
-        whole = _why_whole(member, member, gpu=True) is not None
+        whole = _why_whole(member, member, target) is not None
         columns = not whole and _is_contiguous(member, "par", "red")
         starved = starved or (columns and gpu_parts(member, target) > 0)
     return bool(shared) and starved

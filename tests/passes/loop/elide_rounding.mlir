@@ -1,5 +1,5 @@
 // The pass elide-rounding: a value that is narrowed and widened again keeps its wide value.
-// RUN: --elide-rounding
+// RUN: --elide-rounding --target=avx2
 // VALUES: elide-rounding
 
 func.func @main(%x: tensor<[4] x bf16, strides [1]>) -> tensor<[4] x bf16, strides [1]> attributes {level = "loop"} {
@@ -79,7 +79,7 @@ func.func @local(%x: tensor<[4] x f32, strides [1]>) -> tensor<[4] x f32, stride
   return %v : tensor<[4] x f32, strides [1]>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx2>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[4] x bf16, strides [1]>) -> tensor<[4] x bf16, strides [1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %y = loop.compute par(i0: 4) -> map {
 // CHECK-NEXT:       %a = loop.read %x[i0] : bf16

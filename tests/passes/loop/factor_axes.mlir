@@ -1,5 +1,5 @@
 // The pass factor-axes: the sums over a flat axis of 12 are read as 3 by 4, so they are made as 3 by 4.
-// RUN: --factor-axes
+// RUN: --factor-axes --target=avx2
 // VALUES: factor-axes
 
 func.func @main(%x: tensor<[12, 8] x f32, strides [8, 1]>) -> tensor<[3, 4, 8] x f32, strides [32, 8, 1]> attributes {level = "loop"} {
@@ -16,7 +16,7 @@ func.func @main(%x: tensor<[12, 8] x f32, strides [8, 1]>) -> tensor<[3, 4, 8] x
   return %y : tensor<[3, 4, 8] x f32, strides [32, 8, 1]>
 }
 
-// CHECK: builtin.module {
+// CHECK: builtin.module attributes {irc.target = #irc.target<avx2>} {
 // CHECK-NEXT:   func.func @main(%x: tensor<[12, 8] x f32, strides [8, 1]>) -> tensor<[3, 4, 8] x f32, strides [32, 8, 1]> attributes {level = "loop"} {
 // CHECK-NEXT:     %s = loop.compute par(i0: 3, i1: 4) red(i2: 8) -> reduce(sum, f32) {
 // CHECK-NEXT:       %0 = loop.read %x[i0*4 + i1, i2] : f32

@@ -14,6 +14,7 @@ from irc.ir.passes import PassContext, PassManager
 from irc.ir.text.parser import parse_attribute
 from irc.options.options import from_mapping
 from irc.pipeline import stages
+from irc.target.attribute import carried
 
 OWN = {
     "max_autotune_gemm": True, "max_autotune_gemm_backends": "IRC",
@@ -33,11 +34,20 @@ def fused(function, shapes, target="avx512", dtype=torch.float32):
     raise AssertionError
 
 
+def contraction_in(module):
+    """The only one whose kernel multiplies tiles."""
+    target = carried(module)
+    (found,) = (c for c in (tiled(op, target) for op in module.walk()) if c)
+    return found
+
+
 def kernels(module):
     """What each kernel has, in order: `dot` for a contraction of tiles, `map`, or its combiner."""
+    target = carried(module)
 
     def told(compute):
-        outputs = ["dot"] if tiled(compute) else [o.combiner or o.kind for o in compute.output_list]
+        outputs = [o.combiner or o.kind for o in compute.output_list]
+        outputs = ["dot"] if tiled(compute, target) else outputs
         return "+".join(outputs)
 
     (function,) = module.block.ops
@@ -106,12 +116,12 @@ def test_factors_stay_narrow_and_sums_are_rounded_last():
     function, shapes, _ = PROGRAMS["residual"]
     module = fused(function, shapes, dtype=torch.bfloat16)
     assert kernels(module) == ["dot map"]
-    (found,) = (c for c in map(tiled, module.walk()) if c)
+    found = contraction_in(module)
     assert all(isinstance(s.value.defining_op, arith.ExtFOp) for s in (found.left, found.right))
     # The sum is rounded for the library's sake before relu and the addition; here once, at last.
     assert sum(isinstance(op, arith.TruncFOp) for op in module.walk()) == 1
     module = fused(lambda a, b: (a.bfloat16() @ b.bfloat16()).float(), [A, B])
-    (found,) = (c for c in map(tiled, module.walk()) if c)
+    found = contraction_in(module)
     narrow = [s.value.defining_op._operands[0] for s in (found.left, found.right)]
     assert [str(value.type) for value in narrow] == ["bf16", "bf16"]
 
@@ -144,7 +154,7 @@ def test_entries_of_a_schedule_go_along_into_the_group():
         if name == "fuse-loops":
             break
     assert kernels(module) == ["dot map"]
-    (found,) = (c for c in map(tiled, module.walk()) if c)
+    found = contraction_in(module)
     assert found.compute.schedule is entries
 
 

@@ -10,8 +10,10 @@ from irc.passes.loop.split_reductions import (
     _is_contiguous,
     _why_whole,
 )
+from irc.target import Target
 from tests.passes.loop.texts import computes, expanded, heads, parsed, ran, remarks
 
+AVX2 = Target.named("avx2")
 ARGUMENTS = "%x: f32[8, 16], %v: f32[16], %init: f32[4], %k: i64[4], %s: f32[]"
 
 
@@ -61,7 +63,7 @@ for _combiner, _type in [("prod", "f32"), ("min", "f32"), ("max", "f32"), ("any"
 def test_what_can_be_split(name):
     text, wanted = WHOLE[name]
     op = only(text)
-    assert _why_whole(op, op) == wanted
+    assert _why_whole(op, op, AVX2) == wanted
     context = ran(op.parent_op.parent_op, "split-reductions")
     told = remarks(context)
     if wanted == "it reduces nothing" or name in ("a scan",):
@@ -79,8 +81,8 @@ def test_what_reads_what_its_group_makes():
     module = parsed(ARGUMENTS, text, "%r: f32[], %q: f32[]")
     first, second = computes(module)
     group = first.parent_op
-    assert _why_whole(first, group) is None
-    assert _why_whole(second, group) == "it reads what its group makes"
+    assert _why_whole(first, group, AVX2) is None
+    assert _why_whole(second, group, AVX2) == "it reads what its group makes"
     read = next(iter(second.reads)).source
     assert _defined_in(read, group) and not _defined_in(read, first)
     assert not _defined_in(next(iter(first.reads)).source, group)

@@ -26,17 +26,6 @@ from irc.passes.kernel.gpu.contraction_space import (
 from irc.passes.kernel.gpu.plan import INDEX_LIMIT, GpuPlan, strides_of
 from irc.target.gpu import GpuFeatures
 
-LEAST, LEAST_LONG = 16, 64
-"""Rows, columns and depth from which on floats are multiplied as matrices where a schedule doesn't
-say; of 16 bits two rows are enough for so many columns, and the other way round."""
-FEW = 32
-"""Rows up to which the columns are the first dimension of tiles: it has at least 64 lanes where
-four warps share it."""
-STEP_BYTES, PLAIN_STEP = 128, 16
-"""Bytes of the depth in a step: what a line of memory has; and its depth for f32 as it is."""
-GROUP = 8
-"""Rows of tiles that go over the columns together."""
-
 
 @attrs.frozen
 class TileShape:
@@ -112,7 +101,7 @@ def contraction_entries(
             wrong = dot
     if wrong and asked:
         raise InvalidIR(f"its schedule is of a contraction, and {wrong}", op=plan.op)
-    if wrong or isinstance(space, str) or not (asked or _is_worth(space, multiplied)):
+    if wrong or isinstance(space, str) or not (asked or _is_worth(space, multiplied, gpu)):
         return None
     plain = multiplied[0].element is f32 and precision == A.StringAttr("ieee")
     entries = _tiles(space, multiplied[0], gpu, preset, plain)
@@ -126,13 +115,15 @@ def contraction_entries(
     return {**entries, **preset}
 
 
-def _is_worth(space: ContractionSpace, dots: list[Dot]) -> bool:
+def _is_worth(space: ContractionSpace, dots: list[Dot], gpu: GpuFeatures) -> bool:
     """Whether what nobody asked for is multiplied as matrices: floats, and not too small."""
     _, m, n, k = (estimate(size) for size in space.sizes)
-    if k < LEAST or any(dot.element not in (bf16, f16, f32) for dot in dots):
+    if k < gpu.matrix_side or any(dot.element not in (bf16, f16, f32) for dot in dots):
         return False
     narrow = all(dot.element is not f32 for dot in dots)
-    return min(m, n) >= LEAST or (narrow and min(m, n) > 1 and max(m, n) >= LEAST_LONG)
+    if min(m, n) >= gpu.matrix_side:
+        return True
+    return narrow and min(m, n) > 1 and max(m, n) >= gpu.narrow_side
 
 
 def _tiles(
@@ -144,10 +135,12 @@ def _tiles(
 ) -> dict[str, A.Attribute]:
     """The entries of the tiles that take the least time."""
     batch, m, n, k = (max(1, estimate(size)) for size in space.sizes)
-    products = getattr(preset.get("products"), "value", "swapped" if m <= FEW < n else "dot")
+    few = m <= gpu.swapped_rows < n
+    products = getattr(preset.get("products"), "value", "swapped" if few else "dot")
     first, second = (n, m) if products == "swapped" else (m, n)
     size = element_bytes(dot.element)
-    step = max(dot.least[2], min(PLAIN_STEP if plain else STEP_BYTES // size, _power(k)))
+    step = gpu.plain_step if plain else gpu.step_bytes // size
+    step = max(dot.least[2], min(step, _power(k)))
     flops = gpu.plain_flops if plain else gpu.dot_flops * 2 // size
     cost = TileCost(batch, first, second, k, size, step, flops)
     shape = min(PLAIN_SHAPES if plain else SHAPES, key=lambda each: cost.time(each, gpu))
@@ -159,7 +152,7 @@ def _tiles(
         "tile_m": A.IntegerAttr(tile_m),
         "tile_n": A.IntegerAttr(tile_n),
         "tile_k": A.IntegerAttr(step),
-        "group_m": A.IntegerAttr(GROUP),
+        "group_m": A.IntegerAttr(gpu.grouped_rows),
         "num_warps": A.IntegerAttr(shape.warps),
         "num_stages": A.IntegerAttr(shape.stages),
     }

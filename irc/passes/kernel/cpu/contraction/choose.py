@@ -31,25 +31,6 @@ TILES = frozenset((
     "block_depth", "inner", "pack_left", "pack_right",
 ))
 """The keys that contractions in tiles alone have."""
-LEAST_WORK = 32_768
-"""Multiplications below which a contraction stays a reduction like others."""
-DEEPEST = 1024
-"""Terms of sums that are added before any is put aside (256 x 4096 x 4096 with weights in panels on
-a Xeon, of packed oneDNN's rate: 1.07 with 1024, 0.96 with 512 or 1376, 0.91 with 2048)."""
-LATENCY = 8
-"""Sums in flight that keep the multipliers busy."""
-ENOUGH = 4
-"""Points of the parallel space for each thread."""
-PACKING = 12
-"""What packing an element takes, in multiplications of vectors."""
-MOST_VECTORS = 4
-MULTIPLY, SCALAR, VECTOR = 12, 4, 13
-"""What a tile takes for a term: for each vector of sums, each row and each vector. The share of the
-last two is what 8 x 3 and 9 x 3 vectors gained over 14 x 2 and 6 x 4 (512 x 768 x 3072 with weights
-in panels on a Xeon with AVX-512, of packed oneDNN's rate: 1.05, 1.10, 1.04 and 0.99)."""
-PAGE = 4096
-"""Bytes at which rows of one distance fall on one set of the first-level cache."""
-
 
 def has_tiles(flat: Plan) -> bool:
     """Whether a plan's schedule asks for tiles."""
@@ -109,13 +90,14 @@ def _worthwhile(products: TiledPlan, target: Target) -> bool:
     """Whether tiles are faster than a reduction along vectors: enough rows and columns to use each
     element several times."""
     contraction = products.contraction
-    if tiled(contraction.compute) is None:
+    if tiled(contraction.compute, target) is None:
         return False
     rows, columns, depth = (
         _points_of(axes) for axes in (contraction.rows, contraction.columns, contraction.depth)
     )  # fmt: skip
     least, lanes = min(rows, columns), target.lanes(contraction.accumulator)
-    return least >= 4 and max(rows, columns) >= lanes and rows * columns * depth >= LEAST_WORK
+    enough = rows * columns * depth >= target.features.tiled_work
+    return enough and least >= 4 and max(rows, columns) >= lanes
 
 
 def _points_of(axes: Any) -> int:
@@ -163,11 +145,12 @@ def best_tile(
     without more sums than there are registers for."""
     features = target.features
     registers = 32 if features.has_avx512 or not features.is_x86 else 16
+    each_sum, each_row, each_vector = features.tile_times
 
     def time(r: int, v: int) -> int:
         if not r or not v:
             return 0
-        return MULTIPLY * max(r * v, LATENCY) + SCALAR * r + VECTOR * v
+        return each_sum * max(r * v, features.sums_in_flight) + each_row * r + each_vector * v
 
     def total(tile: tuple[int, int]) -> int:
         (r, v), panel = tile, tile[1] * lanes
@@ -218,13 +201,15 @@ class _TileChooser:
     def _points(self, own: CpuSchedule) -> tuple[int, int]:
         """Rows and columns of a point of the parallel space: all for one thread; for several, those
         that the last thread is through with soonest."""
-        threads, panel = self.target.threads, own.tile_vectors * own.lanes
+        features, threads = self.target.features, self.target.threads
+        panel = own.tile_vectors * own.lanes
         sizes = estimate(self.rows.extent), estimate(self.columns.extent)
         outer = 1
         for axis in self.products.plan.shared:
             outer *= 1 if axis in (self.rows, self.columns) else max(estimate(axis.extent), 1)
         least = self._together(own) or sizes[1]
-        if threads == 1 or outer >= ENOUGH * threads:
+        enough = features.thread_blocks * threads
+        if threads == 1 or outer >= enough:
             return 0, least if least < sizes[1] else 0
 
         def time(parts: tuple[int, int]) -> int:
@@ -233,13 +218,14 @@ class _TileChooser:
                 for size, part, unit in zip(sizes, parts, (own.tile_rows, panel), strict=True)
             )
             count = outer * -(-sizes[0] // rows) * -(-sizes[1] // columns)
-            packing = PACKING * (rows * own.pack_left + columns * own.pack_right)
+            packed = rows * own.pack_left + columns * own.pack_right
+            packing = features.packed_element * packed
             return -(-count // threads) * (rows * columns + packing)
 
         most = [max(-(-size // unit), 1) for size, unit in zip(sizes, (own.tile_rows, panel),
                                                                strict=True)]  # fmt: skip
-        every = [(a, b) for a in range(1, min(most[0], ENOUGH * threads) + 1)
-                 for b in range(1, min(most[1], ENOUGH * threads // a + 1) + 1)]  # fmt: skip
+        every = [(a, b) for a in range(1, min(most[0], enough) + 1)
+                 for b in range(1, min(most[1], enough // a + 1) + 1)]  # fmt: skip
         parts = min(every, key=time)
         rows = -(-sizes[0] // (parts[0] * own.tile_rows)) * own.tile_rows
         columns = -(-sizes[1] // parts[1])
@@ -262,21 +248,12 @@ class _TileChooser:
         left, right = (factor_of(self.products.member, side) for side in sides)
         return left, right
 
-    def _point_columns(self, own: CpuSchedule) -> int:
-        """As many as are packed together and stay in the caches until they are used."""
-        if not own.pack_right or own.pack_left:
-            return 0
-        depth = max(own.block_depth or estimate(self.products.depth[0].extent), 1)
-        panel = own.tile_vectors * own.lanes
-        count = max(2 * self.target.processor.core_bytes // (4 * depth * panel), 1)
-        return 0 if 2 * count * panel >= estimate(self.columns.extent) else count * panel
-
     def _tile(self, own: CpuSchedule) -> tuple[int, int]:
         """Rows and vectors of a tile: those that take least time, with what is left at the ends."""
         right = self._sides(own)[1]
         together = [
             vectors
-            for vectors in range(1, MOST_VECTORS + 1)
+            for vectors in range(1, self.target.features.most_vectors + 1)
             if right.access is None or vectors == 1
             or coefficient(right.access.expression, own.vector_axis) is not None
             or lane_stride(right.access.expression, own.vector_axis, vectors * own.lanes) == 1
@@ -305,13 +282,15 @@ class _TileChooser:
         step = coefficient(access.expression, self.rows.name)
         if coefficient(access.expression, depth.name) != 1 or not isinstance(step, int):
             return True
-        lines = {(k * step * access.bytes) % PAGE // 64 for k in range(rows)}
+        apart = self.target.features.aliasing_bytes
+        lines = {(k * step * access.bytes) % apart // 64 for k in range(rows)}
         return 4 * len(lines) < rows and estimate(depth.extent) > 64
 
     def _depth(self, extent: Dim, own: CpuSchedule) -> int:
-        if not isinstance(extent, int) or extent <= DEEPEST:
-            return 0 if isinstance(extent, int) else DEEPEST
-        parts = -(-extent // DEEPEST)
+        deepest = self.target.features.tiled_depth
+        if not isinstance(extent, int) or extent <= deepest:
+            return 0 if isinstance(extent, int) else deepest
+        parts = -(-extent // deepest)
         return -(-extent // (parts * own.lanes)) * own.lanes
 
     def _block_rows(self, own: CpuSchedule) -> int:
