@@ -77,5 +77,14 @@ class CpuFigures(Speeds):
         "bytes", "by which rows lie apart that fall on one set of the first-level cache",
         least=64, power=True)] = 4096
 
+    # -- products of factors that are not packed
+    unpacked_rows: Annotated[int, Figure(
+        "rows", "up to which factors are multiplied along the depth, as they lie, rather than "
+        "packed (of ATen's rate with the weights of linear layers on a Xeon with AVX-512: 16 rows "
+        "1.3 to 1.7 against 0.5 to 0.9 packed, 48 rows 1.0 to 1.2 against 0.7 to 1.0)")] = 64
+    unpacked_columns: Annotated[int, Figure(
+        "columns", "whose sums are computed together then: that many vectors stay in registers "
+        "beside those of the rows", least=1, most=16)] = 4
+
 
 __all__ = ["CpuFigures"]

@@ -211,6 +211,13 @@ def cpu_tiles(schedules: Schedules) -> Iterator[Variation]:
     def both(**entries: Any) -> Variation:
         return Variation(entries, {key: to(value) for key, value in entries.items()})
 
+    if whole.get("products") == "depth":
+        yield both(products="lanes", pack_right=True, tile_vectors=2)
+        for columns in (2, 3, 6, 8):
+            yield both(tile_columns=columns, tile_rows=max(4 * rows // columns, 1))
+        for more in (2, 4):
+            yield both(tile_vectors=more)
+        return
     for key in ("pack_right", "pack_left"):
         if key in whole:
             yield both(**{key: not whole[key]})

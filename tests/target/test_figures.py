@@ -100,6 +100,10 @@ TEXTS = {
     "a product of its sine": product(512, 256, 512, "f32", PROLOGUE),
     "a deep product": product(64, 2048, 64, "f32"),
     "a small product": product(64, 64, 64, "f32"),
+    "a product of what lies along it": (
+        "%x: f32[16, 256], %w: f32[64, 256]", "%y = loop.compute par(i0: 16, i1: 64) red(i2: 256) "
+        "-> reduce(sum, f32) { %a = loop.read %x[i0, i2] : f32 %b = loop.read %w[i1, i2] : f32 "
+        "%e = arith.mulf %a, %b : f32 loop.yield %e } : f32[16, 64]", "%y: f32[16, 64]"),
     "lines": (LINES.format(512, 3072), LINE.format(512, 3072), "%y: f32[512, 3072]"),
     "lines with little to spare": (
         LINES.format(512, 1100), LINE.format(512, 1100), "%y: f32[512, 1100]"),
@@ -140,6 +144,8 @@ CPU = {
     "thread_blocks": ("1", "a small product"),
     "packed_element": ("0", "a small product"),
     "aliasing_bytes": ("65536", "a deep product"),
+    "unpacked_rows": ("1", "a product of what lies along it"),
+    "unpacked_columns": ("2", "a product of what lies along it"),
 }
 GPU = {
     "vector_points": ("1", "softmax_of_columns"),

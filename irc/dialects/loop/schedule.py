@@ -180,6 +180,12 @@ CPU: Mapping[str, Key] = {
         "with tiles: the factor that has the rows is evaluated before it is multiplied, into "
         "memory of the kernel's; else it is read where it lies", flag),
     "pack_right": Key("with tiles: as pack_left, of the factor that has the columns", flag),
+    "products": Key(
+        "with tiles: what the lanes of a vector of sums are: columns (lanes), or parts of the "
+        "depth that are added up at last (depth), so that both factors are read along it",
+        words("lanes", "depth")),
+    "tile_columns": Key(
+        "with products along the depth: columns whose sums are computed together", numbers(1, 16)),
     "copying": Key(
         "of a compute that scatters: such entries of the kernel's variant that first copies what "
         "it starts from, which bufferize takes where the result gets memory of its own", variant),

@@ -123,6 +123,7 @@ PLAIN_PRODUCT = (
     PRODUCT.replace("mod(k, 8), j", "0, 18*k + j").replace("mod(i, 8)", "i")
     .replace("i: 9", "i: 8").replace("[9,", "[8,")
 )  # fmt: skip
+UNPACKED = PLAIN_PRODUCT.replace("0, 18*k + j", "0, 24*j + k")
 OTHER_WAY = {"vector_axis": "i", "pack_left": True, "pack_right": True}
 MATRICES = program(
     "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
@@ -176,6 +177,8 @@ CASES = {
     "inner": (PRODUCT, "columns", "depth"),
     "pack_left": (PLAIN_PRODUCT, True, 0),
     "pack_right": (PLAIN_PRODUCT, True, 0),
+    "products": (UNPACKED, "lanes", "columns", {"pack_right": True}),
+    "tile_columns": (UNPACKED, 2, 0),
     "copying": (SCATTERING, None, {"lanes": 3}),
 }  # fmt: skip
 GPU_CASES = {

@@ -49,6 +49,8 @@ class CpuSchedule:
     inner: str
     pack_left: bool
     pack_right: bool
+    products: str
+    tile_columns: int
     copying: CpuSchedule
 
     def __init__(self, op: Operation | None = None, **entries: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -17,6 +17,7 @@ from irc.passes.kernel.cpu.contraction.tiling import (
     TiledPlan,
     factor_of,
     products_of,
+    reads_depth,
     reads_rows,
     reads_vectors,
     simplify_places,
@@ -28,7 +29,7 @@ from irc.target import Target
 
 TILES = frozenset((
     "tile_rows", "tile_vectors", "row_axis", "point_rows", "point_columns", "block_rows",
-    "block_depth", "inner", "pack_left", "pack_right",
+    "block_depth", "inner", "pack_left", "pack_right", "products", "tile_columns",
 ))
 """The keys that contractions in tiles alone have."""
 
@@ -183,6 +184,9 @@ class _TileChooser:
         element: Any = self.products.contraction.accumulator
         lanes = self.target.lanes(element)
         fill(row_axis=self.rows.name, vector_axis=self.columns.name, lanes=lanes)
+        fill(products=self._products(own))
+        if own.products == "depth":
+            return self._along_depth(own, fill)
         fill(**dict(zip(("tile_rows", "tile_vectors"), self._tile(own), strict=True)))
         left, right = self._sides(own)
         depth = self.products.depth[0]
@@ -196,6 +200,35 @@ class _TileChooser:
         rows, columns = self._points(own)
         fill(point_rows=rows, point_columns=columns)
         fill(block_rows=self._block_rows(own))
+        return own
+
+    def _products(self, own: CpuSchedule) -> str:
+        """What a vector of sums has: parts of the depth, where few rows meet a factor that would
+        have to be packed and has its terms one after the other."""
+        left, right = self._sides(own)
+        depth = self.products.depth[0]
+        most = self.target.features.unpacked_rows
+        few = estimate(self.rows.extent) <= most and own.lanes > 1
+        if not few or own.has("pack_right") or own.has("block_depth"):
+            return "lanes"
+        if reads_vectors(right, own.vector_axis, depth.name, own.lanes):
+            return "lanes"
+        along = reads_depth(right, own.vector_axis, depth.name)
+        rows = reads_depth(left, own.row_axis, depth.name) or isinstance(depth.extent, int)
+        return "depth" if along and rows else "lanes"
+
+    def _along_depth(self, own: CpuSchedule, fill: Callable[..., None]) -> CpuSchedule:
+        """The other entries where vectors run along the depth."""
+        left, depth = self._sides(own)[0], self.products.depth[0]
+        features, rows = self.target.features, estimate(self.rows.extent)
+        registers = 32 if features.has_avx512 or not features.is_x86 else 16
+        fill(tile_columns=features.unpacked_columns, tile_vectors=1)
+        most = max((registers - 1) // own.tile_columns - 1, 1)
+        fill(tile_rows=-(-rows // -(-rows // most)))
+        fill(pack_right=False, pack_left=not reads_depth(left, own.row_axis, depth.name))
+        fill(block_depth=0, inner="rows", block_rows=0)
+        points = self._points(own)
+        fill(point_rows=points[0], point_columns=points[1])
         return own
 
     def _points(self, own: CpuSchedule) -> tuple[int, int]:

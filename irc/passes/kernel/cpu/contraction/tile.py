@@ -12,6 +12,7 @@ from irc.ir.attributes import Type
 from irc.ir.core import Value
 from irc.ir.symbols import coefficient, substitute
 from irc.ir.types import i1
+from irc.passes.kernel.cpu.contraction.along_depth import Lines, fill_room
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT
 from irc.passes.kernel.cpu.emit import Lanes, Scalar, VectorScope
 from irc.passes.kernel.cpu.nest import Nest
@@ -42,13 +43,15 @@ class TileWriter:
         self.sums = Nest(self.state, products.member, products.depth, None, empty).body
         self.after = [Nest(self.state, m, [], None, empty) for m in products.after]
         self.vector = self.emitter.vector_type(self.tiling.element, self.schedule.lanes)
+        self.along_depth = self.schedule.products == "depth"
         self.scratch = self._scratch()
 
     def _scratch(self) -> Value | None:
-        """Room for a tile, where what follows its sums needs many registers, or where nobody knows
-        how many rows there are."""
+        """Room for a tile, where its sums come up elsewhere, what follows them needs many
+        registers, or nobody knows how many rows there are."""
         cost = sum(op_cost(op) for nest in self.after for op in nest.member.compute.block.ops)
-        if cost < HEAVY and isinstance(self.tiling.rows.extent, int):
+        known = isinstance(self.tiling.rows.extent, int)
+        if cost < HEAVY and known and not self.along_depth:
             return None
         count = self.schedule.tile_rows * self.tiling.panel
         room = kernel.ScratchOp(
@@ -66,7 +69,7 @@ class TileWriter:
         def one(
             row: Scalar, count: int, limit: Scalar | None, column: Scalar, masks: Masks
         ) -> None:
-            tile = _SumTile(self, scope.child(OUTER), rows, columns, depth, row, count, limit)
+            tile = SumTile(self, scope.child(OUTER), rows, columns, depth, row, count, limit)
             tile.at(column, masks)
 
         across, along = self._over_columns, self._over_rows
@@ -145,7 +148,7 @@ class TileWriter:
         self.emitter.when(self.emitter.compare("slt", a, b), body)
 
 
-class _SumTile:
+class SumTile:
     """A tile's rows from `row` on; with a `limit`, those below it alone are rows. Its scope is of
     the place where it is written."""
 
@@ -162,6 +165,11 @@ class _SumTile:
         """The tile with the panel from `column` on, and what follows its sums."""
         emitter = self.emitter
         self._fetch_operands(column, len(masks))
+        if self.tiles.along_depth:
+            assert self.tiles.scratch is not None
+            fill_room(self, self.tiles.scratch, column, masks)
+            self._finish_rows(self.tiles.scratch, column, masks)
+            return
         if not self.owner.in_parts:
             self._finish(column, masks, self._sums(column, masks))
             return
@@ -207,26 +215,56 @@ class _SumTile:
 
     def _left(self) -> Callable[[Scalar], Callable[[int], Value]]:
         """What gives the rows' elements at a place of the depth."""
+        emitter = self.emitter
+        pointer, type_, base, step = self._left_array()
+        shifts = self._row_shifts()
+
+        def at(place: Scalar) -> Callable[[int], Value]:
+            here = emitter.plus(base, emitter.times(place, step))
+            return lambda r: emitter.load(pointer, emitter.plus(here, shifts[r]), type_, None, None)
+
+        return at
+
+    def left_lines(self) -> Lines:
+        """The tile's rows, whose terms follow each other."""
+        pointer, type_, base, _ = self._left_array()
+        places = [self.emitter.plus(base, shift) for shift in self._row_shifts()]
+        return Lines(pointer, type_, places)
+
+    def right_lines(self, columns: Sequence[Scalar]) -> Lines:
+        """Some columns, whose terms follow each other."""
+        pointer, type_, _ = self._right_array()
+        return Lines(pointer, type_, [self._right_place(column) for column in columns])
+
+    def _left_array(self) -> tuple[Value, Type, Scalar, Scalar]:
+        """The pointer to the factor with the rows, its element, where the tile's first row begins,
+        and the step along the depth."""
         emitter, factor, state = self.emitter, self.tiling.left, self.tiles.state
         scope, depth = self.scope.child(OUTER), self.tiling.depth.name
-        row_step: Scalar
-        step: Scalar
-        pointer: Value
         if factor.packed:
             width = self.owner.left_row
             assert isinstance(width, int)
             passed = emitter.times(emitter.minus(self.row, self.rows.lower), width)
             base = emitter.minus(emitter.plus(self.scope.names[LEFT], passed), self.depth.lower)
-            pointer, type_, step, row_step = self.owner.memory[LEFT], self.tiling.element, 1, width
+            return self.owner.memory[LEFT], self.tiling.element, base, 1
+        access = factor.access
+        assert access is not None and access.storage is not None
+        scope.names[self.tiling.rows.name] = self.row
+        base = emitter.scalar(substitute(access.expression, {depth: 0}), scope)
+        step = emitter.scalar(coefficient(access.expression, depth) or 0, scope)
+        return state.pointers[access.storage.value], access.storage.element, base, step
+
+    def _row_shifts(self) -> list[Scalar]:
+        """How far each of the tile's rows is from the first; behind the last row is that row."""
+        emitter, factor = self.emitter, self.tiling.left
+        row_step: Scalar
+        if factor.packed:
+            assert isinstance(self.owner.left_row, int)
+            row_step = self.owner.left_row
         else:
-            access = factor.access
-            assert access is not None and access.storage is not None
-            pointer, type_ = state.pointers[access.storage.value], access.storage.element
-            scope.names[self.tiling.rows.name] = self.row
-            base = emitter.scalar(substitute(access.expression, {depth: 0}), scope)
-            step = emitter.scalar(coefficient(access.expression, depth) or 0, scope)
-            along = coefficient(access.expression, self.tiling.rows.name) or 0
-            row_step = emitter.scalar(along, scope)
+            assert factor.access is not None
+            along = coefficient(factor.access.expression, self.tiling.rows.name) or 0
+            row_step = emitter.scalar(along, self.scope)
         shifts: list[Scalar] = []
         for r in range(self.count):
             number: Scalar = r
@@ -234,12 +272,7 @@ class _SumTile:
                 most = emitter.minus(emitter.minus(self.limit, self.row), 1)
                 number = emitter.least(r, most)
             shifts.append(emitter.times(number, row_step))
-
-        def at(place: Scalar) -> Callable[[int], Value]:
-            here = emitter.plus(base, emitter.times(place, step))
-            return lambda r: emitter.load(pointer, emitter.plus(here, shifts[r]), type_, None, None)
-
-        return at
+        return shifts
 
     def _right(self, column: Scalar, masks: Masks) -> Callable[[Scalar], list[Value]]:
         """What gives the panel's vectors at a place of the depth."""
@@ -396,10 +429,15 @@ class _SumTile:
         self, scratch: Value, column: Scalar, masks: Masks, sums: list[list[Value]]
     ) -> None:
         """The same for one row after the other, so that all registers serve what follows."""
-        emitter, lanes, panel = self.emitter, self.tiles.schedule.lanes, self.tiling.panel
+        lanes, panel = self.tiles.schedule.lanes, self.tiling.panel
         for r, line in enumerate(sums):
             for v, value in enumerate(line):
-                emitter.store(value, scratch, r * panel + v * lanes, None)
+                self.emitter.store(value, scratch, r * panel + v * lanes, None)
+        self._finish_rows(scratch, column, masks)
+
+    def _finish_rows(self, scratch: Value, column: Scalar, masks: Masks) -> None:
+        """What follows the sums in the tile's room, row by row."""
+        emitter, lanes, panel = self.emitter, self.tiles.schedule.lanes, self.tiling.panel
         count: Scalar = self.count
         if self.limit is not None:
             count = emitter.least(count, emitter.minus(self.limit, self.row))

@@ -14,6 +14,7 @@ import attrs
 from irc.analysis.contraction import Contraction, Side, contraction_of
 from irc.dialects import arith
 from irc.ir.attributes import Type
+from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import coefficient, simplify
 from irc.ir.types import FloatType
@@ -122,6 +123,14 @@ def reads_rows(factor: TiledFactor, rows: str, depth: str) -> bool:
     )  # fmt: skip
 
 
+def reads_depth(factor: TiledFactor, across: str, depth: str) -> bool:
+    """Whether vectors along the depth are read where the factor lies."""
+    access = factor.access
+    if access is None or coefficient(access.expression, across) is None:
+        return False
+    return coefficient(access.expression, depth) == 1
+
+
 @attrs.define(eq=False)
 class Tiling:
     """Products with all that a schedule decides."""
@@ -171,10 +180,7 @@ def tiling_of(plan: CpuPlan, top: CpuSchedule, own: CpuSchedule) -> Tiling:
     (depth,) = products.depth
     left, right = (factor_of(products.member, side) for side in sides)
     left.packed, right.packed = own.pack_left, own.pack_right
-    if not (left.packed or reads_rows(left, own.row_axis, depth.name)):
-        raise InvalidIR("the factor with the rows must be packed (pack_left)", op=compute)
-    if not (right.packed or reads_vectors(right, own.vector_axis, depth.name, own.lanes)):
-        raise InvalidIR("the factor with the columns must be packed (pack_right)", op=compute)
+    _check_factors(compute, left, right, depth.name, own)
     if not isinstance(products.contraction.accumulator, FloatType):
         raise InvalidIR("tiles have sums of floats", op=compute)
     if (own.pack_left or own.pack_right) and not (
@@ -186,5 +192,25 @@ def tiling_of(plan: CpuPlan, top: CpuSchedule, own: CpuSchedule) -> Tiling:
     return Tiling(products, outer, rows, columns, depth, left, right, own)
 
 
-__all__ = ["TiledFactor", "TiledPlan", "Tiling", "factor_of", "products_of", "reads_rows",
-           "reads_vectors", "simplify_places", "tiling_of"]  # fmt: skip
+def _check_factors(
+    compute: Operation, left: TiledFactor, right: TiledFactor, depth: str, own: CpuSchedule
+) -> None:
+    """Raise InvalidIR for factors that must be packed, or can't be."""
+    if own.products == "depth":
+        if right.packed or not reads_depth(right, own.vector_axis, depth):
+            raise InvalidIR("products along the depth read the factor with the columns along it, "
+                            "where it lies (products)", op=compute)  # fmt: skip
+        if not (left.packed or reads_depth(left, own.row_axis, depth)):
+            raise InvalidIR("the factor with the rows must be packed (pack_left)", op=compute)
+        if own.block_depth or own.lanes < 2:
+            raise InvalidIR("products along the depth are of all of it (block_depth), in vectors "
+                            "(lanes)", op=compute)  # fmt: skip
+        return
+    if not (left.packed or reads_rows(left, own.row_axis, depth)):
+        raise InvalidIR("the factor with the rows must be packed (pack_left)", op=compute)
+    if not (right.packed or reads_vectors(right, own.vector_axis, depth, own.lanes)):
+        raise InvalidIR("the factor with the columns must be packed (pack_right)", op=compute)
+
+
+__all__ = ["TiledFactor", "TiledPlan", "Tiling", "factor_of", "products_of", "reads_depth",
+           "reads_rows", "reads_vectors", "simplify_places", "tiling_of"]  # fmt: skip
