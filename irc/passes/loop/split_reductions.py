@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from irc.analysis.contraction import tiled
+from irc.analysis.contraction import contraction_of, tiled
 from irc.analysis.cost import cost_of, told
 from irc.analysis.loop import array_bytes, estimate, points
 from irc.dialects import loop
@@ -48,6 +48,9 @@ from irc.target import Target, of_kind
 from irc.target.costs import Cost
 
 SPLITTABLE = frozenset(("sum", "prod", "min", "max", "any", "all", "xor"))
+LINE, VECTOR = 64, 8
+"""Elements of a line of memory and of what a thread moves at once, of 16 bits: what a part of a
+contraction's depth has a multiple of, so that what is aligned stays so."""
 
 
 @attrs.define
@@ -72,7 +75,8 @@ class SplitReductions(Pass):
     reads the results point by point there becomes one group with the combination of the parts. A
     group there of reductions and what is done to their results, as a batch norm's over images with
     channels innermost, is taken apart for that. Where a schedule says `split_k`, the depth is split
-    into so many equal parts, whose schedule then has the other entries. On a CPU reductions of
+    into so many parts (equal ones that begin with whole vectors, where it has them), whose schedule
+    then has the other entries. On a CPU reductions of
     `min_points` (0: the target's `serial`) with at most `max_results` (0: `target.idles`) are split
     into about `parts` (0: twice what keeps it busy). `max_parts`: the most of whole axes,
     `part_points` the least points of each of them. Remarks: for each reduction, how it is split
@@ -254,13 +258,27 @@ def _of_parts(op: Operation) -> bool:
 
 
 def _equal_parts(op: loop.ComputeOp, parts: int) -> Split:
-    """The longest red axis in so many equal parts. Raises InvalidIR where none has them."""
-    red = [k for k, a in enumerate(op.axis_list) if a.kind == "red"]
-    fitting = [k for k in red if known_divisible(op.axis_list[k].extent, parts)]
-    if not fitting:
+    """The longest red axis in so many equal parts. Where none has them, or these begin within a
+    vector, and what is read beyond the depth has products of zero: in parts of whole lines, the
+    last one shorter. Raises InvalidIR where there are none."""
+    extents = {k: a.extent for k, a in enumerate(op.axis_list) if a.kind == "red"}
+    longest = sorted(extents, key=lambda k: (-estimate(extents[k]), k))
+    equal = [k for k in longest if known_divisible(extents[k], parts)]
+    lines = [k for k in longest if estimate(extents[k]) > (parts - 1) * LINE and _reads_zeros(op)]
+    if equal and (not lines or known_divisible(extents[equal[0]] // parts, VECTOR)):
+        return Split((), equal[0], parts, extents[equal[0]] // parts)
+    if not lines:
         raise InvalidIR(f"split_k is {parts}, which divides none of its axes of depth", op=op)
-    position = max(fitting, key=lambda k: (estimate(op.axis_list[k].extent), -k))
-    return Split((), position, parts, op.axis_list[position].extent // parts)
+    size = ceildiv(ceildiv(extents[lines[0]], parts), LINE) * LINE
+    return Split((), lines[0], parts, size)
+
+
+def _reads_zeros(op: loop.ComputeOp) -> bool:
+    """Whether a contraction multiplies what it reads: nothing where both reads are masked."""
+    contraction = contraction_of(op)
+    return not isinstance(contraction, str) and None not in (
+        contraction.left.plain, contraction.right.plain
+    )  # fmt: skip
 
 
 def _why_whole(op: loop.ComputeOp, outer: Operation, target: Target) -> str | None:
@@ -462,10 +480,11 @@ def _partial_ranges(op: loop.ComputeOp, split: Split, builder: Builder) -> loop.
     copier = Transplant(body, mapping, names, (), mask)
     copier.copy_body(op)
     values = []
+    masked = mask is not None and not _reads_zeros(op)
     for value, output in zip(op.yield_op.values, op.output_list, strict=True):
         copied = copier.values.get(value, value)
-        if mask is not None:
-            assert output.accumulator is not None
+        if masked:
+            assert mask is not None and output.accumulator is not None
             neutral = identity(body, output.combiner, copied.type, output.accumulator)
             copied = body.select(mask, copied, neutral)
         values.append(copied)
