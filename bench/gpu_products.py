@@ -234,8 +234,10 @@ def cycled(call: Callable[..., object], copies: Sequence[Sequence[torch.Tensor]]
     return recorded(lambda: call(*copies[next(turn) % len(copies)]), CALLS)
 
 
-def _appended(launch: Callable[..., object], output: torch.Tensor, *args: torch.Tensor) -> None:
-    launch(*args, output)
+def _appended(
+    launch: Callable[..., object], outputs: Sequence[torch.Tensor], *args: torch.Tensor
+) -> None:
+    launch(*args, *outputs)
 
 
 def measure(shape: Shape, rounds: int) -> dict[str, Any]:
@@ -261,8 +263,8 @@ def measure(shape: Shape, rounds: int) -> dict[str, Any]:
                 call, output = made.launcher(arrays), arrays[-1]
             else:
                 launch = runtime.launcher(made.func, made.source, {})
-                output = made.tensors(copies[0])[0][-1]
-                call = partial(_appended, launch, output)
+                tensors, first = made.tensors(copies[0])
+                output, call = tensors[first], partial(_appended, launch, tensors[first:])
             call(*copies[0])
             torch.cuda.synchronize()
             off = (output.double() - expected.double()).abs().max() / expected.abs().max()

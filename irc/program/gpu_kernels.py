@@ -17,6 +17,8 @@ import attrs
 
 #: Bits of a key for pointers, before those for sizes, two each.
 POINTER_BITS = 32
+#: What the memory of descriptors is aligned to in an array that may begin anywhere.
+SCRATCH_ALIGNMENT = 128
 
 
 def key_of(pointers: Sequence[int], sizes: Sequence[int]) -> int:
@@ -29,6 +31,11 @@ def key_of(pointers: Sequence[int], sizes: Sequence[int]) -> int:
         place = POINTER_BITS + 2 * min(j, 15)
         key |= int(size & 15 != 0) << place | int(not -(1 << 31) <= size < 1 << 31) << place + 1
     return key
+
+
+def scratch_address(pointer: int) -> int:
+    """Where Triton's memory begins in that of a kernel's descriptors."""
+    return -(-pointer // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
 
 
 def pointer_bit(key: int, i: int) -> bool:
@@ -47,12 +54,14 @@ class KernelFacts:
     """What Triton must know of a kernel to compile it.
 
     `signature`: the types of its arguments, pointers before sizes. `outputs`: the arguments that it
-    writes. `options`: num_warps and the like, as pairs.
+    writes. `options`: num_warps and the like, as pairs. `descriptors`: the last pointer is memory
+    for what Triton describes matrices by, so many bytes for each program instance (0: it isn't).
     """
 
     signature: tuple[str, ...]
     outputs: tuple[int, ...]
     options: tuple[tuple[str, int], ...]
+    descriptors: int = 0
 
     @property
     def pointers(self) -> int:
@@ -107,7 +116,10 @@ def pack(kernels: GpuKernels) -> bytes:
     record = {
         "chip": kernels.chip,
         "source": kernels.source,
-        "kernels": {n: [k.signature, k.outputs, k.options] for n, k in kernels.kernels.items()},
+        "kernels": {
+            n: [k.signature, k.outputs, k.options, k.descriptors]
+            for n, k in kernels.kernels.items()
+        },
         "codes": [[name, key, len(code)] for name, key, code in codes],
     }
     text = json.dumps(record).encode()
@@ -127,13 +139,17 @@ def unpack(data: bytes) -> GpuKernels:
         if at != len(data):
             raise ValueError("the codes' lengths don't fit")
         kernels = {
-            name: KernelFacts(tuple(signature), tuple(outputs), tuple((n, k) for n, k in options))
-            for name, (signature, outputs, options) in record["kernels"].items()
+            name: KernelFacts(
+                tuple(signature), tuple(outputs), tuple((n, k) for n, k in options), int(described)
+            )
+            for name, (signature, outputs, options, described) in record["kernels"].items()
         }
         return GpuKernels(record["chip"], record["source"], kernels, codes)
     except (struct.error, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"these are no kernels of a GPU: {error}") from error
 
 
-__all__ = ["KernelFacts", "GpuKernels", "MachineCode", "key_of", "pack", "pack_code", "pointer_bit",
-           "size_bits", "unpack", "unpack_code"]  # fmt: skip
+__all__ = [
+    "KernelFacts", "GpuKernels", "MachineCode", "SCRATCH_ALIGNMENT", "key_of", "pack", "pack_code",
+    "pointer_bit", "scratch_address", "size_bits", "unpack", "unpack_code",
+]  # fmt: skip

@@ -41,7 +41,8 @@ def compile_for_gpu(
     codes = _codes(described, _expected(program, described, hints), cached)
     if any(code.special for code in codes.values()):
         return GpuCode(gpu_kernels.pack(described))
-    host = emit_gpu_host(program, gpu, target)
+    memories = {name for name, facts in described.kernels.items() if facts.descriptors}
+    host = emit_gpu_host(program, gpu, target, memories)
     code = compile_module(host.text, processor, opt_level=opt_level)
     packed = gpu_kernels.pack(attrs.evolve(described, codes=codes))
     return GpuCode(packed, code, host.slots, host.externals)

@@ -25,7 +25,13 @@ from irc.cache.store import shared_cache
 from irc.codegen.host import support_gpu as words
 from irc.codegen.host import support_reads as reads
 from irc.ir.diagnostics import UserError
-from irc.program.gpu_kernels import GpuKernels, MachineCode, pack_code, unpack_code
+from irc.program.gpu_kernels import (
+    GpuKernels,
+    MachineCode,
+    pack_code,
+    scratch_address,
+    unpack_code,
+)
 from irc.runtime.native import gpu_support
 
 _INVALID_CONTEXT = 201
@@ -166,8 +172,10 @@ class NativeLauncher:
     ) -> None:
         variants = self.loaded.variants(self.name, gpu)
         numbers = [t.data_ptr() for t in tensors]
-        numbers += sizes
-        count = len(numbers) + words.SCRATCH_POINTERS
+        described = self.loaded.kernels.kernels[self.name].descriptors
+        scratch = scratch_address(numbers[-1]) if described else 0
+        numbers += [*sizes, scratch]
+        count = len(numbers) + words.SCRATCH_POINTERS - 1
         values = (ctypes.c_int64 * count)(*numbers)
         start = ctypes.addressof(values)
         params = (ctypes.c_void_p * count)(*range(start, start + 8 * count, 8))

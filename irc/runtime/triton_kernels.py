@@ -24,6 +24,7 @@ class Launcher:
 
     def __init__(self, source: str, name: str, options: Mapping[str, Any]) -> None:
         self.source, self.name, self.options = source, name, options
+        self.described = "tl.make_tensor_descriptor" in source
         self._compiled: dict[Key, tuple[Callable[..., None], Any, Any, Any]] = {}
 
     def __call__(
@@ -36,6 +37,10 @@ class Launcher:
     ) -> None:
         """Launch `grid` > 0 program instances on a stream of the current GPU, number `gpu`, where
         all tensors are."""
+        if self.described:
+            from irc.codegen.triton.runtime import give_scratch
+
+            give_scratch()  # to this thread
         pointers = [t.data_ptr() for t in tensors]
         key = key_of(pointers, sizes, gpu)
         entry = self._compiled.get(key)

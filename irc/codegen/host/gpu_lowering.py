@@ -9,7 +9,7 @@ As `lowering`, but for memory (one block a call from torch's allocator), launche
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,6 +51,7 @@ from irc.codegen.host.support_gpu import RING_BYTES, SCRATCH_POINTERS
 from irc.program import host_program as P
 from irc.program.devices import device_number, main_device
 from irc.program.early import read_early
+from irc.program.gpu_kernels import SCRATCH_ALIGNMENT
 from irc.program.late import late_steps
 from irc.program.liveness import registers_in
 from irc.target import Target
@@ -59,13 +60,16 @@ from irc.target import Target
 TABLE, LATE_ERRORS = ("gpu-table",), ("late-errors",)
 
 
-def emit_gpu_host(program: P.HostProgram, gpu: cuda.Gpu, target: Target) -> EmittedHost:
+def emit_gpu_host(
+    program: P.HostProgram, gpu: cuda.Gpu, target: Target, described: Collection[str] = ()
+) -> EmittedHost:
     """The native form of `program`; it exports `ENTRY`. Its kernels are objects, descriptors by
-    ("gpu-kernel", name, device)."""
+    ("gpu-kernel", name, device). `described`: those whose last tensor is memory for what describes
+    matrices to the hardware."""
     module = ir.Module("host", context=ir.Context())
     emitter = HostEmitter(module, ENTRY, arguments=len(program.arguments), gpu=gpu)
     early = read_early(program, functools.partial(is_quiet, program))
-    GpuLowering(early.program, emitter, target, early.starts).run()
+    GpuLowering(early.program, emitter, target, early.starts, described).run()
     return EmittedHost(str(module), tuple(emitter.slot_keys), frozenset(emitter.externals))
 
 
@@ -84,10 +88,10 @@ class GpuLowering(Lowering):
 
     def __init__(
         self, program: P.HostProgram, emitter: HostEmitter, target: Target,
-        starts: Mapping[int, Sequence[int]],
+        starts: Mapping[int, Sequence[int]], described: Collection[str] = (),
     ) -> None:  # fmt: skip
         super().__init__(program, emitter, target)
-        self.starts = starts
+        self.starts, self.described = starts, described
         self.main = main_device(program)
         self.table = emitter.memory_of(TABLE, at_once=True)
         self.makers = emitter.memory_of(("gpu-library", "memory"), at_once=True)
@@ -292,7 +296,7 @@ class GpuLowering(Lowering):
     # Work
 
     def _room_for_launches(self) -> None:
-        """Memory for the words of a launch, the last two of which stay 0, and where each is."""
+        """Memory for the words of a launch, and where each is."""
         e, b = self.emitter, self.builder
         self.values = e.alloca(I64, self._words)
         self.params = e.alloca(PTR, self._words)
@@ -304,7 +308,7 @@ class GpuLowering(Lowering):
         e, b = self.emitter, self.builder
         words: list[Value] = [self.data(r) for r in step.tensors]
         words += [as_value(self.dims.symbols[s]) for s in step.symbols]
-        words += [constant(0)] * SCRATCH_POINTERS
+        words += [self._scratch(step, words), constant(0)]
         for i, word in enumerate(words):
             b.store(word, e.word(self.values, i))
         devices = {self.program.layouts[r].device for r in step.tensors}
@@ -316,6 +320,14 @@ class GpuLowering(Lowering):
         code = b.call(e._support("irc_gpu_launch"), operands)
         failed = ("gpu-launch-failed", step.kernel, device)
         e.fail_if_error(code, failed, [b.sext(code, I64)])
+
+    def _scratch(self, step: P.Launch, words: Sequence[Value]) -> Value:
+        """Where Triton's memory is of a kernel that has descriptors, else 0."""
+        if step.kernel not in self.described:
+            return constant(0)
+        memory = self.builder.ptrtoint(words[len(step.tensors) - 1], I64)
+        above = self.builder.add(memory, constant(SCRATCH_ALIGNMENT - 1))
+        return self.builder.and_(above, constant(-SCRATCH_ALIGNMENT))
 
     def keep(self, who: str, results: Sequence[P.Result], values: Sequence[Any]) -> None:
         for result, value in zip(results, values, strict=True):

@@ -14,9 +14,9 @@ guard that was stored before). `irc_gpu_leave(table, guard)` deletes it.
 `irc_gpu_stream(table, device, out) -> i32`: the current stream.
 
 `irc_gpu_launch(table, kernel, stream, grid, values, params, state) -> i32`: launches `grid` program
-instances, none for 0. `values`: a word for each pointer, then for each size, then two of zero;
-`params`: where these words are; `state`: the word of `irc_lock`, which is called before Python is
-asked for a variant. 0, the driver's error, or -1 where the kernel couldn't be had.
+instances, none for 0. `values`: a word for each pointer, for each size, and two for Triton's
+memory; `params`: where these words are; `state`: the word of `irc_lock`, which is called before
+Python is asked for a variant. 0, the driver's error, or -1 where the kernel couldn't be had.
 
 `irc_gpu_late(table, device, stream, data, bytes, fail) -> i32`: leaves the check of so many truth
 values in the device's ring, words of which are the number of the next check to look at, that of the
@@ -46,7 +46,7 @@ from irc.codegen.host.support import CHECK_TENSOR
 POINTERS, SIZES, VARIANTS, LOADER, FIRST_VARIANT = 0, 1, 2, 3, 4
 VARIANT_WORDS, VARIANT_LIMIT = 4, 16
 DESCRIPTOR_WORDS = FIRST_VARIANT + VARIANT_LIMIT
-#: Null pointers behind a kernel's arguments: Triton's scratch memory.
+#: Pointers behind a kernel's arguments: Triton's memory, for descriptors and for its profiler.
 SCRATCH_POINTERS = 2
 #: A ring of late checks: its words, places, and the bytes of a place.
 RING_HEAD, RING_TAIL, RING_MEMORY, RING_KERNEL, RING_ENTRIES = 0, 1, 2, 3, 4

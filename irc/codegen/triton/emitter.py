@@ -115,14 +115,13 @@ class KernelWriter:
 
     def tiles_of(self, op: kernel.LoadTileOp) -> str:
         """The descriptor of a matrix in memory and its tiles, made once, as the kernel begins."""
-        shape = _shape(op.value)
-        key = (op.pointer, tuple(op.sizes), op.stride, shape)
+        key = op.described
         if key not in self.tiles:
             name = self.tiles[key] = f"t{len(self.tiles)}"
             sizes = ", ".join(self.dim(size, 32) for size in op.sizes)
             self.made_first.append(
                 f"    {name} = tl.make_tensor_descriptor({self.ref(op.pointer)}, [{sizes}], "
-                f"[{self.dim(op.stride, 64)}, 1], {_dims(shape)})"
+                f"[{self.dim(op.stride, 64)}, 1], {_dims(_shape(op.value))})"
             )
         return self.tiles[key]
 

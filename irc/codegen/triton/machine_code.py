@@ -40,6 +40,7 @@ def describe(functions: Iterable[kernel.KernelFuncOp], gpu: GpuFeatures) -> GpuK
             tuple(signature_of(op).values()),
             tuple(op.outputs or ()),
             tuple(sorted(launch_options(op).items())),
+            int(op.descriptor_bytes or 0),
         )
         for op in every
     }
@@ -123,10 +124,12 @@ def _code_of(kernels: GpuKernels, name: str, compiled: workers.Answer) -> Machin
         what
         for what, usual in (
             ("num_ctas", 1), ("cluster_dims", (1, 1, 1)), ("launch_cooperative_grid", False),
-            ("launch_pdl", False), ("global_scratch_size", 0), ("profile_scratch_size", 0),
+            ("launch_pdl", False), ("profile_scratch_size", 0),
         )
         if facts.get(what, usual) != usual and tuple(_items(facts[what])) != usual
     ]  # fmt: skip
+    if facts.get("global_scratch_size", 0) > kernels.kernels[name].descriptors:
+        special.append("global_scratch_size")
     threads = facts["num_warps"] * GpuFeatures(kernels.chip).warp
     return MachineCode(facts["name"], code, threads, facts["shared"], ", ".join(special))
 

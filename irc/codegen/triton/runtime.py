@@ -157,7 +157,7 @@ def launcher(
     """`f(*tensors)` that launches the kernel for fixed sizes; a grid of 0 launches nothing."""
     function = getattr(load(source), func.sym_name)
     if "tl.make_tensor_descriptor" in source:
-        _give_scratch()
+        give_scratch()
     grid = grid_of(func, symbols)
     scalars = scalars_of(func, symbols)
     options = supported_options(launch_options(func))
@@ -169,7 +169,7 @@ def launcher(
     return run
 
 
-def _give_scratch() -> None:
+def give_scratch() -> None:
     """Let kernels of this context have memory for what describes matrices to the hardware."""
     import torch
     import triton

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from irc.dialects.loop import SCATTER_COMBINERS
 from irc.ir import attributes as A
@@ -71,7 +72,8 @@ class KernelFuncOp(Op):
     `initialized`: such pairs whose output must hold a copy of the input before the launch, or (of
     pairs in `inplace`, too) be the same memory: what a scatter combines into. `copying` (cpu, until
     `bufferize`): the variant of such a kernel that makes the copies itself, for launches whose
-    outputs have other memory.
+    outputs have other memory. `descriptor_bytes` (gpu): the last output is memory for what
+    describes matrices to the hardware (`kernel.load_tile`), so many bytes a program instance.
 
     `kernel.func @k(%x: !kernel.ptr<f32>, %begin: index, %end: index)
     attributes {target = "cpu"} { kernel.return }`
@@ -93,6 +95,7 @@ class KernelFuncOp(Op):
     num_warps = attribute(A.IntegerAttr, "gpu", optional=True)
     num_stages = attribute(A.IntegerAttr, "gpu", optional=True)
     index_bits = attribute(A.IntegerAttr, "gpu: 32 where no index leaves 32 bits", optional=True)
+    descriptor_bytes = attribute(A.IntegerAttr, "gpu", optional=True)
     body = region()
 
     @classmethod
@@ -263,6 +266,12 @@ class LoadTileOp(Op):
     sizes = attribute(A.DimsAttr)
     stride = attribute(A.DimAttr)
     value = result(VECTOR)
+
+    @property
+    def described(self) -> tuple[Any, ...]:
+        """What is equal for tiles that one description serves."""
+        shape = getattr(self.value.type, "shape", ())
+        return self.pointer, tuple(self.sizes), self.stride, shape
 
 
 class PrefetchOp(Op):

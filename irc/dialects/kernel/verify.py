@@ -57,6 +57,7 @@ _SETTINGS: dict[str, tuple[Callable[[int], bool], str]] = {
     "num_warps": (lambda n: n in (1, 2, 4, 8, 16, 32), "a power of two up to 32"),
     "num_stages": (lambda n: n >= 1, "at least 1"),
     "index_bits": (lambda n: n in (32, 64), "32 or 64"),
+    "descriptor_bytes": (lambda n: n > 0 and n % 128 == 0, "a multiple of 128"),
 }
 # Types of operands and results, with the attributes that matter, that passed for a class.
 _passed: set[Any] = set()

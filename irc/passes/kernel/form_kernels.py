@@ -100,10 +100,11 @@ class _ModuleFormer:
         block, name, op = self.module.regions[0].blocks[0], self.fresh_name(), flat.op
         if schedule.is_gpu:
             from irc.passes.kernel.gpu.form import form_gpu_kernel
+            from irc.passes.kernel.gpu.frame import memory_of
 
             callee = form_gpu_kernel(op, schedule, name, flat=flat, ranges=ranges)
             block.append(callee)
-            return callee, []
+            return callee, [*memory_of(callee, getattr(op.result_types[0], "device", "cpu"))]
         from irc.passes.kernel.cpu.contraction.kernel import form_contraction_kernel
         from irc.passes.kernel.cpu.form import form_copying_kernel, form_cpu_kernel
 

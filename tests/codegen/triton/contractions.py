@@ -19,6 +19,7 @@ from irc.interp.kernel import launch
 from irc.ir import attributes as A
 from irc.ir.passes import PassManager
 from irc.passes.kernel.gpu.form import form_gpu_kernel, kernel_inputs, kernel_outputs
+from irc.passes.kernel.gpu.frame import memory_of
 from irc.passes.kernel.gpu.schedule import default_schedule
 
 NAMES = {
@@ -194,8 +195,14 @@ class Formed:
         position = {a: k for k, a in enumerate(block.arguments)}
         inputs = [args[position[v]] for v in kernel_inputs(self.op)]
         frame = Frame(None, symbols={})
-        outputs = [fresh(frame, r.type) for r in kernel_outputs(self.op)]
+        types = [r.type for r in kernel_outputs(self.op)] + memory_of(self.func, "cpu")
+        outputs = [fresh(frame, type_) for type_ in types]
         return [*inputs, *(o.to(inputs[0].device) for o in outputs)], len(inputs)
+
+    @property
+    def result(self) -> int:
+        """The result's place among the kernel's tensors."""
+        return len(kernel_inputs(self.op))
 
     def interpreted(self, args: Sequence[torch.Tensor]) -> torch.Tensor:
         """The result in irc's interpreter, at kernel level."""

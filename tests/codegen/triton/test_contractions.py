@@ -11,9 +11,12 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from contractions import Product, formed
+from contractions import Product, formed, launched
 
+import irc
 from irc.codegen.triton import runtime
+from irc.interp.core import Frame
+from irc.interp.kernel import launch
 from irc.ir.diagnostics import InvalidIR
 
 F8, F8_2 = torch.float8_e4m3fn, torch.float8_e5m2
@@ -89,12 +92,11 @@ def near(product: Product, actual: torch.Tensor, exact: torch.Tensor) -> None:
 @pytest.fixture(scope="session")
 def triton_results() -> dict[str, torch.Tensor]:
     """Every case in Triton's interpreter, in one process."""
-    jobs = {
-        name: formed(product.text(), **given).job(product.arguments())
-        for name, (product, given) in CASES.items()
-    }
-    outputs = runtime.run_interpreted(list(jobs.values()))
-    return {name: tensors[-1] for name, tensors in zip(jobs, outputs, strict=True)}
+    kernels = {name: formed(product.text(), **given) for name, (product, given) in CASES.items()}
+    jobs = [kernels[name].job(product.arguments()) for name, (product, _) in CASES.items()]
+    outputs = runtime.run_interpreted(jobs)
+    return {name: tensors[kernels[name].result]
+            for name, tensors in zip(kernels, outputs, strict=True)}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -117,9 +119,43 @@ def test_triton_has_the_products_of_float64(
 def test_a_gpu_has_the_products_of_float64(name: str) -> None:
     product, given = CASES[name]
     args, kernel = product.arguments("cuda"), formed(product.text(), **given)
-    tensors, _ = kernel.tensors(args)
+    tensors, result = kernel.tensors(args)
     runtime.launch(kernel.func, kernel.source, tensors)
-    near(product, tensors[-1].cpu(), expected(product, [a.cpu() for a in args]))
+    near(product, tensors[result].cpu(), expected(product, [a.cpu() for a in args]))
+
+
+FAR = Product(2, 40, 32, a_strides=((1 << 31) + 8, 1))
+
+
+def test_strides_beyond_31_bits_have_long_indices() -> None:
+    assert formed(FAR.text()).func.index_bits == 64
+    assert formed(Product(2, 40, 32).text()).func.index_bits == 32
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("given", [{}, {"products": "swapped"}, {"access": "descriptors", **TINY}])
+def test_a_gpu_has_products_of_far_rows(given: dict[str, Any]) -> None:
+    flat = torch.empty((1 << 31) + 40, dtype=FAR.dtype, device="cuda")
+    a = flat.as_strided((2, 32), FAR.a_strides)
+    a.copy_(torch.randn(2, 32))
+    args, kernel = [a, torch.randn(32, 40).to(a)], formed(FAR.text(), **given)
+    tensors, result = kernel.tensors(args)
+    runtime.launch(kernel.func, kernel.source, tensors)
+    near(FAR, tensors[result].cpu(), expected(FAR, [each.cpu() for each in (a.clone(), args[1])]))
+
+
+@pytest.mark.parametrize(("depth", "parts", "size"), [(190, 3, 64), (256, 4, 64), (190, 2, 128)])
+def test_parts_of_a_depth_begin_where_vectors_do(depth: int, parts: int, size: int) -> None:
+    """Where it has no such equal parts, the last one is shorter."""
+    product = Product(5, 16, depth, b_strides=(1, depth))
+    given, args = {**SMALL, "tile_n": 16, "split_k": parts}, product.arguments()
+    made = launched(product.text(), **given)
+    first = made.kernels[0][0]
+    assert f"{size} : index" in irc.print_op(first)
+    arrays = made.arrays(args)
+    for func, _, taken, results in made.kernels:
+        launch(Frame(None, symbols={}), func, [arrays[k] for k in (*taken, *results)])
+    near(product, arrays[made.last], expected(product, args))
 
 
 LARGE = {"tile_m": 128, "tile_n": 128, "tile_k": 64, "num_warps": 4, "num_stages": 3}

@@ -10,7 +10,7 @@ from irc.ir import attributes as A
 from irc.ir.core import Value
 from irc.ir.diagnostics import InvalidIR
 from irc.ir.symbols import Dim, known_divisible
-from irc.ir.types import index
+from irc.ir.types import FunctionType, TensorType, i8, index
 from irc.passes.kernel.gpu.combine import convert
 from irc.passes.kernel.gpu.evaluate import Evaluator, Point
 from irc.passes.kernel.gpu.plan import (
@@ -24,6 +24,19 @@ from irc.passes.kernel.gpu.plan import (
 from irc.passes.kernel.gpu.sharing import placeholders, scatter_number, set_sharing
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim, union
 
+DESCRIPTOR_BYTES = 128
+"""Bytes of what describes a matrix to the hardware, and what it is aligned to."""
+
+
+def memory_of(func: kernel.KernelFuncOp, device: str) -> list[TensorType]:
+    """The types of a kernel's own memory, behind its results: for the descriptors of all program
+    instances, with what aligning them takes."""
+    if func.descriptor_bytes is None:
+        return []
+    grid: Dim = 1 if func.grid is None else func.grid
+    size = grid * int(func.descriptor_bytes) + DESCRIPTOR_BYTES
+    return [TensorType((size,), i8, (1,), device)]
+
 
 class KernelFrame:
     """A kernel under construction."""
@@ -34,6 +47,11 @@ class KernelFrame:
         self.symbols = symbols_of(plan)
         pointers = [kernel.PointerType(v.type.element) for v in plan.inputs]  # type: ignore[attr-defined]
         pointers += [kernel.PointerType(r.type.element) for r, _ in plan.outputs]  # type: ignore[attr-defined]
+        #: The place of memory for the hardware's descriptors, where the schedule asks for these.
+        self.memory = None
+        if settings.get("access") == A.StringAttr("descriptors"):
+            self.memory = len(pointers)
+            pointers.append(kernel.PointerType(i8))
         types = [*pointers, *[index] * len(self.symbols)]
         self.func = kernel.KernelFuncOp.create(name, types, "gpu")
         arguments = self.func.block.arguments
@@ -42,7 +60,7 @@ class KernelFrame:
         self.evaluator = Evaluator(
             self.b, plan, dict(zip(plan.inputs, arguments[:count], strict=True))
         )
-        self.outputs = list(zip(plan.outputs, arguments[count : len(pointers)], strict=True))
+        self.outputs = list(zip(plan.outputs, arguments[count : len(pointers)], strict=False))
         for symbol_name, argument in zip(self.symbols, arguments[len(pointers) :], strict=True):
             self.b.bind(symbol_name, Tile(argument, (), 0))
 
@@ -62,12 +80,27 @@ class KernelFrame:
         func = self.func
         func.attributes["grid"] = A.DimAttr(grid)
         func.attributes["symbols"] = A.ArrayAttr([A.StringAttr(n) for n in self.symbols])
-        first = len(self.plan.inputs)
-        func.attributes["outputs"] = A.DenseIntsAttr(range(first, first + len(self.outputs)))
+        first, outputs = len(self.plan.inputs), len(self.outputs)
+        if self.memory is not None:
+            outputs += self._describe(self.memory)
+        func.attributes["outputs"] = A.DenseIntsAttr(range(first, first + outputs))
         for key in ("num_warps", "num_stages", "index_bits"):
             func.attributes[key] = self.entry(key)
         set_sharing(func, self.plan)
         return func
+
+    def _describe(self, place: int) -> int:
+        """Say how much memory descriptors take; without any, its argument goes. Gives how many
+        arguments it is."""
+        func = self.func
+        tiles = {op.described for op in func.walk() if isinstance(op, kernel.LoadTileOp)}
+        if tiles:
+            func.attributes["descriptor_bytes"] = A.IntegerAttr(len(tiles) * DESCRIPTOR_BYTES)
+            return 1
+        func.block.erase_argument(place)
+        inputs = [a.type for a in func.block.arguments]
+        func.attributes["function_type"] = A.TypeAttr(FunctionType(inputs, ()))
+        return 0
 
     # -- places
 
@@ -141,4 +174,4 @@ class KernelFrame:
         b.store(pointer, offset, b.expand(content, dims), mask, output.combiner)
 
 
-__all__ = ["KernelFrame"]
+__all__ = ["DESCRIPTOR_BYTES", "KernelFrame", "memory_of"]
