@@ -21,16 +21,13 @@ from irc.codegen.host.aten import call_object
 from irc.codegen.host.base import I32, I64, Value, constant
 from irc.codegen.host.emitter import HostEmitter
 from irc.codegen.host.support_products import KEPT_WORDS
+from irc.dialects.aten.facts import factors_of
 from irc.program import host_program as P
 
 #: cuBLAS's mode in which sums of 16 bits may be as torch lets them be by default.
 USUAL_MODE = 0
-#: By operator: the form of the product, the names of its operands.
-_OPERATORS = {
-    "aten.mm.out": ("gemm", ("self", "mat2")),
-    "aten.bmm.out": ("batched", ("self", "mat2")),
-    "aten.addmm.out": ("biased", ("mat1", "mat2")),
-}
+#: By operator: the form of the product.
+_FORMS = {"aten.mm.out": "gemm", "aten.bmm.out": "batched", "aten.addmm.out": "biased"}
 
 
 @attrs.frozen
@@ -58,15 +55,15 @@ def gpu_products(program: P.HostProgram) -> dict[int, GpuProduct]:
 
 def gpu_product(step: P.CallOperator, layouts: Mapping[int, P.Layout]) -> GpuProduct | None:
     """The product that `step` is; None for one that only the operator computes."""
-    if step.path is not None or step.callee not in _OPERATORS:
+    if step.path is not None or step.callee not in _FORMS:
         return None
-    form, names = _OPERATORS[step.callee]
-    arguments = dict(step.arguments)
-    if set(arguments) - {"alpha", "beta"} != {"self", "mat2", "out", *names}:
+    form, names, arguments = _FORMS[step.callee], factors_of(step.callee), dict(step.arguments)
+    tensors = [name for name in (names.left, names.right, names.added, "out") if name is not None]
+    if set(arguments) - {"alpha", "beta"} != set(tensors):
         return None
     if any(arguments.get(scale, 1) != 1 for scale in ("alpha", "beta")):
         return None
-    registers = [arguments[name].index for name in (*names, "out")]
+    registers = [arguments[name].index for name in (names.left, names.right, "out")]
     operands = [layouts.get(register) for register in registers]
     places = [_constant(layout) for layout in operands]
     devices = {layout.device for layout in operands if layout is not None}
@@ -80,8 +77,8 @@ def gpu_product(step: P.CallOperator, layouts: Mapping[int, P.Layout]) -> GpuPro
     if words is None or max(words[:8]) >= 1 << 31:
         return None
     bias = None
-    if form == "biased":
-        bias = arguments["self"].index
+    if names.added is not None:
+        bias = arguments[names.added].index
         layout, columns = layouts.get(bias), out[0][1]
         vector = layout is not None and layout.sizes == (columns,) and layout.strides == (1,)
         if not vector or layout is None or {layout.dtype} != dtypes or out[1] != (columns, 1):

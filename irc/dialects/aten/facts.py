@@ -111,6 +111,9 @@ _FACTORS = {
     "bmm": MatrixFactors("self", "mat2", batched=True),
     "baddbmm": MatrixFactors("batch1", "batch2", "self", batched=True),
 }
+#: The overloads that make their result, and those of two matrices, without and with a bias.
+MATRIX_PRODUCTS = frozenset(f"aten.{name}.default" for name in _FACTORS)
+LINEARS = tuple(f"aten.{name}.default" for name, what in _FACTORS.items() if not what.batched)
 
 
 def factors_of(callee: str) -> MatrixFactors:

@@ -9,7 +9,7 @@ import attrs
 
 from irc.analysis.channels_last import CONVOLUTION
 from irc.dialects import aten, graph
-from irc.dialects.aten.facts import factors_of
+from irc.dialects.aten.facts import LINEARS, factors_of
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
@@ -19,8 +19,6 @@ from irc.ir.rewrite.driver import pattern
 from irc.ir.rewrite.passes import PatternPass
 from irc.ir.types import TensorType
 from irc.target import Target, target_of
-
-PRODUCTS = ("aten.mm.default", "aten.addmm.default")
 
 
 def operands_of(call: graph.CallAten) -> tuple[dict[str, Value | None], Mapping[str, Any]]:
@@ -132,7 +130,7 @@ def objection(packable: Sequence[str], *types: Any) -> str | None:
 # mm(x, constant) -> packed_linear(x, pack(constant)), and addmm with a bias
 @pattern(graph.CallAten, name="graph.pack_product", counted="packed")
 def pack_product(call: Any, rw: Any) -> Any:
-    if call.callee not in PRODUCTS:
+    if call.callee not in LINEARS:
         return rw.no_match("it is no product")
     values, arguments = operands_of(call)
     names = factors_of(call.callee)
@@ -243,4 +241,4 @@ class PackWeights(PatternPass):
 
     def takes(self, callee: str) -> bool:
         """Whether the weights of an operator are to be packed."""
-        return callee in PRODUCTS or (self.convolutions and callee == CONVOLUTION)
+        return callee in LINEARS or (self.convolutions and callee == CONVOLUTION)

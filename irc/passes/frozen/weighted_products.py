@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import attrs
 
+from irc.analysis.channels_last import CONVOLUTION
 from irc.analysis.constant_values import ConstantValues
 from irc.dialects import aten, graph
-from irc.dialects.aten.facts import factors_of
+from irc.dialects.aten.facts import LINEARS, factors_of
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim
 from irc.ir.types import FloatType, TensorType
-
-CONVOLUTION = "aten.convolution.default"
-LINEARS = ("aten.mm.default", "aten.addmm.default")
 
 
 @attrs.frozen
@@ -64,14 +62,12 @@ class WeightedProduct:
             names = ("input", "weight", "bias")
         else:
             callee = LINEARS[0 if bias is None else 1]
-            names = ("self", "mat2", "") if bias is None else ("mat1", "mat2", "self")
-            arguments = {}
-        for number, name in enumerate(names):
-            if name and number < 2:
-                arguments[name] = aten.OperandAttr(number)
+            factors, arguments = factors_of(callee), {}
+            names = (factors.left, factors.right, factors.added or "")
         if bias is not None:
-            arguments[names[2]] = aten.OperandAttr(2)
             operands.append(bias)
+        for number in range(len(operands)):
+            arguments[names[number]] = aten.OperandAttr(number)
         type_ = result.with_shape(shape)
         entries: dict[str, A.Attribute] = {
             "callee": A.StringAttr(callee),

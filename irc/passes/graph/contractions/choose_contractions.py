@@ -8,6 +8,7 @@ import attrs
 
 from irc.analysis.channels_last import CONVOLUTION
 from irc.dialects import graph
+from irc.dialects.aten.facts import MATRIX_PRODUCTS
 from irc.ir import attributes as A
 from irc.ir.core import Operation
 from irc.ir.diagnostics import UserError
@@ -19,7 +20,7 @@ from irc.options.table import own_backends
 from irc.passes.graph.contractions.convolutions import convolution_form
 from irc.passes.graph.contractions.measured import described, fastest
 from irc.passes.graph.contractions.precision import with_precision
-from irc.passes.graph.contractions.products import FACTORS, Form, product_form
+from irc.passes.graph.contractions.products import Form, product_form
 from irc.passes.graph.pad_matmul import unpermuted
 from irc.target import target_of
 from irc.tuning import NoValidChoicesError
@@ -45,7 +46,7 @@ class Policy:
         told = call.attributes.get("backend")
         if isinstance(told, A.StringAttr):
             return told.value, call.attributes.get("schedule")
-        is_product = call.callee in FACTORS
+        is_product = call.callee in MATRIX_PRODUCTS
         allowed = self.products if is_product else self.convolutions
         ours = "irc" in allowed and not isinstance(form, str)
         if LIBRARY in allowed and not (ours and self.measures(call)):
@@ -76,7 +77,7 @@ class Policy:
 # mm(a, b) -> cast(dot_general(a, b))
 @pattern(graph.CallAten, name="graph.choose_contraction", counted="generated")
 def choose(call: Any, rw: Any) -> Any:
-    if call.callee in FACTORS:
+    if call.callee in MATRIX_PRODUCTS:
         form = product_form(call)
     elif call.callee == CONVOLUTION:
         form = convolution_form(call)
@@ -88,7 +89,7 @@ def choose(call: Any, rw: Any) -> Any:
         return rw.no_match(f"{backend} computes it")
     if isinstance(form, str):
         raise UserError(f"irc can't compute {call.callee}: {form}", op=call)
-    is_product, target = call.callee in FACTORS, target_of(rw.state.context)
+    is_product, target = call.callee in MATRIX_PRODUCTS, target_of(rw.state.context)
     rw.replace(call, [form(rw.builder, with_precision(schedule, call, is_product, target))])
     return True
 

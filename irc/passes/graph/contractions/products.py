@@ -12,19 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.dialects import aten, graph
+from irc.dialects.aten.facts import factors_of
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
 from irc.ir.core import Value
 from irc.ir.symbols import Dim
 from irc.ir.types import FloatType, IntegerType, TensorType, Type, f32, i1
-
-#: The factors in each operator's schema.
-FACTORS = {
-    "aten.mm.default": ("self", "mat2"),
-    "aten.addmm.default": ("mat1", "mat2"),
-    "aten.bmm.default": ("self", "mat2"),
-    "aten.baddbmm.default": ("batch1", "batch2"),
-}
 
 #: Makes the products of a call: a function of the entries of their schedule.
 Form = Callable[[Builder, A.Attribute | None], Value]
@@ -32,8 +25,8 @@ Form = Callable[[Builder, A.Attribute | None], Value]
 
 def product_form(call: graph.CallAten) -> Form | str:
     """What makes the result of a matrix product, or why nothing does."""
-    arguments = aten.arguments_of(call)
-    left, right = (arguments[name] for name in FACTORS[call.callee])
+    arguments, names = aten.arguments_of(call), factors_of(call.callee)
+    left, right = arguments[names.left], arguments[names.right]
     element = left.type.element
     if right.type.element is not element or result_type(call).element is not element:
         return "its factors and its result are of several types"
@@ -48,10 +41,10 @@ def product_form(call: graph.CallAten) -> Form | str:
             builder, left, right, wide, batch=(batch, batch), depth=([rank - 1], [rank - 2]),
             schedule=schedule,
         )  # fmt: skip
-        if "beta" in arguments:
+        if names.added is not None:
             sums = scaled(builder, sums, arguments["alpha"])
             if arguments["beta"] != 0:  # otherwise nobody looks at what isn't added
-                added = cast(builder, arguments["self"], wide)
+                added = cast(builder, arguments[names.added], wide)
                 added = scaled(builder, added, arguments["beta"])
                 added = spread(builder, added, sums.type.shape)  # type: ignore[attr-defined]
                 sums = builder.value(graph.Add, sums, added)
@@ -139,6 +132,6 @@ def spread(
 
 
 __all__ = [
-    "FACTORS", "Form", "accumulator_of", "cast", "dot_general", "product_form", "result_type",
-    "scaled", "spread",
+    "Form", "accumulator_of", "cast", "dot_general", "product_form", "result_type", "scaled",
+    "spread",
 ]  # fmt: skip
