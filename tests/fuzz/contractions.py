@@ -1,16 +1,19 @@
 """Random products, with what is done before and behind them, against eager mode in float64.
 
-    python -m tests.fuzz.contractions --count 5000 [--first 0]
+    python -m tests.fuzz.contractions --count 5000 [--first 0] [--on cpu|triton|cuda] [--seconds 60]
 
-Every product is a kernel of irc's own, with the cost model's schedule. Prints the seeds that differ
-or fail; the exit status is 1 if there are any.
+Every product is a kernel of irc's own, with the cost model's schedule. On `triton` kernels of a GPU
+run in Triton's interpreter, of products of at most 65 rows, columns and terms. Prints the seeds
+that differ or fail; the exit status is 1 if there are any. No program is begun after the seconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +22,7 @@ import torch
 from torch.nn import functional
 
 import irc
+from tests.conformance.gpu_programs import interpreted
 
 OWN = {
     "max_autotune_gemm": True, "max_autotune_gemm_backends": "IRC", "fx_graph_cache": False,
@@ -27,8 +31,10 @@ OWN = {
 SIZES = (1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 48, 64, 65, 100, 129, 200)
 DTYPES = (torch.float32, torch.float32, torch.float32, torch.bfloat16, torch.float16, torch.float64)
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 3e-5}
+PLACES = ("cpu", "triton", "cuda")
 Function = Callable[..., Any]
 
+BATCHES = ((), (), (), (), (1,), (2,), (3,), (2, 3))
 PROLOGUES: tuple[Function, ...] = (
     lambda x: x, lambda x: x, torch.sin, torch.relu, torch.neg, lambda x: x * 2 + 1,
     lambda x: x.softmax(-1), lambda x: functional.layer_norm(x, [x.shape[-1]]),
@@ -73,12 +79,13 @@ def restrided(rng: random.Random, tensor: torch.Tensor) -> torch.Tensor:
     return room[..., : width * step : step]
 
 
-def random_product(seed: int) -> RandomProduct:
-    """The program of a seed."""
+def random_product(seed: int, most: int = SIZES[-1]) -> RandomProduct:
+    """The program of a seed, of sizes up to `most`."""
     rng = random.Random(seed)
     generator = torch.Generator().manual_seed(seed)
-    dtype, (m, k, n) = rng.choice(DTYPES), (rng.choice(SIZES) for _ in range(3))
-    batch = [b] if (b := rng.choice((0, 0, 0, 1, 2, 3))) else []
+    sizes = [size for size in SIZES if size <= most]
+    dtype, (m, k, n) = rng.choice(DTYPES), (rng.choice(sizes) for _ in range(3))
+    batch = list(rng.choice(BATCHES))
 
     def randn(*shape: int, scale: int = 1) -> torch.Tensor:
         return (torch.randn(shape, generator=generator) / scale**0.5).to(dtype)
@@ -89,15 +96,20 @@ def random_product(seed: int) -> RandomProduct:
     before = rng.choice(PROLOGUES), rng.choice(PROLOGUES[:6])
     behind = rng.choices(list(EPILOGUES), k=rng.randrange(3))
     alpha, beta = rng.choice((1, 1, 0.5, -2)), rng.choice((1, 1, 0, 3))
-    operator = rng.choice(("matmul", "matmul", "addmm", "linear"))
+    operator = rng.choice(("matmul", "matmul", "addmm", "linear", "einsum"))
 
     def function(left: Any, right: Any, *rest: Any) -> Any:
         x, y = before[0](left), before[1](right)
-        if operator == "addmm" and x.dim() == y.dim():
+        if operator == "addmm" and x.dim() == y.dim() <= 3:
             add = torch.addmm if x.dim() == 2 else torch.baddbmm
             z = add(rest[x.dim() - 2], x, y, alpha=alpha, beta=beta)
         elif operator == "linear" and y.dim() == 2:
             z = functional.linear(x, y.mT, rest[0])
+        elif operator == "einsum" and x.dim() == y.dim() == 3:
+            z = torch.einsum("bmk,bkn->mbn", x, y)  # nothing of `rest` fits
+            return (z, z.relu() * 2)
+        elif operator == "einsum" and x.dim() > 2 and y.dim() == 2:
+            z = torch.einsum("...mk,kn->...nm", x, y).mT
         else:
             z = x @ y
         parts = [z]
@@ -111,12 +123,18 @@ def random_product(seed: int) -> RandomProduct:
     return RandomProduct(function, args, dynamic, label)
 
 
-def difference(program: RandomProduct) -> str:
+def difference(program: RandomProduct, place: str = "cpu") -> str:
     """What is wrong with irc's results; "" for nothing. Raises what compiling raises."""
     args = program.args
-    compiled = irc.compile(program.function, args, options=OWN, dynamic=program.dynamic)
-    exact = program.function(*(a.double() for a in args))
-    for mine, wanted, eager in zip(compiled(*args), exact, program.function(*args), strict=True):
+    exact, usual = program.function(*(a.double() for a in args)), program.function(*args)
+    options = {**OWN, "target": "triton"} if place == "triton" else OWN
+    context = interpreted() if place == "triton" else contextlib.nullcontext()
+    if place == "cuda":
+        args = tuple(a.cuda() for a in args)
+    with context:
+        compiled = irc.compile(program.function, args, options=options, dynamic=program.dynamic)
+        results = [result.cpu() for result in compiled(*args)]
+    for mine, wanted, eager in zip(results, exact, usual, strict=True):
         if (mine.dtype, mine.shape) != (eager.dtype, eager.shape):
             return f"{mine.dtype} {mine.shape}, not {eager.dtype} {eager.shape}"
         error, least = (distance(each, wanted) for each in (mine, eager))
@@ -137,18 +155,24 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--on", choices=PLACES, default="cpu")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     chosen = parser.parse_args(words)
-    failed = 0
+    count = failed = 0
+    end = time.monotonic() + chosen.seconds
     for seed in range(chosen.first, chosen.first + chosen.count):
-        program = random_product(seed)
+        if time.monotonic() > end:
+            break
+        program = random_product(seed, 65 if chosen.on == "triton" else SIZES[-1])
+        count += 1
         try:
-            wrong = difference(program)
+            wrong = difference(program, chosen.on)
         except Exception as error:
             wrong = f"{type(error).__name__}: {str(error)[:300]}"
         if wrong:
             failed += 1
             print(f"seed {seed}: {program.label}: {wrong}", flush=True)
-    print(f"{chosen.count} programs, {failed} wrong")
+    print(f"{count} programs on {chosen.on}, {failed} wrong")
     return int(failed > 0)
 
 
