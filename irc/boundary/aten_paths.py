@@ -241,7 +241,7 @@ def dispatcher_can(schema: torch._C.FunctionSchema) -> bool:
         return False
     if any(_lists_symbols(a.real_type) for a in schema.arguments):
         return False  # torch 2.13 makes a list of symbolic sizes, which int[] kernels refuse
-    boxes = any(type_of(a).startswith("Optional[") for a in schema.arguments)
+    boxes = any("Optional[" in type_of(a) for a in schema.arguments)  # also in a list
     if boxes and torch_abi.symbol_address("torch_new_stable_ivalue") is None:
         return False
     return all(_innermost(type_of(a)) in _DISPATCHER_TYPES for a in schema.arguments)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import irc
-from irc.boundary import torch_abi
+from irc.boundary import aten_paths, torch_abi
 from irc.ir import attributes as A
 from irc.ir.diagnostics import InvalidIR, UserError
 from irc.ir.symbols import function, symbol
@@ -517,3 +517,24 @@ def test_without_torchs_interface(monkeypatch):
     exe = irc.build(chain())
     x = torch.randn(5, 3)
     assert not exe.is_native and torch.equal(exe(x)[0], x + 1 + 1)
+
+
+@pytest.mark.skipif(not torch_abi.available(), reason="no native host functions")
+def test_an_operator_whose_arguments_this_torch_can_not_box_is_called_all_the_same(monkeypatch):
+    """A list of tensors of which some are missing is boxed by a function that torch 2.11 lacks."""
+    exported = torch_abi.symbol_address
+
+    def lacking(name):
+        return None if name == "torch_new_stable_ivalue" else exported(name)
+
+    monkeypatch.setattr(torch_abi, "symbol_address", lacking)
+    monkeypatch.setattr(aten_paths, "classify", aten_paths.classify.__wrapped__)
+    h = HostModule(tensor(3, 4), tensor(2, element=i64), tensor(3, 2))
+    callee = "aten._unsafe_index_put.default"
+    named = {"self": Ref(0), "indices": (None, Ref(1)), "values": Ref(2), "accumulate": True}
+    module = h.finish(h.aten(callee, h.arguments, tensor(3, 4), **named))
+    given = torch.randn(3, 4), torch.tensor([3, 1]), torch.randn(3, 2)
+    expected = given[0].clone()
+    expected[:, given[1]] += given[2]
+    for exe in executables(module).values():
+        assert torch.equal(exe(*given)[0], expected)
