@@ -121,7 +121,7 @@ def _helpers(module: Any, options: BuildOptions) -> contextlib.AbstractContextMa
         return contextlib.nullcontext()
     from irc.codegen.triton import workers
 
-    return workers.ready(workers.count())
+    return workers.ready(workers.count(sum(1 for _ in module.walk())))
 
 
 def _watches_passes(options: Any) -> bool:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
 from irc.boundary.cuda import Gpu
 from irc.codegen.host.gpu_lowering import emit_gpu_host, refusal
 from irc.codegen.llvm.jit import compile_module
-from irc.codegen.triton.machine_code import compile_codes, describe
+from irc.codegen.triton.machine_code import begin_codes, describe
 from irc.dialects import kernel
 from irc.program import gpu_kernels
 from irc.program import host_program as P
@@ -38,12 +38,13 @@ def compile_for_gpu(
     described = describe(functions, target.gpu)
     if gpu is None or not program.devices - {"cpu"} or refusal(program) is not None:
         return GpuCode(gpu_kernels.pack(described))
-    codes = _codes(described, _expected(program, described, hints), cached)
-    if any(code.special for code in codes.values()):
-        return GpuCode(gpu_kernels.pack(described))
+    finished = _begin_codes(described, _expected(program, described, hints), cached)
     memories = {name for name, facts in described.kernels.items() if facts.descriptors}
     host = emit_gpu_host(program, gpu, target, memories)
     code = compile_module(host.text, processor, opt_level=opt_level)
+    codes = finished()
+    if any(code.special for code in codes.values()):
+        return GpuCode(gpu_kernels.pack(described))
     packed = gpu_kernels.pack(attrs.evolve(described, codes=codes))
     return GpuCode(packed, code, host.slots, host.externals)
 
@@ -62,15 +63,20 @@ def _expected(
     return list(pairs)
 
 
-def _codes(
+def _begin_codes(
     kernels: GpuKernels, pairs: Sequence[tuple[str, int]], cached: bool
-) -> dict[tuple[str, int], MachineCode]:
-    """Machine code for these names and keys, from the cache where that has it."""
+) -> Callable[[], dict[tuple[str, int], MachineCode]]:
+    """What waits for machine code for these names and keys, from the cache where that has it."""
     stored = cached_codes(kernels, pairs) if cached else {}
-    compiled = compile_codes(kernels, [pair for pair in pairs if pair not in stored])
-    if cached:
-        store_codes(kernels, compiled)
-    return {pair: stored.get(pair) or compiled[pair] for pair in pairs}
+    begun = begin_codes(kernels, [pair for pair in pairs if pair not in stored])
+
+    def finished() -> dict[tuple[str, int], MachineCode]:
+        compiled = begun()
+        if cached:
+            store_codes(kernels, compiled)
+        return {pair: stored.get(pair) or compiled[pair] for pair in pairs}
+
+    return finished
 
 
 __all__ = ["compile_for_gpu"]

@@ -76,7 +76,7 @@ def test_a_warm_start_loads_no_triton(monkeypatch):
     stub = Stub(runs=False)
     monkeypatch.setattr(cuda, "installed", lambda: stub.gpu)
     monkeypatch.setattr(machine_code, "compile_code", stub.compile_code)
-    monkeypatch.setattr(workers, "count", lambda: 0)  # others would compile it in earnest
+    monkeypatch.setattr(workers, "count", lambda _: 0)  # others would compile it in earnest
     stub._facts["k0"] = 2, None
     metrics.reset()
     first = compiled()

@@ -15,6 +15,7 @@ import sys
 if __name__ == "__main__":
     del sys.path[0]  # this folder, whose modules have names of others'
 
+import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -27,6 +28,7 @@ from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
 
 _ENTRY = re.compile(r"\.entry\s+[\w$]+\s*\(([^)]*)\)")
+_MODULES_KEPT = 16  # of the programs that one process compiles kernels of
 #: What of Triton's metadata a launch depends on.
 _FACTS = ("name", "num_warps", "shared", "num_ctas", "cluster_dims", "launch_cooperative_grid",
           "launch_pdl", "global_scratch_size", "profile_scratch_size")  # fmt: skip
@@ -109,10 +111,10 @@ def compile_kernel(
 def _answer(
     request: dict[str, Any], modules: dict[str, ModuleType]
 ) -> tuple[dict[str, Any], bytes]:
-    source = request["source"]
-    if source not in modules:
-        modules[source] = imported(source, f"irc_triton_{len(modules)}")
-    function = getattr(modules[source], request["function"])
+    name = request["module"]
+    if name not in modules:
+        modules[name] = imported(request["source"], name)
+    function = getattr(modules[name], request["function"])
     capability, warp = request["target"]
     return compile_kernel(
         function, request["signature"], request["divisible"], (capability, warp),
@@ -120,17 +122,49 @@ def _answer(
     )  # fmt: skip
 
 
+_FIRST = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def first(p0, p1, n2):
+    v0 = tl.arange(0, 64)
+    v1 = tl.load(p0 + v0, mask=v0 < n2, other=0).to(tl.float32)
+    tl.store(p1 + v0, v1 + tl.reduce(v1, 0, tl.standard._sum_combine))
+"""
+#: The request for a kernel that no program has.
+FIRST = {
+    "source": _FIRST, "module": "irc_first", "function": "first", "divisible": [0, 1],
+    "target": [90, 32], "signature": {"p0": "*bf16", "p1": "*fp32", "n2": "i32"},
+    "options": {"num_warps": 4, "num_stages": 1},
+}  # fmt: skip
+
+
 def _get_ready() -> None:
-    """Load what every compile needs: Triton, and the name of its installation, for which it reads
-    all of itself."""
+    """Load what every compile needs, before it is asked for: Triton, what it loads at the first
+    kernel, and the assembler's version.
+
+    Triton names its installation by all of its files, half a second of reading, to look into its
+    own cache. irc has asked its cache before: this process looks nowhere, under a name that no
+    other has.
+    """
+    os.environ["TRITON_ALWAYS_COMPILE"] = "1"
     import triton
-    from triton.compiler import compiler  # noqa: F401
+    from triton.compiler import compiler
 
     for place in (triton.runtime.cache, compiler):
-        name = getattr(place, "triton_key", None)
-        if name is not None:
-            name()
-            return
+        if hasattr(place, "triton_key"):
+            place.triton_key = lambda: f"irc-{os.getpid()}"
+    with contextlib.suppress(Exception):  # each request tells its own
+        _answer(FIRST, {})
+
+
+def _set_environment(changes: Mapping[str, str | None]) -> None:
+    for name, value in changes.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def serve() -> None:
@@ -140,8 +174,12 @@ def serve() -> None:
     _get_ready()
     modules: dict[str, ModuleType] = {}
     for line in sys.stdin.buffer:
+        if len(modules) >= _MODULES_KEPT:
+            modules.clear()
         try:
-            facts, code = _answer(json.loads(line), modules)
+            request = json.loads(line)
+            _set_environment(request["environment"])
+            facts, code = _answer(request, modules)
             head = {"facts": facts, "bytes": len(code)}
         except Exception as error:  # the asker compiles it itself, and tells
             head, code = {"error": str(error), "bytes": 0}, b""

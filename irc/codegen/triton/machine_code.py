@@ -10,7 +10,7 @@ pointers and sizes are multiples of 16, and sizes of 32 bits are passed as such.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,6 +20,7 @@ from irc.codegen.triton.emitter import emit_module, safe_name
 from irc.codegen.triton.runtime import (
     launch_options,
     load,
+    module_name,
     refuse_interpreter,
     signature_of,
 )
@@ -47,37 +48,52 @@ def describe(functions: Iterable[kernel.KernelFuncOp], gpu: GpuFeatures) -> GpuK
     return GpuKernels(gpu.chip, emit_module(every), kernels, {})
 
 
-def compile_codes(
-    kernels: GpuKernels, pairs: Sequence[tuple[str, int]]
-) -> dict[tuple[str, int], MachineCode]:
-    """Machine code for the names and keys in `pairs`: compiled by the processes that wait for it
-    (`workers`), else by threads, since most of Triton runs without the interpreter lock."""
-    if not pairs:
-        return {}
-    codes_of = _by_workers(kernels, pairs)
-    rest = [pair for pair in pairs if pair not in codes_of]
-    if rest:
-        # What Triton loads at first it loads once, before there are threads.
-        codes_of[rest[0]] = compile_code(kernels, *rest[0])
-        with ThreadPoolExecutor(thread_name_prefix="irc-triton") as pool:
-            codes = pool.map(lambda pair: compile_code(kernels, *pair), rest[1:])
-            codes_of.update(zip(rest[1:], codes, strict=True))
-    return {pair: codes_of[pair] for pair in pairs}
+Codes = dict[tuple[str, int], MachineCode]
 
 
-def _by_workers(
-    kernels: GpuKernels, pairs: Sequence[tuple[str, int]]
-) -> dict[tuple[str, int], MachineCode]:
-    """What other processes compiled of `pairs`."""
+def compile_codes(kernels: GpuKernels, pairs: Sequence[tuple[str, int]]) -> Codes:
+    """Machine code for the names and keys in `pairs`."""
+    return begin_codes(kernels, pairs)()
+
+
+def begin_codes(kernels: GpuKernels, pairs: Sequence[tuple[str, int]]) -> Callable[[], Codes]:
+    """Have the names and keys in `pairs` compiled; gives what waits for their machine code.
+
+    The processes that wait for it (`workers`) begin at once. What they don't give is compiled when
+    it is waited for, by threads, since most of Triton runs without the interpreter lock.
+    """
+    by_workers = _by_workers(kernels, pairs)
+
+    def finished() -> Codes:
+        codes_of = by_workers()
+        rest = [pair for pair in pairs if pair not in codes_of]
+        if rest:
+            # What Triton loads at first it loads once, before there are threads.
+            codes_of[rest[0]] = compile_code(kernels, *rest[0])
+        if len(rest) > 1:
+            with ThreadPoolExecutor(thread_name_prefix="irc-triton") as pool:
+                codes = pool.map(lambda pair: compile_code(kernels, *pair), rest[1:])
+                codes_of.update(zip(rest[1:], codes, strict=True))
+        return {pair: codes_of[pair] for pair in pairs}
+
+    return finished
+
+
+def _by_workers(kernels: GpuKernels, pairs: Sequence[tuple[str, int]]) -> Callable[[], Codes]:
+    """What waits for what other processes compile of `pairs`."""
     helpers = workers.current()
-    if helpers is None:
-        return {}
+    if helpers is None or not pairs:
+        return dict
     refuse_interpreter("machine code")
-    requests = [{"source": kernels.source, **_request(kernels, *pair)} for pair in pairs]
-    answers = zip(pairs, helpers.compiled(requests), strict=True)
-    return {
-        pair: _code_of(kernels, pair[0], answer) for pair, answer in answers if answer is not None
-    }
+    whose = {"source": kernels.source, "module": module_name(kernels.source)}
+    requests = [{**whose, **_request(kernels, *pair)} for pair in pairs]
+    answers = helpers.begin(requests)
+
+    def finished() -> Codes:
+        given = zip(pairs, answers(), strict=True)
+        return {p: _code_of(kernels, p[0], answer) for p, answer in given if answer is not None}
+
+    return finished
 
 
 def compile_code(kernels: GpuKernels, name: str, key: int) -> MachineCode:

@@ -45,12 +45,17 @@ _SIGNATURE = {
 
 def load(source: str) -> ModuleType:
     """The module of a source; equal sources give one module."""
-    key = key_of(source)[:32]
+    name = module_name(source)
     with _lock:
-        module = _modules.get(key)
+        module = _modules.get(name)
         if module is None:
-            module = _modules[key] = imported(source, f"irc_triton_{key}")
+            module = _modules[name] = imported(source, name)
         return module
+
+
+def module_name(source: str) -> str:
+    """What a source's module is called in every process: machine code says whose line it is of."""
+    return f"irc_triton_{key_of(source)[:32]}"
 
 
 def signature_of(func: kernel.KernelFuncOp) -> dict[str, str]:

@@ -1,15 +1,19 @@
-"""Processes that compile kernels, started before it is known which.
+"""Processes that compile kernels, started before it is known which, and kept for what comes next.
 
     with ready(4):
         ...                                  # passes, that take as long as Triton's import
-        answers = current().compiled(requests)
+        answers = current().begin(requests)
+        ...                                  # what doesn't need them
+        codes = answers()
 
 Triton holds the interpreter lock for half of the time that it takes, and to be imported takes as
-long as to compile a kernel.
+long as to compile a kernel. After a program they wait for the next one, in whose environment
+they compile then, and end when none comes for a while.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -17,81 +21,174 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 MOST = 8
-"""Processes that are started for one program."""
+"""Processes that are started for one program, and that are kept."""
 _LEAST_PROCESSORS = 4  # with fewer, the processes would only take turns with this one
+_IDLE_SECONDS = 60.0  # then they end: each holds 150 MB
+_OPERATIONS_EACH = 4
+"""A kernel has some operations of a program; below this many a process would have none."""
 
 Answer = tuple[dict[str, Any], bytes]
+Answers = Callable[[], list[Answer | None]]
+
+
+class _Process:
+    """One that compiles. `busy` from when it is asked until all answers came: if they never do, it
+    is of no further use."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        program = str(Path(__file__).with_name("compiling.py"))
+        self.busy, self._environment = False, environment
+        self._changes: dict[str, str | None] = {}
+        self.popen = subprocess.Popen(
+            [sys.executable, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, env=environment,
+        )  # fmt: skip
+
+    def ask(self, request: Mapping[str, Any]) -> Answer | None:
+        """One answer. Raises OSError or ValueError where the process is gone."""
+        assert self.popen.stdin is not None and self.popen.stdout is not None
+        changed = {**request, "environment": self._changes}
+        self.popen.stdin.write(json.dumps(changed).encode() + b"\n")
+        self.popen.stdin.flush()
+        head = json.loads(self.popen.stdout.readline())
+        code = self.popen.stdout.read(head["bytes"])
+        return None if "error" in head else (head["facts"], code)
+
+    def lives(self) -> bool:
+        """Whether it can be asked."""
+        return not self.busy and self.popen.poll() is None
+
+    def update(self, environment: Mapping[str, str]) -> None:
+        """Have what is asked from now on be compiled in this environment."""
+        before = self._environment
+        self._changes |= {name: None for name in before if name not in environment}
+        self._changes |= {n: value for n, value in environment.items() if before.get(n) != value}
+        self._environment = environment
+
+
+def _end(processes: Sequence[_Process]) -> None:
+    for process in processes:
+        process.popen.kill()
+    for process in processes:
+        process.popen.communicate()
 
 
 class Workers:
-    """Running processes; `compiled` asks them."""
+    """Running processes; `begin` asks them."""
 
-    def __init__(self, count: int) -> None:
-        program = Path(__file__).with_name("compiling.py")
-        path = os.pathsep.join(each for each in sys.path if each)
-        environment = {**os.environ, "PYTHONPATH": path}
-        self._processes = [
-            subprocess.Popen(
-                [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, env=environment,
-            )
-            for _ in range(count)
-        ]  # fmt: skip
+    def __init__(self, processes: Sequence[_Process]) -> None:
+        self._processes = list(processes)
 
-    def compiled(self, requests: Sequence[Mapping[str, Any]]) -> list[Answer | None]:
-        """The answers to requests as `compiling.compile_kernel` takes them; None for one that a
-        process could not answer."""
+    def begin(self, requests: Sequence[Mapping[str, Any]]) -> Answers:
+        """Ask; gives what waits for the answers to requests as `compiling.compile_kernel` takes
+        them, None for one that a process could not answer."""
         answers: list[Answer | None] = [None] * len(requests)
         waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(requests)):
             waiting.put(number)
 
-        def ask(process: subprocess.Popen[bytes]) -> None:
-            with contextlib.suppress(OSError, ValueError, queue.Empty):
+        def ask(process: _Process) -> None:
+            try:
                 while True:
                     number = waiting.get_nowait()
-                    answers[number] = _asked(process, requests[number])
+                    answers[number] = process.ask(requests[number])
+            except queue.Empty:
+                process.busy = False
+            except (OSError, ValueError):
+                return
 
         asking = self._processes[: len(requests)]
-        threads = [threading.Thread(target=ask, args=(process,)) for process in asking]
+        for each in asking:
+            each.busy = True
+        threads = [threading.Thread(target=ask, args=(each,), daemon=True) for each in asking]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
-        return answers
+
+        def finished() -> list[Answer | None]:
+            for thread in threads:
+                thread.join()
+            return answers
+
+        return finished
 
     def split(self, parts: int) -> list[Workers]:
         """These processes in so many groups, or as many as there are, for threads that ask at the
-        same time: each group is one thread's. `close` of these is for the whole."""
-        groups = [Workers(0) for _ in range(min(parts, len(self._processes)))]
-        for number, process in enumerate(self._processes):
-            groups[number % len(groups)]._processes.append(process)
-        return groups
+        same time: each group is one thread's."""
+        count = min(parts, len(self._processes))
+        return [Workers(self._processes[number::count]) for number in range(count)]
+
+
+class _Pool:
+    """Processes that no program has now. They end when none wanted them for a while, and with this
+    one, whose pipes they read."""
+
+    def __init__(self) -> None:
+        self._free: list[_Process] = []
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def take(self, count: int) -> list[_Process]:
+        """So many processes, those that are free first. Raises OSError where none can start."""
+        path = os.pathsep.join(each for each in sys.path if each)
+        environment = {**os.environ, "PYTHONPATH": path}
+        with self._lock:
+            free, self._free = self._free, []
+            self._stop_clock()
+        taken = [each for each in free if each.lives()]
+        for each in taken:
+            each.update(environment)
+        _end([each for each in free if each not in taken])
+        try:
+            while len(taken) < count:
+                taken.append(_Process(environment))
+        except OSError:
+            _end(taken)
+            raise
+        return taken
+
+    def give(self, processes: Sequence[_Process]) -> None:
+        """Take back what `take` gave; what is busy ends."""
+        with self._lock:
+            room = MOST - len(self._free)
+            kept = [each for each in processes if not each.busy][: max(room, 0)]
+            self._free += kept
+            self._stop_clock()
+            if self._free:
+                self._timer = threading.Timer(_IDLE_SECONDS, self.close)
+                self._timer.daemon = True
+                self._timer.start()
+        _end([each for each in processes if each not in kept])
 
     def close(self) -> None:
-        """End the processes."""
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.communicate()
+        """End the free processes."""
+        with self._lock:
+            free, self._free = self._free, []
+            self._stop_clock()
+        _end(free)
+
+    def _stop_clock(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
-def _asked(process: subprocess.Popen[bytes], request: Mapping[str, Any]) -> Answer | None:
-    """One answer. Raises OSError or ValueError where the process is gone."""
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(json.dumps(request).encode() + b"\n")
-    process.stdin.flush()
-    head = json.loads(process.stdout.readline())
-    code = process.stdout.read(head["bytes"])
-    return None if "error" in head else (head["facts"], code)
-
-
+_pool = _Pool()
 _state = threading.local()
+atexit.register(lambda: _pool.close())
+
+
+def _forget() -> None:
+    """In a fork: the processes are the parent's."""
+    global _pool
+    _pool, _state.workers = _Pool(), None
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def current() -> Workers | None:
@@ -100,30 +197,37 @@ def current() -> Workers | None:
     return workers
 
 
-def count() -> int:
-    """How many processes help here: none with few processors, where Triton only interprets, or
-    where Python is part of another program, which would be started instead."""
+def count(operations: int) -> int:
+    """How many processes help here for a program of so many operations: none with few processors,
+    where Triton only interprets, or where Python is part of another program, which would be started
+    instead."""
     if not Path(sys.executable or "").name.startswith("python"):
         return 0
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     if processors < _LEAST_PROCESSORS or os.environ.get("TRITON_INTERPRET") == "1":
         return 0
-    return min(MOST, processors // 2)
+    return min(MOST, processors // 2, 1 + operations // _OPERATIONS_EACH)
 
 
 @contextlib.contextmanager
 def ready(number: int) -> Iterator[None]:
-    """Inside, `number` processes wait for kernels of this thread's; none where they can't start."""
-    started = None
+    """Inside, `number` processes or more wait for kernels of this thread's; none where they can't
+    start."""
+    taken: list[_Process] = []
     if number:
         with contextlib.suppress(OSError):
-            started = Workers(number)
+            taken = _pool.take(number)
+    pool = _pool
     try:
-        with using(started):
+        with using(Workers(taken) if taken else None):
             yield
     finally:
-        if started is not None:
-            started.close()
+        pool.give(taken)
+
+
+def release() -> None:
+    """End the processes that wait for a next program."""
+    _pool.close()
 
 
 @contextlib.contextmanager
@@ -136,4 +240,5 @@ def using(workers: Workers | None) -> Iterator[None]:
         _state.workers = before
 
 
-__all__ = ["MOST", "Answer", "Workers", "count", "current", "ready", "using"]
+__all__ = ["MOST", "Answer", "Answers", "Workers", "count", "current", "ready", "release",
+           "using"]  # fmt: skip

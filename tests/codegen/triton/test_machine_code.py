@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import irc
-from irc.codegen.triton import machine_code, workers
+from irc.codegen.triton import compiling, machine_code, workers
 from irc.dialects import kernel
 from irc.ir.diagnostics import InternalError
 from irc.ir.passes import PassManager
@@ -47,7 +47,15 @@ def test_kernels_are_compiled_for_their_keys(described):
     assert machine_code.compile_codes(described, []) == {}
 
 
-def test_another_process_compiles_the_same(described, monkeypatch):
+@pytest.fixture
+def no_processes():
+    """None that another test left, and none left."""
+    workers.release()
+    yield
+    workers.release()
+
+
+def test_another_process_compiles_the_same(described, monkeypatch, no_processes):
     wanted = [(name, key) for name in described.kernels for key in (0, 1)]
     own = machine_code.compile_codes(described, wanted)
     with workers.ready(1), monkeypatch.context() as patch:
@@ -56,18 +64,45 @@ def test_another_process_compiles_the_same(described, monkeypatch):
         assert machine_code.compile_codes(described, wanted) == own
         processes = workers.current()._processes
     assert workers.current() is None
-    assert all(process.returncode is not None for process in processes)
+    workers.release()
+    assert all(process.popen.returncode is not None for process in processes)
 
 
-def test_what_a_process_can_not_compile_is_compiled_here(described, monkeypatch):
+def test_a_process_serves_the_next_program_in_its_environment(
+    described, monkeypatch, no_processes, tmp_path
+):
+    pair = next(iter(described.kernels)), 0
+    places = [tmp_path / "first", tmp_path / "second"]
+    served = []
+    for place in places:
+        monkeypatch.setenv("TRITON_CACHE_DIR", str(place))
+        with workers.ready(1):
+            (process,) = workers.current()._processes
+            machine_code.compile_codes(described, [pair])
+        served.append(process)
+        assert any(place.iterdir())
+    assert served[0] is served[1] and served[0].popen.poll() is None
+    with workers.ready(1):  # what was asked and not answered would be taken for the next answer
+        waits = workers.current().begin([{"source": "1 +"}])
+        process.busy = True
+    assert waits() in ([None], [None])
+    assert process.popen.poll() is not None
+
+
+def test_a_process_gets_ready_by_a_kernel_that_compiles():
+    facts, code = compiling._answer(compiling.FIRST, {})
+    assert facts["name"] == "first" and code.startswith(b"\x7fELF")
+
+
+def test_what_a_process_can_not_compile_is_compiled_here(described, monkeypatch, no_processes):
     name = next(iter(described.kernels))
     own = machine_code.compile_code(described, name, 0)
     with workers.ready(1):
         broken = attrs.evolve(described, source="1 +")
-        assert workers.current().compiled([{"source": "1 +"}, {"source": ""}]) == [None, None]
+        assert workers.current().begin([{"source": "1 +"}, {"source": ""}])() == [None, None]
         with pytest.raises(SyntaxError):
             machine_code.compile_codes(broken, [(name, 0)])
-        workers.current()._processes[0].kill()
+        workers.current()._processes[0].popen.kill()
         assert machine_code.compile_codes(described, [(name, 0)]) == {(name, 0): own}
     monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: (_ for _ in ()).throw(OSError()))
     with workers.ready(2):
@@ -79,13 +114,14 @@ def test_processes_are_started_where_they_help(monkeypatch):
     monkeypatch.setattr(workers.sys, "executable", "/usr/bin/python3.11")
     for processors, helpers in ((2, 0), (4, 2), (32, workers.MOST)):
         monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _, n=processors: range(n))
-        assert workers.count() == helpers
+        assert workers.count(1000) == helpers
+        assert workers.count(3) == min(helpers, 1)
     for other in ("/usr/bin/blender", ""):
         monkeypatch.setattr(workers.sys, "executable", other)
-        assert workers.count() == 0
+        assert workers.count(1000) == 0
     monkeypatch.setattr(workers.sys, "executable", "/usr/bin/python3.11")
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    assert workers.count() == 0
+    assert workers.count(1000) == 0
 
 
 @pytest.mark.parametrize("extra, fits", [(-1, False), (0, True), (2, True), (3, False)])
@@ -118,11 +154,10 @@ def test_what_a_launch_does_not_give_is_told(described, monkeypatch):
 
 
 def test_processes_are_split_among_threads():
-    whole = workers.Workers(0)
-    whole._processes = list("abcde")
+    whole = workers.Workers("abcde")
     assert [group._processes for group in whole.split(2)] == [["a", "c", "e"], ["b", "d"]]
     assert [group._processes for group in whole.split(9)] == [[each] for each in "abcde"]
-    assert workers.Workers(0).split(4) == []
+    assert workers.Workers(()).split(4) == []
     with workers.using(whole):
         assert workers.current() is whole
     assert workers.current() is None
