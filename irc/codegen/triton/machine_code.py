@@ -90,8 +90,8 @@ def _by_workers(kernels: GpuKernels, pairs: Sequence[tuple[str, int]]) -> Callab
     answers = helpers.begin(requests)
 
     def finished() -> Codes:
-        given = zip(pairs, answers(), strict=True)
-        return {p: _code_of(kernels, p[0], answer) for p, answer in given if answer is not None}
+        answered = zip(pairs, answers(), strict=True)
+        return {p: _code_of(kernels, p[0], answer) for p, answer in answered if answer is not None}
 
     return finished
 

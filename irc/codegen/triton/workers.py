@@ -36,7 +36,7 @@ Answer = tuple[dict[str, Any], bytes]
 Answers = Callable[[], list[Answer | None]]
 
 
-class _Process:
+class _Compiler:
     """One that compiles. `busy` from when it is asked until all answers came: if they never do, it
     is of no further use."""
 
@@ -71,7 +71,7 @@ class _Process:
         self._environment = environment
 
 
-def _end(processes: Sequence[_Process]) -> None:
+def _end(processes: Sequence[_Compiler]) -> None:
     for process in processes:
         process.popen.kill()
     for process in processes:
@@ -81,7 +81,7 @@ def _end(processes: Sequence[_Process]) -> None:
 class Workers:
     """Running processes; `begin` asks them."""
 
-    def __init__(self, processes: Sequence[_Process]) -> None:
+    def __init__(self, processes: Sequence[_Compiler]) -> None:
         self._processes = list(processes)
 
     def begin(self, requests: Sequence[Mapping[str, Any]]) -> Answers:
@@ -92,7 +92,7 @@ class Workers:
         for number in range(len(requests)):
             waiting.put(number)
 
-        def ask(process: _Process) -> None:
+        def ask(process: _Compiler) -> None:
             try:
                 while True:
                     number = waiting.get_nowait()
@@ -123,16 +123,16 @@ class Workers:
         return [Workers(self._processes[number::count]) for number in range(count)]
 
 
-class _Pool:
+class _Waiting:
     """Processes that no program has now. They end when none wanted them for a while, and with this
     one, whose pipes they read."""
 
     def __init__(self) -> None:
-        self._free: list[_Process] = []
+        self._free: list[_Compiler] = []
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
 
-    def take(self, count: int) -> list[_Process]:
+    def take(self, count: int) -> list[_Compiler]:
         """So many processes, those that are free first. Raises OSError where none can start."""
         path = os.pathsep.join(each for each in sys.path if each)
         environment = {**os.environ, "PYTHONPATH": path}
@@ -145,13 +145,13 @@ class _Pool:
         _end([each for each in free if each not in taken])
         try:
             while len(taken) < count:
-                taken.append(_Process(environment))
+                taken.append(_Compiler(environment))
         except OSError:
             _end(taken)
             raise
         return taken
 
-    def give(self, processes: Sequence[_Process]) -> None:
+    def give(self, processes: Sequence[_Compiler]) -> None:
         """Take back what `take` gave; what is busy ends."""
         with self._lock:
             room = MOST - len(self._free)
@@ -177,7 +177,7 @@ class _Pool:
             self._timer = None
 
 
-_pool = _Pool()
+_pool = _Waiting()
 _state = threading.local()
 atexit.register(lambda: _pool.close())
 
@@ -185,7 +185,7 @@ atexit.register(lambda: _pool.close())
 def _forget() -> None:
     """In a fork: the processes are the parent's."""
     global _pool
-    _pool, _state.workers = _Pool(), None
+    _pool, _state.workers = _Waiting(), None
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -213,7 +213,7 @@ def count(operations: int) -> int:
 def ready(number: int) -> Iterator[None]:
     """Inside, `number` processes or more wait for kernels of this thread's; none where they can't
     start."""
-    taken: list[_Process] = []
+    taken: list[_Compiler] = []
     if number:
         with contextlib.suppress(OSError):
             taken = _pool.take(number)
