@@ -17,8 +17,8 @@ import attrs
 
 #: Bits of a key for pointers, before those for sizes, two each.
 POINTER_BITS = 32
-#: What the memory of descriptors is aligned to in an array that may begin anywhere.
-SCRATCH_ALIGNMENT = 128
+#: Bytes of what describes a matrix to the hardware, and what it is aligned to.
+DESCRIPTOR_BYTES = 128
 
 
 def key_of(pointers: Sequence[int], sizes: Sequence[int]) -> int:
@@ -35,7 +35,7 @@ def key_of(pointers: Sequence[int], sizes: Sequence[int]) -> int:
 
 def scratch_address(pointer: int) -> int:
     """Where Triton's memory begins in that of a kernel's descriptors."""
-    return -(-pointer // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+    return -(-pointer // DESCRIPTOR_BYTES) * DESCRIPTOR_BYTES
 
 
 def pointer_bit(key: int, i: int) -> bool:
@@ -150,6 +150,6 @@ def unpack(data: bytes) -> GpuKernels:
 
 
 __all__ = [
-    "KernelFacts", "GpuKernels", "MachineCode", "SCRATCH_ALIGNMENT", "key_of", "pack", "pack_code",
+    "DESCRIPTOR_BYTES", "KernelFacts", "GpuKernels", "MachineCode", "key_of", "pack", "pack_code",
     "pointer_bit", "scratch_address", "size_bits", "unpack", "unpack_code",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from irc.codegen.triton import machine_code
 from irc.dialects import kernel, loop
 from irc.ir import attributes as A
 from irc.ir.passes import PassManager
-from irc.program.gpu_kernels import SCRATCH_ALIGNMENT, pack, unpack
+from irc.program.gpu_kernels import DESCRIPTOR_BYTES, pack, unpack
 from irc.target.gpu import GpuFeatures
 from tests.runtime.gpu_stub import Stub
 
@@ -62,7 +62,7 @@ def test_a_launch_gets_memory_for_descriptors(rows: int, monkeypatch: pytest.Mon
     torch.testing.assert_close(y, a.float() @ b.float())
     (launch,) = stub.launches
     memory, scratch, profile = launch.words[3], *launch.zeros
-    assert 0 <= scratch - memory < SCRATCH_ALIGNMENT and scratch % SCRATCH_ALIGNMENT == 0
+    assert 0 <= scratch - memory < DESCRIPTOR_BYTES and scratch % DESCRIPTOR_BYTES == 0
     assert profile == 0 and y.data_ptr() == launch.words[2]
 
 

@@ -51,7 +51,7 @@ from irc.codegen.host.support_gpu import RING_BYTES, SCRATCH_POINTERS
 from irc.program import host_program as P
 from irc.program.devices import device_number, main_device
 from irc.program.early import read_early
-from irc.program.gpu_kernels import SCRATCH_ALIGNMENT
+from irc.program.gpu_kernels import DESCRIPTOR_BYTES
 from irc.program.late import late_steps
 from irc.program.liveness import registers_in
 from irc.target import Target
@@ -326,8 +326,8 @@ class GpuLowering(Lowering):
         if step.kernel not in self.described:
             return constant(0)
         memory = self.builder.ptrtoint(words[len(step.tensors) - 1], I64)
-        above = self.builder.add(memory, constant(SCRATCH_ALIGNMENT - 1))
-        return self.builder.and_(above, constant(-SCRATCH_ALIGNMENT))
+        above = self.builder.add(memory, constant(DESCRIPTOR_BYTES - 1))
+        return self.builder.and_(above, constant(-DESCRIPTOR_BYTES))
 
     def keep(self, who: str, results: Sequence[P.Result], values: Sequence[Any]) -> None:
         for result, value in zip(results, values, strict=True):

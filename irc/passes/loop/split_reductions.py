@@ -31,6 +31,7 @@ from irc.ir.types import (
     IntegerType,
     TensorType,
     contiguous_strides,
+    element_bytes,
     i1,
 )
 from irc.passes.common.bodies import (
@@ -46,11 +47,9 @@ from irc.passes.loop.group_computes import GroupComputes, group_with_readers
 from irc.passes.loop.localize import localize_block, localize_group
 from irc.target import Target, of_kind
 from irc.target.costs import Cost
+from irc.target.gpu import GpuFeatures
 
 SPLITTABLE = frozenset(("sum", "prod", "min", "max", "any", "all", "xor"))
-LINE, VECTOR = 64, 8
-"""Elements of a line of memory and of what a thread moves at once, of 16 bits: what a part of a
-contraction's depth has a multiple of, so that what is aligned stays so."""
 
 
 @attrs.define
@@ -109,7 +108,7 @@ class SplitReductions(Pass):
         alone: list[Operation] = []
         for inner in list(block.ops):
             if gpu and _of_parts(inner):
-                alone += self._split_depth(inner, context)
+                alone += self._split_depth(inner, target, context)
             elif isinstance(inner, loop.ComputeOp):
                 combined = self._split(inner, inner, target, context)
                 if combined is not None:
@@ -171,7 +170,9 @@ class SplitReductions(Pass):
             partial = _partial_ranges(op, split, builder)
         return _combine(op, split, partial, results_first=target.is_gpu)
 
-    def _split_depth(self, op: Operation, context: PassContext) -> list[loop.ComputeOp]:
+    def _split_depth(
+        self, op: Operation, target: Target, context: PassContext
+    ) -> list[loop.ComputeOp]:
         """Split what schedules want to have `split_k` parts of; gives what combines them, and the
         members of the group that it stood in."""
         assert isinstance(op, loop.ComputeOp | loop.GroupOp)
@@ -183,7 +184,7 @@ class SplitReductions(Pass):
                 alone.append(member)
                 continue
             member.attributes.pop("schedule")
-            split = _equal_parts(member, parts)
+            split = _depth_parts(member, parts, target.gpu)
             member, split = _parts_first(member, split)
             partial = _partial_ranges(member, split, Builder.before(member))
             partial.attributes["schedule"] = loop.ScheduleAttr("gpu", A.DictAttr(entries))
@@ -257,20 +258,26 @@ def _of_parts(op: Operation) -> bool:
     return any("split_k" in _entries(member) for member in members)
 
 
-def _equal_parts(op: loop.ComputeOp, parts: int) -> Split:
+def _depth_parts(op: loop.ComputeOp, parts: int, gpu: GpuFeatures) -> Split:
     """The longest red axis in so many equal parts. Where none has them, or these begin within a
-    vector, and what is read beyond the depth has products of zero: in parts of whole lines, the
-    last one shorter. Raises InvalidIR where there are none."""
+    line of memory, and what is read beyond the depth has products of zero: in parts of whole lines,
+    the last one shorter. Raises InvalidIR where there are none."""
+    line = gpu.step_bytes // max(_element_bytes(read.source) for read in op.reads)
     extents = {k: a.extent for k, a in enumerate(op.axis_list) if a.kind == "red"}
     longest = sorted(extents, key=lambda k: (-estimate(extents[k]), k))
     equal = [k for k in longest if known_divisible(extents[k], parts)]
-    lines = [k for k in longest if estimate(extents[k]) > (parts - 1) * LINE and _reads_zeros(op)]
-    if equal and (not lines or known_divisible(extents[equal[0]] // parts, VECTOR)):
+    lines = [k for k in longest if estimate(extents[k]) > (parts - 1) * line and _reads_zeros(op)]
+    if equal and (not lines or known_divisible(extents[equal[0]] // parts, line)):
         return Split((), equal[0], parts, extents[equal[0]] // parts)
     if not lines:
         raise InvalidIR(f"split_k is {parts}, which divides none of its axes of depth", op=op)
-    size = ceildiv(ceildiv(extents[lines[0]], parts), LINE) * LINE
+    size = ceildiv(ceildiv(extents[lines[0]], parts), line) * line
     return Split((), lines[0], parts, size)
+
+
+def _element_bytes(value: Value) -> int:
+    assert isinstance(value.type, TensorType)
+    return element_bytes(value.type.element)
 
 
 def _reads_zeros(op: loop.ComputeOp) -> bool:

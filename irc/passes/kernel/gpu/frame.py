@@ -23,9 +23,7 @@ from irc.passes.kernel.gpu.plan import (
 )
 from irc.passes.kernel.gpu.sharing import placeholders, scatter_number, set_sharing
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, TileDim, union
-
-DESCRIPTOR_BYTES = 128
-"""Bytes of what describes a matrix to the hardware, and what it is aligned to."""
+from irc.program.gpu_kernels import DESCRIPTOR_BYTES
 
 
 def memory_of(func: kernel.KernelFuncOp, device: str) -> list[TensorType]:
@@ -174,4 +172,4 @@ class KernelFrame:
         b.store(pointer, offset, b.expand(content, dims), mask, output.combiner)
 
 
-__all__ = ["DESCRIPTOR_BYTES", "KernelFrame", "memory_of"]
+__all__ = ["KernelFrame", "memory_of"]
