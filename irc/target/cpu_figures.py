@@ -71,6 +71,9 @@ class CpuFigures(Speeds):
         "vectors", "the most of a tile's row", least=1, most=16)] = 4
     thread_blocks: Annotated[int, Figure(
         "points", "of the parallel space for each thread", least=1)] = 4
+    few_rows: Annotated[int, Figure(
+        "points", "of an axis of rows, below which tiles go over other axes of rows together with "
+        "it")] = 128
     packed_element: Annotated[int, Figure(
         "multiplications", "of vectors in the time of packing an element")] = 12
     aliasing_bytes: Annotated[int, Figure(

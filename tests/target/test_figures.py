@@ -104,6 +104,11 @@ TEXTS = {
         "%x: f32[16, 256], %w: f32[64, 256]", "%y = loop.compute par(i0: 16, i1: 64) red(i2: 256) "
         "-> reduce(sum, f32) { %a = loop.read %x[i0, i2] : f32 %b = loop.read %w[i1, i2] : f32 "
         "%e = arith.mulf %a, %b : f32 loop.yield %e } : f32[16, 64]", "%y: f32[16, 64]"),
+    "a product of some rows": (
+        "%x: f32[8, 20, 64], %w: f32[64, 64]",
+        "%y = loop.compute par(i: 8, j: 16, n: 64) red(k: 64) -> reduce(sum, f32) { "
+        "%a = loop.read %x[i, j, k] : f32 %b = loop.read %w[k, n] : f32 "
+        "%c = arith.mulf %a, %b : f32 loop.yield %c } : f32[8, 16, 64]", "%y: f32[8, 16, 64]"),
     "lines": (LINES.format(512, 3072), LINE.format(512, 3072), "%y: f32[512, 3072]"),
     "lines with little to spare": (
         LINES.format(512, 1100), LINE.format(512, 1100), "%y: f32[512, 1100]"),
@@ -142,6 +147,7 @@ CPU = {
     "tile_times": ("[1, 100, 1]", "a small product"),
     "most_vectors": ("1", "a small product"),
     "thread_blocks": ("1", "a small product"),
+    "few_rows": ("0", "a product of some rows"),
     "packed_element": ("0", "a small product"),
     "aliasing_bytes": ("65536", "a deep product"),
     "unpacked_rows": ("1", "a product of what lies along it"),

@@ -165,6 +165,12 @@ CPU: Mapping[str, Key] = {
         "without it, a contraction is a reduction like others", numbers(1, 64)),
     "tile_vectors": Key("with tiles: the vectors of a tile's row", numbers(1, 16)),
     "row_axis": Key("with tiles: the axis that their rows are of", name),
+    "outer_rows": Key(
+        "with tiles: other axes of rows, outermost first, that tiles go over together with "
+        "row_axis; others are points of the parallel space", names),
+    "depth_order": Key(
+        "with tiles: the axes that are summed over, in the order in which terms are added, "
+        "outermost first", names),
     "point_rows": Key("with tiles: rows in one point of the parallel space; 0: all", numbers(0)),
     "point_columns": Key("with tiles: as point_rows, of columns", numbers(0)),
     "block_rows": Key(

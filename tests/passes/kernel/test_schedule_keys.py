@@ -125,6 +125,14 @@ PLAIN_PRODUCT = (
 )  # fmt: skip
 UNPACKED = PLAIN_PRODUCT.replace("0, 18*k + j", "0, 24*j + k")
 OTHER_WAY = {"vector_axis": "i", "pack_left": True, "pack_right": True}
+WINDOWS = program(
+    "%r = loop.compute par(b: 2, i: 4, j: 18) red(u: 3, k: 24) -> reduce(sum, f32) schedule "
+    "#loop.schedule<cpu, tile_rows = 4 : i64, tile_vectors = 2 : i64> {",
+    "%v = loop.read %x[b*2 + i + u, k] : f32",
+    "%w = loop.read %x[mod(k, 8), u*18 + j] : f32",
+    "%p = arith.mulf %v, %w : f32",
+    "loop.yield %p } : tensor<[2, 4, 18] x f32, strides [72, 18, 1]>",
+)
 MATRICES = program(
     "%r = loop.compute par(m: 40, n: 72) red(k: 48) -> reduce(sum, f32) {",
     "%v = loop.read %x[mod(m, 8), k] : f32",
@@ -170,6 +178,8 @@ CASES = {
     "tile_rows": (PRODUCT, 3, 0),
     "tile_vectors": (PRODUCT, 3, 0),
     "row_axis": (PRODUCT, "j", 3, OTHER_WAY),
+    "outer_rows": (WINDOWS, [], ["b", "b"], {"outer": ["b", "j", "i"]}),
+    "depth_order": (WINDOWS, ["k", "u"], ["k", "k"]),
     "point_rows": (PRODUCT, 8, 3),
     "point_columns": (PRODUCT, 16, 7),
     "block_rows": (PRODUCT, 4, 3),

@@ -257,6 +257,12 @@ class Emitter:
             return min(a, b)
         return self.add(arith.MinSIOp, (self.value(a), self.value(b)), index)
 
+    def most(self, a: Scalar, b: Scalar) -> Scalar:
+        """max(a, b) of indices."""
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return self.add(arith.MaxSIOp, (self.value(a), self.value(b)), index)
+
     def quotient(self, a: Scalar, b: Scalar, nonnegative: bool) -> Scalar:
         """a // b of indices, rounded down."""
         if isinstance(a, int) and isinstance(b, int) and b:

@@ -42,6 +42,8 @@ class CpuSchedule:
     tile_rows: int
     tile_vectors: int
     row_axis: str
+    outer_rows: list[str]
+    depth_order: list[str]
     point_rows: int
     point_columns: int
     block_rows: int

@@ -7,19 +7,22 @@ from typing import Any
 
 import attrs
 
-from irc.analysis.contraction import tiled
+from irc.analysis.contraction import Side, tiled
 from irc.analysis.loop import estimate
 from irc.dialects import loop
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, coefficient
+from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.contraction.tiling import (
     TiledFactor,
     TiledPlan,
     factor_of,
+    move_along,
     products_of,
     reads_depth,
     reads_rows,
     reads_vectors,
+    runs_of,
     simplify_places,
 )
 from irc.passes.kernel.cpu.plan import Axis, CpuPlan, find_collapses, lane_stride
@@ -28,10 +31,12 @@ from irc.passes.kernel.plan.plan import Plan
 from irc.target import Target
 
 TILES = frozenset((
-    "tile_rows", "tile_vectors", "row_axis", "point_rows", "point_columns", "block_rows",
-    "block_depth", "inner", "pack_left", "pack_right", "products", "tile_columns",
+    "tile_rows", "tile_vectors", "row_axis", "outer_rows", "depth_order", "point_rows",
+    "point_columns", "block_rows", "block_depth", "inner", "pack_left", "pack_right", "products",
+    "tile_columns",
 ))
 """The keys that contractions in tiles alone have."""
+
 
 def has_tiles(flat: Plan) -> bool:
     """Whether a plan's schedule asks for tiles."""
@@ -60,17 +65,21 @@ def schedule_tiles(op: Operation, plan: CpuPlan, target: Target) -> str | None:
         return ""
     shared_pairs, own_pairs = find_collapses(plan)
     axes = _axes(products, target, preset)
-    if axes is None or len(products.depth) != 1:
-        return "it has no axis of rows, of columns or of depth, or several of depth" * bool(preset)
-    chosen = _TileChooser(products, *axes, target, preset).run()
+    if axes is None:
+        return "it has no axis of rows, of columns or of depth" * bool(preset)
+    own = _with_runs(products, *axes, preset)
+    runs = runs_of(products, own)
+    move_along(plan, runs[0])
+    chosen = _TileChooser(products, *runs, axes[1], target, own).run()
     assert compute is not None
+    outer = _outer(plan, [*own.outer_rows, own.row_axis], own.vector_axis)
     if isinstance(op, loop.ComputeOp):
         chosen.collapse = shared_pairs + own_pairs[0]
-        chosen.outer = _outer(plan, axes)
+        chosen.outer = outer
         op.attributes["schedule"] = chosen.to_attribute()
         return None
     room = target.features.stack_bytes
-    top = CpuSchedule(collapse=shared_pairs, outer=_outer(plan, axes), scratch=room)
+    top = CpuSchedule(collapse=shared_pairs, outer=outer, scratch=room)
     op.attributes["schedule"] = top.to_attribute()
     for member, pairs in zip(plan.members, own_pairs, strict=True):
         own = chosen if member.compute is compute else CpuSchedule()
@@ -110,32 +119,69 @@ def _points_of(axes: Any) -> int:
 
 def _axes(
     products: TiledPlan, target: Target, preset: dict[str, Any]
-) -> tuple[Axis, Axis] | None:
-    """The axes of rows and columns: the largest of each side, columns where results are written one
-    after the other."""
+) -> tuple[list[Axis], Axis] | None:
+    """The axes of rows that tiles go over together, and the axis of columns: the largest of its
+    side, where results are written one after the other. Where windows are multiplied, what has one
+    axis has the columns: the others' are too short for vectors."""
     contraction, shared = products.contraction, {a.name: a for a in products.plan.shared}
     sides = [[shared[a.name] for a in axes if a.name in shared]
              for axes in (contraction.rows, contraction.columns)]  # fmt: skip
-    if not all(sides):
+    if not all(sides) or not products.depth:
         return None
     stores = list(products.stores())
 
     def along(axis: Axis) -> tuple[int, int]:
         steps = [lane_stride(s.expression, axis.name, 16) for s in stores]
-        return sum(1 for step in steps if step == 1), estimate(axis.extent)
+        return steps.count(1), estimate(axis.extent)
 
     best = [max(side, key=along) for side in sides]
+    few = target.features.few_rows
+    short = [len(side) > 1 and estimate(axis.extent) < few
+             for side, axis in zip(sides, best, strict=True)]  # fmt: skip
+    chosen = int(along(best[1]) >= along(best[0]))
+    if short[0] != short[1]:
+        chosen = int(short[0])
     if "vector_axis" in preset:
-        best.sort(key=lambda a: a.name == preset["vector_axis"])
-    else:
-        best.sort(key=lambda a: along(a)[0])
-    rows, columns = best
-    return rows, columns
+        chosen = next((k for k in (0, 1) if preset["vector_axis"] in {a.name for a in sides[k]}),
+                      chosen)  # fmt: skip
+    columns, rows = best[chosen], sides[1 - chosen]
+    if "vector_axis" in preset:
+        columns = shared.get(preset["vector_axis"], columns)
+    together = len(products.depth) > 1 or short[1 - chosen]
+    return rows if together else [best[1 - chosen]], columns
 
 
-def _outer(plan: CpuPlan, axes: tuple[Axis, Axis]) -> list[str]:
-    rest = [a.name for a in plan.shared if a not in axes]
-    return [*rest, axes[1].name, axes[0].name]
+def _outer(plan: CpuPlan, rows: list[str], columns: str) -> list[str]:
+    rest = [a.name for a in plan.shared if a.name != columns and a.name not in rows]
+    return [*rest, columns, *rows]
+
+
+def _with_runs(
+    products: TiledPlan, rows: list[Axis], columns: Axis, preset: dict[str, Any]
+) -> CpuSchedule:
+    """The entries that are there, and those of the axes that tiles go over."""
+    own = CpuSchedule(**preset)
+    own.vector_axis = columns.name
+    if not own.has("row_axis"):
+        own.row_axis = rows[-1].name
+    if not own.has("outer_rows"):
+        own.outer_rows = [a.name for a in rows if a.name != own.row_axis]
+    sides = products.sides_along(own.row_axis, columns.name)
+    if not own.has("depth_order") and sides is not None:
+        own.depth_order = _depth_order(products, sides)
+    return own
+
+
+def _depth_order(products: TiledPlan, sides: tuple[Side, Side]) -> list[str]:
+    """The axis along which factors lie innermost, so that vectors of it are packed."""
+
+    def along(axis: Axis) -> tuple[int, int]:
+        reads = [products.member.reads[read] for side in sides for read in side.reads]
+        steps = [coefficient(access.expression, axis.name) for access in reads]
+        return steps.count(1), estimate(axis.extent)
+
+    last = max(products.depth, key=along)
+    return [*(a.name for a in products.depth if a is not last), last.name]
 
 
 def best_tile(
@@ -167,14 +213,19 @@ def best_tile(
 @attrs.define(eq=False)
 class _TileChooser:
     products: TiledPlan
-    rows: Axis
+    row_run: AxisRun
+    depth_run: AxisRun
     columns: Axis
     target: Target
-    preset: dict[str, Any]
+    own: CpuSchedule
+
+    @property
+    def rows(self) -> Axis:
+        return self.row_run.axis
 
     def run(self) -> CpuSchedule:
         """All entries of the tiles, those that are there first."""
-        own = CpuSchedule(**self.preset)
+        own = self.own
 
         def fill(**entries: Any) -> None:
             for name, value in entries.items():
@@ -183,17 +234,17 @@ class _TileChooser:
 
         element: Any = self.products.contraction.accumulator
         lanes = self.target.lanes(element)
-        fill(row_axis=self.rows.name, vector_axis=self.columns.name, lanes=lanes)
+        fill(lanes=lanes)
         fill(products=self._products(own))
         if own.products == "depth":
             return self._along_depth(own, fill)
         fill(**dict(zip(("tile_rows", "tile_vectors"), self._tile(own), strict=True)))
         left, right = self._sides(own)
-        depth = self.products.depth[0]
+        depth = self.depth_run.axis
         fill(
-            pack_right=not reads_vectors(right, own.vector_axis, depth.name, own.lanes)
+            pack_right=not reads_vectors(right, own.vector_axis, self.depth_run, own.lanes)
             or self._far_columns(right, depth, own.tile_vectors * own.lanes),
-            pack_left=not reads_rows(left, own.row_axis, depth.name)
+            pack_left=not reads_rows(left, self.row_run, self.depth_run)
             or self._collides(left, depth, own.tile_rows),
         )
         fill(block_depth=self._depth(depth.extent, own), inner="rows")
@@ -206,26 +257,30 @@ class _TileChooser:
         """What a vector of sums has: parts of the depth, where few rows meet a factor that would
         have to be packed and has its terms one after the other."""
         left, right = self._sides(own)
-        depth = self.products.depth[0]
         most = self.target.features.unpacked_rows
         few = estimate(self.rows.extent) <= most and own.lanes > 1
         if not few or own.has("pack_right") or own.has("block_depth"):
             return "lanes"
-        if reads_vectors(right, own.vector_axis, depth.name, own.lanes):
+        if reads_vectors(right, own.vector_axis, self.depth_run, own.lanes):
             return "lanes"
-        along = reads_depth(right, own.vector_axis, depth.name)
-        rows = reads_depth(left, own.row_axis, depth.name) or isinstance(depth.extent, int)
+        along = reads_depth(right, own.vector_axis, self.depth_run)
+        rows = self._reads_rows_along(left) or isinstance(self.depth_run.axis.extent, int)
         return "depth" if along and rows else "lanes"
+
+    def _reads_rows_along(self, left: TiledFactor) -> bool:
+        """Whether vectors along the depth are read where the factor with the rows lies."""
+        rows = reads_rows(left, self.row_run, self.depth_run)
+        return rows and reads_depth(left, self.rows.name, self.depth_run)
 
     def _along_depth(self, own: CpuSchedule, fill: Callable[..., None]) -> CpuSchedule:
         """The other entries where vectors run along the depth."""
-        left, depth = self._sides(own)[0], self.products.depth[0]
+        left = self._sides(own)[0]
         features, rows = self.target.features, estimate(self.rows.extent)
         registers = 32 if features.has_avx512 or not features.is_x86 else 16
         fill(tile_columns=features.unpacked_columns, tile_vectors=1)
         most = max((registers - 1) // own.tile_columns - 1, 1)
         fill(tile_rows=-(-rows // -(-rows // most)))
-        fill(pack_right=False, pack_left=not reads_depth(left, own.row_axis, depth.name))
+        fill(pack_right=False, pack_left=not self._reads_rows_along(left))
         fill(block_depth=0, inner="rows", block_rows=0)
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
@@ -239,7 +294,8 @@ class _TileChooser:
         sizes = estimate(self.rows.extent), estimate(self.columns.extent)
         outer = 1
         for axis in self.products.plan.shared:
-            outer *= 1 if axis in (self.rows, self.columns) else max(estimate(axis.extent), 1)
+            if axis is not self.columns and axis not in self.row_run.parts:
+                outer *= max(estimate(axis.extent), 1)
         least = self._together(own) or sizes[1]
         enough = features.thread_blocks * threads
         if threads == 1 or outer >= enough:
@@ -270,7 +326,7 @@ class _TileChooser:
         all."""
         if not own.pack_right or own.pack_left:
             return 0
-        depth = max(own.block_depth or estimate(self.products.depth[0].extent), 1)
+        depth = max(own.block_depth or estimate(self.depth_run.axis.extent), 1)
         panel = own.tile_vectors * own.lanes
         count = max(2 * self.target.processor.core_bytes // (4 * depth * panel), 1)
         return 0 if 2 * count * panel >= estimate(self.columns.extent) else count * panel
@@ -278,7 +334,8 @@ class _TileChooser:
     def _sides(self, own: CpuSchedule) -> tuple[TiledFactor, TiledFactor]:
         sides = self.products.sides_along(own.row_axis, own.vector_axis)
         assert sides is not None
-        left, right = (factor_of(self.products.member, side) for side in sides)
+        runs = self.row_run, self.depth_run
+        left, right = (factor_of(self.products.member, side, runs) for side in sides)
         return left, right
 
     def _tile(self, own: CpuSchedule) -> tuple[int, int]:
@@ -328,7 +385,7 @@ class _TileChooser:
 
     def _block_rows(self, own: CpuSchedule) -> int:
         """As many as stay in the second-level cache with two panels, one of which is fetched."""
-        depth = max(own.block_depth or estimate(self.products.depth[0].extent), 1)
+        depth = max(own.block_depth or estimate(self.depth_run.axis.extent), 1)
         room = self.target.processor.core_bytes // (4 * depth)
         room = max(room - 2 * own.tile_vectors * own.lanes, room // 4, 1)
         rows = max(room // own.tile_rows, 1) * own.tile_rows

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from irc.dialects import kernel, loop
 from irc.ir import attributes as A
 from irc.ir.attributes import Attribute, Type
@@ -19,6 +17,7 @@ from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, Range, ceildiv, dim_product, known_positive, maximum
 from irc.ir.types import TensorType, contiguous_strides, index
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pack_right
+from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tile import TileWriter
 from irc.passes.kernel.cpu.contraction.tiling import Tiling, simplify_places, tiling_of
 from irc.passes.kernel.cpu.emit import Emitter, Scalar, VectorScope
@@ -46,18 +45,10 @@ def form_contraction_kernel(
     return _ContractionKernel(tiling_of(plan, top, own), name, ranges).form(inplace)
 
 
-@attrs.define(eq=False)
-class Stretch:
-    """[lower, upper) of an axis, in loops that step over whole tiles from `lower` on."""
-
-    lower: Scalar
-    upper: Scalar
-
-
 class _ContractionKernel:
     def __init__(self, tiling: Tiling, name: str, ranges: dict[str, Range]) -> None:
         self.tiling, self.plan, self.schedule = tiling, tiling.plan, tiling.schedule
-        self.symbols = kernel_symbols(self.plan)
+        self.symbols = [name for name in kernel_symbols(self.plan) if name != tiling.rows.name]
         self._points()
         self.workspaces = self._workspaces()
         plan = self.plan
@@ -149,9 +140,13 @@ class _ContractionKernel:
         for axis in tiling.outer:
             state.level_of[axis.name] = SHARED if axis is tiling.columns else OUTER
             state.extents[axis.name] = axis.extent
+        for axis in tiling.row_run.parts:
+            state.level_of[axis.name] = OUTER
+            state.extents[axis.name] = axis.extent
         state.shared = Vectors(tiling.columns.name, own.lanes, own.tile_vectors, "mask", 1)
-        emitter.extents = {**state.extents, tiling.depth.name: tiling.depth.extent}
-        for axis in self.plan.axes():
+        terms = (tiling.depth, *tiling.depth_run.parts)
+        emitter.extents = {**state.extents, **{axis.name: axis.extent for axis in terms}}
+        for axis in (*self.plan.axes(), tiling.rows, tiling.depth):
             emitter.scalar(axis.extent, scope)
         if self.in_parts:
             emitter.scalar(self.sums_row, scope)
@@ -259,4 +254,4 @@ class _ContractionKernel:
         return total * rows * (own.point_columns or tiling.columns.extent)
 
 
-__all__ = ["Stretch", "form_contraction_kernel"]
+__all__ = ["form_contraction_kernel"]

@@ -8,24 +8,26 @@ masked reads come along; where it is read across, squares are transposed in regi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from irc.dialects import loop
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Region, Value
-from irc.ir.symbols import Dim, coefficient, symbol
+from irc.ir.symbols import Dim, coefficient, known_divisible, symbol
 from irc.ir.types import TensorType
 from irc.passes.common.bodies import Body
+from irc.passes.kernel.cpu.contraction.runs import AxisRun, Stretch
 from irc.passes.kernel.cpu.contraction.tiling import TiledFactor
-from irc.passes.kernel.cpu.emit import VectorScope
+from irc.passes.kernel.cpu.emit import Scalar, VectorScope
 from irc.passes.kernel.cpu.nest import Nest
 from irc.passes.kernel.cpu.place import ENTRY, OUTER, SHARED, KernelState, TransposedTile
 from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, Storage
 from irc.passes.kernel.cpu.schedule import CpuSchedule
-from irc.passes.kernel.cpu.vectors import Vectors, phases
+from irc.passes.kernel.cpu.vectors import Phase, Vectors, phases
 
 if TYPE_CHECKING:
-    from irc.passes.kernel.cpu.contraction.kernel import Stretch, _ContractionKernel
+    from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
 
 LEFT, RIGHT = "left", "right"
 _BEGIN, _END = "_begin", "_end"
@@ -42,9 +44,10 @@ def pack_right(
         emitter.times(depth.lower, panel),
     )
     inner.names[_BEGIN] = emitter.minus(inner.names[RIGHT], before)
-    column, place = symbol(tiling.columns.name), symbol(tiling.depth.name)
+    column, place = symbol(tiling.columns.name), number_in(tiling.depth_run)
     target = column // panel * (rows * panel) + place * panel + column % panel + symbol(_BEGIN)
-    _PackedFactor(owner, RIGHT, tiling.right, tiling.depth, tiling.columns, target).run(
+    across = AxisRun(tiling.columns, [tiling.columns])
+    _PackedFactor(owner, RIGHT, tiling.right, tiling.depth_run, across, target).run(
         inner, depth, columns
     )
 
@@ -58,40 +61,52 @@ def pack_left(
     inner = scope.child(OUTER)
     before = emitter.plus(emitter.times(rows.lower, width), depth.lower)
     inner.names[_BEGIN] = emitter.minus(inner.names[LEFT], before)
-    target = symbol(tiling.rows.name) * width + symbol(tiling.depth.name) + symbol(_BEGIN)
-    _PackedFactor(owner, LEFT, tiling.left, tiling.rows, tiling.depth, target).run(
+    place = number_in(tiling.depth_run)
+    target = number_in(tiling.row_run) * width + place + symbol(_BEGIN)
+    _PackedFactor(owner, LEFT, tiling.left, tiling.row_run, tiling.depth_run, target).run(
         inner, rows, depth
     )
+
+
+def number_in(run: AxisRun) -> Dim:
+    """The place of a run's parts in it."""
+    number: Dim = 0
+    for part in run.parts:
+        number = number * part.extent + symbol(part.name)
+    return number
 
 
 class _PackedFactor:
     """A map over two axes, vectors of which run along `inner`, that writes at `target`."""
 
     def __init__(
-        self, owner: _ContractionKernel, name: str, factor: TiledFactor, outer: Axis, inner: Axis,
-        target: Dim,
+        self, owner: _ContractionKernel, name: str, factor: TiledFactor, outer: AxisRun,
+        inner: AxisRun, target: Dim,
     ) -> None:  # fmt: skip
-        self.owner, self.emitter, self.outer, self.inner = owner, owner.emitter, outer, inner
+        self.owner, self.emitter = owner, owner.emitter
+        self.outer_run, self.inner_run = outer, inner
+        self.outer, self.inner = outer.inner, inner.inner
         self.lanes = owner.schedule.lanes
         self.member = self._member(name, factor, target)
         state = self.state = KernelState(owner.emitter)
         state.pointers, state.positive = owner.state.pointers, owner.state.positive
         state.guards, state.written = owner.state.guards, owner.state.written
-        # All other shared axes are points outside, as the depth or the axis of rows is.
+        # All other axes are points outside, as the depth or the axis of rows is.
         state.level_of = {**owner.state.level_of, _BEGIN: ENTRY}
-        for axis in owner.tiling.outer:
+        parts = (*outer.parts, *inner.parts)
+        for axis in (*owner.tiling.outer, *parts):
             state.level_of[axis.name] = OUTER
-        state.level_of |= {outer.name: OUTER, inner.name: SHARED}
-        state.extents = {**owner.state.extents, owner.tiling.depth.name: owner.tiling.depth.extent}
-        state.shared = Vectors(inner.name, self.lanes, 1, "mask", 1)
+        state.level_of[self.inner.name] = SHARED
+        state.extents = {**owner.state.extents, **{axis.name: axis.extent for axis in parts}}
+        state.shared = Vectors(self.inner.name, self.lanes, 1, "mask", 1)
         self.across = self._reads_across()
         if self.across:
             # Blocks of it end anywhere.
-            self.outer = outer = Axis(outer.name, outer.kind, symbol(_END))
+            self.outer = Axis(self.outer.name, self.outer.kind, symbol(_END))
             state.level_of[_END] = ENTRY
-            state.tile = TransposedTile(outer, f"{outer.name}_start")
+            state.tile = TransposedTile(self.outer, f"{self.outer.name}_start")
         own = CpuSchedule(unroll=True)
-        self.nest = Nest(state, self.member, [outer] if self.across else [], None, own)
+        self.nest = Nest(state, self.member, [self.outer] if self.across else [], None, own)
 
     def _reads_across(self) -> bool:
         """Whether a read is contiguous along the other axis, and squares fit."""
@@ -127,38 +142,65 @@ class _PackedFactor:
 
     def run(self, scope: VectorScope, outer: Stretch, inner: Stretch) -> None:
         """Write the loops over [outer) and [inner)."""
-        body, emitter = self.nest.body, self.emitter
-        body.enter(ENTRY, scope)
+        self.nest.body.enter(ENTRY, scope)
+        self._over(self.outer_run, scope, outer, lambda s, part: self._lines(s, part, inner))
+
+    def _over(
+        self, run: AxisRun, scope: VectorScope, stretch: Stretch,
+        body: Callable[[VectorScope, Stretch], None],
+    ) -> None:  # fmt: skip
+        """Run `body` for each stretch of a run's inner part."""
+        own, whole = self.owner.schedule, False
+        if run is self.owner.tiling.depth_run:
+            size = run.inner.extent
+            parts = not own.block_depth or not self.owner.in_parts
+            whole = parts or (isinstance(size, int) and own.block_depth % size == 0)
+        run.over(self.emitter, scope, stretch, whole, body)
+
+    def _lines(self, scope: VectorScope, outer: Stretch, inner: Stretch) -> None:
+        """A stretch of the outer run's inner part."""
+        body, emitter, run = self.nest.body, self.emitter, self.inner_run
+
+        def vectors(here: VectorScope, part: Stretch) -> None:
+            body.enter(OUTER, here)
+            self._vectors(here, part)
+
         if self.across:
             tile = self.state.tile
             assert tile is not None
             tile.first, tile.last = outer.lower, outer.upper
             scope.names[_END] = outer.upper
-            body.enter(OUTER, scope)
-            self._vectors(scope, inner)
+            self._over(run, scope, inner, vectors)
             return
 
-        def at(place: object, _: object) -> list[Value]:
+        def at(place: Scalar, _: object) -> list[Value]:
             line = scope.child(OUTER)
-            line.names[self.outer.name] = place  # type: ignore[assignment]
-            body.enter(OUTER, line)
-            self._vectors(line, inner)
+            line.names[self.outer.name] = place
+            self._over(run, line, inner, vectors)
             return []
 
         emitter.for_loop(outer.lower, outer.upper, 1, (), at)
 
     def _vectors(self, scope: VectorScope, inner: Stretch) -> None:
-        emitter, axis, vectors = self.emitter, self.inner, self.state.shared
+        emitter, axis, vectors = self.emitter, self.inner_run.inner, self.state.shared
         assert vectors is not None
-        for phase in phases(emitter, vectors, inner.lower, inner.upper, axis.extent):
+        for phase in self._phases(vectors, inner):
 
-            def at(place: object, _: object, phase: object = phase) -> list[Value]:
+            def at(place: Scalar, _: object, phase: Phase = phase) -> list[Value]:
                 here = scope.child(SHARED)
-                here.span = phase.span  # type: ignore[attr-defined]
-                here.names[axis.name] = place  # type: ignore[assignment]
-                here.lanes = phase.lanes(emitter, axis.name, place)  # type: ignore[attr-defined]
+                here.span = phase.span
+                here.names[axis.name] = place
+                here.lanes = phase.lanes(emitter, axis.name, place)
                 self.nest.body.enter(SHARED, here)
                 self.nest.run(here)
                 return []
 
             emitter.for_loop(phase.lower, phase.upper, phase.step, (), at)
+
+    def _phases(self, vectors: Vectors, inner: Stretch) -> Iterable[Phase]:
+        """The loops over a stretch: whole vectors where it begins and ends with one."""
+        lower, upper, run = inner.lower, inner.upper, self.inner_run
+        known = isinstance(lower, int) and isinstance(upper, int)
+        if known or len(run.parts) == 1 or known_divisible(run.inner.extent, self.lanes):
+            return phases(self.emitter, vectors, lower, upper, run.inner.extent)
+        return [Phase(lower, upper, self.lanes, self.lanes, 1, upper)]

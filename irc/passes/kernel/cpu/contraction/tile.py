@@ -14,13 +14,14 @@ from irc.ir.symbols import coefficient, substitute
 from irc.ir.types import i1
 from irc.passes.kernel.cpu.contraction.along_depth import Lines, fill_room
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT
+from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.emit import Lanes, Scalar, VectorScope
 from irc.passes.kernel.cpu.nest import Nest
 from irc.passes.kernel.cpu.place import OUTER, SHARED
 from irc.passes.kernel.cpu.plan import lane_stride
 
 if TYPE_CHECKING:
-    from irc.passes.kernel.cpu.contraction.kernel import Stretch, _ContractionKernel
+    from irc.passes.kernel.cpu.contraction.kernel import _ContractionKernel
 
 Masks = Sequence[Value | None]
 
@@ -457,7 +458,7 @@ class SumTile:
         self, row: Scalar, column: Scalar, masks: Masks, sums: list[Value]
     ) -> None:
         scope = self.scope.child(OUTER)
-        scope.names[self.tiling.rows.name] = row
+        self.tiling.row_run.bind(self.emitter, row, scope)
         for nest in self.tiles.after:
             nest.body.enter(OUTER, scope)
         whole = sum(1 for m in masks if m is None)

@@ -1,8 +1,8 @@
 """What a plan is as a contraction in tiles: its axes, factors, and what follows the sums.
 
-A tile has a few points of one axis of rows and a few vectors along one axis of columns; which of
+A tile has a few points of a run of rows and a few vectors along one axis of columns; which of
 the contraction's sides has the columns is the schedule's choice (`vector_axis`). All other shared
-axes are outer ones, each point of which is a product of its own.
+axes are outer ones, each point of which is a product of its own. What is summed over is a run, too.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from irc.dialects import arith
 from irc.ir.attributes import Type
 from irc.ir.core import Operation
 from irc.ir.diagnostics import InvalidIR
-from irc.ir.symbols import coefficient, simplify
+from irc.ir.symbols import coefficient, free_symbols, simplify
 from irc.ir.types import FloatType
+from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.plan import Access, Axis, CpuMember, CpuPlan, lane_stride
 from irc.passes.kernel.cpu.schedule import CpuSchedule
+
+ROWS, DEPTH = "_rows", "_depth"
+"""The names of runs of several axes."""
 
 
 @attrs.define(eq=False)
@@ -96,39 +100,64 @@ def products_of(plan: CpuPlan) -> TiledPlan | str:
     return TiledPlan(plan, member, contraction)
 
 
-def factor_of(member: CpuMember, side: Side) -> TiledFactor:
-    """A side of a plan's contraction."""
+def factor_of(member: CpuMember, side: Side, runs: Iterable[AxisRun]) -> TiledFactor:
+    """A side of a plan's contraction, read along runs of its axes where it moves evenly."""
     plain = side.plain
     access = None if plain is None else member.reads[plain]
     if access is not None and access.positions:
         access = None
+    for run in runs:
+        access = access if access is None else run.moved(access)
     return TiledFactor(side, access)
 
 
-def reads_vectors(factor: TiledFactor, columns: str, depth: str, lanes: int) -> bool:
+def runs_of(products: TiledPlan, own: CpuSchedule) -> tuple[AxisRun, AxisRun]:
+    """The runs of rows and of depth that a schedule says. Raises InvalidIR for others than that
+    the contraction has."""
+    compute, shared = products.member.compute, {a.name: a for a in products.plan.shared}
+    rows, depth = [*own.outer_rows, own.row_axis], {a.name: a for a in products.depth}
+    sides = {products.sides_along(name, own.vector_axis) for name in rows}
+    if None in sides or len(sides) != 1 or not {*rows, own.vector_axis} <= shared.keys():
+        raise InvalidIR(f"{', '.join(rows)} and {own.vector_axis} are no axes of rows and columns "
+                        "of this contraction", op=compute)  # fmt: skip
+    if not depth or len(own.depth_order) != len(depth) or set(own.depth_order) != depth.keys():
+        raise InvalidIR(f"the schedule adds terms along {', '.join(own.depth_order)}, not along "
+                        f"{', '.join(depth)}", op=compute)  # fmt: skip
+    return (AxisRun.of(ROWS, [shared[name] for name in rows]),
+            AxisRun.of(DEPTH, [depth[name] for name in own.depth_order]))  # fmt: skip
+
+
+def reads_vectors(factor: TiledFactor, columns: str, depth: AxisRun, lanes: int) -> bool:
     """Whether vectors along the columns are read where the factor lies, at places that move evenly
     along the depth."""
     access = factor.access
     if access is None:
         return False
     step = lane_stride(access.expression, columns, lanes)
-    return step == 1 and coefficient(access.expression, depth) is not None
+    return step == 1 and _moves_along(access, depth)
 
 
-def reads_rows(factor: TiledFactor, rows: str, depth: str) -> bool:
+def reads_rows(factor: TiledFactor, rows: AxisRun, depth: AxisRun) -> bool:
     """Whether scalars are read where the factor lies, at places that move evenly."""
     access = factor.access
-    return access is not None and None not in (
-        coefficient(access.expression, rows), coefficient(access.expression, depth)
-    )  # fmt: skip
+    return access is not None and _moves_along(access, rows) and _moves_along(access, depth)
 
 
-def reads_depth(factor: TiledFactor, across: str, depth: str) -> bool:
+def _moves_along(access: Access, run: AxisRun) -> bool:
+    """Whether a place that was moved along a run has none of its parts left, and moves evenly."""
+    parts = {part.name for part in run.parts} - {run.axis.name}
+    if parts & free_symbols(access.expression):
+        return False
+    return coefficient(access.expression, run.axis.name) is not None
+
+
+def reads_depth(factor: TiledFactor, across: str, depth: AxisRun) -> bool:
     """Whether vectors along the depth are read where the factor lies."""
     access = factor.access
     if access is None or coefficient(access.expression, across) is None:
         return False
-    return coefficient(access.expression, depth) == 1
+    even = _moves_along(access, depth)
+    return even and coefficient(access.expression, depth.axis.name) == 1
 
 
 @attrs.define(eq=False)
@@ -137,9 +166,9 @@ class Tiling:
 
     products: TiledPlan
     outer: list[Axis]
-    rows: Axis
+    row_run: AxisRun
     columns: Axis
-    depth: Axis
+    depth_run: AxisRun
     left: TiledFactor
     right: TiledFactor
     schedule: CpuSchedule
@@ -148,6 +177,16 @@ class Tiling:
     def plan(self) -> CpuPlan:
         """The plan."""
         return self.products.plan
+
+    @property
+    def rows(self) -> Axis:
+        """The axis that counts the rows."""
+        return self.row_run.axis
+
+    @property
+    def depth(self) -> Axis:
+        """The axis that counts the terms of a sum."""
+        return self.depth_run.axis
 
     @property
     def element(self) -> Type:
@@ -160,6 +199,19 @@ class Tiling:
         return self.schedule.tile_vectors * self.schedule.lanes
 
 
+def move_along(plan: CpuPlan, rows: AxisRun) -> None:
+    """Write the places of what is stored, and of what is read where the sums are, along a run of
+    rows."""
+    member, *after = plan.members
+    for group in member.stores.values():
+        group[:] = map(rows.moved, group)
+    for other in after:
+        for op, access in other.reads.items():
+            other.reads[op] = rows.moved(access) if access.storage is not None else access
+        for group in other.stores.values():
+            group[:] = map(rows.moved, group)
+
+
 def tiling_of(plan: CpuPlan, top: CpuSchedule, own: CpuSchedule) -> Tiling:
     """The tiling of a plan with collapsed axes. Raises InvalidIR where its schedules don't fit."""
     products = products_of(plan)
@@ -167,50 +219,51 @@ def tiling_of(plan: CpuPlan, top: CpuSchedule, own: CpuSchedule) -> Tiling:
         raise InvalidIR(f"the schedule has tiles, which this can't be computed in: {products}",
                         op=plan.op)  # fmt: skip
     compute, shared = products.member.compute, {a.name: a for a in plan.shared}
-    if len(products.depth) != 1:
-        raise InvalidIR("the schedule has tiles, whose terms are added along one axis, not "
-                        f"{len(products.depth)}", op=compute)  # fmt: skip
-    sides = products.sides_along(own.row_axis, own.vector_axis)
-    if sides is None or not {own.row_axis, own.vector_axis} <= shared.keys():
-        raise InvalidIR(f"{own.row_axis} and {own.vector_axis} are no axes of rows and columns of "
-                        "this contraction", op=compute)  # fmt: skip
+    rows, depth = runs_of(products, own)
     if len(top.outer) != len(shared) or set(top.outer) != shared.keys():
         raise InvalidIR(f"the schedule's outer axes ({', '.join(top.outer)}) are not the shared "
                         f"axes ({', '.join(shared)})", op=plan.op)  # fmt: skip
-    (depth,) = products.depth
-    left, right = (factor_of(products.member, side) for side in sides)
+    sides = products.sides_along(own.row_axis, own.vector_axis)
+    assert sides is not None
+    left, right = (factor_of(products.member, side, (rows, depth)) for side in sides)
     left.packed, right.packed = own.pack_left, own.pack_right
-    _check_factors(compute, left, right, depth.name, own)
+    _check_factors(compute, left, right, (rows, depth), own)
     if not isinstance(products.contraction.accumulator, FloatType):
         raise InvalidIR("tiles have sums of floats", op=compute)
     if (own.pack_left or own.pack_right) and not (
-        own.block_depth or isinstance(depth.extent, int)
+        own.block_depth or isinstance(depth.axis.extent, int)
     ):
         raise InvalidIR("what is packed has a known depth (block_depth)", op=compute)
-    outer = [shared[name] for name in top.outer]
-    rows, columns = shared[own.row_axis], shared[own.vector_axis]
-    return Tiling(products, outer, rows, columns, depth, left, right, own)
+    inside = {axis.name for axis in rows.parts[:-1]}
+    outer = [rows.axis if name == own.row_axis else shared[name]
+             for name in top.outer if name not in inside]  # fmt: skip
+    move_along(plan, rows)
+    return Tiling(products, outer, rows, shared[own.vector_axis], depth, left, right, own)
 
 
 def _check_factors(
-    compute: Operation, left: TiledFactor, right: TiledFactor, depth: str, own: CpuSchedule
-) -> None:
+    compute: Operation, left: TiledFactor, right: TiledFactor, runs: tuple[AxisRun, AxisRun],
+    own: CpuSchedule,
+) -> None:  # fmt: skip
     """Raise InvalidIR for factors that must be packed, or can't be."""
+    rows, depth = runs
     if own.products == "depth":
         if right.packed or not reads_depth(right, own.vector_axis, depth):
             raise InvalidIR("products along the depth read the factor with the columns along it, "
                             "where it lies (products)", op=compute)  # fmt: skip
-        if not (left.packed or reads_depth(left, own.row_axis, depth)):
+        if not (left.packed or (reads_rows(left, rows, depth)
+                                and reads_depth(left, rows.axis.name, depth))):
             raise InvalidIR("the factor with the rows must be packed (pack_left)", op=compute)
         if own.block_depth or own.lanes < 2:
             raise InvalidIR("products along the depth are of all of it (block_depth), in vectors "
                             "(lanes)", op=compute)  # fmt: skip
         return
-    if not (left.packed or reads_rows(left, own.row_axis, depth)):
+    if not (left.packed or reads_rows(left, rows, depth)):
         raise InvalidIR("the factor with the rows must be packed (pack_left)", op=compute)
     if not (right.packed or reads_vectors(right, own.vector_axis, depth, own.lanes)):
         raise InvalidIR("the factor with the columns must be packed (pack_right)", op=compute)
 
 
-__all__ = ["TiledFactor", "TiledPlan", "Tiling", "factor_of", "products_of", "reads_depth",
-           "reads_rows", "reads_vectors", "simplify_places", "tiling_of"]  # fmt: skip
+__all__ = ["DEPTH", "ROWS", "TiledFactor", "TiledPlan", "Tiling", "factor_of", "move_along",
+           "products_of", "reads_depth", "reads_rows", "reads_vectors", "runs_of",
+           "simplify_places", "tiling_of"]  # fmt: skip
