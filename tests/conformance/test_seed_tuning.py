@@ -25,8 +25,8 @@ from irc.tuning import Candidate, NoValidChoicesError, choose, session
 from irc.tuning.pool import Pool, WorkerFailure, visible_devices
 from tests.backends import BACKEND, needs_backend
 from tests.conformance.seed_support import options
+from tests.tuning import redis_server
 from tests.tuning.problems import CHOICES, FAILS, lanes, squares
-from tests.tuning.redis_server import StubServer, real_server, server_program
 
 pytestmark = needs_backend
 seed = pytest.mark.seed
@@ -64,19 +64,7 @@ def test_a_choice_is_timed_in_a_spawned_process(candidate: Candidate, status: in
 # -- TUNE-05
 
 
-@pytest.fixture(scope="module", params=["redis", "stub"])
-def server(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL of a server; a real one where one can be started."""
-    pytest.importorskip("redis")
-    if request.param == "stub":
-        with StubServer() as stub:
-            yield stub.url
-        return
-    program = server_program()
-    if program is None:
-        pytest.skip("no redis-server can be started")
-    with real_server(program) as url:
-        yield url
+server = redis_server.server
 
 
 def compile_four_times(function, args, url: str, tag: str, **more) -> tuple[int, int]:

@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 
 def server_program() -> str | None:
     """`redis-server` on the path or in an installed package that brings one along; `IRC_REDIS`
@@ -53,6 +55,21 @@ def real_server(program: str) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait(10)
+
+
+@pytest.fixture(scope="module", params=["redis", "stub"])
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a server for all tests of a file; a real one where one can be started."""
+    pytest.importorskip("redis")
+    if request.param == "stub":
+        with StubServer() as stub:
+            yield stub.url
+        return
+    program = server_program()
+    if program is None:
+        pytest.skip("no redis-server can be started")
+    with real_server(program) as url:
+        yield url
 
 
 class StubServer(socketserver.ThreadingTCPServer):

@@ -20,10 +20,12 @@ from irc.runtime import metrics  # noqa: E402
 from irc.tuning import Candidate, session, store  # noqa: E402
 from irc.tuning.rounds import Timings  # noqa: E402
 from irc.tuning.store import RedisStore, problem_key, record_of, stores_of, winner_of  # noqa: E402
+from tests.tuning import redis_server  # noqa: E402
 from tests.tuning.problems import CHOICES, lanes, squares  # noqa: E402
-from tests.tuning.redis_server import StubServer, real_server, server_program  # noqa: E402
+from tests.tuning.redis_server import StubServer  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
+server = redis_server.server
 
 
 @pytest.fixture(autouse=True)
@@ -34,20 +36,6 @@ def cache(tmp_path, monkeypatch):
     store._servers.clear()
     metrics.reset()
     return tmp_path / "cache"
-
-
-@pytest.fixture(scope="module", params=["real", "stub"])
-def server(request):
-    """The URL of a server, as long as the tests of this file."""
-    if request.param == "stub":
-        with StubServer() as stub:
-            yield stub.url
-        return
-    program = server_program()
-    if program is None:
-        pytest.skip("no redis-server is installed")
-    with real_server(program) as url:
-        yield url
 
 
 def record(winner=1, key="ab"):

@@ -54,7 +54,7 @@ class HostArguments:
         item = self.emitter.item(index)
         out = self.emitter.alloca(PTR, 3)
         checked = [*more, self.emitter.runtime, item, self.emitter.constants(spec.words()), out]
-        failed = b.call(self.emitter._support(check), checked)
+        failed = b.call(self.emitter.support(check), checked)
         self.require(b.icmp_signed("==", failed, ir.Constant(I32, 0)))
         handle = self.emitter.handle_of(item)
         return HostTensor(handle, len(spec.sizes), table=out, argument=index)
@@ -92,5 +92,5 @@ class HostArguments:
 
     def release_argument(self, index: int) -> None:
         """Drop the reference to argument `index` when the caller gave it away (boxed calls)."""
-        drop = self.emitter._support("irc_drop_argument")
+        drop = self.emitter.support("irc_drop_argument")
         self.builder.call(drop, [self.emitter.owned, constant(index), self.emitter.thread_state])

@@ -90,7 +90,7 @@ class HostEmitter:
         self.slot_keys: list[Hashable] = []
         #: Functions from elsewhere and constant data, which this module's functions share.
         self.home = HostModule(module, name)
-        self.declare, self._support = self.home.declare, self.home.support
+        self.declare, self.support = self.home.declare, self.home.support
         self.externals = self.home.externals
         self.constants, self.text = self.home.constants, self.home.text
         self._handles = 0
@@ -279,7 +279,7 @@ class HostEmitter:
         if tensor.slot is None:
             return
         one = [self.slot(tensor.slot), constant(1)]
-        self.builder.call(self._support("irc_release_handles"), one)
+        self.builder.call(self.support("irc_release_handles"), one)
 
     # Failure
 
@@ -291,7 +291,7 @@ class HostEmitter:
         """
         payload = self.alloca(I64, max(1, len(arguments)))
         table = self._store_payload(payload, arguments)
-        callee = self._support("irc_call_python")
+        callee = self.support("irc_call_python")
         return self.builder.call(
             callee, [self.object(key), table, payload, constant(len(arguments))]
         )
@@ -339,7 +339,7 @@ class HostEmitter:
             self.runtime, self.thread_state, b.load(at, typ=PTR), table,
             self._failure_payload, count,
         ]  # fmt: skip
-        b.call(self._support("irc_fail"), arguments)
+        b.call(self.support("irc_fail"), arguments)
         b.branch(self._error)
 
     def fail_if_error(self, code: Value, key: Hashable, arguments: Sequence[Value]) -> None:
@@ -359,17 +359,17 @@ class HostEmitter:
     def unpack(self, result: Value, kinds: Sequence[int], out: Value) -> Value:
         """Store the items of the tuple `result` as words at `out`; i32, 0 for success."""
         arguments = [self.runtime, result, self.constants(kinds, I8), out, constant(len(kinds))]
-        return self.builder.call(self._support("irc_unpack_results"), arguments)
+        return self.builder.call(self.support("irc_unpack_results"), arguments)
 
     def unlock(self) -> None:
         """Let other Python threads run until `lock`: long kernels, and operators that may wait."""
         self._unlocks = True
-        self.builder.call(self._support("irc_unlock"), [self.thread_state])
+        self.builder.call(self.support("irc_unlock"), [self.thread_state])
 
     def lock(self) -> None:
         """Take the interpreter lock again if `unlock` gave it away on the way here."""
         if self._unlocks:
-            self.builder.call(self._support("irc_lock"), [self.thread_state])
+            self.builder.call(self.support("irc_lock"), [self.thread_state])
 
     def asks_python(self) -> Value:
         """The word that a support function gives to `irc_lock` before it calls Python."""
@@ -453,7 +453,7 @@ class HostEmitter:
         b.position_at_end(self._cleanup)
         if self._handles:
             every = [self._handle_slots, constant(self._handles)]
-            b.call(self._support("irc_release_handles"), every)
+            b.call(self.support("irc_release_handles"), every)
         for release in self._releases:
             release()
         self._set_guards(lambda key, was: b.zext(b.load(was, typ=I8), I32))

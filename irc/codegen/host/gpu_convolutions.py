@@ -64,7 +64,7 @@ def emit_gpu_convolution(
     words = emitter.memory_of(("gpu-library", "convolution", *attrs.astuple(convolution.which)))
     registers = (convolution.image, convolution.weight, convolution.out)
     operands = [words, *map(handle, registers)]
-    return emitter.builder.call(emitter._support("irc_gpu_convolution"), operands)
+    return emitter.builder.call(emitter.support("irc_gpu_convolution"), operands)
 
 
 __all__ = ["GpuConvolution", "emit_gpu_convolution", "gpu_convolutions"]

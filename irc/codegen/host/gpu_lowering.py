@@ -133,7 +133,7 @@ class GpuLowering(Lowering):
         super()._steps()
 
     def _leave(self) -> None:
-        self.builder.call(self.emitter._support("irc_gpu_leave"), [self.table, self.guard])
+        self.builder.call(self.emitter.support("irc_gpu_leave"), [self.table, self.guard])
 
     def on(self, device: int) -> None:
         """Make a GPU this thread's current one from here on."""
@@ -141,7 +141,7 @@ class GpuLowering(Lowering):
             return
         self.here = device
         self.kept.forget()  # a handle is of one device
-        enter = self.emitter._support("irc_gpu_enter")
+        enter = self.emitter.support("irc_gpu_enter")
         code = self.builder.call(enter, [self.table, constant(device), self.guard])
         wide = self.builder.sext(code, I64)
         self.emitter.fail_if_error(code, ("gpu-error", "making a GPU current"), [wide])
@@ -151,7 +151,7 @@ class GpuLowering(Lowering):
         stream = self.streams.get(device)
         if stream is None:
             out = self.emitter.alloca(PTR)
-            ask = self.emitter._support("irc_gpu_stream")
+            ask = self.emitter.support("irc_gpu_stream")
             code = self.builder.call(ask, [self.table, constant(device), out])
             self.emitter.fail_if_error(code, ("shim-error", "current stream"), [])
             stream = self.streams[device] = self.builder.load(out, typ=PTR)
@@ -234,7 +234,7 @@ class GpuLowering(Lowering):
         room, number = e.new_slots(1), constant(device_number(device))
         operands = [self.makers, self.table, number, constant(len(sizes)), e.array(sizes),
                     e.array(strides), code, e.slot(room)]  # fmt: skip
-        e.fail_if_error(self.builder.call(e._support("irc_gpu_empty"), operands), *failure)
+        e.fail_if_error(self.builder.call(e.support("irc_gpu_empty"), operands), *failure)
         return e.own(len(sizes), room)
 
     def in_arena(self, step: P.Alloc) -> bool:
@@ -317,7 +317,7 @@ class GpuLowering(Lowering):
         grid = as_value(self.dims(step.grid))
         operands = [self.table, kernel, self.stream(device), grid, self.values, self.params]
         operands.append(e.asks_python())
-        code = b.call(e._support("irc_gpu_launch"), operands)
+        code = b.call(e.support("irc_gpu_launch"), operands)
         failed = ("gpu-launch-failed", step.kernel, device)
         e.fail_if_error(code, failed, [b.sext(code, I64)])
 
@@ -459,7 +459,7 @@ class GpuLowering(Lowering):
         fail = e.object(("late-fail", device, check.error, check.message))
         operands = [self.table, constant(device), self.stream(device), self.data(step.source)]
         e.lock()  # which guards the ring
-        left = b.call(e._support("irc_gpu_late"), [*operands, constant(count), fail])
+        left = b.call(e.support("irc_gpu_late"), [*operands, constant(count), fail])
         with b.if_then(b.icmp_signed("!=", left, I32(0)), likely=False):
             call_object(e, key, [handle], [], [])
 

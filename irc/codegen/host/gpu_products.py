@@ -179,7 +179,7 @@ def emit_gpu_product(
         function, emitter.constants(product.words), data(product.first), data(product.second),
         data(product.out), constant(product.mode), kept.words(product.dtype),
     ]  # fmt: skip
-    support = emitter._support(support_name(product.form, product.dtype))
+    support = emitter.support(support_name(product.form, product.dtype))
     return emitter.builder.call(support, operands)
 
 
@@ -192,12 +192,12 @@ def emit_biased_product(
     b, key = emitter.builder, ("gpu-library", "biased", product.dtype, product.words, *place)
     site = emitter.memory_of(key)
     addresses = [data(r) for r in (product.first, product.second, product.bias, product.out)]
-    biased = emitter._support("irc_gpu_biased")
+    biased = emitter.support("irc_gpu_biased")
     code, words = emitter.alloca(I32), kept.words(product.dtype)
     b.store(b.call(biased, [site, *addresses, stream, words]), code)
     unloaded = b.icmp_signed("==", b.load(code, typ=I32), I32(2))
     with b.if_then(unloaded, likely=False):
-        alignments = b.call(emitter._support("irc_gpu_alignments"), addresses)
+        alignments = b.call(emitter.support("irc_gpu_alignments"), addresses)
         bias = b.ptrtoint(addresses[2], I64)
         call_object(emitter, key, [alignments, bias], [], [])
         kept.clear()

@@ -56,7 +56,7 @@ class EarlyReads:
         room, started = e.alloca(I64), e.flag()
         self.rooms[number] = place, room, started
         operands = [self.table, place, data, constant(bytes_), stream]
-        code = b.call(e._support("irc_gpu_start_read"), operands)
+        code = b.call(e.support("irc_gpu_start_read"), operands)
         b.store(code, started)
         e.at_exit(lambda: self._give_back(number))
         with b.if_then(b.icmp_signed("==", code, I32(0)), likely=False):
@@ -66,7 +66,7 @@ class EarlyReads:
         e, b = self.emitter, self.emitter.builder
         place, room, started = self.rooms[number]
         b.store(I32(0), started)
-        return b.call(e._support("irc_gpu_end_read"), [self.table, place, room])
+        return b.call(e.support("irc_gpu_end_read"), [self.table, place, room])
 
     def _give_back(self, number: int) -> None:
         """What a call that failed before it waited does."""

@@ -47,7 +47,7 @@ class HostMemory:
             views.set(arena.views)
             block = b.load(room, typ=PTR)
             with b.if_then(b.icmp_unsigned("!=", block, PTR(None))):
-                b.call(self.emitter._support("irc_arena_release"), [self._arena_slots(), block])
+                b.call(self.emitter.support("irc_arena_release"), [self._arena_slots(), block])
 
     def _read(self, tensor: HostTensor, what: str, type_: ir.Type) -> Value:
         """A borrowed field through the C shim `what`; the shim can't fail on a live tensor."""
@@ -132,7 +132,7 @@ class HostMemory:
         b.store(b.add(count, constant(1)), word)
         early = b.icmp_unsigned("<", count, self._large_results_count)
         asked = b.select(early, constant(0), as_value(size_bytes))
-        b.call(self.emitter._support("irc_huge_pages"), [self.data(tensor), asked])
+        b.call(self.emitter.support("irc_huge_pages"), [self.data(tensor), asked])
 
     def view(
         self, base: HostTensor, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
@@ -165,7 +165,7 @@ class HostMemory:
         room = opaque(self.emitter.allocas.alloca(PTR, name="arena"))
         self.emitter.allocas.store(PTR(None), room)
         views = LateInt()
-        acquire = self.emitter._support("irc_arena_acquire")
+        acquire = self.emitter.support("irc_arena_acquire")
         block = self.builder.call(acquire, [self._arena_slots(), as_value(size_bytes), views])
         self.builder.store(block, room)
         empty = self.builder.icmp_unsigned("==", block, PTR(None))
@@ -203,7 +203,7 @@ class HostMemory:
             index = constant(arena.views)
             arena.views += 1
             spec = self.emitter.array([dtype, len(sizes), 1, *sizes, *strides])
-            view = self.emitter._support("irc_arena_view")
+            view = self.emitter.support("irc_arena_view")
             handle = self.builder.call(view, [arena.block, index, data, spec])
             missing = self.builder.icmp_unsigned("==", handle, PTR(None))
             self.emitter.fail_if(missing, ("shim-error", "from_blob"), [])
@@ -248,7 +248,7 @@ class HostMemory:
             raise AssertionError("only an owned tensor can be replaced")
         rest = strides if strides is not None else ()
         spec = self.emitter.array([dtype, len(sizes), int(strides is not None), *sizes, *rest])
-        fit = self.emitter._support("irc_fit_result")
+        fit = self.emitter.support("irc_fit_result")
         code = self.builder.call(fit, [self.emitter.slot(tensor.slot), spec])
         fixed = tuple(size if isinstance(size, int) else None for size in sizes)
         others = [size for size in sizes if not isinstance(size, int)]

@@ -9,6 +9,7 @@ which ends here.
 from __future__ import annotations
 
 from irc.boundary import cuda_convolutions
+from irc.codegen.host.support_products import THROWN, reads_of
 
 #: `std::optional<at::Float32Op>` with that of convolutions, 1: the number, and that there is one.
 _OF_CONVOLUTIONS = 1 | 1 << 32
@@ -48,11 +49,7 @@ done:
   ret i32 0
 other:
   ret i32 1
-thrown:
-  %pad = landingpad { ptr, i32 } catch ptr null
-  %exception = extractvalue { ptr, i32 } %pad, 0
-  %ignored = call ptr @__cxa_begin_catch(ptr %exception)
-  call void @__cxa_end_catch()
+THROWN
   ret i32 1
 }
 """
@@ -70,14 +67,8 @@ SIGNATURES = {"irc_gpu_convolution": ("i32", ("ptr",) * 4)}
 
 def convolutions_text() -> str:
     """The functions as LLVM text, which stands behind that of the products."""
-    lines = []
-    for type_, name, word in _READS:
-        number = getattr(cuda_convolutions, word)
-        lines.append(f"  %{name}.at = getelementptr i64, ptr %words, i64 {number}")
-        if type_:
-            lines.append(f"  %{name} = load {type_}, ptr %{name}.at")
-    text = _TEXT.replace("OF_CONVOLUTIONS", str(_OF_CONVOLUTIONS))
-    return text.replace("READ", "\n".join(lines))
+    text = _TEXT.replace("OF_CONVOLUTIONS", str(_OF_CONVOLUTIONS)).replace("THROWN", THROWN)
+    return text.replace("READ", reads_of("%words", cuda_convolutions, _READS))
 
 
 __all__ = ["SIGNATURES", "convolutions_text"]

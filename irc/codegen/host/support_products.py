@@ -18,6 +18,9 @@ too, or where products of another dtype have: then torch's settings are read aga
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from irc.boundary import cuda_blas, cuda_blas_lt
 
 #: C++'s own, in torch's process.
@@ -26,6 +29,14 @@ SYMBOLS = ("__gxx_personality_v0", "__cxa_begin_catch", "__cxa_end_catch")
 #: Words of what is kept: cuBLAS's handle, whether its mode is known to be 0; that of cuBLASLt, and
 #: the memory that it may use.
 KEPT_HANDLE, KEPT_MODE, KEPT_LT, KEPT_WORKSPACE, KEPT_WORDS = range(5)
+
+#: What was thrown ends here.
+THROWN = """\
+thrown:
+  %pad = landingpad { ptr, i32 } catch ptr null
+  %exception = extractvalue { ptr, i32 } %pad, 0
+  %ignored = call ptr @__cxa_begin_catch(ptr %exception)
+  call void @__cxa_end_catch()"""
 
 #: What the functions share: numbers and the handle of a product, its code, what was thrown.
 _SHARED = {
@@ -61,12 +72,7 @@ launched:
   ret i32 0
 other:
   ret i32 1""",
-    "THROWN": """\
-thrown:
-  %pad = landingpad { ptr, i32 } catch ptr null
-  %exception = extractvalue { ptr, i32 } %pad, 0
-  %ignored = call ptr @__cxa_begin_catch(ptr %exception)
-  call void @__cxa_end_catch()""",
+    "THROWN": THROWN,
 }
 
 _HANDLE = """
@@ -263,11 +269,7 @@ def _biased() -> str:
             f"  %{'key' if name == 'bias' else name + '.key'} = or i64 {key}, %{name}.bits",
         ]
         key = f"%{name}.key"
-    reads = "\n".join(
-        f"  %{name}.at = getelementptr i64, ptr %record, i64 {getattr(cuda_blas_lt, word)}\n"
-        f"  %{name} = load {type_}, ptr %{name}.at"
-        for type_, name, word in _RECORD_READS
-    )
+    reads = reads_of("%record", cuda_blas_lt, _RECORD_READS)
     text = _BIASED.replace("KEY", "\n".join(lines)).replace("READ", reads)
     for word in ("RECORD", "WORKSPACE"):
         text = text.replace(f"i64 {word}", f"i64 {getattr(cuda_blas_lt, word)}")
@@ -293,14 +295,21 @@ def _numbers(name: str) -> str:
     return "\n".join(lines)
 
 
+def reads_of(words: str, numbers: Any, reads: Iterable[tuple[str, str, str]]) -> str:
+    """Lines that read words from where `words` points: each by its type, the name of its value and
+    that of its place in `numbers`. Without a type only its address is taken, as `name.at`."""
+    lines = []
+    for type_, name, word in reads:
+        place = getattr(numbers, word)
+        lines.append(f"  %{name}.at = getelementptr i64, ptr {words}, i64 {place}")
+        if type_:
+            lines.append(f"  %{name} = load {type_}, ptr %{name}.at")
+    return "\n".join(lines)
+
+
 def products_text() -> str:
     """The functions as LLVM text."""
-    reads = "\n".join(
-        f"  %{name}.at = getelementptr i64, ptr %function, i64 {getattr(cuda_blas, word)}\n"
-        f"  %{name} = load {type_}, ptr %{name}.at"
-        for type_, name, word in _READS
-    )
-    text = _HANDLE.replace("READ", reads)
+    text = _HANDLE.replace("READ", reads_of("%function", cuda_blas, _READS))
     for name, call in _CALLS.items():
         product = _PRODUCT.replace("NAME", name).replace("CALL", call)
         text += _with_shared(product.replace("READ", _numbers(name)), KEPT_HANDLE)
@@ -319,4 +328,4 @@ def _with_shared(text: str, place: int) -> str:
     return text.replace("KEPT_PLACE", str(place))
 
 
-__all__ = ["KEPT_WORDS", "SIGNATURES", "SYMBOLS", "products_text"]
+__all__ = ["KEPT_WORDS", "SIGNATURES", "SYMBOLS", "THROWN", "products_text", "reads_of"]

@@ -343,11 +343,25 @@ class OperationParser:
             return lexer.build(start, cls, (), outputs, {"value": value})
         attributes = self.attributes.attribute_dict() if lexer.at("{") else {}
         regions = self._regions()
-        inputs, outputs = self._signature(cls, len(operands), results)
+        signature = self._signature(cls, len(operands), results)
+        return self._made(cls, start, operands, signature, attributes, regions, successors)
+
+    def _made(
+        self,
+        cls: type[Operation],
+        start: int,
+        operands: list[tuple[str, int]],
+        signature: tuple[tuple[Type, ...], tuple[Type, ...]],
+        attributes: dict[str, Attribute],
+        regions: list[Region],
+        successors: list[Block],
+    ) -> Operation:
+        """The operation of all that was read of one; its text begins at `start`."""
+        inputs, outputs = signature
         if len(inputs) != len(operands):
             self._count_mismatch(start, cls, len(operands), len(inputs))
         values = [
-            scopes.use(token, place, type_)
+            self.scopes.use(token, place, type_)
             for (token, place), type_ in zip(operands, inputs)
         ]
         self._imply_segments(cls, attributes, len(values), start)
@@ -456,19 +470,8 @@ class OperationParser:
         lexer.expect(":")
         inputs = types.parenthesized_types()
         lexer.expect("->")
-        outputs = types.result_types()
-        if len(inputs) != len(operands):
-            self._count_mismatch(start, cls, len(operands), len(inputs))
-        values = [
-            scopes.use(token, place, type_)
-            for (token, place), type_ in zip(operands, inputs)
-        ]
-        self._imply_segments(cls, attributes, len(values), start)
-        op = cls(values, outputs, attributes, regions, UNKNOWN, successors)
-        self._check_counts(op, start)
-        if not regions and not successors and not self._open_segments(cls):
-            self.line_form = (cls, inputs, outputs, attributes)
-        return op
+        signature = (inputs, types.result_types())
+        return self._made(cls, start, operands, signature, attributes, regions, successors)
 
     def _class_of_generic(self, name: str, start: int) -> type[Operation]:
         cls = self._class_of(name)
