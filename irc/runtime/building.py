@@ -111,7 +111,8 @@ def compile_cached(
             context = lower(module)
             parts = compile_parts(module, chosen, pass_counters(context))
         parts = attrs.evolve(parts, folded=folded_by(context))
-        store(key, parts)
+        if context is None or not context.provisional:
+            store(key, parts)
     return load(parts, module.resources, chosen)
 
 

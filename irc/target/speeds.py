@@ -24,6 +24,9 @@ class Speeds(Figures):
         "bytes", "what a kernel keeps for itself stays in that cache up to here")] = 32_768
     core_bytes: Annotated[int, Figure(
         "bytes", "what a core works on stays in its second-level cache up to here")] = 1 << 20
+    cached_bytes: Annotated[int, Figure(
+        "bytes", "a program that reads so much at most finds it in the last cache when called "
+        "again; of a larger one tuning times weights as they come from memory")] = 24 << 20
     division: Annotated[int, Figure("operations", "a quotient or a square root")] = 4
     function: Annotated[int, Figure("operations", "an elementary function")] = 16
     access: Annotated[int, Figure("operations", "an element from the first-level cache")] = 2

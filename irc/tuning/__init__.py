@@ -5,16 +5,17 @@ kept.
     problem      what is tuned: a small module of its own, and how a candidate gets into it
     candidates   schedules near the default one, by kind of kernel
     measuring    a problem with a candidate as something that runs, and its time
+    replays      its time on a GPU
     rounds       rounds of times, in turn, until one candidate is the fastest
     pool, worker processes that measure, one a device
     store        what was found, kept in irc's cache and on a Redis server
-    session      what a compile shares; `choose`
+    session      what a compile shares; `choose`, `choose_all`
 
 The room is below the passes: it runs them by a pipeline's text.
 """
 
 from irc.tuning.candidate import Candidate, NoValidChoicesError
 from irc.tuning.problem import Problem
-from irc.tuning.session import choose
+from irc.tuning.session import choose, choose_all
 
-__all__ = ["Candidate", "NoValidChoicesError", "Problem", "choose"]
+__all__ = ["Candidate", "NoValidChoicesError", "Problem", "choose", "choose_all"]

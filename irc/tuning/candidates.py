@@ -10,6 +10,7 @@ A generator gives what to change; what no verifier of schedules accepts falls aw
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -268,28 +269,32 @@ def gpu_reductions(schedules: Schedules) -> Iterator[Variation]:
     yield Variation({"early_reads": not top.get("early_reads")})
 
 
-#: Tiles of products on a GPU: first and second dimension, warps, stages; a tile is as deep as the
-#: default's, or twice.
+#: Tiles of products on a GPU: first and second dimension, how many times as deep as the default's,
+#: warps, stages. Those of `bench.gpu_products` that were the fastest for some shape on an H200.
 GPU_TILES = (
-    (128, 256, 8, 3), (256, 128, 8, 3), (128, 128, 4, 4), (128, 128, 8, 4), (128, 64, 4, 4),
-    (64, 128, 4, 4), (64, 256, 4, 4), (64, 64, 4, 5), (64, 32, 4, 6), (64, 16, 4, 6),
+    (128, 256, 1, 8, 3), (256, 128, 1, 8, 3), (128, 192, 1, 8, 3), (128, 128, 1, 8, 3),
+    (64, 192, 1, 4, 4), (128, 128, 1, 4, 3), (64, 64, 2, 4, 4), (64, 96, 1, 4, 4),
+    (128, 128, 1, 8, 4), (64, 128, 1, 4, 4), (128, 64, 1, 4, 4), (64, 64, 2, 4, 6),
+    (128, 96, 1, 8, 4), (64, 192, 1, 4, 3), (64, 64, 1, 4, 5), (64, 32, 2, 4, 4),
+    (64, 16, 2, 4, 4), (64, 16, 4, 4, 3),
 )  # fmt: skip
 
 
 @generates("gpu", "contraction")
 def gpu_tiles(schedules: Schedules) -> Iterator[Variation]:
-    """Other tiles, with their warps and stages; deeper ones; groups of rows of tiles."""
+    """Other tiles, with their warps and stages, those first that have about as many sums as the
+    default's; groups of rows of tiles, and as many programs as there are processors."""
     top = schedules.top
     names = ("tile_n", "tile_m") if top.get("products") == "swapped" else ("tile_m", "tile_n")
-    for first, second, warps, stages in GPU_TILES:
-        sizes = dict(zip(names, (first, second), strict=True))
-        yield Variation({**sizes, "num_warps": warps, "num_stages": stages})
-    yield Variation({**_scaled(top, tile_k=2), "num_stages": 3})
-    yield Variation({**_scaled(top, tile_k=0.5), **_scaled(top, num_stages=2)})
+    sums = math.prod(int(top.get(name, 1)) for name in names)
+    near = sorted(GPU_TILES, key=lambda tile: abs(math.log2(tile[0] * tile[1] / max(sums, 1))))
+    for place, (first, second, deeper, warps, stages) in enumerate(near):
+        entries = {**dict(zip(names, (first, second), strict=True)), **_scaled(top, tile_k=deeper)}
+        yield Variation({**entries, "num_warps": warps, "num_stages": stages})
+        if place == 3:
+            yield Variation({"group_m": 16})
     for stages in (3, 4, 5):
         yield Variation({"num_stages": stages})
-    for group in (4, 16):
-        yield Variation({"group_m": group})
 
 
 __all__ = ["KINDS", "Schedules", "Variation", "candidates_for", "generates", "kind_of", "times"]

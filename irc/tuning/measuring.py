@@ -4,16 +4,15 @@
     runner.seconds()                            # one sample
 
 Arguments are random numbers from a fixed seed, with the problem's strides. A sample on a CPU is as
-many calls as take `SAMPLE_SECONDS`, one after the other, so the caches hold what fits into them, as
-for a value that was just computed. On a GPU each call is timed by itself, between two events, after
-the second-level cache was overwritten: weights of a model come from memory. That write also takes
-longer than the host needs to launch the call.
+many calls as take `SAMPLE_SECONDS`, one after the other, on a GPU a replay of a CUDA graph of calls
+(`irc.tuning.replays`). So the caches hold what fits into them, as for a value that was just
+computed; what the problem calls cold, as weights of a model, has copies, of which each call reads
+the next one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -39,10 +38,9 @@ from irc.validation.sizes import argument_strides
 SAMPLE_SECONDS = 200e-6
 """A sample on a CPU takes so long, or one call: the clock is then exact to a thousandth."""
 MOST_CALLS = 1000
-GPU_CALLS = 5
-"""Calls of a sample on a GPU, whose median counts."""
-FLUSHED_BYTES = 256 << 20
-"""What is overwritten between calls on a GPU: more than any second-level cache holds."""
+COLD_BYTES = 128 << 20
+"""Copies of what comes from memory take so much together: more than a last cache holds."""
+MOST_COPIES = 64
 SEED = 0
 
 
@@ -126,51 +124,64 @@ class Runner:
             self._call = self._program.fast_call
         target = target_of_problem(problem.module())
         self._gpu, self._threads = target.is_gpu, target.threads
-        self._calls = 0
+        self._calls = self._turn = 0
+        self._replays: Any = None
 
-    def seconds(self, arguments: Sequence[Any]) -> float:
-        """The time of a call, from one sample."""
+    def seconds(self, copies: Sequence[Sequence[Any]], pool: Any = None) -> float:
+        """The time of a call, from one sample; `copies`: lists of arguments, to be taken in turn.
+        """
         threads = torch.get_num_threads() if self._gpu else self._threads
         with _as_compiled(threads):
-            return self._on_gpu(arguments) if self._gpu else self._on_cpu(arguments)
+            return self._on_gpu(copies, pool) if self._gpu else self._on_cpu(copies)
 
-    def _on_cpu(self, arguments: Sequence[Any]) -> float:
+    def _on_cpu(self, copies: Sequence[Sequence[Any]]) -> float:
         call = self._call
         if not self._calls:
-            call(*arguments)  # what is done once
+            call(*copies[0])  # what is done once
             start = time.perf_counter()
-            call(*arguments)
+            call(*copies[-1])
             once = time.perf_counter() - start
             self._calls = max(1, min(MOST_CALLS, int(SAMPLE_SECONDS / max(once, 1e-9))))
+        chosen = [copies[(self._turn + n) % len(copies)] for n in range(self._calls)]
+        self._turn += self._calls
         start = time.perf_counter()
-        for _ in range(self._calls):
+        for arguments in chosen:
             call(*arguments)
         return (time.perf_counter() - start) / self._calls
 
-    def _on_gpu(self, arguments: Sequence[Any]) -> float:
-        call, device = self._call, _device(arguments)
-        with torch.cuda.device(device):
-            if not self._calls:
-                call(*arguments)
-                torch.cuda.synchronize()
-                self._calls = GPU_CALLS
-            flushed = torch.empty(FLUSHED_BYTES // 4, dtype=torch.int32, device=device)
-            pairs = [
-                (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
-                for _ in range(self._calls)
-            ]
-            for before, after in pairs:
-                flushed.zero_()
-                before.record()
-                call(*arguments)
-                after.record()
-            torch.cuda.synchronize()
-            return statistics.median(b.elapsed_time(a) for b, a in pairs) * 1e-3
+    def _on_gpu(self, copies: Sequence[Sequence[Any]], pool: Any) -> float:
+        from irc.tuning.replays import Replays
+
+        with torch.cuda.device(_device(copies[0])):
+            if self._replays is None:
+                self._replays = Replays(self._call, copies, pool)
+            return self._replays.seconds()
 
 
 def _device(arguments: Sequence[Any]) -> torch.device:
     tensors = (a.device for a in arguments if isinstance(a, torch.Tensor))
     return next((d for d in tensors if d.type == "cuda"), torch.device("cuda"))
+
+
+def copies_of(arguments: Sequence[Any], cold: Sequence[int]) -> list[list[Any]]:
+    """Lists of arguments of which each has copies of its own of those at `cold`, and which share
+    all others: so many that no cache holds all."""
+    held = {number: arguments[number] for number in cold}
+    tensors = [t for t in held.values() if isinstance(t, torch.Tensor)]
+    size = sum(t.untyped_storage().nbytes() for t in tensors)
+    count = min(MOST_COPIES, COLD_BYTES // size + 1) if size else 1
+    copies = [list(arguments)]
+    for _ in range(count - 1):
+        copies.append([_copied(a) if n in held else a for n, a in enumerate(arguments)])
+    return copies
+
+
+def _copied(argument: Any) -> Any:
+    """A tensor with memory and strides like another one's."""
+    if not isinstance(argument, torch.Tensor):
+        return argument
+    memory = argument.as_strided((argument.untyped_storage().nbytes() // argument.itemsize,), (1,))
+    return memory.clone().as_strided(argument.shape, argument.stride())
 
 
 @attrs.define(eq=False)
@@ -181,13 +192,24 @@ class InProcess:
     problem: Problem
     options: Options = DEFAULT
     _runners: dict[Candidate, Runner] = attrs.field(factory=dict)
-    _arguments: list[Any] | None = None
+    _copies: list[list[Any]] | None = None
+    _pool: Any = None
 
     def begin(self) -> None:
         """Make the arguments. Raises what torch raises where there is no memory."""
-        if self._arguments is None:
+        if self._copies is None:
             with _disable_current_modes():
-                self._arguments = arguments_of(self.problem)
+                arguments = arguments_of(self.problem)
+                if target_of_problem(self.problem.module()).is_gpu:
+                    from irc.tuning.replays import GraphPool
+
+                    with torch.cuda.device(_device(arguments)):
+                        self._pool = GraphPool(torch.cuda.current_device())
+                self._copies = copies_of(arguments, self.problem.cold)
+
+    def has(self, candidate: Candidate) -> bool:
+        """Whether a candidate is built."""
+        return candidate in self._runners
 
     def prepare(self, candidate: Candidate) -> None:
         """Build a candidate. Raises what building raises."""
@@ -198,13 +220,13 @@ class InProcess:
         if candidate not in self._runners:
             self.prepare(candidate)
         self.begin()
-        assert self._arguments is not None
-        return self._runners[candidate].seconds(self._arguments)
+        assert self._copies is not None
+        return self._runners[candidate].seconds(self._copies, self._pool)
 
     def close(self) -> None:
         """Let the programs and arguments go."""
         self._runners.clear()
-        self._arguments = None
+        self._copies = self._pool = None
 
 
 __all__ = ["InProcess", "Runner", "arguments_of", "built", "random_tensor"]

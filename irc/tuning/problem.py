@@ -10,14 +10,14 @@ It is text and numbers alone, so that another process, or another machine, build
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from irc.analysis.loop import used_values
 from irc.cache.keys import canonical_text
-from irc.dialects import func, sym
+from irc.dialects import func, graph, sym
 from irc.dialects.sym.facts import hints_of
 from irc.ir import attributes as A
 from irc.ir.builder import Builder
@@ -25,9 +25,10 @@ from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import UserError
 from irc.ir.mentions import PLACEHOLDER, mentioned_symbols
 from irc.ir.module import ModuleOp
+from irc.ir.symbols import evaluate, free_symbols
 from irc.ir.text.parser import parse
 from irc.ir.text.printer import print_op
-from irc.ir.types import index
+from irc.ir.types import TensorType, Type, element_bytes, index
 from irc.target import Target
 from irc.target.attribute import carried, carry
 from irc.tuning.applying import apply, tunable_in
@@ -36,17 +37,20 @@ from irc.tuning.candidate import Candidate
 #: The longest text of a problem.
 MOST_TEXT = 1 << 20
 _TYPES = {"text": str, "pipeline": str, "what": str}
+_FIELDS = frozenset({*_TYPES, "sizes", "cold"})
 
 
 @attrs.frozen(cache_hash=True)
 class Problem:
     """A module's text with its target, the passes from there to `irc.build`, its name for people,
-    and what each symbol is while it is measured."""
+    what each symbol is while it is measured, and the numbers of the arguments that come from memory
+    whenever the program is called: in no cache is what was read before."""
 
     text: str
     pipeline: str
     what: str = ""
     sizes: tuple[tuple[str, int], ...] = ()
+    cold: tuple[int, ...] = ()
 
     def module(self) -> ModuleOp:
         """The module of the text. Raises IRCError."""
@@ -64,24 +68,29 @@ class Problem:
     def canonical(self) -> str:
         """What decides its times, without names and locations."""
         sizes = ",".join(f"{name}={size}" for name, size in self.sizes)
-        return f"{canonical_text(self.module())}\n{self.pipeline}\n{sizes}"
+        return f"{canonical_text(self.module())}\n{self.pipeline}\n{sizes}\n{self.cold}"
 
     def to_json(self) -> dict[str, Any]:
         """As JSON's types."""
-        return {**attrs.asdict(self), "sizes": dict(self.sizes)}
+        return {**attrs.asdict(self), "sizes": dict(self.sizes), "cold": list(self.cold)}
 
     @staticmethod
     def from_json(value: object) -> Problem:
         """From what `to_json` gives. Raises ValueError for anything else."""
-        if not isinstance(value, dict) or set(value) != {*_TYPES, "sizes"}:
-            raise ValueError("a problem is an object with text, pipeline, what and sizes")
+        if not isinstance(value, dict) or set(value) != _FIELDS:
+            raise ValueError("a problem is an object with text, pipeline, what, sizes and cold")
         for name, type_ in _TYPES.items():
             if not isinstance(value[name], type_) or len(value[name]) > MOST_TEXT:
                 raise ValueError(f"a problem's {name} is a text")
         sizes = value["sizes"]
         if not isinstance(sizes, dict) or not all(type(n) is int for n in sizes.values()):
             raise ValueError("a problem's sizes are numbers by symbol")
-        return Problem(value["text"], value["pipeline"], value["what"], tuple(sizes.items()))
+        cold = value["cold"]
+        if not isinstance(cold, list) or not all(type(n) is int for n in cold):
+            raise ValueError("a problem's cold arguments are numbers")
+        return Problem(
+            value["text"], value["pipeline"], value["what"], tuple(sizes.items()), tuple(cold)
+        )
 
 
 def main_of(module: ModuleOp) -> func.FuncOp:
@@ -93,26 +102,66 @@ def main_of(module: ModuleOp) -> func.FuncOp:
 
 
 def problem_of(
-    op: Operation, target: Target, pipeline: str, what: str, level: str = "loop"
+    op: Operation,
+    target: Target,
+    pipeline: str,
+    what: str,
+    level: str = "loop",
+    around: Sequence[Operation] = (),
+    strides: Mapping[Value, A.DimsAttr] | None = None,
 ) -> Problem:
-    """The problem of one operation of a function. Each symbol that it mentions is an argument of
-    its own, with its hint's bucket while it is measured. Constants are arguments, too."""
+    """The problem of one operation of a function; `around`: of several, in order and the one among
+    them, which are measured together; `strides`: of what is read, where the types don't say. Each
+    symbol that they mention is an argument of its own, with its hint's bucket while it is measured.
+    Constants are arguments, too."""
+    ops = list(around) or [op]
     inside: set[Value] = set()
-    for inner in op.walk():
+    for inner in (inner for each in ops for inner in each.walk()):
         inside.update(inner.results)
         for region in inner.regions:
             for block in region.blocks:
                 inside.update(block.arguments)
-    reads = [v for v in dict.fromkeys(used_values(op)) if v not in inside]
-    names = _mentioned(reads, op)
-    function = _function_of(op, reads, names, level)
+    used = (value for each in ops for value in used_values(each))
+    reads = [v for v in dict.fromkeys(used) if v not in inside]
+    known = {v: strides[v] for v in reads if v in strides} if strides else {}
+    names = _mentioned(reads, ops, known.values())
+    function = _function_of(ops, reads, names, level)
+    if known:
+        infos = [A.DictAttr({"strides": known[v]} if v in known else {}) for v in reads]
+        function.attributes["arg_info"] = A.ArrayAttr([*(A.DictAttr({}) for _ in names), *infos])
     module = ModuleOp.empty()
     module.block.append(function)
     carry(module, target)
-    assert op.parent_op is not None, "what is tuned stands in a function"
-    hints = hints_of(op.parent_op)
+    parent = op.parent_op
+    assert parent is not None, "what is tuned stands in a function"
+    hints = hints_of(parent)
     sizes = tuple((name, bucket_of(hints.get(name, USUAL_SIZE))) for name in names)
-    return Problem(print_op(module), pipeline, what, sizes)
+    cold = _from_memory(reads, parent, target, hints)
+    numbers = tuple(len(names) + place for place, v in enumerate(reads) if v in cold)
+    return Problem(print_op(module), pipeline, what, sizes, numbers)
+
+
+def _from_memory(
+    reads: Sequence[Value], parent: Operation, target: Target, hints: Mapping[str, int]
+) -> set[Value]:
+    """Which of the values are in no cache when the program reads them: its arguments and constants,
+    where it has more of them than a cache holds. What it computes was just written."""
+    block = parent.regions[0].blocks[0]
+    constants = [op.tensor for op in block.ops if isinstance(op, graph.Constant)]
+    given = [*block.arguments, *constants]
+    total = sum(_bytes(v.type, hints) for v in given)
+    return set(given).intersection(reads) if total > target.processor.cached_bytes else set()
+
+
+def _bytes(type_: Type, hints: Mapping[str, int]) -> int:
+    """The bytes of a tensor, a symbol of a size without a hint being `USUAL_SIZE`."""
+    if not isinstance(type_, TensorType):
+        return 0
+    count = element_bytes(type_.element)
+    for size in type_.shape:
+        known = {name: hints.get(name, USUAL_SIZE) for name in free_symbols(size)}
+        count *= max(0, evaluate(size, known))
+    return count
 
 
 USUAL_SIZE = 64
@@ -128,11 +177,14 @@ def bucket_of(size: int) -> int:
     return 3 * power // 4 if size <= 3 * power // 4 else power
 
 
-def _mentioned(reads: Sequence[Value], op: Operation) -> list[str]:
-    """The symbols of what is read and of what an operation says, but for its axes, in order."""
+def _mentioned(
+    reads: Sequence[Value], ops: Sequence[Operation], strides: Iterable[A.Attribute]
+) -> list[str]:
+    """The symbols of what is read and of what operations say, but for their axes, in order."""
     names = {name for value in reads for name in mentioned_symbols(value.type)}
+    names.update(name for entry in strides for name in mentioned_symbols(entry))
     local: set[str] = set()
-    for inner in op.walk():
+    for inner in (inner for op in ops for inner in op.walk()):
         own = getattr(inner, "local_symbols", None)
         local.update(own() if own is not None else ())
         for attribute in inner.attributes.values():
@@ -143,19 +195,24 @@ def _mentioned(reads: Sequence[Value], op: Operation) -> list[str]:
 
 
 def _function_of(
-    op: Operation, reads: Sequence[Value], names: Sequence[str], level: str
+    ops: Sequence[Operation], reads: Sequence[Value], names: Sequence[str], level: str
 ) -> func.FuncOp:
-    """@main, with an argument for each symbol and for each value that is read."""
+    """@main, with an argument for each symbol and for each value that is read. It returns what is
+    read elsewhere: of one operation all results."""
     types = [*(index for _ in names), *(v.type for v in reads)]
-    results = [v.type for v in op.results]
-    function = func.FuncOp.create("main", types, results, {"level": A.StringAttr(level)})
+    whole = set(ops)
+    results = [v for op in ops for v in op.results
+               if len(ops) == 1 or any(user not in whole for user in v.users)]  # fmt: skip
+    outer = {"level": A.StringAttr(level)}
+    function = func.FuncOp.create("main", types, [v.type for v in results], outer)
     builder = Builder.at_end(function.block)
     for argument, name in zip(function.block.arguments, names, strict=False):
         builder.create(sym.BindOp, argument, symbol=name)
     inputs = function.block.arguments[len(names) :]
     mapping: dict[Value, Value] = dict(zip(reads, inputs, strict=True))
-    copy = builder.insert(op.clone(mapping))
-    builder.create(func.ReturnOp, list(copy.results))
+    for op in ops:
+        builder.insert(op.clone(mapping))
+    builder.create(func.ReturnOp, [mapping[v] for v in results])
     return function
 
 

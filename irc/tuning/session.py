@@ -11,8 +11,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -21,6 +21,7 @@ from irc.ir.passes import PassContext
 from irc.options.options import DEFAULT, Options
 from irc.runtime import metrics
 from irc.target import Target
+from irc.tuning.applying import tunable_in
 from irc.tuning.candidate import Candidate, NoValidChoicesError
 from irc.tuning.problem import Problem, main_of, target_of_problem
 from irc.tuning.progress import Progress
@@ -36,6 +37,21 @@ MOST_FAILED = 3
 _ANY_DEVICE = re.compile(r'"cuda:\d+"')
 LOCK_FACTOR = 2.0
 """Another process's tuning of the same is waited for so many times the budget."""
+BUILDING_SHARE = 0.7
+"""Of the seconds that are left, what building the candidates of several problems may take."""
+
+Item = TypeVar("Item")
+Asked = tuple[Problem, Sequence[Candidate]]
+
+
+@attrs.frozen
+class Open:
+    """A problem that no store knows, with the key that it is kept by."""
+
+    problem: Problem
+    candidates: Sequence[Candidate]
+    key: str
+    device: str
 
 
 def choose(problem: Problem, candidates: Sequence[Candidate], context: PassContext) -> Candidate:
@@ -49,20 +65,30 @@ def choose(problem: Problem, candidates: Sequence[Candidate], context: PassConte
     Raises NoValidChoicesError where there is no candidate, none can be built or run, or all take
     infinitely long.
     """
+    return choose_all([(problem, candidates)], context)[0]
+
+
+def choose_all(asked: Sequence[Asked], context: PassContext) -> list[Candidate]:
+    """As `choose` for several problems, each with its candidates, that are built at once."""
     if context.tuning is None:
         context.tuning = Session(context.options or DEFAULT)
     session: Session = context.tuning
-    return session.choose(problem, candidates, context.remark)
+    winners = session.choose_all(asked, context.remark)
+    context.provisional = context.provisional or session.provisional
+    return winners
 
 
 @attrs.define(eq=False)
 class Session:
-    """What the choices of one compile share. clock: seconds, of `time.monotonic`."""
+    """What the choices of one compile share. clock: seconds, of `time.monotonic`. provisional: why
+    the program isn't what measuring to the end would give; empty if it is."""
 
     options: Options = DEFAULT
     clock: Callable[[], float] = time.monotonic
     spent: float = 0.0
+    provisional: str = ""
     _chosen: dict[str, Candidate] = attrs.field(factory=dict)
+    _products: set[str] = attrs.field(factory=set)
 
     @property
     def left(self) -> float:
@@ -73,33 +99,109 @@ class Session:
         self, problem: Problem, candidates: Sequence[Candidate], tell: Callable[[str], None]
     ) -> Candidate:
         """As `choose`."""
+        return self.choose_all([(problem, candidates)], tell)[0]
+
+    def choose_all(self, asked: Sequence[Asked], tell: Callable[[str], None]) -> list[Candidate]:
+        """As `choose_all`."""
         from irc.tuning.store import problem_key, stores_of
 
+        stores = stores_of(self.options)
+        places: list[tuple[str, Candidate | None]] = []
+        open_: dict[str, Open] = {}
+        for problem, candidates in asked:
+            settled = self._settled(problem, candidates, tell)
+            if settled is not None:
+                places.append(("", settled))
+                continue
+            device = device_name(target_of_problem(problem.module()))
+            key = problem_key(problem, candidates, device, self.tag)
+            places.append((key, None))
+            if key in self._chosen or key in open_:
+                continue
+            winner = _stored(problem, candidates, stores, key, tell)
+            if winner is None:
+                open_[key] = Open(problem, candidates, key, device)
+            else:
+                self._chosen[key] = candidates[winner]
+        if open_:
+            self._measure_all(open_, stores, tell)
+        return [settled or self._chosen[key] for key, settled in places]
+
+    def _settled(
+        self, problem: Problem, candidates: Sequence[Candidate], tell: Callable[[str], None]
+    ) -> Candidate | None:
+        """What there is no choice about."""
         if not candidates:
             raise NoValidChoicesError(problem.what, {})
         if len(candidates) == 1:
             return candidates[0]
-        target = target_of_problem(problem.module())
-        if not is_here(target):
-            tell(f"{problem.what}: this machine is not the target; the default stays")
-            return candidates[0]
-        device = device_name(target)
-        key = problem_key(problem, candidates, device, self.tag)
-        if key in self._chosen:
-            return self._chosen[key]
-        stores = stores_of(self.options)
-        winner = _stored(problem, candidates, stores, key, tell)
-        if winner is None:
-            start = self.clock()
-            with stores.alone(key, LOCK_FACTOR * self.options.max_autotune_budget):
-                winner = _stored(problem, candidates, stores, key, tell)
+        if is_here(target_of_problem(problem.module())):
+            return None
+        tell(f"{problem.what}: this machine is not the target; the default stays")
+        return candidates[0]
+
+    def _measure_all(
+        self, open_: Mapping[str, Open], stores: Stores, tell: Callable[[str], None]
+    ) -> None:
+        """Measure what no store has, one problem after the other. Those that others measure are
+        waited for in the order of their keys, so that nobody waits for who waits for him."""
+        with ExitStack() as locks:
+            left = []
+            for key, each in sorted(open_.items()):
+                waiting = LOCK_FACTOR * self.options.max_autotune_budget
+                locks.enter_context(stores.alone(key, waiting))
+                winner = _stored(each.problem, each.candidates, stores, key, tell)
                 if winner is None:
-                    # Waiting for others is no measuring.
-                    start = self.clock()
-                    winner = self._measured(problem, candidates, stores, key, device, tell)
+                    left.append(each)
+                else:
+                    self._chosen[key] = each.candidates[winner]
+            order = {key: place for place, key in enumerate(open_)}
+            left.sort(key=lambda each: order[each.key])
+            with self._counted():
+                built = self._built(left)
+            try:
+                for each in left:
+                    with self._counted():
+                        winner = self._measured(each, stores, tell, *built.get(each.key, ()))
+                    self._chosen[each.key] = each.candidates[winner]
+            finally:
+                for (measurer,) in built.values():
+                    measurer.close()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """What is done inside takes its seconds from the budget."""
+        start = self.clock()
+        try:
+            yield
+        finally:
             self.spent += self.clock() - start
-        self._chosen[key] = candidates[winner]
-        return candidates[winner]
+
+    def _built(self, several: Sequence[Open]) -> dict[str, tuple[ThreadMeasurer]]:
+        """The candidates of several problems, built on threads at once: of each problem first the
+        first, and so on, as long as there is time; what was not built then is built alone."""
+        from irc.tuning import pool
+
+        if len(several) < 2 or not self.left:
+            return {}
+        if self.options.autotune_in_subproc and pool.can_start():
+            return {}  # each worker builds what it times
+        measurers = {each.key: ThreadMeasurer(each.problem, self.options) for each in several}
+        pairs = [(each.key, each.candidates[turn])
+                 for turn in range(max(len(each.candidates) for each in several))
+                 for each in several if turn < len(each.candidates)]  # fmt: skip
+        deadline = self.clock() + BUILDING_SHARE * self.left
+
+        def prepare(pair: tuple[str, Candidate]) -> None:
+            measurers[pair[0]].prepare_one(pair[1])
+
+        with Progress(f"{len(several)} problems", len(pairs)) as bar:
+            failed = build_on_threads(
+                prepare, pairs, self.options, deadline, self.clock, bar.step, len(several)
+            )
+        for number, reason in failed.items():
+            measurers[pairs[number][0]].failed[pairs[number][1]] = reason
+        return {key: (measurer,) for key, measurer in measurers.items()}
 
     @property
     def tag(self) -> str:
@@ -108,23 +210,23 @@ class Session:
         return f"{self.options.autotune_cache_tag} {values}"
 
     def _measured(
-        self,
-        problem: Problem,
-        candidates: Sequence[Candidate],
-        stores: Stores,
-        key: str,
-        device: str,
-        tell: Callable[[str], None],
+        self, each: Open, stores: Stores, tell: Callable[[str], None], *built: ThreadMeasurer
     ) -> int:
         from irc.tuning.store import record_of
 
+        problem, candidates = each.problem, each.candidates
         if not self.left:
-            tell(f"{problem.what}: the budget of {self.options.max_autotune_budget} s is used up; "
-                 "the default stays")  # fmt: skip
+            budget = self.options.max_autotune_budget
+            told = f"{problem.what}: the budget of {budget} s is used up; the default stays"
+            if budget:
+                self._cut(told, tell)
+            else:
+                tell(told)  # which is what was asked for
             return 0
+        self._count_product(problem)
         deadline = self.clock() + self.left
         try:
-            outcome = measure(problem, candidates, self.options, deadline, self.clock)
+            outcome = measure(problem, candidates, self.options, deadline, self.clock, *built)
         except NoArguments as error:
             tell(f"{problem.what}: its arguments find no memory ({error}); the default stays")
             return 0
@@ -132,11 +234,33 @@ class Session:
         if winner is None:
             reasons = {candidates[n].label: reason for n, reason in outcome.reasons.items()}
             raise NoValidChoicesError(problem.what, reasons)
-        tell(_told(problem, candidates, outcome, winner))
-        if not outcome.cut:
-            times = list(zip(candidates, outcome.seconds, strict=True))
-            stores.put(key, record_of(key, problem, device, times, winner))
+        told = _told(problem, candidates, outcome, winner)
+        if outcome.cut:
+            self._cut(told, tell)
+            return winner
+        tell(told)
+        times = list(zip(candidates, outcome.seconds, strict=True))
+        stores.put(each.key, record_of(each.key, problem, each.device, times, winner))
         return winner
+
+    def _count_product(self, problem: Problem) -> None:
+        """Count a product that it is open who computes, whatever is computed along with it, as one
+        of `select_algorithm_precompile`."""
+        function = main_of(problem.module())
+        if function.level == "loop":
+            return
+        op = tunable_in(function)
+        types = ", ".join(str(value.type) for value in op.operands)
+        product = f"{op.attributes.get('callee')} {types}"
+        if product not in self._products:
+            self._products.add(product)
+            metrics.add("select_algorithm_precompile")
+
+    def _cut(self, told: str, tell: Callable[[str], None]) -> None:
+        """The budget ended it: the program is not kept, so that the next compile goes on."""
+        metrics.add("autotune_cut_short")
+        self.provisional = self.provisional or told
+        tell(told)
 
 
 def _stored(
@@ -203,18 +327,18 @@ def measure(
     options: Options = DEFAULT,
     deadline: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
+    built: ThreadMeasurer | None = None,
 ) -> Timings:
-    """The times of candidates, by this process or by workers, as the options say.
+    """The times of candidates, by this process or by workers, as the options say. built: what has
+    built them already, or some of them.
 
-    Counts one of `autotune_problems`, and where it is open who computes something, one
-    `select_algorithm_precompile`. Raises NoArguments.
+    Counts one of `autotune_problems`. Raises NoArguments.
     """
     from irc.tuning.rounds import hold
 
     metrics.add("autotune_problems")
-    if main_of(problem.module()).level != "loop":
-        metrics.add("select_algorithm_precompile")
-    with _measurer(problem, options) as measurer, Progress(problem.what, len(candidates)) as bar:
+    bar = Progress(problem.what, len(candidates))
+    with _measurer(problem, options, built) as measurer, bar:
         measurer.begin()
         failed, first = measurer.prepare(candidates, deadline, clock, bar.step)
         usable = promising([n for n in range(len(candidates)) if n not in failed], first)
@@ -256,10 +380,16 @@ def reason_of(error: BaseException) -> str:
 
 
 @contextmanager
-def _measurer(problem: Problem, options: Options) -> Iterator[Any]:
+def _measurer(
+    problem: Problem, options: Options, built: ThreadMeasurer | None = None
+) -> Iterator[Any]:
     """What builds and times candidates of a problem."""
     from irc.tuning import pool
 
+    if built is not None:
+        yield built
+        built.close()
+        return
     if options.autotune_in_subproc and pool.can_start():
         yield PoolMeasurer(problem, options, pool.shared_pool(_devices(problem, options)))
         return
@@ -291,6 +421,7 @@ class ThreadMeasurer:
         self._options = options
         self.seconds = self._inner.seconds
         self.close = self._inner.close
+        self.failed: dict[Candidate, str] = {}
 
     def begin(self) -> None:
         """Make the arguments. Raises NoArguments."""
@@ -299,6 +430,10 @@ class ThreadMeasurer:
         except (MemoryError, RuntimeError) as error:  # torch's for a CPU is a RuntimeError
             raise NoArguments(reason_of(error)) from error
 
+    def prepare_one(self, candidate: Candidate) -> None:
+        """Build one. Raises what building raises."""
+        self._inner.prepare(candidate)
+
     def prepare(
         self,
         candidates: Sequence[Candidate],
@@ -306,19 +441,40 @@ class ThreadMeasurer:
         clock: Callable[[], float],
         step: Callable[[], None],
     ) -> tuple[dict[int, str], dict[int, float]]:
-        """Build all; gives why some have no program, by number, and no samples."""
-        from irc.codegen.triton import workers
+        """Build all that are not built; gives why some have no program, by number, and no samples.
+        """
+        left = [n for n, each in enumerate(candidates)
+                if not self._inner.has(each) and self.failed.get(each, UNBUILT) == UNBUILT]
+        failed = build_on_threads(
+            lambda number: self._inner.prepare(candidates[number]), left, self._options, deadline,
+            clock, step,
+        )  # fmt: skip
+        reasons = {n: self.failed[each] for n, each in enumerate(candidates)
+                   if each in self.failed and n not in left}  # fmt: skip
+        return {**reasons, **{left[place]: why for place, why in failed.items()}}, {}
 
-        # Triton holds the interpreter lock: each thread has processes of its own, if there are any.
-        helpers = workers.current()
-        count = thread_count(self._options)
-        groups = [] if helpers is None else helpers.split(count)
 
-        def inside(number: int) -> AbstractContextManager[None]:
-            return workers.using(groups[number] if number < len(groups) else None)
+def build_on_threads(
+    prepare: Callable[[Item], None],
+    items: Sequence[Item],
+    options: Options,
+    deadline: float,
+    clock: Callable[[], float],
+    step: Callable[[], None],
+    needed: int = 1,
+) -> dict[int, str]:
+    """As `on_threads`; on a GPU each thread has helping processes of its own, if there are any: a
+    compiler of kernels holds the interpreter lock."""
+    from irc.codegen.triton import workers
 
-        prepare = self._inner.prepare
-        return on_threads(prepare, candidates, count, deadline, clock, step, inside), {}
+    helpers = workers.current()
+    count = thread_count(options)
+    groups = [] if helpers is None else helpers.split(count)
+
+    def inside(number: int) -> AbstractContextManager[None]:
+        return workers.using(groups[number] if number < len(groups) else None)
+
+    return on_threads(prepare, items, count, deadline, clock, step, inside, needed)
 
 
 def thread_count(options: Options) -> int:
@@ -328,17 +484,18 @@ def thread_count(options: Options) -> int:
 
 
 def on_threads(
-    prepare: Callable[[Candidate], None],
-    candidates: Sequence[Candidate],
+    prepare: Callable[[Item], None],
+    candidates: Sequence[Item],
     count: int,
     deadline: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
     step: Callable[[], None] = lambda: None,
     inside: Callable[[int], AbstractContextManager[None]] = lambda number: nullcontext(),
+    needed: int = 1,
 ) -> dict[int, str]:
     """`prepare` for each candidate, on `count` threads other than the caller's; why some failed, by
-    number. The first one is prepared whatever the deadline. Each thread works in the context that
-    `inside` gives for its number."""
+    number. The first ones, so many as are needed, are prepared whatever the deadline. Each thread
+    works in the context that `inside` gives for its number."""
     failed: dict[int, str] = {}
     numbers = iter(range(len(candidates)))
     lock, stopped = threading.Lock(), threading.Event()
@@ -353,7 +510,7 @@ def on_threads(
                 number = next(numbers, None)
             if number is None:
                 return
-            if number and clock() >= deadline:
+            if number >= needed and clock() >= deadline:
                 failed[number] = UNBUILT
                 continue
             try:
@@ -434,4 +591,4 @@ class PoolMeasurer:
         return {**self._request, "candidate": candidate.to_json()}
 
 
-__all__ = ["Session", "choose", "device_name", "measure", "on_threads"]
+__all__ = ["Session", "choose", "choose_all", "device_name", "measure", "on_threads"]

@@ -199,7 +199,7 @@ def test_a_runner_computes_what_the_problem_says():
     assert torch.equal(x, other) and x.abs().max() <= 1 and x.std() > 0.3
     for candidate in CHOICES:
         runner = Runner(problem, candidate)
-        assert 0 < runner.seconds([x]) < 1
+        assert 0 < runner.seconds([[x]]) < 1
         assert torch.equal(runner._call(x)[0], x * x)
 
 

@@ -58,7 +58,8 @@ class PassContext:
     be told; without it nothing is measured. folded: how large constants were computed
     (`irc.program.folded.FoldedConstants`), in order, for a cache that doesn't keep them. fuel:
     how many rewrites may be made (None: all). tuning: what choices by measuring share
-    (`irc.tuning.session`), made by the first one.
+    (`irc.tuning.session`), made by the first one. provisional: why no cache is to keep the program,
+    as another compile may better it; empty where that is not so.
     """
 
     target: Any = None
@@ -72,6 +73,7 @@ class PassContext:
     folded: list[Any] = attrs.field(factory=list)
     fuel: Fuel | None = None
     tuning: Any = None
+    provisional: str = ""
     settled: Any = None
 
     def count(self, name: str, amount: int = 1) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from irc.analysis.channels_last import CONVOLUTION
 from irc.dialects import graph
 from irc.dialects.aten.facts import MATRIX_PRODUCTS
 from irc.ir import attributes as A
@@ -21,9 +21,10 @@ from irc.passes.graph.contractions.convolutions import convolution_form
 from irc.passes.graph.contractions.measured import described, fastest
 from irc.passes.graph.contractions.precision import with_precision
 from irc.passes.graph.contractions.products import Form, product_form
+from irc.passes.graph.contractions.surroundings import is_product
 from irc.passes.graph.pad_matmul import unpermuted
 from irc.target import target_of
-from irc.tuning import NoValidChoicesError
+from irc.tuning import Candidate, NoValidChoicesError
 
 #: Who computes what irc doesn't.
 LIBRARY = "aten"
@@ -31,14 +32,13 @@ LIBRARY = "aten"
 
 @attrs.frozen
 class Policy:
-    """What may compute products and convolutions: backends by the operator. schedules: how many
-    of irc's own are tried. context: what the compile shares; without a compile's options nothing is
-    measured."""
+    """What may compute products and convolutions: backends by the operator. context: what the
+    compile shares. measured: the calls of which it was measured who is to compute them."""
 
     products: frozenset[str]
     convolutions: frozenset[str]
-    schedules: int
     context: PassContext
+    measured: Mapping[graph.CallAten, Candidate] = attrs.field(factory=dict)
 
     def choose(self, call: graph.CallAten, form: Form | str) -> tuple[str, A.Attribute | None]:
         """Who computes a call, with entries of a schedule. Raises NoValidChoicesError where nobody
@@ -46,17 +46,15 @@ class Policy:
         told = call.attributes.get("backend")
         if isinstance(told, A.StringAttr):
             return told.value, call.attributes.get("schedule")
-        is_product = call.callee in MATRIX_PRODUCTS
-        allowed = self.products if is_product else self.convolutions
-        ours = "irc" in allowed and not isinstance(form, str)
-        if LIBRARY in allowed and not (ours and self.measures(call)):
-            return LIBRARY, None
-        if LIBRARY in allowed:
-            winner = fastest(call, self.schedules, self.context)
+        winner = self.measured.get(call)
+        if winner is not None:
             return winner.backend, winner.attribute()
-        if ours:
+        allowed = self.allowed(call)
+        if LIBRARY in allowed:
+            return LIBRARY, None
+        if "irc" in allowed and not isinstance(form, str):
             return "irc", None
-        option = f"max_autotune_{'gemm' if is_product else 'conv'}_backends"
+        option = f"max_autotune_{'gemm' if call.callee in MATRIX_PRODUCTS else 'conv'}_backends"
         reasons = {
             "irc": form if isinstance(form, str) else "the options allow no kernel of irc's here",
             "aten": f"it is not in the option {option}",
@@ -65,32 +63,43 @@ class Policy:
         error.op, error.location = call, call.location
         raise error
 
-    def measures(self, call: graph.CallAten) -> bool:
-        """Whether a call is measured: in a compile, unless the library has its weight packed."""
+    def allowed(self, call: graph.CallAten) -> frozenset[str]:
+        """Who may compute a call."""
+        return self.products if call.callee in MATRIX_PRODUCTS else self.convolutions
+
+    def is_open(self, call: graph.CallAten) -> bool:
+        """Whether it is to be measured who computes a call: a library and irc may, and it runs in a
+        compile; not where the library has its weight packed."""
+        if "backend" in call.attributes or not self.allowed(call).issuperset({LIBRARY, "irc"}):
+            return False
         options = self.context.options
-        if options is None or not options.freezing or target_of(self.context).is_gpu:
-            return options is not None
+        if options is None or isinstance(form_of(call), str):
+            return False
+        if not options.freezing or target_of(self.context).is_gpu:
+            return True
         weights = map(unpermuted, call._operands)
         return not any(isinstance(v.defining_op, graph.Constant) for v, _ in weights)
+
+
+def form_of(call: graph.CallAten) -> Form | str:
+    """What makes the result of a product or convolution, or why nothing does."""
+    return product_form(call) if call.callee in MATRIX_PRODUCTS else convolution_form(call)
 
 
 # mm(a, b) -> cast(dot_general(a, b))
 @pattern(graph.CallAten, name="graph.choose_contraction", counted="generated")
 def choose(call: Any, rw: Any) -> Any:
-    if call.callee in MATRIX_PRODUCTS:
-        form = product_form(call)
-    elif call.callee == CONVOLUTION:
-        form = convolution_form(call)
-    else:
+    if not is_product(call):
         return rw.no_match("it is no product")
+    form = form_of(call)
     backend, schedule = rw.state.choose(call, form)
     if backend != "irc":
         call.attributes["backend"] = A.StringAttr(backend)  # and isn't asked again
         return rw.no_match(f"{backend} computes it")
     if isinstance(form, str):
         raise UserError(f"irc can't compute {call.callee}: {form}", op=call)
-    is_product, target = call.callee in MATRIX_PRODUCTS, target_of(rw.state.context)
-    rw.replace(call, [form(rw.builder, with_precision(schedule, call, is_product, target))])
+    target, linear = target_of(rw.state.context), call.callee in MATRIX_PRODUCTS
+    rw.replace(call, [form(rw.builder, with_precision(schedule, call, linear, target))])
     return True
 
 
@@ -128,14 +137,17 @@ class ChooseContractions(PatternPass):
     asks_target = True
     products: str = DEFAULT.max_autotune_gemm_backends
     convolutions: str = DEFAULT.max_autotune_conv_backends
-    schedules: int = 5
+    schedules: int = 8
 
     patterns = (choose,)
 
     def prepare(self, op: Operation, context: PassContext) -> Policy:
         gpu = target_of(context).is_gpu
         products, convolutions = (own_backends(w, gpu) for w in (self.products, self.convolutions))
-        return Policy(products, convolutions, self.schedules, context)
+        policy = Policy(products, convolutions, context)
+        calls = [each for each in op.walk() if isinstance(each, graph.CallAten)]
+        measured = [each for each in calls if is_product(each) and policy.is_open(each)]
+        return attrs.evolve(policy, measured=fastest(measured, self.schedules, context))
 
 
 __all__ = ["ChooseContractions", "Policy"]

@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
-import attrs
+import math
+from collections.abc import Sequence
 
 from irc.analysis.contraction import Contraction, contraction_of
-from irc.dialects import graph, loop
+from irc.analysis.loop import points
+from irc.dialects import func, graph, loop
+from irc.dialects.loop.ops import ScheduleAttr
 from irc.ir import attributes as A
-from irc.ir.core import Operation
+from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, PassManager
-from irc.ir.text.parser import parse
-from irc.ir.text.printer import print_op
 from irc.ir.types import TensorType
+from irc.passes.graph.contractions.surroundings import surroundings
 from irc.target import Target, target_of
-from irc.tuning import Candidate, Problem, choose
+from irc.tuning import Candidate, Problem, choose_all
 from irc.tuning.applying import members_of
 from irc.tuning.candidates import candidates_for, kind_of
 from irc.tuning.problem import main_of, problem_of
+from irc.validation.sizes import argument_entry
 
 #: What is left to do to a program that says who computes its products.
 REST = ("choose-contractions", "graph-to-layout", "layout-to-loop", "fuse-loops", "loop-to-kernel",
         "kernel-to-host")  # fmt: skip
 
-def fastest(call: graph.CallAten, schedules: int, context: PassContext) -> Candidate:
-    """The library, or irc with entries of a schedule, of which at most `schedules` are tried: what
-    takes the least time by itself. Raises `NoValidChoicesError` where neither can be run."""
+
+FIRST = 4
+"""Of irc's candidates so many come before those that split the depth."""
+LONG = 1024
+"""Terms of a sum that is split."""
+
+
+def fastest(
+    calls: Sequence[graph.CallAten], schedules: int, context: PassContext
+) -> dict[graph.CallAten, Candidate]:
+    """Of each call the library, or irc with entries of a schedule, of which at most `schedules` are
+    tried: what takes the least time with what is computed along with it. Raises
+    `NoValidChoicesError` where neither can be run."""
     target = target_of(context)
-    problem = product_problem(call, target)
-    ours = own_candidates(problem, target, schedules)
-    return choose(problem, [Candidate("aten"), *ours], context)
+    known: dict[str, list[Candidate]] = {}
+    asked: list[tuple[Problem, list[Candidate]]] = []
+    for call in calls:
+        problem = product_problem(call, target)
+        key = problem.canonical()
+        if key not in known:
+            known[key] = [Candidate("aten"), *own_candidates(problem, target, schedules)]
+        asked.append((problem, known[key]))
+    return dict(zip(calls, choose_all(asked, context), strict=True))
 
 
 def own_candidates(problem: Problem, target: Target, most: int) -> list[Candidate]:
@@ -42,10 +61,26 @@ def own_candidates(problem: Problem, target: Target, most: int) -> list[Candidat
     for op in main_of(module).block.ops:
         if isinstance(op, loop.ComputeOp | loop.GroupOp) and kind_of(op) == "contraction":
             place = next((k for k, m in enumerate(members_of(op)) if _multiplies(m)), 0)
-            for candidate in candidates_for(op):
-                inner = candidate.members[place] if candidate.members else ""
-                entries.append(inner or candidate.schedule)
+            near = [c.members[place] if c.members else c.schedule for c in candidates_for(op)]
+            entries += near[:FIRST]
+            entries += _splits([*members_of(op), op][place], op, target)
+            entries += near[FIRST:]
     return [Candidate("irc", text) for text in dict.fromkeys(entries)][:most]
+
+
+def _splits(compute: Operation, outer: Operation, target: Target) -> list[str]:
+    """Entries that sum up parts of the depth apart, where tiles leave half of a GPU idle."""
+    contraction = contraction_of(compute) if isinstance(compute, loop.ComputeOp) else ""
+    schedule = outer.attributes.get("schedule")
+    if isinstance(contraction, str) or not target.is_gpu or not isinstance(schedule, ScheduleAttr):
+        return []
+    entries = schedule.entries
+    tile = [getattr(entries.get(key), "value", 1) for key in ("tile_m", "tile_n")]
+    axes = *contraction.batch, *contraction.rows, *contraction.columns
+    tiles = points(a.extent for a in axes) // math.prod(tile)
+    if 2 * tiles > target.gpu.processors or points(a.extent for a in contraction.depth) < LONG:
+        return []
+    return [f"#loop.schedule<gpu, split_k = {parts} : i64>" for parts in (2, 4)]
 
 
 def _multiplies(op: Operation) -> bool:
@@ -53,29 +88,38 @@ def _multiplies(op: Operation) -> bool:
 
 
 def product_problem(call: graph.CallAten, target: Target) -> Problem:
-    """A call as what is tuned, with its operands in eager's strides."""
+    """A call as what is tuned, with what is computed along with it, and operands in eager's
+    strides."""
     words = "{target=triton}" if target.is_gpu else ""
     pipeline = ",".join([REST[0], *(stage + words for stage in REST[1:])])
-    problem = problem_of(call, target, pipeline, described(call), "graph")
-    strides = call.operand_strides
-    if strides is None:
-        return problem
-    module = parse(problem.text, filename="<problem>")
-    function = main_of(module)  # type: ignore[arg-type]
-    entries = iter(strides)
-    infos = [
-        A.DictAttr({"strides": next(entries)} if isinstance(a.type, TensorType) else {})
-        for a in function.block.arguments
-    ]
-    function.attributes["arg_info"] = A.ArrayAttr(infos)
-    return attrs.evolve(problem, text=print_op(module))
+    around = surroundings(call)
+    what = described(call, len(around) - 1)
+    return problem_of(call, target, pipeline, what, "graph", around, _strides(call))
 
 
-def described(call: graph.CallAten) -> str:
-    """A call for people: mm f32 64x32, 32x48."""
+def _strides(call: graph.CallAten) -> dict[Value, A.DimsAttr]:
+    """The strides of the call's operands, and of the program's arguments, as far as they are known.
+    """
+    strides: dict[Value, A.DimsAttr] = {}
+    function = call.parent_op
+    assert isinstance(function, func.FuncOp)
+    for position, argument in enumerate(function.block.arguments):
+        entry = argument_entry(function, position, "strides")
+        if isinstance(entry, A.DimsAttr):
+            strides[argument] = entry
+    tensors = [v for v in call._operands if isinstance(v.type, TensorType)]
+    for value, entry in zip(tensors, call.operand_strides or (), strict=False):
+        if isinstance(entry, A.DimsAttr):
+            strides[value] = entry
+    return strides
+
+
+def described(call: graph.CallAten, more: int = 0) -> str:
+    """A call for people, and how many operations around it: mm f32 64x32, 32x48 and 3 around it."""
     types = [v.type for v in call._operands if isinstance(v.type, TensorType)]
     sizes = ", ".join("x".join(map(str, type_.shape)) for type_ in types)
-    return f"{call.callee.split('.')[1]} {types[0].element} {sizes}"
+    around = f" and {more} around it" if more else ""
+    return f"{call.callee.split('.')[1]} {types[0].element} {sizes}{around}"
 
 
 __all__ = ["described", "fastest", "own_candidates", "product_problem"]
