@@ -148,9 +148,9 @@ def _from_memory(
     where it has more of them than a cache holds. What it computes was just written."""
     block = parent.regions[0].blocks[0]
     constants = [op.tensor for op in block.ops if isinstance(op, graph.Constant)]
-    given = [*block.arguments, *constants]
-    total = sum(_bytes(v.type, hints) for v in given)
-    return set(given).intersection(reads) if total > target.processor.cached_bytes else set()
+    sources = [*block.arguments, *constants]
+    total = sum(_bytes(v.type, hints) for v in sources)
+    return set(sources).intersection(reads) if total > target.processor.cached_bytes else set()
 
 
 def _bytes(type_: Type, hints: Mapping[str, int]) -> int:

@@ -33,8 +33,8 @@ class Replays:
         self._copies, self._call = copies, call
         call(*copies[0])  # what is done once
         once = clocked(lambda: call(*copies[0]))
-        wanted = math.ceil(SAMPLE_SECONDS / max(once, 1e-7))
-        self.calls = max(1, min(wanted, MOST_CALLS), min(len(copies), MOST_CALLS))
+        count = math.ceil(SAMPLE_SECONDS / max(once, 1e-7))
+        self.calls = max(1, min(count, MOST_CALLS), min(len(copies), MOST_CALLS))
         self._graph = pool.captured(self._calls)
 
     def _calls(self, tensors: Any) -> tuple[()]:

@@ -21,3 +21,12 @@ def test_symbols_are_measured_near_what_they_were_when_the_program_was_traced() 
     problem = problem_of(negation, Target.host(), "", "negation", "graph")
     assert problem.sizes == (("s0", 128), ("s1", 64))
     assert "hint" not in problem.text, "what a key holds says nothing of it"
+
+
+def test_arguments_of_a_large_program_come_from_memory() -> None:
+    for rows, cold in ((100, ()), (1 << 20, (0,))):
+        text = PROGRAM.replace("s0, s1", f"{rows}, 64").replace("%0 = sym", "//").replace(
+            "%1 = sym", "//")  # fmt: skip
+        module = irc.parse(text)
+        negation = next(op for op in main_of(module).block.ops if op.name == "graph.neg")
+        assert problem_of(negation, Target.host(), "", "negation", "graph").cold == cold

@@ -16,9 +16,15 @@ from irc.ir.passes import PassContext  # noqa: E402
 from irc.options.options import Options  # noqa: E402
 from irc.runtime import metrics  # noqa: E402
 from irc.target import Target  # noqa: E402
-from irc.tuning import Candidate, NoValidChoicesError, Problem, choose, session  # noqa: E402
+from irc.tuning import Candidate, NoValidChoicesError, Problem, choose, choose_all, session  # noqa: E402
 from irc.tuning import pool as pools  # noqa: E402
-from irc.tuning.measuring import Runner, arguments_of  # noqa: E402
+from irc.tuning.measuring import (  # noqa: E402
+    COLD_BYTES,
+    MOST_COPIES,
+    Runner,
+    arguments_of,
+    copies_of,
+)
 from irc.tuning.problem import bucket_of  # noqa: E402
 from irc.tuning.rounds import Timings  # noqa: E402
 from tests.tuning.problems import CHOICES, FAILS, REST, lanes, squares  # noqa: E402
@@ -132,6 +138,48 @@ def test_without_seconds_left_the_default_stays(monkeypatch):
     here = context(KEEPS.replace(max_autotune_budget=0))
     assert choose(squares(), CHOICES, here) == CHOICES[0] and not measured
     assert "the budget of 0 s is used up" in here.remarks[0].message
+
+
+def test_several_problems_are_built_at_once_and_each_is_measured():
+    here = context()
+    asked = [(squares(size=n), CHOICES[:2]) for n in (256, 512, 256)]
+    winners = choose_all(asked, here)
+    assert len(winners) == 3 and winners[0] == winners[2]
+    assert metrics.snapshot()["autotune_problems"] == 2 and not here.provisional
+
+
+def test_what_could_not_be_built_together_is_told_of_its_own_problem():
+    asked = [(squares(), [CHOICES[0], FAILS]), (squares(size=512), CHOICES[:2])]
+    here = context()
+    assert choose_all(asked, here)[0] == CHOICES[0]
+    assert ["failed" in remark.message for remark in here.remarks] == [True, False]
+
+
+def test_a_program_whose_measuring_was_cut_short_is_not_kept(monkeypatch):
+    cut = [True]
+
+    def measure(problem, candidates, *rest):
+        return Timings((1.0,) * len(candidates), {}, 3, cut=cut[0])
+
+    monkeypatch.setattr(session, "measure", measure)
+    options = {"max_autotune_pointwise": True}
+    for expected in (0, 1):
+        torch._dynamo.reset()
+        torch.compile(torch.sin, backend="irc", options=options)(torch.ones(100_000))
+        assert metrics.snapshot()["cache_puts"] >= expected
+        assert bool(metrics.snapshot()["cache_puts"]) == bool(expected)
+        cut[0] = False
+    assert metrics.snapshot()["autotune_cut_short"] == 1
+
+
+def test_what_comes_from_memory_has_copies_that_no_cache_holds():
+    weight, more = torch.ones(1 << 20)[::2], torch.ones(4)
+    copies = copies_of([3, weight, more], (1,))
+    assert len(copies) == min(MOST_COPIES, COLD_BYTES // (4 << 20) + 1)
+    assert {c[2].data_ptr() for c in copies} == {more.data_ptr()}
+    assert len({c[1].data_ptr() for c in copies}) == len(copies)
+    assert all(torch.equal(c[1], weight) and c[1].stride() == (2,) for c in copies)
+    assert copies_of([weight], ()) == [[weight]]
 
 
 def test_what_is_measured_takes_its_seconds_from_the_budget():

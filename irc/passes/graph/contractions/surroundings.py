@@ -60,14 +60,14 @@ def _made_of_memory(value: Value) -> set[Operation] | None:
         return {op}
     if not isinstance(op, ELEMENTWISE) and ViewLike not in op.traits:
         return None
-    made: set[Operation] = {op}
+    makers: set[Operation] = {op}
     for operand in op._operands:
         inner = _made_of_memory(operand)
         if inner is None:
             return None
-        made |= inner
-    computes = any(isinstance(each, ELEMENTWISE) for each in made)
-    return None if computes and len(tuple(value.users)) > 1 else made
+        makers |= inner
+    computes = any(isinstance(each, ELEMENTWISE) for each in makers)
+    return None if computes and len(tuple(value.users)) > 1 else makers
 
 
 def _constant(op: graph.Constant) -> set[Operation]:
@@ -124,9 +124,9 @@ def _needed(inside: set[Operation], free: set[Operation], call: Operation) -> se
             source = value.defining_op
             if source is None or source in inside or source in needed or source is call:
                 continue
-            made = {source} if source in free else _only_constants(value)
-            needed |= made
-            waiting += made
+            makers = {source} if source in free else _only_constants(value)
+            needed |= makers
+            waiting += makers
     return needed
 
 
@@ -140,8 +140,8 @@ def _only_constants(value: Value) -> set[Operation]:
         return {op}
     if ViewLike not in op.traits or len(op._operands) != 1:
         return set()
-    made = _only_constants(op._operands[0])
-    return {op, *made} if made else set()
+    makers = _only_constants(op._operands[0])
+    return {op, *makers} if makers else set()
 
 
 __all__ = ["is_product", "surroundings"]

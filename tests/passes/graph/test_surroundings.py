@@ -1,0 +1,60 @@
+"""What is measured together with a product."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+import irc
+from irc.dialects import graph
+from irc.ir.passes import PassManager
+from irc.passes.graph.contractions.surroundings import is_product, surroundings
+
+
+def around(function, *args):
+    """The names of the operations around each product of a function."""
+    module = irc.trace(function, args)
+    for stage in ("functional", "aten-to-graph"):
+        PassManager.parse(stage).run(module)
+    calls = [op for op in module.walk() if isinstance(op, graph.CallAten) and is_product(op)]
+    return [[op.name.removeprefix("graph.") for op in surroundings(call)] for call in calls]
+
+
+X, W, V = torch.randn(6, 4), torch.randn(8, 4), torch.randn(4, 8)
+
+
+def test_what_factors_are_made_of_belongs_to_it_where_nobody_else_reads_it():
+    assert around(lambda x, w: torch.sin(x) @ w.mT, X, W) == [["sin", "permute", "call_aten"]]
+    both = around(lambda x, w: (torch.sin(x) @ w.mT, torch.sin(x).sum(0)), X, W)
+    assert both == [["permute", "call_aten"]]
+    made_by_a_kernel = around(lambda x, w: torch.sin(x.softmax(-1)) @ w.mT, X, W)
+    assert made_by_a_kernel == [["permute", "call_aten"]]
+
+
+def test_what_becomes_of_the_result_belongs_to_it_up_to_the_next_product():
+    def layers(x, w, v):
+        hidden = torch.relu(x @ w.mT)
+        return functional.layer_norm(hidden @ v.mT + x, (4,))
+
+    first, second = around(layers, X, W, V)
+    assert first[-1] == "maximum" and "full" in first
+    assert first.count("call_aten") == second.count("call_aten") == 1
+    assert "relu" not in second and "add" in second and "moments" in second
+    assert second[-1] != "reshape", "views of the result are somebody else's"
+
+
+def test_a_value_that_is_not_there_yet_is_not_waited_for():
+    def gated(x, w):
+        return torch.sigmoid(x @ w.mT) * (torch.sin(x) @ w.mT)
+
+    gate, value = around(gated, X, W)
+    assert gate[-1] != "mul" and value[-1] == "mul"
+
+
+def test_a_residual_of_a_later_product_is_not_part_of_an_earlier_one():
+    def residual(x, w, v):
+        first = x @ w.mT
+        return first + torch.relu(first @ v.mT) @ w.mT
+
+    first, second, third = around(residual, X, W, V)
+    assert first[-1] == "call_aten" and third[-1] == "add" and second[-1] == "maximum"
