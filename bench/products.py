@@ -1,13 +1,15 @@
 """Products on a CPU: irc's kernels, ATen (MKL on x86), packed oneDNN, and the machine's limits.
 
     OMP_NUM_THREADS=1 python -m bench.products [--rounds 15] [--rows 256] [--element bf16]
-                                               [--threads 1] [--schedule 'tile_rows = 8 : i64']
+                                               [--threads 8] [--schedule 'tile_rows = 8 : i64']
+                                               [--target avx2]
 
 For each shape (rows, inner, columns), in turn in each round: ATen's product with the weight as it
 lies in a linear layer, irc's with that weight, packed oneDNN's, and irc's with a weight in panels,
 also with bias, gelu and an array added. Given are billions of operations a second, shares of the
-limit (a loop of irc's that multiplies and adds registers), and medians of ratios within rounds. A
-product of few rows reads its weight once: `read` is the share of the read bandwidth.
+limit (a loop of irc's that multiplies and adds registers, on each thread; of registers of whole
+tiles, products of what the first-level cache holds), and medians of ratios within rounds. A product
+of few rows reads its weight once: `read` is the share of one core's read bandwidth.
 """
 
 from __future__ import annotations
@@ -27,13 +29,15 @@ from irc.codegen.llvm.jit import load_object
 from irc.codegen.llvm.kernel_emitter import compile_kernels
 from irc.dialects.kernel import KernelFuncOp
 from irc.ir.passes import PassManager
-from irc.target import Target
+from irc.target import Target, as_target
+from irc.target.attribute import carry
+from irc.target.figures import evolve
 
 SIZES = [(768, 768), (768, 3072), (3072, 768), (4096, 4096)]
 ROWS = [1, 4, 16, 256, 512, 788]
-PANEL = 48 if Target.host().vector_bits == 512 else 16
+TILES = 4096
 TURNS = 1 << 20
-ACCUMULATORS = 24
+ACCUMULATORS = {512: 24, 256: 12, 128: 12}
 READ_BYTES = 1 << 28
 
 
@@ -43,13 +47,25 @@ def array(sizes: Sequence[int], element: str) -> str:
     return f"tensor<{list(sizes)} x {element}, strides {strides}>"
 
 
+def panels_of(target: Target, element: str) -> tuple[int, int]:
+    """Columns of a panel, and the terms of a column that lie side by side in it."""
+    if element == "bf16" and "amx-bf16" in target.features.sets:
+        return 32, 2
+    return (48 if target.vector_bits == 512 else 16), 1
+
+
 def product(
-    shape: tuple[int, int, int], element: str, packed: bool, epilogue: bool, entries: str
-) -> str:
+    shape: tuple[int, int, int], element: str, packed: bool, epilogue: bool, entries: str,
+    panels: tuple[int, int] = (48, 1),
+) -> str:  # fmt: skip
     """A program that multiplies; the weight is [columns, inner], or in panels."""
     rows, inner, columns = shape
-    sizes = (-(-columns // PANEL), inner, PANEL) if packed else (columns, inner)
-    place = f"floordiv(n, {PANEL}), k, mod(n, {PANEL})" if packed else "n, k"
+    panel, group = panels
+    sizes: tuple[int, ...] = (columns, inner)
+    place = "n, k"
+    if packed:
+        sizes = (-(-columns // panel), inner // group, panel, group)
+        place = f"floordiv(n, {panel}), floordiv(k, {group}), mod(n, {panel}), mod(k, {group})"
     result, sums = array((rows, columns), element), array((rows, columns), "f32")
     wide = "" if element == "f32" else f"""
     %p1 = arith.extf %p : {element} to f32
@@ -96,32 +112,65 @@ def product(
 }}"""
 
 
-def built(text: str) -> Callable[..., Any]:
+def built(text: str, target: Target | None = None) -> Callable[..., Any]:
     """A program as a callable."""
     module = irc.parse(text)
+    if target is not None:
+        carry(module, target)
     PassManager.parse("schedule,form-kernels,bufferize,plan-memory").run(module)
     return irc.build(module)
 
 
-def kernel_of(text: str) -> Any:
+def kernel_of(text: str, target: Target) -> Any:
     """A kernel's function, and what keeps it."""
     kernels = [op for op in irc.parse(text).walk() if isinstance(op, KernelFuncOp)]
-    loaded = load_object(compile_kernels(kernels, Target.host().features))
+    loaded = load_object(compile_kernels(kernels, target.features))
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(loaded.address("k")), loaded
 
 
-def limits() -> tuple[float, float]:
+def best_of(text: str, target: Target, memory: torch.Tensor, count: int) -> float:
+    """Seconds of a kernel."""
+    function, _keep = kernel_of(text, target)
+    times = []
+    for _ in range(7):
+        start = time.thread_time()
+        function(memory.data_ptr(), 0, count)
+        times.append(time.thread_time() - start)
+    return min(times)
+
+
+def matrix_limit(target: Target) -> float:
+    """Billions of operations a second of registers of whole tiles."""
+    text = """kernel.func @k(%p: !kernel.ptr<bf16>, %begin: index, %end: index)
+    attributes {target = "cpu"} {
+  %room = kernel.scratch {count = 1024 : i64} : !kernel.ptr<f32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %far = arith.constant 8192 : index
+  %depth = arith.constant 256 : index
+  kernel.for %i = %begin to %end step %one {
+    kernel.dot_rows %p, %zero, %depth, %p, %far, %room, %depth
+        {rows = 32 : i64, columns = 32 : i64} : (!kernel.ptr<bf16>, index, index,
+        !kernel.ptr<bf16>, index, !kernel.ptr<f32>, index)
+    kernel.yield
+  }
+  kernel.return }"""
+    memory = torch.zeros(1 << 15, dtype=torch.bfloat16)
+    return 2 * 32 * 32 * 256 * TILES / best_of(text, target, memory, TILES) / 1e9
+
+
+def limits(target: Target) -> tuple[float, float]:
     """Billions of operations a second in registers, and gigabytes a second that are read."""
-    lanes = Target.host().vector_bits // 32
-    vector, names = f"vector<{lanes}xf32>", [f"%c{k}" for k in range(ACCUMULATORS)]
-    types = ", ".join([vector] * ACCUMULATORS)
+    lanes, sums = target.vector_bits // 32, ACCUMULATORS[target.vector_bits]
+    vector, names = f"vector<{lanes}xf32>", [f"%c{k}" for k in range(sums)]
+    types = ", ".join([vector] * sums)
     carried = ", ".join(f"{n} = %z" for n in names)
-    results = ", ".join(f"%r{k}" for k in range(ACCUMULATORS))
+    results = ", ".join(f"%r{k}" for k in range(sums))
 
     def loop(step: int, body: list[str], store: bool) -> str:
         total = "\n".join(
             f"  %s{k} = arith.addf {'%r0' if not k else f'%s{k - 1}'}, %r{k} : {vector}"
-            for k in range(ACCUMULATORS)
+            for k in range(sums)
         )
         return f"""kernel.func @k(%p: !kernel.ptr<f32>, %begin: index, %end: index)
     attributes {{target = "cpu", outputs = array<i64: 0>}} {{
@@ -130,55 +179,47 @@ def limits() -> tuple[float, float]:
   %c = arith.constant {step} : index
   {results} = kernel.for %i = %begin to %end step %c iter_args({carried}) -> ({types}) {{
 {chr(10).join(body)}
-    kernel.yield {", ".join(f"%n{k}" for k in range(ACCUMULATORS))} : {types}
+    kernel.yield {", ".join(f"%n{k}" for k in range(sums))} : {types}
   }}
 {total}
   %zero = arith.constant 0 : index
-  kernel.store %s{ACCUMULATORS - 1}, %p[%zero] : {vector}
+  kernel.store %s{sums - 1}, %p[%zero] : {vector}
   kernel.return }}"""
 
-    fma = [f"    %n{k} = math.fma %one, %one, %c{k} : {vector}" for k in range(ACCUMULATORS)]
+    fma = [f"    %n{k} = math.fma %one, %one, %c{k} : {vector}" for k in range(sums)]
     reads = [
         f"    %o{k} = arith.constant {k * lanes} : index\n    %a{k} = arith.addi %i, %o{k} : index"
         f"\n    %l{k} = kernel.load %p[%a{k}] : {vector}"
         f"\n    %n{k} = arith.addf %c{k}, %l{k} : {vector}"
-        for k in range(ACCUMULATORS)
+        for k in range(sums)
     ]
     memory = torch.ones(READ_BYTES // 4)
-
-    def best(text: str, count: int) -> float:
-        function, _keep = kernel_of(text)
-        times = []
-        for _ in range(7):
-            start = time.thread_time()
-            function(memory.data_ptr(), 0, count)
-            times.append(time.thread_time() - start)
-        return min(times)
-
-    seconds = best(loop(1, fma, True), TURNS)
-    step = ACCUMULATORS * lanes
+    seconds = best_of(loop(1, fma, True), target, memory, TURNS)
+    step = sums * lanes
     count = memory.numel() // step * step
     return (
-        TURNS * ACCUMULATORS * lanes * 2 / seconds / 1e9,
-        count * 4 / best(loop(step, reads, True), count) / 1e9,
+        TURNS * sums * lanes * 2 / seconds / 1e9,
+        count * 4 / best_of(loop(step, reads, True), target, memory, count) / 1e9,
     )
 
 
 def measure(
-    shape: tuple[int, int, int], element: str, rounds: int, entries: str
+    shape: tuple[int, int, int], element: str, rounds: int, entries: str, target: Target
 ) -> dict[str, list[float]]:
     """Seconds of each way, round by round."""
     rows, inner, columns = shape
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[element]
     x, weight = torch.randn(rows, inner).to(dtype), torch.randn(columns, inner).to(dtype)
     bias, other = torch.randn(columns), torch.randn(rows, columns)
-    whole = torch.nn.functional.pad(weight, (0, 0, 0, -columns % PANEL))
-    panels = whole.reshape(-1, PANEL, inner).transpose(1, 2).contiguous()
+    panel, group = form = panels_of(target, element)
+    whole = torch.nn.functional.pad(weight, (0, 0, 0, -columns % panel))
+    panels = whole.reshape(-1, panel, inner // group, group).transpose(1, 2).contiguous()
     out = torch.empty(rows, columns, dtype=dtype)
     packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
-    plain = built(product(shape, element, False, False, entries))
-    frozen = built(product(shape, element, True, False, entries))
-    fused = built(product(shape, element, True, True, entries))
+    plain, frozen, fused = (
+        built(product(shape, element, packed, epilogue, entries, form), target)
+        for packed, epilogue in ((False, False), (True, False), (True, True))
+    )
     # One thread's own time, so that other processes count for little.
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     exact = x.double() @ weight.double().t()
@@ -212,19 +253,27 @@ def main() -> None:
     parser.add_argument("--inner", type=int, help="only shapes with this size")
     parser.add_argument("--element", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--schedule", default="", help="entries of the products' schedules")
+    parser.add_argument("--target", default="host", help="as avx2: what irc's code may use")
     options = parser.parse_args()
     torch.set_grad_enabled(False)
     torch.set_num_threads(options.threads)
+    target = Target.host()
+    if options.target != "host":
+        target = evolve(target, processor=as_target(options.target).processor)
     print_load()
-    most, read = limits()
+    most, read = limits(target)
     print(f"threads {options.threads}; one core: {most:.1f} GFLOP/s of f32, reads {read:.1f} GB/s")
+    if panels_of(target, options.element)[1] > 1:
+        most = matrix_limit(target)
+        print(f"one core: {most:.1f} GFLOP/s of {options.element} by registers of whole tiles")
+    most *= options.threads
     lines = []
     for rows in options.rows:
         for inner, columns in SIZES:
             if options.inner not in (None, inner):
                 continue
             shape = (rows, inner, columns)
-            times = measure(shape, options.element, options.rounds, options.schedule)
+            times = measure(shape, options.element, options.rounds, options.schedule, target)
             operations = 2 * rows * inner * columns / 1e9
 
             def ratio(top: str, bottom: str, times: Any = times) -> str:

@@ -9,6 +9,7 @@ import attrs
 import torch
 
 from irc.dialects import kernel
+from irc.dialects.kernel.dots import rows_of
 from irc.interp.core import Frame, Returned, interprets
 from irc.interp.loop import _first_extreme, _scan, _signless, identity
 from irc.ir.core import Block
@@ -327,6 +328,23 @@ def _combine_lanes(combiner: str, flat: torch.Tensor) -> torch.Tensor:
 def dot(frame: Frame, op: kernel.DotOp) -> torch.Tensor:
     total = frame[op.accumulator]
     return total + frame[op.left].to(total.dtype) @ frame[op.right].to(total.dtype)
+
+
+@interprets(kernel.DotRowsOp)
+def dot_rows(frame: Frame, op: kernel.DotRowsOp) -> None:
+    dot = rows_of(op.left.type.element)  # type: ignore[attr-defined]
+    assert dot is not None
+    columns, terms = torch.arange(op.columns), torch.arange(int(frame[op.depth]))
+    lines = frame[op.left_offset] + torch.arange(op.rows)[:, None] * frame[op.left_step] + terms
+    groups = (terms // dot.group * op.columns)[:, None] + columns
+    panel = frame[op.right_offset] + groups * dot.group + (terms % dot.group)[:, None]
+    sums: Pointer = frame[op.sums]
+    left, right = (
+        pointer.memory[_places(op, pointer, places, None)].to(sums.memory.dtype)
+        for pointer, places in ((frame[op.left], lines), (frame[op.right], panel))
+    )
+    places = _places(op, sums, torch.arange(op.rows * op.columns), None)
+    sums.memory[places] = (left @ right).reshape(-1)
 
 
 @interprets(kernel.KernelScanOp)

@@ -15,6 +15,7 @@ import attrs
 
 from irc.target.cpu_figures import CpuFigures
 from irc.target.figures import settle_figures
+from irc.target.matrices import allows_matrices
 
 _initialize_lock = threading.Lock()
 _initialized = False
@@ -23,9 +24,10 @@ _initialized = False
 #: operating systems, cryptography or random numbers make no difference to it.
 INSTRUCTION_SETS: dict[str, tuple[str, ...]] = {
     "x86_64": tuple("""
-        adx aes avx avx10.1 avx10.2 avx2 avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f
-        avx512fp16 avx512ifma avx512vbmi avx512vbmi2 avx512vl avx512vnni avx512vp2intersect
-        avx512vpopcntdq avxifma avxneconvert avxvnni avxvnniint16 avxvnniint8 bmi bmi2 ccmp cf
+        adx aes amx-bf16 amx-tile avx avx10.1 avx10.2 avx2 avx512bf16 avx512bitalg avx512bw
+        avx512cd avx512dq avx512f avx512fp16 avx512ifma avx512vbmi avx512vbmi2 avx512vl avx512vnni
+        avx512vp2intersect avx512vpopcntdq avxifma avxneconvert avxvnni avxvnniint16 avxvnniint8 bmi
+        bmi2 ccmp cf
         cmpccxadd cx16 egpr f16c fma fma4 gfni lzcnt movbe movdiri ndd nf pclmul popcnt ppx prfchw
         push2pop2 raoint sahf sse3 sse4.1 sse4.2 sse4a ssse3 tbm vaes vpclmulqdq xop zu
     """.split()),
@@ -222,6 +224,8 @@ def _detect_host() -> TargetFeatures:
     triple = "-".join([architecture, *triple.split("-")[1:]])
     host = dict(llvm.get_host_cpu_features())
     sets = tuple(name for name in INSTRUCTION_SETS[architecture] if host.get(name, False))
+    if "amx-tile" in sets and not allows_matrices():
+        sets = tuple(name for name in sets if not name.startswith("amx"))
     if architecture == "aarch64":
         return TargetFeatures(triple, llvm.get_host_cpu_name(), sets, 128)
     has_avx512 = set(sets) >= _AVX512

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from irc.codegen.llvm import arith_emitter, memory_emitter, reduce_emitter
+from irc.codegen.llvm import arith_emitter, matrix_emitter, memory_emitter, reduce_emitter
 from irc.codegen.llvm.jit import compile_module, module_assembly
 from irc.codegen.llvm.kernel_writer import KernelBody, ModuleWriter, Ref, emits, shape_of
 from irc.dialects.kernel import KernelFuncOp, KernelYieldOp, PointerType
@@ -21,7 +21,7 @@ from irc.ir.diagnostics import InvalidIR, UserError
 from irc.target.cpu import TargetFeatures
 
 #: The files whose import registers how operations are written.
-EMITTERS = (arith_emitter, memory_emitter, reduce_emitter)
+EMITTERS = (arith_emitter, matrix_emitter, memory_emitter, reduce_emitter)
 
 
 def emit_kernels(
@@ -95,6 +95,8 @@ def _pointer_attributes(kernel: KernelFuncOp, number: int, argument: Value) -> s
 
 @emits("kernel.return")
 def return_(body: KernelBody, op: Any) -> None:
+    if body.tile_rows is not None:
+        matrix_emitter.release(body)
     body.line("ret void")
 
 

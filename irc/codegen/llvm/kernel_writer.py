@@ -202,6 +202,8 @@ class KernelBody:
         self.constants: dict[Value, int] = {}
         #: 1 / x of vectors of one number x, by which others are divided.
         self.inverses: dict[Value, Ref] = {}
+        #: The rows of the tiles that the kernel has set up; None: it has none.
+        self.tile_rows: int | None = None
         self._count = 0
 
     # -- values

@@ -12,6 +12,7 @@ from irc.dialects.kernel.ops import (
     POINTER,
     VECTOR,
     DotOp,
+    DotRowsOp,
     ExpandOp,
     ExtractOp,
     ForOp,
@@ -38,6 +39,7 @@ from irc.dialects.kernel.ops import (
 
 __all__ = [
     "DotOp",
+    "DotRowsOp",
     "ExpandOp",
     "ExtractOp",
     "ForOp",

@@ -41,4 +41,25 @@ def dot_of(target: str, element: Type) -> Dot | None:
     return next((dot for dot in DOTS[target] if dot.element is element), None)
 
 
-__all__ = ["DOTS", "Dot", "dot_of"]
+@attrs.frozen
+class Rows:
+    """How a CPU's registers of whole tiles multiply (`kernel.dot_rows`): the element of the
+    factors and that of the sums; the rows, columns and terms of a tile; the terms of a column that
+    lie side by side in a panel; the instruction sets that it takes."""
+
+    element: Type
+    accumulator: Type
+    tile: tuple[int, int, int]
+    group: int
+    sets: tuple[str, ...]
+
+
+ROWS = (Rows(bf16, f32, (16, 16, 32), 2, ("amx-bf16", "amx-tile")),)
+
+
+def rows_of(element: Type) -> Rows | None:
+    """How rows of an element are multiplied by panels; None where no CPU does."""
+    return next((rows for rows in ROWS if rows.element is element), None)
+
+
+__all__ = ["DOTS", "ROWS", "Dot", "Rows", "dot_of", "rows_of"]

@@ -407,6 +407,34 @@ class DotOp(Op):
     total = result(VECTOR)
 
 
+class DotRowsOp(Op):
+    """`sums = left * right`, for `rows` of a factor and a panel of `columns` of the other (cpu).
+
+    Products of matrices where the registers hold whole tiles: row r of the left factor has its
+    terms side by side from `left[left_offset + r * left_step]` on; the right factor has those of a
+    panel in groups, as `irc.dialects.kernel.dots` says for its element: with groups of two, terms
+    2k and 2k + 1 of column n lie at `right_offset + 2 * (k * columns + n)`. `depth` terms, a
+    multiple of what a tile has, are summed up in the type of the sums, in an order of the
+    machine's, with factors and sums that are too small for normal numbers taken as zero. `sums` is
+    overwritten, a row of `columns` after the other.
+
+    `kernel.dot_rows %a, %i, %s, %b, %j, %c, %k {rows = 20 : i64, columns = 32 : i64} :
+    (!kernel.ptr<bf16>, index, index, !kernel.ptr<bf16>, index, !kernel.ptr<f32>, index)`
+    """
+
+    name = "kernel.dot_rows"
+    traits = frozenset({ReadsMemory, WritesMemory})
+    left = operand(POINTER)
+    left_offset = operand(INDEX)
+    left_step = operand(INDEX)
+    right = operand(POINTER)
+    right_offset = operand(INDEX)
+    sums = operand(POINTER)
+    depth = operand(INDEX)
+    rows = attribute(A.IntegerAttr)
+    columns = attribute(A.IntegerAttr)
+
+
 class KernelScanOp(Op):
     """Inclusive scan along `dim` with `combiner` (sum prod min max any all xor; logsumexp on a gpu;
     or pairs as kernel.reduce). `sort` (gpu) puts integers in order along the last dimension.

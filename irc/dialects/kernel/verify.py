@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irc.dialects.kernel import ops
-from irc.dialects.kernel.dots import DOTS, dot_of
+from irc.dialects.kernel.verify_dots import check_dot, check_dot_rows
 from irc.dialects.sym import ValueOp
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
@@ -50,6 +50,7 @@ _ONLY: dict[type[Operation], tuple[str, str]] = {
     ops.ExpandOp: ("gpu", "a cpu kernel has vectors of one dimension; kernel.splat a scalar"),
     ops.PrefetchOp: ("cpu", "Triton's compiler decides what a gpu kernel loads early"),
     ops.ScratchOp: ("cpu", "a gpu kernel keeps what is private in tiles"),
+    ops.DotRowsOp: ("cpu", "a gpu kernel multiplies tiles by kernel.dot"),
 }
 
 #: What a gpu kernel says of how it is compiled: whether a number fits, and which do.
@@ -537,40 +538,14 @@ def _check_combined(op: Any) -> None:
 
 @verifies(ops.DotOp)
 def verify_dot(op: Any) -> None:
-    """Shapes and elements of a dot, and that its target has it. Raises InvalidIR."""
-    left, right, total = (v.type for v in (op.left, op.right, op.accumulator))
-    if op.total.type is not total:
-        op.fail(f"gives {op.total.type}, not {total} as its accumulator")
-    if any(len(t.shape) != 2 for t in (left, right, total)):
-        op.fail(f"multiplies {left} and {right} into {total}, not tiles with two dimensions")
-    (m, k), (depth, n) = left.shape, right.shape
-    if k != depth or total.shape != (m, n):
-        op.fail(f"multiplies {left} and {right} into {total}: their sizes don't fit")
-    if left.element is not right.element:
-        op.fail(f"multiplies {left.element} and {right.element}, which are to be one type")
-    if op.precision != "ieee" and left.element is not f32:
-        op.fail(f"precision {op.precision} is of factors of f32, not {left.element}")
-    _check_dot(op, (m, n, k), left, total)
+    """A product of tiles. Raises InvalidIR."""
+    check_dot(op)
 
 
-def _check_dot(op: Any, sizes: tuple[int, ...], left: VectorType, total: VectorType) -> None:
-    around = op.parent_op
-    while around is not None and not isinstance(around, ops.KernelFuncOp):
-        around = around.parent_op
-    if around is None or around.target not in DOTS:
-        return
-    dot = dot_of(around.target, left.element)
-    if dot is None:
-        raise InvalidIR(f"a {around.target} multiplies no tiles of {left.element}", op=op)
-    if total.element is not dot.accumulator:
-        op.fail(f"sums products of {left.element} up in {dot.accumulator}, not {total.element}")
-    if any(size < least for size, least in zip(sizes, dot.least, strict=True)):
-        op.fail(f"multiplies tiles of at least {_sizes(dot.least)} of {left.element} (m x n x k), "
-                f"not {_sizes(sizes)}")  # fmt: skip
-
-
-def _sizes(sizes: tuple[int, ...]) -> str:
-    return "x".join(map(str, sizes))
+@verifies(ops.DotRowsOp)
+def verify_dot_rows(op: Any) -> None:
+    """A product of rows and a panel in memory. Raises InvalidIR."""
+    check_dot_rows(op)
 
 
 @verifies(ops.ExtractOp)

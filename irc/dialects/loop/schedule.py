@@ -188,8 +188,9 @@ CPU: Mapping[str, Key] = {
     "pack_right": Key("with tiles: as pack_left, of the factor that has the columns", flag),
     "products": Key(
         "with tiles: what the lanes of a vector of sums are: columns (lanes), or parts of the "
-        "depth that are added up at last (depth), so that both factors are read along it",
-        words("lanes", "depth")),
+        "depth that are added up at last (depth), so that both factors are read along it; or "
+        "registers that hold whole tiles multiply them (matrix)",
+        words("lanes", "depth", "matrix")),
     "tile_columns": Key(
         "with products along the depth: columns whose sums are computed together", numbers(1, 16)),
     "copying": Key(

@@ -10,8 +10,10 @@ import attrs
 from irc.analysis.contraction import Side, tiled
 from irc.analysis.loop import estimate
 from irc.dialects import loop
+from irc.dialects.kernel.dots import Rows
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, coefficient
+from irc.passes.kernel.cpu.contraction.matrices import dot_of_factors, misfit
 from irc.passes.kernel.cpu.contraction.runs import AxisRun
 from irc.passes.kernel.cpu.contraction.tiling import (
     TiledFactor,
@@ -236,6 +238,8 @@ class _TileChooser:
         lanes = self.target.lanes(element)
         fill(lanes=lanes)
         fill(products=self._products(own))
+        if own.products == "matrix":
+            return self._matrix(own, fill)
         if own.products == "depth":
             return self._along_depth(own, fill)
         fill(**dict(zip(("tile_rows", "tile_vectors"), self._tile(own), strict=True)))
@@ -255,8 +259,17 @@ class _TileChooser:
 
     def _products(self, own: CpuSchedule) -> str:
         """What a vector of sums has: parts of the depth, where few rows meet a factor that would
-        have to be packed and has its terms one after the other."""
+        have to be packed and has its terms one after the other. Registers hold whole tiles where
+        the target has such and factors lie as these take them."""
         left, right = self._sides(own)
+        dot = dot_of_factors(left, right)
+        if (
+            dot is not None and set(dot.sets) <= set(self.target.features.sets)
+            and not misfit(left, right, self.row_run, self.columns, self.depth_run,
+                           self._panel(own, dot))
+            and not any(own.has(key) for key in ("pack_left", "pack_right", "block_depth"))
+        ):  # fmt: skip
+            return "matrix"
         most = self.target.features.unpacked_rows
         few = estimate(self.rows.extent) <= most and own.lanes > 1
         if not few or own.has("pack_right") or own.has("block_depth"):
@@ -271,6 +284,25 @@ class _TileChooser:
         """Whether vectors along the depth are read where the factor with the rows lies."""
         rows = reads_rows(left, self.row_run, self.depth_run)
         return rows and reads_depth(left, self.rows.name, self.depth_run)
+
+    def _panel(self, own: CpuSchedule, dot: Rows) -> int:
+        """Columns of a panel for registers that hold whole tiles: two of these side by side."""
+        return own.tile_vectors * own.lanes if own.has("tile_vectors") else 2 * dot.tile[1]
+
+    def _matrix(self, own: CpuSchedule, fill: Callable[..., None]) -> CpuSchedule:
+        """The other entries where registers hold whole tiles: two of rows by two of columns."""
+        depth, rows = self.depth_run.axis, estimate(self.rows.extent)
+        dot = dot_of_factors(*self._sides(own))
+        assert dot is not None
+        fill(tile_vectors=self._panel(own, dot) // own.lanes)
+        fill(tile_rows=min(2 * dot.tile[0], max(rows, 1)))
+        fill(pack_right=False, pack_left=False, block_depth=0, inner="rows")
+        points = self._points(own)
+        fill(point_rows=points[0], point_columns=points[1])
+        room = self.target.processor.core_bytes // (2 * estimate(depth.extent))
+        most = max((room - 2 * own.tile_vectors * own.lanes) // own.tile_rows, 1) * own.tile_rows
+        fill(block_rows=0 if most >= rows else most)
+        return own
 
     def _along_depth(self, own: CpuSchedule, fill: Callable[..., None]) -> CpuSchedule:
         """The other entries where vectors run along the depth."""

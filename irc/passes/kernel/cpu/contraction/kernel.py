@@ -16,6 +16,7 @@ from irc.ir.attributes import Attribute, Type
 from irc.ir.core import Operation, Value
 from irc.ir.symbols import Dim, Range, ceildiv, dim_product, known_positive, maximum
 from irc.ir.types import TensorType, contiguous_strides, index
+from irc.passes.kernel.cpu.contraction.matrices import check_matrix
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT, pack_left, pack_right
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.contraction.tile import TileWriter
@@ -42,7 +43,10 @@ def form_contraction_kernel(
     top = read_schedule(schedule, plan.op)
     simplify_places(plan)
     own = collapse_plan(plan, top)[0]
-    return _ContractionKernel(tiling_of(plan, top, own), name, ranges).form(inplace)
+    tiling = tiling_of(plan, top, own)
+    if own.products == "matrix":
+        check_matrix(tiling)
+    return _ContractionKernel(tiling, name, ranges).form(inplace)
 
 
 class _ContractionKernel:

@@ -13,6 +13,7 @@ from irc.ir.core import Value
 from irc.ir.symbols import coefficient, substitute
 from irc.ir.types import i1
 from irc.passes.kernel.cpu.contraction.along_depth import Lines, fill_room
+from irc.passes.kernel.cpu.contraction.matrices import multiply
 from irc.passes.kernel.cpu.contraction.packing import LEFT, RIGHT
 from irc.passes.kernel.cpu.contraction.runs import Stretch
 from irc.passes.kernel.cpu.emit import Lanes, Scalar, VectorScope
@@ -44,7 +45,7 @@ class TileWriter:
         self.sums = Nest(self.state, products.member, products.depth, None, empty).body
         self.after = [Nest(self.state, m, [], None, empty) for m in products.after]
         self.vector = self.emitter.vector_type(self.tiling.element, self.schedule.lanes)
-        self.along_depth = self.schedule.products == "depth"
+        self.in_room = self.schedule.products != "lanes"
         self.scratch = self._scratch()
 
     def _scratch(self) -> Value | None:
@@ -52,7 +53,7 @@ class TileWriter:
         registers, or nobody knows how many rows there are."""
         cost = sum(op_cost(op) for nest in self.after for op in nest.member.compute.block.ops)
         known = isinstance(self.tiling.rows.extent, int)
-        if cost < HEAVY and known and not self.along_depth:
+        if cost < HEAVY and known and not self.in_room:
             return None
         count = self.schedule.tile_rows * self.tiling.panel
         room = kernel.ScratchOp(
@@ -166,10 +167,14 @@ class SumTile:
         """The tile with the panel from `column` on, and what follows its sums."""
         emitter = self.emitter
         self._fetch_operands(column, len(masks))
-        if self.tiles.along_depth:
-            assert self.tiles.scratch is not None
-            fill_room(self, self.tiles.scratch, column, masks)
-            self._finish_rows(self.tiles.scratch, column, masks)
+        if self.tiles.in_room:
+            room = self.tiles.scratch
+            assert room is not None
+            if self.tiles.schedule.products == "matrix":
+                multiply(self, room, column)
+            else:
+                fill_room(self, room, column, masks)
+            self._finish_rows(room, column, masks)
             return
         if not self.owner.in_parts:
             self._finish(column, masks, self._sums(column, masks))

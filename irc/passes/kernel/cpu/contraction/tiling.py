@@ -247,6 +247,8 @@ def _check_factors(
 ) -> None:  # fmt: skip
     """Raise InvalidIR for factors that must be packed, or can't be."""
     rows, depth = runs
+    if own.products == "matrix":
+        return  # irc.passes.kernel.cpu.contraction.matrices looks at them
     if own.products == "depth":
         if right.packed or not reads_depth(right, own.vector_axis, depth):
             raise InvalidIR("products along the depth read the factor with the columns along it, "

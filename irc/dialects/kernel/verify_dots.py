@@ -1,0 +1,77 @@
+"""What well-formed products of matrices are, in kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irc.dialects.kernel import ops
+from irc.dialects.kernel.dots import DOTS, dot_of, rows_of
+from irc.ir.core import BlockArgument, Value
+from irc.ir.diagnostics import InvalidIR
+from irc.ir.types import VectorType, f32
+
+
+def check_dot(op: Any) -> None:
+    """Shapes and elements of a dot, and that its target has it. Raises InvalidIR."""
+    left, right, total = (v.type for v in (op.left, op.right, op.accumulator))
+    if op.total.type is not total:
+        op.fail(f"gives {op.total.type}, not {total} as its accumulator")
+    if any(len(t.shape) != 2 for t in (left, right, total)):
+        op.fail(f"multiplies {left} and {right} into {total}, not tiles with two dimensions")
+    (m, k), (depth, n) = left.shape, right.shape
+    if k != depth or total.shape != (m, n):
+        op.fail(f"multiplies {left} and {right} into {total}: their sizes don't fit")
+    if left.element is not right.element:
+        op.fail(f"multiplies {left.element} and {right.element}, which are to be one type")
+    if op.precision != "ieee" and left.element is not f32:
+        op.fail(f"precision {op.precision} is of factors of f32, not {left.element}")
+    _check_dot(op, (m, n, k), left, total)
+
+
+def _check_dot(op: Any, sizes: tuple[int, ...], left: VectorType, total: VectorType) -> None:
+    around = op.parent_op
+    while around is not None and not isinstance(around, ops.KernelFuncOp):
+        around = around.parent_op
+    if around is None or around.target not in DOTS:
+        return
+    dot = dot_of(around.target, left.element)
+    if dot is None:
+        raise InvalidIR(f"a {around.target} multiplies no tiles of {left.element}", op=op)
+    if total.element is not dot.accumulator:
+        op.fail(f"sums products of {left.element} up in {dot.accumulator}, not {total.element}")
+    if any(size < least for size, least in zip(sizes, dot.least, strict=True)):
+        op.fail(f"multiplies tiles of at least {_sizes(dot.least)} of {left.element} (m x n x k), "
+                f"not {_sizes(sizes)}")  # fmt: skip
+
+
+def _sizes(sizes: tuple[int, ...]) -> str:
+    return "x".join(map(str, sizes))
+
+
+def check_dot_rows(op: Any) -> None:
+    """Elements and sizes of a product of rows and a panel, and where it writes. Raises
+    InvalidIR."""
+    element = op.left.type.element
+    dot = rows_of(element)
+    if dot is None:
+        raise InvalidIR(f"no cpu multiplies rows of {element}", op=op)
+    if op.right.type.element is not element or op.sums.type.element is not dot.accumulator:
+        op.fail(f"multiplies {op.left.type} and {op.right.type} into {op.sums.type}, where a cpu "
+                f"sums products of {element} up in {dot.accumulator}")  # fmt: skip
+    rows, columns, depth = dot.tile
+    if not 1 <= op.rows <= 2 * rows or op.columns not in (columns, 2 * columns):
+        op.fail(f"multiplies {op.rows} rows and a panel of {op.columns} columns, not up to "
+                f"{2 * rows} rows and {columns} or {2 * columns} columns")  # fmt: skip
+    known = getattr(op.depth.defining_op, "attributes", {}).get("value")
+    if known is not None and (known.value < 0 or known.value % depth):
+        op.fail(f"sums {known.value} terms up, not a multiple of {depth}")
+    room = op.sums.defining_op
+    if not isinstance(room, ops.ScratchOp) or room.count < op.rows * op.columns:
+        op.fail(f"its sums need a kernel.scratch of {op.rows * op.columns} elements")
+    for factor in (op.left, op.right):
+        if not isinstance(factor, BlockArgument) and not _is_scratch(factor):
+            op.fail("its factors are neither arguments of the kernel nor kernel.scratch")
+
+
+def _is_scratch(value: Value) -> bool:
+    return isinstance(value.defining_op, ops.ScratchOp)

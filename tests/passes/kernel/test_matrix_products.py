@@ -1,0 +1,160 @@
+"""Products by registers of whole tiles: values, which targets have them, and what their schedules
+may say."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+import torch
+
+import irc
+from irc.codegen.llvm.kernel_emitter import emit_text
+from irc.dialects.kernel import KernelFuncOp
+from irc.interp.core import run
+from irc.ir.passes import PassManager
+from irc.target import Target
+from irc.target.attribute import carry
+from irc.target.cpu import TargetFeatures
+
+MATRIX = 'products = "matrix"'
+AVX512 = TargetFeatures.avx512()
+TILES = attrs.evolve(
+    AVX512, chip="sapphirerapids", sets=(*AVX512.sets, "amx-bf16", "amx-tile")
+)
+HERE = "amx-bf16" in TargetFeatures.host().sets
+
+
+def text(rows, inner, columns, entries=MATRIX, panel=32, group=2, left="m, k"):
+    a = f"tensor<[{rows}, {inner}] x bf16, strides [{inner}, 1]>"
+    if left == "k, m":
+        a = f"tensor<[{inner}, {rows}] x bf16, strides [{rows}, 1]>"
+    sizes = [-(-columns // panel), inner // group, panel, group]
+    w = f"tensor<{sizes} x bf16, strides {[inner * panel, panel * group, group, 1]}>"
+    y = f"tensor<[{rows}, {columns}] x f32, strides [{columns}, 1]>"
+    schedule = f"schedule #loop.schedule<cpu, {entries}>" if entries else ""
+    return f"""func.func @main(%a: {a}, %w: {w}) -> {y} attributes {{level = "loop"}} {{
+  %y = loop.group (m: {rows}, n: {columns}) {{
+  %s = loop.compute par(m: {rows}, n: {columns}) red(k: {inner}) -> reduce(sum, f32) {schedule} {{
+    %p = loop.read %a[{left}] : bf16
+    %q = loop.read %w[floordiv(n, {panel}), floordiv(k, {group}), mod(n, {panel}), mod(k, {group})]
+      : bf16
+    %p1 = arith.extf %p : bf16 to f32
+    %q1 = arith.extf %q : bf16 to f32
+    %v = arith.mulf %p1, %q1 : f32
+    loop.yield %v }} : {y}
+  %r = loop.compute par(m: {rows}, n: {columns}) -> map {{
+    %x = loop.read %s[m, n] : f32
+    %o = math.tanh %x : f32
+    loop.yield %o }} : {y}
+  loop.yield %r : {y} }} : {y}
+  func.return %y : {y} }}"""
+
+
+WITH_TILES = Target(TILES)
+
+
+def formed(text, target=WITH_TILES):
+    module = irc.parse(text)
+    carry(module, target)
+    PassManager.parse("schedule,form-kernels", verify="each").run(module)
+    return module
+
+
+def kernels(module):
+    return [op for op in module.walk() if isinstance(op, KernelFuncOp)]
+
+
+def arguments(module):
+    torch.manual_seed(0)
+    types = [a.type for a in module.lookup("main").block.arguments]
+    return [torch.randn(type_.shape).bfloat16() for type_ in types]
+
+
+CASES = [
+    ((2, 32, 32), "tile_rows = 1 : i64"), ((16, 64, 32), ""),
+    ((45, 64, 96), "point_rows = 32 : i64"),
+    ((33, 32, 64), "tile_rows = 17 : i64, inner = \"columns\", point_columns = 32 : i64"),
+    ((40, 96, 48), "tile_vectors = 1 : i64, block_rows = 32 : i64"),
+]
+
+
+@pytest.mark.parametrize("sizes, entries", CASES)
+def test_values(sizes, entries):
+    panel = 16 if "vectors" in entries else 32
+    program = text(*sizes, f"{MATRIX}{', ' * bool(entries)}{entries}", panel)
+    module, before = formed(program), irc.parse(program)
+    assert "kernel.dot_rows" in irc.print_op(module)
+    a, w = arguments(before)
+    (got,), (wanted,) = run(module, a, w, mode="real"), run(before, a, w, mode="real")
+    torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-9)
+    assembly = emit_text(kernels(module), TILES, "asm")
+    assert "tdpbf16ps" in assembly
+    assert assembly.count("tilerelease") == 1
+    if HERE:
+        PassManager.parse("bufferize,plan-memory").run(module)
+        (native,) = irc.build(module)(a, w)
+        torch.testing.assert_close(native.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_part_of_a_tile_sets_the_tiles_up_for_itself():
+    lines = emit_text(kernels(formed(text(45, 32, 32))), TILES, "asm").splitlines()
+    loads = [line.split()[1] for line in lines if "ldtilecfg" in line]
+    assert len(loads) == 3 and loads[0] == loads[2] != loads[1]
+
+
+@pytest.mark.parametrize("sizes, chosen", [
+    ((64, 64, 64), True), ((64, 48, 64), False), ((64, 64, 40), False),
+])  # fmt: skip
+def test_a_target_that_has_them_takes_them(sizes, chosen):
+    program = text(*sizes, entries="")
+    printed = irc.print_op(formed(program))
+    assert ("kernel.dot_rows" in printed) == chosen
+    assert "kernel.dot_rows" not in irc.print_op(formed(program, Target(AVX512)))
+
+
+def test_a_target_without_them_refuses_the_kernel():
+    with pytest.raises(irc.InvalidIR, match="has no amx-bf16, by which rows of bf16"):
+        emit_text(kernels(formed(text(16, 32, 32))), AVX512, "asm")
+
+
+REFUSED = [
+    ({"group": 1}, "", "is not in panels with groups of 2 terms"),
+    ({"left": "k, m"}, "", "has not its terms side by side"),
+    ({}, ", pack_left = true", "are read where they lie"),
+    ({}, ", pack_right = true", "are read where they lie"),
+    ({}, ", block_depth = 32 : i64", "are read where they lie"),
+    ({}, ", tile_rows = 33 : i64", "up to 32 rows"),
+    ({}, ", tile_vectors = 3 : i64", "none of 48"),
+    ({"panel": 16}, ", tile_vectors = 2 : i64", "is not in panels"),
+]
+
+
+@pytest.mark.parametrize("form, entries, reason", REFUSED)
+def test_what_does_not_fit_is_refused(form, entries, reason):
+    with pytest.raises(irc.InvalidIR, match=reason):
+        formed(text(40, 64, 64, MATRIX + entries, **form))
+
+
+OP = """kernel.func @k(%a: !kernel.ptr<bf16>, %b: !kernel.ptr<{element}>, %y: !kernel.ptr<f32>,
+    %begin: index, %end: index) attributes {{target = "{target}", outputs = array<i64: 2>}} {{
+  %room = kernel.scratch {{count = {count} : i64}} : !kernel.ptr<f32>
+  %zero = arith.constant 0 : index
+  %depth = arith.constant {depth} : index
+  kernel.dot_rows %a, %zero, %depth, %b, %zero, %{sums}, %depth
+    {{rows = {rows} : i64, columns = {columns} : i64}} : (!kernel.ptr<bf16>, index, index,
+    !kernel.ptr<{element}>, index, !kernel.ptr<f32>, index)
+  kernel.return }}"""
+FITTING = {"element": "bf16", "target": "cpu", "count": 512, "depth": 64, "rows": 16,
+           "columns": 32, "sums": "room"}  # fmt: skip
+
+
+@pytest.mark.parametrize("change, reason", [
+    ({"element": "f32"}, "sums products of bf16 up in f32"),
+    ({"rows": 33}, "up to 32 rows"), ({"columns": 48}, "16 or 32 columns"),
+    ({"depth": 48}, "not a multiple of 32"), ({"count": 511}, "a kernel.scratch of 512"),
+    ({"sums": "y"}, "a kernel.scratch of 512"),
+])  # fmt: skip
+def test_the_operation_is_verified(change, reason):
+    irc.verify(irc.parse(OP.format(**FITTING)))
+    with pytest.raises(irc.InvalidIR, match=reason):
+        irc.verify(irc.parse(OP.format(**{**FITTING, **change})))
