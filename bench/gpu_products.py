@@ -42,7 +42,7 @@ from irc.passes.kernel.gpu.schedule import changed, default_schedule  # noqa: E4
 
 CALLS = 10
 COLD_BYTES = 200 << 20
-F32 = torch.float32
+F32, F8 = torch.float32, torch.float8_e4m3fn
 Setting = dict[str, Any]
 
 
@@ -62,6 +62,7 @@ def shapes() -> list[Shape]:
     def add(family: str, m: int, n: int, k: int, weight: bool = True, **more: Any) -> None:
         strides = (1, k) if weight else None  # a layer's weight is [n, k]
         dtype = str(more.get("dtype", "")).removeprefix("torch.").replace("float", "f")
+        dtype = dtype.partition("_")[0]
         name = f"{dtype + ' ' if dtype else ''}{m}x{n}x{k}{'' if weight else ' plain'}"
         made.append(Shape(family, name, Product(m, n, k, b_strides=strides, **more)))
 
@@ -94,6 +95,8 @@ def shapes() -> list[Shape]:
     add("decode", 8, 11008, 4096)
     add("dtypes", 2048, 3072, 768, dtype=torch.float16)
     add("dtypes", 2048, 3072, 768, dtype=F32)
+    add("dtypes", 2048, 3072, 768, dtype=F8)
+    add("dtypes", 4096, 4096, 4096, dtype=F8)
     return made
 
 
@@ -154,6 +157,8 @@ def settings_of(product: Product) -> list[Setting]:
             ("128x192x64 8 3", "128x128x64 4 3", "64x192x64 4 3", "64x64x128 4 4"))]  # fmt: skip
     if product.epilogue:
         rows = [f"{row} column_parts={parts}" for row in rows[:8] for parts in (1, 2, 4)]
+    if product.dtype is F8:
+        return [{}, *({**s, "tile_k": s["tile_k"] * 2} for s in tiles(*dict.fromkeys(rows)))]
     if product.dtype is not F32:
         return [{}, *tiles(*dict.fromkeys(rows))]
     return [{"precision": "tf32"}, *({**s, "tile_k": s["tile_k"] // 2, "precision": "tf32"}
@@ -191,7 +196,8 @@ def kernel_of(product: Product, setting: Setting) -> Formed | Launched:
 
 def compile_one(source: str, name: str, signature: dict[str, str], options: dict[str, Any]) -> str:
     """Fill Triton's cache with one kernel; gives an error's text or ''."""
-    dtypes = {"*fp32": torch.float32, "*bf16": torch.bfloat16, "*fp16": torch.float16}
+    dtypes = {"*fp32": torch.float32, "*bf16": torch.bfloat16, "*fp16": torch.float16,
+              "*fp8e4nv": F8, "*i8": torch.int8}  # fmt: skip
     try:
         function = getattr(runtime.load(source), name)
         function.warmup(*[dtypes[s] for s in signature.values()], grid=(1,), **options)
@@ -319,7 +325,14 @@ def peer_of(shape: Shape) -> Callable[..., object]:
     if shape.product.epilogue:
         torch._dynamo.reset()
         return torch.compile(_layer, mode="max-autotune-no-cudagraphs")
+    if shape.product.dtype is F8:
+        one = torch.ones((), device="cuda")
+        return partial(_scaled, one)
     return torch.bmm if shape.product.batch else torch.mm
+
+
+def _scaled(one: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **more: Any) -> torch.Tensor:
+    return torch._scaled_mm(a, b, one, one, out_dtype=torch.bfloat16, use_fast_accum=True, **more)
 
 
 def limits() -> tuple[float, float]:

@@ -20,10 +20,7 @@ from tests.runtime.gpu_stub import Stub
 pytestmark = pytest.mark.skipif(
     not torch_abi.available(), reason=f"native host: {torch_abi.unavailable_reason()}"
 )
-PROGRAM = """
-func.func @main(%a: tensor<[M, 64] x bf16, strides [64, 1]>,
-                %b: tensor<[64, 72] x bf16, strides [72, 1]>)
-    -> tensor<[M, 72] x f32, strides [72, 1]> {
+PRODUCT = """
   %y = loop.compute par(m: M, n: 72) red(k: 64) -> reduce(sum, f32) {
     %p = loop.read %a[m, k] : bf16
     %q = loop.read %b[k, n] : bf16
@@ -31,18 +28,29 @@ func.func @main(%a: tensor<[M, 64] x bf16, strides [64, 1]>,
     %q1 = arith.extf %q : bf16 to f32
     %v = arith.mulf %p1, %q1 : f32
     loop.yield %v } : tensor<[M, 72] x f32, strides [72, 1]>
-  func.return %y : tensor<[M, 72] x f32, strides [72, 1]> }
 """
+HEAD = """
+func.func @main(%a: tensor<[M, 64] x bf16, strides [64, 1]>,
+                %b: tensor<[64, 72] x bf16, strides [72, 1]>)
+"""
+TYPE = "tensor<[M, 72] x f32, strides [72, 1]>"
+PROGRAM = f"{HEAD} -> {TYPE} {{ {PRODUCT} func.return %y : {TYPE} }}"
+TWICE = (
+    f"{HEAD} -> ({TYPE}, {TYPE}) {{ {PRODUCT} {PRODUCT.replace('%y', '%z')} "
+    f"func.return %y, %z : {TYPE}, {TYPE} }}"
+)
 TILES = {"access": A.StringAttr("descriptors"), "tile_m": A.IntegerAttr(32),
          "tile_n": A.IntegerAttr(32), "tile_k": A.IntegerAttr(32)}  # fmt: skip
 
 
-def lowered(rows: int, **more: A.Attribute) -> Any:
-    """The host program of a product by a schedule."""
-    module = irc.parse(PROGRAM.replace("M", str(rows)))
-    compute = next(op for op in module.walk() if isinstance(op, loop.ComputeOp))
-    compute.attributes["schedule"] = loop.ScheduleAttr("gpu", A.DictAttr({**TILES, **more}))
-    passes = "schedule{target=gpu},form-kernels,bufferize,plan-memory"
+def lowered(rows: int, program: str = PROGRAM, **more: A.Attribute) -> Any:
+    """The host program of products by a schedule."""
+    module = irc.parse(program.replace("M", str(rows)))
+    for compute in module.walk():
+        if isinstance(compute, loop.ComputeOp):
+            schedule = loop.ScheduleAttr("gpu", A.DictAttr({**TILES, **more}))
+            compute.attributes["schedule"] = schedule
+    passes = "schedule{target=gpu},form-kernels,join-launches,bufferize,plan-memory"
     PassManager.parse(passes).run(module)
     irc.verify(module)
     return module
@@ -73,6 +81,15 @@ def test_pointers_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     (y,) = stub.call(call, a, b)
     torch.testing.assert_close(y, a.float() @ b.float())
     assert stub.launches[0].zeros == (0, 0) and len(stub.launches[0].words) == 3
+
+
+def test_kernels_with_such_memory_stay_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stub, (a, b) = Stub(), factors(40)
+    for access, launches in (("descriptors", 2), ("pointers", 1)):
+        call = stub.build(lowered(40, TWICE, access=A.StringAttr(access)), monkeypatch)
+        for result in stub.call(call, a, b):
+            torch.testing.assert_close(result, a.float() @ b.float())
+        assert len(stub.launches) == launches
 
 
 def test_triton_asks_for_no_more_memory_than_a_launch_gives() -> None:

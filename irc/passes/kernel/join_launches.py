@@ -131,6 +131,7 @@ class _JoinPlanner:
             and self.updates_alone(op, arrays)
             and (self.is_small(op) or callee.is_gpu and not _combines(callee))
             and (not callee.is_gpu or isinstance(callee.grid, int))
+            and callee.descriptor_bytes is None  # its last output is its own
         )
 
     def is_small(self, op: host.LaunchOp) -> bool:
