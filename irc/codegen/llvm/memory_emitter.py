@@ -183,11 +183,26 @@ def store(body: KernelBody, op: Any) -> None:
         _under(body, body[op.mask], whole)
     else:
         place = address(body, op.pointer, body[op.offset], False)
+        ref = _apart(body, element, shape.lanes, ref)
         _intrinsic(
             body, f"llvm.masked.store.{_suffix(element, shape.lanes)}.p0",
             (type_, ref), ("ptr", place), ("i32", str(align)),
             (vector_text("i1", shape.lanes), body[op.mask]),
         )  # fmt: skip
+
+
+def _apart(body: KernelBody, element: str, lanes: int, ref: Ref) -> Ref:
+    """A vector that is to be stored under a mask, so that LLVM doesn't narrow it as it stores it:
+    under a mask of one lane that it knows, its code for AVX-512 (seen in LLVM 22.1) stores that one
+    as wide as it was, over what lies behind. It looks through all but a fence of floats."""
+    type_, bits = vector_text(element, lanes), WIDTH[element] * lanes
+    if REGISTER[element] not in ("i8", "i16", "i32") or bits < 16:
+        return ref
+    name, part, suffix = ("float", 32, "f32") if bits % 32 == 0 else ("half", 16, "f16")
+    floats = f"<{bits // part} x {name}>"
+    held = body.value(f"bitcast {type_} {ref} to {floats}")
+    kept = body.call(f"llvm.arithmetic.fence.v{bits // part}{suffix}", floats, (floats, held))
+    return body.value(f"bitcast {floats} {kept} to {type_}")
 
 
 @emits("kernel.prefetch")

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+import irc
 from irc.codegen.llvm.kernel_writer import element_name
 from irc.dialects import kernel
 from irc.interp.core import torch_dtype
@@ -15,6 +16,7 @@ from tests.codegen.llvm.kernel_checks import (
     COUNT,
     MEMORY,
     TARGET_NAMES,
+    TARGETS,
     assert_same,
     check_against_interpreter,
     features_of,
@@ -48,6 +50,40 @@ def test_masked_tails_touch_nothing_beyond(target, element, count):
     Compiled([callee], features_of(target)).run("tail", [x, actual], 0, count)
     assert_same(actual[:count], x)
     assert_same(actual[count:], before[count:])
+
+
+NARROWED = """kernel.func @k(%x: !kernel.ptr<WIDE>, %y: !kernel.ptr<NARROW>, %begin: index,
+    %end: index) attributes {grid = #sym<1>, outputs = array<i64: 1>, symbols = [], target = "cpu",
+    work = #sym<1>} {
+  %i = kernel.iota : vector<LANESxi32>
+  %n = arith.constant dense<KEPT> : vector<LANESxi32>
+  %mask = arith.cmpi slt, %i, %n : vector<LANESxi32>
+  %v = kernel.load %x[%begin] : vector<LANESxWIDE>
+  %s = arith.OPERATION %v : vector<LANESxWIDE> to vector<LANESxNARROW>
+  kernel.store %s, %y[%begin] (where %mask) : vector<LANESxNARROW>
+  kernel.return
+}"""
+
+
+@pytest.mark.parametrize("target", [name for name in TARGETS if name != "scalar"])
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [(T.i64, T.i32), (T.i64, T.i16), (T.i64, T.i8), (T.i32, T.i16), (T.i32, T.i8), (T.i16, T.i8),
+     (T.f32, T.bf16), (T.f32, T.f16), (T.f64, T.f32)], ids=element_name,
+)  # fmt: skip
+@pytest.mark.parametrize(("lanes", "kept"), [(4, 1), (8, 1), (16, 1), (64, 33), (8, 3)])
+def test_what_was_narrowed_is_stored_in_its_own_lanes_alone(target, wide, narrow, lanes, kept):
+    """LLVM makes a store of one lane of what narrows and stores it: of wide elements, once."""
+    text = NARROWED.replace("LANES", str(lanes)).replace("KEPT", str(kept))
+    text = text.replace("WIDE", element_name(wide)).replace("NARROW", element_name(narrow))
+    kind = "trunci" if element_name(wide).startswith("i") else "truncf"
+    module = irc.parse(text.replace("OPERATION", kind))
+    gen = torch.Generator().manual_seed(lanes)
+    x, actual = (torch.randn(lanes, generator=gen).mul(1000).to(torch_dtype(element))
+                 for element in (wide, narrow))
+    expected = torch.cat([x[:kept].to(actual.dtype), actual[kept:]])
+    Compiled(list(module.block.ops), features_of(target)).run("k", [x, actual], 0, 1)
+    assert_same(actual, expected)
 
 
 @TARGET_NAMES
