@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
 from typing import Any
 
+import attrs
 import pytest
 import torch
 
@@ -93,6 +95,34 @@ def test_what_is_accurate_but_farther_than_eager_is_told_apart() -> None:
     assert kind(1.02, 1.0) == "values"
     assert kind(one_off, 1.0) == "rounding" and kind(1.0, one_off) is None
     assert kind(1.08, 1.05) == "rounding" and kind(1.11, 1.05) == "values"
+
+
+def test_an_operator_that_is_told_its_dtype_has_a_float64_result() -> None:
+    """As _softmax_backward_data, whose eager kernel on a GPU rounds grad * output to bf16 in
+    between and refuses float64: a result that is rounded once is no wrong one."""
+    case = "_softmax_backward_data/bf16/forward/static"
+    sample = next(itertools.islice(worker.samples(case, 3), 1, None))
+    grad, output = sample.tensors
+
+    def precise(grad: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+        product = grad * output
+        return product - output * product.sum(0, keepdim=True)
+
+    def between(grad: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+        if grad.dtype == torch.float64:
+            raise RuntimeError("expected input and grad types to match")
+        product = (grad * output).float()
+        return (product - output * product.sum(0, keepdim=True)).bfloat16()
+
+    def once(graph: Any, inputs: Any) -> Any:
+        return lambda grad, output: (precise(grad.float(), output.float()).bfloat16(),)
+
+    wide = grad.double(), output.double()
+    assert torch.allclose(sample.wide(*wide), precise(*wide), rtol=1e-12)
+    told = attrs.evolve(sample, function=between)
+    assert worker.run_sample(case, once, told) is None  # type: ignore[arg-type]
+    blind = attrs.evolve(told, wide=between)
+    assert worker.run_sample(case, once, blind)[0] == "values"  # type: ignore[arg-type, index]
 
 
 def test_mutation_of_an_argument_is_compared() -> None:

@@ -9,6 +9,7 @@ process is ready.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import itertools
 import json
@@ -20,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import attrs
 import torch
 from torch.utils import _pytree as pytree
 
@@ -32,10 +34,19 @@ class Refused(Exception):
     """Eager mode itself can't run the case, so nothing can be compared."""
 
 
-def samples(
-    case: str, count: int = SAMPLES, device: str = "cpu"
-) -> Iterator[tuple[Callable[..., Any], list[torch.Tensor], Any]]:
-    """(function of tensors, its tensors, output processing) for the first samples of a case."""
+@attrs.frozen(eq=False)
+class Sample:
+    """`function` of `tensors`, and what is compared of its output. `wide` is for tensors of
+    float64: a dtype among the constant arguments that is the case's is float64 there."""
+
+    function: Callable[..., Any]
+    wide: Callable[..., Any]
+    tensors: list[torch.Tensor]
+    process: Any
+
+
+def samples(case: str, count: int = SAMPLES, device: str = "cpu") -> Iterator[Sample]:
+    """The first samples of a case."""
     entry, dtype, direction, _ = cases.parse(case)
     op = cases.entries()[entry]
     torch.manual_seed(3)
@@ -46,8 +57,11 @@ def samples(
     for sample in itertools.islice(made, count):
         leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
         places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-        yield (
+        wide = [torch.float64 if leaf is getattr(torch, cases.DTYPES[dtype]) else leaf
+                for leaf in leaves]  # fmt: skip
+        yield Sample(
             as_function(op.get_op(), leaves, spec, places),
+            as_function(op.get_op(), wide, spec, places),
             [leaves[k] for k in places],
             sample.output_process_fn_grad,
         )
@@ -92,15 +106,14 @@ def counters() -> dict[str, int]:
     return {k: getattr(module, k) for k in ("kernels", "aten_calls")} if module else {}
 
 
-def run_sample(
-    case: str, backend: str, function: Callable[..., Any], tensors: list[Any], process: Any
-) -> tuple[str, str] | None:
+def run_sample(case: str, backend: str, sample: Sample) -> tuple[str, str] | None:
     """The first difference between the compiled and the eager function.
 
     Raises what compiling raises; Refused if eager mode can't run the sample.
     """
     entry, short, direction, sizes = cases.parse(case)
     dtype = getattr(torch, cases.DTYPES[short])
+    function, tensors, process = sample.function, sample.tensors, sample.process
 
     def call(function: Callable[..., Any], arguments: list[torch.Tensor]) -> compare.Call:
         rounding = dtype if dtype.is_floating_point else torch.float64
@@ -115,11 +128,12 @@ def run_sample(
     got = call(compiled, compare.copies(tensors))
 
     def exact() -> compare.Call:
-        # Some ops have no float64 or need their operands' own dtype: then eager is the measure.
-        try:
-            return call(function, compare.copies(tensors, torch.float64))
-        except Exception:  # of any class: whatever the operator says of other dtypes
-            return compare.Call([], [], [])
+        # Some ops need their operands' own dtype, which an argument may name; where there is no
+        # float64 either way, eager is the measure.
+        for form in (function, sample.wide):
+            with contextlib.suppress(Exception):  # of any class: what the operator says of dtypes
+                return call(form, compare.copies(tensors, torch.float64))
+        return compare.Call([], [], [])
 
     values = entry not in compare.UNINITIALISED
     found = compare.difference(expected, got, exact, values)
@@ -138,9 +152,9 @@ def run_case(
     result: dict[str, Any] = {"case": case, "status": "pass", "samples": 0}
     totals: dict[str, int] = {}
     try:
-        for function, tensors, process in samples(case, count, device):
+        for sample in samples(case, count, device):
             before = counters()
-            found = run_sample(case, backend, function, tensors, process)
+            found = run_sample(case, backend, sample)
             for name, count in counters().items():
                 totals[name] = totals.get(name, 0) + count - before.get(name, 0)
             if found is not None and found[0] == "rounding":
