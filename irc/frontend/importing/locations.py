@@ -11,7 +11,8 @@ from torch import fx
 from irc.ir.location import UNKNOWN, FileLocation, Location
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
+_BEGIN = 'File "'
+_FRAME = re.compile(_BEGIN + r'([^"\n]+)", line (\d+)')
 
 
 def is_torchs(filename: str) -> bool:
@@ -24,9 +25,11 @@ def location_of(node: fx.Node) -> Location:
     trace = node.stack_trace
     if not trace:
         return UNKNOWN
-    frames = _FRAME.findall(trace)
-    if not frames:
-        return UNKNOWN
-    own = [f for f in frames if not is_torchs(f[0])]
-    filename, line = (own or frames)[-1]
-    return FileLocation(filename, int(line), 0)
+    innermost, end = None, len(trace)
+    while (start := trace.rfind(_BEGIN, 0, end)) >= 0:
+        end, frame = start, _FRAME.match(trace, start)
+        if frame is not None:
+            if not is_torchs(frame[1]):
+                return FileLocation(frame[1], int(frame[2]), 0)
+            innermost = innermost or FileLocation(frame[1], int(frame[2]), 0)
+    return innermost or UNKNOWN
