@@ -15,7 +15,6 @@ import attrs
 
 from irc.target.cpu_figures import CpuFigures
 from irc.target.figures import settle_figures
-from irc.target.matrices import allows_matrices
 
 _initialize_lock = threading.Lock()
 _initialized = False
@@ -224,8 +223,11 @@ def _detect_host() -> TargetFeatures:
     triple = "-".join([architecture, *triple.split("-")[1:]])
     host = dict(llvm.get_host_cpu_features())
     sets = tuple(name for name in INSTRUCTION_SETS[architecture] if host.get(name, False))
-    if "amx-tile" in sets and not allows_matrices():
-        sets = tuple(name for name in sets if not name.startswith("amx"))
+    if "amx-tile" in sets:
+        from irc.target.matrices import allows_matrices  # not for processors without them
+
+        if not allows_matrices():
+            sets = tuple(name for name in sets if not name.startswith("amx"))
     if architecture == "aarch64":
         return TargetFeatures(triple, llvm.get_host_cpu_name(), sets, 128)
     has_avx512 = set(sets) >= _AVX512
