@@ -103,6 +103,11 @@ def chooses_contractions(options: Options, target: Target) -> bool:
     return options.max_autotune or options.max_autotune_gemm
 
 
+def lays_out_products(options: Options, target: Target) -> bool:
+    """Frozen weights of irc's own products are laid out, on a CPU."""
+    return packs(options, target) and chooses_contractions(options, target)
+
+
 def tunes(options: Options, target: Target) -> bool:
     """Schedules are measured."""
     return options.max_autotune_pointwise or chooses_contractions(options, target)
@@ -188,6 +193,7 @@ PIPELINE: Mapping[str, tuple[Step, ...]] = {
         Step("panel-convolutions", makes_panels),
         Step("fold-constants", is_frozen),
         Step("choose-contractions", chooses_contractions, _BACKENDS),
+        Step("panel-products", lays_out_products),
         Step("accumulate-scatters", rounds_once),
         Step("settle-checks"),
         Step("hoist-assertions"),

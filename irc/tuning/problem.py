@@ -10,8 +10,9 @@ It is text and numbers alone, so that another process, or another machine, build
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import attrs
 
@@ -53,16 +54,20 @@ class Problem:
     cold: tuple[int, ...] = ()
 
     def module(self) -> ModuleOp:
-        """The module of the text. Raises IRCError."""
-        module = parse(self.text, filename="<problem>")
+        """The module of the text; frozen weights have no content. Raises IRCError."""
+        module = parse(self.text, filename="<problem>", resources=_Frozen())
         if not isinstance(module, ModuleOp):
             raise UserError("the text of a problem is a module")
         return module
 
     def with_candidate(self, candidate: Candidate) -> ModuleOp:
-        """The module with a candidate as the choice for its operation. Raises IRCError."""
+        """The module with a candidate as the choice for its operation, and random numbers as its
+        frozen weights. Raises IRCError."""
         module = self.module()
         apply(tunable_in(main_of(module)), candidate)
+        for op in main_of(module).block.ops:
+            if isinstance(op, graph.Constant) and isinstance(op.value, A.ResourceAttr):
+                module.resources[op.value.key] = _content(op.value)
         return module
 
     def canonical(self) -> str:
@@ -91,6 +96,52 @@ class Problem:
         return Problem(
             value["text"], value["pipeline"], value["what"], tuple(sizes.items()), tuple(cold)
         )
+
+
+FROZEN = "frozen"
+
+
+class _Frozen(Mapping[str, object]):
+    """What stands for the contents of frozen weights while a problem is read: none."""
+
+    def __getitem__(self, key: str) -> object:
+        if not key.startswith(FROZEN):
+            raise KeyError(key)
+        return None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _content(value: A.ResourceAttr) -> Any:
+    """The content of a frozen weight: one tensor for all candidates that are built at a time."""
+    import torch
+
+    from irc.interp.core import torch_dtype
+
+    if value.key not in _contents:
+        generator = torch.Generator().manual_seed(len(value.key))
+        type_ = value.type
+        assert isinstance(type_, TensorType)
+        numbers = torch.rand([*map(int, type_.shape)], generator=generator, device="cpu") * 2 - 1
+        _contents[value.key] = numbers.to(torch_dtype(type_.element))
+    return _contents[value.key]
+
+
+_contents: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+
+def _frozen_alike(ops: Sequence[Operation]) -> None:
+    """Name the contents of constants beside a problem's text by their numbers and types, so that
+    layers with other weights are one problem."""
+    beside = [op for op in ops if isinstance(op, graph.Constant)
+              and isinstance(op.value, A.ResourceAttr)]  # fmt: skip
+    for number, op in enumerate(beside):
+        type_ = op.value.type
+        op.attributes["value"] = A.ResourceAttr(f"{FROZEN} {number} {type_}", type_)
 
 
 def main_of(module: ModuleOp) -> func.FuncOp:
@@ -200,9 +251,10 @@ def _function_of(
     """@main, with an argument for each symbol and for each value that is read. It returns what is
     read elsewhere: of one operation all results."""
     types = [*(index for _ in names), *(v.type for v in reads)]
-    whole = set(ops)
+    whole, only = set(ops), len(ops) == 1
     results = [v for op in ops for v in op.results
-               if len(ops) == 1 or any(user not in whole for user in v.users)]  # fmt: skip
+               if only or not isinstance(op, graph.Constant)
+               and any(user not in whole for user in v.users)]  # fmt: skip
     outer = {"level": A.StringAttr(level)}
     function = func.FuncOp.create("main", types, [v.type for v in results], outer)
     builder = Builder.at_end(function.block)
@@ -210,8 +262,7 @@ def _function_of(
         builder.create(sym.BindOp, argument, symbol=name)
     inputs = function.block.arguments[len(names) :]
     mapping: dict[Value, Value] = dict(zip(reads, inputs, strict=True))
-    for op in ops:
-        builder.insert(op.clone(mapping))
+    _frozen_alike([builder.insert(op.clone(mapping)) for op in ops])
     builder.create(func.ReturnOp, [mapping[v] for v in results])
     return function
 

@@ -18,11 +18,15 @@ from irc.ir.rewrite.patterns import pattern
 from irc.options.options import DEFAULT
 from irc.options.table import own_backends
 from irc.passes.graph.contractions.convolutions import convolution_form
-from irc.passes.graph.contractions.measured import described, fastest
+from irc.passes.graph.contractions.measured import (
+    described,
+    fastest,
+    is_frozen,
+    panels_for,
+)
 from irc.passes.graph.contractions.precision import with_precision
 from irc.passes.graph.contractions.products import Form, product_form
 from irc.passes.graph.contractions.surroundings import is_product
-from irc.passes.graph.pad_matmul import unpermuted
 from irc.target import target_of
 from irc.tuning import Candidate, NoValidChoicesError
 
@@ -53,7 +57,8 @@ class Policy:
         if LIBRARY in allowed:
             return LIBRARY, None
         if "irc" in allowed and not isinstance(form, str):
-            return "irc", None
+            frozen = call.callee in MATRIX_PRODUCTS and is_frozen(call, self.context)
+            return "irc", panels_for(target_of(self.context)).attribute() if frozen else None
         option = f"max_autotune_{'gemm' if call.callee in MATRIX_PRODUCTS else 'conv'}_backends"
         reasons = {
             "irc": form if isinstance(form, str) else "the options allow no kernel of irc's here",
@@ -69,16 +74,13 @@ class Policy:
 
     def is_open(self, call: graph.CallAten) -> bool:
         """Whether it is to be measured who computes a call: a library and irc may, and it runs in a
-        compile; not where the library has its weight packed."""
+        compile; not a convolution whose weight a library packs."""
         if "backend" in call.attributes or not self.allowed(call).issuperset({LIBRARY, "irc"}):
             return False
         options = self.context.options
         if options is None or isinstance(form_of(call), str):
             return False
-        if not options.freezing or target_of(self.context).is_gpu:
-            return True
-        weights = map(unpermuted, call._operands)
-        return not any(isinstance(v.defining_op, graph.Constant) for v, _ in weights)
+        return call.callee in MATRIX_PRODUCTS or not is_frozen(call, self.context)
 
 
 def form_of(call: graph.CallAten) -> Form | str:

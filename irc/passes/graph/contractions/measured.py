@@ -6,17 +6,21 @@ import math
 from collections.abc import Sequence
 
 from irc.analysis.contraction import Contraction, contraction_of
-from irc.analysis.loop import points
+from irc.analysis.loop import estimate, points
 from irc.dialects import func, graph, loop
 from irc.dialects.loop.ops import ScheduleAttr
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.passes import PassContext, PassManager
+from irc.ir.symbols import dim_product
 from irc.ir.types import TensorType
+from irc.options.options import Options
 from irc.passes.graph.contractions.surroundings import surroundings
+from irc.passes.graph.pad_matmul import unpermuted
 from irc.target import Target, target_of
 from irc.tuning import Candidate, Problem, choose_all
-from irc.tuning.applying import members_of
+from irc.tuning.applying import members_of, merged
+from irc.tuning.candidate import read_schedule_text
 from irc.tuning.candidates import candidates_for, kind_of
 from irc.tuning.problem import main_of, problem_of
 from irc.validation.sizes import argument_entry
@@ -26,10 +30,13 @@ REST = ("choose-contractions", "graph-to-layout", "layout-to-loop", "fuse-loops"
         "kernel-to-host")  # fmt: skip
 
 
+FIRST_OWN = Candidate("irc")
 FIRST = 4
 """Of irc's candidates so many come before those that split the depth."""
 LONG = 1024
 """Terms of a sum that is split."""
+LARGE = 16 << 20
+"""Elements of a weight that is laid out in one way only while it is measured."""
 
 
 def fastest(
@@ -42,21 +49,59 @@ def fastest(
     known: dict[str, list[Candidate]] = {}
     asked: list[tuple[Problem, list[Candidate]]] = []
     for call in calls:
-        problem = product_problem(call, target)
+        frozen = is_frozen(call, context)
+        problem = product_problem(call, target, context.options if frozen else None)
         key = problem.canonical()
         if key not in known:
-            known[key] = [Candidate("aten"), *own_candidates(problem, target, schedules)]
+            ours = own_candidates(problem, target, schedules)
+            if frozen:
+                ours = [*in_panels(problem, call, target, schedules), *ours[: schedules // 4]]
+            known[key] = [Candidate("onednn" if frozen else "aten"), *ours]
         asked.append((problem, known[key]))
     return dict(zip(calls, choose_all(asked, context), strict=True))
 
 
-def own_candidates(problem: Problem, target: Target, most: int) -> list[Candidate]:
+def is_frozen(call: graph.CallAten, context: PassContext) -> bool:
+    """Whether a CPU's library packs a constant weight of a call."""
+    options = context.options
+    if options is None or not options.freezing or target_of(context).is_gpu:
+        return False
+    return any(is_constant(v) for v in call._operands)
+
+
+def is_constant(value: Value) -> bool:
+    """Whether a value is a constant, or a permutation of one."""
+    return isinstance(unpermuted(value)[0].defining_op, graph.Constant)
+
+
+def panels_for(target: Target) -> Candidate:
+    """irc on a weight in panels of as many vectors as its kernels have registers for."""
+    vectors = 3 if target.vector_bits == 512 else 2
+    return Candidate("irc", f"#loop.schedule<cpu, tile_vectors = {vectors} : i64>")
+
+
+def in_panels(
+    problem: Problem, call: graph.CallAten, target: Target, most: int
+) -> list[Candidate]:
+    """irc on a weight in panels. Large ones are laid out in one way."""
+    first = panels_for(target)
+    types = [unpermuted(v)[0].type for v in call._operands if is_constant(v)]
+    if any(estimate(dim_product(type_.shape)) > LARGE for type_ in types):  # type: ignore[attr-defined]
+        return [first]
+    near = own_candidates(problem, target, most, first)
+    return near if near else [first]
+
+
+def own_candidates(
+    problem: Problem, target: Target, most: int, first: Candidate = FIRST_OWN
+) -> list[Candidate]:
     """irc with the cost model's schedule, and with entries near it where its kernel multiplies
-    tiles; `most` at all, as the pass `tune` looks around what was chosen."""
-    module = problem.with_candidate(Candidate("irc"))
-    stages = problem.pipeline.split(",")[: REST.index("fuse-loops") + 1]
+    tiles; `most` at all, as the pass `tune` looks around what was chosen. All have the entries of
+    the first, as far as they don't say otherwise."""
+    module = problem.with_candidate(first)
+    before, _, _ = problem.pipeline.partition(",loop-to-kernel")
     context = PassContext(target=target, explains=False)
-    PassManager.parse(",".join([*stages, "schedule"])).run(module, context)
+    PassManager.parse(f"{before},schedule").run(module, context)
     entries = [""]
     for op in main_of(module).block.ops:
         if isinstance(op, loop.ComputeOp | loop.GroupOp) and kind_of(op) == "contraction":
@@ -65,7 +110,9 @@ def own_candidates(problem: Problem, target: Target, most: int) -> list[Candidat
             entries += near[:FIRST]
             entries += _splits([*members_of(op), op][place], op, target)
             entries += near[FIRST:]
-    return [Candidate("irc", text) for text in dict.fromkeys(entries)][:most]
+    known = first.attribute()
+    return [Candidate.of("irc", merged(known, read_schedule_text(text)) if text else known)
+            for text in dict.fromkeys(entries)][:most]  # fmt: skip
 
 
 def _splits(compute: Operation, outer: Operation, target: Target) -> list[str]:
@@ -87,12 +134,19 @@ def _multiplies(op: Operation) -> bool:
     return isinstance(op, loop.ComputeOp) and isinstance(contraction_of(op), Contraction)
 
 
-def product_problem(call: graph.CallAten, target: Target) -> Problem:
+def product_problem(
+    call: graph.CallAten, target: Target, frozen: Options | None = None
+) -> Problem:
     """A call as what is tuned, with what is computed along with it, and operands in eager's
-    strides."""
-    words = "{target=triton}" if target.is_gpu else ""
-    pipeline = ",".join([REST[0], *(stage + words for stage in REST[1:])])
-    around = surroundings(call)
+    strides. frozen: the compile's options where its weight is a constant, which is packed."""
+    words = {"target": "triton"} if target.is_gpu else {}
+    rest = [REST[0], "panel-products"] if frozen else [REST[0]]
+    if frozen:
+        words |= {"freezing": "true", "epilogue_fusion": str(frozen.epilogue_fusion).lower()}
+    told = "{" + " ".join(f"{name}={value}" for name, value in words.items()) + "}"
+    rest += [stage + (told if words else "") for stage in REST[1:]]
+    pipeline = ",".join(rest)
+    around = surroundings(call, frozen is not None)
     what = described(call, len(around) - 1)
     return problem_of(call, target, pipeline, what, "graph", around, _strides(call))
 
@@ -122,4 +176,4 @@ def described(call: graph.CallAten, more: int = 0) -> str:
     return f"{call.callee.split('.')[1]} {types[0].element} {sizes}{around}"
 
 
-__all__ = ["described", "fastest", "own_candidates", "product_problem"]
+__all__ = ["described", "fastest", "is_frozen", "own_candidates", "panels_for", "product_problem"]

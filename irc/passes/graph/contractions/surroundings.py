@@ -27,12 +27,16 @@ LOOKED_AT = 256
 """Operations of the program among which they are looked for."""
 
 
-def surroundings(call: graph.CallAten) -> list[Operation]:
-    """The operations that are measured together with a product, in the program's order."""
+def surroundings(call: graph.CallAten, frozen: bool = False) -> list[Operation]:
+    """The operations that are measured together with a product, in the program's order. frozen:
+    constants beside the text are among them, as what is computed of them once takes no time."""
     inside: set[Operation] = {call}
     for value in call._operands:
         inside |= _made_of_memory(value) or set()
     inside |= _behind(call)
+    if frozen:
+        sources = (value.defining_op for op in inside for value in op._operands)
+        inside |= {op for op in sources if isinstance(op, graph.Constant)}
     block = call.parent
     assert block is not None
     places = {op: place for place, op in enumerate(block.ops)}
