@@ -28,7 +28,7 @@ KNOWN = {
         "_DEPTH": REACH,
     },
     "passes/graph/attention/recognize.py": {"_DEPTH": REACH},
-    "passes/graph/contractions/measured.py": {"FIRST": REACH, "LONG": REACH},
+    "passes/graph/contractions/measured.py": {"FIRST": REACH, "LARGE": REACH, "LONG": REACH},
     "passes/graph/contractions/surroundings.py": {"LOOKED_AT": REACH, "MOST_BEHIND": REACH},
     "passes/graph/convert_aten/pointwise.py": {"LARGEST_E4M3": FORMAT},
     "passes/graph/convert_aten/support.py": {"LARGEST": FORMAT},

@@ -126,7 +126,8 @@ def _content(value: A.ResourceAttr) -> Any:
         generator = torch.Generator().manual_seed(len(value.key))
         type_ = value.type
         assert isinstance(type_, TensorType)
-        numbers = torch.rand([*map(int, type_.shape)], generator=generator, device="cpu") * 2 - 1
+        sizes = [size for size in type_.shape if isinstance(size, int)]
+        numbers = torch.rand(sizes, generator=generator, device="cpu") * 2 - 1
         _contents[value.key] = numbers.to(torch_dtype(type_.element))
     return _contents[value.key]
 

@@ -101,6 +101,7 @@ class PanelProducts(PatternPass):
     [columns / panel][depth][panel], a panel being so many vectors: 48 columns with AVX-512, 16 with
     AVX2. What the product reads are its elements in their order, and kernels pack nothing.
     `choose-contractions` measures whether that is faster than the library on its packed weights.
+    A GPU reads weights as they are.
 
     Before:
         %w = graph.constant {value = #irc.resource<"w"> : tensor<768x96xf32>} : tensor<768x96xf32>
@@ -120,7 +121,10 @@ class PanelProducts(PatternPass):
     patterns = (rewrite,)
 
     def run(self, op: Operation, context: PassContext) -> None:
-        state = Panels(target_of(context).lanes(f32))
+        target = target_of(context)
+        if target.is_gpu:
+            return
+        state = Panels(target.lanes(f32))
         apply_patterns(op, self.patterns, context, state)
         module = op.parent_op
         if state.panels and isinstance(module, ModuleOp):

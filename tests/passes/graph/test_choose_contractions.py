@@ -10,11 +10,16 @@ from torch.nn import functional
 import irc
 from irc.analysis.contraction import Contraction, contraction_of
 from irc.dialects import graph, loop
+from irc.ir.builder import Builder
+from irc.ir.contents import content_attribute
 from irc.ir.passes import PassContext, PassManager
-from irc.options.options import from_mapping
+from irc.options.options import Options, from_mapping
 from irc.options.table import own_backends
+from irc.passes.graph.pad_matmul import unpermuted
 from irc.pipeline import stages
+from irc.target import Target
 from irc.tuning import Candidate, NoValidChoicesError
+from irc.tuning.measuring import built
 
 OWN = {
     "max_autotune_gemm": True, "max_autotune_gemm_backends": "IRC",
@@ -213,8 +218,9 @@ def test_a_call_that_says_who_computes_it_is_asked_nothing():
 class Judge:
     """What choices share (`PassContext.tuning`), with times that are known."""
 
-    def __init__(self, winner):
+    def __init__(self, winner, library="aten"):
         self.winner, self.problems, self.candidates = winner, [], []
+        self.library = library
 
     provisional = ""
 
@@ -222,7 +228,7 @@ class Judge:
         for problem, candidates in asked:
             self.problems.append(problem)
             self.candidates = candidates
-            assert candidates[:2] == [Candidate("aten"), Candidate("irc")]
+            assert candidates[0] == Candidate(self.library) and candidates[1].backend == "irc"
         return [self.winner for _ in asked]
 
 
@@ -277,21 +283,64 @@ def test_a_problem_is_built_and_gives_what_the_call_gives():
         torch.testing.assert_close(result, function(*args))
 
 
-@pytest.mark.parametrize("target, expected", [("avx2", 0), ("sm_90", 1)])
-def test_a_frozen_weight_of_a_cpu_stays_the_librarys_that_packs_it(target, expected):
-    text = """
-func.func @main(%a: tensor<3x4xf32>) -> tensor<3x4xf32> attributes {level = "graph"} {
-  %w = graph.constant {value = dense<0.5> : tensor<4x4xf32>} : tensor<4x4xf32>
-  %t = graph.permute %w {permutation = array<i64: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
-  %y = graph.call_aten %a, %t {callee = "aten.mm.default", arguments = {self = #aten.operand<0>, mat2 = #aten.operand<1>}, eager_strides = [#sym.dims<[4, 1]>]} : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
-  return %y : tensor<3x4xf32>
-}
-"""  # noqa: E501
-    judge = Judge(Candidate("irc"))
+def frozen_problem(judge, target="avx512"):
+    """What is measured of a linear on a frozen weight."""
+    def linear(x, w):
+        return functional.relu(functional.linear(x, w))
+
+    module = irc.trace(linear, (torch.randn(32, 64), torch.randn(100, 64)))
     options = from_mapping({"max_autotune_gemm": True, "freezing": True})
     context = PassContext(target=target, options=options, tuning=judge)
-    PassManager.parse("choose-contractions").run(irc.parse(text), context)
-    assert len(judge.problems) == expected
+    PassManager.parse("functional,aten-to-graph").run(module)
+    function = module.lookup("main")
+    weight = function.block.arguments[1]
+    value = content_attribute(torch.randn(100, 64), module.resources)
+    constant = Builder.before(function.block.first).create(graph.Constant, value=value)
+    weight.replace_all_uses_with(constant.tensor)
+    PassManager.parse("choose-contractions,panel-products").run(module, context)
+    return module
+
+
+def test_a_frozen_weight_competes_with_onednns_packed_one_in_panels():
+    judge = Judge(Candidate("irc", "#loop.schedule<cpu, tile_vectors = 3 : i64>"), "onednn")
+    module = frozen_problem(judge)
+    (problem,) = judge.problems
+    assert 'resource<"frozen 0' in problem.text and "graph.maximum" in problem.text
+    assert any(not c.schedule for c in judge.candidates), "the weight as it is is tried, too"
+    (product,) = (op for op in module.walk() if isinstance(op, graph.DotGeneral))
+    panels = unpermuted(product.right.defining_op.source.defining_op.source)[0]
+    assert panels.type.shape == (3, 64, 48)
+    one = frozen_problem(Judge(Candidate("onednn"), "onednn"))
+    (call,) = (op for op in one.walk() if isinstance(op, graph.CallAten))
+    assert call.backend == "onednn"
+
+
+def test_frozen_weights_of_equal_shapes_are_one_problem():
+    judge = Judge(Candidate("onednn"), "onednn")
+    for _ in range(2):
+        frozen_problem(judge)
+    assert judge.problems[0].canonical() == judge.problems[1].canonical()
+
+
+@pytest.mark.parametrize("backend", ["onednn", "panels", "plain"])
+def test_a_frozen_problem_is_built_with_random_weights(backend):
+    judge = Judge(Candidate("onednn"), "onednn")
+    frozen_problem(judge, target=Target.host())
+    (problem,) = judge.problems
+    candidate = {"onednn": Candidate("onednn"), "panels": judge.candidates[1],
+                 "plain": Candidate("irc")}[backend]  # fmt: skip
+    program = built(problem, candidate, Options())
+    x = torch.ones(32, 64)
+    (weight,) = problem.with_candidate(candidate).resources.values()
+    (result,) = program(x)
+    torch.testing.assert_close(result, (x @ weight.T).relu(), rtol=1e-4, atol=1e-4)
+    assert program.metrics["kernels"] == (backend != "onednn")
+
+
+def test_on_a_gpu_a_frozen_weight_is_an_argument_of_the_problem():
+    judge = Judge(Candidate("aten"))
+    frozen_problem(judge, target="sm_90")
+    assert "graph.constant" not in judge.problems[0].text
 
 
 @pytest.mark.parametrize("target, key", [("avx512", "tile_rows"), ("sm_90", "tile_n")])
