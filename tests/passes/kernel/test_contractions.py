@@ -288,6 +288,15 @@ def test_sizes_that_are_known_when_it_runs(entries):
         torch.testing.assert_close(got.double(), wanted, rtol=1e-4, atol=1e-4)
 
 
+def test_sums_of_a_part_of_the_depth_stay_in_their_memory():
+    """Of the last tile those below the last row alone are put aside."""
+    entries = "tile_rows = 4 : i64, tile_vectors = 1 : i64, block_depth = 16 : i64"
+    module = formed(SYMBOLS.format(entries=entries))
+    a, b = torch.randn(9, 20), torch.randn(20, 16)
+    (got,) = run(module, a, b)
+    torch.testing.assert_close(got.double(), a.double() @ b.double(), rtol=1e-4, atol=1e-4)
+
+
 def test_the_number_of_threads_changes_no_bit():
     entries = ("tile_rows = 6 : i64, point_rows = 24 : i64, point_columns = 96 : i64, "
                "block_depth = 64 : i64, pack_left = true, pack_right = true")  # fmt: skip

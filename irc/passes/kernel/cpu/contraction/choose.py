@@ -307,7 +307,7 @@ class _TileChooser:
     def _along_depth(self, own: CpuSchedule, fill: Callable[..., None]) -> CpuSchedule:
         """The other entries where vectors run along the depth."""
         left = self._sides(own)[0]
-        features, rows = self.target.features, estimate(self.rows.extent)
+        features, rows = self.target.features, max(estimate(self.rows.extent), 1)
         registers = 32 if features.has_avx512 or not features.is_x86 else 16
         fill(tile_columns=features.unpacked_columns, tile_vectors=1)
         most = max((registers - 1) // own.tile_columns - 1, 1)

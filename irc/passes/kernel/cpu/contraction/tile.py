@@ -30,7 +30,7 @@ LINE_BITS = 512
 """Of a line of the cache."""
 HEAVY = 12
 """What follows the sums, at such a cost, is done row by row from the stack."""
-UNROLL = 4
+UNROLL = 2
 """Terms of the sums that the innermost loop adds at a time."""
 
 
@@ -49,11 +49,13 @@ class TileWriter:
         self.scratch = self._scratch()
 
     def _scratch(self) -> Value | None:
-        """Room for a tile, where its sums come up elsewhere, what follows them needs many
-        registers, or nobody knows how many rows there are."""
-        cost = sum(op_cost(op) for nest in self.after for op in nest.member.compute.block.ops)
+        """Room for a tile, where its sums come up elsewhere or are put aside, what follows them
+        needs many registers or instructions, or nobody knows how many rows there are."""
+        ops = [op for nest in self.after for op in nest.member.compute.block.ops]
+        heavy = sum(op_cost(op) for op in ops) >= HEAVY
+        heavy |= any(isinstance(op, arith.TruncFOp) for op in ops)
         known = isinstance(self.tiling.rows.extent, int)
-        if cost < HEAVY and known and not self.in_room:
+        if known and not heavy and not self.in_room and not self.owner.in_parts:
             return None
         count = self.schedule.tile_rows * self.tiling.panel
         room = kernel.ScratchOp(
@@ -174,18 +176,25 @@ class SumTile:
                 multiply(self, room, column)
             else:
                 fill_room(self, room, column, masks)
-            self._finish_rows(room, column, masks)
+            self._finish_room(column, masks)
             return
         if not self.owner.in_parts:
             self._finish(column, masks, self._sums(column, masks))
             return
-        self._fetch_kept(column, len(masks))
-        sums = self._with_kept(column, self._sums(column, masks))
+        self._for_rows(lambda row: self._fetch_kept(row, column, len(masks)))
+        self._into_room(self._sums(column, masks))
         extent = emitter.scalar(self.tiling.depth.extent, self.scope)
         last = emitter.compare("sge", self.depth.upper, extent)
-        emitter.when(
-            last, lambda: self._finish(column, masks, sums), lambda: self._keep(column, sums)
-        )
+
+        def row_of(row: Scalar, sums: list[Value]) -> None:
+            total = self._with_kept(row, column, sums)
+            emitter.when(
+                last,
+                lambda: self._finish_row(emitter.plus(self.row, row), column, masks, total),
+                lambda: self._keep(row, column, total),
+            )
+
+        self._over_room(row_of, masks)
 
     # -- sums
 
@@ -357,33 +366,31 @@ class SumTile:
 
     # -- sums of a part of the depth
 
-    def _fetch_kept(self, column: Scalar, count: int) -> None:
+    def _fetch_kept(self, row: Scalar, column: Scalar, count: int) -> None:
         """Have the sums of what was added before fetched, for when they are needed."""
-        for r in range(self.count):
-            for v in range(count):
-                place = self.emitter.value(self._kept(r, v, column))
-                self.emitter.effect(kernel.PrefetchOp, (self.owner.memory["sums"], place))
+        for v in range(count):
+            place = self.emitter.value(self._kept(row, v, column))
+            self.emitter.effect(kernel.PrefetchOp, (self.owner.memory["sums"], place))
 
-    def _with_kept(self, column: Scalar, sums: list[list[Value]]) -> list[list[Value]]:
-        """The sums with those of what was added before, if anything was."""
+    def _with_kept(self, row: Scalar, column: Scalar, sums: list[Value]) -> list[Value]:
+        """A row's sums with those of what was added before, if anything was."""
         emitter, lanes = self.emitter, self.tiles.schedule.lanes
         later = emitter.compare("sgt", self.depth.lower, 0)
         mask = emitter.add(kernel.SplatOp, (later,), emitter.vector_type(i1, lanes))
         memory, vector = self.owner.memory["sums"], self.tiles.vector
 
-        def total(r: int, v: int, value: Value) -> Value:
-            before = emitter.load(memory, self._kept(r, v, column), vector, mask, None)
+        def total(v: int, value: Value) -> Value:
+            before = emitter.load(memory, self._kept(row, v, column), vector, mask, None)
             return emitter.add(arith.AddFOp, (value, before), vector)
 
-        return [[total(r, v, x) for v, x in enumerate(line)] for r, line in enumerate(sums)]
+        return [total(v, value) for v, value in enumerate(sums)]
 
-    def _keep(self, column: Scalar, sums: list[list[Value]]) -> None:
+    def _keep(self, row: Scalar, column: Scalar, sums: list[Value]) -> None:
         memory = self.owner.memory["sums"]
-        for r, line in enumerate(sums):
-            for v, value in enumerate(line):
-                self.emitter.store(value, memory, self._kept(r, v, column), None)
+        for v, value in enumerate(sums):
+            self.emitter.store(value, memory, self._kept(row, v, column), None)
 
-    def _kept(self, row: int, vector: int, column: Scalar) -> Scalar:
+    def _kept(self, row: Scalar, vector: int, column: Scalar) -> Scalar:
         """The place of sums in the kernel's own memory; a block of columns begins with them."""
         emitter, own = self.emitter, self.tiles.schedule
         width = emitter.scalar(self.owner.sums_row, self.scope)
@@ -413,12 +420,18 @@ class SumTile:
                 scope.names[rows], scope.names[columns] = self.row, column
                 base = emitter.scalar(access.expression, scope)
                 apart = emitter.scalar(along, scope)
-                for r in range(self.count):
-                    line = emitter.plus(base, emitter.times(apart, r))
+                pointer = self.tiles.state.pointers[place.value]
+
+                def fetch(
+                    row: Scalar, pointer: Value = pointer, base: Scalar = base,
+                    apart: Scalar = apart,
+                ) -> None:  # fmt: skip
+                    line = emitter.plus(base, emitter.times(apart, row))
                     for v in range(count):
                         there = emitter.value(emitter.plus(line, v * lanes))
-                        pointer = self.tiles.state.pointers[place.value]
                         emitter.effect(kernel.PrefetchOp, (pointer, there))
+
+                self._for_rows(fetch)
 
     def _finish(
         self, column: Scalar, masks: Masks, sums: list[list[Value]]
@@ -426,38 +439,56 @@ class SumTile:
         """Compute what follows the sums, and store."""
         emitter = self.emitter
         if self.tiles.scratch is not None:
-            self._finish_in_turn(self.tiles.scratch, column, masks, sums)
+            self._into_room(sums)
+            self._finish_room(column, masks)
             return
         for r, line in enumerate(sums):
             self._finish_row(emitter.plus(self.row, r), column, masks, line)
 
-    def _finish_in_turn(
-        self, scratch: Value, column: Scalar, masks: Masks, sums: list[list[Value]]
-    ) -> None:
-        """The same for one row after the other, so that all registers serve what follows."""
-        lanes, panel = self.tiles.schedule.lanes, self.tiling.panel
+    def _into_room(self, sums: list[list[Value]]) -> None:
+        """Put the sums into the tile's room."""
+        room, lanes, panel = self.tiles.scratch, self.tiles.schedule.lanes, self.tiling.panel
+        assert room is not None
         for r, line in enumerate(sums):
             for v, value in enumerate(line):
-                self.emitter.store(value, scratch, r * panel + v * lanes, None)
-        self._finish_rows(scratch, column, masks)
+                self.emitter.store(value, room, r * panel + v * lanes, None)
 
-    def _finish_rows(self, scratch: Value, column: Scalar, masks: Masks) -> None:
-        """What follows the sums in the tile's room, row by row."""
-        emitter, lanes, panel = self.emitter, self.tiles.schedule.lanes, self.tiling.panel
+    def _over_room(self, body: Callable[[Scalar, list[Value]], None], masks: Masks) -> None:
+        """Run `body(row of the tile, its sums in the tile's room)` for one row after the other, so
+        that all registers serve what it does."""
+        emitter, lanes, room = self.emitter, self.tiles.schedule.lanes, self.tiles.scratch
+        assert room is not None
+
+        def at(row: Scalar) -> None:
+            first = emitter.times(row, self.tiling.panel)
+            body(row, [
+                emitter.load(room, emitter.plus(first, v * lanes), self.tiles.vector, None, None)
+                for v in range(len(masks))
+            ])  # fmt: skip
+
+        self._for_rows(at)
+
+    def _for_rows(self, body: Callable[[Scalar], None]) -> None:
+        """Run `body(row of the tile)` for one row after the other."""
+        emitter = self.emitter
         count: Scalar = self.count
         if self.limit is not None:
             count = emitter.least(count, emitter.minus(self.limit, self.row))
 
-        def at(number: Scalar, _: Sequence[Value]) -> list[Value]:
-            first = emitter.times(number, panel)
-            line = [
-                emitter.load(scratch, emitter.plus(first, v * lanes), self.tiles.vector, None, None)
-                for v in range(len(masks))
-            ]
-            self._finish_row(emitter.plus(self.row, number), column, masks, line)
+        def at(row: Scalar, _: Sequence[Value]) -> list[Value]:
+            body(row)
             return []
 
         emitter.for_loop(0, count, 1, (), at)
+
+    def _finish_room(self, column: Scalar, masks: Masks) -> None:
+        """What follows the sums in the tile's room."""
+        self._over_room(
+            lambda row, sums: self._finish_row(
+                self.emitter.plus(self.row, row), column, masks, sums
+            ),
+            masks,
+        )
 
     def _finish_row(
         self, row: Scalar, column: Scalar, masks: Masks, sums: list[Value]
