@@ -107,6 +107,8 @@ TABLES: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "erf_tail": (lambda u: mpmath.erfc(u + 2.5), -1.5, 1.45, 14, None),
     "erfc": (_scaled_erfc, -1, (10.1 - 4) / (10.1 + 4), 10, None),
     "erfc_wide": (_scaled_erfc, -1, (27.3 - 4) / (27.3 + 4), None, 23),
+    # The power of two that erfc is, for results of 16 bits; beyond 4.5 it goes on falling.
+    "erfc_power": (lambda a: mpmath.log(mpmath.erfc(a), 2) / a, 0, 4.5, 6, None),
     "erfinv_central": (_erfinv_near, -2.5, 2.5, 10, None),
     "erfinv_tail": (_erfinv_tail, -0.764, 1.1, 9, None),
 }

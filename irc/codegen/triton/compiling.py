@@ -61,8 +61,10 @@ def imported(source: str, name: str) -> ModuleType:
     if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "libdevice"):
         # Looked up at each call: the interpreter puts its own exp there while a kernel runs.
         module.libdevice = SimpleNamespace(exp=lambda x: module.tl.exp(x))
-    if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "irc_exp_rough_f32"):
-        module.irc_exp_rough_f32 = lambda x: module.tl.exp(x)
+    if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "irc_exp2_rough_f32"):
+        module.irc_exp2_rough_f32 = lambda x: module.tl.exp2(x)
+    if os.environ.get("TRITON_INTERPRET") == "1" and hasattr(module, "irc_inverse_rough_f32"):
+        module.irc_inverse_rough_f32 = lambda x: 1.0 / x
     if os.environ.get("TRITON_INTERPRET") == "1":
         for name in [n for n in vars(module) if n.startswith(("irc_dot_bf16", "irc_dot_f8"))]:
             setattr(module, name, lambda a, b, c: _interpreted_dot(module.tl, a, b, c))

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
 from irc.codegen.math import basic, exponential, special, trigonometric
+from irc.codegen.math import coefficients as tables
 from irc.codegen.math.code import BITS, FLOATS, Code, Lane, float_text
 from irc.codegen.math.registry import DEFINITIONS
 from irc.ir.diagnostics import UserError
@@ -270,10 +271,36 @@ def _exp_f32() -> list[str]:
     return ["return libdevice.exp(x)"]
 
 
+def _machine(instruction: str) -> Callable[[], list[str]]:
+    """A function of f32 that is an instruction of the machine. It flushes denormals."""
+    text = f'"{instruction} $0, $1;", "=f,f", [x], tl.float32, True, 1'
+    return lambda: [f"return tl.inline_asm_elementwise({text})"]
+
+
 def _exp_rough_f32() -> list[str]:
-    """The machine's power of two, which flushes denormals."""
-    power = '"ex2.approx.ftz.f32 $0, $1;", "=f,f", [x * 1.4426950408889634]'
-    return [f"return tl.inline_asm_elementwise({power}, tl.float32, True, 1)"]
+    """By the machine's power of two."""
+    return ["return irc_exp2_rough_f32(x * 1.4426950408889634)"]
+
+
+def _sigmoid_rough_f32() -> list[str]:
+    """1 / (1 + exp(-x)): four instructions."""
+    return [
+        "power = irc_exp2_rough_f32(x * -1.4426950408889634)",
+        "return irc_inverse_rough_f32(power + 1.0)",
+    ]
+
+
+def _erfc_rough_f32() -> list[str]:
+    """Of |x| a power of two, of a polynomial whose first coefficient is 0: within 2^-16."""
+    *lower, last = tables.ERFC_POWER_F32
+    lines = [f"power = tl.fma(power, size, {c!r})" for c in reversed(lower)]
+    return [
+        "size = tl.abs(x)",
+        f"power = tl.full([], {last!r}, tl.float32)",
+        *lines,
+        "value = irc_exp2_rough_f32(power * size)",
+        "return tl.where(x < 0.0, 2.0 - value, value)",
+    ]
 
 
 def _sigmoid_f32() -> list[str]:
@@ -298,8 +325,12 @@ _WRITTEN = {
 # Shorter on a GPU than the definitions shared with the CPU: (lines, helpers called) by element.
 _WRITTEN_FOR = {
     ("exp", "f32"): (_exp_f32, ()),
-    ("exp_rough", "f32"): (_exp_rough_f32, ()),
+    ("exp2_rough", "f32"): (_machine("ex2.approx.ftz.f32"), ()),
+    ("inverse_rough", "f32"): (_machine("rcp.approx.ftz.f32"), ()),
+    ("exp_rough", "f32"): (_exp_rough_f32, ("exp2_rough",)),
     ("sigmoid", "f32"): (_sigmoid_f32, ("exp",)),
+    ("sigmoid_rough", "f32"): (_sigmoid_rough_f32, ("exp2_rough", "inverse_rough")),
+    ("erfc_rough", "f32"): (_erfc_rough_f32, ("exp2_rough",)),
 }
 
 

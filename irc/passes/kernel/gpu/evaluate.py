@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from irc.dialects import arith, loop
+from irc.dialects import math as math_ops
 from irc.ir import attributes as A
 from irc.ir.core import Operation, Value
 from irc.ir.diagnostics import InvalidIR
@@ -20,6 +21,7 @@ from irc.ir.symbols import Dim, dim_product, provable_le, substitute
 from irc.ir.types import f32
 from irc.passes.kernel.gpu.combine import Reduction, convert
 from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan, Origin, offset_of
+from irc.passes.kernel.gpu.rough_powers import one_more
 from irc.passes.kernel.gpu.tiles import Tile, TileBuilder, union
 
 
@@ -63,6 +65,9 @@ class Evaluator:
             if op is None:
                 raise InvalidIR("a body uses a scalar from outside", op=member.compute)
             sources = op.operands[1:] if isinstance(op, loop.ReadOp) else op.operands
+            function = one_more(op) if op in self.rough else None
+            if function is not None:
+                sources = function.operands
             missing = [s for s in sources if self.b.find((s, point.key)) is None]
             if missing:
                 pending.extend(missing)
@@ -82,6 +87,9 @@ class Evaluator:
             return self._read(op, point)
         if isinstance(op, loop.IndexOp):
             return self.b.index(self._expressions((op.expression,), op.positions, point)[0])
+        function = one_more(op) if op in self.rough else None
+        if function is not None:
+            return self._one_more(function, self.b.find((function.operands[0], point.key)))
         operands = [self.b.find((o, point.key)) for o in op.operands]
         if isinstance(op, arith.DivFOp) and not self.plan.steps:
             dims = union(*operands)
@@ -90,6 +98,16 @@ class Evaluator:
         if op in self.rough:
             return self.b.like(op, operands, rough=A.UNIT)
         return self.b.like(op, operands)
+
+    def _one_more(self, function: Operation, x: Tile) -> Tile:
+        """1 + tanh(x) as 2 sigmoid(2x), 1 + erf(x) as erfc(-x), as rough as 16 bits may be."""
+        b, rough = self.b, {"rough": A.UNIT}
+        if isinstance(function, math_ops.ErfOp):
+            x = b.op("arith.negf", x)
+            return b.make(math_ops.ErfcOp, [x], [(x.dims, f32)], rough)[0]
+        x = b.op("arith.addf", x, x)
+        half = b.make(math_ops.SigmoidOp, [x], [(x.dims, f32)], rough)[0]
+        return b.op("arith.addf", half, half)
 
     def _quotient(self, top: Tile, bottom: Tile) -> Tile:
         """top / bottom, many tops to a bottom, as a product with its inverse: within 2 ulp.

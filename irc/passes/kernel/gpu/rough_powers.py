@@ -3,6 +3,10 @@
 Each power of a softmax's row is at most 1 and goes into a sum, or is rounded to 16 bits. The
 machine's own power of two, of x * log2(e), is wrong by |x| units in the last place or so: of a sum
 of f32 that is less than its rounding, as |x| * exp(x) is at most 0.37, and of 16 bits nothing.
+
+So are sigmoids, and what gelu multiplies with: 1 + tanh(x) is 2 sigmoid(2x), 1 + erf(x) is
+erfc(-x), both right also where the sum cancels. A gelu with tanh then takes 18 instructions a
+point rather than 36, of bf16.
 """
 
 from __future__ import annotations
@@ -15,16 +19,34 @@ from irc.passes.kernel.gpu.plan import GpuMember, GpuPlan
 
 
 def rough_powers(plan: GpuPlan) -> frozenset[Operation]:
-    """The exponentials of a kernel that are only summed up, or rounded to 16 bits."""
+    """The exponentials, sigmoids and `one_more` of a kernel that are only summed up, or rounded to
+    16 bits."""
     return frozenset(
         op
         for member in plan.members
         for op in member.compute.block.ops
-        if isinstance(op, math_ops.ExpOp)
-        and "nonpositive" in op.attributes
+        if _has_rough_form(op)
         and op.results[0].type is f32
         and _ends(op.results[0], member, plan, scaled=False)
     )
+
+
+def _has_rough_form(op: Operation) -> bool:
+    if isinstance(op, math_ops.ExpOp):
+        return "nonpositive" in op.attributes
+    return isinstance(op, math_ops.SigmoidOp) or one_more(op) is not None
+
+
+def one_more(op: Operation) -> Operation | None:
+    """The tanh or erf that an operation adds 1 to; None for any other operation."""
+    if not isinstance(op, arith.AddFOp):
+        return None
+    for function, other in (op._operands, op._operands[::-1]):
+        maker, one = function.defining_op, other.defining_op
+        if (isinstance(maker, math_ops.TanhOp | math_ops.ErfOp)
+                and isinstance(one, arith.ConstantOp) and one.value.value == 1):  # fmt: skip
+            return maker
+    return None
 
 
 def _ends(value: Value, member: GpuMember, plan: GpuPlan, scaled: bool) -> bool:
@@ -70,4 +92,4 @@ def _output_ends(member: GpuMember, number: int, plan: GpuPlan, scaled: bool) ->
     return True
 
 
-__all__ = ["rough_powers"]
+__all__ = ["one_more", "rough_powers"]
