@@ -81,16 +81,19 @@ TEXTS = {
         "%c = loop.read %v[i0, i1] : f32 %d = arith.mulf %a, %b : f32 "
         "%e = arith.mulf %c, %d : f32 loop.yield %e } : f32[300]", "%y: f32[300]"),
     "long rows that are stored": (
-        "%x: f32[300, 20000]", """%r = loop.group (i: 300) {
-          %m = loop.compute par(i: 300) red(j: 20000) -> reduce(max, f32) {
-            %a = loop.read %x[i, j] : f32 loop.yield %a } : f32[300]
-          %y = loop.compute par(i: 300, j: 20000) -> map { %b = loop.read %x[i, j] : f32
-            %c = loop.read %m[i] : f32 %d = arith.subf %b, %c : f32
-            loop.yield %d } : f32[300, 20000]
-          loop.yield %y } : f32[300, 20000]""", "%r: f32[300, 20000]"),
+        "%x: bf16[1056, 20001]", """%r = loop.group (i: 1056) {
+          %m = loop.compute par(i: 1056) red(j: 20001) -> reduce(max, bf16) {
+            %a = loop.read %x[i, j] : bf16 loop.yield %a } : bf16[1056]
+          %y = loop.compute par(i: 1056, j: 20001) -> map { %b = loop.read %x[i, j] : bf16
+            %c = loop.read %m[i] : bf16 %d = arith.subf %b, %c : bf16
+            loop.yield %d } : bf16[1056, 20001]
+          loop.yield %y } : bf16[1056, 20001]""", "%r: bf16[1056, 20001]"),
     "scanned columns": (
         "%x: f32[5000, 640]", "%y = loop.compute scan(i0: 5000) par(i1: 640) -> scan(sum, f32) { "
         "%a = loop.read %x[i0, i1] : f32 loop.yield %a } : f32[5000, 640]", "%y: f32[5000, 640]"),
+    "many scanned columns": (
+        "%x: f32[64, 65536]", "%y = loop.compute scan(i0: 64) par(i1: 65536) -> scan(sum, f32) { "
+        "%a = loop.read %x[i0, i1] : f32 loop.yield %a } : f32[64, 65536]", "%y: f32[64, 65536]"),
     "sorted rows": (
         "%x: i64[64, 33]", "%y = loop.compute par(i0: 64) scan(i1: 33) -> scan(sort, i64) { "
         "%a = loop.read %x[i0, i1] : i64 loop.yield %a } : i64[64, 33]", "%y: i64[64, 33]"),
@@ -165,7 +168,7 @@ GPU = {
     "line_values": ("3", "lines"),
     "row_bytes": ("32", "symbolic_images"),
     "thread_points": ("16", "one_long_sum"),
-    "ahead_rows": ("2", "long rows that are stored"),
+    "ahead_rows": ("9", "long rows that are stored"),
     "ahead_stages": ("1", "long rows that are stored"),
     "spare_bytes": ("150000", "long rows that are stored"),
     "row_warps": ("4", "rows_of_rows"),
@@ -194,7 +197,7 @@ GPU = {
     "held_column_thread": ("4", "few_long_columns"),
     "unrolled_points": ("8", "windows"),
     "unrolled_block": ("256", "windows"),
-    "kept_tile": ("1", "scans"),
+    "kept_tile": ("1", "many scanned columns"),
     "kept_points": ("1", "scans"),
     "walked_kept_tile": ("4096", "scanned columns"),
     "walked_kept_warps": ("8", "scanned columns"),
@@ -230,12 +233,9 @@ GPU = {
 #: Time alone; and images that are gathered (tests/passes/loop/test_inline_decisions.py).
 ELSEWHERE = {"femtoseconds", "alone"}
 #: Those that another one switches on.
-SWITCHED = {
-    "ahead_stages": "sm_90, ahead_rows = 2", "spare_bytes": "sm_90, ahead_rows = 2",
-    "thread_blocks": "avx2, threads = 3", "packed_element": "avx2, threads = 3",
-}  # fmt: skip
+SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
 CASES = [*((SWITCHED.get(f, "avx2"), f, *case) for f, case in CPU.items()),
-         *((SWITCHED.get(f, "sm_90"), f, *case) for f, case in GPU.items())]  # fmt: skip
+         *(("sm_90", f, *case) for f, case in GPU.items())]  # fmt: skip
 
 
 @functools.cache

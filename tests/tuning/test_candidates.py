@@ -10,7 +10,8 @@ from irc.tuning.problem import Problem, main_of
 from tests.tuning.problems import squares
 
 ROWS = "tensor<[64] x f32, strides [1]>"
-GPU = ("early_reads = true, edge_bytes = 16 : i64, index_bits = 32 : i64, num_stages = 1 : i64, "
+GPU = ("cached_reads = false, early_reads = true, edge_bytes = 16 : i64, index_bits = 32 : i64, "
+       "num_stages = 1 : i64, "
        "num_warps = 4 : i64, order = array<i64: 0>, r_block = {r} : i64, rough_powers = true, "
        "row_group = 1 : i64, tile_axes = array<i64>, unrolled = false, x_block = 1024 : i64"
        "{more}")  # fmt: skip

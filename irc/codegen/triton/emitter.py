@@ -287,6 +287,10 @@ def _consecutive(w: KernelWriter, op: Any, shape: Sequence[int]) -> str:
     return f"({offset} + tl.arange(0, {shape[-1]}))" if shape else offset
 
 
+#: What a read says about the cache, in Triton's words.
+_POLICIES = {"keep": "evict_last", "drop": "evict_first"}
+
+
 def _load_from(w: KernelWriter, op: Any, offsets: str) -> None:
     boolean = op.pointer.type.element is _I1
     text = f"tl.load({_pointer(w, op)} + {offsets}"
@@ -297,6 +301,8 @@ def _load_from(w: KernelWriter, op: Any, offsets: str) -> None:
         if boolean and op.other is not None:
             other = f"{other}.to(tl.int8)"
         text += f", mask={w.ref(op.mask)}, other={other}"
+    if isinstance(op, kernel.GatherOp) and op.cache:
+        text += f', eviction_policy="{_POLICIES[op.cache]}"'
     w.define(op.results[0], f"{text})" + (" != 0" if boolean else ""))
 
 

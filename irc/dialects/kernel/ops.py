@@ -291,6 +291,8 @@ class GatherOp(Op):
     """Loads lane by lane from `pointer + offsets[lane]`; `offsets` is a vector of index (of any
     rank on a gpu). Masked lanes as for kernel.load.
 
+    cache: `keep` what is read again, `drop` what is not; nothing is said by default.
+
     `%v = kernel.gather %p[%offs] : vector<16xf32>`
     """
 
@@ -301,6 +303,7 @@ class GatherOp(Op):
     mask = optional_operand()
     other = optional_operand()
     value = result(VECTOR)
+    cache = attribute(A.StringAttr, default="", words=("", "keep", "drop"))
 
 
 class ScatterOp(Op):

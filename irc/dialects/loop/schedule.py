@@ -225,7 +225,11 @@ GPU: Mapping[str, Key] = {
         "last elements are stored by themselves where they share that with other rows; 1: a tile "
         "begins with its rows", powers(1, 16)),
     "rough_powers": Key(
-        "powers of e that are only summed up, or rounded to 16 bits, are the machine's own", flag),
+        "powers of e, sigmoids and what gelu multiplies with, where they are only summed up or "
+        "rounded to 16 bits, are made of the machine's own powers of two", flag),
+    "cached_reads": Key(
+        "loops over the tiles of rows: what is read of them in another loop again is kept in the "
+        "cache, and what the last one reads is not", flag),
     "early_reads": Key(
         "what is read behind the first reduction, and needs none, is read before it", flag),
     "tile_m": Key("of a contraction: rows of a tile", powers()),

@@ -67,7 +67,8 @@ class InlineComputes(Pass):
     its readers evaluate it again, and read what it reads, but nothing stores its array or loads it.
     All its readers inline it or none does, unless it is a plain view. On a cpu a small map that one
     of them would evaluate again and again is left for that one to compute once (`group-computes`);
-    where it differs along some of its axes only, that is a new map over these.
+    where it differs along some of its axes only, that is a new map over these. On a GPU a map that
+    only widens floats is always inlined, so that the narrow ones are stored.
 
     Before:
         %a = loop.compute par(i: 4) -> map { %x = loop.read %s[i] ... %e = math.exp %x ... }

@@ -67,6 +67,29 @@ def test_powers_that_may_be_rough(name: str) -> None:
     assert bool(rough_powers(planned(text))) is rough
 
 
+ONE = "%o = arith.constant 1.0 : f32\n"
+MORE = {
+    "1 + tanh, rounded": ("%t = math.tanh %v : f32\n%w = arith.addf %o, %t : f32\n" + ROUND, True),
+    "erf + 1, rounded": ("%t = math.erf %v : f32\n%w = arith.addf %t, %o : f32\n" + ROUND, True),
+    "1 - tanh": ("%t = math.tanh %v : f32\n%w = arith.subf %o, %t : f32\n" + ROUND, False),
+    "1 + sin": ("%t = math.sin %v : f32\n%w = arith.addf %o, %t : f32\n" + ROUND, False),
+    "erf + x": ("%t = math.erf %v : f32\n%w = arith.addf %t, %v : f32\n" + ROUND, False),
+    "a sigmoid, rounded": ("%w = math.sigmoid %v : f32\n" + ROUND, True),
+    "a sigmoid and more": (
+        "%t = math.sigmoid %v : f32\n%w = arith.addf %t, %v : f32\n" + ROUND, False),
+    "a sigmoid as it is": ("%h = math.sigmoid %v : f32\nloop.yield %h", False),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_sums_with_one_that_may_be_rough(name: str) -> None:
+    body, rough = MORE[name]
+    element = "bf16" if "truncf" in body else "f32"
+    text = (f"%r = loop.compute par(i: 8, j: 101) -> map {{\n%v = loop.read %x[i, j] : f32\n{ONE}"
+            f"{body} }} : {element}[8, 101]")  # fmt: skip
+    assert bool(rough_powers(planned(text))) is rough
+
+
 GROUP = """%r, %q = loop.group (i: 8) {
     %m = loop.compute par(i: 8, j: 101) -> map {
       READ loop.yield %e } : f32[8, 101]

@@ -204,6 +204,7 @@ GPU_CASES = {
     "edge_bytes": (EDGES, 0, 32),
     "row_group": (ODD, 1, 3),
     "rough_powers": (POWERS, False, 1),
+    "cached_reads": (TWICE, True, 1),
     "early_reads": (WEIGHTED, False, 1),
     "unrolled": (PLACE.replace("j: 200", "j: 9"), True, 1),
     "index_bits": (MAP, 64, 16),

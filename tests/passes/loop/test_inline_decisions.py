@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.passes.loop.texts import parsed, ran, remarks
+from tests.passes.loop.texts import expanded, parsed, ran, remarks
 
 ARGUMENTS = ("%x: f32[100, 100], %w: f32[100, 100], %v: f32[96, 100], %i: i64[100], %c: i1[100], "
              "%s: f32[100]")  # fmt: skip
@@ -81,6 +81,27 @@ def test_a_view_by_data_is_returned_as_it_is():
     for made in (POSITION, "%q = loop.index {expression = #sym<i0>} : index\n"):
         text = compute("%m", made + "%z = loop.read %x[%q, i1] : f32\n")
         assert refused(text, reader(), results=f"%m: {TYPE}, %y: {TYPE}") == [NEEDED]
+
+
+@pytest.mark.parametrize(("target", "widened"), [("sm_90", 0), ("avx512", 1)])
+def test_what_is_only_widened_is_stored_narrow(target, widened):
+    """Sums of squares and of cubes read what one costly map makes, widened once for both."""
+    costly = compute("%n", "%a = loop.read %x[i0, i1] : f32 %b = math.exp %a : f32 "
+                     "%t = math.sin %b : f32 %z = arith.truncf %t : f32 to bf16\n",
+                     type_="bf16[100, 100]")  # fmt: skip
+    wide = compute("%m", "%n0 = loop.read %n[i0, i1] : bf16 %z = arith.extf %n0 : bf16 to f32\n")
+    body = "%a = loop.read %m[i0, i1] : f32 %b = arith.mulf %a, %a : f32\n"
+    axes, out = "par(i0: 100) red(i1: 100)", "reduce(sum, f32)"
+    sums = (compute("%y", f"{body}%z = arith.mulf %a, %b : f32\n", axes, "f32[100]", out)
+            + compute("%u", f"{body}%z = arith.addf %b, %b : f32\n", axes, "f32[100]", out))
+    module = parsed(ARGUMENTS, costly + wide + sums, "%y: f32[100], %u: f32[100]")
+    ran(module, "inline-computes", target)
+    text = str(module)
+    assert text.count("-> map") == 1 and text.count(f"}} : {expanded(TYPE)}") == widened
+    # What something else wants stays.
+    module = parsed(ARGUMENTS, costly + wide + sums, f"%y: f32[100], %u: f32[100], %m: {TYPE}")
+    ran(module, "inline-computes", target)
+    assert f"}} : {expanded(TYPE)}" in str(module)
 
 
 def test_limits():

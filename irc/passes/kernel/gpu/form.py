@@ -162,6 +162,7 @@ class _GpuKernel:
         b, block = self.b, self.frame.setting("x_block")
         extents = self.plan.rows
         total = dim_product(extents)
+        b.row = "x"
         if block == 1:
             linear: Dim = b.bind("x", tile, total)
         else:
@@ -218,7 +219,12 @@ class _GpuKernel:
 
     def _phases(self) -> None:
         """All members, in their order."""
+        walked = sorted({m.phase for m in self.plan.members if m.own and self._has_roots(m)})
+        whole = self.frame.setting("r_block") == 0 or self.frame.entry("persistent").value
+        told = not whole and self.frame.entry("cached_reads").value and len(walked) > 1
         for phase in range(max(m.phase for m in self.plan.members) + 1):
+            if told:
+                self.b.cache = "drop" if phase >= walked[-1] else "keep"
             self._phase([m for m in self.plan.members if m.phase == phase])
 
     def _phase(self, members: list[GpuMember]) -> None:

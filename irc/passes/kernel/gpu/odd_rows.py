@@ -119,7 +119,6 @@ def row_group(plan: GpuPlan) -> int:
 
     All arrays that rows are stored to, and most that they are read from, have the same places for
     them: row after row without gaps, in whole groups all together, so that nobody reads outside.
-    Rows that are only read gain nothing: the masks take as long as what is moved.
     """
     members = [m for m in plan.members if m.own]
     points = members[0].points
@@ -127,18 +126,18 @@ def row_group(plan: GpuPlan) -> int:
         return 1
     if not isinstance(points, int) or any(not _is_plain(m, points) for m in members):
         return 1
-    fits, others, written, least = 0, 0, 0, GROUP_BYTES
+    fits, others, least = 0, 0, GROUP_BYTES
     for member, offset, size, stored in accesses(plan):
         if not member.own or member.own[0].name not in free_symbols(offset):
             continue
         if offset == _linear(plan, member) * points + symbol(member.own[0].name):
-            fits, least, written = fits + 1, min(least, size), written + stored
+            fits, least = fits + 1, min(least, size)
         elif stored:
             return 1
         else:
             others += 1
     group = GROUP_BYTES // least
-    if not written or group < 2 or fits <= others or points % group == 0 or points < 4 * group:
+    if group < 2 or fits <= others or points % group == 0 or points < 4 * group:
         return 1
     return group if known_divisible(dim_product([*plan.rows, points]), group) else 1
 

@@ -88,19 +88,29 @@ def default_schedule(
     entries["edge_bytes"] = A.IntegerAttr(GROUP_BYTES)
     entries.setdefault("row_group", A.IntegerAttr(1))
     entries["rough_powers"] = A.TRUE
+    entries.setdefault("cached_reads", A.FALSE)
     walks = entries["programs"] != A.IntegerAttr(0)
-    entries["early_reads"] = A.BoolAttr(walks or _reads_early(entries, gpu))
+    entries["early_reads"] = A.BoolAttr(walks or _reads_early(plan, entries, gpu))
     entries["index_bits"] = A.IntegerAttr(32 if fits_32_bits(plan, ranges or {}) else 64)
     return loop.ScheduleAttr("gpu", A.DictAttr(entries))
 
 
-def _reads_early(entries: Mapping[str, A.Attribute], gpu: GpuFeatures) -> bool:
-    """Whether threads have few enough points to read all before they combine or store any."""
+def _reads_early(
+    plan: GpuPlan, entries: Mapping[str, A.Attribute], gpu: GpuFeatures
+) -> bool:
+    """Whether threads have few enough points to read all before they combine or store any: few
+    each, or of a tile that has a processor for itself so many that its registers hold them."""
     sizes = {k: v.value for k, v in entries.items() if isinstance(v, A.IntegerAttr)}
     axes = entries["tile_axes"]
     edges = len(axes.values) if isinstance(axes, A.DenseIntsAttr) else 0
     points = sizes["x_block"] ** max(1, edges) * max(1, sizes["r_block"])
-    return points <= gpu.early_points * gpu.warp * sizes["num_warps"]
+    threads = gpu.warp * sizes["num_warps"]
+    if points <= gpu.early_points * threads:
+        return True
+    read = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
+    held = points * len(read)
+    alone = 2 * held > gpu.accumulators
+    return alone and points <= gpu.thread_points * threads and held <= gpu.accumulators
 
 
 def changed(schedule: loop.ScheduleAttr, **entries: A.Attribute) -> loop.ScheduleAttr:
@@ -289,8 +299,25 @@ def _kept_columns(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribut
     entries["x_block"] = A.IntegerAttr(x)
     entries["r_block"] = A.IntegerAttr(r)
     if "persistent" in entries:
-        return max(1, min(gpu.row_warps * 2, x * r // (gpu.warp * gpu.kept_points)))
+        if isinstance(rows, int):
+            x = _fewer_kept(x, least, rows, r, gpu)
+            entries["x_block"] = A.IntegerAttr(x)
+        warps = max(1, min(gpu.row_warps * 2, x * r // (gpu.warp * gpu.kept_points)))
+        if isinstance(rows, int) and -(-rows // x) * warps <= gpu.parallel * gpu.row_spread:
+            warps *= 2
+        return min(gpu.row_warps * 2, warps)
     return max(1, min(gpu.walked_kept_warps, x * r // (gpu.warp * (16 if size > 2 else 8))))
+
+
+def _fewer_kept(x: int, least: int, rows: int, points: int, gpu: GpuFeatures) -> int:
+    """Columns of a tile that holds all of their points, for few columns: all of a GPU is to have
+    some of them (f32 768x256 of an H200: 3.4 us with 8 columns a tile, 4.3 with 16)."""
+    while x > least:
+        warps = max(1, x * points // (gpu.warp * gpu.kept_points))
+        if -(-rows // x) * warps > gpu.parallel * gpu.row_spread:
+            break
+        x //= 2
+    return x
 
 
 def _is_kept_across(plan: GpuPlan) -> bool:
@@ -339,8 +366,11 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     if longest > gpu.held_row and _walks(plan):
         whole = False
     if not whole:
-        entries["row_group"] = A.IntegerAttr(_row_group(plan, 0))
+        entries["row_group"] = A.IntegerAttr(_row_group(plan, 0, gpu))
         tile = _walked_tile(longest, gpu)
+        # Shorter rows stay in the cache by themselves.
+        if not 0 < longest <= gpu.walked_row and _begins_at_groups(plan):
+            entries["cached_reads"] = A.TRUE
         entries["x_block"] = A.IntegerAttr(1)
         entries["r_block"] = A.IntegerAttr(tile)
         return min(32, tile // 128)
@@ -363,18 +393,18 @@ def _rows(plan: GpuPlan, gpu: GpuFeatures, entries: dict[str, A.Attribute]) -> i
     points = min(gpu.thread_points, max(4, points))
     warps = min(gpu.row_warps, x * longest // (gpu.warp * points))
     read = {r.source for m in plan.members for r in m.compute.reads if _is_read_along(plan, m, r)}
-    long = longest > gpu.held_row and len(read) == 1 and points < gpu.thread_points and not pairs
+    long = longest > gpu.held_row and len(read) <= 2 and points < gpu.thread_points and not pairs
     most = gpu.thread_points * (1 + (long and any(m.phase for m in plan.members)))
     warps = max(1, warps, x * longest // (gpu.warp * most))
     if isinstance(rows, int):
         x, warps = _spread(plan, rows, x, warps, gpu)
     entries["x_block"] = A.IntegerAttr(x)
-    group = _row_group(plan, longest) if x == 1 else 1
+    group = _row_group(plan, longest, gpu) if x == 1 else 1
     entries["row_group"] = A.IntegerAttr(group)
     least = gpu.ahead_rows * gpu.processors
     if longest > gpu.held_row and isinstance(rows, int) and 0 < least <= rows:
         stages = stages_ahead(plan, gpu, longest, group)
-        if stages > 1:
+        if stages >= gpu.ahead_stages:
             entries["programs"] = A.IntegerAttr(gpu.processors)
             entries["num_stages"] = A.IntegerAttr(stages)
             return longest // (2 * gpu.warp * gpu.thread_points)
@@ -402,12 +432,16 @@ def _walks(plan: GpuPlan) -> bool:
         return False
     if any(o.combiner == "moments" for m in plan.members for o in m.compute.output_list):
         return False
+    sizes = {size for member, offset, size, _ in accesses(plan) if _moves_along(member, offset)}
+    return sizes <= {2} and _begins_at_groups(plan)
+
+
+def _begins_at_groups(plan: GpuPlan) -> bool:
+    """Whether all rows lie in one piece, and begin at what a thread moves at once."""
     for member, offset, size, _ in accesses(plan):
         if _moves_along(member, offset):
             own = _contiguous_axis(offset, [a.name for a in member.own])
-            if size != 2 or own is None:
-                return False
-            if known_divisor(offset - symbol(own)) * size % GROUP_BYTES:
+            if own is None or known_divisor(offset - symbol(own)) * size % GROUP_BYTES:
                 return False
     return True
 
@@ -425,9 +459,12 @@ def _kept_arrays(plan: GpuPlan) -> int:
     return max(1, len(phases))
 
 
-def _row_group(plan: GpuPlan, tile: int) -> int:
+def _row_group(plan: GpuPlan, tile: int, gpu: GpuFeatures) -> int:
     """The group that tiles of rows begin at; tile: points of one that holds a whole row, or 0."""
     if tile and _order(plan) is None:
+        stored = any(written and _moves_along(m, o) for m, o, _, written in accesses(plan))
+        if not stored and tile <= gpu.held_row:
+            return 1  # the masks take as long as what is moved
         group = row_group(plan)
         reach = max(int(m.points) for m in plan.members if m.own) + group - 1  # type: ignore[arg-type]
         return group if reach <= tile else 1
@@ -436,7 +473,8 @@ def _row_group(plan: GpuPlan, tile: int) -> int:
         o.combiner == "moments" for m in plan.members for o in m.compute.output_list
     ):
         return 1
-    return row_group(plan)
+    stored = any(written and _moves_along(m, o) for m, o, _, written in accesses(plan))
+    return row_group(plan) if stored else 1
 
 
 def _moves_along(member: GpuMember, offset: Dim) -> bool:

@@ -35,6 +35,7 @@ from irc.ir.symbols import (
     Range,
     Sum,
     Symbol,
+    free_symbols,
     known_nonnegative,
     simplify,
     symbol,
@@ -108,6 +109,8 @@ class TileBuilder:
         self._value_symbols: dict[Value, str] = {}
         self.largest_index = (1 << 31) - 1
         self.edge_bytes = 16
+        # What reads of rows say about the cache, and the symbol of a row's number.
+        self.cache, self.row = "", ""
 
     @property
     def level(self) -> int:
@@ -366,14 +369,16 @@ class TileBuilder:
                 some = self.compare("sgt", self.index(scope.upper), self.constant(0, index))
                 mask = self.both(mask, some)
         edge = edge_of(self, offset, mask, element_bytes(element))
+        cache = self.cache if self.row in free_symbols(offset) else ""
         if edge is None:
-            return self._read(pointer, place, element, mask, other)
+            return self._read(pointer, place, element, mask, other, cache)
         # The few lanes above keep what the others have read.
-        below = self._read(pointer, place, element, edge.below, other)
-        return self._read(pointer, place, element, edge.above, below)
+        below = self._read(pointer, place, element, edge.below, other, cache)
+        return self._read(pointer, place, element, edge.above, below, cache)
 
     def _read(
-        self, pointer: Value, place: Tile, element: Type, mask: Tile | None, other: Tile | None
+        self, pointer: Value, place: Tile, element: Type, mask: Tile | None, other: Tile | None,
+        cache: str,
     ) -> Tile:
         """One load under one mask."""
         operands = [Tile(pointer, (), 0), place]
@@ -384,6 +389,8 @@ class TileBuilder:
         sizes = (1, 1, int(mask is not None), int(mask is not None and other is not None))
         cls = kernel.GatherOp if place.dims else kernel.LoadOp
         attributes: dict[str, Attribute] = {SEGMENTS: A.DenseIntsAttr(sizes)}
+        if cache and place.dims:
+            attributes["cache"] = A.StringAttr(cache)
         return self.make(cls, operands, [(place.dims, element)], attributes)[0]
 
     def store(
