@@ -76,6 +76,15 @@ class CpuFigures(Speeds):
         "it")] = 128
     packed_element: Annotated[int, Figure(
         "multiplications", "of vectors in the time of packing an element")] = 12
+    unrolled_terms: Annotated[int, Figure(
+        "terms", "of sums that the innermost loop adds at a time; where vectors run along the "
+        "depth, vectors of them", least=1, most=64)] = 2
+    heavy_rest: Annotated[int, Figure(
+        "operations", "of what follows the sums, from which on it is done row by row from the "
+        "stack")] = 12
+    packed_skew: Annotated[int, Figure(
+        "elements", "by which packed rows are set apart, for other sets of the cache",
+        least=1, most=4096)] = 16
     aliasing_bytes: Annotated[int, Figure(
         "bytes", "by which rows lie apart that fall on one set of the first-level cache",
         least=64, power=True)] = 4096

@@ -237,6 +237,8 @@ def cpu_tiles(schedules: Schedules) -> Iterator[Variation]:
         yield both(point_rows=points)
     inner = whole.get("inner")
     yield both(inner="rows" if inner == "columns" else "columns")
+    for terms in (1, 4):
+        yield both(terms=terms)
 
 
 # -- GPU

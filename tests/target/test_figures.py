@@ -103,6 +103,10 @@ TEXTS = {
     "a product of its sine": product(512, 256, 512, "f32", PROLOGUE),
     "a deep product": product(64, 2048, 64, "f32"),
     "a small product": product(64, 64, 64, "f32"),
+    "a product without signs": (
+        "%x: f32[64, 64], %w: f32[64, 64]", product(64, 64, 64, "f32")[1] + """
+        %z = loop.compute par(i0: 64, i1: 64) -> map { %q = loop.read %y[i0, i1] : f32
+          %s = math.absf %q : f32 loop.yield %s } : f32[64, 64]""", "%z: f32[64, 64]"),
     "a product of what lies along it": (
         "%x: f32[16, 256], %w: f32[64, 256]", "%y = loop.compute par(i0: 16, i1: 64) red(i2: 256) "
         "-> reduce(sum, f32) { %a = loop.read %x[i0, i2] : f32 %b = loop.read %w[i1, i2] : f32 "
@@ -152,6 +156,9 @@ CPU = {
     "thread_blocks": ("1", "a small product"),
     "few_rows": ("0", "a product of some rows"),
     "packed_element": ("0", "a small product"),
+    "unrolled_terms": ("4", "a small product"),
+    "heavy_rest": ("1", "a product without signs"),
+    "packed_skew": ("32", "a deep product"),
     "aliasing_bytes": ("65536", "a deep product"),
     "unpacked_rows": ("1", "a product of what lies along it"),
     "unpacked_columns": ("2", "a product of what lies along it"),
@@ -230,8 +237,9 @@ GPU = {
     "column_points": ("512", "long columns"),
     "joined_warps": ("1", "joins"),
 }
-#: Time alone; and images that are gathered (tests/passes/loop/test_inline_decisions.py).
-ELSEWHERE = {"femtoseconds", "alone"}
+#: Time alone; images that are gathered (tests/passes/loop/test_inline_decisions.py); and what is
+#: tuned with its arguments in no cache (tests/tuning/test_problem.py).
+ELSEWHERE = {"femtoseconds", "alone", "cached_bytes"}
 #: Those that another one switches on.
 SWITCHED = {f: "avx2, threads = 3" for f in ("thread_blocks", "packed_element")}
 CASES = [*((SWITCHED.get(f, "avx2"), f, *case) for f, case in CPU.items()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import irc
 from irc.target import Target
-from irc.tuning.problem import main_of, problem_of
+from irc.tuning.problem import Problem, main_of, problem_of
 
 PROGRAM = """func.func @main(%x: tensor<[s0, s1] x f32>) -> tensor<[s0, s1] x f32>
     attributes {level = "graph"} {
@@ -15,18 +15,19 @@ PROGRAM = """func.func @main(%x: tensor<[s0, s1] x f32>) -> tensor<[s0, s1] x f3
 }"""
 
 
-def test_symbols_are_measured_near_what_they_were_when_the_program_was_traced() -> None:
+def negation(target: Target) -> Problem:
     module = irc.parse(PROGRAM)
-    negation = next(op for op in main_of(module).block.ops if op.name == "graph.neg")
-    problem = problem_of(negation, Target.host(), "", "negation", "graph")
+    op = next(op for op in main_of(module).block.ops if op.name == "graph.neg")
+    return problem_of(op, target, "", "negation", "graph")
+
+
+def test_symbols_are_measured_near_what_they_were_when_the_program_was_traced() -> None:
+    problem = negation(Target.named("avx2"))
     assert problem.sizes == (("s0", 128), ("s1", 64))
     assert "hint" not in problem.text, "what a key holds says nothing of it"
 
 
-def test_arguments_of_a_large_program_come_from_memory() -> None:
-    for rows, cold in ((100, ()), (1 << 20, (0,))):
-        text = PROGRAM.replace("s0, s1", f"{rows}, 64").replace("%0 = sym", "//").replace(
-            "%1 = sym", "//")  # fmt: skip
-        module = irc.parse(text)
-        negation = next(op for op in main_of(module).block.ops if op.name == "graph.neg")
-        assert problem_of(negation, Target.host(), "", "negation", "graph").cold == cold
+def test_arguments_of_programs_that_no_cache_holds_come_from_memory() -> None:
+    """There are two numbers before the argument of 100 x 64 elements."""
+    assert negation(Target.named("#irc.target<avx2, cached_bytes = 25600>")).cold == ()
+    assert negation(Target.named("#irc.target<avx2, cached_bytes = 25599>")).cold == (2,)

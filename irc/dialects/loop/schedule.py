@@ -193,6 +193,15 @@ CPU: Mapping[str, Key] = {
         words("lanes", "depth", "matrix")),
     "tile_columns": Key(
         "with products along the depth: columns whose sums are computed together", numbers(1, 16)),
+    "terms": Key(
+        "with tiles: terms of the sums that the innermost loop takes at a time; with products "
+        "along the depth, vectors of them", numbers(1, 64)),
+    "in_turn": Key(
+        "with tiles: what follows the sums is computed for one row after the other, from the "
+        "stack, so that it has all registers", flag),
+    "skew": Key(
+        "with pack_left: packed rows begin at multiples of so many elements, and are set apart by "
+        "so many, for other sets of the cache", numbers(1, 4096)),
     "copying": Key(
         "of a compute that scatters: such entries of the kernel's variant that first copies what "
         "it starts from, which bufferize takes where the result gets memory of its own", variant),

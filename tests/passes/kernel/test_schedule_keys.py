@@ -189,6 +189,9 @@ CASES = {
     "pack_right": (PLAIN_PRODUCT, True, 0),
     "products": (UNPACKED, "lanes", "columns", {"pack_right": True}),
     "tile_columns": (UNPACKED, 2, 0),
+    "terms": (PRODUCT, 4, 0),
+    "in_turn": (PRODUCT, True, 1),
+    "skew": (PRODUCT, 32, 0),
     "copying": (SCATTERING, None, {"lanes": 3}),
 }  # fmt: skip
 GPU_CASES = {

@@ -53,6 +53,9 @@ class CpuSchedule:
     pack_right: bool
     products: str
     tile_columns: int
+    terms: int
+    in_turn: bool
+    skew: int
     copying: CpuSchedule
 
     def __init__(self, op: Operation | None = None, **entries: Any) -> None:

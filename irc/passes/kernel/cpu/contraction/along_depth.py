@@ -23,9 +23,6 @@ from irc.passes.kernel.cpu.emit import Scalar
 if TYPE_CHECKING:
     from irc.passes.kernel.cpu.contraction.tile import Masks, SumTile
 
-UNROLL = 2
-"""Vectors of terms that the innermost loop takes at a time."""
-
 
 @attrs.frozen(eq=False)
 class Lines:
@@ -91,7 +88,7 @@ def _sums(tile: SumTile, rows: Lines, columns: Lines) -> list[list[Value]]:
     middle = emitter.plus(lower, emitter.times(count, lanes))
     sums = emitter.for_loop(lower, middle, lanes, sums, lambda k, c: terms(c, k, None))
     if isinstance(innermost := emitter.block.last, kernel.ForOp):
-        innermost.attributes["unroll"] = A.IntegerAttr(UNROLL)
+        innermost.attributes["unroll"] = A.IntegerAttr(tile.tiling.schedule.terms)
     if not isinstance(middle, int) or middle != upper:
         sums = terms(sums, middle, emitter.lane_mask(middle, upper, lanes))
     return [sums[k : k + width] for k in range(0, len(sums), width)]

@@ -8,8 +8,9 @@ from typing import Any
 import attrs
 
 from irc.analysis.contraction import Side, tiled
+from irc.analysis.cost import op_cost
 from irc.analysis.loop import estimate
-from irc.dialects import loop
+from irc.dialects import arith, loop
 from irc.dialects.kernel.dots import Rows
 from irc.ir.core import Operation
 from irc.ir.symbols import Dim, coefficient
@@ -35,7 +36,7 @@ from irc.target import Target
 TILES = frozenset((
     "tile_rows", "tile_vectors", "row_axis", "outer_rows", "depth_order", "point_rows",
     "point_columns", "block_rows", "block_depth", "inner", "pack_left", "pack_right", "products",
-    "tile_columns",
+    "tile_columns", "terms", "in_turn", "skew",
 ))
 """The keys that contractions in tiles alone have."""
 
@@ -238,6 +239,11 @@ class _TileChooser:
         lanes = self.target.lanes(element)
         fill(lanes=lanes)
         fill(products=self._products(own))
+        features, rest = self.target.features, self.products.after
+        ops = [op for member in rest for op in member.compute.block.ops]
+        heavy = sum(map(op_cost, ops)) >= features.heavy_rest
+        heavy |= any(isinstance(op, arith.TruncFOp) for op in ops)
+        fill(terms=features.unrolled_terms, in_turn=heavy, skew=features.packed_skew)
         if own.products == "matrix":
             return self._matrix(own, fill)
         if own.products == "depth":
@@ -299,7 +305,7 @@ class _TileChooser:
         fill(pack_right=False, pack_left=False, block_depth=0, inner="rows")
         points = self._points(own)
         fill(point_rows=points[0], point_columns=points[1])
-        room = self.target.processor.core_bytes // (2 * estimate(depth.extent))
+        room = self.target.processor.core_bytes // (2 * max(estimate(depth.extent), 1))
         most = max((room - 2 * own.tile_vectors * own.lanes) // own.tile_rows, 1) * own.tile_rows
         fill(block_rows=0 if most >= rows else most)
         return own

@@ -30,9 +30,6 @@ from irc.passes.kernel.cpu.sharing import inplace_pairs
 from irc.passes.kernel.cpu.vectors import Vectors
 from irc.passes.kernel.schedule import cost_of
 
-SKEW = 16
-"""Elements by which packed rows are set apart, for other sets of the cache."""
-
 
 def form_contraction_kernel(
     plan: CpuPlan, schedule: loop.ScheduleAttr, name: str, ranges: dict[str, Range]
@@ -103,7 +100,7 @@ class _ContractionKernel:
         self.left_row = depth
         if tiling.left.packed:
             assert isinstance(depth, int)
-            self.left_row = -(-depth // SKEW) * SKEW + SKEW
+            self.left_row = (-(-depth // own.skew) + 1) * own.skew
             rows = own.block_rows or own.point_rows or tiling.rows.extent
             sizes[LEFT] = rows * self.left_row
         if tiling.right.packed:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irc.analysis.cost import op_cost
 from irc.dialects import arith, kernel, loop, math
 from irc.ir import attributes as A
 from irc.ir.attributes import Type
@@ -28,10 +27,6 @@ Masks = Sequence[Value | None]
 
 LINE_BITS = 512
 """Of a line of the cache."""
-HEAVY = 12
-"""What follows the sums, at such a cost, is done row by row from the stack."""
-UNROLL = 2
-"""Terms of the sums that the innermost loop adds at a time."""
 
 
 class TileWriter:
@@ -49,13 +44,11 @@ class TileWriter:
         self.scratch = self._scratch()
 
     def _scratch(self) -> Value | None:
-        """Room for a tile, where its sums come up elsewhere or are put aside, what follows them
-        needs many registers or instructions, or nobody knows how many rows there are."""
-        ops = [op for nest in self.after for op in nest.member.compute.block.ops]
-        heavy = sum(op_cost(op) for op in ops) >= HEAVY
-        heavy |= any(isinstance(op, arith.TruncFOp) for op in ops)
+        """Room for a tile, where its sums come up elsewhere or are put aside, the schedule asks for
+        it, or nobody knows how many rows there are."""
         known = isinstance(self.tiling.rows.extent, int)
-        if known and not heavy and not self.in_room and not self.owner.in_parts:
+        asked = self.schedule.in_turn or self.in_room or self.owner.in_parts
+        if known and not asked:
             return None
         count = self.schedule.tile_rows * self.tiling.panel
         room = kernel.ScratchOp(
@@ -224,7 +217,7 @@ class SumTile:
         sums = emitter.for_loop(self.depth.lower, self.depth.upper, 1, initial, at)
         innermost = emitter.block.last
         if isinstance(innermost, kernel.ForOp):
-            innermost.attributes["unroll"] = A.IntegerAttr(UNROLL)
+            innermost.attributes["unroll"] = A.IntegerAttr(self.tiling.schedule.terms)
         count = len(masks)
         return [sums[k : k + count] for k in range(0, len(sums), count)]
 
